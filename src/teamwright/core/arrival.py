@@ -1,0 +1,52 @@
+"""What a model wrote, made fit to be kept: ids unique and safe, nothing empty, arguments normalised once."""
+
+import re
+from collections.abc import Container
+
+import msgspec
+from msgspec import Raw
+
+from teamwright.core.ids import CallId
+from teamwright.core.message import Block, Message, Text, Thinking, ToolCall
+
+_UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
+
+
+def arguments(text: str | bytes) -> tuple[Raw, str]:
+    """Normalise the JSON of a call's arguments: (bytes to keep, fault). Nothing at all means no arguments."""
+    if not text.strip():
+        return Raw(b"{}"), ""
+    try:
+        value = msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError, ValueError) as error:
+        return Raw(b"{}"), f"the arguments are not valid JSON ({error})"
+    if not isinstance(value, dict):
+        return Raw(b"{}"), "the arguments must be a JSON object"
+    return Raw(msgspec.json.encode(value)), ""
+
+
+def admit(message: Message, used: Container[str]) -> Message | None:
+    """The reply as it is kept, or None if it says nothing. `used` are the call ids of the conversation so far."""
+    mine: set[str] = set()
+    blocks: list[Block] = []
+    for block in message.blocks:
+        if isinstance(block, Text) and not block.text.strip():
+            continue
+        if isinstance(block, ToolCall):
+            call = _with_unique_id(block, used, mine)
+            mine.add(call.id)
+            blocks.append(call)
+        else:
+            blocks.append(block)
+    if all(isinstance(b, Thinking) for b in blocks):
+        return None
+    return message if tuple(blocks) == message.blocks else Message(message.role, tuple(blocks), message.model)
+
+
+def _with_unique_id(call: ToolCall, used: Container[str], mine: set[str]) -> ToolCall:
+    base = _UNSAFE.sub("_", call.id)[:200] or "call"
+    unique, n = base, 1
+    while unique in used or unique in mine:
+        n += 1
+        unique = f"{base}_{n}"
+    return call if unique == call.id else msgspec.structs.replace(call, id=CallId(unique))

@@ -1,0 +1,40 @@
+"""Questions and answers about what may be done. Consent is a record, never text of a model."""
+
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from teamwright.core.ids import AgentId, CallId, QuestionId
+
+Mode = Literal["plan", "dontAsk", "default", "acceptEdits", "bypassPermissions", "bubble"]
+MODES: tuple[Mode, ...] = ("plan", "dontAsk", "default", "acceptEdits", "bypassPermissions")  # narrow to wide
+
+
+class Allow(Struct, frozen=True):
+    """Go ahead; with other arguments if the person or a hook changed them."""
+
+    args: dict[str, Any] | None = None
+
+
+class Deny(Struct, frozen=True):
+    """No, with the reason that the model reads."""
+
+    reason: str
+    interrupt: bool = False  # the person wants the whole turn to stop
+
+
+Decision = Allow | Deny
+
+
+class Question(Struct, frozen=True):
+    """One call that waits for somebody's yes."""
+
+    id: QuestionId
+    agent: AgentId
+    agent_name: str
+    call_id: CallId
+    tool: str
+    args: dict[str, Any]
+    reason: str  # why it is asked
+    suggestions: tuple[str, ...] = ()  # rules that would answer it for good, e.g. `Bash(git log *)`
+    blocked_path: str | None = None

@@ -1,0 +1,54 @@
+"""The one tree of errors that are raised on purpose. Anything else that escapes is a bug."""
+
+from typing import Literal
+
+Fault = Literal[
+    "auth",  # 401, 403: the key is wrong or may not do this
+    "bad_request",  # 400: the provider will never take this request
+    "not_found",  # 404: no such model or endpoint
+    "too_large",  # 413
+    "context",  # the conversation does not fit the model's window
+    "rate_limit",  # 429
+    "overloaded",  # 529
+    "server",  # 5xx
+    "network",  # could not connect, reset, cut stream
+    "silence",  # connected, but no bytes for too long
+    "config",  # no key, no such provider: nothing was sent
+]
+
+
+class TeamwrightError(Exception):
+    """Base of every error that we raise on purpose; its text is one clear sentence for a person."""
+
+
+class ToolError(TeamwrightError):
+    """Words for the model: what went wrong and what to do instead."""
+
+
+class ModelError(TeamwrightError):
+    """The provider gave up, or we gave up on it; retries have already happened."""
+
+    def __init__(self, message: str, fault: Fault, *, status: int | None = None) -> None:
+        super().__init__(message)
+        self.fault: Fault = fault
+        self.status = status
+
+
+class UsageError(TeamwrightError):
+    """The program was called wrongly; ends with exit status 2."""
+
+
+class SettingsError(TeamwrightError):
+    """A file that a person wrote cannot be read as it is."""
+
+
+class StoreError(TeamwrightError):
+    """Our own files cannot be used as they are: damaged, newer than this program, or unwritable."""
+
+
+class SessionBusy(TeamwrightError):
+    """Another process runs this session."""
+
+
+class SessionMissing(TeamwrightError):
+    """There is no such session."""

@@ -1,0 +1,185 @@
+"""What happened. Frozen facts; terminal, JSON output, transcripts, resume and tests read only these.
+
+Durable facts are appended to the agent's transcript; the others are for whoever watches now.
+"""
+
+from typing import Any, ClassVar, Literal
+
+from msgspec import Struct
+
+from teamwright.core.consent import Decision, Mode, Question
+from teamwright.core.ids import AgentId, CallId, LetterId, QuestionId, SessionId
+from teamwright.core.message import Content, Delta, Effort, Message, Stop, Usage
+
+FORMAT = 1  # of transcripts; a program refuses what is newer than it knows
+
+
+class Seen(Struct, frozen=True, omit_defaults=True):
+    """A file as an agent last read or wrote it; what is on disk must still agree before it is changed."""
+
+    path: str
+    mtime_ns: int
+    size: int
+
+
+class AgentStarted(Struct, frozen=True, tag="agent_started", omit_defaults=True):
+    """Once in an agent's life, the first line of its transcript."""
+
+    session: SessionId
+    cwd: str
+    version: str
+    format: int = FORMAT
+    kind: str = "main"
+    name: str = "main"
+    parent: AgentId | None = None
+    depth: int = 0
+    durable: ClassVar[bool] = True
+
+
+class Resumed(Struct, frozen=True, tag="resumed", omit_defaults=True):
+    """Another process goes on with this agent. `torn` bytes of a half-written line were cut off."""
+
+    version: str
+    torn: int = 0
+    durable: ClassVar[bool] = True
+
+
+class Rendered(Struct, frozen=True, tag="rendered", omit_defaults=True):
+    """System prompt and tools, stored by content under `prompt`. The only event here that may break the prefix."""
+
+    prompt: str
+    model: str
+    reason: str
+    effort: Effort | int | None = None
+    durable: ClassVar[bool] = True
+
+
+class LettersTaken(Struct, frozen=True, tag="letters_taken", omit_defaults=True):
+    """Letters entered the conversation. Their ids here are what makes delivery exactly once."""
+
+    letters: tuple[LetterId, ...]
+    message: Message
+    durable: ClassVar[bool] = True
+
+
+class Reminded(Struct, frozen=True, tag="reminded"):
+    """The runtime told the model something: a cut reply, a limit, a changed mode."""
+
+    message: Message
+    durable: ClassVar[bool] = True
+
+
+class Replied(Struct, frozen=True, tag="replied", omit_defaults=True):
+    message: Message
+    stop: Stop
+    usage: Usage
+    id: str = ""
+    ms: int = 0
+    durable: ClassVar[bool] = True
+
+
+class ToolStarted(Struct, frozen=True, tag="tool_started"):
+    """Only for tools with effects: after a crash it tells `outcome unknown` from `never begun`."""
+
+    call_id: CallId
+    durable: ClassVar[bool] = True
+
+
+class ToolEnded(Struct, frozen=True, tag="tool_ended", omit_defaults=True):
+    """Exactly one for each call. The message with the results is a fold of these."""
+
+    call_id: CallId
+    content: tuple[Content, ...]
+    is_error: bool = False
+    data: dict[str, Any] | None = None
+    seen: tuple[Seen, ...] = ()
+    cwd: str = ""  # the working directory from here on, if it changed
+    args: dict[str, Any] | None = None  # what really ran, if a person or hook changed the input
+    durable: ClassVar[bool] = True
+
+
+class Denied(Struct, frozen=True, tag="denied"):
+    """A call was refused by a rule, a mode, a person, or because there was nobody to ask."""
+
+    call_id: CallId
+    tool: str
+    args: dict[str, Any]
+    reason: str
+    durable: ClassVar[bool] = True
+
+
+class ModeChanged(Struct, frozen=True, tag="mode_changed"):
+    mode: Mode
+    durable: ClassVar[bool] = True
+
+
+TurnEnd = Literal["done", "max_turns", "max_budget", "interrupted", "refused", "failed"]
+
+
+class TurnEnded(Struct, frozen=True, tag="turn_ended", omit_defaults=True):
+    """The agent stopped asking. `text` is its answer, `error` one sentence if it is not a good end."""
+
+    reason: TurnEnd
+    text: str = ""
+    error: str = ""
+    stop: Stop | None = None
+    status: int | None = None  # of the API, if it refused
+    durable: ClassVar[bool] = True
+
+
+class TurnStarted(Struct, frozen=True, tag="turn_started"):
+    durable: ClassVar[bool] = False
+
+
+class Streamed(Struct, frozen=True, tag="streamed"):
+    delta: Delta
+    durable: ClassVar[bool] = False
+
+
+class ToolProgressed(Struct, frozen=True, tag="tool_progressed"):
+    call_id: CallId
+    text: str
+    durable: ClassVar[bool] = False
+
+
+class Asked(Struct, frozen=True, tag="asked"):
+    question: Question
+    durable: ClassVar[bool] = False
+
+
+class Answered(Struct, frozen=True, tag="answered"):
+    """`decision` is None where the question was withdrawn."""
+
+    question: QuestionId
+    decision: Decision | None
+    durable: ClassVar[bool] = False
+
+
+class Warned(Struct, frozen=True, tag="warned"):
+    """One line for the person."""
+
+    text: str
+    durable: ClassVar[bool] = False
+
+
+Durable = (
+    AgentStarted | Resumed | Rendered | LettersTaken | Reminded | Replied | ToolStarted | ToolEnded | Denied
+    | ModeChanged | TurnEnded
+)  # fmt: skip
+Event = Durable | TurnStarted | Streamed | ToolProgressed | Asked | Answered | Warned
+
+
+class Line(Struct, frozen=True):
+    """One line of a transcript; its number is its place in the file."""
+
+    at: int  # milliseconds since 1970
+    event: Durable
+
+
+class Record(Struct, frozen=True):
+    """An event as watchers see it. `n` is the transcript's line number; 0 for what is not durable."""
+
+    agent: AgentId
+    n: int
+    at: int
+    event: Event

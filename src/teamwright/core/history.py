@@ -1,0 +1,126 @@
+"""An agent's state as a fold of its events. The loop, resume, screens and tests all use this one fold."""
+
+from collections.abc import Iterable
+from typing import assert_never
+
+from teamwright.core.consent import Mode
+from teamwright.core.event import (
+    AgentStarted,
+    Denied,
+    Durable,
+    LettersTaken,
+    ModeChanged,
+    Reminded,
+    Rendered,
+    Replied,
+    Resumed,
+    Seen,
+    ToolEnded,
+    ToolStarted,
+    TurnEnded,
+)
+from teamwright.core.ids import CallId, LetterId
+from teamwright.core.message import Message, Text, ToolCall, ToolResult, Usage
+
+UNKNOWN = (
+    "Interrupted: this call was running when the program ended, and its outcome is unknown. "
+    "Look at what it did before you run it again."
+)
+NEVER_BEGUN = "Not run: the program ended before this call began."
+STOPPED = "Interrupted by the person before this call had finished; its outcome is unknown."
+NOT_RUN = "Not run: the person interrupted the turn before this call began."
+
+
+class History:
+    """Everything that the events of one agent add up to."""
+
+    def __init__(self) -> None:
+        self.started: AgentStarted | None = None
+        self.rendered: Rendered | None = None
+        self.messages: list[Message] = []
+        self.asked = 0  # messages that the last answered request had: where its cache marker was
+        self.calls: dict[CallId, ToolCall] = {}  # of the last reply, while results are missing
+        self.results: dict[CallId, ToolResult] = {}
+        self.begun: set[CallId] = set()
+        self.used: set[CallId] = set()  # every call id of the conversation
+        self.letters: set[LetterId] = set()
+        self.seen: dict[str, Seen] = {}
+        self.cwd = ""
+        self.mode: Mode | None = None
+        self.usage = Usage()
+        self.turns = 0
+        self.denials: list[Denied] = []
+        self.ended: TurnEnded | None = None  # how the last turn ended; None while one is under way
+
+    @property
+    def open_calls(self) -> list[ToolCall]:
+        """Calls that have no result yet, in the order asked."""
+        return [call for id, call in self.calls.items() if id not in self.results]
+
+    def apply(self, event: Durable) -> None:
+        match event:
+            case AgentStarted():
+                self.started, self.cwd = event, event.cwd
+            case Resumed():
+                pass
+            case Rendered():
+                self.rendered = event
+            case LettersTaken():
+                self.letters.update(event.letters)
+                self._say(event.message)
+            case Reminded():
+                self._say(event.message)
+            case Replied():
+                self._replied(event)
+            case ToolStarted():
+                self.begun.add(event.call_id)
+            case ToolEnded():
+                self._tool_ended(event)
+            case Denied():
+                self.denials.append(event)
+            case ModeChanged():
+                self.mode = event.mode
+            case TurnEnded():
+                self.ended = event
+            case _:
+                assert_never(event)
+
+    def _say(self, message: Message) -> None:
+        self.messages.append(message)
+        self.ended = None
+
+    def _replied(self, event: Replied) -> None:
+        self.asked = len(self.messages)
+        self.turns += 1
+        self.usage += event.usage
+        if not event.message.blocks:  # an empty answer costs tokens and says nothing
+            return
+        self.messages.append(event.message)
+        self.calls = {call.id: call for call in event.message.calls}
+        self.used.update(self.calls)
+        self.results, self.begun = {}, set()
+
+    def _tool_ended(self, event: ToolEnded) -> None:
+        self.results[event.call_id] = ToolResult(event.call_id, event.content, event.is_error)
+        for seen in event.seen:
+            self.seen[seen.path] = seen
+        if event.cwd:
+            self.cwd = event.cwd
+        if len(self.results) == len(self.calls):
+            self.messages.append(Message("user", tuple(self.results[id] for id in self.calls)))
+            self.calls, self.results, self.begun = {}, {}, set()
+
+    def unfinished(self, *, crashed: bool) -> list[ToolEnded]:
+        """The results owed to calls that will not finish any more: after a crash, or at an interrupt."""
+        unknown, not_run = (UNKNOWN, NEVER_BEGUN) if crashed else (STOPPED, NOT_RUN)
+        return [
+            ToolEnded(call.id, (Text(unknown if call.id in self.begun else not_run),), is_error=True)
+            for call in self.open_calls
+        ]
+
+
+def fold(events: Iterable[Durable]) -> History:
+    history = History()
+    for event in events:
+        history.apply(event)
+    return history

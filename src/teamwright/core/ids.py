@@ -1,0 +1,28 @@
+"""Names of things. Each kind of id has its own type, so that one is never passed for another."""
+
+import os
+import uuid
+from typing import NewType
+
+SessionId = NewType("SessionId", str)
+AgentId = NewType("AgentId", str)
+LetterId = NewType("LetterId", str)
+CallId = NewType("CallId", str)
+QuestionId = NewType("QuestionId", str)
+
+
+def new_session_id() -> SessionId:
+    """A UUID, because programs that drive us expect one."""
+    return SessionId(str(uuid.uuid4()))
+
+
+def new_agent_id() -> AgentId:
+    return AgentId("a" + os.urandom(8).hex())
+
+
+def new_letter_id() -> LetterId:
+    return LetterId("l" + os.urandom(8).hex())
+
+
+def new_question_id() -> QuestionId:
+    return QuestionId("q" + os.urandom(8).hex())

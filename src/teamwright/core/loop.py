@@ -1,0 +1,175 @@
+"""The loop: model, tools, model, ... until the model asks for nothing more. Knows no disk and no agents.
+
+A coroutine with an `emit` sink, not an async generator: tools run in a task group, and leaving a generator
+early would keep its children alive and turn their errors into cancellations.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+import anyio
+from msgspec import Struct
+
+from teamwright.core.arrival import admit
+from teamwright.core.consent import Deny
+from teamwright.core.errors import ToolError
+from teamwright.core.event import (
+    Denied,
+    LettersTaken,
+    Reminded,
+    Replied,
+    Streamed,
+    ToolEnded,
+    ToolStarted,
+    TurnEnded,
+)
+from teamwright.core.history import History
+from teamwright.core.ids import AgentId
+from teamwright.core.letter import Letter, as_message
+from teamwright.core.message import Message, Reply, Request, Text, ToolCall, user
+from teamwright.core.ports import Desk, Emit, Gate, Inbox, Meter, Model, Outcome, Tool, ToolContext, said
+
+CUT = (
+    "Your last reply was cut off at its output limit, so no tool call in it was run. "
+    "Go on in smaller steps: shorter text, or a large file written in several calls."
+)
+EMPTY = "Your last reply was empty. Go on with the task, or say in words that it is done."
+REPORT = "You have used up {limit}. No tool will run any more: report now what is done and what is not."
+MOST_STUMBLES = 3  # replies in a row that were cut or empty; then the turn ends
+
+
+class Seat(Struct):
+    """All that one agent needs to run a turn."""
+
+    agent: AgentId
+    history: History
+    model: Model
+    tools: Mapping[str, Tool]
+    inbox: Inbox
+    gate: Gate
+    meter: Meter
+    desk: Desk
+    emit: Emit  # applies the event to `history`, records it, shows it
+    request: Callable[[], Request]  # the history under the rendered prompt
+    sync: Callable[[], Awaitable[None]]  # returns when everything emitted is on disk
+
+
+async def run_turn(seat: Seat) -> TurnEnded:
+    """From what waits in the inbox to the answer that asks for nothing more."""
+    stumbles = 0
+    while True:
+        await _deliver(seat, await seat.inbox.take(at_rest=False))
+        if limit := seat.meter.reached():
+            return await _end_at_limit(seat, seat.meter.words(limit), may_report=limit != "turns")
+        request, reply = await _ask(seat)
+        if reply.stop == "refusal":
+            _refuse_calls(seat, "Not run: the model's provider ended this reply as a refusal.")
+            return TurnEnded("refused", _said(reply), "the model declined to answer (refusal)", "refusal")
+        stumbled = reply.stop == "max_tokens" or not reply.message.blocks
+        stumbles = stumbles + 1 if stumbled else 0
+        if stumbles == MOST_STUMBLES:
+            _refuse_calls(seat, CUT)
+            how = "cut off at its output limit" if reply.stop == "max_tokens" else "empty"
+            error = f"the model's reply was {how} {MOST_STUMBLES} times in a row"
+            return TurnEnded("failed", _said(reply), error, reply.stop)
+        if stumbled:
+            _refuse_calls(seat, CUT)
+            seat.emit(Reminded(user(CUT if reply.stop == "max_tokens" else EMPTY)))
+        elif reply.message.calls:
+            await _run_calls(seat, request, reply)
+        elif reply.stop != "pause":
+            letters = await seat.inbox.take(at_rest=True)
+            if not letters:
+                return TurnEnded("done", _said(reply), stop=reply.stop)
+            await _deliver(seat, letters)
+
+
+async def _deliver(seat: Seat, letters: Sequence[Letter]) -> None:
+    """A letter is delivered when the event that carries its id is on disk, and acknowledged only then."""
+    if letters:
+        ids = tuple(letter.id for letter in letters)
+        seat.emit(LettersTaken(ids, as_message(letters)))
+        await seat.sync()
+        seat.inbox.acknowledge(ids)
+
+
+async def _ask(seat: Seat) -> tuple[Request, Reply]:
+    await seat.sync()  # a finished tool result is durable before the next request leaves
+    request = seat.request()
+    reply = await seat.model.reply(request, lambda delta: seat.emit(Streamed(delta)))
+    message = admit(reply.message, seat.history.used) or Message("assistant", (), reply.message.model)
+    reply = Reply(message, reply.stop, reply.usage, reply.id, reply.seconds)
+    seat.emit(Replied(message, reply.stop, reply.usage, reply.id, round(reply.seconds * 1000)))
+    return request, reply
+
+
+async def _end_at_limit(seat: Seat, limit: str, *, may_report: bool) -> TurnEnded:
+    """The limit of turns is hard; at any other one there is one more request, to report."""
+    if not may_report:
+        return TurnEnded("max_turns", _last_words(seat), f"stopped at {limit}")
+    seat.emit(Reminded(user(REPORT.format(limit=limit))))
+    _, reply = await _ask(seat)
+    _refuse_calls(seat, f"Not run: {limit} is used up.")
+    return TurnEnded("max_budget", _said(reply), f"stopped at {limit}", reply.stop)
+
+
+def _refuse_calls(seat: Seat, reason: str) -> None:
+    for call in seat.history.open_calls:
+        seat.emit(ToolEnded(call.id, (Text(reason),), is_error=True))
+
+
+def _said(reply: Reply) -> str:
+    return reply.message.text
+
+
+def _last_words(seat: Seat) -> str:
+    return next((m.text for m in reversed(seat.history.messages) if m.role == "assistant" and m.text), "")
+
+
+async def _run_calls(seat: Seat, request: Request, reply: Reply) -> None:
+    """Neighbours without effects run together; a call with effects runs alone, in its place."""
+    batch: list[ToolCall] = []
+    for call in reply.message.calls:
+        tool = seat.tools.get(call.name)
+        if tool is None or tool.spec.parallel:
+            batch.append(call)
+            continue
+        await _run_together(seat, batch, request, reply)
+        batch = []
+        await _run_call(seat, call, request, reply)
+    await _run_together(seat, batch, request, reply)
+
+
+async def _run_together(seat: Seat, calls: Sequence[ToolCall], request: Request, reply: Reply) -> None:
+    if len(calls) == 1:
+        await _run_call(seat, calls[0], request, reply)
+        return
+    async with anyio.create_task_group() as group:
+        for call in calls:
+            group.start_soon(_run_call, seat, call, request, reply)
+
+
+async def _run_call(seat: Seat, call: ToolCall, request: Request, reply: Reply) -> None:
+    args = None
+    try:
+        if call.fault:
+            raise ToolError(f"{call.name} was not run: {call.fault}. Call it again with corrected arguments.")
+        tool = seat.tools.get(call.name)
+        if tool is None:
+            raise ToolError(f"There is no tool `{call.name}`. Tools: {', '.join(seat.tools)}.")
+        decision = await seat.gate.ask(seat.agent, call)
+        if isinstance(decision, Deny):
+            seat.emit(Denied(call.id, call.name, call.args, decision.reason))
+            raise ToolError(decision.reason)
+        args = decision.args
+        if not tool.spec.parallel:
+            seat.emit(ToolStarted(call.id))
+        context = ToolContext(seat.agent, call.id, seat.desk, request, reply, seat.emit)
+        outcome = await tool.call(call.args if args is None else args, context)
+    except ToolError as error:
+        outcome = said(str(error), is_error=True)
+    _end_call(seat, call, outcome, args)
+
+
+def _end_call(seat: Seat, call: ToolCall, outcome: Outcome, args: dict[str, object] | None) -> None:
+    ended = ToolEnded(call.id, outcome.content, outcome.is_error, outcome.data, outcome.seen, outcome.cwd, args)
+    seat.emit(ended)

@@ -1,0 +1,184 @@
+"""What a model reads and writes. Pure immutable data: the vocabulary that every layer shares."""
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Raw, Struct
+
+from teamwright.core.ids import CallId
+
+Effort = Literal["low", "medium", "high", "xhigh", "max"]
+EMPTY_INPUT = Raw(b"{}")
+
+
+class Text(Struct, frozen=True, tag="text"):
+    text: str
+
+
+class Thinking(Struct, frozen=True, tag="thinking", omit_defaults=True):
+    """Reasoning, byte for byte with its signature; it goes back only to the model that wrote it."""
+
+    thinking: str
+    signature: str = ""
+
+
+class Image(Struct, frozen=True, tag="image"):
+    media_type: str
+    data: str  # base64
+
+
+class ToolCall(Struct, frozen=True, tag="tool_use", omit_defaults=True):
+    """`input` holds the arguments as normalised JSON bytes: stored, resent and never encoded again."""
+
+    id: CallId
+    name: str
+    input: Raw = EMPTY_INPUT
+    fault: str = ""  # why the arguments could not be read; such a call is answered, never run
+
+    @property
+    def args(self) -> dict[str, Any]:
+        return msgspec.json.decode(self.input)
+
+
+class ToolResult(Struct, frozen=True, tag="tool_result", omit_defaults=True):
+    call_id: CallId
+    content: tuple[Text | Image, ...]
+    is_error: bool = False
+
+
+class Opaque(Struct, frozen=True, tag="opaque"):
+    """A block of a kind that we do not know, verbatim; it goes back only to the model that wrote it."""
+
+    raw: Raw
+
+
+Block = Text | Thinking | Image | ToolCall | ToolResult | Opaque
+Content = Text | Image
+
+
+class Message(Struct, frozen=True, weakref=True, omit_defaults=True):
+    role: Literal["user", "assistant"]
+    blocks: tuple[Block, ...]
+    model: str = ""  # who wrote it, as `provider/name`; empty for the user's side
+
+    @property
+    def text(self) -> str:
+        return "".join(b.text for b in self.blocks if isinstance(b, Text))
+
+    @property
+    def calls(self) -> tuple[ToolCall, ...]:
+        return tuple(b for b in self.blocks if isinstance(b, ToolCall))
+
+
+def user(text: str) -> Message:
+    return Message("user", (Text(text),))
+
+
+class ToolSpec(Struct, frozen=True, omit_defaults=True):
+    """What the model is told of a tool, and `parallel`: may it run beside its neighbours (no effects)?"""
+
+    name: str
+    description: str
+    schema: Mapping[str, Any]
+    parallel: bool = False
+
+
+class Usage(Struct, frozen=True, omit_defaults=True):
+    """Tokens as the provider counted them. `input` leaves out what the cache served or stored."""
+
+    input: int = 0
+    output: int = 0
+    cache_read: int = 0
+    cache_write: int = 0
+
+    def __add__(self, other: "Usage") -> "Usage":
+        return Usage(
+            self.input + other.input,
+            self.output + other.output,
+            self.cache_read + other.cache_read,
+            self.cache_write + other.cache_write,
+        )
+
+    @property
+    def total(self) -> int:
+        return self.input + self.output + self.cache_read + self.cache_write
+
+
+Stop = Literal["end_turn", "tool_use", "max_tokens", "refusal", "pause"]
+
+
+class Request(Struct, frozen=True):
+    """Everything that one model call sees. Equal requests are one cache entry."""
+
+    model: str  # `provider/name`
+    system: tuple[str, ...]
+    tools: tuple[ToolSpec, ...]
+    messages: tuple[Message, ...] = ()
+    previous: int = 0  # how many messages the request before this one had: a cache marker goes there
+    effort: Effort | int | None = None
+    max_output: int | None = None
+
+
+class Reply(Struct, frozen=True):
+    """A whole answer. A partial one never becomes a Reply."""
+
+    message: Message
+    stop: Stop
+    usage: Usage
+    id: str = ""
+    seconds: float = 0.0  # spent on the attempt that succeeded
+
+
+# --- what streams in while a reply is made; for watchers only, never for decisions
+
+
+class ReplyStarted(Struct, frozen=True, tag="reply_started"):
+    id: str
+    model: str
+    usage: Usage = Usage()
+
+
+class BlockStarted(Struct, frozen=True, tag="block_started", omit_defaults=True):
+    index: int
+    kind: Literal["text", "thinking", "tool_use", "opaque"]
+    id: str = ""
+    name: str = ""
+
+
+class TextDelta(Struct, frozen=True, tag="text_delta"):
+    index: int
+    text: str
+
+
+class ThinkingDelta(Struct, frozen=True, tag="thinking_delta"):
+    index: int
+    text: str
+
+
+class InputDelta(Struct, frozen=True, tag="input_delta"):
+    index: int
+    json: str
+
+
+class BlockEnded(Struct, frozen=True, tag="block_ended"):
+    index: int
+
+
+class ReplyEnded(Struct, frozen=True, tag="reply_ended"):
+    stop: Stop
+    usage: Usage
+
+
+class Retrying(Struct, frozen=True, tag="retrying"):
+    """The attempt failed in a way that may heal; whatever it streamed is void."""
+
+    attempt: int
+    attempts: int
+    wait: float
+    reason: str
+    fault: str
+    status: int | None = None
+
+
+Delta = ReplyStarted | BlockStarted | TextDelta | ThinkingDelta | InputDelta | BlockEnded | ReplyEnded | Retrying

@@ -1,0 +1,90 @@
+"""The doors of the core: what the outside must supply."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from msgspec import Struct, field
+
+from teamwright.core.budget import Limit
+from teamwright.core.consent import Decision
+from teamwright.core.event import Event, Seen
+from teamwright.core.ids import AgentId, CallId, LetterId
+from teamwright.core.letter import Letter
+from teamwright.core.message import Content, Delta, Reply, Request, Text, ToolCall, ToolSpec
+
+Emit = Callable[[Event], None]
+OnDelta = Callable[[Delta], None]
+
+
+class Model(Protocol):
+    async def reply(self, request: Request, on_delta: OnDelta) -> Reply:
+        """One whole answer. Retries live behind this door; raises ModelError once they are used up."""
+        ...
+
+
+class Desk(Struct):
+    """What an agent has at hand for its tools: where it stands, where it may go, what it has read."""
+
+    cwd: Path
+    roots: tuple[Path, ...]  # working directories, resolved; the first is the project's
+    seen: dict[str, Seen] = field(default_factory=dict[str, Seen])
+    spill: Path | None = None  # where the rest of an output goes that is too long to show
+    env: dict[str, str] = field(default_factory=dict[str, str])  # names the agent for its subprocesses
+
+
+class ToolContext(Struct):
+    """Who calls, and the exact request and reply that led here."""
+
+    agent: AgentId
+    call_id: CallId
+    desk: Desk
+    request: Request
+    reply: Reply
+    emit: Emit
+
+
+class Outcome(Struct, frozen=True):
+    """What a tool gives back: content for the model, the same as data for programs."""
+
+    content: tuple[Content, ...]
+    data: dict[str, Any] | None = None
+    is_error: bool = False
+    seen: tuple[Seen, ...] = ()  # files as they are now, after this call read or wrote them
+    cwd: str = ""
+
+
+def said(text: str, data: dict[str, Any] | None = None, *, is_error: bool = False) -> Outcome:
+    """An outcome of plain words."""
+    return Outcome((Text(text),), data, is_error)
+
+
+class Tool(Protocol):
+    @property
+    def spec(self) -> ToolSpec: ...
+
+    async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:
+        """Raises ToolError for what the model can act on; anything else that escapes is a bug."""
+        ...
+
+
+class Inbox(Protocol):
+    async def take(self, *, at_rest: bool) -> Sequence[Letter]:
+        """Letters that are due, in order; not consumed until they are acknowledged."""
+        ...
+
+    def acknowledge(self, letters: Sequence[LetterId]) -> None:
+        """Their ids are synced in the reader's transcript."""
+        ...
+
+
+class Gate(Protocol):
+    async def ask(self, agent: AgentId, call: ToolCall) -> Decision: ...
+
+
+class Meter(Protocol):
+    def reached(self) -> Limit | None:
+        """Which limit forbids another model call now."""
+        ...
+
+    def words(self, limit: Limit) -> str: ...
