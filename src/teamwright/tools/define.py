@@ -1,0 +1,53 @@
+"""How a tool is defined: a struct for its arguments gives both the schema that the model sees and the check of what it sends."""
+
+from collections.abc import Mapping
+from typing import Any, TypeVar, cast
+
+import msgspec
+from msgspec import Struct
+
+from teamwright.core.errors import ToolError
+from teamwright.core.message import ToolSpec
+
+Args = TypeVar("Args", bound=Struct)
+
+
+def spec(name: str, description: str, args: type[Struct], *, parallel: bool = False) -> ToolSpec:
+    """The tool as the model is told of it. `parallel`: it has no effects and may run beside its neighbours."""
+    return ToolSpec(name, description, schema_of(args), parallel)
+
+
+def schema_of(args: type[Struct]) -> dict[str, Any]:
+    """A plain JSON schema: nothing nested by reference, no titles, optional fields simply not required."""
+    (top,), parts = msgspec.json.schema_components([args])
+    schema = cast("dict[str, Any]", _plain(top, parts))
+    return schema | {"additionalProperties": False}
+
+
+def _plain(node: Any, parts: Mapping[str, Any]) -> Any:
+    if isinstance(node, list):
+        return [_plain(item, parts) for item in cast("list[Any]", node)]
+    if not isinstance(node, dict):
+        return node
+    found = cast("dict[str, Any]", node)
+    if "$ref" in found:
+        return _plain(parts[found["$ref"].rsplit("/", 1)[1]], parts)
+    if {"type": "null"} in found.get("anyOf", []):
+        return _optional(found, parts)
+    return {k: _plain(v, parts) for k, v in found.items() if k != "title"}
+
+
+def _optional(node: dict[str, Any], parts: Mapping[str, Any]) -> dict[str, Any]:
+    """`X | None = None` is shown as X: a model leaves it out rather than sending null."""
+    choices = [c for c in node["anyOf"] if c != {"type": "null"}]
+    rest = {k: v for k, v in node.items() if k not in ("anyOf", "default", "title")}
+    shown = _plain(choices[0], parts) if len(choices) == 1 else {"anyOf": _plain(choices, parts)}
+    return shown | rest
+
+
+def read_args(kind: type[Args], args: Mapping[str, Any]) -> Args:
+    """The arguments as a struct, or words that tell the model which one is wrong."""
+    try:
+        return msgspec.convert(args, kind, strict=False)
+    except msgspec.ValidationError as error:
+        raise ToolError(f"The arguments do not fit: {error}. Call the tool again with corrected arguments.") from None
