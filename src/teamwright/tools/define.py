@@ -21,6 +21,7 @@ def schema_of(args: type[Struct]) -> dict[str, Any]:
     """A plain JSON schema: nothing nested by reference, no titles, optional fields simply not required."""
     (top,), parts = msgspec.json.schema_components([args])
     schema = cast("dict[str, Any]", _plain(top, parts))
+    schema.pop("description", None)  # the docstring is for readers of the code
     return schema | {"additionalProperties": False}
 
 
