@@ -11,9 +11,14 @@ MODES: tuple[Mode, ...] = ("plan", "dontAsk", "default", "acceptEdits", "bypassP
 
 
 class Allow(Struct, frozen=True):
-    """Go ahead; with other arguments if the person or a hook changed them."""
+    """Go ahead; with other arguments if the person or a hook changed them.
+
+    `paths` maps each path argument to the resolved path that was judged: the tool opens that one, without following
+    links, so that what was judged is what is touched.
+    """
 
     args: dict[str, Any] | None = None
+    paths: dict[str, str] = {}  # noqa: RUF012 (msgspec copies it)
 
 
 class Deny(Struct, frozen=True):

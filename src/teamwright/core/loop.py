@@ -163,7 +163,7 @@ async def _run_call(seat: Seat, call: ToolCall, request: Request, reply: Reply) 
         args = decision.args
         if not tool.spec.parallel:
             seat.emit(ToolStarted(call.id))
-        context = ToolContext(seat.agent, call.id, seat.desk, request, reply, seat.emit)
+        context = ToolContext(seat.agent, call.id, seat.desk, request, reply, seat.emit, decision.paths)
         outcome = await tool.call(call.args if args is None else args, context)
     except ToolError as error:
         outcome = said(str(error), is_error=True)

@@ -29,7 +29,8 @@ class Desk(Struct):
     cwd: Path
     roots: tuple[Path, ...]  # working directories, resolved; the first is the project's
     seen: dict[str, Seen] = field(default_factory=dict[str, Seen])
-    spill: Path | None = None  # where the rest of an output goes that is too long to show
+    spill: Path | None = None  # directory for the rest of an output that is too long to show
+    hidden: Callable[[str], bool] | None = None  # resolved paths that searches must leave out (denied to Read)
     env: dict[str, str] = field(default_factory=dict[str, str])  # names the agent for its subprocesses
 
 
@@ -42,6 +43,7 @@ class ToolContext(Struct):
     request: Request
     reply: Reply
     emit: Emit
+    paths: Mapping[str, str] = {}  # noqa: RUF012 (msgspec copies it): path argument -> resolved path as judged
 
 
 class Outcome(Struct, frozen=True):
