@@ -18,7 +18,7 @@ class Allow(Struct, frozen=True):
     """
 
     args: dict[str, Any] | None = None
-    paths: dict[str, str] = {}  # noqa: RUF012 (msgspec copies it)
+    paths: dict[str, str] = {}
 
 
 class Deny(Struct, frozen=True):

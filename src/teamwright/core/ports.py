@@ -43,7 +43,7 @@ class ToolContext(Struct):
     request: Request
     reply: Reply
     emit: Emit
-    paths: Mapping[str, str] = {}  # noqa: RUF012 (msgspec copies it): path argument -> resolved path as judged
+    paths: Mapping[str, str] = {}  # path argument -> resolved path as judged
 
 
 class Outcome(Struct, frozen=True):
