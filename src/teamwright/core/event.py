@@ -3,7 +3,7 @@
 Durable facts are appended to the agent's transcript; the others are for whoever watches now.
 """
 
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, TypeGuard
 
 from msgspec import Struct
 
@@ -167,6 +167,10 @@ Durable = (
     | ModeChanged | TurnEnded
 )  # fmt: skip
 Event = Durable | TurnStarted | Streamed | ToolProgressed | Asked | Answered | Warned
+
+
+def is_durable(event: Event) -> TypeGuard[Durable]:
+    return event.durable
 
 
 class Line(Struct, frozen=True):

@@ -53,34 +53,41 @@ class Seat(Struct):
     sync: Callable[[], Awaitable[None]]  # returns when everything emitted is on disk
 
 
-async def run_turn(seat: Seat) -> TurnEnded:
-    """From what waits in the inbox to the answer that asks for nothing more."""
+async def run_turn(seat: Seat, letters: Sequence[Letter] = ()) -> TurnEnded:
+    """From the letters that started it to the answer that asks for nothing more."""
     stumbles = 0
     while True:
-        await _deliver(seat, await seat.inbox.take(at_rest=False))
+        await _deliver(seat, letters)
         if limit := seat.meter.reached():
             return await _end_at_limit(seat, seat.meter.words(limit), may_report=limit != "turns")
         request, reply = await _ask(seat)
-        if reply.stop == "refusal":
-            _refuse_calls(seat, "Not run: the model's provider ended this reply as a refusal.")
-            return TurnEnded("refused", _said(reply), "the model declined to answer (refusal)", "refusal")
-        stumbled = reply.stop == "max_tokens" or not reply.message.blocks
-        stumbles = stumbles + 1 if stumbled else 0
-        if stumbles == MOST_STUMBLES:
-            _refuse_calls(seat, CUT)
-            how = "cut off at its output limit" if reply.stop == "max_tokens" else "empty"
-            error = f"the model's reply was {how} {MOST_STUMBLES} times in a row"
-            return TurnEnded("failed", _said(reply), error, reply.stop)
-        if stumbled:
+        stumbles = stumbles + 1 if _stumbled(reply) else 0
+        if reply.stop == "refusal" or stumbles == MOST_STUMBLES:
+            return _give_up(seat, reply)
+        if stumbles:
             _refuse_calls(seat, CUT)
             seat.emit(Reminded(user(CUT if reply.stop == "max_tokens" else EMPTY)))
         elif reply.message.calls:
             await _run_calls(seat, request, reply)
-        elif reply.stop != "pause":
-            letters = await seat.inbox.take(at_rest=True)
-            if not letters:
-                return TurnEnded("done", _said(reply), stop=reply.stop)
-            await _deliver(seat, letters)
+        done = not (stumbles or reply.message.calls or reply.stop == "pause")
+        letters = await seat.inbox.take(at_rest=done)
+        if done and not letters:
+            return TurnEnded("done", reply.message.text, stop=reply.stop)
+
+
+def _stumbled(reply: Reply) -> bool:
+    """Cut off at its output limit, or empty: told to the model, and not for ever."""
+    return reply.stop == "max_tokens" or not reply.message.blocks
+
+
+def _give_up(seat: Seat, reply: Reply) -> TurnEnded:
+    if reply.stop == "refusal":
+        _refuse_calls(seat, "Not run: this reply ended as a refusal.")
+        return TurnEnded("refused", reply.message.text, "the model declined to answer (refusal)", "refusal")
+    _refuse_calls(seat, CUT)
+    how = "cut off at its output limit" if reply.stop == "max_tokens" else "empty"
+    error = f"the model's reply was {how} {MOST_STUMBLES} times in a row"
+    return TurnEnded("failed", reply.message.text, error, reply.stop)
 
 
 async def _deliver(seat: Seat, letters: Sequence[Letter]) -> None:
@@ -109,16 +116,12 @@ async def _end_at_limit(seat: Seat, limit: str, *, may_report: bool) -> TurnEnde
     seat.emit(Reminded(user(REPORT.format(limit=limit))))
     _, reply = await _ask(seat)
     _refuse_calls(seat, f"Not run: {limit} is used up.")
-    return TurnEnded("max_budget", _said(reply), f"stopped at {limit}", reply.stop)
+    return TurnEnded("max_budget", reply.message.text, f"stopped at {limit}", reply.stop)
 
 
 def _refuse_calls(seat: Seat, reason: str) -> None:
     for call in seat.history.open_calls:
         seat.emit(ToolEnded(call.id, (Text(reason),), is_error=True))
-
-
-def _said(reply: Reply) -> str:
-    return reply.message.text
 
 
 def _last_words(seat: Seat) -> str:

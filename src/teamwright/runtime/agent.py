@@ -1,0 +1,223 @@
+"""One living agent: its transcript, its door, its turns. The main conversation is one like any other."""
+
+import traceback
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Protocol, cast
+
+import anyio
+import msgspec
+
+from teamwright.core.consent import Decision, Mode
+from teamwright.core.errors import ModelError, StoreError, TeamwrightError
+from teamwright.core.event import (
+    Durable,
+    Event,
+    ModeChanged,
+    Record,
+    Reminded,
+    Rendered,
+    Streamed,
+    TurnEnded,
+    TurnStarted,
+    Warned,
+    is_durable,
+)
+from teamwright.core.history import History
+from teamwright.core.ids import AgentId
+from teamwright.core.letter import Letter
+from teamwright.core.loop import Seat, run_turn
+from teamwright.core.message import Effort, Reply, Request, ToolCall, ToolSpec, user
+from teamwright.core.ports import Desk, Model, OnDelta, Tool
+from teamwright.runtime.bus import Bus
+from teamwright.runtime.inbox import AgentInbox
+from teamwright.runtime.meter import SessionMeter
+from teamwright.runtime.prompt import PLAN_OFF, PLAN_ON
+
+INTERRUPTED = "[The person interrupted this turn.]"
+_MAY_FALL_BACK = frozenset({"overloaded", "rate_limit", "server", "network", "silence"})
+
+
+class Transcript(Protocol):
+    def append(self, event: Durable, at: int) -> int: ...
+    async def sync(self) -> None: ...
+    def close(self) -> None: ...
+
+
+class Prompt(msgspec.Struct, frozen=True):
+    """System prompt and tools as rendered: these very objects go into every request, so they are encoded once."""
+
+    hash: str
+    system: tuple[str, ...]
+    tools: tuple[ToolSpec, ...]
+
+
+class Agent:
+    def __init__(
+        self,
+        id: AgentId,
+        *,
+        name: str,
+        history: History,
+        transcript: Transcript,
+        bus: Bus,
+        inbox: AgentInbox,
+        model: Model,
+        tools: Mapping[str, Tool],
+        gate: Callable[[AgentId, ToolCall], Awaitable[Decision]],
+        meter: SessionMeter,
+        desk: Desk,
+        prompt: Prompt,
+        mode: Mode,
+        now: Callable[[], int],
+        log: Callable[[str], None],
+        fallback: str | None = None,
+    ) -> None:
+        self.id, self.name, self.history, self.desk, self.inbox, self.meter = id, name, history, desk, inbox, meter
+        self.prompt, self.mode = prompt, mode
+        self._transcript, self._bus, self._now, self._log = transcript, bus, now, log
+        self._inner, self._fallback, self._ask_gate = model, fallback, gate
+        self._told_plan = False
+        self._scope: anyio.CancelScope | None = None
+        self._resting = anyio.Event()
+        self._seat = Seat(
+            id, history, self, tools, inbox, self, meter, desk, self.emit, self.request, transcript.sync
+        )  # fmt: skip
+
+    # --- what the loop sees
+
+    def emit(self, event: Event) -> None:
+        """Recorded first, then applied, then shown."""
+        if isinstance(event, Streamed):
+            self._bus.publish(Record(self.id, 0, 0, event))
+            return
+        at, n = self._now(), 0
+        if is_durable(event):
+            n = self._transcript.append(event, at)
+            self.history.apply(event)
+        self._bus.publish(Record(self.id, n, at, event))
+
+    def request(self) -> Request:
+        rendered = self.history.rendered
+        assert rendered is not None
+        history, prompt = self.history, self.prompt
+        return Request(
+            rendered.model, prompt.system, prompt.tools, tuple(history.messages), history.asked, rendered.effort
+        )
+
+    async def reply(self, request: Request, on_delta: OnDelta) -> Reply:
+        """The model, or the fallback once the first one is out of reach."""
+        try:
+            return await self._inner.reply(request, on_delta)
+        except ModelError as error:
+            if self._fallback in (None, request.model) or error.fault not in _MAY_FALL_BACK:
+                raise
+            self.emit(Warned(f"{request.model} is out of reach ({error}); going on with {self._fallback}."))
+            self.use_model(self._fallback, "fallback")
+            return await self._inner.reply(self.request(), on_delta)
+
+    async def ask(self, agent: AgentId, call: ToolCall) -> Decision:
+        decision = await self._ask_gate(agent, call)
+        if getattr(decision, "interrupt", False):
+            self.interrupt()
+        return decision
+
+    # --- what the session asks of it
+
+    def render(self, prompt: Prompt, model: str, reason: str, effort: Effort | int | None) -> None:
+        self.prompt = prompt
+        self.emit(Rendered(prompt.hash, model, reason, effort))
+
+    def use_model(self, model: str, reason: str) -> None:
+        rendered = self.history.rendered
+        assert rendered is not None
+        if model != rendered.model:
+            self.emit(Rendered(rendered.prompt, model, reason, rendered.effort))
+
+    @property
+    def model(self) -> str:
+        assert self.history.rendered is not None
+        return self.history.rendered.model
+
+    def set_mode(self, mode: Mode) -> None:
+        if mode != self.mode or self.history.mode is None:
+            self.mode = mode
+            self.emit(ModeChanged(mode))
+
+    def interrupt(self) -> bool:
+        """End the running turn; False if there is none."""
+        if self._scope is None:
+            return False
+        self._scope.cancel()
+        return True
+
+    async def live(self) -> None:
+        """Wait for letters, handle them, rest; for as long as the session lives."""
+        while True:
+            letters = await self.inbox.take(at_rest=True)
+            if letters:
+                await self.turn(letters)
+                continue
+            self._resting.set()
+            await self.inbox.wait()
+            self._resting = anyio.Event()
+
+    async def at_rest(self) -> None:
+        """Return when no turn runs and nothing waits."""
+        while not (self._resting.is_set() and self.inbox.quiet):
+            await self._resting.wait()
+            await anyio.lowlevel.checkpoint()
+
+    async def turn(self, letters: Sequence[Letter] = ()) -> TurnEnded:
+        self.meter.new_turn()
+        self.emit(TurnStarted())
+        end = TurnEnded("interrupted", error="interrupted by the person")
+        with anyio.CancelScope() as scope:
+            self._scope = scope
+            self._tell_mode()
+            end = await self._run(letters)
+        self._scope = None
+        with anyio.CancelScope(shield=True):
+            await self._end(end)
+        return end
+
+    # --- the boundary: whatever happens inside becomes exactly one end
+
+    async def _run(self, letters: Sequence[Letter]) -> TurnEnded:
+        try:
+            return await run_turn(self._seat, letters)
+        except ModelError as error:
+            return TurnEnded("failed", error=str(error), status=error.status)
+        except TeamwrightError as error:
+            return TurnEnded("failed", error=str(error))
+        except Exception as error:  # noqa: BLE001 -- the agent's boundary
+            self._log("a turn failed: " + "".join(traceback.format_exception(error)))
+            return TurnEnded("failed", error=f"internal error: {_innermost(error)!r}; the log has the details")
+
+    async def _end(self, end: TurnEnded) -> None:
+        try:
+            for ended in self.history.unfinished(crashed=False):
+                self.emit(ended)
+            if end.reason == "interrupted":
+                self.emit(Reminded(user(INTERRUPTED)))
+            self.emit(end)
+            await self._transcript.sync()
+        except StoreError as error:
+            # The disk is full or gone: nothing can be recorded, but whoever watches must still see the end.
+            self._log(f"could not record the end of a turn: {error}")
+            failed = TurnEnded("failed", end.text, end.error or str(error))
+            self.history.ended = failed
+            self._bus.publish(Record(self.id, 0, self._now(), failed))
+        self.inbox.hand_back()
+
+    def _tell_mode(self) -> None:
+        planning = self.mode == "plan"
+        if planning != self._told_plan:
+            self.emit(Reminded(user(PLAN_ON if planning else PLAN_OFF)))
+        self._told_plan = planning
+
+
+def _innermost(error: Exception) -> Exception:
+    """The first error of nested groups."""
+    while isinstance(error, ExceptionGroup):
+        error = cast("ExceptionGroup[Exception]", error).exceptions[0]
+    return error

@@ -1,0 +1,102 @@
+"""One stream of events for each session. Publishing never waits; a slow watcher loses its place, not ours."""
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Self
+
+import anyio
+
+from teamwright.core.event import Record, Streamed
+from teamwright.core.ids import AgentId
+
+Cursor = dict[AgentId, int]  # the last line seen of each agent's transcript
+Reread = Callable[[AgentId, int], Iterator[Record]]  # the durable records of an agent after a line
+
+MOST_WAITING = 10_000
+
+
+class Watch:
+    """An async iterator over records. One that falls behind reads what it missed from the transcripts again."""
+
+    def __init__(self, bus: "Bus", since: Cursor, *, deltas: bool, most: int) -> None:
+        self._bus = bus
+        self._deltas = deltas
+        self._most = most
+        self._place: Cursor = dict(since)
+        self._waiting: deque[Record] = deque()
+        self._bell = anyio.Event()
+        self._closed = False
+        self._behind = bool(since)  # missed records must be read from the log first
+        self.lagged = 0  # how often that happened while watching
+
+    def put(self, record: Record) -> None:
+        if not self._deltas and type(record.event) is Streamed:
+            return
+        if len(self._waiting) >= self._most:
+            self._waiting.clear()
+            self._behind = True
+            self.lagged += 1
+        self._waiting.append(record)
+        self._bell.set()
+
+    def close(self) -> None:
+        """No more records come; what waits is still given."""
+        self._closed = True
+        self._bus.forget(self)
+        self._bell.set()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Record:
+        while True:
+            if self._behind:
+                self._catch_up()
+            while self._waiting:
+                record = self._waiting.popleft()
+                if record.n and record.n <= self._place.get(record.agent, 0):
+                    continue  # was read from the log already
+                if record.n:
+                    self._place[record.agent] = record.n
+                return record
+            if self._closed:
+                raise StopAsyncIteration
+            self._bell = anyio.Event()
+            await self._bell.wait()
+
+    def _catch_up(self) -> None:
+        self._behind = False
+        missed = [record for agent in self._bus.agents for record in self._bus.reread(agent, self._place.get(agent, 0))]
+        fresh = [record for record in self._waiting if not record.n]
+        self._waiting = deque(missed + fresh)
+
+
+class Bus:
+    def __init__(self, reread: Reread) -> None:
+        self.reread = reread
+        self.agents: list[AgentId] = []
+        self._watches: list[Watch] = []
+
+    def publish(self, record: Record) -> None:
+        if record.n == 1:
+            self.agents.append(record.agent)
+        for watch in self._watches:
+            watch.put(record)
+
+    @property
+    def watched(self) -> bool:
+        return bool(self._watches)
+
+    def watch(self, since: Cursor | None = None, *, deltas: bool = True, most: int = MOST_WAITING) -> Watch:
+        """From now on, or from a place in the transcripts. Close it when done."""
+        watch = Watch(self, since or {}, deltas=deltas, most=most)
+        self._watches.append(watch)
+        return watch
+
+    def forget(self, watch: Watch) -> None:
+        if watch in self._watches:
+            self._watches.remove(watch)
+
+    def close(self) -> None:
+        for watch in tuple(self._watches):
+            watch.close()

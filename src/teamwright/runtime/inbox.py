@@ -1,0 +1,67 @@
+"""An agent's door: letters in the store behind it, a bell in front."""
+
+from collections.abc import Container, Sequence
+from typing import Protocol
+
+import anyio
+
+from teamwright.core.ids import AgentId, LetterId
+from teamwright.core.letter import Letter, due
+
+
+class LetterStore(Protocol):
+    async def post(self, letter: Letter) -> None: ...
+    async def waiting(self, agent: AgentId) -> list[Letter]: ...
+    def delivered_soon(self, letters: Sequence[LetterId]) -> None: ...
+
+
+class AgentInbox:
+    """Reads the store only after the bell rang; a lost bell costs a look, never a letter."""
+
+    def __init__(self, agent: AgentId, store: LetterStore, delivered: Container[LetterId]) -> None:
+        """`delivered` are the ids in the agent's transcript: what counts, whatever the store still believes."""
+        self._agent = agent
+        self._delivered = delivered
+        self._store = store
+        self._bell = anyio.Event()
+        self._bell.set()  # letters of an earlier process may be waiting
+        self._held: list[Letter] = []
+        self._handed: set[LetterId] = set()  # given to the loop; the store may not know yet
+
+    async def post(self, letter: Letter) -> None:
+        """Durable when it returns."""
+        await self._store.post(letter)
+        self.ring()
+
+    def ring(self) -> None:
+        self._bell.set()
+
+    async def take(self, *, at_rest: bool) -> list[Letter]:
+        if self._bell.is_set():
+            self._bell = anyio.Event()  # before reading, so that a letter that lands meanwhile rings again
+            stored = await self._store.waiting(self._agent)
+            if known := [letter.id for letter in stored if letter.id in self._delivered]:
+                self._store.delivered_soon(known)  # an earlier process, or an interrupt, came between the two
+            self._held = [x for x in stored if x.id not in self._handed and x.id not in self._delivered]
+            self._handed &= {letter.id for letter in stored}
+        now = due(self._held, at_rest=at_rest)
+        self._handed.update(letter.id for letter in now)
+        self._held = [letter for letter in self._held if letter.id not in self._handed]
+        return now
+
+    def acknowledge(self, letters: Sequence[LetterId]) -> None:
+        self._store.delivered_soon(letters)
+
+    def hand_back(self) -> None:
+        """A turn ended before it had delivered everything it took: look at the store again."""
+        self._handed.clear()
+        self.ring()
+
+    @property
+    def quiet(self) -> bool:
+        """Nothing waits and nothing rang."""
+        return not self._held and not self._bell.is_set()
+
+    async def wait(self) -> None:
+        if not self._held:
+            await self._bell.wait()

@@ -1,0 +1,148 @@
+"""What a session has spent, against its limits; and the ledger that survives the process."""
+
+from collections.abc import Callable
+from typing import Literal, Protocol
+
+from teamwright.core.budget import Limit, Limits, Spent, reached, words
+from teamwright.core.errors import ModelError
+from teamwright.core.ids import AgentId, SessionId
+from teamwright.core.message import (
+    Delta,
+    Message,
+    Reply,
+    ReplyStarted,
+    Request,
+    Retrying,
+    Text,
+    ToolCall,
+    ToolResult,
+    Usage,
+)
+from teamwright.core.ports import Model, OnDelta
+
+Price = Callable[[str, Usage], float | None]  # model, usage -> US dollars, None if unknown
+Clock = Callable[[], float]  # monotonic seconds
+
+
+class Ledger(Protocol):
+    async def open_call(self, session: SessionId, agent: AgentId, model: str, estimated_input: int) -> int: ...
+    def settle_soon(
+        self, row: int, usage: Usage, usd: float | None, ms: int, outcome: Literal["ok", "failed"]
+    ) -> None: ...
+
+
+class SessionMeter:
+    """Counts what all agents of a session use. Turns count anew for each message of the person."""
+
+    def __init__(self, limits: Limits, price: Price, clock: Clock) -> None:
+        self.limits = limits
+        self._price = price
+        self._clock = clock
+        self._began = clock()
+        self.turns = 0
+        self.all_turns = 0
+        self.api_seconds = 0.0
+        self.by_model: dict[str, Usage] = {}
+        self.usd_by_model: dict[str, float | None] = {}
+
+    def new_turn(self) -> None:
+        self.turns = 0
+
+    def count(self, model: str, usage: Usage, seconds: float) -> float | None:
+        """Add one answered call; returns what it cost, None where the price is unknown."""
+        usd = self._price(model, usage)
+        self.turns += 1
+        self.all_turns += 1
+        self.api_seconds += seconds
+        self.by_model[model] = self.by_model.get(model, Usage()) + usage
+        before = self.usd_by_model.get(model, 0.0)
+        self.usd_by_model[model] = None if before is None or usd is None else before + usd
+        return usd
+
+    @property
+    def usage(self) -> Usage:
+        return sum(self.by_model.values(), Usage())
+
+    @property
+    def usd(self) -> float:
+        """The known part of the cost."""
+        return sum(x for x in self.usd_by_model.values() if x is not None)
+
+    @property
+    def spent(self) -> Spent:
+        usd = self.usd if self.limits.usd is not None else 0.0
+        tokens = self.usage.total if self.limits.tokens is not None else 0
+        return Spent(self.turns, usd, tokens, self._clock() - self._began)
+
+    def reached(self) -> Limit | None:
+        return reached(self.limits, self.spent)
+
+    def words(self, limit: Limit) -> str:
+        return words(limit, self.limits)
+
+
+class MeteredModel:
+    """A model whose every call has a row in the ledger before it leaves, settled after it."""
+
+    def __init__(
+        self, model: Model, *, ledger: Ledger, meter: SessionMeter, session: SessionId, agent: AgentId
+    ) -> None:
+        self._model = model
+        self._ledger = ledger
+        self._meter = meter
+        self._session = session
+        self._agent = agent
+        self._last = Usage()
+
+    async def reply(self, request: Request, on_delta: OnDelta) -> Reply:
+        estimate = estimate_input(request, self._last)
+        row = await self._ledger.open_call(self._session, self._agent, request.model, estimate)
+        spoilt = _Spoilt(on_delta)
+        try:
+            reply = await self._model.reply(request, spoilt.watch)
+        except ModelError:
+            usd = self._meter.count(request.model, spoilt.usage, 0.0) if spoilt.usage.total else 0.0
+            self._ledger.settle_soon(row, spoilt.usage, usd, 0, "failed")
+            raise
+        self._last = reply.usage
+        usage = reply.usage + spoilt.usage
+        usd = self._meter.count(request.model, usage, reply.seconds)
+        self._ledger.settle_soon(row, usage, usd, round(reply.seconds * 1000), "ok")
+        return reply
+
+
+class _Spoilt:
+    """Tokens of attempts that began to answer and were lost: the provider bills them all the same."""
+
+    def __init__(self, on_delta: OnDelta) -> None:
+        self._on_delta = on_delta
+        self._started = Usage()
+        self.usage = Usage()
+
+    def watch(self, delta: Delta) -> None:
+        if isinstance(delta, ReplyStarted):
+            self._started = delta.usage
+        elif isinstance(delta, Retrying):
+            self.usage += self._started
+            self._started = Usage()
+        self._on_delta(delta)
+
+
+def estimate_input(request: Request, last: Usage) -> int:
+    """Tokens that a request will count, roughly: what the last one had, and four characters a token for what is new."""
+    if last.total:
+        return last.total + sum(_size(m) for m in request.messages[request.previous :]) // 4
+    prompt = sum(map(len, request.system)) + sum(len(t.description) + 400 for t in request.tools)
+    return (prompt + sum(_size(m) for m in request.messages)) // 4
+
+
+def _size(message: Message) -> int:
+    size = 0
+    for block in message.blocks:
+        if isinstance(block, Text):
+            size += len(block.text)
+        elif isinstance(block, ToolCall):
+            size += len(bytes(block.input))
+        elif isinstance(block, ToolResult):
+            size += sum(len(c.text) if isinstance(c, Text) else 6000 for c in block.content)
+    return size

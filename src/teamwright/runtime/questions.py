@@ -1,0 +1,51 @@
+"""Questions that wait for a person: every one is answered, expires, or is visible as waiting."""
+
+from collections.abc import Callable
+
+import anyio
+
+from teamwright.core.consent import Decision, Deny, Question
+from teamwright.core.event import Answered, Asked, Event
+from teamwright.core.ids import AgentId, QuestionId
+
+Tell = Callable[[AgentId, Event], None]
+
+
+class _Slot:
+    def __init__(self, question: Question) -> None:
+        self.question = question
+        self.answered = anyio.Event()
+        self.decision: Decision | None = None
+
+
+class Questions:
+    """Put by the gate, answered by an op. `limit` in seconds; None waits for ever (somebody is looking at it)."""
+
+    def __init__(self, tell: Tell, limit: float | None) -> None:
+        self._tell = tell
+        self._limit = limit
+        self._slots: dict[QuestionId, _Slot] = {}
+
+    @property
+    def waiting(self) -> list[Question]:
+        return [slot.question for slot in self._slots.values()]
+
+    async def put(self, question: Question) -> Decision:
+        slot = self._slots[question.id] = _Slot(question)
+        self._tell(question.agent, Asked(question))
+        try:
+            with anyio.move_on_after(self._limit):
+                await slot.answered.wait()
+        finally:
+            del self._slots[question.id]
+            self._tell(question.agent, Answered(question.id, slot.decision))
+        return slot.decision or Deny(f"Nobody answered the question about {question.tool} within {self._limit:g} s.")
+
+    def answer(self, id: QuestionId, decision: Decision) -> bool:
+        """False if no such question waits: unknown, already answered, or withdrawn."""
+        slot = self._slots.get(id)
+        if slot is None or slot.decision is not None:
+            return False
+        slot.decision = decision
+        slot.answered.set()
+        return True
