@@ -1,3 +1,47 @@
-"""Teams of coding agents, on any model."""
+"""Teams of coding agents, on any model. The names below are the library; everything is imported when first used."""
+
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0.dev0"
+
+if TYPE_CHECKING:
+    from teamwright.api import session
+    from teamwright.core.consent import Allow, Deny, Question
+    from teamwright.core.errors import ModelError, TeamwrightError, ToolError
+    from teamwright.core.event import Record
+    from teamwright.core.ports import Outcome, ToolContext
+    from teamwright.models.scripted import ScriptedModel, call, thinking
+    from teamwright.runtime.session import Session
+    from teamwright.tools.function import tool
+
+_PLACES = {
+    "session": "teamwright.api",
+    "Session": "teamwright.runtime.session",
+    "tool": "teamwright.tools.function",
+    "ToolContext": "teamwright.core.ports",
+    "Outcome": "teamwright.core.ports",
+    "Allow": "teamwright.core.consent",
+    "Deny": "teamwright.core.consent",
+    "Question": "teamwright.core.consent",
+    "Record": "teamwright.core.event",
+    "TeamwrightError": "teamwright.core.errors",
+    "ModelError": "teamwright.core.errors",
+    "ToolError": "teamwright.core.errors",
+    "ScriptedModel": "teamwright.models.scripted",
+    "call": "teamwright.models.scripted",
+    "thinking": "teamwright.models.scripted",
+}
+__all__ = [
+    "Allow", "Deny", "ModelError", "Outcome", "Question", "Record", "ScriptedModel", "Session", "TeamwrightError",
+    "ToolContext", "ToolError", "call", "session", "thinking", "tool",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACES:
+        raise AttributeError(f"module 'teamwright' has no attribute {name!r}")
+    from importlib import import_module  # noqa: PLC0415 -- `teamwright --version` does not need it
+
+    value = getattr(import_module(_PLACES[name]), name)
+    globals()[name] = value
+    return value

@@ -1,5 +1,7 @@
 """What a surface may ask of a session. Imperatives; answers come back as events."""
 
+from typing import Literal
+
 from msgspec import Struct
 
 from teamwright.core.consent import Decision, Mode
@@ -29,9 +31,22 @@ class SetModel(Struct, frozen=True, tag="set_model"):
     model: str | None
 
 
+class AddRules(Struct, frozen=True, tag="add_rules"):
+    """Permission rules for the rest of the session, in the words of a settings file."""
+
+    rules: tuple[str, ...]
+    behaviour: Literal["allow", "ask", "deny"]
+
+
+class AddDirectories(Struct, frozen=True, tag="add_directories"):
+    """Further working directories for the rest of the session."""
+
+    directories: tuple[str, ...]
+
+
 class Answer(Struct, frozen=True, tag="answer"):
     question: QuestionId
     decision: Decision
 
 
-Op = Say | Interrupt | SetMode | SetModel | Answer
+Op = Say | Interrupt | SetMode | SetModel | AddRules | AddDirectories | Answer

@@ -66,17 +66,18 @@ class Agent:
         gate: Callable[[AgentId, ToolCall], Awaitable[Decision]],
         meter: SessionMeter,
         desk: Desk,
-        prompt: Prompt,
         mode: Mode,
         now: Callable[[], int],
         log: Callable[[str], None],
         fallback: str | None = None,
     ) -> None:
         self.id, self.name, self.history, self.desk, self.inbox, self.meter = id, name, history, desk, inbox, meter
-        self.prompt, self.mode = prompt, mode
+        self.prompt = Prompt("", (), ())  # until it is rendered
+        self.mode: Mode = mode
         self._transcript, self._bus, self._now, self._log = transcript, bus, now, log
         self._inner, self._fallback, self._ask_gate = model, fallback, gate
         self._told_plan = False
+        self._closing, self._closed = False, anyio.Event()
         self._scope: anyio.CancelScope | None = None
         self._resting = anyio.Event()
         self._seat = Seat(
@@ -152,7 +153,7 @@ class Agent:
 
     async def live(self) -> None:
         """Wait for letters, handle them, rest; for as long as the session lives."""
-        while True:
+        while not self._closing:
             letters = await self.inbox.take(at_rest=True)
             if letters:
                 await self.turn(letters)
@@ -160,6 +161,20 @@ class Agent:
             self._resting.set()
             await self.inbox.wait()
             self._resting = anyio.Event()
+        self._closed.set()
+
+    async def closed(self) -> None:
+        await self._closed.wait()
+
+    @property
+    def running(self) -> bool:
+        return self._scope is not None
+
+    def close(self) -> None:
+        """End after the running turn has been interrupted; letters that wait are kept for a resume."""
+        self._closing = True
+        self.interrupt()
+        self.inbox.ring()
 
     async def at_rest(self) -> None:
         """Return when no turn runs and nothing waits."""

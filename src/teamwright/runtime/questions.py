@@ -1,6 +1,6 @@
 """Questions that wait for a person: every one is answered, expires, or is visible as waiting."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import anyio
 
@@ -9,6 +9,7 @@ from teamwright.core.event import Answered, Asked, Event
 from teamwright.core.ids import AgentId, QuestionId
 
 Tell = Callable[[AgentId, Event], None]
+Answerer = Callable[[Question], Awaitable[Decision]]
 
 
 class _Slot:
@@ -19,22 +20,28 @@ class _Slot:
 
 
 class Questions:
-    """Put by the gate, answered by an op. `limit` in seconds; None waits for ever (somebody is looking at it)."""
+    """Put by the gate, answered by an op or by `code`. `limit` in seconds; None: somebody looks at it."""
 
-    def __init__(self, tell: Tell, limit: float | None) -> None:
+    def __init__(self, tell: Tell, limit: float | None, code: Answerer | None = None) -> None:
         self._tell = tell
+        self._code = code
         self._limit = limit
         self._slots: dict[QuestionId, _Slot] = {}
+        self._nobody = ""
 
     @property
     def waiting(self) -> list[Question]:
         return [slot.question for slot in self._slots.values()]
 
     async def put(self, question: Question) -> Decision:
+        if self._nobody:
+            return Deny(f"{question.tool} was not run: {question.reason} {self._nobody}")
         slot = self._slots[question.id] = _Slot(question)
         self._tell(question.agent, Asked(question))
         try:
             with anyio.move_on_after(self._limit):
+                if self._code is not None:
+                    self.answer(question.id, await self._code(question))
                 await slot.answered.wait()
         finally:
             del self._slots[question.id]
@@ -49,3 +56,9 @@ class Questions:
         slot.decision = decision
         slot.answered.set()
         return True
+
+    def leave(self, why: str) -> None:
+        """Nobody answers any more: what waits is denied, and what comes later at once."""
+        self._nobody = why
+        for slot in tuple(self._slots.values()):
+            self.answer(slot.question.id, Deny(f"{slot.question.tool} was not run: {slot.question.reason} {why}"))

@@ -1,0 +1,32 @@
+# `make demo` and `make test` do all their own set-up, in .venv beside this file.
+.PHONY: setup demo test check format bench lock
+
+setup:
+	@sh scripts/setup
+
+demo: setup
+	@.venv/bin/teamwright demo
+
+test: setup
+	@.venv/bin/python -m pytest -n 2
+
+check: setup
+	@.venv/bin/ruff format --check .
+	@.venv/bin/ruff check .
+	@.venv/bin/basedpyright
+	@.venv/bin/lint-imports --no-cache
+	@scripts/sizes
+	@scripts/spec-coverage
+	@$(MAKE) --no-print-directory test
+
+format: setup
+	@.venv/bin/ruff check --fix-only --quiet .
+	@.venv/bin/ruff format .
+
+bench: setup
+	@.venv/bin/python bench/run.py
+
+# Versions and hashes only, for every supported Python: no address of where they came from.
+lock:
+	@uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
+		--no-emit-index-url --no-emit-find-links --group dev pyproject.toml -o requirements.lock

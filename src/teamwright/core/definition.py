@@ -1,0 +1,3 @@
+"""What an agent can be: the kinds that every session knows."""
+
+BUILT_IN_KINDS = ("general-purpose", "explore", "plan", "verification", "bash", "guide")

@@ -1,0 +1,77 @@
+"""What a call would do, as far as it can be told beforehand. The judge decides from these alone."""
+
+from msgspec import Struct
+
+
+class Place(Struct, frozen=True):
+    """A path as it was named (absolute, normalised) and as it is (links followed); empty where nobody can know it.
+
+    `deep`: everything below is touched as well.
+    """
+
+    given: str
+    path: str
+    deep: bool = False
+
+
+NOWHERE = Place("", "")  # somewhere that only the running command knows
+
+
+class Reads(Struct, frozen=True):
+    tool: str
+    places: tuple[Place, ...]
+
+
+class Edits(Struct, frozen=True):
+    tool: str
+    places: tuple[Place, ...]
+
+
+class View(Struct, frozen=True):
+    """One way to see a command: with its wrappers or without.
+
+    `need` is how many words an allow rule must name one by one to match this view; None: no allow rule may.
+    """
+
+    words: tuple[str, ...]
+    need: int | None = 1
+
+
+class Command(Struct, frozen=True):
+    """One simple command, by itself. Words have their quotes removed; UNKNOWN stands for what is not known yet."""
+
+    views: tuple[View, ...]  # as written first
+    shown: str
+    harmless: bool = False  # it only reads, and only `reads`
+    reads: tuple[Place, ...] = ()
+    touches: tuple[Place, ...] = ()  # of a command that is not harmless: whatever its words may name
+    edits: tuple[Place, ...] = ()  # what it is known to change
+    opaque: str = ""  # why nobody can tell what it runs
+    shadow: bool = False  # seen only by rules that restrict: what it carries is listed by itself
+
+
+class Runs(Struct, frozen=True):
+    """A shell command, taken apart."""
+
+    tool: str
+    text: str
+    commands: tuple[Command, ...] = ()
+    reads: tuple[Place, ...] = ()  # redirections
+    writes: tuple[Place, ...] = ()
+    broken: str = ""  # why it could not be parsed as a whole
+    ruin: str = ""  # the home or root directory that it would remove
+
+
+class Fetches(Struct, frozen=True):
+    tool: str
+    domain: str
+
+
+class Uses(Struct, frozen=True):
+    """Any other tool; `detail` is what its rules speak of, such as an agent's name."""
+
+    tool: str
+    detail: str = ""
+
+
+Facts = Reads | Edits | Runs | Fetches | Uses

@@ -1,0 +1,229 @@
+"""The patterns inside rules: words of a command, and paths in the manner of gitignore."""
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Literal
+
+from msgspec import Struct
+
+UNKNOWN = "\0"  # in a word: text that is only known when the command runs
+WILD = "\1"  # in a pattern: a `*` that was not quoted
+Fit = Literal["no", "maybe", "yes"]
+
+_GLOB = re.compile(r"[*?\[\\]")
+_SEPARATOR = re.compile(r"[^\w./:@%+=~-]+")
+
+
+# --- commands
+
+
+class CommandPattern(Struct, frozen=True):
+    """Words, each perhaps with wildcards; `tail`: any further words may follow."""
+
+    words: tuple[str, ...]
+    tail: bool
+
+    @property
+    def whole(self) -> bool:
+        return self.tail and all(word == WILD for word in self.words)
+
+    @property
+    def is_exact(self) -> bool:
+        return not self.tail and not any(WILD in word for word in self.words)
+
+
+@lru_cache(maxsize=1024)
+def command_pattern(text: str) -> CommandPattern:
+    """`git log:*` and `git log *` are words and a tail; `git log` is exact; another `*` stands for any text."""
+    text = text.strip()
+    tail = False
+    if text.endswith(":*"):
+        text, tail = text[:-2], True
+    words = _split(text)
+    if words and words[-1].endswith(WILD):
+        tail = True
+        if words[-1] == WILD:
+            words.pop()
+    return CommandPattern(tuple(words), tail)
+
+
+def _split(text: str) -> list[str]:
+    """Words with their quotes removed; wildcards only outside of quotes."""
+    words, current, quote = list[str](), None, ""
+    for c in text:
+        if quote:
+            current, quote = (current or "", "") if c == quote else ((current or "") + c, quote)
+        elif c in "'\"":
+            current, quote = current or "", c
+        elif c.isspace():
+            if current is not None:
+                words.append(current)
+            current = None
+        else:
+            current = (current or "") + (WILD if c == "*" else c)
+    return words if current is None else [*words, current]
+
+
+@lru_cache(maxsize=2048)
+def _word_regex(word: str) -> re.Pattern[str]:
+    return re.compile(".*".join(re.escape(part) for part in word.split(WILD)), re.DOTALL)
+
+
+def _fits_word(pattern: str, word: str) -> bool:
+    if WILD not in pattern:
+        return pattern == word
+    return _word_regex(pattern).fullmatch(word) is not None
+
+
+def command_fits(pattern: CommandPattern, words: Sequence[str]) -> Fit:
+    """`maybe`: only the words that are unknown until it runs could make it fit."""
+    states, maybe, end = {0}, False, len(pattern.words)
+    for word in words:
+        following: set[int] = set()
+        for at in states:
+            if at == end:
+                following.update({end} if pattern.tail else ())
+                continue
+            wanted = pattern.words[at]
+            if wanted == WILD:
+                following.update((at, at + 1))
+            elif _fits_word(wanted, word) and (UNKNOWN not in word or WILD in wanted):
+                following.add(at + 1)
+            elif UNKNOWN in word:
+                maybe = maybe or _could_become(word, wanted)
+        states = following
+        if not states:
+            break
+    return "yes" if end in states else "maybe" if maybe else "no"
+
+
+def _could_become(word: str, wanted: str) -> bool:
+    known, literal = word.split(UNKNOWN, 1)[0], wanted.split(WILD, 1)[0]
+    return literal.startswith(known) or known.startswith(literal)
+
+
+def deny_fits(pattern: CommandPattern, words: Sequence[str]) -> Fit:
+    """As `command_fits`, for rules that restrict: a program by any path, and wildcards across words."""
+    fit = command_fits(pattern, words)
+    if fit == "yes" or not words or not pattern.words:
+        return fit
+    name = words[0].rpartition("/")[2]
+    if name != words[0] and "/" not in pattern.words[0]:
+        other = command_fits(pattern, (name, *words[1:]))
+        fit = other if other != "no" else fit
+    if fit != "yes" and any(WILD in word for word in pattern.words):
+        text = " ".join(pattern.words) + (" " + WILD if pattern.tail else "")
+        joined = " ".join(words)
+        if _word_regex(text).fullmatch(joined) or (
+            pattern.tail and _word_regex(" ".join(pattern.words)).fullmatch(joined)
+        ):
+            return "yes"
+    return fit
+
+
+def mentioned(pattern: CommandPattern, text: str) -> bool:
+    """Do all literal words of the pattern stand in this text, in their order? For text that could not be read."""
+    tokens = iter(_SEPARATOR.split(text))
+    literals = [word for word in pattern.words if WILD not in word]
+    return all(any(token == word or token.endswith("/" + word) for token in tokens) for word in literals)
+
+
+# --- paths
+
+
+class PathPattern(Struct, frozen=True):
+    """`start` is where its literal beginning leads to; `parts` are all components below the base that it names."""
+
+    narrow: re.Pattern[str]
+    wide: re.Pattern[str]
+    start: str
+    parts: tuple[str, ...]
+
+    def covers(self, path: str, *, wide: bool) -> bool:
+        return (self.wide if wide else self.narrow).fullmatch(path) is not None
+
+    def may_cover_below(self, directory: str) -> bool:
+        """Could something below this directory be covered?"""
+        inside = self.start == directory or self.start.startswith(directory.rstrip("/") + "/")
+        return inside or directory.startswith(self.start.rstrip("/") + "/")
+
+
+def path_problem(pattern: str) -> str:
+    """Why this cannot be used as a path pattern; nothing if it can."""
+    if pattern.startswith("!"):
+        return "a path pattern cannot be negated with `!`; write an allow rule and a deny rule instead"
+    parts = pattern.split("/")
+    if ".." in parts and any(_GLOB.search(part) for part in parts[: len(parts) - parts[::-1].index("..")]):
+        return "`..` cannot follow a wildcard"
+    try:
+        path_pattern(pattern, "/base", "/home")
+    except re.error as error:
+        return f"the pattern cannot be read ({error})"
+    return ""
+
+
+@lru_cache(maxsize=1024)
+def path_pattern(pattern: str, base: str, home: str) -> PathPattern:
+    """`//x` is absolute, `~/x` at home, `/x`, `./x` and `a/b` from the base, `x` at any depth below the base."""
+    if pattern.startswith("//"):
+        origin, rest = "/", pattern[2:]
+    elif pattern == "~" or pattern.startswith("~/"):
+        origin, rest = home, pattern[2:]
+    else:
+        origin, rest = base, pattern
+        if "/" not in pattern.rstrip("/") and pattern.rstrip("/") not in (".", "..", "**"):
+            rest = "**/" + pattern
+    parts: list[tuple[str, bool]] = []  # a component, and whether it is a real name rather than part of a pattern
+    for part, real in [*((p, True) for p in origin.split("/")), *((p, False) for p in rest.split("/"))]:
+        if part == "..":
+            parts = parts[:-1]
+        elif part not in ("", "."):
+            parts.append((part, real or not _GLOB.search(part)))
+    below = bool(parts) and parts[-1] == ("**", False)
+    return _compile(parts[:-1] if below else parts, below=below, origin=origin)
+
+
+def _compile(parts: Sequence[tuple[str, bool]], *, below: bool, origin: str) -> PathPattern:
+    text, start, literal = "", "", True
+    for part, plain in parts:
+        if part == "**" and not plain:
+            text += "(?:/[^/]+)*"
+        else:
+            text += "/" + (re.escape(part) if plain else _glob_regex(part))
+        literal = literal and plain
+        start += "/" + part if literal else ""
+    tail = "(?:/.*)?"
+    ends_plain = not parts or parts[-1][1]
+    named = tuple(part for part, plain in parts if plain)
+    return PathPattern(
+        re.compile(text + (tail if below or ends_plain else ""), re.DOTALL),
+        re.compile(text + tail, re.DOTALL),
+        start or "/",
+        named[len([p for p in origin.split("/") if p]) :],
+    )
+
+
+def _glob_regex(part: str) -> str:
+    """One component; `*` and `?` do not cross `/`."""
+    out, n = "", 0
+    while n < len(part):
+        c = part[n]
+        end = part.find("]", n + 2) if c == "[" else -1
+        if c == "*":
+            out += "[^/]*"
+        elif c == "?":
+            out += "[^/]"
+        elif c == "\\" and n + 1 < len(part):
+            n += 1
+            out += re.escape(part[n])
+        elif end > 0:
+            inner = part[n + 1 : end]
+            negated = inner[:1] in ("!", "^")
+            chars = (inner[1:] if negated else inner).replace("\\", "\\\\").replace("[", "\\[")
+            out += f"[{'^/' if negated else ''}{chars}]"
+            n = end
+        else:
+            out += re.escape(c)
+        n += 1
+    return out

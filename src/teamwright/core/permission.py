@@ -1,0 +1,115 @@
+"""Who may do what: one pure judgement over facts, mode and rules. Deny beats ask beats allow, in every mode."""
+
+from collections.abc import Sequence
+from typing import Literal, assert_never
+
+from msgspec import Struct
+
+from teamwright.core.consent import MODES, Mode
+from teamwright.core.facts import Edits, Facts, Fetches, Reads, Runs, Uses
+from teamwright.core.places import FINE, Finding, Scene, judge_edit, judge_read, restricted_tool, said_by
+from teamwright.core.rules import Rules, detail_rule, domain_rule, whole_rule
+from teamwright.core.shell_rules import judge_runs
+from teamwright.core.shown import shown
+
+OWN_TOOLS = frozenset({
+    "Agent", "SendMessage", "TeamCreate", "TeamDelete", "ListAgents", "TaskCreate", "TaskGet", "TaskList", "TaskUpdate",
+    "TaskOutput", "TaskStop", "Skill", "EnterPlanMode", "ExitPlanMode", "AskUserQuestion", "CronCreate", "CronDelete",
+    "CronList",
+})  # fmt: skip
+_RANK = {mode: n for n, mode in enumerate(MODES)} | {"bubble": MODES.index("default")}
+
+
+class Verdict(Struct, frozen=True):
+    """`reason` is a sentence; `suggestions` are rules that would answer it for good; `final`: no yes can change it."""
+
+    kind: Literal["allow", "ask", "deny"]
+    reason: str = ""
+    suggestions: tuple[str, ...] = ()
+    blocked_path: str | None = None
+    final: bool = False
+
+
+def mode_allowed(parent: Mode, child: Mode) -> Mode:
+    """The narrower of two modes. `bubble` only says who is asked: what it may do is what its parent may."""
+    if child == "bubble":
+        return parent
+    return child if _RANK[child] <= _RANK[parent] else parent
+
+
+def judge(
+    facts: Facts,
+    *,
+    mode: Mode,
+    rules: Rules,
+    roots: Sequence[str],
+    readable: Sequence[str] = (),
+    protected: Sequence[str] = (),
+) -> Verdict:
+    """May this be done: yes, only after asking, or no. All paths are resolved."""
+    scene = Scene(mode, rules, tuple(roots), tuple(readable), tuple(protected))
+    match facts:
+        case Reads():
+            findings = [judge_read(place, facts.tool, scene) for place in facts.places]
+        case Edits():
+            findings = [judge_edit(place, facts.tool, scene) for place in facts.places]
+        case Runs():
+            findings = judge_runs(facts, scene)
+        case Fetches():
+            findings = [_judge_fetch(facts, scene)]
+        case Uses():
+            findings = [_judge_use(facts, scene)]
+        case _:
+            assert_never(facts)
+    return _conclude(findings, mode)
+
+
+def _conclude(findings: Sequence[Finding], mode: Mode) -> Verdict:
+    denied = next((f for f in findings if f.kind == "deny"), None)
+    if denied:
+        return Verdict("deny", denied.reason, blocked_path=denied.path, final=True)
+    asked = [f for f in findings if f.kind == "ask" and (f.firm or mode != "bypassPermissions")]
+    if not asked:
+        return Verdict("allow")
+    first = next((f for f in asked if f.firm), asked[0])
+    path = next((f.path for f in asked if f.path), None)
+    if mode == "plan" and not all(f.reading for f in asked):
+        changing = next(f for f in asked if not f.reading)
+        return Verdict("deny", f"{changing.reason} In plan mode only reading is allowed.", blocked_path=path)
+    if mode == "dontAsk":
+        return Verdict(
+            "deny", f"{first.reason} The mode dontAsk refuses what would need a question.", blocked_path=path
+        )
+    suggestions = dict.fromkeys(s for f in asked for s in f.suggestions)
+    return Verdict("ask", first.reason, tuple(suggestions)[:8], path)
+
+
+def _judge_fetch(facts: Fetches, scene: Scene) -> Finding:
+    if found := restricted_tool(facts.tool, scene.rules):
+        return found
+    where = shown(facts.domain, 100)
+    if rule := domain_rule(scene.rules.deny, facts.domain, wide=True):
+        return Finding("deny", f"{said_by(rule)} forbids to fetch from {where}.")
+    if rule := domain_rule(scene.rules.ask, facts.domain, wide=True):
+        return Finding("ask", f"{said_by(rule)} wants every fetch from {where} asked.", firm=True, reading=True)
+    if whole_rule(scene.rules.allow, facts.tool) or domain_rule(scene.rules.allow, facts.domain, wide=False):
+        return FINE
+    reason = f"it would fetch from {where}, and no rule allows that."
+    return Finding("ask", reason, (f"WebFetch(domain:{where})",), reading=True)
+
+
+def _judge_use(facts: Uses, scene: Scene) -> Finding:
+    tool, rules = facts.tool, scene.rules
+    if found := restricted_tool(tool, rules):
+        return found
+    if rule := detail_rule(rules.deny, tool, facts.detail, wide=True):
+        return Finding("deny", f"{said_by(rule)} forbids {shown(facts.detail, 100) or 'this'}.")
+    if rule := detail_rule(rules.ask, tool, facts.detail, wide=True):
+        return Finding("ask", f"{said_by(rule)} wants {shown(facts.detail, 100) or 'this'} asked.", firm=True)
+    if tool in OWN_TOOLS:
+        return FINE
+    reading = tool == "WebSearch"
+    allowed = whole_rule(rules.allow, tool) or detail_rule(rules.allow, tool, facts.detail, wide=False)
+    if allowed and (reading or scene.mode != "plan"):
+        return FINE
+    return Finding("ask", f"no rule allows {shown(tool, 100)}.", (tool,), reading=reading)

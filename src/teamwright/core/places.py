@@ -1,0 +1,162 @@
+"""Paths under rules and modes: what may be read and changed where, and what is protected."""
+
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+from msgspec import Struct
+
+from teamwright.core.consent import Mode
+from teamwright.core.facts import Place
+from teamwright.core.patterns import path_pattern
+from teamwright.core.rules import Rule, Rules, names_tool, path_rule, whole_rule
+from teamwright.core.shown import shown
+
+_PROTECTED = frozenset({".git", ".claude", ".teamwright", ".mcp.json"})
+
+
+class Finding(Struct, frozen=True):
+    """What one fact comes to before the mode is looked at. `firm`: also in bypassPermissions."""
+
+    kind: Literal["allow", "ask", "deny"]
+    reason: str = ""
+    suggestions: tuple[str, ...] = ()
+    path: str | None = None
+    firm: bool = False
+    reading: bool = False
+
+
+class Scene(Struct, frozen=True):
+    """All that a judgement rests on besides the facts."""
+
+    mode: Mode
+    rules: Rules
+    roots: tuple[str, ...]
+    readable: tuple[str, ...] = ()
+    protected: tuple[str, ...] = ()
+
+
+FINE = Finding("allow")
+
+
+def within(path: str, directory: str) -> bool:
+    """Is the absolute path this directory, or below it?"""
+    return directory in (path, "/") or path.startswith(directory + "/")
+
+
+def is_protected(path: str, roots: Iterable[str], protected: Iterable[str] = ()) -> bool:
+    """Version control and our own settings and state, judged from the innermost working directory."""
+    root = max((r for r in roots if within(path, r)), key=len, default="")
+    if any(within(path, p) and not (root != p and within(root or "/", p)) for p in protected):
+        return True
+    return not _PROTECTED.isdisjoint(path[len(root.rstrip("/")) :].casefold().split("/"))
+
+
+def _names_protected(rule: Rule, scene: Scene) -> bool:
+    """Does the pattern itself lead into what is protected, rather than merely cover it?"""
+    if rule.pattern is None:
+        return False
+    pattern = path_pattern(rule.pattern, rule.base, rule.home)
+    return not _PROTECTED.isdisjoint(p.casefold() for p in pattern.parts) or any(
+        within(pattern.start, p) for p in scene.protected
+    )
+
+
+def said_by(rule: Rule) -> str:
+    return f"the rule `{shown(str(rule), 120)}` ({rule.source})"
+
+
+def restricted(place: Place, tool: str, scene: Scene, verb: str) -> Finding | None:
+    """What deny and ask rules on paths say of this place, by either of its names."""
+    names = {place.path, place.given} - {""}
+    if rule := path_rule(scene.rules.deny, tool, names, wide=True):
+        return Finding("deny", f"{said_by(rule)} forbids to {verb} {shown(place.given)}.", path=place.path)
+    if rule := path_rule(scene.rules.ask, tool, names, wide=True):
+        return Finding("ask", f"{said_by(rule)} wants every attempt to {verb} {shown(place.given)} asked.",
+                       path=place.path, firm=True, reading=verb == "read")  # fmt: skip
+    if place.deep and (rule := _rule_below(place, tool, scene.rules)):
+        reason = f"{said_by(rule)} may cover something below {shown(place.given)}."
+        return Finding("ask", reason, path=place.path, firm=True, reading=verb == "read")
+    return None
+
+
+def _rule_below(place: Place, tool: str, rules: Rules) -> Rule | None:
+    for rule in (*rules.deny, *rules.ask):
+        if rule.pattern is None or not names_tool(rule, tool):
+            continue
+        pattern = path_pattern(rule.pattern, rule.base, rule.home)
+        if pattern.may_cover_below(place.path) or pattern.may_cover_below(place.given):
+            return rule
+    return None
+
+
+def restricted_tool(tool: str, rules: Rules) -> Finding | None:
+    """What deny and ask rules say of the tool as such."""
+    if rule := whole_rule(rules.deny, tool):
+        return Finding("deny", f"{said_by(rule)} forbids this tool.")
+    if rule := whole_rule(rules.ask, tool):
+        return Finding("ask", f"{said_by(rule)} wants every use of this tool asked.", firm=True)
+    return None
+
+
+def judge_read(place: Place, tool: str, scene: Scene, *, by_tool: bool = True) -> Finding:
+    """`by_tool` is False where a shell command does the reading: rules on the tool as such are not about it."""
+    if by_tool and (found := restricted_tool(tool, scene.rules)):
+        return found
+    if not place.path:
+        return Finding("ask", "what it would read is only known when it runs.", reading=True)
+    if found := restricted(place, tool, scene, "read"):
+        return found
+    if any(within(place.path, d) for d in (*scene.roots, *scene.readable)):
+        return FINE
+    allow = scene.rules.allow
+    if path_rule(allow, tool, (place.path,), wide=False) or (by_tool and whole_rule(allow, tool)):
+        return FINE
+    reason = f"{shown(place.path)} is outside of the working directories."
+    return Finding("ask", reason, (f"Read({_suggested(place.path, scene)})",), place.path, reading=True)
+
+
+def judge_edit(place: Place, tool: str, scene: Scene, *, by_tool: bool = True) -> Finding:
+    if by_tool and (found := restricted_tool(tool, scene.rules)):
+        return found
+    if not place.path:
+        return Finding("ask", "what it would write is only known when it runs.")
+    if found := restricted(place, tool, scene, "change"):
+        return found
+    if by_tool and tool == "Edit" and (found := restricted(place, "Read", scene, "read")):
+        return found  # an edit shows what it changes
+    allow = scene.rules.allow
+    rule = path_rule(allow, tool, (place.path,), wide=False)
+    if any(is_protected(p, scene.roots, scene.protected) for p in (place.path, place.given)):
+        if scene.mode != "plan" and any(_names_protected(r, scene) for r in _covering(allow, tool, place)):
+            return FINE
+        reason = f"{shown(place.path)} is protected: version control, or settings or state of this program."
+        return Finding("ask", reason, (f"Edit({_anchored(place.path, scene)})",), place.path)
+    inside = any(within(place.path, root) for root in scene.roots)
+    if scene.mode != "plan" and (rule or whole_rule(allow, tool) or (inside and scene.mode == "acceptEdits")):
+        return FINE
+    where = "" if inside else ", outside of the working directories"
+    reason = f"it would change {shown(place.path)}{where}."
+    return Finding("ask", reason, (f"Edit({_suggested(place.path, scene)})",), place.path)
+
+
+def _covering(rules: Sequence[Rule], tool: str, place: Place) -> list[Rule]:
+    return [rule for rule in rules if path_rule((rule,), tool, (place.path,), wide=False)]
+
+
+def _anchored(path: str, scene: Scene) -> str:
+    """The path as a pattern of the session's rules, which begin at the project."""
+    root = scene.roots[0] if scene.roots else ""
+    return path[len(root.rstrip("/")) :] if root and path != root and within(path, root) else "/" + path
+
+
+def _suggested(path: str, scene: Scene) -> str:
+    """The directory of the path and all below, but never all of a root or of the whole machine."""
+    folder = path.rpartition("/")[0]
+    if folder in ("", *scene.roots) or folder.count("/") < 2:
+        return _anchored(path, scene)
+    return _anchored(folder, scene) + "/**"
+
+
+def read_denied(rules: Rules, path: str) -> bool:
+    """Must searches leave this resolved path out?"""
+    return path_rule(rules.deny, "Read", (path,), wide=True) is not None

@@ -1,0 +1,164 @@
+"""Permission rules as people write them: read one by one, and what each of them covers."""
+
+import re
+from collections.abc import Iterable, Sequence
+from fnmatch import fnmatchcase
+from typing import Literal
+
+from msgspec import Struct
+
+from teamwright.core.patterns import command_pattern, path_pattern, path_problem
+from teamwright.core.shown import shown
+
+Source = Literal["default", "managed", "flag", "local", "project", "user", "session"]
+
+_RULE = re.compile(r"\s*([A-Za-z][\w-]*|mcp__[\w*.-]+)\s*(?:\((.*)\))?\s*", re.DOTALL)
+EDITING = ("Edit", "Write", "NotebookEdit")
+READING = ("Read", "Glob", "Grep")
+SHELL = ("Bash", "Monitor")
+_FAMILIES = {"Edit": EDITING, "Read": READING, "Bash": SHELL}
+_ON_PATHS = frozenset(EDITING + READING)
+
+
+class Rule(Struct, frozen=True):
+    """One rule. Relative path patterns begin at `base`, `~` is `home`; both absolute and resolved."""
+
+    tool: str
+    pattern: str | None  # None or `*` for the whole tool
+    source: Source = "session"
+    base: str = "/"
+    home: str = "/"
+
+    def __str__(self) -> str:
+        return self.tool if self.pattern is None else f"{self.tool}({self.pattern})"
+
+    @property
+    def is_whole(self) -> bool:
+        """Does it speak of the tool as such, whatever the tool is asked to do?"""
+        if self.pattern is None:
+            return True
+        return self.tool in SHELL and command_pattern(self.pattern).whole
+
+
+class Problem(Struct, frozen=True):
+    """A rule that cannot be used, and why; the others still hold."""
+
+    text: str
+    source: Source
+    reason: str
+
+    def __str__(self) -> str:
+        return f"the permission rule `{shown(self.text, 100)}` ({self.source}) is ignored: {self.reason}"
+
+
+class Rules(Struct, frozen=True):
+    """Deny beats ask beats allow, wherever each comes from."""
+
+    allow: tuple[Rule, ...] = ()
+    ask: tuple[Rule, ...] = ()
+    deny: tuple[Rule, ...] = ()
+
+    def __add__(self, other: "Rules") -> "Rules":
+        return Rules(self.allow + other.allow, self.ask + other.ask, self.deny + other.deny)
+
+
+def parse_rule(text: str, source: Source, base: str = "/", home: str = "/") -> Rule | Problem:
+    """A rule, or what is wrong with it. Never raises: one bad rule must not take the others with it."""
+    found = _RULE.fullmatch(text)
+    if found is None:
+        return Problem(text, source, "write `Tool` or `Tool(pattern)`, such as `Bash(git log *)` or `Edit(src/**)`")
+    tool, pattern = found[1], found[2]
+    pattern = pattern.strip() if pattern is not None else None
+    reason = _fault(tool, pattern)
+    if reason:
+        return Problem(text, source, reason)
+    return Rule(tool, pattern, source, base.rstrip("/") or "/", home.rstrip("/") or "/")
+
+
+def _fault(tool: str, pattern: str | None) -> str:
+    if pattern is None:
+        return ""
+    if not pattern:
+        return "the parentheses are empty; leave them out to mean the whole tool"
+    if "\0" in pattern or "\1" in pattern:
+        return "it contains control characters"
+    if tool.startswith("mcp__"):
+        return "rules for MCP tools take no pattern; name the tool, or end its name with `*`"
+    if tool == "WebFetch" and not re.fullmatch(r"domain:(\*\.)?[^\s/:*]+", pattern):
+        return "write `WebFetch(domain:example.com)`, or `domain:*.example.com` for what is below it"
+    return path_problem(pattern) if tool in _ON_PATHS else ""
+
+
+def parse_rules(texts: Iterable[str], source: Source, base: str, home: str) -> tuple[tuple[Rule, ...], list[Problem]]:
+    """Those that can be used, and what is wrong with the others."""
+    read = [parse_rule(text, source, base, home) for text in texts]
+    return tuple(r for r in read if isinstance(r, Rule)), [r for r in read if isinstance(r, Problem)]
+
+
+def split_rules(text: str) -> list[str]:
+    """Several rules in one argument, separated by commas or spaces outside of parentheses."""
+    found, depth, current = list[str](), 0, ""
+    for c in text:
+        depth = max(0, depth + (c == "(") - (c == ")"))
+        if depth == 0 and c in ", \t\n":
+            found.append(current)
+            current = ""
+        else:
+            current += c
+    return [rule for rule in (*found, current) if rule]
+
+
+def names_tool(rule: Rule, tool: str) -> bool:
+    """Does the rule speak of this tool: by its name, its family, or its MCP server?"""
+    if rule.tool == tool or tool in _FAMILIES.get(rule.tool, ()):
+        return True
+    if not rule.tool.startswith("mcp__"):
+        return False
+    if "*" in rule.tool:
+        return fnmatchcase(tool, rule.tool)
+    return rule.tool.count("__") == 1 and tool.startswith(rule.tool + "__")
+
+
+def whole_rule(rules: Sequence[Rule], tool: str) -> Rule | None:
+    """The first rule for this tool as such."""
+    return next((r for r in rules if r.is_whole and names_tool(r, tool)), None)
+
+
+def path_rule(rules: Sequence[Rule], tool: str, paths: Iterable[str], *, wide: bool) -> Rule | None:
+    """The first rule whose path pattern covers one of these absolute paths. `wide` for rules that restrict."""
+    places = tuple(paths)
+    for rule in rules:
+        if rule.pattern is None or not names_tool(rule, tool) or rule.tool not in _ON_PATHS:
+            continue
+        pattern = path_pattern(rule.pattern, rule.base, rule.home)
+        if any(pattern.covers(path, wide=wide) for path in places):
+            return rule
+    return None
+
+
+def domain_rule(rules: Sequence[Rule], domain: str, *, wide: bool) -> Rule | None:
+    """`wide` for rules that restrict: there a domain stands for everything below it too."""
+    host = domain.lower().rstrip(".")
+    for rule in rules:
+        if rule.tool != "WebFetch" or rule.pattern is None:
+            continue
+        named = rule.pattern.removeprefix("domain:").lower().rstrip(".")
+        below = named.removeprefix("*.")
+        if host == named or ((wide or named != below) and host.endswith("." + below)) or (wide and host == below):
+            return rule
+    return None
+
+
+def detail_rule(rules: Sequence[Rule], tool: str, detail: str, *, wide: bool) -> Rule | None:
+    """Rules such as `Agent(name)`: names match without regard to case. What has no detail is covered only by `wide`."""
+    for rule in rules:
+        if rule.pattern is None or not names_tool(rule, tool):
+            continue
+        if fnmatchcase(detail.lower(), rule.pattern.lower()) if detail else wide:
+            return rule
+    return None
+
+
+def hidden_tools(rules: Rules, names: Iterable[str]) -> set[str]:
+    """Tools that a deny rule takes away as such: the model is not shown them."""
+    return {name for name in names if whole_rule(rules.deny, name)}

@@ -1,0 +1,148 @@
+"""Shell commands under rules and modes: every simple command must be allowed by itself, and a denied one is found
+wherever it stands."""
+
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+from teamwright.core.facts import Command, Place, Runs
+from teamwright.core.patterns import UNKNOWN, WILD, CommandPattern, command_fits, command_pattern, deny_fits, mentioned
+from teamwright.core.places import (
+    FINE,
+    Finding,
+    Scene,
+    is_protected,
+    judge_edit,
+    judge_read,
+    restricted,
+    restricted_tool,
+    said_by,
+)
+from teamwright.core.rules import SHELL, Rule, names_tool, whole_rule
+from teamwright.core.shown import shown
+
+_RUN_ANYTHING = frozenset({
+    "sh", "bash", "zsh", "dash", "ksh", "fish", "python", "python3", "node", "perl", "ruby", "php", "sudo", "doas",
+    "env", "xargs", "eval", "exec", "source", ".", "ssh", "npx", "uvx", "docker", "rm", "find",
+})  # fmt: skip
+
+
+def judge_runs(runs: Runs, scene: Scene) -> list[Finding]:
+    """One finding for each thing that speaks for or against it."""
+    if runs.ruin:
+        return [Finding("deny", f"it would remove {shown(runs.ruin, 100)}, which is refused in every mode.")]
+    if found := restricted_tool(runs.tool, scene.rules):
+        return [found]
+    findings = [*_by_command_rules(runs, scene), *_by_path_rules(runs, scene)]
+    whole = whole_rule(scene.rules.allow, runs.tool) is not None and scene.mode != "plan"
+    if runs.broken:
+        findings.append(Finding("ask", f"the command cannot be judged: {runs.broken}."))
+    for command in runs.commands:
+        if not command.shadow:
+            findings += _judge_command(command, runs.tool, scene, whole=whole)
+    if not whole:
+        findings += [judge_read(place, "Read", scene, by_tool=False) for place in runs.reads]
+    findings += [_judge_write(place, runs, scene, whole=whole) for place in runs.writes]
+    return findings
+
+
+def _patterns(rules: Sequence[Rule], tool: str) -> Iterator[tuple[Rule, CommandPattern]]:
+    for rule in rules:
+        if rule.pattern is not None and rule.tool in SHELL and names_tool(rule, tool):
+            yield rule, command_pattern(rule.pattern)
+
+
+def _by_command_rules(runs: Runs, scene: Scene) -> Iterator[Finding]:
+    """Rules that restrict look at every view of every command, and at the words of what could not be understood."""
+    unread = runs.broken or any(command.opaque for command in runs.commands)
+    kinds: tuple[tuple[Literal["deny", "ask"], Sequence[Rule]], ...] = (
+        ("deny", scene.rules.deny),
+        ("ask", scene.rules.ask),
+    )
+    for kind, rules in kinds:
+        verb = "forbids" if kind == "deny" else "wants to be asked about"
+        for rule, pattern in _patterns(rules, runs.tool):
+            for command in runs.commands:
+                fits = {deny_fits(pattern, view.words) for view in command.views}
+                if "yes" in fits:
+                    yield Finding(kind, f"{said_by(rule)} {verb} `{shown(command.shown, 120)}`.", firm=True)
+                elif "maybe" in fits:
+                    what = f"`{shown(command.shown, 120)}`: some of its words are only known when it runs"
+                    yield Finding("ask", f"{said_by(rule)} may cover {what}.", firm=True)
+            if unread and mentioned(pattern, runs.text):
+                yield Finding(kind, f"{said_by(rule)} {verb} a command that seems to be part of it.", firm=True)
+
+
+def _by_path_rules(runs: Runs, scene: Scene) -> Iterator[Finding]:
+    """What deny and ask rules on paths say of all that the command names, whoever allowed the command."""
+    for command in runs.commands:
+        for place in (*command.reads, *command.touches):
+            if place.path and (found := restricted(place, "Read", scene, "read")):
+                yield found
+        for place in command.edits:
+            if place.path and (found := restricted(place, "Edit", scene, "change")):
+                yield found
+    for place in runs.reads:
+        if place.path and (found := restricted(place, "Read", scene, "read")):
+            yield found
+
+
+def _judge_command(command: Command, tool: str, scene: Scene, *, whole: bool) -> list[Finding]:
+    if command.harmless:
+        if whole or (scene.mode != "plan" and _allowed_by(command, tool, scene)):
+            return []
+        return [judge_read(place, "Read", scene, by_tool=False) for place in command.reads]
+    rule = None if scene.mode == "plan" else _allowed_by(command, tool, scene)
+    if not whole and rule is None:
+        why = f" ({command.opaque})" if command.opaque else ""
+        reason = f"no rule allows `{shown(command.shown, 160)}`{why}."
+        return [Finding("ask", reason, _suggestions(command))]
+    exact = rule is not None and command_pattern(rule.pattern or "").is_exact
+    for place in () if exact else command.touches:
+        if any(is_protected(p, scene.roots, scene.protected) for p in (place.path, place.given)):
+            reason = f"`{shown(command.shown, 120)}` may change {shown(place.path)}, which is protected."
+            return [Finding("ask", reason, _suggestions(command), place.path)]
+    return []
+
+
+def _allowed_by(command: Command, tool: str, scene: Scene) -> Rule | None:
+    if command.opaque:
+        return None
+    for rule, pattern in _patterns(scene.rules.allow, tool):
+        named = next((n for n, word in enumerate(pattern.words) if WILD in word), len(pattern.words))
+        for view in command.views:
+            if view.need is not None and named >= view.need and command_fits(pattern, view.words) == "yes":
+                return rule
+    return None
+
+
+def _judge_write(place: Place, runs: Runs, scene: Scene, *, whole: bool) -> Finding:
+    """A redirection is an edit of its target. A rule for the whole shell covers it, but not what is protected."""
+    found = judge_edit(place, "Edit", scene, by_tool=False)
+    if found.kind != "ask" or found.firm or not whole:
+        return found
+    if place.path and any(is_protected(p, scene.roots, scene.protected) for p in (place.path, place.given)):
+        return found
+    return FINE
+
+
+def _suggestions(command: Command) -> tuple[str, ...]:
+    """The command as it is; or its known beginning, unless that would stand for anything at all."""
+    view = command.views[-1]
+    if command.opaque or view.need is None:
+        view = command.views[0]
+    words = list(view.words)
+    if command.opaque or view.need is None or not words:
+        return ()
+    known = next(
+        (n for n, word in enumerate(words) if UNKNOWN in word or "*" in word or '"' in word or "'" in word), len(words)
+    )
+    if known == len(words) and sum(map(len, words)) <= 200:
+        return (f"Bash({' '.join(_quoted(word) for word in words)})",)
+    beginning = words[: min(known, 2)]
+    if len(beginning) < 1 or (len(beginning) < 2 and beginning[0].rpartition("/")[2] in _RUN_ANYTHING):
+        return ()
+    return (f"Bash({' '.join(_quoted(word) for word in beginning)} *)",)
+
+
+def _quoted(word: str) -> str:
+    return word if word and not any(c.isspace() for c in word) else f"'{word}'"

@@ -1,0 +1,82 @@
+"""A small program run to its end by argv: its lines are taken as they come, it never outlives the call."""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from subprocess import DEVNULL, PIPE
+
+import anyio
+from anyio.abc import ByteReceiveStream, Process
+from msgspec import Struct
+
+_MOST_WORDS = 8_000  # of what it complains about
+_LONGEST = 1 << 20  # bytes of a piece without the separator
+_KEPT_ENV = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "PYTHONPATH", "SYSTEMROOT")
+
+
+class Ended(Struct, frozen=True):
+    code: int
+    complaint: str  # what it wrote to stderr, bounded
+    late: bool = False  # ended by us at its time limit
+    cut: bool = False  # ended by us because the taker had enough
+
+
+async def run_child(
+    argv: Sequence[str],
+    take: Callable[[bytes], bool],
+    *,
+    seconds: float,
+    separator: bytes = b"\n",
+    cwd: str | None = None,
+    stdin: int = DEVNULL,
+) -> Ended:
+    """Run it; every separated piece of stdout goes to `take`, which says whether it wants more."""
+    process = await anyio.open_process(
+        argv, stdin=stdin, stdout=PIPE, stderr=PIPE, cwd=cwd, env=_env(os.environ), start_new_session=True
+    )  # fmt: skip
+    words: list[bytes] = []
+    cut = False
+    try:
+        with anyio.move_on_after(seconds) as limit:
+            async with anyio.create_task_group() as group:
+                assert process.stdout and process.stderr
+                group.start_soon(_listen, process.stderr, words)
+                cut = not await _pass_on(process.stdout, take, separator)
+                if cut:
+                    _kill(process)
+            await process.wait()
+    finally:
+        _kill(process)
+        with anyio.CancelScope(shield=True):  # killed, so this is short; without it a zombie stays
+            await process.aclose()
+    complaint = b"".join(words).decode(errors="replace")
+    return Ended(process.returncode or 0, complaint, late=limit.cancelled_caught, cut=cut)
+
+
+def _env(environ: Mapping[str, str]) -> dict[str, str]:
+    return {name: environ[name] for name in _KEPT_ENV if name in environ}
+
+
+async def _pass_on(stream: ByteReceiveStream, take: Callable[[bytes], bool], separator: bytes) -> bool:
+    """False: the taker had enough."""
+    rest = b""
+    async for chunk in stream:
+        *whole, rest = (rest + chunk).split(separator)
+        for piece in whole:
+            if not take(piece):
+                return False
+        if len(rest) > _LONGEST:
+            return False
+    return take(rest) if rest else True
+
+
+async def _listen(stream: ByteReceiveStream, words: list[bytes]) -> None:
+    room = _MOST_WORDS
+    async for chunk in stream:  # read on past the limit, or it would wait for us
+        words.append(chunk[:room])
+        room -= len(words[-1])
+
+
+def _kill(process: Process) -> None:
+    with suppress(ProcessLookupError):
+        process.kill()

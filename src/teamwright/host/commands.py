@@ -1,0 +1,398 @@
+"""A small set of commands that only read, known by name and flags, and the paths that they read."""
+
+import re
+from collections.abc import Callable, Sequence
+
+from msgspec import Struct
+
+from teamwright.core.patterns import UNKNOWN
+
+
+class Use(Struct, frozen=True):
+    """What a harmless command touches. `deep`: also everything below the paths it reads."""
+
+    reads: tuple[str, ...] = ()
+    deep: bool = False
+    writes: tuple[str, ...] = ()
+
+
+class Flags(Struct, frozen=True):
+    """Flags that change nothing, without and with a value; any other flag makes the command unknown.
+
+    `skip` operands are no paths (a pattern, a format); `most` bounds the others; `free`: no operand is a path.
+    """
+
+    short: str = ""
+    valued: str = ""
+    long: str = ""
+    long_valued: str = ""
+    numbers: bool = False  # -5
+    skip: int = 0
+    most: int | None = None
+    free: bool = False
+    deep: str = ""  # flags that make it read below directories; `*` for always
+    paths: str = ""  # valued flags whose value is a path that is read
+    here: bool = False  # without operands it reads the working directory
+
+
+NOTHING = Use()
+_GREP = Flags(
+    "EFGPivwxycLloqsHhnTZzaIrUbV", "emABCdD",
+    "--extended-regexp --fixed-strings --basic-regexp --perl-regexp --ignore-case --no-ignore-case --invert-match"
+    " --word-regexp --line-regexp --count --files-without-match --files-with-matches --only-matching --quiet --silent"
+    " --no-messages --with-filename --no-filename --line-number --initial-tab --null --null-data --text --recursive"
+    " --byte-offset --color --colour --line-buffered --binary",
+    "--regexp --max-count --after-context --before-context --context --directories --devices --include --exclude"
+    " --exclude-dir --binary-files --label",
+    numbers=True, skip=1, deep="r --recursive", paths="f --file",
+)  # fmt: skip
+_RG = Flags(
+    "sSiFwxvnNcloUupPHI0aq.bV", "egtTmABCMjrdE",
+    "--case-sensitive --smart-case --ignore-case --fixed-strings --word-regexp --line-regexp --invert-match"
+    " --line-number --no-line-number --count --count-matches --files-with-matches --files-without-match --files"
+    " --only-matching --multiline --multiline-dotall --unrestricted --pretty --pcre2 --with-filename --no-filename"
+    " --null --text --quiet --hidden --no-ignore --no-ignore-vcs --no-heading --heading --json --stats --trim --vimgrep"
+    " --column --color --type-list --no-messages --sort --byte-offset --no-config --passthru --crlf --glob-case-insensitive",
+    "--regexp --glob --iglob --type --type-not --max-count --after-context --before-context --context --max-columns"
+    " --threads --replace --max-depth --maxdepth --encoding --color --colors --sort --sortr --max-filesize --engine",
+    skip=1, deep="*", paths="f --file", here=True,
+)  # fmt: skip
+_SUMS = Flags("btz", "", "--binary --text --zero --tag", "", numbers=False)
+
+KNOWN: dict[str, Flags] = {
+    "ls": Flags("aAbBcCdDfFgGhHiklmnNopqQrRsStuUvxXZ1", "ITw", "--all --almost-all --author --classify --color --directory"
+                " --file-type --full-time --group-directories-first --human-readable --inode --no-group --numeric-uid-gid"
+                " --recursive --reverse --size --si", "--sort --time --time-style --block-size --hide --ignore --format"
+                " --width", deep="R --recursive", here=True),
+    "cat": Flags("AbeEnstTuv", "", "--number --number-nonblank --show-all --show-ends --show-tabs --squeeze-blank"),
+    "tac": Flags(),
+    "head": Flags("qvz", "nc", "--quiet --silent --verbose --zero-terminated", "--lines --bytes", numbers=True),
+    "tail": Flags("fFqrvz", "ncs", "--quiet --silent --verbose --follow --retry --zero-terminated", "--lines --bytes --pid"
+                  " --sleep-interval", numbers=True),
+    "wc": Flags("clLmw", "", "--bytes --chars --lines --words --max-line-length"),
+    "nl": Flags("p", "bdfhilnsvw", "", "--body-numbering --number-format --number-width --starting-line-number"),
+    "grep": _GREP,
+    "egrep": _GREP,
+    "fgrep": _GREP,
+    "rg": _RG,
+    "stat": Flags("Lft", "c", "--dereference --file-system --terse", "--format --printf"),
+    "file": Flags("bhikNnprsv0", "F", "--brief --mime --mime-type --mime-encoding --no-dereference"),
+    "du": Flags("abchHkmPsSx0", "dBt", "--all --apparent-size --bytes --total --human-readable --summarize --one-file-system"
+                " --null", "--max-depth --block-size --threshold --exclude --time", deep="*", here=True),
+    "df": Flags("ahHiklPT", "Bt", "--all --human-readable --inodes --local --portability --print-type --total",
+                "--block-size --type"),
+    "sort": Flags("bdfghiMnRrVcCmsuz", "ktS", "--ignore-leading-blanks --dictionary-order --ignore-case --numeric-sort"
+                  " --human-numeric-sort --month-sort --general-numeric-sort --version-sort --reverse --unique --stable"
+                  " --check --merge --zero-terminated", "--key --field-separator --buffer-size --sort --parallel"),
+    "uniq": Flags("cdDiuz", "fsw", "--count --repeated --all-repeated --ignore-case --unique --zero-terminated",
+                  "--skip-fields --skip-chars --check-chars", most=1),
+    "cut": Flags("nsz", "bcdf", "--complement --only-delimited --zero-terminated", "--bytes --characters --delimiter"
+                 " --fields --output-delimiter"),
+    "paste": Flags("sz", "d", "--serial --zero-terminated", "--delimiters"),
+    "join": Flags("iz", "12aejotv", "--ignore-case --header --check-order --nocheck-order"),
+    "comm": Flags("123z", "", "--check-order --nocheck-order --total --zero-terminated", "--output-delimiter"),
+    "fold": Flags("bs", "w", "--bytes --spaces", "--width"),
+    "rev": Flags(),
+    "column": Flags("tnex", "cosNR", "--table", "--separator --output-separator --columns"),
+    "tr": Flags("cCdst", "", "--complement --delete --squeeze-repeats --truncate-set1", free=True),
+    "diff": Flags("abBdeEiHlnNpqstTuwyZ", "CUWFI", "--brief --unified --context --side-by-side --ignore-all-space"
+                  " --ignore-case --ignore-space-change --ignore-blank-lines --new-file --report-identical-files --text"
+                  " --color --minimal --suppress-common-lines --strip-trailing-cr --show-c-function",
+                  "--unified --context --width --label --ignore-matching-lines"),
+    "cmp": Flags("bls", "in", "--print-bytes --verbose --quiet --silent", "--bytes --ignore-initial"),
+    "basename": Flags("az", "s", "--multiple --zero", "--suffix", free=True),
+    "dirname": Flags("z", "", "--zero", free=True),
+    "realpath": Flags("eLmPqsz", "", "--canonicalize-existing --canonicalize-missing --quiet --no-symlinks", "--relative-to"
+                      " --relative-base"),
+    "readlink": Flags("efmnqsvz", "", "--canonicalize --canonicalize-existing --canonicalize-missing --no-newline"),
+    "md5sum": _SUMS,
+    "sha1sum": _SUMS,
+    "sha256sum": _SUMS,
+    "sha512sum": _SUMS,
+    "cksum": Flags(),
+    "od": Flags("abcdfilosvx", "AjNStw", "--output-duplicates", "--address-radix --skip-bytes --read-bytes --format"),
+    "hexdump": Flags("bcCdovx", "ens"),
+    "xxd": Flags("abeiu", "cglos", most=1),
+    "strings": Flags("adfn", "tes", "--all --print-file-name", "--bytes --radix --encoding", numbers=True),
+    "tree": Flags("adfpugshDFiqNQrtxACnJ", "LIP", "--dirsfirst --noreport --prune --du --si --gitignore --charset",
+                  "--charset --filelimit --sort", deep="*", here=True),
+    "jq": Flags("rcsSneaCMj", "", "--raw-output --compact-output --slurp --sort-keys --null-input --exit-status --tab"
+                " --ascii-output --color-output --monochrome-output --join-output --raw-input", skip=1),
+    "seq": Flags("w", "fs", "--equal-width", "--format --separator", free=True),
+    "pwd": Flags("LP", free=True, most=0),
+    "which": Flags("as", "", "--all", free=True),
+    "type": Flags("afptP", free=True),
+    "whoami": Flags(most=0),
+    "id": Flags("agGnru", free=True),
+    "uname": Flags("asnrvmpio", "", "--all", most=0),
+    "arch": Flags(most=0),
+    "nproc": Flags("", "", "--all", most=0),
+    "hostname": Flags("fsid", most=0),
+    "uptime": Flags("ps", most=0),
+    "sleep": Flags(free=True),
+    "date": Flags("uRI", "d", "--utc --universal --rfc-email --iso-8601", "--date --rfc-3339 --iso-8601", free=True),
+}  # fmt: skip
+
+_ANYTHING = frozenset({"echo", "true", "false", ":", "exit", "return", "break", "continue"})
+_VERSIONED = frozenset({"python", "python3", "node", "npm", "pip", "git", "rustc", "cargo", "go", "gcc", "make", "java", "ruby", "uv", "rg", "bash"})  # fmt: skip
+_PRINT_LINES = re.compile(r"(\d+|\$)(,(\d+|\$|\+\d+))?p")
+_FIND_PLAIN = frozenset(
+    [
+        "-depth",
+        "-empty",
+        "-print",
+        "-print0",
+        "-ls",
+        "-prune",
+        "-quit",
+        "-not",
+        "!",
+        "-a",
+        "-and",
+        "-o",
+        "-or",
+        ",",
+        "(",
+        ")",
+        "-true",
+        "-false",
+        "-readable",
+        "-writable",
+        "-executable",
+        "-daystart",
+        "-mount",
+        "-xdev",
+        "-nouser",
+        "-nogroup",
+        "-noleaf",
+    ]
+)
+_FIND_VALUED = frozenset(
+    [
+        "-name",
+        "-iname",
+        "-path",
+        "-ipath",
+        "-wholename",
+        "-iwholename",
+        "-regex",
+        "-iregex",
+        "-type",
+        "-xtype",
+        "-size",
+        "-mtime",
+        "-mmin",
+        "-atime",
+        "-amin",
+        "-ctime",
+        "-cmin",
+        "-perm",
+        "-user",
+        "-group",
+        "-uid",
+        "-gid",
+        "-maxdepth",
+        "-mindepth",
+        "-printf",
+        "-links",
+        "-inum",
+        "-regextype",
+        "-fstype",
+        "-used",
+    ]
+)
+
+
+def known_use(words: Sequence[str]) -> Use | None:
+    """What this command reads, if it is known to do no more than that."""
+    name = words[0]
+    if name in _ANYTHING:
+        return NOTHING
+    if len(words) == 2 and words[1] == "--version" and name in _VERSIONED:
+        return NOTHING
+    special = _SPECIAL.get(name)
+    if special:
+        return special(words[1:])
+    flags = KNOWN.get(name)
+    use = read_flags(flags, words[1:]) if flags else None
+    if name == "date" and any(
+        w[:1] not in ("+", "-") and not _is_date_value(words, n) for n, w in enumerate(words) if n
+    ):
+        return None  # another operand would set the clock
+    return use
+
+
+def _is_date_value(words: Sequence[str], n: int) -> bool:
+    return words[n - 1] in ("-d", "--date", "--rfc-3339")
+
+
+def read_flags(flags: Flags, words: Sequence[str]) -> Use | None:
+    """Flags that are all known, and the operands; None where a flag is not known, or a word that matters."""
+    operands, reads, seen, at = list[str](), list[str](), set[str](), 0
+    while at < len(words):
+        word = words[at]
+        at += 1
+        if word == "--":
+            operands += words[at:]
+            break
+        if not word.startswith("-") or word == "-":
+            operands.append(word)
+            continue
+        names, value = _split_flag(flags, word)
+        if names is None:
+            return None
+        seen.update(names)
+        if value is None and _takes_value(flags, names[-1]):
+            if at == len(words):
+                return None
+            value, at = words[at], at + 1
+        if value is not None and names[-1] in flags.paths.split():
+            reads.append(value)
+    if {"e", "f", "--regexp", "--file", "--files"} & seen:
+        skipped = 0
+    else:
+        skipped = flags.skip
+    return _use(flags, operands, reads, seen, skipped)
+
+
+def _use(flags: Flags, operands: list[str], reads: list[str], seen: set[str], skipped: int) -> Use | None:
+    paths = operands[skipped:]
+    if flags.most is not None and len(operands) > flags.most:
+        return None
+    if any(word.startswith(UNKNOWN) for word in operands):
+        return None  # it may turn out to be a flag
+    if flags.free:
+        return NOTHING
+    deep = flags.deep == "*" or not seen.isdisjoint(flags.deep.split())
+    if not paths and (flags.here or deep):
+        paths = ["."]
+    return Use(tuple(reads + [p for p in paths if p != "-"]), deep)
+
+
+def _split_flag(flags: Flags, word: str) -> tuple[list[str] | None, str | None]:
+    """The flags in one word, and the value that is glued to the last one."""
+    if word.startswith("--"):
+        name, equals, value = word.partition("=")
+        known = f"{flags.long} {flags.long_valued} {flags.paths}".split()
+        return ([name] if name in known and UNKNOWN not in name else None), (value if equals else None)
+    if flags.numbers and word[1:].isdigit():
+        return ["number"], ""
+    valued = flags.valued + "".join(p for p in flags.paths.split() if len(p) == 1)
+    names: list[str] = []
+    for n, letter in enumerate(word[1:], 2):
+        names.append(letter)
+        if letter in valued:
+            return names, word[n:] or None
+        if letter not in flags.short:
+            return None, None
+    return names, ""
+
+
+def _takes_value(flags: Flags, name: str) -> bool:
+    if name.startswith("--"):
+        return name in f"{flags.long_valued} {flags.paths}".split() and name not in flags.long.split()
+    return name in flags.valued or name in flags.paths.split()
+
+
+def _find(words: Sequence[str]) -> Use | None:
+    at = 0
+    while at < len(words) and words[at] in ("-P", "-H"):
+        at += 1
+    start = at
+    while at < len(words) and not words[at].startswith("-") and words[at] not in ("(", "!", ","):
+        at += 1
+    reads = list(words[start:at]) or ["."]
+    if any(word.startswith(UNKNOWN) for word in reads):
+        return None
+    while at < len(words):
+        if words[at] in _FIND_PLAIN:
+            at += 1
+        elif words[at] in _FIND_VALUED and at + 1 < len(words):
+            at += 2
+        elif words[at] in ("-newer", "-samefile") and at + 1 < len(words):
+            reads.append(words[at + 1])
+            at += 2
+        else:
+            return None
+    return Use(tuple(reads), deep=True)
+
+
+def _sed(words: Sequence[str]) -> Use | None:
+    """Only the printing of lines by number: scripts of sed can write and run."""
+    if len(words) < 2 or words[0] != "-n" or not _PRINT_LINES.fullmatch(words[1]):
+        return None
+    return None if any(w.startswith(("-", UNKNOWN)) for w in words[2:]) else Use(tuple(words[2:]))
+
+
+def _test(words: Sequence[str]) -> Use | None:
+    if any(word in ("-v", "-R") for word in words):
+        return None  # these evaluate subscripts
+    paths = [w for w in words if w not in ("]", "=", "==", "!=", "!", "<", ">", "(", ")") and not w.startswith("-")]
+    return Use(tuple(w for w in paths if UNKNOWN not in w and w))
+
+
+def _printf(words: Sequence[str]) -> Use | None:
+    return None if not words or words[0].startswith(("-", UNKNOWN)) else NOTHING
+
+
+def _read(words: Sequence[str]) -> Use | None:
+    names = [w for w in words if w not in ("-r", "-a", "-s")]
+    return NOTHING if all(harmless_name(name) for name in names) else None
+
+
+def _set(words: Sequence[str]) -> Use | None:
+    fine = {
+        "-e",
+        "-u",
+        "-x",
+        "-eu",
+        "-ex",
+        "-eux",
+        "-euo",
+        "-euxo",
+        "-o",
+        "+e",
+        "+u",
+        "+x",
+        "pipefail",
+        "errexit",
+        "nounset",
+    }
+    return NOTHING if words and fine.issuperset(words) else None
+
+
+def _tee(words: Sequence[str]) -> Use | None:
+    files = [w for w in words if w not in ("-a", "--append", "-i", "--")]
+    return None if any(w.startswith("-") for w in files) else Use(writes=tuple(files))
+
+
+def _lookup(words: Sequence[str]) -> Use | None:
+    """`command -v`; anything else is a wrapper and was taken apart before."""
+    return NOTHING if words and words[0] in ("-v", "-V") else None
+
+
+def _cd(words: Sequence[str]) -> Use | None:
+    targets = [w for w in words if w not in ("-P", "-L", "--", "-e")]
+    if len(targets) > 1 or any(w.startswith(("-", UNKNOWN)) or UNKNOWN in w for w in targets):
+        return None
+    return Use(tuple(targets or ["~"]))
+
+
+_SPECIAL: dict[str, Callable[[Sequence[str]], Use | None]] = {
+    "find": _find, "sed": _sed, "test": _test, "[": _test, "[[": _test, "printf": _printf, "read": _read, "set": _set,
+    "tee": _tee, "command": _lookup, "cd": _cd,
+}  # fmt: skip
+
+_HARMLESS = re.compile(
+    r"LANG|LC_[A-Z]+|TZ|TERM|NO_COLOR|FORCE_COLOR|CLICOLOR|COLUMNS|LINES|CI|DEBUG|VERBOSE|NODE_ENV|RUST_BACKTRACE|RUST_LOG"
+    r"|PYTHONUNBUFFERED|PYTHONDONTWRITEBYTECODE|PYTHONHASHSEED|GOOS|GOARCH|DJANGO_DEBUG|TEST|[A-Z]|_*[a-z][a-z0-9_]*"
+)
+
+
+def harmless_name(name: str) -> bool:
+    """A variable that no program takes orders from."""
+    return (
+        bool(_HARMLESS.fullmatch(name))
+        and not name.endswith("proxy")
+        and not name.startswith(("npm_", "pnpm_", "yarn_"))
+    )

@@ -1,0 +1,77 @@
+"""The environment that tools' programs get: what a developer's commands need, no secrets, and nothing that prompts."""
+
+import re
+from collections.abc import Collection, Mapping
+
+_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+_NAMES = frozenset(
+    # one name after the other reads better here than a list of quoted ones
+    """
+    PATH HOME USER LOGNAME SHELL LANG LANGUAGE TZ TMPDIR TMP TEMP HOSTNAME COLUMNS LINES MANPATH INFOPATH NO_COLOR CI
+    DISPLAY WAYLAND_DISPLAY WSL_DISTRO_NAME WSL_INTEROP WSLENV TEAMWRIGHT_HOME
+    HTTP_PROXY HTTPS_PROXY ALL_PROXY FTP_PROXY NO_PROXY http_proxy https_proxy all_proxy ftp_proxy no_proxy
+    SSL_CERT_FILE SSL_CERT_DIR REQUESTS_CA_BUNDLE CURL_CA_BUNDLE PIP_CERT AWS_CA_BUNDLE
+    GIT_SSL_CAINFO GIT_CONFIG_GLOBAL GIT_CONFIG_SYSTEM GIT_CONFIG_NOSYSTEM GIT_CEILING_DIRECTORIES GIT_SSH_COMMAND
+    VIRTUAL_ENV VIRTUAL_ENV_PROMPT CONDA_PREFIX CONDA_DEFAULT_ENV CONDA_EXE CONDA_PYTHON_EXE CONDA_SHLVL
+    MAMBA_EXE MAMBA_ROOT_PREFIX PYENV_ROOT PYENV_VERSION PIPX_HOME PIPX_BIN_DIR PIP_CACHE_DIR PIP_INDEX_URL
+    POETRY_HOME PDM_HOME
+    UV_CACHE_DIR UV_PYTHON UV_INDEX_URL UV_DEFAULT_INDEX UV_PROJECT_ENVIRONMENT UV_OFFLINE HATCH_ENV
+    NVM_DIR NVM_BIN FNM_DIR VOLTA_HOME BUN_INSTALL DENO_DIR PNPM_HOME COREPACK_HOME
+    npm_config_cache npm_config_prefix npm_config_registry
+    GOPATH GOROOT GOBIN GOCACHE GOMODCACHE GOFLAGS GOPROXY GOPRIVATE GONOSUMDB GOSUMDB GOTOOLCHAIN GOOS GOARCH
+    GOWORK GO111MODULE
+    JAVA_HOME JDK_HOME JAVA_OPTS JAVA_TOOL_OPTIONS MAVEN_HOME M2_HOME MAVEN_OPTS GRADLE_HOME GRADLE_USER_HOME
+    GRADLE_OPTS SDKMAN_DIR ANDROID_HOME ANDROID_SDK_ROOT KOTLIN_HOME SCALA_HOME
+    GEM_HOME GEM_PATH RBENV_ROOT RBENV_VERSION BUNDLE_PATH BUNDLE_GEMFILE RUBYLIB RUBYOPT COMPOSER_HOME
+    DOTNET_ROOT DOTNET_CLI_TELEMETRY_OPTOUT NUGET_PACKAGES PERL5LIB PERL_MM_OPT PERL_LOCAL_LIB_ROOT
+    CC CXX CPP LD AR AS NM RANLIB CFLAGS CXXFLAGS CPPFLAGS LDFLAGS CPATH C_INCLUDE_PATH CPLUS_INCLUDE_PATH
+    LIBRARY_PATH LD_LIBRARY_PATH PKG_CONFIG_PATH PKG_CONFIG_LIBDIR ACLOCAL_PATH SDKROOT DEVELOPER_DIR
+    MACOSX_DEPLOYMENT_TARGET CCACHE_DIR SCCACHE_DIR CUDA_HOME CUDA_PATH CUDA_VISIBLE_DEVICES OMP_NUM_THREADS
+    HOMEBREW_PREFIX HOMEBREW_CELLAR HOMEBREW_REPOSITORY ASDF_DIR ASDF_DATA_DIR MISE_DATA_DIR
+    DOCKER_HOST DOCKER_CONTEXT DOCKER_BUILDKIT
+    """.split()  # noqa: SIM905
+)
+_PREFIXES = (
+    "LC_", "XDG_", "PYTHON", "NODE_", "CARGO_", "RUSTUP_", "RUST_", "RUSTFLAGS", "RUSTC", "CGO_", "CMAKE_", "NIX_",
+    "GIT_AUTHOR_", "GIT_COMMITTER_",
+)  # fmt: skip
+_SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTH(?!OR(_|$))", re.IGNORECASE)
+# A password or a token inside an address; a proxy may be written without its scheme.
+_SECRET_VALUE = re.compile(r"://[^/\s@]*:[^/\s@]*@|://[^/\s@]{16,}@")
+_SECRET_PROXY = re.compile(r"^[^/\s@]+@")
+
+# No editor, pager, password or wizard ever waits for somebody who is not there.
+_FIXED = {
+    "TERM": "dumb",
+    "PAGER": "cat",
+    "GIT_PAGER": "cat",
+    "MANPAGER": "cat",
+    "EDITOR": "true",
+    "VISUAL": "true",
+    "GIT_EDITOR": "true",
+    "GIT_SEQUENCE_EDITOR": "true",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GCM_INTERACTIVE": "never",
+    "SSH_ASKPASS_REQUIRE": "never",
+    "PIP_NO_INPUT": "1",
+    "DEBIAN_FRONTEND": "noninteractive",
+}
+
+
+def tool_environment(env: Mapping[str, str], extra: Mapping[str, str], passed: Collection[str] = ()) -> dict[str, str]:
+    """`env` as far as it is on the list; `passed` names what a person lets through besides; `extra` has the last word.
+
+    What the list leaves out on purpose: doors to other people's secrets (SSH_AUTH_SOCK, DBUS_SESSION_BUS_ADDRESS,
+    KUBECONFIG), and what changes how a shell starts (BASH_ENV, ENV, SHELLOPTS, exported functions).
+    """
+    kept = {name: value for name, value in env.items() if _harmless(name, value)}
+    named = {name: env[name] for name in passed if name in env}
+    return {"PATH": _PATH} | kept | _FIXED | named | dict(extra)
+
+
+def _harmless(name: str, value: str) -> bool:
+    if not (name in _NAMES or name.startswith(_PREFIXES)) or _SECRET_NAME.search(name):
+        return False
+    told = _SECRET_VALUE.search(value) or (name.lower().endswith("_proxy") and _SECRET_PROXY.search(value))
+    return not told

@@ -1,0 +1,121 @@
+"""Cuts HTML into tags and text in one pass whose time grows with its length alone.
+
+`html.parser` searches to the end again for each tag that is never closed: a few megabytes of them would hold a
+thread for hours. Here a search that finds nothing ends the document, as browsers do.
+"""
+
+import html
+import re
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+RAW = frozenset({"script", "style", "xmp", "iframe", "noembed", "noframes", "textarea", "title"})  # no tags inside
+MOST_ATTRIBUTES = 100
+
+_NAME = re.compile(r"[^\s/>]+")
+_SKIP = re.compile(r"[\s/]*")
+_ATTRIBUTE = re.compile(r"([^\s/>][^\s/>=]*)(?:\s*=\s*)?")
+_BARE = re.compile(r"[^\s>]*")
+_ZEROS = re.compile(r"(&#[xX]?)0+(?=[0-9a-fA-F])")
+_LONG_NUMBER = re.compile(r"&#(?:[xX][0-9a-fA-F]{7,}|[0-9]{8,});?")  # html.unescape fails on very long ones
+
+
+class Start(Struct, frozen=True):
+    name: str
+    attributes: dict[str, str]
+
+
+class End(Struct, frozen=True):
+    name: str
+
+
+class Words(Struct, frozen=True):
+    text: str
+
+
+Token = Start | End | Words
+
+
+def unescape(text: str) -> str:
+    """Text with its entities resolved; a number that is no character becomes the replacement character."""
+    if "&" not in text:
+        return text
+    return html.unescape(_LONG_NUMBER.sub("\ufffd", _ZEROS.sub(r"\1", text)))
+
+
+def tokens(text: str) -> Iterator[Token]:
+    at = 0
+    while at < len(text):
+        mark = text.find("<", at)
+        if mark < 0:
+            yield Words(unescape(text[at:]))
+            return
+        if mark > at:
+            yield Words(unescape(text[at:mark]))
+        follows = text[mark + 1 : mark + 2]
+        if follows.isascii() and follows.isalpha():
+            token, at = _start(text, mark + 1)
+            if token is None:
+                return
+            yield token
+            if token.name in RAW:
+                inner, at = _raw(text, at, token.name)
+                yield Words(unescape(inner) if token.name in ("title", "textarea") else inner)
+                yield End(token.name)
+        elif follows in ("!", "?", "/"):
+            token, at = _markup(text, mark)
+            if token is not None:
+                yield token
+        else:
+            yield Words("<")
+            at = mark + 1
+
+
+def _markup(text: str, mark: int) -> tuple[End | None, int]:
+    """A closing tag, a comment or a declaration."""
+    closer = "-->" if text.startswith("<!--", mark) else "]]>" if text.startswith("<![CDATA[", mark) else ">"
+    end = text.find(closer, mark + 2)
+    if end < 0:
+        return None, len(text)
+    name = _NAME.match(text, mark + 2, end) if text[mark + 1] == "/" else None
+    return (End(name[0].lower()[:50]) if name else None), end + len(closer)
+
+
+def _start(text: str, at: int) -> tuple[Start | None, int]:
+    """An opening tag that begins at its name, and where it ends; None if the document ends inside it."""
+    name = _NAME.match(text, at)
+    assert name is not None  # the caller saw a letter
+    attributes: dict[str, str] = {}
+    at = _end(_SKIP.match(text, name.end()), name.end())
+    while at < len(text) and text[at] != ">":
+        found = _ATTRIBUTE.match(text, at)
+        assert found is not None  # neither space, slash nor `>` is left here
+        key, value, at = found[1].lower(), "", found.end()
+        if "=" in text[found.end(1) : at]:
+            quote = text[at : at + 1]
+            if quote in ('"', "'"):
+                end = text.find(quote, at + 1)
+                if end < 0:
+                    return None, len(text)
+                value, at = text[at + 1 : end], end + 1
+            else:
+                end = _end(_BARE.match(text, at), at)
+                value, at = text[at:end], end
+        if len(attributes) < MOST_ATTRIBUTES:
+            attributes.setdefault(key[:50], unescape(value[:4000]))
+        at = _end(_SKIP.match(text, at), at)
+    return (Start(name[0].lower()[:50], attributes) if at < len(text) else None), at + 1
+
+
+def _raw(text: str, at: int, name: str) -> tuple[str, int]:
+    """What stands before the closing tag of an element that holds no tags, and where that closing tag ends."""
+    closing = re.compile(rf"</{name}(?=[\s/>])", re.IGNORECASE).search(text, at)
+    if closing is None:
+        return text[at:], len(text)
+    end = text.find(">", closing.end())
+    return text[at : closing.start()], len(text) if end < 0 else end + 1
+
+
+def _end(match: re.Match[str] | None, otherwise: int) -> int:
+    return match.end() if match else otherwise

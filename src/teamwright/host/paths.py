@@ -1,0 +1,213 @@
+"""Paths as the kernel sees them: resolved once, then opened exactly as judged, never through a link."""
+
+import errno
+import os
+import stat
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+
+from teamwright.core.errors import ToolError
+
+_OPENAT2 = 437  # the same on every architecture but alpha
+_AT_FDCWD = -100
+_NO_LINKS = 0x04 | 0x02  # RESOLVE_NO_SYMLINKS, RESOLVE_NO_MAGICLINKS
+_SAFE = os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK | os.O_NOFOLLOW  # a FIFO or device never makes us wait
+_DIRECTORY = os.O_CLOEXEC | os.O_DIRECTORY | getattr(os, "O_PATH", os.O_RDONLY)  # O_PATH needs no read permission
+
+_KINDS: tuple[tuple[Callable[[int], bool], str], ...] = (
+    (stat.S_ISDIR, "a directory"),
+    (stat.S_ISFIFO, "a FIFO (named pipe)"),
+    (stat.S_ISCHR, "a character device"),
+    (stat.S_ISBLK, "a block device"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISLNK, "a symbolic link"),
+)
+
+
+def resolve(path: str, cwd: Path) -> Path:
+    """The real path: `~` expanded, from `cwd`, links and `..` followed as far as they exist."""
+    if not path:
+        raise ToolError("The path is empty. Give the path of a file or directory.")
+    if "\0" in path:
+        raise ToolError("The path contains a NUL byte, which no path can. Give the path without it.")
+    try:
+        real = os.path.realpath(cwd / os.path.expanduser(path))  # noqa: PTH111  # Path's raises for an unknown user
+        real.encode()  # a link may lead to a name that is not UTF-8, which neither model nor transcript can write
+    except UnicodeEncodeError:
+        raise ToolError(
+            "The path contains, or leads to, characters that are not valid text. Use another one."
+        ) from None
+    try:
+        os.stat(real)  # noqa: PTH116  # only the kernel knows whether links go round in circles
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise ToolError(f"{path} leads through symbolic links that form a loop. Use another path.") from None
+    return Path(real)
+
+
+def beneath(path: Path, roots: Iterable[Path]) -> bool:
+    """Is the resolved path one of the resolved roots, or below one?"""
+    return any(path.is_relative_to(root) for root in roots)
+
+
+def kind_of(mode: int) -> str:
+    """What a directory entry is, if not a regular file; else nothing."""
+    return next((words for is_kind, words in _KINDS if is_kind(mode)), "")
+
+
+def open_judged(path: Path, flags: int = os.O_RDONLY, mode: int = 0o666) -> int:
+    """A descriptor of exactly this resolved path, which must be a regular file.
+
+    Raises FileNotFoundError where nothing is there (and `flags` do not create), ToolError for everything else.
+    """
+    folder = open_directory(path.parent)
+    try:
+        return open_entry(folder, path, flags, mode)
+    finally:
+        os.close(folder)
+
+
+def open_entry(folder: int, path: Path, flags: int, mode: int = 0o666) -> int:
+    """As `open_judged`, in a directory that is already open."""
+    if not path.name:
+        raise refusal(path, OSError(errno.EISDIR, "root"))
+    try:
+        # Looked at before it is opened: merely opening some devices has effects.
+        found = os.stat(path.name, dir_fd=folder, follow_symlinks=False)
+        _require_regular(path, found)
+    except FileNotFoundError:
+        if not flags & os.O_CREAT:
+            raise
+    except OSError as error:
+        raise refusal(path, error) from None
+    try:
+        handle = os.open(path.name, flags | _SAFE, mode, dir_fd=folder)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise refusal(path, error) from None
+    try:
+        _require_regular(path, os.fstat(handle))
+    except ToolError:
+        os.close(handle)
+        raise
+    return handle
+
+
+def open_directory(path: Path, *, create: bool = False) -> int:
+    """A descriptor of exactly this resolved directory, to work below it; with `create`, what is missing is made."""
+    if not path.is_absolute() or ".." in path.parts:
+        raise ValueError(f"not a resolved path: {path}")
+    try:
+        return _open_directory(path)
+    except FileNotFoundError:
+        if not create:
+            raise
+    except OSError as error:
+        raise refusal(path, error) from None
+    above = open_directory(path.parent, create=True)
+    try:
+        with suppress(FileExistsError):  # somebody else made it just now
+            os.mkdir(path.name, dir_fd=above)
+        return os.open(path.name, _DIRECTORY | os.O_NOFOLLOW, dir_fd=above)
+    except OSError as error:
+        raise refusal(path, error) from None
+    finally:
+        os.close(above)
+
+
+def refusal(path: Path, error: OSError) -> ToolError:
+    """The system's refusal in words for the model."""
+    match error.errno:
+        case errno.ELOOP:
+            words = "was replaced by a symbolic link after its permission was judged; call the tool again"
+        case errno.ENOTDIR:
+            words = "cannot be reached: a part of it is not a directory (or was just replaced by a link)"
+        case errno.EACCES | errno.EPERM:
+            words = "may not be opened by this user (permission denied)"
+        case errno.ENXIO | errno.ENODEV:
+            words = "is a socket, FIFO or device, not a regular file"
+        case errno.EISDIR:
+            words = "is a directory"
+        case errno.ENOSPC | errno.EDQUOT | errno.EFBIG:
+            words = f"could not be written: {os.strerror(error.errno).lower()}; free some space and try again"
+        case errno.EROFS:
+            words = "is on a read-only file system"
+        case errno.ENAMETOOLONG:
+            words = "is longer than a path can be"
+        case _:
+            words = f"could not be used: {error.strerror or error}"
+    return ToolError(f"{path} {words}.")
+
+
+def _require_regular(path: Path, found: os.stat_result) -> None:
+    if not stat.S_ISREG(found.st_mode):
+        if stat.S_ISLNK(found.st_mode):
+            raise refusal(path, OSError(errno.ELOOP, "link"))
+        raise ToolError(f"{path} is {kind_of(found.st_mode)}, not a regular file.")
+    if found.st_dev in _kernel_devices():
+        raise ToolError(f"{path} is made by the kernel, not a regular file. Use Bash if you need what it says.")
+
+
+def _kernel_devices() -> set[int]:
+    """Where /proc and /sys are mounted: their files are endless, change as they are read, or tell secrets."""
+    root = os.stat("/").st_dev  # noqa: PTH116
+    devices: set[int] = set()
+    for mount in ("/proc", "/sys"):
+        try:
+            devices.add(os.stat(mount).st_dev)  # noqa: PTH116
+        except OSError:
+            continue
+    return devices - {root}
+
+
+def _open_directory(path: Path) -> int:
+    how = _openat2()
+    return how(path) if how else _walk(path)
+
+
+def _walk(path: Path) -> int:
+    """Component by component, for kernels without openat2."""
+    handle = os.open("/", _DIRECTORY)
+    for part in path.parts[1:]:
+        try:
+            below = os.open(part, _DIRECTORY | os.O_NOFOLLOW, dir_fd=handle)
+        finally:
+            os.close(handle)
+        handle = below
+    return handle
+
+
+def has_openat2() -> bool:
+    """Does the kernel open whole paths without following links (Linux 5.6 and later, unless a sandbox forbids it)?"""
+    return _openat2() is not None
+
+
+@cache
+def _openat2() -> Callable[[Path], int] | None:
+    import sys  # noqa: PLC0415
+
+    if sys.platform != "linux":
+        return None
+    import ctypes  # noqa: PLC0415  # slow to import, needed at the first file only
+
+    syscall = ctypes.CDLL(None, use_errno=True).syscall
+    syscall.restype = ctypes.c_long
+    how = (ctypes.c_uint64 * 3)(_DIRECTORY, 0, _NO_LINKS)
+
+    def call(path: Path) -> int:
+        name = ctypes.c_char_p(os.fsencode(path))
+        size = ctypes.c_size_t(ctypes.sizeof(how))
+        while (handle := syscall(ctypes.c_long(_OPENAT2), ctypes.c_int(_AT_FDCWD), name, how, size)) < 0:
+            code = ctypes.get_errno()
+            if code != errno.EINTR:
+                raise OSError(code, os.strerror(code), str(path))
+        return handle
+
+    try:
+        os.close(call(Path("/")))
+    except OSError:
+        return None
+    return call

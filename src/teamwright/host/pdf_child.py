@@ -1,0 +1,36 @@
+"""Run as a program of its own: reads a PDF from stdin and prints its pages' text as JSON, one line a page.
+
+A process, because a hostile PDF can loop or swell for ever and only a process can be ended. Imports nothing of ours.
+"""
+
+import json
+import resource
+import sys
+
+_MEMORY = 1 << 30
+_SECONDS = 60
+_MOST = 200_000  # characters of one page
+
+
+def main(first: int, count: int) -> int:
+    resource.setrlimit(resource.RLIMIT_CPU, (_SECONDS, _SECONDS))
+    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+    from pypdf import PdfReader  # noqa: PLC0415  # after the limits
+
+    reader = PdfReader(sys.stdin.buffer)
+    if reader.is_encrypted and not reader.decrypt(""):
+        raise ValueError("it is protected by a password")
+    total = len(reader.pages)
+    print(json.dumps({"total": total}), flush=True)  # noqa: T201
+    for number in range(first, min(first + count, total + 1)):
+        text = reader.pages[number - 1].extract_text()
+        print(json.dumps({"page": number, "text": text[:_MOST]}), flush=True)  # noqa: T201
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(int(sys.argv[1]), int(sys.argv[2])))
+    except Exception as error:  # noqa: BLE001  # the edge of a program: whatever broke is said in one line
+        print(f"{type(error).__name__}: {error}"[:500], file=sys.stderr)  # noqa: T201
+        sys.exit(1)

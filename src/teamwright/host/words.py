@@ -1,0 +1,213 @@
+"""The words of a parsed command: quotes and escapes removed, and what cannot be known before it runs marked as such."""
+
+import re
+from collections.abc import Callable, Sequence
+
+from msgspec import Struct
+from tree_sitter import Node
+
+from teamwright.core.patterns import UNKNOWN
+
+_ANSI = re.compile(r"\\(?:([abeEfnrtv\\'\"?])|x([0-9a-fA-F]{1,2})|([0-7]{1,3})|u([0-9a-fA-F]{1,4}))")
+_ANSI_PLAIN = {
+    "a": "\a", "b": "\b", "e": "\033", "E": "\033", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v",
+    "\\": "\\", "'": "'", '"': '"', "?": "?",
+}  # fmt: skip
+_EXPANDS = re.compile(r"\$[\w({@*#?$!\-]|`")  # a dollar that bash would act on
+_PLAIN_EXPANSION = re.compile(
+    r"\$\{(?:"
+    r"#?[A-Za-z_]\w*|#?[A-Za-z_]\w*\[[@*]\]|[A-Za-z_]\w*\[\d+\]|[\d@*#?]+"
+    r"|[A-Za-z_]\w*:\d+(?::\d+)?"
+    r"|[A-Za-z_]\w*(?::?[-+?]|##?|%%?|//?|\^\^?|,,?).*"
+    r")\}",
+    re.DOTALL,
+)
+_NUMBERS_ONLY = re.compile(r"\$\(\(?[\s\d+*/%()<>=!&|^~?:-]*\)?\)")
+_WORD_BREAKERS = frozenset(" \t\n;&|<>()'\"`")
+
+
+class Unreadable(Exception):  # control flow: what was parsed is not what bash would do
+    """Why the command as a whole is not understood."""
+
+
+class Word(Struct, frozen=True):
+    """`text` with UNKNOWN for what only the running command knows; `glob` if wildcards are all that is unknown."""
+
+    text: str
+    glob: str = ""
+
+
+class Reader:
+    """Turns nodes into words. `enter` is told of every substitution; `vague` of what is valid but beyond judging."""
+
+    def __init__(
+        self, enter: Callable[[Node], None], vague: Callable[[str], None], variable: Callable[[str], str | None]
+    ) -> None:
+        self._enter, self._vague, self._variable = enter, vague, variable
+
+    def word(self, node: Node) -> Word:
+        pieces, glob = self._pieces([node])
+        text = "".join(pieces)
+        if glob and UNKNOWN not in text:
+            return Word(re.sub(r"[*?]", UNKNOWN, text), text)
+        return Word(text)
+
+    def _pieces(self, nodes: Sequence[Node]) -> tuple[list[str], bool]:
+        """The text of adjacent parts, and whether wildcards in it are live. Quoted wildcards beside live ones, and
+        everything else that multiplies words, become unknown."""
+        pieces, live, quoted = list[str](), False, False
+        for node in nodes:
+            text = _source(node)
+            match node.type:
+                case "word" | "number" | "variable_name" | "special_variable_name" | "test_operator":
+                    piece, wild = self._bare(text, first=node is nodes[0])
+                    live = live or wild
+                case "concatenation":
+                    _require_adjacent(node)
+                    return self._braced(node)
+                case "raw_string":
+                    piece = text[1:-1]
+                    quoted = quoted or "*" in piece or "?" in piece
+                case "string":
+                    piece = self._string(node, text)
+                    quoted = quoted or "*" in piece or "?" in piece
+                case _:
+                    piece = self.expansion(node)
+            pieces.append(piece)
+        return ([UNKNOWN], False) if live and quoted else (pieces, live)
+
+    def _braced(self, node: Node) -> tuple[list[str], bool]:
+        pieces, live = self._pieces(node.children)
+        bare = "".join(_source(c) for c in node.children if c.type in ("word", "number", "{", "}"))
+        text = _source(node)
+        if ("{" in bare and "}" in bare and ("," in text or ".." in text)) or ("[" in bare and "]" in bare):
+            return [UNKNOWN], False
+        return pieces, live
+
+    def _bare(self, text: str, *, first: bool) -> tuple[str, bool]:
+        out, live, n = "", False, 0
+        while n < len(text):
+            c = text[n]
+            if c == "\\":
+                n += 1
+                out += "" if text[n : n + 1] == "\n" else text[n : n + 1]
+            elif c in _WORD_BREAKERS or (c == "$" and _EXPANDS.match(text, n)):
+                raise Unreadable("a word in it is not what it seems")
+            elif c == "[" or (c == "{" and "}" in text[n:] and ("," in text or ".." in text)):
+                out += UNKNOWN if c == "{" or "]" in text[n:] else c
+            else:
+                live = live or c in "*?"
+                out += c
+            n += 1
+        if first and text.startswith("~"):
+            head, slash, rest = out.partition("/")
+            home = self._variable("HOME") if head == "~" else None
+            return (UNKNOWN if home is None else home) + slash + rest, live
+        if re.search(r"=~|:~", out) and UNKNOWN not in out:
+            out = out.replace("~", UNKNOWN)  # only some shells expand it there
+        return out, live
+
+    def _string(self, node: Node, text: str) -> str:
+        """Literal stretches between the expansions, taken from the source itself: the tree leaves out some blanks."""
+        if not (text.startswith('"') and text.endswith('"') and len(text) > 1):
+            raise Unreadable("a quoted string in it is not what it seems")
+        return self.between(node, 1, len(node.text or b"") - 1)
+
+    def between(self, node: Node, start: int, end: int) -> str:
+        """The text of a string or here-document with its expansions."""
+        raw, base, at, out = node.text or b"", node.start_byte, start, ""
+        for child in node.named_children:
+            if child.type in ("string_content", "heredoc_content"):
+                continue
+            out += _unquoted(raw[at : child.start_byte - base].decode()) + self.expansion(child)
+            at = child.end_byte - base
+        return out + _unquoted(raw[at:end].decode())
+
+    def expansion(self, node: Node) -> str:
+        """What an expansion comes to, if that is known; what it runs is looked at in any case."""
+        text = _source(node)
+        match node.type:
+            case "simple_expansion":
+                known = self._variable(text[1:])
+                return UNKNOWN if known is None else known
+            case "expansion":
+                known = self._variable(text[2:-1])
+                if known is not None:
+                    return known
+                if not _PLAIN_EXPANSION.fullmatch(text) or "@P" in text:
+                    self._vague("a `${...}` of a kind that can run code")
+                self.inside(node)
+            case "command_substitution":
+                if text.startswith("`") and "\\" in text:
+                    raise Unreadable("it has escapes inside of backticks")
+                self._enter(node)
+            case "process_substitution":
+                self._enter(node)
+                return "/dev/fd/63"
+            case "ansi_c_string":
+                return _ansi(text[2:-1])
+            case "arithmetic_expansion":
+                if not _NUMBERS_ONLY.fullmatch(text):
+                    self._vague("arithmetic on variables can run code")
+                self.inside(node)
+            case "brace_expression" | "array":
+                self.inside(node)
+            case "extglob_pattern" | "regex":
+                if _EXPANDS.search(text):
+                    raise Unreadable("a pattern in it contains an expansion")
+            case "translated_string":
+                self.inside(node)
+            case _:
+                raise Unreadable(f"it has a part of an unknown kind ({node.type})")
+        return UNKNOWN
+
+    def inside(self, node: Node) -> None:
+        """Look at every substitution below; the text itself does not matter."""
+        for child in node.named_children:
+            if child.type in ("command_substitution", "process_substitution", "expansion", "arithmetic_expansion"):
+                self.expansion(child)
+            elif child.type == "subscript":
+                self._vague("a subscript can run code")
+            else:
+                self.inside(child)
+
+
+def _source(node: Node) -> str:
+    return (node.text or b"").decode()
+
+
+def _require_adjacent(node: Node) -> None:
+    parts = node.children
+    if any(a.end_byte != b.start_byte for a, b in zip(parts, parts[1:], strict=False)):
+        raise Unreadable("a word in it is broken over lines")
+
+
+def _unquoted(text: str) -> str:
+    """Inside double quotes a backslash escapes only these."""
+    if "\\" not in text:
+        if _EXPANDS.search(text):
+            raise Unreadable("a quoted string in it is not what it seems")
+        return text
+    out, n = "", 0
+    while n < len(text):
+        c = text[n]
+        if c == "\\" and text[n + 1 : n + 2] in ('"', "\\", "$", "`", "\n"):
+            n += 1
+            out += "" if text[n] == "\n" else text[n]
+        elif c == "`" or (c == "$" and _EXPANDS.match(text, n)):
+            raise Unreadable("a quoted string in it is not what it seems")
+        else:
+            out += c
+        n += 1
+    return out
+
+
+def _ansi(text: str) -> str:
+    def decoded(found: re.Match[str]) -> str:
+        if found[1]:
+            return _ANSI_PLAIN[found[1]]
+        return chr(int(found[2] or found[4], 16) if found[2] or found[4] else int(found[3], 8))
+
+    if re.search(r"\\[^abeEfnrtv\\'\"?x0-7u]|\\x(?![0-9a-fA-F])|\\u(?![0-9a-fA-F])", text.replace("\\\\", "")):
+        return UNKNOWN
+    return _ANSI.sub(decoded, text)

@@ -1,0 +1,196 @@
+"""Which directories the person trusts, and what a directory would run or decide if it were trusted."""
+
+import fcntl
+import os
+import time
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+from msgspec import Struct
+
+from teamwright.core.errors import SettingsError, StoreError
+from teamwright.core.shown import shown
+from teamwright.library.jsonfile import read_json
+
+LOCK_SECONDS = 5.0
+MOST_NAMES = 100
+_HOMES = (".claude", ".teamwright")
+
+
+class Found(Struct, frozen=True):
+    """What a project directory holds beyond words, by name."""
+
+    project: Path
+    settings: tuple[str, ...] = ()
+    agents: tuple[str, ...] = ()
+    skills: tuple[str, ...] = ()
+    commands: tuple[str, ...] = ()
+    hooks: tuple[str, ...] = ()
+    servers: tuple[str, ...] = ()
+
+
+def is_trusted(path: Path, *, state: Path, listed: Iterable[Path] = (), flag: bool = False) -> bool:
+    """Exactly this directory, by its real path: neither its parents' nor its children's trust counts.
+
+    `listed` are the user's `trustedDirectories`; `flag` is `--trust`, for its own run alone.
+    """
+    if flag:
+        return True
+    real = os.path.realpath(path)
+    if any(os.path.realpath(entry) == real for entry in listed):
+        return True
+    try:
+        return real in _records(state)
+    except SettingsError:  # unreadable records trust nothing; `trust` says what is wrong with them
+        return False
+
+
+def trust(path: Path, *, state: Path) -> None:
+    """Remember that the person trusts this directory."""
+    with _changing(state) as directories:
+        directories.setdefault(os.path.realpath(path), {"at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())})
+
+
+def untrust(path: Path, *, state: Path) -> bool:
+    """Forget it; False if there was nothing to forget."""
+    with _changing(state) as directories:
+        return directories.pop(os.path.realpath(path), None) is not None
+
+
+def trusted_directories(state: Path) -> list[str]:
+    try:
+        return sorted(_records(state))
+    except SettingsError as error:
+        raise StoreError(str(error)) from None
+
+
+def _records(state: Path) -> dict[str, Any]:
+    found = (read_json(state / "trust.json") or {}).get("directories", {})
+    if not isinstance(found, dict):
+        raise SettingsError(f"{state / 'trust.json'}: `directories` must be an object")
+    return cast("dict[str, Any]", found)
+
+
+@contextmanager
+def _changing(state: Path) -> Generator[dict[str, Any]]:
+    """The records to be changed: one process at a time, the file replaced as a whole."""
+    try:
+        state.mkdir(mode=0o700, parents=True, exist_ok=True)
+        (state / "run").mkdir(mode=0o700, exist_ok=True)
+        lock = os.open(state / "run" / "trust.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            _wait_for(lock, state)
+            directories = _records(state)
+            before = dict(directories)
+            yield directories
+            if directories != before:
+                _replace(state / "trust.json", {"version": 1, "directories": directories})
+        finally:
+            os.close(lock)
+    except SettingsError as error:
+        raise StoreError(f"{error}. Nothing was changed; repair or remove that file.") from None
+    except OSError as error:
+        raise StoreError(f"{state}: trust cannot be recorded: {error.strerror or error}") from None
+
+
+def _wait_for(lock: int, state: Path) -> None:
+    until = time.monotonic() + LOCK_SECONDS
+    while True:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > until:
+                raise StoreError(f"{state}: another process holds the lock on trust.json; try again") from None
+            time.sleep(0.01)
+        else:
+            return
+
+
+def _replace(path: Path, value: object) -> None:
+    import tempfile  # noqa: PLC0415  # slow to import, seldom needed
+
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".trust-")  # made with mode 0600
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n")
+            file.flush()
+            os.fsync(handle)
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def what_would_run(project: Path) -> Found:
+    """Names only: directories are listed and JSON keys read; no definition is opened."""
+    settings = tuple(
+        f"{home}/{name}"
+        for home in _HOMES
+        for name in ("settings.json", "settings.local.json")
+        if os.path.lexists(project / home / name)
+    )
+    return Found(
+        project=project,
+        settings=settings,
+        agents=_stems(project, "agents"),
+        skills=_skills(project),
+        commands=_stems(project, "commands"),
+        hooks=tuple(dict.fromkeys(name for file in settings for name in _keys(project / file, "hooks"))),
+        servers=_keys(project / ".mcp.json", "mcpServers"),
+    )
+
+
+def _stems(project: Path, kind: str) -> tuple[str, ...]:
+    """Definitions by file name; a folder of them by its own."""
+    files = [f for home in _HOMES for f in _listing(project / home / kind)]
+    names = ((f.stem if f.suffix == ".md" else f"{f.name}/") for f in files if f.suffix == ".md" or f.is_dir())
+    return tuple(dict.fromkeys(names))
+
+
+def _skills(project: Path) -> tuple[str, ...]:
+    folders = (f for home in _HOMES for f in _listing(project / home / "skills"))
+    return tuple(dict.fromkeys(f.name for f in folders if os.path.lexists(f / "SKILL.md")))
+
+
+def _listing(folder: Path) -> list[Path]:
+    """The first entries of a folder. A repository may hold a million files there."""
+    try:
+        with os.scandir(folder) as entries:
+            return sorted(folder / entry.name for entry, _ in zip(entries, range(MOST_NAMES), strict=False))
+    except OSError:
+        return []
+
+
+def _keys(path: Path, name: str) -> tuple[str, ...]:
+    try:
+        found = (read_json(path) or {}).get(name)
+    except SettingsError:
+        return ()
+    return tuple(cast("dict[str, Any]", found))[:MOST_NAMES] if isinstance(found, dict) else ()
+
+
+def untrusted_line(found: Found) -> str | None:
+    """One line for a person: what was left aside, and how to trust the directory. None if there was nothing."""
+    kinds = (
+        ("settings", found.settings),
+        ("agents", found.agents),
+        ("skills", found.skills),
+        ("commands", found.commands),
+        ("hooks", found.hooks),
+        ("MCP servers", found.servers),
+    )
+    parts = [f"{kind} ({_few(names)})" for kind, names in kinds if names]
+    if not parts:
+        return None
+    return (
+        f"{shown(str(found.project))} is not trusted, so these of its files were not loaded: {', '.join(parts)}. "
+        "If you trust it, use --trust for one run, or name it in teamwright.trustedDirectories of your own settings."
+    )
+
+
+def _few(names: tuple[str, ...]) -> str:
+    few = ", ".join(shown(name, 40) for name in names[:3])
+    return few if len(names) <= 3 else f"{few} and {len(names) - 3} more"

@@ -1,0 +1,451 @@
+"""Anthropic's Messages API, streamed."""
+
+from collections.abc import Mapping
+from typing import Any, Literal, TypeVar
+
+import msgspec
+from msgspec import Raw, Struct
+
+from teamwright.core.errors import ModelError
+from teamwright.core.message import (
+    Block,
+    Image,
+    Message,
+    Opaque,
+    Reply,
+    Request,
+    Stop,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    ToolSpec,
+    Usage,
+)
+from teamwright.core.ports import OnDelta
+from teamwright.models import faults
+from teamwright.models.draft import Draft, Kind, Part, finished, read_json
+from teamwright.models.faults import Place
+from teamwright.models.http import Http
+from teamwright.models.pieces import MARKER, Bytes, Once, Piece, Pieces, encode, row
+from teamwright.models.retry import Brake, Patience, persist
+
+T = TypeVar("T")
+ThinkingStyle = Literal["adaptive", "budget", "none"]
+BASE = "https://api.anthropic.com"
+VERSION = "2023-06-01"
+LONG_CONTEXT = "context-1m-2025-08-07"
+DEFAULT_OUTPUT = 32_000
+LEFT_OUT = "(thinking left out)"
+NOTHING = "(no output)"
+# words of effort for models that think by a budget of tokens, and numbers for those that take words
+BUDGETS: dict[str, int] = {"low": 2_048, "medium": 8_192, "high": 16_384, "xhigh": 24_576, "max": 31_999}
+LEAST_BUDGET = 1_024
+
+
+class Anthropic:
+    """One endpoint that speaks the Messages API. `headers` hold the key."""
+
+    def __init__(
+        self,
+        http: Http,
+        *,
+        base: str = BASE,
+        headers: Mapping[str, str] | None = None,
+        key_name: str = "ANTHROPIC_API_KEY",
+        base_name: str = "ANTHROPIC_BASE_URL",
+        betas: tuple[str, ...] = (),
+        max_output: int | None = None,
+        thinking: ThinkingStyle = "none",
+        patience: Patience | None = None,
+        brake: Brake | None = None,
+        wire: "Wire | None" = None,
+    ) -> None:
+        self._http = http
+        self._url = f"{base.rstrip('/').removesuffix('/v1')}/v1/messages"
+        self._headers = dict(headers or {})
+        self._names = (key_name, base_name)
+        self._betas = betas
+        self._max_output = max_output
+        self._thinking: ThinkingStyle = thinking
+        self._patience = patience or Patience()
+        self._brake = brake or Brake()
+        self._wire = wire or Wire()
+
+    async def reply(self, request: Request, on_delta: OnDelta) -> Reply:
+        name = request.model.partition("/")[2]
+        betas = self._betas
+        if name.endswith("[1m]"):
+            name, betas = name.removesuffix("[1m]"), (*betas, LONG_CONTEXT)
+        headers = {"anthropic-version": VERSION, "Accept": "text/event-stream", **self._headers}
+        if betas:
+            headers["anthropic-beta"] = ",".join(betas)
+        host = self._url.partition("://")[2].partition("/")[0]
+        place = Place(host, name, *self._names, key_sent=bool(self._headers))
+        body = self._wire.body(request, self._options(request, name))
+
+        async def attempt() -> Reply:
+            began = self._patience.clock()
+            answer = Answer(request.model, place, on_delta)
+            await self._http.exchange(place, self._url, headers, body, answer)
+            return answer.reply(self._patience.clock() - began)
+
+        return await persist(attempt, self._patience, self._brake, on_delta)
+
+    def _options(self, request: Request, name: str) -> dict[str, Any]:
+        """Everything but the conversation, always in this order."""
+        most = request.max_output or self._max_output or DEFAULT_OUTPUT
+        options: dict[str, Any] = {"model": name, "max_tokens": most, "stream": True}
+        effort = request.effort
+        if self._thinking == "adaptive":
+            options["thinking"] = {"type": "adaptive"}
+            if isinstance(effort, int):
+                effort = next((word for word, tokens in BUDGETS.items() if tokens >= effort), "max")
+        if self._thinking == "budget" and effort is not None:
+            budget = effort if isinstance(effort, int) else BUDGETS.get(effort, LEAST_BUDGET)
+            budget = min(max(budget, LEAST_BUDGET), most - 1)
+            if budget >= LEAST_BUDGET and may_think(request):
+                options["thinking"] = {"type": "enabled", "budget_tokens": budget}
+        elif isinstance(effort, str):
+            options["output_config"] = {"effort": effort}
+        return options
+
+
+def may_think(request: Request) -> bool:
+    """A turn that began without a thinking block of this model must go on without: the API refuses the mixture."""
+    first: Message | None = None
+    for message in reversed(request.messages):
+        if message.role == "assistant":
+            first = message
+        elif not any(isinstance(block, ToolResult) for block in message.blocks):
+            break
+    if first is None:
+        return True
+    return first.model == request.model and isinstance(next(iter(first.blocks), None), (Thinking, Opaque))
+
+
+# --- the request
+
+
+class Wire:
+    """Bytes of what was said, made once. One for all models of a provider."""
+
+    def __init__(self) -> None:
+        self.messages = Pieces(_piece)
+        self._system = Once(_system)
+        self._tools = Once(_tools)
+
+    def body(self, request: Request, options: Mapping[str, Any]) -> list[Bytes]:
+        """Options, tools, system, messages: what comes earlier changes less, as the cache wants it."""
+        parts: list[Bytes] = [encode(options)[:-1]]
+        system, tools = self._system.of(request.system), self._tools.of(request.tools)
+        if tools:
+            parts += [b',"tools":[', tools, *([] if system else [MARKER]), b"}]"]
+        if system:
+            parts += [b',"system":[', system, MARKER, b"}]"]
+        pieces = [self.messages.of(m, own=m.model == request.model) for m in request.messages]
+        said: list[bytes] = []
+        marks = _marks(pieces, request.previous)
+        for number, piece in enumerate(pieces):
+            if number in marks:
+                said += piece.marked()
+            else:
+                said.append(piece.data)
+        return [*parts, b',"messages":[', *row(said), b"]}"]
+
+
+def _marks(pieces: list[Piece], previous: int) -> set[int]:
+    """Which messages carry a marker: the last of the previous request and the last of this one.
+
+    The provider looks back 20 blocks from a marker for something it has; a turn can have more than that, so the
+    place where the previous request ended is marked again.
+    """
+    found: set[int] = set()
+    for end in (len(pieces), previous):
+        if end <= len(pieces):
+            last = next((n for n in range(end - 1, -1, -1) if pieces[n].ends), None)
+            if last is not None:
+                found.add(last)
+    return found
+
+
+def _system(parts: tuple[str, ...]) -> bytes:
+    """Open at its end: a marker and the last brace follow."""
+    return b",".join(encode({"type": "text", "text": part}) for part in parts if part.strip())[:-1]
+
+
+def _tools(specs: tuple[ToolSpec, ...]) -> bytes:
+    """Open at its end, like the system prompt."""
+    return b",".join(
+        encode({"name": s.name, "description": s.description, "input_schema": dict(s.schema)}) for s in specs
+    )[:-1]
+
+
+def _piece(message: Message, own: bool) -> Piece:  # noqa: FBT001 - the cache's key
+    data = bytearray(b',{"role":"%b","content":[' % message.role.encode())
+    ends: list[int] = []
+    blocks = [(b, wire) for b in message.blocks if (wire := _block(b, own=own))]
+    left_out = LEFT_OUT if message.role == "assistant" else NOTHING
+    for n, (block, wire) in enumerate(blocks or [(Text(left_out), encode({"type": "text", "text": left_out}))]):
+        data += b"," * (n > 0) + wire
+        if not isinstance(block, (Thinking, Opaque)):  # the API takes no marker on these
+            ends.append(len(data) - 1)
+    return Piece(bytes(data + b"]}"), tuple(ends))
+
+
+def _block(block: Block, *, own: bool) -> bytes:
+    """One block; empty for what is not sent."""
+    match block:
+        case Text():
+            return encode({"type": "text", "text": block.text}) if block.text.strip() else b""
+        case Image():
+            return encode(_image(block))
+        case ToolCall():
+            return encode({"type": "tool_use", "id": block.id, "name": block.name, "input": block.input})
+        case ToolResult():
+            said = [_image(c) if isinstance(c, Image) else {"type": "text", "text": c.text} for c in block.content]
+            said = [c for c in said if c.get("text") is None or c["text"].strip()]
+            content = said or [{"type": "text", "text": NOTHING}]
+            result = {"type": "tool_result", "tool_use_id": block.call_id, "content": content}
+            return encode(result | {"is_error": True} if block.is_error else result)
+        case Thinking():
+            wire = {"type": "thinking", "thinking": block.thinking, "signature": block.signature}
+            return encode(wire) if own and block.signature else b""
+        case Opaque():
+            return bytes(block.raw) if own else b""
+
+
+def _image(image: Image) -> dict[str, Any]:
+    return {"type": "image", "source": {"type": "base64", "media_type": image.media_type, "data": image.data}}
+
+
+# --- the answer
+
+
+class _Usage(Struct):
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cache_read_input_tokens: int | None = None
+    cache_creation_input_tokens: int | None = None
+
+
+class _Message(Struct):
+    type: str = ""
+    id: str = ""
+    content: list[Raw] = []
+    stop_reason: str | None = None
+    usage: _Usage | None = None
+
+
+class _Delta(Struct):
+    type: str = ""
+    text: str = ""
+    thinking: str = ""
+    signature: str = ""
+    partial_json: str = ""
+    stop_reason: str | None = None
+
+
+class _Event(Struct):
+    type: str = ""
+    index: int = -1
+    message: _Message | None = None
+    content_block: Raw = Raw()
+    delta: _Delta | None = None
+    usage: _Usage | None = None
+
+
+class _Start(Struct):
+    type: str = ""
+    id: str = ""
+    name: str = ""
+    text: str = ""
+    thinking: str = ""
+    signature: str = ""
+    input: Raw = Raw()
+
+
+class _Type(Struct):
+    type: str = ""
+
+
+_event = msgspec.json.Decoder(_Event)
+_start = msgspec.json.Decoder(_Start)
+_type = msgspec.json.Decoder(_Type)
+_whole = msgspec.json.Decoder(_Message)
+_KNOWN = {"message_start", "content_block_start", "content_block_delta", "content_block_stop", "message_delta"}
+_KINDS: dict[str, Kind] = {"text": "text", "thinking": "thinking", "tool_use": "tool_use"}
+_FITS = {
+    "text_delta": "text",
+    "thinking_delta": "thinking",
+    "signature_delta": "thinking",
+    "input_json_delta": "tool_use",
+}
+_STOPS: dict[str, Stop] = {
+    "end_turn": "end_turn",
+    "stop_sequence": "end_turn",
+    "tool_use": "tool_use",
+    "max_tokens": "max_tokens",
+    "model_context_window_exceeded": "max_tokens",
+    "refusal": "refusal",
+    "pause_turn": "pause",
+}
+_STATUS = {
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "billing_error": 402,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "overloaded_error": 529,
+}
+
+
+class Answer:
+    """Hears the events of one attempt. Only after `message_stop` is there a reply."""
+
+    def __init__(self, model: str, place: Place, on_delta: OnDelta) -> None:
+        self.finished = False
+        self._place = place
+        self._draft = Draft(model, place, on_delta)
+        self._begun = False
+        self._stop: str | None = None
+        self._starts: dict[int, _Start] = {}
+        self._opaque: dict[int, dict[str, Any]] = {}  # unknown blocks that grew after their start
+
+    def hear(self, event: str, data: bytes) -> None:
+        try:
+            self._take(self._read(data), data)
+        except (msgspec.DecodeError, RecursionError, ValueError, KeyError) as error:
+            raise faults.garbled(self._place, f"{event}: {error}") from error
+
+    def hear_whole(self, data: bytes) -> None:
+        """An answer that was not streamed, taken as the events that it would have been."""
+        try:
+            kind = read_json(data, _type).type
+            if kind == "error":
+                raise self._told(data)
+            whole = read_json(data, _whole)
+            if kind != "message":
+                raise ValueError("an answer that is no message")
+            self._take(_Event("message_start", message=whole), data)
+            for index, block in enumerate(whole.content):
+                self._take(_Event("content_block_start", index, content_block=block), data)
+                self._take(_Event("content_block_stop", index), data)
+            self._stop = whole.stop_reason
+            self.finished = True
+        except (msgspec.DecodeError, RecursionError, ValueError, KeyError) as error:
+            raise faults.garbled(self._place, str(error)) from error
+
+    def reply(self, seconds: float) -> Reply:
+        if not self.finished:
+            raise faults.cut(self._place)
+        calls = any(part.kind == "tool_use" for part in self._draft.parts.values())
+        stop = _STOPS.get(self._stop or "", "tool_use" if calls else "end_turn")
+        return self._draft.reply(stop, seconds, _kept)
+
+    def _read(self, data: bytes) -> _Event:
+        try:
+            return read_json(data, _event)
+        except msgspec.ValidationError:
+            kind = read_json(data, _type).type
+            if kind in _KNOWN:
+                raise
+            return _Event(kind)
+
+    def _take(self, event: _Event, data: bytes) -> None:
+        if event.type == "error":
+            raise self._told(data)
+        if event.type not in _KNOWN and event.type != "message_stop":
+            return  # ping, and whatever comes to be
+        if self._begun == (event.type == "message_start"):
+            raise ValueError(f"{event.type} out of order")
+        match event.type:
+            case "message_start":
+                self._begun = True
+                message = event.message or _Message()
+                self._draft.begin(message.id, _usage(Usage(), message.usage))
+            case "content_block_start":
+                self._open(event.index, event.content_block)
+            case "content_block_delta":
+                self._grow(event.index, event.delta or _Delta())
+            case "content_block_stop":
+                self._close(event.index)
+            case "message_delta":
+                self._draft.usage = _usage(self._draft.usage, event.usage)
+                self._stop = (event.delta and event.delta.stop_reason) or self._stop
+            case _:
+                if not all(part.ended for part in self._draft.parts.values()):
+                    raise ValueError("message_stop inside a block")
+                self.finished = True
+
+    def _open(self, index: int, raw: Raw) -> None:
+        if index in self._draft.parts:
+            raise ValueError(f"block {index} begins twice")
+        type = read_json(bytes(raw), _type).type
+        kind = _KINDS.get(type, "opaque")
+        if not type:
+            raise ValueError(f"block {index} has no type")
+        if kind == "opaque":
+            self._draft.open(index, kind)
+            self._draft.add(index, bytes(raw).decode())
+            return
+        start = self._starts[index] = read_json(bytes(raw), _start)
+        self._draft.open(index, kind, start.id, start.name)
+        self._draft.add(index, start.text if kind == "text" else start.thinking if kind == "thinking" else "")
+        self._draft.sign(index, start.signature)
+
+    def _grow(self, index: int, delta: _Delta) -> None:
+        part = self._draft.parts[index]
+        if part.ended:
+            raise ValueError(f"block {index} goes on after its end")
+        if part.kind == "opaque":
+            self._merge(index, part, delta)
+        elif delta.type not in _FITS:
+            return  # e.g. citations
+        elif _FITS[delta.type] != part.kind:
+            raise ValueError(f"{delta.type} in a block of {part.kind}")
+        elif delta.type == "signature_delta":
+            self._draft.sign(index, delta.signature)
+        else:
+            self._draft.add(index, delta.text or delta.thinking or delta.partial_json)
+
+    def _merge(self, index: int, part: Part, delta: _Delta) -> None:
+        """Unknown blocks grow by the kinds of deltas that we know."""
+        for name in ("text", "thinking", "signature", "partial_json"):
+            if words := getattr(delta, name):
+                block = self._opaque.setdefault(index, msgspec.json.decode(part.words[0]))
+                block[name] = str(block.get(name) or "") + words
+
+    def _close(self, index: int) -> None:
+        part = self._draft.parts[index]
+        start = self._starts.get(index)
+        if part.kind == "tool_use" and not part.words and start is not None and len(bytes(start.input)) > 2:
+            self._draft.add(index, bytes(start.input).decode())  # the whole input came with the start
+        if (grown := self._opaque.pop(index, None)) is not None:
+            if (words := grown.pop("partial_json", None)) is not None:
+                grown["input"] = msgspec.json.decode(words)
+            part.words = [encode(grown).decode()]
+        self._draft.close(index)
+
+    def _told(self, data: bytes) -> ModelError:
+        kind, message = faults.read_error(data)
+        return faults.by_status(self._place, _STATUS.get(kind, 500), kind, message)
+
+
+def _kept(part: Part) -> Block | None:
+    """Thinking without its signature would be refused when it is sent back."""
+    return None if part.kind == "thinking" and not part.signature else finished(part)
+
+
+def _usage(before: Usage, said: _Usage | None) -> Usage:
+    """Figures are cumulative: a later one replaces the earlier."""
+    if said is None:
+        return before
+    return Usage(
+        before.input if said.input_tokens is None else said.input_tokens,
+        before.output if said.output_tokens is None else said.output_tokens,
+        before.cache_read if said.cache_read_input_tokens is None else said.cache_read_input_tokens,
+        before.cache_write if said.cache_creation_input_tokens is None else said.cache_creation_input_tokens,
+    )

@@ -1,0 +1,150 @@
+"""Which model a name means, and what is known of it: window, longest reply, kind of thinking.
+
+The facts are in `catalog.json`; a model that is not there works all the same, with its limits unknown.
+"""
+
+import re
+from collections.abc import Collection, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Literal, NoReturn
+
+import msgspec
+from msgspec import Struct
+
+from teamwright.core.errors import ModelError
+
+Thinking = Literal["adaptive", "budget", "none"]
+
+CLAUDE_WINDOW = 200_000
+LONG_WINDOW = 1_000_000
+LONG = "[1m]"  # appended to a Claude model's name: its long window
+BUILT_IN = ("anthropic", "openai", "script")
+_OPENAI_NAME = re.compile(r"gpt|o[134](?:$|-)")
+_BOUNDARY = frozenset("-:@[")  # what may follow a known name: a date, a tag, a suffix
+
+NO_MODEL = (
+    "No model is set up, and nothing was sent. Set ANTHROPIC_API_KEY or OPENAI_API_KEY; "
+    "or use a local server: set OPENAI_BASE_URL and choose `--model openai/NAME`; "
+    "or run `teamwright demo`, which needs neither."
+)
+
+
+class ModelInfo(Struct, frozen=True):
+    """A model as we know it; None is unknown."""
+
+    provider: str
+    name: str
+    window: int | None = None
+    max_output: int | None = None
+    thinking: Thinking = "none"
+
+    @property
+    def full(self) -> str:
+        return f"{self.provider}/{self.name}"
+
+
+class Facts(Struct, frozen=True, forbid_unknown_fields=True):
+    """One entry of the file. Claude models have no window there: it follows from the name."""
+
+    window: int | None = None
+    max_output: int | None = None
+    thinking: Thinking = "none"
+
+
+class Packaged(Struct, frozen=True, forbid_unknown_fields=True):
+    """The file. `models` are real names, `families` only beginnings of names; both are matched as beginnings."""
+
+    aliases: dict[str, str]
+    defaults: dict[str, str]
+    models: dict[str, dict[str, Facts]]
+    families: dict[str, dict[str, Facts]]
+
+
+@cache
+def packaged() -> Packaged:
+    return msgspec.json.decode(Path(__file__).with_name("catalog.json").read_bytes(), type=Packaged)
+
+
+class Catalog:
+    """Names to models. Windows from the settings come before what the file says."""
+
+    def __init__(self, data: Packaged, windows: Mapping[str, int]) -> None:
+        self.aliases = data.aliases
+        self._models = data.models
+        self._known = {provider: data.models[provider] | data.families.get(provider, {}) for provider in data.models}
+        self._windows = {self.aliases.get(name.lower(), name): window for name, window in windows.items()}
+
+    @classmethod
+    def load(cls, settings_windows: Mapping[str, int] | None = None) -> "Catalog":
+        return cls(packaged(), settings_windows or {})
+
+    def names(self) -> list[str]:
+        """The aliases, then every model of the file as `provider/name`."""
+        full = [f"{provider}/{name}" for provider, models in self._models.items() for name in models]
+        return [*self.aliases, *full]
+
+    def resolve(self, name: str, *, named: Collection[str] = ()) -> ModelInfo:
+        """The model that a person, a definition or a call names. `named` are the providers of the settings."""
+        provider, model = self._split(name.strip(), named)
+        facts = self._facts(provider, model)
+        window = self._window(provider, model, facts)
+        return ModelInfo(provider, model, window, facts.max_output, facts.thinking)
+
+    def _split(self, name: str, named: Collection[str]) -> tuple[str, str]:
+        provider, slash, model = self._unalias(name).partition("/")
+        if not slash:
+            provider, model = _provider_of(name), name
+        elif provider == "anthropic":
+            model = self._unalias(model).removeprefix("anthropic/")
+        if not model or provider not in (*BUILT_IN, *named):
+            self._refuse(name, named)
+        return provider, model
+
+    def _unalias(self, name: str) -> str:
+        short = name.lower().removesuffix(LONG)
+        return self.aliases[short] + name[len(short) :].lower() if short in self.aliases else name
+
+    def _refuse(self, name: str, named: Collection[str]) -> NoReturn:
+        aliases = ", ".join(f"`{alias}`" for alias in self.aliases)
+        forms = [f"`{provider}/NAME`" for provider in ("anthropic", "openai", *sorted(set(named) - set(BUILT_IN)))]
+        what = f"The model `{name}` is not known" if name else "The name of a model is empty"
+        raise ModelError(
+            f"{what}. Use {aliases}, {', '.join(forms)} or `script/FILE`; "
+            "a model of a local server is `openai/NAME` with OPENAI_BASE_URL set.",
+            "config",
+        )
+
+    def _facts(self, provider: str, model: str) -> Facts:
+        """The entry with the longest name that this one begins with, so that dated names are found too."""
+        known, low = self._known.get(provider, {}), model.lower()
+        fits = [key for key in known if low.startswith(key) and (low == key or low[len(key)] in _BOUNDARY)]
+        return known[max(fits, key=len)] if fits else Facts()
+
+    def _window(self, provider: str, model: str, facts: Facts) -> int | None:
+        for key in (f"{provider}/{model}", model, f"{provider}/{model.removesuffix(LONG)}", model.removesuffix(LONG)):
+            if key in self._windows:
+                return self._windows[key]
+        if provider != "script" and model.lower().startswith("claude"):
+            return LONG_WINDOW if model.endswith(LONG) else CLAUDE_WINDOW
+        return facts.window
+
+
+def _provider_of(name: str) -> str:
+    """Whose a bare name is; empty if it does not show."""
+    low = name.lower()
+    if low.startswith("claude"):
+        return "anthropic"
+    return "openai" if _OPENAI_NAME.match(low) else ""
+
+
+def default_model(env: Mapping[str, str], setting: str | None) -> str:
+    """The model where nobody named one. A variable that is set to nothing counts as not set."""
+    if chosen := env.get("TEAMWRIGHT_MODEL") or setting:
+        return chosen
+    if env.get("ANTHROPIC_API_KEY") or env.get("ANTHROPIC_AUTH_TOKEN"):
+        return packaged().defaults["anthropic"]
+    if env.get("OPENAI_API_KEY") or env.get("OPENAI_BASE_URL"):
+        # not OpenAI's newest: from gpt-5.6 on it refuses tools with reasoning over chat completions
+        return packaged().defaults["openai"]
+    raise ModelError(NO_MODEL, "config")

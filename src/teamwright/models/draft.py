@@ -1,0 +1,138 @@
+"""A reply while it streams in: blocks that grow, told to whoever watches. It becomes a Reply only when it is whole."""
+
+import json
+from collections.abc import Callable
+from typing import Literal, TypeVar
+
+import msgspec
+from msgspec import Raw, Struct
+
+from teamwright.core.arrival import arguments
+from teamwright.core.ids import CallId
+from teamwright.core.message import (
+    Block,
+    BlockEnded,
+    BlockStarted,
+    InputDelta,
+    Message,
+    Opaque,
+    Reply,
+    ReplyEnded,
+    ReplyStarted,
+    Stop,
+    Text,
+    TextDelta,
+    Thinking,
+    ThinkingDelta,
+    ToolCall,
+    Usage,
+)
+from teamwright.core.ports import OnDelta
+from teamwright.models import faults
+from teamwright.models.faults import Place
+
+T = TypeVar("T")
+Kind = Literal["text", "thinking", "tool_use", "opaque"]
+MOST = 32 * 1024 * 1024  # characters of one reply
+MOST_BLOCKS = 10_000
+
+
+class Part(Struct):
+    """A block under way."""
+
+    kind: Kind
+    id: str = ""
+    name: str = ""
+    words: list[str] = []
+    signature: str = ""
+    ended: bool = False
+
+
+class Draft:
+    def __init__(self, model: str, place: Place, on_delta: OnDelta) -> None:
+        self.parts: dict[int, Part] = {}
+        self.id = ""
+        self.usage = Usage()
+        self._model = model
+        self._place = place
+        self._tell = on_delta
+        self._size = 0
+
+    def begin(self, id: str, usage: Usage) -> None:
+        self.id, self.usage = id, usage
+        self._tell(ReplyStarted(id, self._model, usage))
+
+    def open(self, index: int, kind: Kind, id: str = "", name: str = "") -> Part:
+        if len(self.parts) >= MOST_BLOCKS:
+            raise faults.too_long(self._place)
+        part = self.parts[index] = Part(kind, id, name)
+        self._tell(BlockStarted(index, kind, id, name))
+        return part
+
+    def add(self, index: int, words: str) -> None:
+        """More of a block: text, thinking, or the JSON of a call's arguments."""
+        if not words:
+            return
+        part = self.parts[index]
+        self._weigh(len(words))
+        part.words.append(words)
+        match part.kind:
+            case "text":
+                self._tell(TextDelta(index, words))
+            case "thinking":
+                self._tell(ThinkingDelta(index, words))
+            case "tool_use":
+                self._tell(InputDelta(index, words))
+            case "opaque":
+                pass
+
+    def sign(self, index: int, signature: str) -> None:
+        self._weigh(len(signature))
+        self.parts[index].signature += signature
+
+    def close(self, index: int) -> None:
+        part = self.parts[index]
+        if not part.ended:
+            part.ended = True
+            self._tell(BlockEnded(index))
+
+    def reply(self, stop: Stop, seconds: float, finish: Callable[[Part], Block | None]) -> Reply:
+        """The whole answer. `finish` makes a block of a part, or drops it."""
+        blocks = tuple(block for part in self.parts.values() if (block := finish(part)) is not None)
+        self._tell(ReplyEnded(stop, self.usage))
+        return Reply(Message("assistant", blocks, self._model), stop, self.usage, self.id, seconds)
+
+    def _weigh(self, size: int) -> None:
+        self._size += size
+        if self._size > MOST:
+            raise faults.too_long(self._place)
+
+
+def finished(part: Part) -> Block:
+    """A part as a block."""
+    words = "".join(part.words)
+    match part.kind:
+        case "text":
+            return Text(words)
+        case "thinking":
+            return Thinking(words, part.signature)
+        case "tool_use":
+            input, fault = arguments(words)
+            return ToolCall(CallId(part.id), part.name, input, fault)
+        case "opaque":
+            return Opaque(Raw(words.encode()))
+
+
+def read_json(data: bytes, decoder: msgspec.json.Decoder[T]) -> T:
+    """One event's JSON. Raises msgspec.DecodeError, or ValueError, for what is none.
+
+    Some servers cut a character in two (half a surrogate pair each) or send broken UTF-8: that costs the character,
+    not the reply.
+    """
+    try:
+        return decoder.decode(data)
+    except msgspec.ValidationError:
+        raise
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        value = json.loads(data.decode("utf-8", "replace"))
+        return decoder.decode(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))

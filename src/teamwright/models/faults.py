@@ -1,0 +1,164 @@
+"""What went wrong with one attempt, in one sentence that says what happened, where, and what to do now."""
+
+import re
+from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
+from math import isfinite
+from typing import Any, Literal, cast
+
+import msgspec
+from msgspec import Struct
+
+from teamwright.core.errors import Fault, ModelError
+
+Tries = Literal["no", "few", "many"]  # how often it is worth another attempt
+SHOWN = 300  # characters of a server's words that we repeat
+_KEY = re.compile(r"\b(sk|key|gsk|xai)-[A-Za-z0-9_*.-]{8,}")
+_CONTEXT = re.compile(
+    r"prompt is too long|context_length_exceeded|exceed_context_size|exceeds the available context size"
+    r"|maximum context length|exceed context limit|exceeds the context window",
+    re.IGNORECASE,
+)
+_FOR_GOOD = re.compile(r"insufficient_quota|billing_hard_limit", re.IGNORECASE)
+
+
+class Place(Struct, frozen=True):
+    """Where a request goes, as far as words about it need."""
+
+    host: str
+    model: str
+    key_name: str  # environment variable that holds the key
+    base_name: str  # and the one that holds the base URL
+    key_sent: bool = True
+    wire: Literal["anthropic", "openai"] = "anthropic"
+
+
+class Failed(ModelError):
+    """One attempt failed. `after`: the server asked for that many seconds of patience."""
+
+    def __init__(
+        self, message: str, fault: Fault, *, status: int | None = None, tries: Tries = "no", after: float | None = None
+    ) -> None:
+        super().__init__(message, fault, status=status)
+        self.tries: Tries = tries
+        self.after = after
+
+
+def clean(text: str) -> str:
+    """A server's words, fit for a screen: bounded, one line, nothing invisible, no keys."""
+    words = " ".join("".join(c if c.isprintable() else " " for c in text[: SHOWN * 4]).split())
+    words = _KEY.sub(r"\1-…", words)
+    return words if len(words) <= SHOWN else words[: SHOWN - 1] + "…"
+
+
+def read_error(data: bytes) -> tuple[str, str]:
+    """(kind and code, message) of an error body, whatever its shape."""
+    try:
+        value: Any = msgspec.json.decode(data)
+    except (msgspec.DecodeError, RecursionError, ValueError):
+        text = data[: SHOWN * 8].decode("utf-8", "replace")
+        return "", "" if text.lstrip().startswith("<") else clean(text)
+    fields = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    error: Any = fields.get("error", fields)
+    if isinstance(error, dict):
+        inner = cast("dict[str, Any]", error)
+        kind = " ".join(str(inner[k]) for k in ("type", "code") if isinstance(inner.get(k), (str, int)))
+        return clean(kind), clean(str(inner.get("message") or inner.get("detail") or ""))
+    return "", "" if error is None else clean(str(error))
+
+
+def read_patience(headers: Mapping[str, str], now: float) -> float | None:
+    """Seconds to wait by `retry-after-ms` or `retry-after` (a number or a date); None if nothing usable is said."""
+    for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
+        said = headers.get(name)
+        if not said:
+            continue
+        try:
+            seconds = float(said) / unit
+        except ValueError:
+            try:
+                seconds = parsedate_to_datetime(said).timestamp() - now
+            except (ValueError, TypeError, OverflowError):
+                continue
+        if isfinite(seconds):
+            return max(0.0, seconds)
+    return None
+
+
+def by_status(place: Place, status: int, kind: str, message: str, after: float | None = None) -> Failed:
+    """The answer of a server that said no, by HTTP status or by the status that an error event stands for."""
+    said = f": {message}" if message else ""
+    told = f"{kind} {message}"
+    too_much = status == 413 and place.wire == "anthropic"
+    if too_much or ((status < 429 or status == 500) and _CONTEXT.search(told)):
+        text = (
+            f"The conversation does not fit into the window of {place.model} ({place.host} answered {status}{said}). "
+            "Compact it, start a new one, or use a model with a larger window."
+        )
+        return Failed(text, "context", status=status)
+    if status == 429:
+        tries: Tries = "no" if _FOR_GOOD.search(told) else "many"
+        hint = "Check the account's limits and credit." if tries == "no" else "Try again later or with another model."
+        text = f"{place.host} limits the requests for {place.model} (429{said}). {hint}"
+        return Failed(text, "rate_limit", status=status, tries=tries, after=after)
+    if status == 529:
+        text = f"{place.host} is overloaded (529{said}). Try again later or with another model."
+        return Failed(text, "overloaded", status=status, tries="many", after=after)
+    if status >= 500 or status in (408, 409):
+        text = f"{place.host} failed to answer for {place.model} ({status}{said}). Try again later."
+        return Failed(text, "server", status=status, tries="many", after=after)
+    return Failed(*_refusal(place, status, said), status=status)
+
+
+def _refusal(place: Place, status: int, said: str) -> tuple[str, Fault]:
+    """Statuses that no patience heals."""
+    match status:
+        case 401 if not place.key_sent:
+            return f"{place.host} asks for a key (401{said}). Set {place.key_name}.", "auth"
+        case 401:
+            return f"{place.host} does not accept the key (401{said}). Check {place.key_name}.", "auth"
+        case 403:
+            hint = f"Check that the key in {place.key_name} may use {place.model}."
+            return f"{place.host} does not allow this request (403{said}). {hint}", "auth"
+        case 404:
+            hint = f"Check the model's name, and {place.base_name} if you set it."
+            return f"{place.host} does not know the model {place.model} (404{said}). {hint}", "not_found"
+        case 413:
+            hint = "Start a new conversation or leave out large files."
+            return f"The request is too large for {place.host} (413{said}). {hint}", "too_large"
+        case _ if 300 <= status < 400:
+            hint = f"Set {place.base_name} to the address it really has."
+            return f"{place.host} answers with a redirect ({status}{said}), which is not followed. {hint}", "not_found"
+        case _:
+            hint = "Check the model's name and the settings for it; the same request would be refused again."
+            return f"{place.host} refused the request for {place.model} ({status}{said}). {hint}", "bad_request"
+
+
+def not_a_model(place: Place, kind: str) -> Failed:
+    """200, but a web page or the like: a wrong address or a login page in between."""
+    text = f"{place.host} answered with {clean(kind)}, not as a model would. Check {place.base_name} and the network."
+    return Failed(text, "not_found", status=200)
+
+
+def cut(place: Place) -> Failed:
+    return Failed(f"The answer of {place.host} was cut off before its end.", "network", tries="many")
+
+
+def garbled(place: Place, what: str) -> Failed:
+    return Failed(f"{place.host} sent a stream that makes no sense ({clean(what)}).", "server", tries="many")
+
+
+def too_long(place: Place) -> Failed:
+    text = f"{place.host} sent an answer that is larger than any reply may be. Ask {place.model} for less at once."
+    return Failed(text, "server")
+
+
+def silent(place: Place, seconds: float) -> Failed:
+    text = f"{place.host} was silent for {seconds:g} seconds. Try again later, or raise modelSilenceSeconds."
+    return Failed(text, "silence", tries="many")
+
+
+def by_certificate(place: Place, error: Exception) -> Failed:
+    why = clean(getattr(error, "verify_message", "") or str(error))
+    hint = "If a proxy or a private authority signs it, set SSL_CERT_FILE to that authority's file."
+    return Failed(f"The certificate of {place.host} could not be verified ({why}). {hint}", "network")

@@ -1,0 +1,301 @@
+"""The one HTTP client for model calls. Imported only when a provider is opened, because aiohttp is heavy."""
+
+import errno
+import os
+import ssl
+import time
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import Protocol
+from urllib.parse import urlsplit
+
+import anyio
+import anyio.to_thread
+
+from teamwright import __version__
+from teamwright.core.errors import ModelError
+from teamwright.models import faults
+from teamwright.models.faults import Failed, Place
+from teamwright.models.pieces import Bytes
+from teamwright.models.sse import EventReader, EventTooLong
+
+
+@contextmanager
+def _empty_store() -> Generator[None]:
+    """aiohttp reads every certificate of the machine when it is imported, for a context that we never use.
+
+    For that moment there are none to read; its own context then trusts nobody, so a forgotten use fails closed.
+    """
+    names = ("SSL_CERT_FILE", "SSL_CERT_DIR")
+    before = {name: os.environ.get(name) for name in names}
+    os.environ.update(dict.fromkeys(names, os.devnull))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+with _empty_store():
+    import aiohttp
+    from aiohttp.abc import AbstractStreamWriter
+
+CONNECT = 30.0  # seconds for name, connection, proxy and TLS together
+CHUNK = 256 * 1024  # bytes of a body written at once
+MOST_STREAMED = 512 * 1024 * 1024  # bytes of one answer on the wire; what a reply may hold is bounded by its draft
+MOST_WHOLE = 32 * 1024 * 1024
+MOST_ERROR = 64 * 1024
+LINGER = (
+    0.1  # seconds given to a server to end a stream whose last event has come, so that the connection can be reused
+)
+
+
+class Listener(Protocol):
+    """Takes in one answer as it arrives."""
+
+    @property
+    def finished(self) -> bool: ...
+
+    def hear(self, event: str, data: bytes) -> None: ...
+
+    def hear_whole(self, data: bytes) -> None:
+        """The server did not stream: the whole answer as one JSON object."""
+        ...
+
+
+class _Body(aiohttp.Payload):
+    """Pieces written in a row under one Content-Length; never copied together and never encoded again."""
+
+    def __init__(self, pieces: Sequence[Bytes], silence: float) -> None:
+        super().__init__(pieces, content_type="application/json")
+        self._pieces = pieces
+        self._silence = silence
+        self._size = sum(map(len, pieces))
+
+    def decode(self, encoding: str = "utf-8", errors: str = "strict") -> str:
+        return b"".join(self._pieces).decode(encoding, errors)
+
+    async def write(self, writer: AbstractStreamWriter) -> None:
+        waiting: list[Bytes] = []
+        size = 0
+        for piece in self._pieces:
+            waiting.append(piece)
+            size += len(piece)
+            if size >= CHUNK:
+                await self._send(writer, waiting)
+                waiting, size = [], 0
+        if waiting:
+            await self._send(writer, waiting)
+
+    async def write_with_length(self, writer: AbstractStreamWriter, content_length: int | None) -> None:
+        await self.write(writer)
+
+    async def _send(self, writer: AbstractStreamWriter, pieces: list[Bytes]) -> None:
+        with anyio.fail_after(self._silence):  # a server that stops reading is silent too
+            await writer.write(pieces[0] if len(pieces) == 1 else b"".join(pieces))
+
+
+class Http:
+    """A shared session, opened at the first request; belongs to the event loop that made it."""
+
+    def __init__(self, env: Mapping[str, str], *, silence: float = 60.0) -> None:
+        self._env = env
+        self._silence = silence
+        self._session: aiohttp.ClientSession | None = None
+        self._tls: ssl.SSLContext | None = None
+
+    async def aclose(self) -> None:
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+
+    async def exchange(
+        self, place: Place, url: str, headers: Mapping[str, str], body: Sequence[Bytes], listener: Listener
+    ) -> None:
+        """Send one request and let `listener` hear the answer. Whatever goes wrong is a Failed."""
+        try:
+            async with self._open().post(
+                url,
+                data=_Body(body, self._silence),
+                headers=headers,
+                allow_redirects=False,  # a key must not travel to another host
+                proxy=(proxy := proxy_for(url, self._env)),
+                ssl=await self._context(url, proxy),
+            ) as response:
+                if response.status != 200:
+                    raise await _refused(place, response)
+                await _listen(place, response, listener)
+        except aiohttp.ClientError as error:
+            raise _broken(place, error, self._silence) from error
+        except EventTooLong as error:
+            raise faults.too_long(place) from error
+        except OSError as error:  # a time limit among them
+            raise _broken(place, error, self._silence) from error
+
+    async def fetch(self, url: str, headers: Mapping[str, str], *, limit: float, most: int = 1024 * 1024) -> bytes:
+        """A small document; empty if the server does not have it or does not answer in time."""
+        with anyio.move_on_after(limit), suppress(aiohttp.ClientError, OSError):
+            proxy = proxy_for(url, self._env)
+            tls = await self._context(url, proxy)
+            async with self._open().get(url, headers=headers, allow_redirects=False, proxy=proxy, ssl=tls) as response:
+                data = await _read(response, most)
+                if response.status == 200 and len(data) <= most:
+                    return data
+        return b""
+
+    def _open(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=30),
+                timeout=aiohttp.ClientTimeout(
+                    total=None, connect=CONNECT, sock_connect=CONNECT, sock_read=self._silence
+                ),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                headers={"User-Agent": f"teamwright/{__version__}", "Accept-Encoding": "identity"},
+                trust_env=False,  # it would also send what ~/.netrc holds, and look for it before every request
+            )
+        return self._session
+
+    async def _context(self, url: str, proxy: str | None) -> ssl.SSLContext | bool:
+        if not url.startswith("https:") and not (proxy or "").startswith("https:"):
+            return True  # not used; were it, it would trust nobody
+        if self._tls is None:
+            self._tls = await anyio.to_thread.run_sync(make_tls, self._env)
+        return self._tls
+
+
+def make_tls(env: Mapping[str, str]) -> ssl.SSLContext:
+    """Trusts what the machine trusts, and the file that SSL_CERT_FILE names."""
+    context = ssl.create_default_context()  # honours the process's own SSL_CERT_FILE
+    file = env.get("SSL_CERT_FILE")
+    if file and (file != os.environ.get("SSL_CERT_FILE") or not os.access(file, os.R_OK)):
+        try:
+            context.load_verify_locations(cafile=file)
+        except OSError as error:
+            text = (
+                f"SSL_CERT_FILE names {file}, which cannot be used ({faults.clean(str(error))}). Correct or unset it."
+            )
+            raise ModelError(text, "config") from None
+    return context
+
+
+def proxy_for(url: str, env: Mapping[str, str]) -> str | None:
+    """The proxy that the environment names for this address."""
+    parts = urlsplit(url)
+    names = (f"{parts.scheme}_proxy", f"{parts.scheme}_proxy".upper(), "all_proxy", "ALL_PROXY")
+    proxy = next((env[name] for name in names if env.get(name)), None)
+    if proxy is None or _goes_direct(
+        parts.hostname or "", parts.port, env.get("no_proxy") or env.get("NO_PROXY") or ""
+    ):
+        return None
+    if "://" not in proxy:
+        proxy = f"http://{proxy}"
+    if not proxy.startswith(("http://", "https://")):
+        kind = proxy.partition("://")[0]
+        raise ModelError(f"The environment names a {kind} proxy; only http and https proxies can be used.", "config")
+    return proxy
+
+
+def _goes_direct(host: str, port: int | None, exceptions: str) -> bool:
+    for entry in exceptions.replace(",", " ").lower().split():
+        if entry == "*":
+            return True
+        name = entry.removeprefix("*").removeprefix(".").strip("[]")
+        if name in (host, f"{host}:{port}") or host.endswith(f".{name}"):
+            return True
+    return False
+
+
+async def _listen(place: Place, response: aiohttp.ClientResponse, listener: Listener) -> None:
+    kind = response.content_type
+    if kind == "application/json":
+        data = await _read(response, MOST_WHOLE)
+        if len(data) > MOST_WHOLE:
+            raise faults.too_long(place)
+        listener.hear_whole(data)
+        return
+    if kind == "text/html":
+        raise faults.not_a_model(place, kind)
+    reader, total = EventReader(), 0
+    while chunk := await response.content.readany():
+        total += len(chunk)
+        if total > MOST_STREAMED:
+            raise faults.too_long(place)
+        for event, data in reader.feed(chunk):
+            listener.hear(event, data)
+            if listener.finished:
+                await _end(response)
+                return
+
+
+async def _end(response: aiohttp.ClientResponse) -> None:
+    """Read to the end of the body, so that the connection can serve the next request."""
+    if not response.content.at_eof():
+        with anyio.move_on_after(LINGER), suppress(aiohttp.ClientError, OSError):
+            while await response.content.readany():
+                pass
+
+
+async def _read(response: aiohttp.ClientResponse, most: int) -> bytes:
+    """The body, or a little more than `most` bytes of it."""
+    parts: list[bytes] = []
+    size = 0
+    while size <= most and (chunk := await response.content.readany()):
+        parts.append(chunk)
+        size += len(chunk)
+    return b"".join(parts)
+
+
+async def _refused(place: Place, response: aiohttp.ClientResponse) -> Failed:
+    data = b""
+    with suppress(aiohttp.ClientError, OSError):  # the status is what matters
+        data = await _read(response, MOST_ERROR)
+    kind, message = faults.read_error(data[:MOST_ERROR])
+    if 300 <= response.status < 400:
+        message = faults.clean(response.headers.get("Location", ""))
+    after = faults.read_patience(response.headers, time.time())
+    return faults.by_status(place, response.status, kind, message, after)
+
+
+def _broken(place: Place, error: aiohttp.ClientError | OSError, silence: float) -> Failed:
+    """What the network did, in words."""
+    host, check = place.host, "Check the network, HTTPS_PROXY and the base URL."
+    match error:
+        case aiohttp.ClientConnectorCertificateError():
+            return faults.by_certificate(place, error.certificate_error)
+        case aiohttp.ClientConnectorDNSError():
+            return Failed(f"There is no host {host} to be found. {check}", "network", tries="few")
+        case aiohttp.ClientProxyConnectionError():
+            text = f"Cannot connect to the proxy for {host} ({_why(error)}). Check HTTPS_PROXY."
+            return Failed(text, "network", tries="few")
+        case aiohttp.ClientHttpProxyError():
+            text = f"The proxy refuses to connect to {host} ({error.status} {faults.clean(error.message)})."
+            tries = "many" if error.status >= 500 else "no"
+            return Failed(f"{text} Check HTTPS_PROXY.", "network", status=error.status, tries=tries)
+        case aiohttp.ClientConnectorSSLError():
+            text = f"No TLS connection to {host} ({_why(error)}). Is {place.base_name} right about https?"
+            return Failed(text, "network", tries="few")
+        case aiohttp.ClientConnectorError() if error.os_error.errno == errno.ECONNREFUSED:
+            text = f"Cannot connect to {host}: connection refused. Is the server running? {check}"
+            return Failed(text, "network", tries="few")
+        case aiohttp.ConnectionTimeoutError():
+            text = f"No connection to {host} within {CONNECT:g} seconds. Is the server running? {check}"
+            return Failed(text, "network", tries="many")
+        case aiohttp.InvalidURL():
+            return Failed(f"The address of {host} is not a URL. Check {place.base_name}.", "config")
+        case TimeoutError():
+            return faults.silent(place, silence)
+        case aiohttp.ClientConnectorError():
+            return Failed(f"Cannot connect to {host} ({_why(error)}). {check}", "network", tries="many")
+        case aiohttp.ClientPayloadError():
+            return faults.cut(place)
+        case _:
+            return Failed(f"The connection to {host} broke ({_why(error)}).", "network", tries="many")
+
+
+def _why(error: BaseException) -> str:
+    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return faults.clean(text) or type(error).__name__

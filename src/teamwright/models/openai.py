@@ -1,0 +1,384 @@
+"""OpenAI's chat completions, streamed, as many servers speak them: llama.cpp, vLLM, Ollama and others."""
+
+import os
+from collections.abc import Mapping
+from typing import Any, Literal, cast
+
+import msgspec
+from msgspec import Struct
+
+from teamwright.core.errors import ModelError
+from teamwright.core.message import (
+    Image,
+    Message,
+    Opaque,
+    Reply,
+    Request,
+    Stop,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    ToolSpec,
+    Usage,
+)
+from teamwright.core.ports import OnDelta
+from teamwright.models import faults
+from teamwright.models.draft import Draft, finished, read_json
+from teamwright.models.faults import Place
+from teamwright.models.http import Http
+from teamwright.models.pieces import Bytes, Once, Piece, Pieces, encode, row
+from teamwright.models.retry import Brake, Patience, persist
+
+BASE = "https://api.openai.com/v1"
+LEFT_OUT = "(thinking left out)"
+NOTHING = "(no output)"
+SHOWN_BELOW = "(images follow)"
+WINDOW_LIMIT = 2.0  # seconds to ask a server for its window
+_EFFORTS = {"xhigh": "high", "max": "high"}
+
+
+class OpenAI:
+    """One endpoint that speaks chat completions. `headers` hold the key, if there is one."""
+
+    def __init__(
+        self,
+        http: Http,
+        *,
+        base: str = BASE,
+        headers: Mapping[str, str] | None = None,
+        key_name: str = "OPENAI_API_KEY",
+        base_name: str = "OPENAI_BASE_URL",
+        max_output: int | None = None,
+        patience: Patience | None = None,
+        brake: Brake | None = None,
+        wire: "Wire | None" = None,
+    ) -> None:
+        self._http = http
+        self._base = base.rstrip("/")
+        self._headers = dict(headers or {})
+        self._host = self._base.partition("://")[2].partition("/")[0]
+        self._names = (key_name, base_name)
+        self._max_output = max_output
+        self._patience = patience or Patience()
+        self._brake = brake or Brake()
+        self._wire = wire or Wire()
+        self._window: int | None = None
+        self._window_asked = False
+
+    async def reply(self, request: Request, on_delta: OnDelta) -> Reply:
+        name = request.model.partition("/")[2].removesuffix("[1m]")
+        place = Place(self._host, name, *self._names, key_sent=bool(self._headers), wire="openai")
+        headers = {"Accept": "text/event-stream", **self._headers}
+        body = self._wire.body(request, self._options(request, name))
+
+        async def attempt() -> Reply:
+            began = self._patience.clock()
+            answer = Answer(request.model, place, on_delta)
+            await self._http.exchange(place, f"{self._base}/chat/completions", headers, body, answer)
+            return answer.reply(self._patience.clock() - began)
+
+        return await persist(attempt, self._patience, self._brake, on_delta)
+
+    async def window(self, limit: float = WINDOW_LIMIT) -> int | None:
+        """The context size that a local server has, in tokens; asked once, None if it does not say."""
+        if not self._window_asked and self._base != BASE:
+            self._window_asked = True
+            root = self._base.removesuffix("/v1")
+            llama = await self._fetch(f"{root}/props", limit / 2)
+            self._window = _number(llama, "default_generation_settings", "n_ctx")
+            if self._window is None:
+                vllm = await self._fetch(f"{self._base}/models", limit / 2)
+                self._window = _number(vllm, "data", 0, "max_model_len")
+        return self._window
+
+    async def _fetch(self, url: str, limit: float) -> Any:
+        data = await self._http.fetch(url, self._headers, limit=limit)
+        try:
+            return msgspec.json.decode(data)
+        except (msgspec.DecodeError, RecursionError, ValueError):
+            return None
+
+    def _options(self, request: Request, name: str) -> dict[str, Any]:
+        """Everything but the conversation, always in this order."""
+        options: dict[str, Any] = {"model": name, "stream": True, "stream_options": {"include_usage": True}}
+        if most := request.max_output or self._max_output:
+            options["max_completion_tokens" if self._base == BASE else "max_tokens"] = most
+        if isinstance(request.effort, str):
+            options["reasoning_effort"] = _EFFORTS.get(request.effort, request.effort)
+        return options
+
+
+def _number(value: Any, *path: str | int) -> int | None:
+    for step in path:
+        if isinstance(step, int) and isinstance(value, list) and len(cast("list[Any]", value)) > step:
+            value = cast("list[Any]", value)[step]
+        elif isinstance(value, dict):
+            value = cast("dict[Any, Any]", value).get(step)
+        else:
+            return None
+    return value if isinstance(value, int) and value > 0 else None
+
+
+# --- the request
+
+
+class Wire:
+    """Bytes of what was said, made once. One for all models of a provider."""
+
+    def __init__(self) -> None:
+        self.messages = Pieces(_piece)
+        self._system = Once(_system)
+        self._tools = Once(_tools)
+
+    def body(self, request: Request, options: Mapping[str, Any]) -> list[Bytes]:
+        parts: list[Bytes] = [encode(options)[:-1]]
+        if tools := self._tools.of(request.tools):
+            parts += [b',"tools":[', tools, b"]"]
+        said = [self.messages.of(message).data for message in request.messages]
+        if system := self._system.of(request.system):
+            said.insert(0, system)
+        return [*parts, b',"messages":[', *row(said), b"]}"]
+
+
+def _system(parts: tuple[str, ...]) -> bytes:
+    text = "\n\n".join(part for part in parts if part.strip())
+    return b"," + encode({"role": "system", "content": text}) if text else b""
+
+
+def _tools(specs: tuple[ToolSpec, ...]) -> bytes:
+    functions = ({"name": s.name, "description": s.description, "parameters": dict(s.schema)} for s in specs)
+    return b",".join(encode({"type": "function", "function": function}) for function in functions)
+
+
+def _piece(message: Message, _own: bool) -> Piece:  # noqa: FBT001 - nothing here is for one model only
+    said = _assistant(message) if message.role == "assistant" else _user(message)
+    return Piece(b"".join(b"," + encode(part) for part in said))
+
+
+def _assistant(message: Message) -> list[dict[str, Any]]:
+    calls = [
+        {"id": c.id, "type": "function", "function": {"name": c.name, "arguments": bytes(c.input).decode()}}
+        for c in message.calls
+    ]
+    said: dict[str, Any] = {"role": "assistant", "content": message.text if message.text.strip() else None}
+    if calls:
+        said["tool_calls"] = calls
+    elif said["content"] is None:
+        said["content"] = LEFT_OUT
+    return [said]
+
+
+def _user(message: Message) -> list[dict[str, Any]]:
+    """Results first, each its own message; their images can only come from the user."""
+    said: list[dict[str, Any]] = []
+    rest: list[Text | Image] = []
+    for block in message.blocks:
+        match block:
+            case ToolResult():
+                texts = "\n".join(c.text for c in block.content if isinstance(c, Text))
+                images = [c for c in block.content if isinstance(c, Image)]
+                content = texts if texts.strip() else SHOWN_BELOW if images else NOTHING
+                said.append({"role": "tool", "tool_call_id": block.call_id, "content": content})
+                rest += images
+            case Text() | Image():
+                rest.append(block)
+            case ToolCall() | Thinking() | Opaque():
+                pass  # never on the user's side
+    rest = [c for c in rest if isinstance(c, Image) or c.text.strip()]
+    if all(isinstance(c, Text) for c in rest):
+        text = "\n\n".join(c.text for c in rest if isinstance(c, Text))
+        return [*said, {"role": "user", "content": text or NOTHING}] if text or not said else said
+    return [*said, {"role": "user", "content": [_part(c) for c in rest]}]
+
+
+def _part(content: Text | Image) -> dict[str, Any]:
+    if isinstance(content, Text):
+        return {"type": "text", "text": content.text}
+    return {"type": "image_url", "image_url": {"url": f"data:{content.media_type};base64,{content.data}"}}
+
+
+# --- the answer; fields that servers fill in many ways are read as they come
+
+
+class _Function(Struct):
+    name: str | None = None
+    arguments: Any = None
+
+
+class _Call(Struct):
+    index: int | None = None
+    id: str | None = None
+    function: _Function | None = None
+
+
+class _Delta(Struct):
+    content: Any = None
+    refusal: str | None = None
+    reasoning_content: Any = None
+    reasoning: Any = None
+    tool_calls: list[_Call] | None = None
+
+
+class _Choice(Struct):
+    index: int = 0
+    delta: _Delta | None = None
+    message: _Delta | None = None  # where the answer was not streamed
+    finish_reason: str | None = None
+
+
+class _Cached(Struct):
+    cached_tokens: int | None = None
+
+
+class _Usage(Struct):
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    prompt_tokens_details: _Cached | None = None
+
+
+class _Chunk(Struct):
+    type: str | None = None
+    id: str | None = None
+    choices: list[_Choice] | None = None
+    usage: _Usage | None = None
+    error: Any = None
+
+
+_chunk = msgspec.json.Decoder(_Chunk)
+_STOPS: dict[str, Stop] = {"length": "max_tokens", "content_filter": "refusal"}
+_STATUS = {
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "rate_limit_error": 429,
+    "rate_limit_exceeded": 429,
+    "insufficient_quota": 429,
+    "overloaded_error": 529,
+}
+
+
+class Answer:
+    """Hears the chunks of one attempt. Without a finish reason there is no reply."""
+
+    def __init__(self, model: str, place: Place, on_delta: OnDelta) -> None:
+        self.finished = False
+        self._place = place
+        self._draft = Draft(model, place, on_delta)
+        self._begun = False
+        self._stop = ""
+        self._refused = False
+        self._open = -1  # index of the block that grows
+        self._calls: dict[int, int] = {}  # the server's number of a call -> our block
+
+    def hear(self, event: str, data: bytes) -> None:
+        if data.strip() == b"[DONE]":
+            self.finished = True
+            return
+        try:
+            chunk = read_json(data, _chunk)
+            if chunk.error is not None or chunk.type == "error" or event == "error":
+                raise self._told(data)
+            self._take(chunk)
+        except (msgspec.DecodeError, RecursionError, ValueError) as error:
+            raise faults.garbled(self._place, f"{event}: {error}") from error
+
+    def hear_whole(self, data: bytes) -> None:
+        self.hear("message", data)
+        self.finished = True
+
+    def reply(self, seconds: float) -> Reply:
+        if not self._stop:
+            raise faults.cut(self._place)
+        self._close()
+        for index in self._calls.values():
+            self._draft.close(index)
+        calls = any(part.kind == "tool_use" for part in self._draft.parts.values())
+        stop: Stop = "refusal" if self._refused else "tool_use" if calls else "end_turn"
+        return self._draft.reply(_STOPS.get(self._stop, stop), seconds, finished)
+
+    def _take(self, chunk: _Chunk) -> None:
+        if not self._begun:
+            self._begun = True
+            self._draft.begin(chunk.id or "", Usage())
+        if chunk.usage is not None:
+            self._draft.usage = _usage(chunk.usage)
+        for choice in chunk.choices or ():
+            if choice.index == 0:  # one answer is all that we asked for
+                self._grow(choice.delta or choice.message or _Delta())
+                self._stop = choice.finish_reason or self._stop
+        if self._stop == "error":
+            raise ValueError("the server gave up in the middle of its answer")
+
+    def _grow(self, delta: _Delta) -> None:
+        self._say("thinking", _text(delta.reasoning_content) or _text(delta.reasoning))
+        self._say("text", _text(delta.content))
+        if delta.refusal:
+            self._refused = True
+            self._say("text", delta.refusal)
+        for call in delta.tool_calls or ():
+            self._call(call)
+
+    def _say(self, kind: Literal["text", "thinking"], words: str) -> None:
+        if not words:
+            return
+        part = self._draft.parts.get(self._open)
+        if part is None or part.kind != kind:
+            self._close()
+            self._open = len(self._draft.parts)
+            self._draft.open(self._open, kind)
+        self._draft.add(self._open, words)
+
+    def _call(self, call: _Call) -> None:
+        """A piece of a call. It belongs to the call of its number; servers that give none go on with the last."""
+        function = call.function or _Function()
+        number = call.index if call.index is not None else max(self._calls, default=0)
+        block = self._calls.get(number)
+        if block is not None and self._is_another(block, call, function):
+            block, number = None, max(self._calls) + 1 if call.index is None else number
+        if block is None:
+            self._close()
+            block = self._open = len(self._draft.parts)
+            self._calls[number] = block
+            self._draft.open(block, "tool_use", call.id or f"call_{os.urandom(6).hex()}", function.name or "")
+        part = self._draft.parts[block]
+        part.name = part.name or function.name or ""
+        words = function.arguments
+        if words is not None:
+            self._draft.add(block, words if isinstance(words, str) else encode(words).decode())
+
+    def _is_another(self, block: int, call: _Call, function: _Function) -> bool:
+        """Some servers number every call 0, or none at all: a new id or a new name tells them apart."""
+        part = self._draft.parts[block]
+        if call.id and call.id != part.id:
+            return bool(function.name)
+        return bool(function.name) and not call.id and call.index is None
+
+    def _close(self) -> None:
+        if self._open in self._draft.parts:
+            self._draft.close(self._open)
+
+    def _told(self, data: bytes) -> ModelError:
+        kind, message = faults.read_error(data)
+        status = next((_STATUS[word] for word in kind.split() if word in _STATUS), None)
+        if status is None:
+            status = next((int(word) for word in kind.split() if word.isdecimal() and 400 <= int(word) < 600), 500)
+        return faults.by_status(self._place, status, kind, message)
+
+
+def _text(value: Any) -> str:
+    """Text as a string, or as a list of parts."""
+    if isinstance(value, str):
+        return value
+    if not isinstance(value, list):
+        return ""
+    parts = (cast("dict[str, Any]", p) for p in cast("list[Any]", value) if isinstance(p, dict))
+    return "".join(str(part.get("text") or "") for part in parts)
+
+
+def _usage(said: _Usage) -> Usage:
+    """`input` leaves out what the cache served."""
+    details = said.prompt_tokens_details
+    cached = (details.cached_tokens if details else None) or 0
+    return Usage(max(0, (said.prompt_tokens or 0) - cached), said.completion_tokens or 0, cached)

@@ -1,0 +1,92 @@
+"""Encode once: messages are immutable, so their wire bytes are too. A request is a row of pieces made earlier."""
+
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, TypeVar, cast
+
+import msgspec
+from msgspec import Struct
+
+from teamwright.core.message import Message
+
+T = TypeVar("T")
+Bytes = bytes | memoryview
+MARKER = b',"cache_control":{"type":"ephemeral"}'
+_encoder = msgspec.json.Encoder()
+
+
+class Piece(Struct, frozen=True):
+    """One message as bytes that begin with a comma. `ends` are the places where a block may carry a marker."""
+
+    data: bytes
+    ends: tuple[int, ...] = ()
+
+    def marked(self) -> tuple[bytes, bytes, bytes]:
+        """The same bytes with a cache marker in the last block that can carry one; nothing is encoded again."""
+        at = self.ends[-1]
+        return self.data[:at], MARKER, self.data[at:]
+
+
+class Pieces:
+    """The pieces of messages, by identity and variant. An entry dies with its message."""
+
+    def __init__(self, make: Callable[[Message, bool], Piece]) -> None:
+        self._make = make
+        self._made: dict[tuple[int, bool], tuple[weakref.ref[Message], Piece]] = {}
+
+    def of(self, message: Message, *, own: bool = True) -> Piece:
+        """`own`: it goes back to the model that wrote it, so what only that model can read goes along."""
+        key = (id(message), own)
+        found = self._made.get(key)
+        if found is not None and found[0]() is message:
+            return found[1]
+        piece = self._make(message, own)
+        made = self._made  # not `self`: the callback must not keep us alive
+        self._made[key] = (weakref.ref(message, lambda _: made.pop(key, None)), piece)
+        return piece
+
+    def __len__(self) -> int:
+        return len(self._made)
+
+
+class Once(Generic[T]):
+    """Bytes of things that cannot be referenced weakly (tuples), by identity; the few newest are kept."""
+
+    def __init__(self, make: Callable[[T], bytes], most: int = 64) -> None:
+        self._make = make
+        self._most = most
+        self._made: dict[int, tuple[T, bytes]] = {}  # the thing itself is held, so that its id is not used again
+
+    def of(self, thing: T) -> bytes:
+        found = self._made.get(id(thing))
+        if found is not None:
+            return found[1]
+        if len(self._made) >= self._most:
+            del self._made[next(iter(self._made))]
+        data = self._make(thing)
+        self._made[id(thing)] = (thing, data)
+        return data
+
+
+def row(pieces: Sequence[bytes]) -> list[Bytes]:
+    """Pieces that begin with a comma as the inside of a JSON array."""
+    first = next(iter(pieces), b",")
+    return [memoryview(first)[1:], *pieces[1:]]
+
+
+def encode(value: object) -> bytes:
+    """JSON. Halves of surrogate pairs, which files and names can hold, become question marks."""
+    try:
+        return _encoder.encode(value)
+    except UnicodeEncodeError:
+        return _encoder.encode(_mended(value))
+
+
+def _mended(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, dict):
+        return {_mended(k): _mended(v) for k, v in cast("dict[Any, Any]", value).items()}
+    if isinstance(value, (list, tuple)):
+        return [_mended(v) for v in cast("list[Any]", value)]
+    return value

@@ -1,0 +1,166 @@
+"""Which servers there are and how they are reached, by environment and settings; opened when first needed."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Literal
+from urllib.parse import urlsplit
+
+from msgspec import Struct
+
+from teamwright.core.errors import ModelError
+from teamwright.core.ports import Model
+
+if TYPE_CHECKING:
+    from teamwright.models import anthropic, openai
+    from teamwright.models.http import Http
+    from teamwright.models.retry import Brake
+
+ThinkingStyle = Literal["adaptive", "budget", "none"]
+
+
+class ProviderSettings(Struct, frozen=True):
+    """A server by a name of its own, as settings write it."""
+
+    baseUrl: str
+    keyEnv: str | None = None
+    wire: Literal["openai", "anthropic"] = "openai"
+
+
+class _Shared(Struct):
+    """What all models of one provider have in common."""
+
+    settings: ProviderSettings
+    headers: dict[str, str]
+    key_name: str
+    base_name: str
+    brake: "Brake"
+    wire: "anthropic.Wire | openai.Wire"
+
+
+_OWN = {
+    "anthropic": ("https://api.anthropic.com", "ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY"),
+    "openai": ("https://api.openai.com/v1", "OPENAI_BASE_URL", "OPENAI_API_KEY"),
+}
+
+
+class Providers:
+    """Opens models. Models of one provider share their connections, their brake and the bytes they have sent."""
+
+    def __init__(
+        self,
+        env: Mapping[str, str],
+        *,
+        silence: float = 60.0,
+        retries: int = 10,
+        named: Mapping[str, ProviderSettings] | None = None,
+    ) -> None:
+        self._env = env
+        self._silence = silence
+        self._retries = retries
+        self._named = dict(named or {})
+        self._http: Http | None = None
+        self._shared: dict[str, _Shared] = {}
+        self._models: dict[tuple[str, int | None, ThinkingStyle], anthropic.Anthropic | openai.OpenAI] = {}
+
+    def open(self, provider: str, *, max_output: int | None = None, thinking: ThinkingStyle = "none") -> Model:
+        """The model behind `provider`; raises ModelError (config) that says what to set."""
+        key = (provider, max_output, thinking)
+        if key not in self._models:
+            self._models[key] = self._make(provider, max_output, thinking)
+        return self._models[key]
+
+    async def aclose(self) -> None:
+        http, self._http = self._http, None
+        self._shared.clear()
+        self._models.clear()
+        if http is not None:
+            await http.aclose()
+
+    def _make(
+        self, provider: str, max_output: int | None, thinking: ThinkingStyle
+    ) -> "anthropic.Anthropic | openai.OpenAI":
+        from teamwright.models import anthropic, openai  # noqa: PLC0415 - brings aiohttp
+        from teamwright.models.http import Http  # noqa: PLC0415
+        from teamwright.models.retry import Brake, Patience  # noqa: PLC0415
+
+        if provider not in self._shared:
+            settings, key_name, base_name = self._settings(provider)
+            headers = self._headers(provider, settings, key_name, base_name)
+            wire = openai.Wire() if settings.wire == "openai" else anthropic.Wire()
+            self._shared[provider] = _Shared(settings, headers, key_name, base_name, Brake(), wire)
+        if self._http is None:
+            self._http = Http(self._env, silence=self._silence)
+        shared, patience = self._shared[provider], Patience(self._retries)
+        if isinstance(shared.wire, openai.Wire):
+            return openai.OpenAI(
+                self._http,
+                base=shared.settings.baseUrl,
+                headers=shared.headers,
+                key_name=shared.key_name,
+                base_name=shared.base_name,
+                max_output=max_output,
+                patience=patience,
+                brake=shared.brake,
+                wire=shared.wire,
+            )
+        return anthropic.Anthropic(
+            self._http,
+            base=shared.settings.baseUrl,
+            headers=shared.headers,
+            key_name=shared.key_name,
+            base_name=shared.base_name,
+            max_output=max_output,
+            thinking=thinking,
+            patience=patience,
+            brake=shared.brake,
+            wire=shared.wire,
+        )
+
+    def _settings(self, provider: str) -> tuple[ProviderSettings, str, str]:
+        """(settings, name of the key's variable, where the address comes from)."""
+        if provider in self._named:
+            settings = self._named[provider]
+            where = f"providers.{provider}.baseUrl"
+            found = settings, settings.keyEnv or f"providers.{provider}.keyEnv", where
+        elif provider in _OWN:
+            base, base_name, key_name = _OWN[provider]
+            url = self._env.get(base_name, "").strip() or base
+            wire = "openai" if provider == "openai" else "anthropic"
+            found = ProviderSettings(url, key_name, wire), key_name, base_name
+        else:
+            known = ", ".join(sorted({*_OWN, *self._named}))
+            text = f"There is no provider `{provider}` (there are: {known}). Name it under `providers` in settings."
+            raise ModelError(text, "config")
+        _check_address(found[0].baseUrl, found[2])
+        return found
+
+    def _headers(self, provider: str, settings: ProviderSettings, key_name: str, base_name: str) -> dict[str, str]:
+        token = self._secret("ANTHROPIC_AUTH_TOKEN") if provider == "anthropic" else ""
+        key = self._secret(settings.keyEnv) if settings.keyEnv else ""
+        if token:
+            return {"Authorization": f"Bearer {token}"}
+        if key:
+            return {"x-api-key": key} if settings.wire == "anthropic" else {"Authorization": f"Bearer {key}"}
+        vendors = provider in _OWN and urlsplit(settings.baseUrl).hostname == urlsplit(_OWN[provider][0]).hostname
+        if vendors or (provider in self._named and settings.keyEnv):
+            other = " or ANTHROPIC_AUTH_TOKEN" if provider == "anthropic" else ""
+            local = f", or {base_name} to a server of your own" if vendors else ""
+            text = f"There is no key for {urlsplit(settings.baseUrl).hostname}. Set {key_name}{other}{local}."
+            raise ModelError(text, "config")
+        return {}
+
+    def _secret(self, name: str) -> str:
+        value = self._env.get(name, "").strip()
+        if not (value.isascii() and value.isprintable()):
+            text = f"{name} holds characters that no key has. Was it copied with a line break or a quotation mark?"
+            raise ModelError(text, "config")
+        return value
+
+
+def _check_address(url: str, where: str) -> None:
+    try:
+        parts = urlsplit(url)
+        good = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:
+        good = False
+    if not good:
+        raise ModelError(f"{where} is {url!r}, which is no http or https address. Correct or unset it.", "config")

@@ -1,0 +1,80 @@
+"""Patience with a provider: what may heal is tried again after growing pauses; told to wait, all of us wait."""
+
+import random
+import time
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import anyio
+from msgspec import Struct
+
+from teamwright.core.errors import ModelError
+from teamwright.core.message import Retrying
+from teamwright.core.ports import OnDelta
+from teamwright.models.faults import Failed
+
+T = TypeVar("T")
+FIRST = 0.5  # seconds before the first retry
+LONGEST = 30.0  # between two attempts, unless the server asks for more
+MOST_ASKED = 600.0  # a server that asks for more patience than this will not be waited for
+FEW = 3  # retries where nobody answers at all: most often a wrong address or a server that is down
+
+
+class Patience(Struct, frozen=True):
+    """How often and by which clock."""
+
+    retries: int = 10
+    sleep: Callable[[float], Awaitable[None]] = anyio.sleep
+    clock: Callable[[], float] = time.monotonic
+    random: Callable[[], float] = random.random
+
+
+class Brake(Struct):
+    """Shared by all requests to one provider: none starts before `until`."""
+
+    until: float = 0.0
+
+    def press(self, until: float) -> None:
+        self.until = max(self.until, until)
+
+
+async def persist(attempt: Callable[[], Awaitable[T]], patience: Patience, brake: Brake, on_delta: OnDelta) -> T:
+    """Run `attempt` until it succeeds, cannot heal, or patience is used up."""
+    failures = 0
+    while True:
+        await _wait_for_brake(patience, brake)
+        try:
+            return await attempt()
+        except Failed as failed:
+            failures += 1
+            wait = _pause(failed, failures, patience)
+            if wait is None:
+                raise _given_up(failed, failures) from failed
+            if failed.after and failed.status in (429, 529):
+                brake.press(patience.clock() + failed.after)
+            on_delta(Retrying(failures, patience.retries, wait, str(failed), failed.fault, failed.status))
+        await patience.sleep(wait)
+
+
+def _pause(failed: Failed, failures: int, patience: Patience) -> float | None:
+    """Seconds until the next attempt, or None if there will be none."""
+    most = {"no": 0, "few": min(FEW, patience.retries), "many": patience.retries}[failed.tries]
+    if failures > most or (failed.after or 0.0) > MOST_ASKED:
+        return None
+    # half of it is chance, so that agents that failed together do not come back together
+    pause = min(LONGEST, FIRST * 2.0 ** min(failures - 1, 16)) * (0.5 + patience.random() / 2)
+    return pause if failed.after is None else max(pause, failed.after)
+
+
+async def _wait_for_brake(patience: Patience, brake: Brake) -> None:
+    while (left := brake.until - patience.clock()) > 0:
+        await patience.sleep(left + patience.random() * min(1.0, left))
+
+
+def _given_up(failed: Failed, failures: int) -> ModelError:
+    text = str(failed)
+    if failed.tries != "no" and (failed.after or 0.0) > MOST_ASKED:
+        text += f" It asks for {round((failed.after or 0.0) / 60)} minutes of patience, which is too long to wait here."
+    elif failures > 1:
+        text += f" Gave up after {failures} attempts."
+    return ModelError(text, failed.fault, status=failed.status)

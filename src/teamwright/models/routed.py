@@ -1,0 +1,39 @@
+"""One model for all names: each request goes to the provider that its model names."""
+
+from collections.abc import Collection, Mapping
+
+from teamwright.core.message import Reply, Request
+from teamwright.core.ports import Model, OnDelta
+from teamwright.models.catalog import Catalog
+from teamwright.models.providers import Providers
+
+
+class RoutedModel:
+    def __init__(
+        self, catalog: Catalog, providers: Providers, named: Collection[str], given: Mapping[str, Model]
+    ) -> None:
+        """`given` are models that exist already, by full name: a scripted one, or a caller's own."""
+        self._catalog = catalog
+        self._providers = providers
+        self._named = named
+        self._open: dict[str, Model] = dict(given)
+
+    def open(self, name: str) -> Model:
+        """Raises ModelError if the provider cannot be used at all: no key, no such server."""
+        if name not in self._open:
+            info = self._catalog.resolve(name, named=self._named)
+            if info.provider == "script":
+                from teamwright.models.scripted import ScriptedModel  # noqa: PLC0415
+
+                self._open[name] = ScriptedModel.load(info.name)
+            else:
+                self._open[name] = self._providers.open(
+                    info.provider, max_output=info.max_output, thinking=info.thinking
+                )
+        return self._open[name]
+
+    async def reply(self, request: Request, on_delta: OnDelta) -> Reply:
+        return await self.open(request.model).reply(request, on_delta)
+
+    async def aclose(self) -> None:
+        await self._providers.aclose()

@@ -1,0 +1,279 @@
+"""The one SQLite connection of a process: opened with care, written in groups.
+
+Whoever comes first runs what waits, for all: one at a time, one commit for many.
+"""
+
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import anyio
+import anyio.to_thread
+from msgspec import Struct
+
+from teamwright.core.crashpoint import crashpoint
+from teamwright.core.errors import StoreError
+from teamwright.store.locks import hold
+from teamwright.store.pace import Pace
+from teamwright.store.private import make_dir, open_file
+from teamwright.store.schema import STEPS, Step
+
+Value = TypeVar("Value")
+Work = Callable[[sqlite3.Connection], Any]
+
+_BUSY_SECONDS = 10.0
+_FEW = 32  # jobs that may run without a thread
+_BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
+_DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+_FAULTS = (sqlite3.Error, OverflowError, UnicodeError)  # the last two: a value that no column can hold
+
+
+class _Job(Struct, eq=False):
+    work: Work
+    writes: bool
+    soon: bool = False
+    begun: bool = False
+    value: Any = None
+    error: StoreError | None = None
+    again: bool = False  # it was not its own fault: it may be tried once more
+
+
+class Database:
+    """Reads see every write that was queued before them."""
+
+    def __init__(self, path: Path, connection: sqlite3.Connection, notes: Sequence[str]) -> None:
+        self.path = path
+        self.notes = list(notes)  # what the person should know
+        self.commits = 0
+        self._connection: sqlite3.Connection | None = connection
+        self._queue: list[_Job] = []
+        self._turn = anyio.Lock()
+        self._pace = Pace()
+
+    async def write(self, work: Callable[[sqlite3.Connection], Value]) -> Value:
+        """Run it in the next group; durable on return. If it raises, it alone is undone."""
+        return cast("Value", await self._run(_Job(work, writes=True)))
+
+    async def read(self, work: Callable[[sqlite3.Connection], Value]) -> Value:
+        return cast("Value", await self._run(_Job(work, writes=False)))
+
+    def write_soon(self, work: Work) -> None:
+        """Queue it for the next group: the next read or write, `flush` or `close`."""
+        self._queue.append(_Job(work, writes=True, soon=True))
+
+    async def flush(self) -> None:
+        if self._queue:
+            await self.read(lambda _: None)
+
+    async def close(self) -> None:
+        if self._connection is None:
+            return
+        with anyio.CancelScope(shield=True):
+            try:
+                await self.flush()
+            finally:
+                async with self._turn:
+                    connection, self._connection = self._connection, None
+                    await self._pace.run_there(connection.close)
+
+    async def _run(self, job: _Job) -> Any:
+        self._queue.append(job)
+        try:
+            async with self._turn:
+                if not job.begun:
+                    await self._run_queue()
+        finally:
+            if not job.begun:  # cancelled while it waited
+                self._queue.remove(job)
+        if job.error is not None:
+            raise job.error
+        return job.value
+
+    async def _run_queue(self) -> None:
+        if self._connection is None:
+            raise StoreError(f"{self.path} is closed: nothing more can be read or written.")
+        db, jobs, self._queue = self._connection, self._queue, []
+        for job in jobs:
+            job.begun = True
+        if self._pace.quick and len(jobs) <= _FEW:
+            self._pace.run_here(lambda: self._run_group(db, jobs))
+            jobs = [job for job in jobs if job.again]
+        if jobs:
+            await self._pace.run_there(lambda: self._run_patiently(db, jobs))
+        self._queue[:0] = [job for job in jobs if job.again and job.soon]  # nobody waits for them: kept for later
+
+    def _run_patiently(self, db: sqlite3.Connection, jobs: list[_Job]) -> None:
+        """In a thread there is time to wait for other processes."""
+        db.execute(f"PRAGMA busy_timeout = {_BUSY_SECONDS * 1000:.0f}")
+        self._run_group(db, jobs)
+        db.execute("PRAGMA busy_timeout = 0")
+
+    def _run_group(self, db: sqlite3.Connection, jobs: list[_Job]) -> None:
+        if writes := [job for job in jobs if job.writes]:
+            self._commit(db, writes)
+        for job in jobs:
+            if not job.writes:
+                self._attempt(db, job)
+
+    def _commit(self, db: sqlite3.Connection, jobs: list[_Job]) -> None:
+        try:
+            db.execute("BEGIN IMMEDIATE")
+            for job in jobs:
+                db.execute("SAVEPOINT job")
+                if not self._attempt(db, job):
+                    if not db.in_transaction:  # a fault so grave (a full disk) that SQLite undid them all
+                        return _undo(jobs, str(job.error))
+                    db.execute("ROLLBACK TO job")
+                db.execute("RELEASE job")
+            crashpoint("state.commit")
+            db.execute("COMMIT")
+            crashpoint("state.committed")
+        except sqlite3.Error as error:
+            if db.in_transaction:
+                db.execute("ROLLBACK")
+            return _undo(jobs, str(explain(self.path, error)))
+        self.commits += 1
+        self.notes += [str(job.error) for job in jobs if job.soon and job.error is not None]
+        return None
+
+    def _attempt(self, db: sqlite3.Connection, job: _Job) -> bool:
+        job.error, job.again = None, False
+        try:
+            job.value = job.work(db)
+        except StoreError as error:
+            job.error = error
+        except _FAULTS as error:
+            job.error, job.again = explain(self.path, error), _code(error) in _BUSY
+        return job.error is None
+
+
+def _undo(jobs: list[_Job], words: str) -> None:
+    for job in jobs:
+        job.error, job.again = StoreError(words), True
+
+
+async def open_database(path: Path, steps: Sequence[Step] = STEPS) -> Database:
+    connection, notes = await anyio.to_thread.run_sync(_open, path, steps)
+    return Database(path, connection, notes)
+
+
+def _open(path: Path, steps: Sequence[Step]) -> tuple[sqlite3.Connection, list[str]]:
+    """One process opens at a time: making, upgrading and setting aside then need no further care."""
+    lock = hold(path.parent / "run" / "state.lock", wait=_BUSY_SECONDS)
+    if lock is None:
+        raise StoreError(f"{path} is being opened by another process for more than {_BUSY_SECONDS:g} s. Try again.")
+    try:
+        try:
+            return _connect(path, steps), []
+        except sqlite3.DatabaseError as error:
+            if _code(error) not in _DAMAGED:
+                raise
+            aside = _set_aside(path)
+        note = (
+            f"{path} was damaged and is now {aside.name}; a new one was begun. "
+            "Prompts that waited and the costs of earlier sessions are in the old file."
+        )
+        return _connect(path, steps), [note]
+    except sqlite3.Error as error:
+        raise explain(path, error) from error
+    finally:
+        lock.release()
+
+
+def _connect(path: Path, steps: Sequence[Step]) -> sqlite3.Connection:
+    make_dir(path.parent)
+    os.close(open_file(path, os.O_RDWR | os.O_CREAT))  # SQLite gives its side files the mode of this one
+    db = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+    try:
+        version: int = db.execute("PRAGMA user_version").fetchone()[0]
+        if version > len(steps):
+            raise StoreError(
+                f"{path} has version {version}; this version of teamwright knows {len(steps)}. Update the program."
+            )
+        if version == 0:
+            db.execute("PRAGMA page_size = 1024")  # rows are small: fewer bytes for each commit
+            db.execute("PRAGMA journal_mode = WAL")
+        for setting in ("synchronous = FULL", "foreign_keys = ON", "secure_delete = ON", "journal_size_limit = 0"):
+            db.execute(f"PRAGMA {setting}")
+        if version < len(steps):
+            _upgrade(db, path, version, steps)
+        _touch_tables(db)
+        db.execute("PRAGMA busy_timeout = 0")  # from here on only threads wait
+    except (sqlite3.Error, StoreError):
+        db.close()
+        raise
+    return db
+
+
+def _upgrade(db: sqlite3.Connection, path: Path, version: int, steps: Sequence[Step]) -> None:
+    """All steps or none; the file as it was stays beside it."""
+    if version:
+        _copy(db, path.with_name(f"{path.name}.before-v{len(steps)}"))
+    db.execute("BEGIN EXCLUSIVE")
+    try:
+        for step in steps[version:]:
+            for statement in step:
+                db.execute(statement)
+        db.execute(f"PRAGMA user_version = {len(steps)}")
+        crashpoint("state.upgrade")
+        db.execute("COMMIT")
+    finally:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+
+
+def _copy(db: sqlite3.Connection, path: Path) -> None:
+    draft = path.with_name(path.name + ".draft")
+    draft.unlink(missing_ok=True)
+    os.close(open_file(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL))
+    copy = sqlite3.connect(draft)
+    try:
+        db.backup(copy)
+    finally:
+        copy.close()
+    draft.replace(path)
+
+
+def _touch_tables(db: sqlite3.Connection) -> None:
+    """Finds a file that was cut short or overwritten, at the price of one page for each table."""
+    for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
+        db.execute(f'SELECT 1 FROM "{name}" LIMIT 1').fetchone()  # noqa: S608
+
+
+def _set_aside(path: Path) -> Path:
+    aside = path.with_name(f"{path.name}.corrupt-{time.strftime('%Y%m%dT%H%M%S')}-{time.time_ns() % 10**9:09}")
+    for end in ("-wal", "-shm", ""):
+        old = path.with_name(path.name + end)
+        if old.exists():
+            old.replace(aside.with_name(aside.name + end))
+    return aside
+
+
+def _code(error: Exception) -> int:
+    """SQLite's result code without its extension; 0 for an error of another kind."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF
+
+
+def explain(path: Path, error: Exception) -> StoreError:
+    """The sentence for a person: what happened, to what, what to do now."""
+    code = _code(error)
+    if code == sqlite3.SQLITE_FULL:
+        return StoreError(f"The disk is full: cannot write to {path}. Free some space and resume.")
+    if code == sqlite3.SQLITE_IOERR:  # a quota and a limit on the size of files look like a failing disk
+        return StoreError(
+            f"The disk is full or failing: cannot use {path} ({error}). Free some space, or check the disk, and resume."
+        )
+    if code in _BUSY:
+        return StoreError(
+            f"{path} has been locked by another process for more than {_BUSY_SECONDS:g} s. "
+            "End the program that holds it (`fuser` names it) and try again."
+        )
+    if code in _DAMAGED:
+        return StoreError(
+            f"{path} is damaged ({error}). End every teamwright, move the file away and resume: "
+            "conversations are in the transcripts; what waited and the costs stay in the old file."
+        )
+    return StoreError(f"{path} cannot be used: {error}. Check the disk and the permissions of that path.")

@@ -1,0 +1,209 @@
+"""Where everything lies under TEAMWRIGHT_HOME. Ids become parts of paths only here, and only after a check."""
+
+import hashlib
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from teamwright.core.errors import StoreError
+from teamwright.core.event import FORMAT, AgentStarted, LettersTaken, Line
+from teamwright.core.ids import AgentId, SessionId
+
+_SESSION = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_AGENT = re.compile(r"[A-Za-z0-9_-]{1,100}")
+_PLAIN = re.compile(r"[A-Za-z0-9/]*")
+_LONGEST_SLUG = 100
+_HEAD = 64 * 1024  # bytes of a transcript that a listing reads
+_LONGEST_PROMPT = 200
+
+
+class SessionFiles(Struct, frozen=True):
+    """All files of one session, found from its main transcript: it may have begun in another directory."""
+
+    transcript: Path
+
+    @property
+    def dir(self) -> Path:
+        return self.transcript.with_suffix("")
+
+    @property
+    def prompts(self) -> Path:
+        return self.dir / "prompts"
+
+    @property
+    def jobs(self) -> Path:
+        return self.dir / "jobs"
+
+    @property
+    def outputs(self) -> Path:
+        """The rest of tool outputs that were too long to show."""
+        return self.dir / "outputs"
+
+    def agent(self, agent: AgentId) -> Path:
+        """The transcript of an agent other than the main one."""
+        if not _AGENT.fullmatch(agent):
+            raise StoreError(f"{agent!r} is not an agent id: only letters, digits, `-` and `_`.")
+        return self.dir / "agents" / f"{agent}.jsonl"
+
+
+class Home(Struct, frozen=True):
+    root: Path
+
+    @property
+    def state(self) -> Path:
+        return self.root / "state.db"
+
+    @property
+    def projects(self) -> Path:
+        return self.root / "projects"
+
+    @property
+    def run(self) -> Path:
+        return self.root / "run"
+
+    @property
+    def logs(self) -> Path:
+        return self.root / "logs"
+
+    @property
+    def memory(self) -> Path:
+        return self.root / "memory"
+
+    def session_lock(self, session: SessionId) -> Path:
+        """Whoever runs the session holds this lock."""
+        return self.run / f"session-{checked(session).lower()}.lock"
+
+    def project(self, cwd: Path) -> Path:
+        return self.projects / slug(cwd)
+
+    def files(self, cwd: Path, session: SessionId) -> SessionFiles:
+        return SessionFiles(self.project(cwd) / f"{checked(session)}.jsonl")
+
+    def transcript(self, cwd: Path, session: SessionId) -> Path:
+        return self.files(cwd, session).transcript
+
+    def session_dir(self, cwd: Path, session: SessionId) -> Path:
+        return self.files(cwd, session).dir
+
+    def agent_transcript(self, cwd: Path, session: SessionId, agent: AgentId) -> Path:
+        return self.files(cwd, session).agent(agent)
+
+    def prompts(self, cwd: Path, session: SessionId) -> Path:
+        return self.files(cwd, session).prompts
+
+    def jobs(self, cwd: Path, session: SessionId) -> Path:
+        return self.files(cwd, session).jobs
+
+    def outputs(self, cwd: Path, session: SessionId) -> Path:
+        return self.files(cwd, session).outputs
+
+
+class SessionEntry(Struct, frozen=True):
+    """One session in a listing. `fault` says why it cannot be resumed; empty if it can, as far as its head tells."""
+
+    id: SessionId
+    path: Path
+    modified: int  # milliseconds since 1970
+    size: int
+    cwd: str = ""
+    prompt: str = ""  # the first one, shortened, on one line
+    fault: str = ""
+
+
+def home_from(env: Mapping[str, str]) -> Home:
+    named = env.get("TEAMWRIGHT_HOME")
+    home = Path(named) if named else Path(env.get("HOME") or Path.home()) / ".teamwright"
+    return Home(home.absolute())
+
+
+def is_session_id(text: str) -> bool:
+    return _SESSION.fullmatch(text) is not None
+
+
+def checked(session: str) -> SessionId:
+    if not is_session_id(session):
+        raise StoreError(f"{session!r} is not a session id: it must be a UUID.")
+    return SessionId(session)
+
+
+def slug(cwd: Path) -> str:
+    """The real path as one readable name. A hash follows where another path could give the same one."""
+    real = os.path.realpath(cwd)
+    name = re.sub(r"[^A-Za-z0-9]", "-", real)
+    if _PLAIN.fullmatch(real) and len(name) <= _LONGEST_SLUG:
+        return name
+    return f"{name[-_LONGEST_SLUG:]}_{hashlib.sha256(os.fsencode(real)).hexdigest()[:12]}"
+
+
+def find_transcript(home: Home, session: str) -> Path | None:
+    """The session's main transcript in whatever project it began; the one written last, should there be two."""
+    if not is_session_id(session):
+        return None
+    found = [p for d in project_dirs(home) if (p := d / f"{session}.jsonl").is_file()]
+    return max(found, key=lambda path: path.stat().st_mtime_ns, default=None)
+
+
+def project_dirs(home: Home) -> list[Path]:
+    try:
+        with os.scandir(home.projects) as entries:
+            return [Path(entry.path) for entry in entries if entry.is_dir(follow_symlinks=False)]
+    except FileNotFoundError:
+        return []
+
+
+def list_sessions(home: Home, project: Path | None = None) -> list[SessionEntry]:
+    """All sessions, or those that began in the working directory `project`; the one written last comes first."""
+    dirs = project_dirs(home) if project is None else [home.project(project)]
+    paths = [path for dir in dirs for path in dir.glob("*.jsonl") if is_session_id(path.stem)]
+    entries = [entry for path in paths if (entry := _entry(path)) is not None]
+    return sorted(entries, key=lambda entry: entry.modified, reverse=True)
+
+
+def _entry(path: Path) -> SessionEntry | None:
+    """Read from the head of the file alone; None if it vanished meanwhile."""
+    try:
+        with path.open("rb") as file:
+            head, stat = file.read(_HEAD), os.fstat(file.fileno())
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        return SessionEntry(SessionId(path.stem), path, 0, 0, fault=f"cannot be read: {error.strerror}")
+    started, prompt, fault = _read_head(head)
+    cwd = started.cwd if started else ""
+    id = SessionId(path.stem)
+    return SessionEntry(id, path, stat.st_mtime_ns // 1_000_000, stat.st_size, cwd, prompt, fault)
+
+
+def _read_head(head: bytes) -> tuple[AgentStarted | None, str, str]:
+    """How the agent began, its first prompt as far as the head shows it, and what is wrong."""
+    started = None
+    for line in head.split(b"\n")[:-1]:  # the last piece is cut, or empty
+        try:
+            event = msgspec.json.decode(line, type=Line).event
+        except (ValueError, RecursionError) as error:
+            return started, "", f"damaged, or written by a newer version ({error})"
+        if isinstance(event, AgentStarted):
+            started = event
+            if event.format > FORMAT:
+                return started, "", "written by a newer version of teamwright"
+        elif isinstance(event, LettersTaken):
+            return started, " ".join(event.message.text[: 4 * _LONGEST_PROMPT].split())[:_LONGEST_PROMPT], ""
+    return started, "", "" if started else "empty: it ended before it began"
+
+
+def remove_files(files: SessionFiles) -> None:
+    """Everything that a session has on disk outside `state.db`. Hold its lock meanwhile."""
+    import shutil  # noqa: PLC0415
+
+    try:
+        files.transcript.unlink(missing_ok=True)
+        if files.dir.is_dir():
+            shutil.rmtree(files.dir)
+    except OSError as error:
+        raise StoreError(
+            f"Cannot remove {error.filename}: {error.strerror}. Check the permissions of that path."
+        ) from error

@@ -1,0 +1,77 @@
+"""Files that only their owner can read, whatever the umask; small ones change as a whole or not at all."""
+
+import errno
+import os
+from pathlib import Path
+
+from teamwright.core.errors import StoreError
+
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})  # EFBIG: a limit on the size of files
+
+
+def make_dir(path: Path) -> Path:
+    """The directory, made with mode 0700 together with the parents that are missing; one that exists stays as it is."""
+    if path.is_dir():
+        return path
+    make_dir(path.parent)
+    try:
+        path.mkdir(0o700)
+        path.chmod(0o700)  # the umask may have taken bits away
+    except FileExistsError:
+        if not path.is_dir():
+            raise StoreError(f"{path} is in the way: a directory is needed there. Move that file away.") from None
+    except OSError as error:
+        raise fault("make", path, error) from error
+    return path
+
+
+def open_file(path: Path, flags: int) -> int:
+    """A descriptor that no child inherits, of a file with mode 0600; a link in its place is refused."""
+    try:
+        fd = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except OSError as error:
+        raise fault("open", path, error) from error
+    if os.fstat(fd).st_mode & 0o777 != 0o600:
+        os.fchmod(fd, 0o600)
+    return fd
+
+
+def write_file(path: Path, data: bytes) -> None:
+    """Replace a small file: readers see the old or the new one, also after a crash."""
+    make_dir(path.parent)
+    draft = path.with_name(f".{path.name}.{os.urandom(4).hex()}")
+    fd = open_file(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+    try:
+        try:
+            write_all(fd, data)
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+        draft.replace(path)
+        sync_dir(path.parent)
+    except OSError as error:
+        draft.unlink(missing_ok=True)
+        raise fault("write", path, error) from error
+
+
+def write_all(fd: int, data: bytes) -> None:
+    """All of it; one call unless the kernel takes less."""
+    written = os.write(fd, data)
+    while written < len(data):
+        written += os.write(fd, data[written:])
+
+
+def sync_dir(path: Path) -> None:
+    """A new name survives a power cut only after this."""
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def fault(verb: str, path: Path, error: OSError) -> StoreError:
+    """The sentence for a person: what happened, to what, what to do now."""
+    if error.errno in _FULL:
+        return StoreError(f"The disk is full: cannot {verb} {path} ({error.strerror}). Free some space and resume.")
+    return StoreError(f"Cannot {verb} {path}: {error.strerror}. Check the disk and the permissions of that path.")

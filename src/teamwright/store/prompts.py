@@ -1,0 +1,51 @@
+"""Rendered system prompts and tools, stored once by their content, so that a resumed agent sends the same bytes."""
+
+import hashlib
+import re
+from pathlib import Path
+
+import msgspec
+
+from teamwright.core.errors import StoreError
+from teamwright.core.message import ToolSpec
+from teamwright.store.private import fault, write_file
+
+_HASH = re.compile(r"[0-9a-f]{32}")
+
+
+class _Rendering(msgspec.Struct, frozen=True):
+    system: tuple[str, ...]
+    tools: tuple[ToolSpec, ...]
+
+
+def put(dir: Path, system: tuple[str, ...], tools: tuple[ToolSpec, ...]) -> str:
+    """Store it and return its hash; durable on return, and nothing is written if it is there already."""
+    data = msgspec.json.encode(_Rendering(system, tools))
+    hash = _hash(data)
+    if not (dir / hash).is_file():
+        write_file(dir / hash, data)
+    return hash
+
+
+def get(dir: Path, hash: str) -> tuple[tuple[str, ...], tuple[ToolSpec, ...]]:
+    """What `put` stored under this hash; refuses bytes that are not what the hash says."""
+    path = dir / hash
+    if not _HASH.fullmatch(hash):
+        raise StoreError(f"{hash!r} is not the name of a stored prompt: the transcript that names it is damaged.")
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise fault("read", path, error) from error
+    if _hash(data) != hash:
+        raise StoreError(
+            f"{path} is damaged: its content is not what its name says. Remove it and start the agent anew."
+        )
+    try:
+        found = msgspec.json.decode(data, type=_Rendering)
+    except msgspec.DecodeError as error:
+        raise StoreError(f"{path} has a shape that this program does not know ({error}). Update teamwright.") from None
+    return found.system, found.tools
+
+
+def _hash(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()[:32]

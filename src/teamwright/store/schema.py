@@ -1,0 +1,66 @@
+"""The tables of `state.db`, as a list of steps from one version to the next. A step that was released never changes.
+
+Names that repeat (agents, sessions, models) are numbers in the rows that refer to them, so that a row stays small.
+Tables of later steps (rosters, tasks, claims, requests, jobs, leases) hang on `agents` and `sessions` in the same way.
+"""
+
+_FIRST = (
+    """
+    CREATE TABLE sessions (
+        n INTEGER PRIMARY KEY,
+        id TEXT NOT NULL UNIQUE,
+        cwd TEXT NOT NULL,
+        created INTEGER NOT NULL
+    )
+    """,
+    # AUTOINCREMENT: the number of an agent that is gone is never given to another one.
+    """
+    CREATE TABLE agents (
+        n INTEGER PRIMARY KEY AUTOINCREMENT,
+        id TEXT NOT NULL UNIQUE,
+        session INTEGER NOT NULL REFERENCES sessions ON DELETE CASCADE,
+        parent TEXT,
+        kind TEXT NOT NULL,
+        name TEXT NOT NULL,
+        depth INTEGER NOT NULL
+    )
+    """,
+    "CREATE INDEX agents_by_session ON agents (session)",
+    # `n` is the order of arrival. A letter stays after its delivery: it is the audit log.
+    """
+    CREATE TABLE letters (
+        n INTEGER PRIMARY KEY,
+        id TEXT NOT NULL UNIQUE,
+        agent INTEGER NOT NULL REFERENCES agents ON DELETE CASCADE,
+        letter BLOB NOT NULL,
+        sent_at INTEGER NOT NULL,
+        delivered_at INTEGER
+    )
+    """,
+    "CREATE INDEX letters_by_agent ON letters (agent, delivered_at)",
+    "CREATE TABLE models (n INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE)",
+    # One row for each call of a model. `outcome` is null while it is under way, then 0 lost (settled at its
+    # estimate), 1 ok, 2 failed. `usd` is null where the price is unknown. `agent` is not declared as a reference,
+    # because that would need a second index; the rows go with their session.
+    """
+    CREATE TABLE ledger (
+        n INTEGER PRIMARY KEY,
+        session INTEGER NOT NULL REFERENCES sessions ON DELETE CASCADE,
+        agent INTEGER NOT NULL,
+        model INTEGER NOT NULL,
+        at INTEGER NOT NULL,
+        estimate INTEGER NOT NULL,
+        outcome INTEGER,
+        input INTEGER,
+        output INTEGER,
+        cache_read INTEGER,
+        cache_write INTEGER,
+        usd REAL,
+        ms INTEGER
+    )
+    """,
+    "CREATE INDEX ledger_by_session ON ledger (session)",
+)
+
+Step = tuple[str, ...]
+STEPS: tuple[Step, ...] = (_FIRST,)

@@ -1,0 +1,220 @@
+"""Settings of every source, lowest first: user, project, local, command line, managed policy.
+
+Lists are joined (a deny anywhere counts), objects merge by key, of single values the highest source wins.
+"""
+
+import os
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+from typing import Any, cast, get_origin
+
+import msgspec
+from msgspec import Struct
+
+from teamwright.core.errors import SettingsError, UsageError
+from teamwright.core.jsontext import decode_object
+from teamwright.core.shown import shown
+from teamwright.store.settings_file import fields_of, layer_of, read_layer
+from teamwright.store.settings_schema import (
+    PARTS,
+    File,
+    Hooks,
+    Layer,
+    Own,
+    Permissions,
+    Rule,
+    Settings,
+    Source,
+)
+
+MANAGED = Path("/etc/teamwright/managed-settings.json")
+SOURCES = ("user", "project", "local")
+MARKS = (".git", ".claude", ".teamwright")
+_SECRET = ("KEY", "TOKEN", "SECRET", "PASSWORD")
+
+
+def project_root(cwd: Path, home: Path) -> Path:
+    """The nearest directory from `cwd` up that is marked as a project; else `cwd`.
+
+    The search ends at the home directory, which itself counts only as a git repository: everybody has a `~/.claude`.
+    Above `cwd`, a mark that belongs to somebody else (in a shared `/tmp`) does not count.
+    """
+    cwd, home = cwd.resolve(), home.resolve()
+    owners = {os.geteuid(), cwd.stat().st_uid}
+    for place in (cwd, *cwd.parents):
+        marks = (".git",) if place == home else MARKS
+        if any(_marked(place / mark, None if place == cwd else owners) for mark in marks):
+            return place
+        if place == home:
+            break
+    return cwd
+
+
+def _marked(mark: Path, owners: Collection[int] | None) -> bool:
+    try:
+        owner = mark.stat().st_uid
+    except OSError:
+        return False
+    return owners is None or owner in owners
+
+
+def load(
+    project: Path,
+    *,
+    home: Path,
+    state: Path,
+    trusted: bool,
+    flag: str | None = None,
+    cwd: Path | None = None,
+    sources: Collection[str] = SOURCES,
+    managed: Path = MANAGED,
+) -> Settings:
+    """Read and merge all sources. `state` is TEAMWRIGHT_HOME; `flag` is `--settings FILE_OR_JSON`, relative to `cwd`.
+
+    Project and local files are opened only if the directory is `trusted`. Faults are told in `problems`; only a
+    `flag` or a managed policy that cannot be read at all raises.
+    """
+    problems: list[str] = []
+    layers: list[Layer] = []
+    read: set[str] = set()  # in the home directory, the project's file and the user's are one
+    for source, path in _files(project, home, state, sources, managed, trusted=trusted):
+        if source == "managed" and flag is not None:
+            layers.append(_flag_layer(flag, _absolute(flag, cwd or project, home), problems))
+        real = os.path.realpath(path)
+        if real not in read and (layer := read_layer(path, source, problems)):
+            layers.append(layer)
+        read.add(real)
+    return _merge(layers, project, home, problems)
+
+
+def _files(
+    project: Path, home: Path, state: Path, sources: Collection[str], managed: Path, *, trusted: bool
+) -> Iterable[tuple[Source, Path]]:
+    if "user" in sources:
+        yield "user", home / ".claude" / "settings.json"
+        yield "user", state / "settings.json"
+    places: tuple[tuple[Source, str], ...] = (("project", "settings.json"), ("local", "settings.local.json"))
+    for source, name in places:
+        if source in sources and trusted:
+            yield source, project / ".claude" / name
+            yield source, project / ".teamwright" / name
+    yield "managed", managed
+
+
+def _flag_layer(flag: str, path: Path, problems: list[str]) -> Layer:
+    """What a person typed for this run must be readable as a whole: rules that silently do not hold are worse."""
+    try:
+        if flag.lstrip().startswith("{"):
+            return layer_of(decode_object(flag.encode(errors="replace"), "--settings"), "flag", "--settings", problems)
+    except SettingsError as error:
+        raise UsageError(str(error)) from None
+    faults: list[str] = []
+    layer = read_layer(path, "flag", faults)
+    if layer is None:
+        raise UsageError(f"--settings: {faults[0] if faults else f'there is no file {path}'}")
+    problems.extend(faults)
+    return layer
+
+
+def _merge(layers: list[Layer], project: Path, home: Path, problems: list[str]) -> Settings:
+    values: dict[str, Any] = {}
+    for layer in layers:
+        values = merged(values, layer.values, File)
+    file = msgspec.convert(values, File)
+    mode_from: list[Source] = [x.source for x in layers if "defaultMode" in x.values.get("permissions", {})]
+    permissions = Permissions(
+        allow=_rules(layers, "allow", project),
+        ask=_rules(layers, "ask", project),
+        deny=_rules(layers, "deny", project),
+        default_mode=file.permissions.default_mode,
+        default_mode_source=mode_from[-1] if mode_from else None,
+        additional_directories=tuple(_absolute(d, project, home) for d in file.permissions.additional_directories),
+    )
+    hooks = tuple(Hooks(x.source, x.file, x.values["hooks"]) for x in layers if x.values.get("hooks"))
+    return Settings(
+        permissions=permissions,
+        env=file.env,
+        model=file.model,
+        effort=file.effort,
+        hooks=hooks,
+        mcp=file.mcp,
+        enable_all_project_mcp_servers=file.enable_all_project_mcp_servers,
+        symlink_directories=file.worktree.symlink_directories,
+        own=file.teamwright,
+        trusted_directories=_trusted(file.teamwright, home, problems),
+        problems=tuple(problems),
+        layers=tuple(layers),
+    )
+
+
+def merged(low: Mapping[str, Any], high: Mapping[str, Any], kind: type[Struct]) -> dict[str, Any]:
+    """`high` laid over `low`, field by field as `kind` says."""
+    fields = fields_of(kind)
+    out = dict(low)
+    for name, value in high.items():
+        part = fields[name]
+        if name not in low:
+            out[name] = value
+        elif part in PARTS:
+            out[name] = merged(low[name], value, part)
+        elif get_origin(part) is dict:
+            out[name] = low[name] | value
+        elif get_origin(part) is tuple:
+            out[name] = list(dict.fromkeys([*low[name], *value]))
+        else:
+            out[name] = value
+    return out
+
+
+def _rules(layers: list[Layer], kind: str, base: Path) -> tuple[Rule, ...]:
+    """All of them, lowest source first. Relative patterns begin at the project, whoever wrote them."""
+    found = (
+        Rule(text, layer.source, base) for layer in layers for text in layer.values.get("permissions", {}).get(kind, ())
+    )
+    return tuple(dict.fromkeys(found))
+
+
+def _absolute(text: str, base: Path, home: Path) -> Path:
+    if text == "~" or text.startswith("~/"):
+        return home / text[2:]
+    return base / text
+
+
+def _trusted(own: Own, home: Path, problems: list[str]) -> tuple[Path, ...]:
+    kept: list[Path] = []
+    for text in own.trusted_directories:
+        if text.startswith(("/", "~/")) or text == "~":
+            kept.append(_absolute(text, home, home))
+        else:
+            problems.append(f"teamwright.trustedDirectories: `{shown(text)}` must begin with / or ~/; ignored")
+    return tuple(kept)
+
+
+def describe(settings: Settings) -> list[tuple[str, Any, Source, str]]:
+    """(key, value, source, file) of everything that holds now, our defaults included; for `teamwright config`."""
+    told: list[tuple[str, Any, Source, str]] = []
+    winners: dict[str, tuple[str, Any, Source, str]] = {
+        f"teamwright.{f.encode_name}": (f"teamwright.{f.encode_name}", msgspec.to_builtins(f.default), "default", "")
+        for f in msgspec.structs.fields(Own)
+        if isinstance(f.default, bool | int | float | str)
+    }
+    for layer in settings.layers:
+        for key, value in _leaves(layer.values, ""):
+            if isinstance(value, list):
+                told.extend((key, item, layer.source, layer.file) for item in cast("list[Any]", value))
+            elif key.startswith("hooks."):
+                told.append((key, value, layer.source, layer.file))
+            else:
+                winners[key] = (key, value, layer.source, layer.file)
+    return sorted([*told, *winners.values()], key=lambda row: row[0])
+
+
+def _leaves(values: Mapping[str, Any], key: str) -> Iterable[tuple[str, Any]]:
+    for name, value in values.items():
+        where = f"{key}.{name}" if key else name
+        if isinstance(value, dict):
+            yield from _leaves(cast("dict[str, Any]", value), where)
+        elif any(word in name.upper() for word in _SECRET) and where.startswith(("env.", "mcp.")):
+            yield where, "(hidden)"
+        else:
+            yield where, value

@@ -1,0 +1,140 @@
+"""One settings file: read safely, each part that does not fit reported and left out, the rest kept."""
+
+import os
+import stat
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any, cast, get_args, get_origin
+
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
+
+from teamwright.core.errors import SettingsError
+from teamwright.core.jsontext import decode_object
+from teamwright.core.shown import shown
+from teamwright.store.settings_schema import OURS, PARTS, File, Layer, Source
+
+MOST_BYTES = 1_000_000
+Say = Callable[[str, str], None]  # key, what is wrong with it
+
+_ALIASES = {"effortLevel": "effort"}
+# A project may be trusted to run its tools, and still must not see the person's keys or traffic.
+_PRIVATE_ENV = ("_BASE_URL", "_KEY", "_TOKEN", "_PROXY")
+_PRIVATE_ENV_NAMES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "TEAMWRIGHT_HOME")
+
+
+def read_layer(path: Path, source: Source, problems: list[str]) -> Layer | None:
+    """The file as a layer, or None where there is none. What is wrong with it is told in `problems`."""
+    try:
+        data = _read(path)
+        found = decode_object(data, str(path)) if data is not None else None
+    except SettingsError as error:
+        if source == "managed":  # a policy that cannot be read must not lapse in silence
+            raise SettingsError(f"{error}. The managed policy must be readable; nothing was started.") from None
+        problems.append(shown(f"{error}; the file is ignored", most=1000))
+        return None
+    return None if found is None else layer_of(found, source, str(path), problems)
+
+
+def layer_of(found: dict[str, Any], source: Source, file: str, problems: list[str]) -> Layer:
+    def say(key: str, wrong: str) -> None:
+        problems.append(shown(f"{file}: {key}: {wrong}", most=1000))
+
+    named = {_ALIASES[key]: value for key, value in found.items() if key in _ALIASES}
+    values = cast("dict[str, Any]", fit(named | found, File, "", say))
+    if source in ("project", "local"):
+        _forbid(values, say)
+    return Layer(source, file, values)
+
+
+def fit(value: Any, kind: Any, key: str, say: Say) -> Any | UnsetType:
+    """`value` without what does not fit `kind`; UNSET if nothing of it does."""
+    if kind in PARTS:
+        return _fit_struct(value, kind, key, say)
+    origin = get_origin(kind)
+    if origin is tuple:
+        if not isinstance(value, list):
+            say(key, "must be a list; ignored")
+            return UNSET
+        items = (fit(v, get_args(kind)[0], f"{key}[{n}]", say) for n, v in enumerate(cast("list[Any]", value)))
+        return [item for item in items if item is not UNSET]
+    if origin is dict:
+        if not isinstance(value, dict):
+            say(key, "must be an object; ignored")
+            return UNSET
+        pairs = cast("dict[str, Any]", value)
+        fitted = {k: fit(v, get_args(kind)[1], f"{key}.{k}", say) for k, v in pairs.items()}
+        return {k: v for k, v in fitted.items() if v is not UNSET}
+    try:
+        msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        say(key, f"{str(error)[:1].lower()}{str(error)[1:]}; ignored")
+        return UNSET
+    return value
+
+
+def _fit_struct(value: Any, kind: type[Struct], key: str, say: Say) -> Any | UnsetType:
+    if not isinstance(value, dict):
+        say(key, "must be an object; ignored")
+        return UNSET
+    fields = fields_of(kind)
+    kept: dict[str, Any] = {}
+    for name, part in cast("dict[str, Any]", value).items():
+        where = f"{key}.{name}" if key else name
+        if name in fields:
+            fitted = fit(part, fields[name], where, say)
+            if fitted is not UNSET:
+                kept[name] = fitted
+        elif kind in OURS:
+            say(where, "there is no such setting; ignored")
+    return kept
+
+
+@cache
+def fields_of(kind: type[Struct]) -> dict[str, Any]:
+    """Name in the file -> type."""
+    return {f.encode_name: f.type for f in msgspec.structs.fields(kind)}
+
+
+def _forbid(values: dict[str, Any], say: Say) -> None:
+    """Take out what a project, trusted or not, may not decide for the person."""
+    env = cast("dict[str, str]", values.get("env", {}))
+    for name in [n for n in env if n.upper().endswith(_PRIVATE_ENV) or n.upper() in _PRIVATE_ENV_NAMES]:
+        say(f"env.{name}", "a project cannot set this; put it into your own settings")
+        del env[name]
+    permissions = values.get("permissions", {})
+    if permissions.get("defaultMode") == "bypassPermissions":
+        say("permissions.defaultMode", "a project cannot choose bypassPermissions; ignored")
+        del permissions["defaultMode"]
+    own = values.get("teamwright", {})
+    for name in ("providers", "trustedDirectories"):
+        if name in own:
+            say(f"teamwright.{name}", "a project cannot set this; put it into your own settings")
+            del own[name]
+    if "enableAllProjectMcpServers" in values:
+        say("enableAllProjectMcpServers", "a project cannot set this; put it into your own settings")
+        del values["enableAllProjectMcpServers"]
+
+
+def _read(path: Path) -> bytes | None:
+    """The bytes of a regular file; None if there is none. A FIFO or device must not make us wait."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise SettingsError(f"{path}: cannot be read: {error.strerror}") from None
+    try:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise SettingsError(f"{path}: not a regular file")
+        data = b""
+        while len(data) <= MOST_BYTES and (piece := os.read(handle, MOST_BYTES + 1)):
+            data += piece
+    except OSError as error:
+        raise SettingsError(f"{path}: cannot be read: {error.strerror}") from None
+    finally:
+        os.close(handle)
+    if len(data) > MOST_BYTES:
+        raise SettingsError(f"{path}: larger than {MOST_BYTES:,} bytes")
+    return data

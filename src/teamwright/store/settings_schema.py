@@ -1,0 +1,129 @@
+"""What a settings file may say. Python names here; in the files the same in camelCase."""
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct
+
+from teamwright.core.message import Effort
+
+Source = Literal["default", "user", "project", "local", "flag", "managed"]
+DefaultMode = Literal["plan", "dontAsk", "default", "acceptEdits", "bypassPermissions"]
+TeammateMode = Literal["auto", "in-process", "tmux", "iterm2", "local"]
+Seconds = Annotated[float, Meta(gt=0)]
+Count = Annotated[int, Meta(ge=1)]
+
+
+class Provider(Struct, frozen=True, rename="camel"):
+    """A named server that speaks a known wire format. One source gives all of it: halves are never combined."""
+
+    base_url: str
+    key_env: str | None = None
+    wire: Literal["openai", "anthropic"] = "openai"
+
+
+class Budget(Struct, frozen=True, rename="camel"):
+    usd: Annotated[float, Meta(ge=0)] | None = None
+    tokens: Annotated[int, Meta(ge=0)] | None = None
+    seconds: Seconds | None = None
+
+
+class Own(Struct, frozen=True, rename="camel"):
+    """The `teamwright` block."""
+
+    fork: bool = False
+    background: bool = True
+    teammate_mode: TeammateMode = "auto"
+    background_after_seconds: Seconds | None = None
+    silence_seconds: Seconds = 120.0
+    model_silence_seconds: Seconds = 60.0
+    max_agents: Count = 100
+    max_depth: Annotated[int, Meta(ge=0)] = 3
+    question_timeout_seconds: Seconds = 300.0
+    shutdown_timeout_seconds: Seconds = 60.0
+    adopt_seconds: Seconds = 600.0
+    job_wait_seconds: Seconds = 600.0
+    assistant: bool = False
+    coordinator: bool = False
+    prefer_tmux: bool = False
+    split_panes: bool = True
+    budget: Budget = Budget()
+    providers: dict[str, Provider] = {}
+    windows: dict[str, Count] = {}  # model name -> tokens that fit, where the catalogue does not know better
+    trusted_directories: tuple[str, ...] = ()
+
+
+class PermissionsPart(Struct, frozen=True, rename="camel"):
+    allow: tuple[str, ...] = ()
+    ask: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+    default_mode: DefaultMode | None = None
+    additional_directories: tuple[str, ...] = ()
+
+
+class WorktreePart(Struct, frozen=True, rename="camel"):
+    symlink_directories: tuple[str, ...] = ()
+
+
+class File(Struct, frozen=True, rename="camel"):
+    """Everything in one settings file that we know of. Other names there belong to other programs."""
+
+    permissions: PermissionsPart = PermissionsPart()
+    env: dict[str, str] = {}
+    model: str | None = None
+    effort: Effort | None = None
+    hooks: dict[str, Any] = {}
+    mcp: dict[str, Any] = {}
+    worktree: WorktreePart = WorktreePart()
+    enable_all_project_mcp_servers: bool = False
+    teamwright: Own = Own()
+
+
+PARTS: tuple[type[Struct], ...] = (File, PermissionsPart, WorktreePart, Own, Budget)  # merged field by field
+OURS: tuple[type[Struct], ...] = (Own, Budget)  # here a name that nobody knows is a slip worth telling
+
+
+class Layer(Struct, frozen=True):
+    """One source as it was read: only what fits the schema, under the names of the file."""
+
+    source: Source
+    file: str
+    values: dict[str, Any]
+
+
+class Rule(Struct, frozen=True):
+    text: str
+    source: Source
+    base: Path  # where its relative path patterns begin
+
+
+class Hooks(Struct, frozen=True):
+    """The hooks of one file, unread; those of all sources run."""
+
+    source: Source
+    file: str
+    events: dict[str, Any]
+
+
+class Permissions(Struct, frozen=True):
+    allow: tuple[Rule, ...] = ()
+    ask: tuple[Rule, ...] = ()
+    deny: tuple[Rule, ...] = ()
+    default_mode: DefaultMode | None = None
+    default_mode_source: Source | None = None
+    additional_directories: tuple[Path, ...] = ()
+
+
+class Settings(Struct, frozen=True):
+    permissions: Permissions = Permissions()
+    env: dict[str, str] = {}
+    model: str | None = None
+    effort: Effort | None = None
+    hooks: tuple[Hooks, ...] = ()
+    mcp: dict[str, Any] = {}
+    enable_all_project_mcp_servers: bool = False
+    symlink_directories: tuple[str, ...] = ()
+    own: Own = Own()
+    trusted_directories: tuple[Path, ...] = ()  # `own.trusted_directories`, made absolute
+    problems: tuple[str, ...] = ()
+    layers: tuple[Layer, ...] = ()  # lowest first; `describe` tells them

@@ -1,0 +1,229 @@
+"""What several processes share: letters, agents, sessions and the ledger, in `state.db`."""
+
+import sqlite3
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import msgspec
+from msgspec import Struct
+
+from teamwright.core.errors import StoreError
+from teamwright.core.ids import AgentId, LetterId, SessionId
+from teamwright.core.letter import Letter
+from teamwright.core.message import Usage
+from teamwright.store.database import Database, open_database
+
+Price = Callable[[str, Usage], float | None]
+Outcome = Literal["ok", "failed"]
+
+_LOST, _OK, _FAILED = 0, 1, 2
+_LARGEST = 2**40  # no provider counts so far; a false one must not overflow the sums
+_encoder = msgspec.json.Encoder()
+_letters = msgspec.json.Decoder(Letter)
+
+_SUMS = """
+    coalesce(sum(input), 0), coalesce(sum(output), 0), coalesce(sum(cache_read), 0), coalesce(sum(cache_write), 0),
+    coalesce(sum(usd), 0.0), coalesce(sum(usd IS NULL), 0)
+"""
+
+
+class Spending(NamedTuple):
+    usage: Usage
+    usd: float  # the known part
+    unknown_cost: bool
+
+
+class Cost(Struct, frozen=True):
+    """What one agent spent on one model in one session. `turns` counts the calls that were answered."""
+
+    session: SessionId
+    agent: AgentId
+    name: str
+    parent: AgentId | None
+    model: str
+    usage: Usage
+    usd: float
+    unknown_cost: bool
+    seconds: float
+    turns: int
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+class State:
+    """The store's port: small, async, every change one transaction. Made by `State.open`."""
+
+    def __init__(self, database: Database, now: Callable[[], int]) -> None:
+        self._db = database
+        self._now = now
+
+    @classmethod
+    async def open(cls, path: Path, now: Callable[[], int] = now_ms) -> "State":
+        return cls(await open_database(path), now)
+
+    @property
+    def notes(self) -> list[str]:
+        """What the person should know: a file that was set aside, a queued write that failed."""
+        return self._db.notes
+
+    async def flush(self) -> None:
+        """Write what the `..._soon` methods queued. Without it that happens at the next call, or at `close`."""
+        await self._db.flush()
+
+    async def close(self) -> None:
+        await self._db.close()
+
+    # --- sessions and agents
+
+    async def register_session(self, id: SessionId, cwd: str, created: int) -> None:
+        """Again for one that is known: nothing changes."""
+        sql = "INSERT INTO sessions (id, cwd, created) VALUES (?, ?, ?) ON CONFLICT (id) DO NOTHING"
+        await self._db.write(lambda db: _do(db, sql, id, cwd, created))
+
+    async def register_agent(
+        self, id: AgentId, session: SessionId, parent: AgentId | None, kind: str, name: str, depth: int
+    ) -> None:
+        """Again for one that is known: nothing changes."""
+        sql = """
+            INSERT INTO agents (id, session, parent, kind, name, depth) VALUES (?, ?, ?, ?, ?, ?)
+            ON CONFLICT (id) DO NOTHING
+        """
+        await self._db.write(lambda db: _do(db, sql, id, _session(db, session), parent, kind, name, depth))
+
+    async def delete_session(self, id: SessionId) -> bool:
+        """Its agents, letters and ledger too. False if there was none."""
+        return await self._db.write(lambda db: _do(db, "DELETE FROM sessions WHERE id = ?", id) > 0)
+
+    # --- letters
+
+    async def post(self, letter: Letter) -> None:
+        """Durable on return. The same id again is the same letter: it is not stored twice."""
+        data, at = _encoder.encode(letter), self._now()
+        sql = "INSERT INTO letters (id, agent, letter, sent_at) VALUES (?, ?, ?, ?) ON CONFLICT (id) DO NOTHING"
+        await self._db.write(lambda db: _do(db, sql, letter.id, _agent(db, letter.to), data, at))
+
+    async def waiting(self, agent: AgentId) -> list[Letter]:
+        """Letters that are not delivered yet, in the order of their arrival."""
+        sql = """
+            SELECT letter FROM letters WHERE agent = (SELECT n FROM agents WHERE id = ?) AND delivered_at IS NULL
+            ORDER BY n
+        """
+        rows = await self._db.read(lambda db: db.execute(sql, (agent,)).fetchall())
+        return [_letters.decode(data) for (data,) in rows]
+
+    async def delivered(self, letters: Sequence[LetterId]) -> None:
+        """They are in their reader's transcript, synced. The first time counts."""
+        await self._db.write(self._mark_delivered(letters))
+
+    def delivered_soon(self, letters: Sequence[LetterId]) -> None:
+        """Queued: lost in a crash, but then the transcript tells that they were read."""
+        self._db.write_soon(self._mark_delivered(letters))
+
+    def _mark_delivered(self, letters: Sequence[LetterId]) -> Callable[[sqlite3.Connection], None]:
+        rows = [(self._now(), id) for id in letters]
+        sql = "UPDATE letters SET delivered_at = ? WHERE id = ? AND delivered_at IS NULL"
+        return lambda db: void(db.executemany(sql, rows))
+
+    # --- the ledger
+
+    async def open_call(self, session: SessionId, agent: AgentId, model: str, estimated_input: int) -> int:
+        """A row for a call that is about to leave; durable on return."""
+        at = self._now()
+        sql = "INSERT INTO ledger (session, agent, model, at, estimate) VALUES (?, ?, ?, ?, ?) RETURNING n"
+
+        def insert(db: sqlite3.Connection) -> int:
+            values = (_session(db, session), _agent(db, agent), _model(db, model), at, _bounded(estimated_input))
+            return db.execute(sql, values).fetchone()[0]
+
+        return await self._db.write(insert)
+
+    def settle_soon(self, row: int, usage: Usage, usd: float | None, ms: int, outcome: Outcome) -> None:
+        """Queued. A row is settled once; what comes later is ignored."""
+        self._db.write_soon(_settle(row, usage, usd, ms, _OK if outcome == "ok" else _FAILED))
+
+    async def settle_orphans(self, session: SessionId, price: Price = lambda _model, _usage: None) -> int:
+        """Settle at their estimate the calls that a dead process left open; only who runs the session may. How many."""
+        sql = """
+            SELECT ledger.n, models.name, estimate FROM ledger JOIN models ON models.n = model
+            WHERE session = (SELECT n FROM sessions WHERE id = ?) AND outcome IS NULL
+        """
+        rows = await self._db.read(lambda db: db.execute(sql, (session,)).fetchall())
+        for row, model, estimate in rows:
+            usage = Usage(input=estimate)
+            self._db.write_soon(_settle(row, usage, price(model, usage), 0, _LOST))
+        await self._db.flush()
+        return len(rows)
+
+    async def spent(self, session: SessionId) -> Spending:
+        """All settled calls of the session."""
+        sql = f"""
+            SELECT {_SUMS} FROM ledger WHERE session = (SELECT n FROM sessions WHERE id = ?) AND outcome IS NOT NULL
+        """  # noqa: S608
+        row = await self._db.read(lambda db: db.execute(sql, (session,)).fetchone())
+        return Spending(_usage(row), row[4], row[5] > 0)
+
+    async def costs(self, session: SessionId | None = None) -> list[Cost]:
+        """Settled calls, added up for each agent and model; agents in the order of their start."""
+        sql = f"""
+            SELECT {_SUMS}, coalesce(sum(ms), 0), sum(outcome = {_OK}),
+                sessions.id, coalesce(agents.id, ''), coalesce(agents.name, ''), agents.parent, models.name
+            FROM ledger JOIN sessions ON sessions.n = ledger.session JOIN models ON models.n = ledger.model
+                LEFT JOIN agents ON agents.n = ledger.agent
+            WHERE outcome IS NOT NULL AND (:session IS NULL OR sessions.id = :session)
+            GROUP BY ledger.session, ledger.agent, ledger.model ORDER BY ledger.session, ledger.agent, ledger.model
+        """  # noqa: S608
+        rows = await self._db.read(lambda db: db.execute(sql, {"session": session}).fetchall())
+        return [
+            Cost(id, agent, name, parent, model, _usage(row), row[4], row[5] > 0, ms / 1000, turns)
+            for row in rows
+            for ms, turns, id, agent, name, parent, model in [row[6:]]
+        ]
+
+
+def _do(db: sqlite3.Connection, sql: str, *values: object) -> int:
+    return db.execute(sql, values).rowcount
+
+
+def void(_: object) -> None:
+    """For a lambda whose value nobody wants."""
+
+
+def _session(db: sqlite3.Connection, id: SessionId) -> int:
+    row = db.execute("SELECT n FROM sessions WHERE id = ?", (id,)).fetchone()
+    if row is None:
+        raise StoreError(f"There is no session {id} in the store: it was deleted, or never registered.")
+    return row[0]
+
+
+def _agent(db: sqlite3.Connection, id: AgentId) -> int:
+    row = db.execute("SELECT n FROM agents WHERE id = ?", (id,)).fetchone()
+    if row is None:
+        raise StoreError(f"There is no agent {id} in the store: its session was deleted, or it never started.")
+    return row[0]
+
+
+def _model(db: sqlite3.Connection, name: str) -> int:
+    row = db.execute("SELECT n FROM models WHERE name = ?", (name,)).fetchone()
+    return (row or db.execute("INSERT INTO models (name) VALUES (?) RETURNING n", (name,)).fetchone())[0]
+
+
+def _settle(row: int, usage: Usage, usd: float | None, ms: int, outcome: int) -> Callable[[sqlite3.Connection], None]:
+    tokens = (usage.input, usage.output, usage.cache_read, usage.cache_write)
+    values = (*map(_bounded, tokens), usd, ms, outcome, row)
+    sql = """
+        UPDATE ledger SET input = ?, output = ?, cache_read = ?, cache_write = ?, usd = ?, ms = ?, outcome = ?
+        WHERE n = ? AND outcome IS NULL
+    """
+    return lambda db: void(db.execute(sql, values))
+
+
+def _usage(row: Sequence[int]) -> Usage:
+    return Usage(*row[:4])
+
+
+def _bounded(count: int) -> int:
+    return max(0, min(count, _LARGEST))

@@ -1,0 +1,221 @@
+"""An agent's transcript: an append-only file of JSON lines with one writer, from which the agent can be resumed.
+
+Against kill -9 a line is safe once `append` returns, against a power cut once `sync` returns.
+"""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import anyio
+import msgspec
+
+from teamwright.core import crashpoint as points
+from teamwright.core.crashpoint import crashpoint
+from teamwright.core.errors import StoreError
+from teamwright.core.event import FORMAT, AgentStarted, Durable, Line
+from teamwright.store.pace import Pace
+from teamwright.store.private import fault, make_dir, open_file, sync_dir, write_all
+
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder(Line)
+_sync_data = getattr(os, "fdatasync", os.fsync)  # macOS has only fsync
+_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
+
+class Transcript:
+    """The writing end. Only one may exist for a file: whoever runs the agent."""
+
+    def __init__(self, path: Path, fd: int, lines: int, size: int) -> None:
+        self.path = path
+        self.lines = lines
+        self._fd = fd
+        self._size = size
+        self._synced = size
+        self._unnamed = lines == 0  # the directory must be synced too, once
+        self._broken = ""
+        self._syncing = anyio.Lock()
+        self._pace = Pace()
+
+    @classmethod
+    def create(cls, path: Path) -> "Transcript":
+        make_dir(path.parent)
+        if path.exists():
+            raise StoreError(f"{path} exists already: resume that session, or choose another id.")
+        return cls(path, open_file(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL), 0, 0)
+
+    @classmethod
+    def open(cls, path: Path) -> tuple["Transcript", list[Durable], int]:
+        """The transcript to go on with, its events, and how many bytes of a half-written end were cut off."""
+        fd = open_file(path, os.O_RDWR | os.O_APPEND)
+        try:
+            with os.fdopen(fd, "rb", closefd=False) as file:
+                data = file.read()
+            lines, size = _load(path, data)
+            if size < len(data):
+                _keep_damaged(path, data[size:])
+                os.ftruncate(fd, size)
+                os.fsync(fd)
+        except OSError as error:
+            os.close(fd)
+            raise fault("read", path, error) from error
+        except StoreError:
+            os.close(fd)
+            raise
+        return cls(path, fd, len(lines), size), [line.event for line in lines], len(data) - size
+
+    def append(self, event: Durable, at: int) -> int:
+        """Write one whole line and return its number; on failure the file is as it was before."""
+        self._check()
+        data = _encode(Line(at, event))
+        crashpoint("transcript.append")
+        try:
+            if points._Armed.name == "transcript.half":  # pyright: ignore[reportPrivateUsage]
+                self._write_in_halves(data)
+            else:
+                write_all(self._fd, data)
+        except OSError as error:
+            self._undo()
+            raise fault("write to", self.path, error) from error
+        self._size += len(data)
+        self.lines += 1
+        return self.lines
+
+    def _write_in_halves(self, data: bytes) -> None:
+        half = len(data) // 2
+        write_all(self._fd, data[:half])
+        crashpoint("transcript.half")
+        write_all(self._fd, data[half:])
+
+    def _undo(self) -> None:
+        try:
+            os.ftruncate(self._fd, self._size)
+        except OSError as error:
+            self._broken = f"half a line could not be taken back ({error.strerror})"
+
+    async def sync(self) -> None:
+        """Return when everything appended so far is on the disk. Calls at the same time share one sync."""
+        target = self._size
+        if self._synced >= target:
+            return
+        async with self._syncing:
+            if self._synced < target:
+                await self._sync_now()
+
+    async def _sync_now(self) -> None:
+        self._check()
+        mark = self._size
+        try:
+            await self._pace.run(self._sync_blocking)
+        except OSError as error:
+            # The kernel may have dropped what it could not write: a later sync that succeeds would prove nothing.
+            self._broken = f"the disk did not take what was written ({error.strerror})"
+            raise fault("sync", self.path, error) from error
+        self._synced = mark
+
+    def _sync_blocking(self) -> None:
+        crashpoint("transcript.sync")
+        _sync_data(self._fd)
+        if self._unnamed:
+            sync_dir(self.path.parent)
+            self._unnamed = False
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def _check(self) -> None:
+        if self._fd < 0:
+            raise StoreError(f"{self.path} is closed: nothing more can be written to it.")
+        if self._broken:
+            raise StoreError(f"{self.path} takes no more lines: {self._broken}. Check the disk and resume the session.")
+
+
+def read(path: Path, since: int = 0) -> Iterator[tuple[int, Line]]:
+    """Lines after number `since`, also while another process writes; a half-written end is left for later."""
+    try:
+        with path.open("rb") as file:
+            for n, data in enumerate(file, 1):
+                if not data.endswith(b"\n"):
+                    return
+                if n > since:
+                    yield n, _decode(path, n, data)
+    except OSError as error:
+        raise fault("read", path, error) from error
+
+
+def _encode(line: Line) -> bytes:
+    try:
+        data = _encoder.encode(line)
+    except (UnicodeEncodeError, RecursionError) as error:
+        raise StoreError(f"An event cannot be recorded: {error}.") from error
+    if b"\n" in data:  # blocks kept verbatim may hold line ends between their tokens, where a space means the same
+        data = data.replace(b"\n", b" ")
+    return data + b"\n"
+
+
+def _decode(path: Path, n: int, data: bytes) -> Line:
+    try:
+        line = _decoder.decode(data)
+    except msgspec.ValidationError as error:
+        raise StoreError(
+            f"{path}, line {n}: this version of teamwright does not know such an event ({error}). "
+            "A newer version has probably written it: update the program."
+        ) from None
+    except _UNREADABLE as error:
+        raise StoreError(
+            f"{path}, line {n} is damaged ({error}), though later lines are whole. "
+            "Restore the file from a backup, or remove that line if you know what it held."
+        ) from None
+    if isinstance(line.event, AgentStarted) and line.event.format > FORMAT:
+        raise StoreError(
+            f"{path} has format {line.event.format}; this version of teamwright knows {FORMAT}. Update the program."
+        )
+    return line
+
+
+def _load(path: Path, data: bytes) -> tuple[list[Line], int]:
+    """All whole lines and the length of what they fill."""
+    end = data.rfind(b"\n") + 1
+    try:
+        lines = _decoder.decode_lines(data[:end])
+    except _UNREADABLE:
+        lines = None
+    first = lines[0].event if lines else None
+    newer = isinstance(first, AgentStarted) and first.format > FORMAT
+    if lines is None or newer or len(lines) != data.count(b"\n"):
+        return _load_slowly(path, data[:end])
+    return lines, end
+
+
+def _load_slowly(path: Path, data: bytes) -> tuple[list[Line], int]:
+    """Something is wrong: find out where. Damage counts as a torn end only if nothing after it can be read."""
+    rows = data.split(b"\n")[:-1]
+    whole = len(rows)
+    while whole and not _is_json(rows[whole - 1]):
+        whole -= 1
+    lines = [_decode(path, n, row) for n, row in enumerate(rows[:whole], 1)]
+    return lines, sum(len(row) + 1 for row in rows[:whole])
+
+
+def _is_json(row: bytes) -> bool:
+    try:
+        msgspec.json.decode(row)
+    except RecursionError:
+        return True  # too deep for us is not torn
+    except _UNREADABLE:
+        return False
+    return True
+
+
+def _keep_damaged(path: Path, cut: bytes) -> None:
+    """A line that was never finished is nobody's loss; whole lines that cannot be read are kept beside the file."""
+    if b"\n" not in cut:
+        return
+    fd = open_file(path.with_name(path.name + ".damaged"), os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    try:
+        write_all(fd, cut)
+        os.fsync(fd)
+    finally:
+        os.close(fd)

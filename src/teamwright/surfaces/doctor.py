@@ -1,0 +1,121 @@
+"""`teamwright doctor`: what works on this machine, what does not, and what to do about it."""
+
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+import anyio
+import msgspec
+
+from teamwright import __version__
+from teamwright.app import Ground, Options, model_for, survey
+from teamwright.core.errors import StoreError, TeamwrightError, ToolError
+from teamwright.core.message import Request, user
+from teamwright.host.paths import has_openat2
+from teamwright.host.search import find_rg
+from teamwright.store.state import State
+from teamwright.tools.bounds import visible
+
+PROBE_LIMIT = 30.0  # seconds for the model to answer one word
+Verdict = Literal["ok", "note", "fault"]
+
+
+class Finding(msgspec.Struct, frozen=True):
+    about: str
+    verdict: Verdict
+    words: str
+
+
+def run_doctor(model: str | None, *, as_json: bool) -> int:
+    """0 if nothing is wrong. Asks the model for one word, with no tools and no retries."""
+    findings = anyio.run(_examine, model)
+    if as_json:
+        sys.stdout.write(msgspec.json.format(msgspec.json.encode(findings), indent=2).decode() + "\n")
+    else:
+        marks = {"ok": "ok   ", "note": "note ", "fault": "FAULT"}
+        for found in findings:
+            sys.stdout.write(f"{marks[found.verdict]}  {found.about:<12} {visible(found.words)}\n")
+    return 1 if any(found.verdict == "fault" for found in findings) else 0
+
+
+async def _examine(model: str | None) -> list[Finding]:
+    findings = [*_machine()]
+    try:
+        ground = survey(Options(cwd=Path.cwd()))
+    except TeamwrightError as error:
+        return [*findings, Finding("settings", "fault", str(error))]
+    findings += _settings(ground)
+    findings.append(await _store(ground))
+    findings.append(await _model(ground, model))
+    return findings
+
+
+def _machine() -> Iterator[Finding]:
+    yield Finding(
+        "teamwright", "ok", f"{__version__}, Python {platform.python_version()}, {platform.platform(terse=True)}"
+    )
+    if has_openat2():
+        yield Finding("files", "ok", "paths are opened by openat2, without following links")
+    else:
+        words = "this system has no openat2: paths are walked step by step instead, which is slower but as strict"
+        yield Finding("files", "note", words)
+    for name, need in (("bash", "the Bash tool needs it"), ("git", "the demo and worktrees need it")):
+        found = shutil.which(name)
+        yield Finding(name, "ok" if found else "fault", found or f"not found on PATH; {need}")
+    try:
+        yield Finding("ripgrep", "ok", find_rg())
+    except ToolError as error:
+        yield Finding("ripgrep", "fault", str(error))
+    if sys.platform == "darwin":
+        yield Finding("macOS", "note", "a command that leaves its process group may outlive its call here")
+    for name in ("HTTPS_PROXY", "https_proxy", "SSL_CERT_FILE"):
+        if value := os.environ.get(name):
+            yield Finding("network", "note", f"{name} is set: {_without_password(value)}")
+
+
+def _without_password(address: str) -> str:
+    head, at, tail = address.rpartition("@")
+    return f"{head.partition('//')[0]}//...@{tail}" if at else address
+
+
+def _settings(ground: Ground) -> Iterator[Finding]:
+    for note in ground.notes:
+        yield Finding("settings", "note", note)
+    trusted = "is trusted" if ground.trusted else "is not trusted"
+    yield Finding("directory", "ok", f"{ground.project} {trusted}")
+
+
+async def _store(ground: Ground) -> Finding:
+    root = ground.home.root
+    try:
+        state = await State.open(ground.home.state)
+        notes = list(state.notes)
+        await state.close()
+    except (StoreError, OSError) as error:
+        return Finding("store", "fault", f"{root} cannot be used: {error}")
+    mode = root.stat().st_mode & 0o777
+    if mode & 0o077:
+        return Finding("store", "fault", f"{root} can be read by others (mode {mode:o}): chmod 700 it")
+    return Finding("store", "note" if notes else "ok", "; ".join([str(root), *notes]))
+
+
+async def _model(ground: Ground, name: str | None) -> Finding:
+    """One short request: a wrong key, no network, a proxy or a private CA all show here."""
+    words: list[str] = []
+    try:
+        models, full = model_for(ground, name)
+        request = Request(full, ("Answer with one word.",), (), (user("Say ok."),), max_output=64)
+        try:
+            with anyio.fail_after(PROBE_LIMIT):
+                await models.reply(request, lambda delta: words.append(type(delta).__name__))
+        finally:
+            await models.aclose()
+    except TimeoutError:
+        return Finding("model", "fault", f"no whole answer within {PROBE_LIMIT:g} s")
+    except TeamwrightError as error:
+        return Finding("model", "fault", str(error))
+    return Finding("model", "ok", f"{full} answers")

@@ -1,0 +1,229 @@
+"""Control over pipes: what a driving program may ask of us, and the one thing that we ask of it."""
+
+import re
+from collections.abc import Mapping
+from typing import Any, Literal, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from teamwright.core.consent import Allow, Decision, Deny, Mode, Question
+from teamwright.core.errors import TeamwrightError, UsageError
+from teamwright.core.ids import QuestionId
+from teamwright.core.message import Image, Text
+from teamwright.core.op import AddDirectories, AddRules, Answer, Interrupt, Op, Say, SetMode, SetModel
+from teamwright.runtime.session import Session
+
+_RULE = re.compile(r"^([A-Za-z_][\w-]*)(?:\((.*)\))?$", re.DOTALL)
+
+# --- lines that we read
+
+
+class TextBlock(Struct, tag="text"):
+    text: str
+
+
+class Source(Struct):
+    media_type: str
+    data: str
+    type: Literal["base64"] = "base64"
+
+
+class ImageBlock(Struct, tag="image"):
+    source: Source
+
+
+class Said(Struct):
+    content: str | list[TextBlock | ImageBlock]
+
+
+class UserLine(Struct, tag="user"):
+    message: Said
+
+
+class ControlRequest(Struct, tag="control_request"):
+    request_id: str
+    request: dict[str, Any]
+
+
+class Response(Struct):
+    subtype: str
+    request_id: str
+    response: dict[str, Any] | None = None
+    error: str = "unknown"
+
+
+class ControlResponse(Struct, tag="control_response"):
+    response: Response
+
+
+class ControlCancel(Struct, tag="control_cancel_request"):
+    """Of a request that has been answered already: every one is, at once."""
+
+
+InputLine = UserLine | ControlRequest | ControlResponse | ControlCancel
+_lines = msgspec.json.Decoder(InputLine)
+
+
+def read_line(line: bytes) -> InputLine:
+    return _lines.decode(line)
+
+
+class RuleValue(Struct):
+    toolName: str
+    ruleContent: str | None = None
+
+    @property
+    def text(self) -> str:
+        return f"{self.toolName}({self.ruleContent})" if self.ruleContent else self.toolName
+
+
+class PermissionUpdate(Struct):
+    type: str
+    rules: list[RuleValue] = []
+    behavior: Literal["allow", "ask", "deny"] = "allow"
+    mode: Mode = "default"
+    directories: list[str] = []
+
+
+class PermissionAnswer(Struct):
+    behavior: Literal["allow", "deny"]
+    updatedInput: dict[str, Any] | None = None
+    updatedPermissions: list[PermissionUpdate] | None = None
+    message: str = "Refused by the person."
+    interrupt: bool = False
+
+
+class SetPermissionMode(Struct):
+    mode: Mode
+
+
+class ChooseModel(Struct):
+    model: str | None = None
+
+
+Body = TypeVar("Body", bound=Struct)
+
+
+def _read(kind: type[Body], value: Mapping[str, Any]) -> Body:
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"not understood: {error}") from None
+
+
+def prompt_of(line: UserLine) -> Say:
+    """A user line as a prompt: text, or text and images."""
+    said = line.message.content
+    parts = [TextBlock(said)] if isinstance(said, str) else said
+    blocks = tuple(
+        Text(p.text) if isinstance(p, TextBlock) else Image(p.source.media_type, p.source.data) for p in parts
+    )
+    if not any(isinstance(b, Image) or b.text.strip() for b in blocks):
+        raise UsageError("a user line without any content was left out")
+    return Say(tuple(b for b in blocks if isinstance(b, Image) or b.text.strip()))
+
+
+# --- the question that we ask
+
+
+def question_of(question: Question) -> dict[str, Any]:
+    request: dict[str, Any] = {
+        "subtype": "can_use_tool",
+        "tool_name": question.tool,
+        "input": question.args,
+        "tool_use_id": question.call_id,
+        "decision_reason": question.reason,
+        "title": f"Allow {question.tool}?",
+        "display_name": question.tool,
+        "description": question.reason,
+        "agent_id": question.agent,
+    }
+    if question.suggestions:
+        rules = [_rule_parts(s) for s in question.suggestions]
+        add = {"type": "addRules", "rules": rules, "behavior": "allow", "destination": "session"}
+        request["permission_suggestions"] = [add]
+    if question.blocked_path:
+        request["blocked_path"] = question.blocked_path
+    return {"type": "control_request", "request_id": question.id, "request": request}
+
+
+def cancel_of(question: QuestionId) -> dict[str, Any]:
+    return {"type": "control_cancel_request", "request_id": question}
+
+
+def _rule_parts(rule: str) -> dict[str, str]:
+    found = _RULE.match(rule)
+    name, content = found.groups() if found else (rule, None)
+    return {"toolName": name} | ({"ruleContent": content} if content else {})
+
+
+async def take_answer(session: Session, response: Response) -> None:
+    """An answer that cannot be read denies: a question is never left hanging."""
+    decision, updates = _decision_of(response)
+    for op in updates:
+        await session.submit(op)
+    await session.submit(Answer(QuestionId(response.request_id), decision))
+
+
+def _decision_of(response: Response) -> tuple[Decision, list[Op]]:
+    if response.subtype != "success":
+        return Deny(f"Refused: the driving program answered with an error ({response.error})."), []
+    try:
+        answer = _read(PermissionAnswer, response.response or {})
+    except UsageError as error:
+        return Deny(f"Refused: the driving program's answer was {error}"), []
+    if answer.behavior == "deny":
+        return Deny(answer.message, interrupt=answer.interrupt), []
+    updates = [op for update in answer.updatedPermissions or [] for op in _ops_of(update)]
+    return Allow(answer.updatedInput), updates
+
+
+def _ops_of(update: PermissionUpdate) -> list[Op]:
+    """What an answer asks for beyond its question; it holds for this session."""
+    match update.type:
+        case "addRules" | "replaceRules":
+            return [AddRules(tuple(rule.text for rule in update.rules), update.behavior)]
+        case "setMode":
+            return [SetMode(update.mode)]
+        case "addDirectories":
+            return [AddDirectories(tuple(update.directories))]
+        case _:
+            return []
+
+
+# --- what we are asked
+
+
+async def answer_request(session: Session, line: ControlRequest, greeting: Mapping[str, Any]) -> dict[str, Any]:
+    """The whole control_response line; `greeting` answers `initialize`."""
+    try:
+        body = await _carry_out(session, line.request, greeting)
+    except TeamwrightError as error:
+        response: dict[str, Any] = {"subtype": "error", "request_id": line.request_id, "error": str(error)}
+    else:
+        response = {"subtype": "success", "request_id": line.request_id}
+        if body is not None:
+            response["response"] = body
+    return {"type": "control_response", "response": response}
+
+
+async def _carry_out(
+    session: Session, request: Mapping[str, Any], greeting: Mapping[str, Any]
+) -> dict[str, Any] | None:
+    match request.get("subtype"):
+        case "initialize":
+            return dict(greeting)
+        case "interrupt" | "stop_all":
+            await session.submit(Interrupt())
+        case "set_permission_mode":
+            await session.submit(SetMode(_read(SetPermissionMode, request).mode))
+            return {"mode": session.main.mode}
+        case "set_model":
+            model = _read(ChooseModel, request).model
+            await session.submit(SetModel(None if model in (None, "default") else model))
+        case "stop_task" | "background":
+            raise UsageError(f"no task {request.get('task_id')!r} is running")
+        case unknown:
+            raise UsageError(f"unknown control request {unknown!r}")
+    return None

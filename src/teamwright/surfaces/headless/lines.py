@@ -1,0 +1,191 @@
+"""Events as the JSON lines that other programs read (`--output-format stream-json`). Pure: facts in, dicts out."""
+
+import re
+import uuid
+from collections.abc import Iterator
+from typing import Any, assert_never, cast
+
+import msgspec
+
+from teamwright.core.event import ToolEnded, TurnEnded
+from teamwright.core.message import (
+    Block,
+    BlockEnded,
+    BlockStarted,
+    Content,
+    Delta,
+    Image,
+    InputDelta,
+    Message,
+    Opaque,
+    ReplyEnded,
+    ReplyStarted,
+    Retrying,
+    Stop,
+    Text,
+    TextDelta,
+    Thinking,
+    ThinkingDelta,
+    ToolCall,
+    ToolResult,
+    Usage,
+)
+
+LONGEST = 1_048_576  # bytes of one line
+_encode = msgspec.json.Encoder().encode
+_UNSAFE = re.compile("[\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]")
+
+
+def encode_line(line: dict[str, Any]) -> bytes:
+    """One line, at most 1 MiB long; control and invisible characters are escaped, so a terminal may see it."""
+    data = _encode(line)
+    most = LONGEST // 4
+    while len(data) >= LONGEST and most > 64:
+        data = _encode(_cut(msgspec.to_builtins(line), most))
+        most //= 4
+    if not data.isascii():
+        data = _UNSAFE.sub(lambda m: f"\\u{ord(m[0]):04x}", data.decode()).encode()
+    return data + b"\n"
+
+
+def _cut(value: Any, most: int) -> Any:
+    if isinstance(value, str):
+        return value if len(value) <= most else f"{value[:most]}[... {len(value) - most} characters cut in this line]"
+    if isinstance(value, dict):
+        return {k: _cut(v, most) for k, v in cast("dict[str, Any]", value).items()}
+    if isinstance(value, list):
+        return [_cut(v, most) for v in cast("list[Any]", value)]
+    return value
+
+
+def block_of(block: Block) -> Any:
+    match block:
+        case Text():
+            return {"type": "text", "text": block.text}
+        case Thinking():
+            return {"type": "thinking", "thinking": block.thinking, "signature": block.signature}
+        case Image():
+            return {
+                "type": "image",
+                "source": {"type": "base64", "media_type": block.media_type, "data": block.data},
+            }
+        case ToolCall():
+            return {"type": "tool_use", "id": block.id, "name": block.name, "input": msgspec.json.decode(block.input)}
+        case ToolResult():
+            return result_of(block.call_id, block.content, is_error=block.is_error)
+        case Opaque():
+            return msgspec.json.decode(block.raw)
+        case _:
+            assert_never(block)
+
+
+def result_of(call_id: str, content: tuple[Content, ...], *, is_error: bool) -> dict[str, Any]:
+    block = {"type": "tool_result", "tool_use_id": call_id, "content": [block_of(c) for c in content]}
+    return block | {"is_error": True} if is_error else block
+
+
+def usage_of(usage: Usage) -> dict[str, int]:
+    return {
+        "input_tokens": usage.input,
+        "cache_creation_input_tokens": usage.cache_write,
+        "cache_read_input_tokens": usage.cache_read,
+        "output_tokens": usage.output,
+    }
+
+
+def bare(model: str) -> str:
+    """A model's name as its provider knows it."""
+    return model.partition("/")[2] or model
+
+
+_STOPS: dict[Stop, str] = {"pause": "pause_turn"}
+
+
+def message_of(message: Message, id: str, stop: Stop | None, usage: Usage) -> dict[str, Any]:
+    return {
+        "id": id or f"msg_{uuid.uuid4().hex[:24]}",
+        "type": "message",
+        "role": "assistant",
+        "model": bare(message.model),
+        "content": [block_of(b) for b in message.blocks],
+        "stop_reason": stop and _STOPS.get(stop, stop),
+        "stop_sequence": None,
+        "usage": usage_of(usage),
+    }
+
+
+def user_of(ended: ToolEnded) -> dict[str, Any]:
+    return {"role": "user", "content": [result_of(ended.call_id, ended.content, is_error=ended.is_error)]}
+
+
+def stream_events(delta: Delta) -> Iterator[dict[str, Any]]:
+    """A delta in the shape of the Messages API's stream, whichever provider it came from."""
+    match delta:
+        case ReplyStarted():
+            message: dict[str, Any] = {
+                "id": delta.id, "type": "message", "role": "assistant", "model": bare(delta.model), "content": [],
+                "stop_reason": None, "stop_sequence": None, "usage": usage_of(delta.usage),
+            }  # fmt: skip
+            yield {"type": "message_start", "message": message}
+        case BlockStarted():
+            yield {"type": "content_block_start", "index": delta.index, "content_block": _empty_block(delta)}
+        case TextDelta():
+            yield _block_delta(delta.index, {"type": "text_delta", "text": delta.text})
+        case ThinkingDelta():
+            yield _block_delta(delta.index, {"type": "thinking_delta", "thinking": delta.text})
+        case InputDelta():
+            yield _block_delta(delta.index, {"type": "input_json_delta", "partial_json": delta.json})
+        case BlockEnded():
+            yield {"type": "content_block_stop", "index": delta.index}
+        case ReplyEnded():
+            stop = {"stop_reason": _STOPS.get(delta.stop, delta.stop), "stop_sequence": None}
+            yield {"type": "message_delta", "delta": stop, "usage": usage_of(delta.usage)}
+            yield {"type": "message_stop"}
+        case Retrying():
+            return
+        case _:
+            assert_never(delta)
+
+
+def _block_delta(index: int, delta: dict[str, str]) -> dict[str, Any]:
+    return {"type": "content_block_delta", "index": index, "delta": delta}
+
+
+def _empty_block(delta: BlockStarted) -> dict[str, Any]:
+    match delta.kind:
+        case "text":
+            return {"type": "text", "text": ""}
+        case "thinking":
+            return {"type": "thinking", "thinking": "", "signature": ""}
+        case "tool_use":
+            return {"type": "tool_use", "id": delta.id, "name": delta.name, "input": {}}
+        case "opaque":
+            return {"type": delta.name or "opaque"}
+        case _:
+            assert_never(delta.kind)
+
+
+def retry_of(delta: Retrying) -> dict[str, Any]:
+    return {
+        "type": "system",
+        "subtype": "api_retry",
+        "attempt": delta.attempt,
+        "max_retries": delta.attempts,
+        "retry_delay_ms": round(delta.wait * 1000),
+        "error_status": delta.status,
+        "error": delta.reason,
+    }
+
+
+def subtype_of(end: TurnEnded) -> str:
+    match end.reason:
+        case "done":
+            return "success"
+        case "max_turns":
+            return "error_max_turns"
+        case "max_budget":
+            return "error_max_budget_usd"
+        case "failed" | "interrupted" | "refused":
+            return "error_during_execution"
+        case _:
+            assert_never(end.reason)

@@ -1,0 +1,165 @@
+"""Shows a session's events in one of the three output formats."""
+
+import sys
+import uuid
+from typing import Any, Literal
+
+import anyio
+
+from teamwright.core.event import (
+    Answered,
+    Asked,
+    Denied,
+    LettersTaken,
+    Record,
+    Replied,
+    Streamed,
+    ToolEnded,
+    TurnEnded,
+    TurnStarted,
+    Warned,
+)
+from teamwright.core.ids import AgentId
+from teamwright.core.message import Message, Retrying, Text, Usage
+from teamwright.runtime.session import Session
+from teamwright.surfaces.headless import lines
+from teamwright.surfaces.headless.control import cancel_of, question_of
+from teamwright.surfaces.headless.out import Out
+from teamwright.tools.bounds import visible
+
+Format = Literal["text", "json", "stream-json"]
+
+
+class Printer:
+    """Consumes records one by one. `last` is the newest result, and with it the program's exit status."""
+
+    def __init__(self, session: Session, out: Out, init: dict[str, Any], *, format: Format, partial: bool) -> None:
+        self._session = session
+        self._out = out
+        self._init = init
+        self._format: Format = format
+        self._partial = partial
+        self._turn_began = 0
+        self._denials: list[Denied] = []
+        self.last: TurnEnded | None = None
+        self.printed = anyio.Event()
+        self.broken = False  # nobody reads any more
+        self._last_result: dict[str, Any] = {}
+
+    async def show(self, record: Record) -> None:
+        match record.event:
+            case TurnStarted():
+                self._turn_began, self._denials = record.at, []
+                await self._line(self._init_line())
+            case Streamed(delta=Retrying() as delta):
+                await self._line(lines.retry_of(delta))
+            case Streamed(delta=delta) if self._partial:
+                for event in lines.stream_events(delta):
+                    await self._line({"type": "stream_event", "event": event} | _parent(record.agent, self._session))
+            case Replied() as event if event.message.blocks:
+                message = lines.message_of(event.message, event.id, event.stop, event.usage)
+                await self._line({"type": "assistant", "message": message} | _parent(record.agent, self._session))
+            case ToolEnded() as event:
+                line = {"type": "user", "message": lines.user_of(event)} | _parent(record.agent, self._session)
+                await self._line(line | {"tool_use_result": _data_of(event)})
+            case Denied() as event:
+                self._denials.append(event)
+            case Asked() as event:
+                await self._line(question_of(event.question))
+            case Answered(decision=None) as event:
+                await self._line(cancel_of(event.question))
+            case TurnEnded() as event:
+                await self._ended(event, record.at)
+            case Warned() as event:
+                sys.stderr.write(f"teamwright: {visible(event.text)}\n")
+            case LettersTaken() | _:
+                pass
+
+    async def line(self, line: dict[str, Any]) -> None:
+        """A line that is not an event: an answer to a control request."""
+        await self._line(line)
+
+    async def finish(self) -> None:
+        """What the other two formats print: the last result alone."""
+        if self._format == "json" and self._last_result:
+            await self._out.write(lines.encode_line(self._last_result | self._stamp()))
+        elif self._format == "text" and self.last:
+            if self.last.text:
+                await self._out.write(visible(self.last.text).encode() + b"\n")
+            if self.last.reason != "done":
+                sys.stderr.write(f"teamwright: {visible(self.last.error)}\n")
+
+    async def _ended(self, end: TurnEnded, at: int) -> None:
+        self.last = end
+        if end.reason == "failed" and end.stop is None:
+            failure = Message("assistant", (Text(end.error),), "teamwright/none")
+            message = lines.message_of(failure, "", None, Usage()) | {"model": "<synthetic>"}
+            line = {"type": "assistant", "message": message, "error": _error_kind(end.status)}
+            await self._line(line | {"parent_tool_use_id": None})
+        self._last_result = self._result(end, at)
+        await self._line(self._last_result)
+
+    async def _line(self, line: dict[str, Any]) -> None:
+        if self._format == "stream-json":
+            await self._out.write(lines.encode_line(line | self._stamp()))
+
+    def _stamp(self) -> dict[str, str]:
+        return {"session_id": self._session.id, "uuid": str(uuid.uuid4())}
+
+    def _init_line(self) -> dict[str, Any]:
+        main = self._session.main
+        now = {"model": lines.bare(main.model), "permissionMode": main.mode, "cwd": str(self._session.cwd)}
+        return {"type": "system", "subtype": "init"} | self._init | now
+
+    def _result(self, end: TurnEnded, at: int) -> dict[str, Any]:
+        meter = self._session.meter
+        known = all(usd is not None for usd in meter.usd_by_model.values())
+        return {
+            "type": "result",
+            "subtype": lines.subtype_of(end),
+            "is_error": end.reason != "done",
+            "result": end.text or end.error,
+            "errors": [end.error] if end.error else [],
+            "api_error_status": end.status,
+            "stop_reason": end.stop,
+            "num_turns": meter.turns,
+            "duration_ms": at - self._turn_began,
+            "duration_api_ms": round(meter.api_seconds * 1000),
+            "total_cost_usd": meter.usd if known else None,
+            "usage": lines.usage_of(meter.usage),
+            "modelUsage": {lines.bare(m): self._model_usage(m, usage) for m, usage in meter.by_model.items()},
+            "permission_denials": [
+                {"tool_name": d.tool, "tool_use_id": d.call_id, "tool_input": d.args} for d in self._denials
+            ],
+            "structured_output": None,
+        }
+
+    def _model_usage(self, model: str, usage: Usage) -> dict[str, Any]:
+        return {
+            "inputTokens": usage.input,
+            "outputTokens": usage.output,
+            "cacheReadInputTokens": usage.cache_read,
+            "cacheCreationInputTokens": usage.cache_write,
+            "costUSD": self._session.meter.usd_by_model.get(model),
+        }
+
+
+def _parent(agent: AgentId, session: Session) -> dict[str, Any]:
+    return {"parent_tool_use_id": None} if agent == session.main.id else {"parent_tool_use_id": None, "agent_id": agent}
+
+
+def _data_of(ended: ToolEnded) -> Any:
+    """The result as data; a tool that gives none has its words."""
+    if ended.data is not None:
+        return ended.data
+    text = "\n".join(c.text for c in ended.content if isinstance(c, Text))
+    return f"Error: {text}" if ended.is_error else text
+
+
+_ERROR_KINDS = {401: "authentication_failed", 403: "authentication_failed", 402: "billing_error", 429: "rate_limit"}
+
+
+def _error_kind(status: int | None) -> str:
+    if status is None:
+        return "unknown"
+    return _ERROR_KINDS.get(status, "server_error" if status >= 500 else "invalid_request")

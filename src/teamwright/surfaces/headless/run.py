@@ -1,0 +1,154 @@
+"""The headless program: prompts in, results out, nothing left running."""
+
+import os
+import signal
+import sys
+from typing import Any, Literal
+
+import anyio
+import msgspec
+
+from teamwright import __version__
+from teamwright.app import Options, open_session
+from teamwright.core.errors import TeamwrightError, UsageError
+from teamwright.core.message import Text
+from teamwright.core.op import Say
+from teamwright.runtime.bus import Watch
+from teamwright.runtime.session import Session
+from teamwright.surfaces.headless import control
+from teamwright.surfaces.headless.out import Out
+from teamwright.surfaces.headless.printer import Format, Printer
+from teamwright.surfaces.headless.stdin import read_lines, read_text
+from teamwright.tools.bounds import visible
+
+PROTOCOL_LEVEL = "2.1.325"  # of the line protocol that driving programs know
+STATUS = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
+PRINT_LIMIT = 10.0  # seconds for a slow reader to take the last lines
+
+
+class Headless(msgspec.Struct, frozen=True):
+    """How the program speaks; what it does is in `Options`."""
+
+    prompt: str | None = None
+    output: Format = "text"
+    input: Literal["text", "stream-json"] = "text"
+    partial: bool = False
+
+
+async def run(headless: Headless, options: Options) -> int:
+    """Run to the end; the exit status."""
+    prompt = None if headless.input == "stream-json" else await _read_prompt(headless.prompt)
+    session = await open_session(options)
+    for note in session.notes:
+        sys.stderr.write(f"teamwright: {visible(note)}\n")
+    printer = Printer(
+        session, Out(sys.stdout.fileno()), _init(session), format=headless.output, partial=headless.partial
+    )
+    signals: list[signal.Signals] = []
+    async with anyio.create_task_group() as group:
+        async with session:
+            watch = session.watch(deltas=headless.output == "stream-json")
+            with anyio.CancelScope() as work:
+                group.start_soon(_print, watch, printer, work)
+                group.start_soon(_heed_signals, work, signals)
+                await _feed(session, printer, prompt)
+        with anyio.move_on_after(PRINT_LIMIT):
+            await printer.printed.wait()
+        group.cancel_scope.cancel()
+    if not printer.broken:
+        await printer.finish()
+    if signals:
+        return STATUS[signals[0]]
+    return 0 if printer.last is not None and printer.last.reason == "done" else 1
+
+
+async def _read_prompt(argument: str | None) -> str:
+    """The prompt of the command line, and beneath it what is piped in."""
+    piped = await read_text(beside=argument is not None)
+    prompt = "\n\n".join(part for part in (argument or "", piped.strip("\n")) if part.strip())
+    if not prompt:
+        raise UsageError("there is no prompt: give one after -p, or on standard input")
+    return prompt
+
+
+async def _feed(session: Session, printer: Printer, prompt: str | None) -> None:
+    if prompt is not None:
+        await session.submit(Say((Text(prompt),)))
+    else:
+        number = 0
+        async for line in read_lines():
+            number += 1
+            if line.strip():
+                await _take_line(session, printer, number, line)
+        session.questions.leave("Standard input has ended, so nobody can be asked.")
+    await session.idle()
+
+
+async def _take_line(session: Session, printer: Printer, number: int, line: bytes) -> None:
+    """One line of a driving program. What cannot be read is told and left out; nothing else is lost by it."""
+    try:
+        match control.read_line(line):
+            case control.UserLine() as said:
+                await session.submit(control.prompt_of(said))
+            case control.ControlRequest() as request:
+                await printer.line(await control.answer_request(session, request, _greeting(session)))
+            case control.ControlResponse() as answer:
+                await control.take_answer(session, answer.response)
+            case control.ControlCancel():
+                pass
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, TeamwrightError) as error:
+        sys.stderr.write(f"teamwright: line {number} of standard input: {visible(str(error))}\n")
+
+
+async def _print(watch: Watch, printer: Printer, work: anyio.CancelScope) -> None:
+    try:
+        async for record in watch:
+            await printer.show(record)
+    except BrokenPipeError:  # nobody reads any more: the work is for nobody
+        printer.broken = True
+        work.cancel()
+    finally:
+        watch.close()
+        printer.printed.set()
+
+
+async def _heed_signals(work: anyio.CancelScope, caught: list[signal.Signals]) -> None:
+    """The first signal ends the work in good order, a second one at once."""
+    with anyio.open_signal_receiver(*STATUS) as signals:
+        async for number in signals:
+            if caught:
+                from teamwright.host.process import stop_all  # noqa: PLC0415
+
+                stop_all()
+                os._exit(STATUS[number])
+            caught.append(number)
+            work.cancel()
+
+
+def _init(session: Session) -> dict[str, Any]:
+    """The part of `system/init` that does not change."""
+    return {
+        "tools": [tool.name for tool in session.main.prompt.tools],
+        "agents": session.agent_names,
+        "skills": [],
+        "slash_commands": [],
+        "mcp_servers": [],
+        "version": __version__,
+        "claude_code_version": PROTOCOL_LEVEL,
+        "output_style": "default",
+        "apiKeySource": "none",
+    }
+
+
+def _greeting(session: Session) -> dict[str, Any]:
+    """The answer to `initialize`."""
+    return {
+        "commands": [],
+        "agents": [{"name": name, "description": ""} for name in session.agent_names],
+        "models": [{"value": name, "displayName": name, "description": ""} for name in session.model_names],
+        "output_style": "default",
+        "available_output_styles": ["default"],
+        "account": {},
+        "pid": os.getpid(),
+        "hook_on_failure_supported": True,
+    }

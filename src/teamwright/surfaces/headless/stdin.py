@@ -1,0 +1,75 @@
+"""Standard input as prompts: one text, or JSON lines of a driving program."""
+
+import asyncio
+import os
+import stat
+import sys
+from collections.abc import AsyncIterator
+
+import anyio
+
+from teamwright.core.errors import UsageError
+
+FIRST_BYTE = 3.0  # seconds that a prompt on the command line waits for more on a pipe that may never speak
+_CHUNK = 65_536
+LONGEST = 256 * 1024 * 1024  # bytes of one input line
+
+
+async def _open() -> asyncio.StreamReader | None:
+    """A reader for pipes, sockets and terminals; None for a file, which is simply read."""
+    try:
+        kind = os.fstat(0).st_mode
+    except OSError:  # closed
+        return None
+    if not (stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind) or os.isatty(0)):
+        return None
+    reader = asyncio.StreamReader()
+    loop = asyncio.get_running_loop()
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    return reader
+
+
+def _read_file() -> bytes:
+    """Standard input that is a file or /dev/null."""
+    try:
+        with os.fdopen(os.dup(0), "rb") as file:
+            return file.read()
+    except OSError:
+        return b""
+
+
+async def read_text(*, beside: bool) -> str:
+    """All of standard input. `beside` a prompt of the command line, a pipe that stays silent is not waited for."""
+    reader = await _open()
+    if reader is None:
+        return _read_file().decode(errors="replace")
+    if beside and os.isatty(0):
+        return ""
+    first = b""
+    with anyio.move_on_after(FIRST_BYTE if beside else None) as waiting:
+        first = await reader.read(_CHUNK)
+    if waiting.cancelled_caught or not first:
+        return ""
+    return (first + await reader.read()).decode(errors="replace")
+
+
+async def read_lines() -> AsyncIterator[bytes]:
+    """Lines of any length, without their ends; holds no task, so it may be left at any time."""
+    reader = await _open()
+    if reader is None:
+        for line in _read_file().splitlines():
+            yield line
+        return
+    waiting: list[bytes] = []
+    size = 0
+    while chunk := await reader.read(_CHUNK):
+        *ended, rest = chunk.split(b"\n")
+        for part in ended:
+            yield b"".join([*waiting, part])
+            waiting, size = [], 0
+        waiting.append(rest)
+        size += len(rest)
+        if size > LONGEST:
+            raise UsageError("a line of standard input is longer than 256 MiB")
+    if last := b"".join(waiting):
+        yield last

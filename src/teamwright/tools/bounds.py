@@ -1,0 +1,71 @@
+"""How the text of a tool's result is bounded, and made safe to show: head and tail stay, hidden characters are seen."""
+
+import os
+import re
+from pathlib import Path
+
+# Controls but tab and newline; characters that reorder or hide text; surrogates, which no encoding can write.
+# Joiners and variation selectors are ordinary between or after letters and emoji that are not ASCII.
+_HIDDEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u2028-\u202e"
+    "\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\ud800-\udfff\U0001d173-\U0001d17a\U000e0000-\U000e00ff]"
+    "|(?<![^\x00-\x9f\u200b-\u200f])[\u200c\u200d]|[\u200c\u200d](?![^\x00-\x9f\u200b-\u200f])"
+    "|(?<![^\x00-\x22\x24-\x29\x2b-\x2f\x3a-\x9f\ufe00-\ufe0f\U000e0100-\U000e01ef])"
+    "[\ufe00-\ufe0f\U000e0100-\U000e01ef]"
+)
+_UNSAFE_NAME = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+def visible(text: str) -> str:
+    r"""Control, direction and invisible characters as `\x1b`, `\u202e`, …; ordinary text is left alone.
+
+    A carriage return that only ends a line is dropped.
+    """
+    return _HIDDEN.sub(_escape, text.replace("\r\n", "\n"))
+
+
+def _escape(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    if 0xDC80 <= code <= 0xDCFF:  # a raw byte that was not UTF-8
+        code -= 0xDC00
+    if code <= 0xFF:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
+
+
+def bounded(text: str, *, most: int = 30_000, spill: Path | None = None, name: str = "output") -> str:
+    """At most `most` characters: head and tail, and between them a line that says what is left out and where it is."""
+    if len(text) <= most:
+        return text
+    kept = _keep(text, spill, name) if spill else ""
+    room = max(most - len(_note(len(text), text.count("\n"), kept)), 0)
+    head = _whole_lines(text[: room // 2])
+    tail = text[len(text) - (room - room // 2) :] if room else ""
+    tail = tail.partition("\n")[2] if 0 <= tail.find("\n") < len(tail) // 4 else tail
+    gone = text[len(head) : len(text) - len(tail)]
+    return head + _note(len(gone), gone.count("\n"), kept) + tail
+
+
+def _whole_lines(head: str) -> str:
+    """Up to the last line end, unless that would cost much of it."""
+    end = head.rfind("\n")
+    return head[:end] if end > len(head) * 3 // 4 else head
+
+
+def _note(characters: int, lines: int, kept: str) -> str:
+    return f"\n[... {characters:,} characters ({lines:,} lines) left out here{kept} ...]\n"
+
+
+def _keep(text: str, spill: Path, name: str) -> str:
+    """Write the whole text to a private file; a full disk costs the file, never the result."""
+    import tempfile  # noqa: PLC0415  # slow to import, seldom needed
+
+    try:
+        spill.mkdir(parents=True, exist_ok=True, mode=0o700)
+        prefix = _UNSAFE_NAME.sub("-", name)[:60] or "output"
+        handle, path = tempfile.mkstemp(prefix=f"{prefix}-", suffix=".txt", dir=spill)
+        with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace", newline="") as file:
+            file.write(text)
+    except OSError as error:
+        return f"; the whole could not be kept: {error.strerror}"
+    return f"; the whole is in {path}"

@@ -1,0 +1,88 @@
+"""What the file tools share: which path was judged, and whether a file is still as the agent last saw it."""
+
+import os
+from collections.abc import Callable
+from itertools import islice
+from pathlib import Path
+from typing import TypeVar, TypeVarTuple
+
+import anyio
+import anyio.to_thread
+
+from teamwright.core.errors import ToolError
+from teamwright.core.event import Seen
+from teamwright.core.ports import Desk, ToolContext
+from teamwright.host.files import seen_of
+from teamwright.host.paths import resolve
+from teamwright.tools.bounds import visible
+
+Found = TypeVar("Found")
+Asked = TypeVarTuple("Asked")
+
+_SECONDS = 60
+
+
+def judged(path: str, ctx: ToolContext) -> Path:
+    """The real path that the gate judged for this argument."""
+    found = ctx.paths.get(path)
+    return Path(found) if found else resolve(path, ctx.desk.cwd)
+
+
+async def look_up(look: Callable[[*Asked], Found], *asked: *Asked) -> Found:
+    """Run what only reads in a thread. A file system that does not answer costs a thread, not the agent."""
+    try:
+        with anyio.fail_after(_SECONDS):
+            return await anyio.to_thread.run_sync(look, *asked, abandon_on_cancel=True)
+    except TimeoutError:
+        raise ToolError(f"The file system did not answer within {_SECONDS} s. Try another path.") from None
+
+
+def require_fresh(desk: Desk, path: Path, found: os.stat_result) -> None:
+    """The agent must have read the file, and nobody may have changed it since."""
+    seen = desk.seen.get(str(path))
+    if seen is None:
+        raise ToolError(f"{path} exists but has not been read yet. Read it first, then change it.")
+    if seen != seen_of(path, found):
+        raise ToolError(
+            f"{path} was changed since it was last read, by a program or a person; nothing was written."
+            " Read it again first, then make the change on what is there now."
+        )
+
+
+def remember(desk: Desk, seen: Seen) -> tuple[Seen, ...]:
+    """Note the file as it is now; what is given back belongs into the outcome."""
+    desk.seen[seen.path] = seen
+    return (seen,)
+
+
+def encoded(text: str, what: str) -> bytes:
+    """UTF-8 of a model's words."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        raise ToolError(f"`{what}` contains half of a surrogate pair, which no file can hold. Leave it out.") from None
+
+
+def missing(path: Path, desk: Desk) -> ToolError:
+    """There is no such file; perhaps one of these was meant."""
+    words = f"{path} does not exist."
+    if not path.parent.is_dir():
+        words += " Its directory does not exist either."
+    elif names := _similar(path, desk):
+        words += f" Similar names there: {', '.join(names)}."
+    return ToolError(f"{words} The working directory is {desk.cwd}.")
+
+
+def _similar(path: Path, desk: Desk) -> list[str]:
+    from difflib import get_close_matches  # noqa: PLC0415  # needed only here
+
+    try:
+        with os.scandir(path.parent) as entries:
+            names = [entry.name for entry in islice(entries, 5_000)]
+    except OSError:
+        return []
+    lower = path.name.lower()
+    near = get_close_matches(path.name, names, n=3)
+    near += [name for name in names if name.lower() == lower or Path(name).stem == path.stem]
+    shown = [name for name in dict.fromkeys(near) if not (desk.hidden and desk.hidden(str(path.parent / name)))]
+    return [visible(name) for name in shown[:5]]

@@ -1,0 +1,147 @@
+"""Files that are not plain text, as a model can read them: images, PDF text, notebooks."""
+
+import base64
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any, cast
+
+from teamwright.core.errors import ToolError
+from teamwright.core.message import Content, Image, Text
+from teamwright.host import pdf_child
+from teamwright.host.child import run_child
+from teamwright.tools.bounds import bounded, visible
+from teamwright.tools.page import MOST, Shown
+
+_IMAGES = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"), (b"GIF87a", "image/gif"),
+           (b"GIF89a", "image/gif"))  # fmt: skip
+_BINARIES = ((b"\x7fELF", "an ELF program or library"), (b"MZ", "a Windows program"), (b"PK\x03\x04", "a zip archive"),
+             (b"\x1f\x8b", "gzip data"), (b"SQLite format 3\0", "an SQLite database"),
+             (b"BZh", "bzip2 data"), (b"\xfd7zXZ\0", "xz data"), (b"(\xb5/\xfd", "zstandard data"))  # fmt: skip
+_MOST_IMAGE = 5 * 1024 * 1024  # of base64
+_MOST_PDF = 100 * 1024 * 1024
+_PDF_SECONDS = 30
+_PDF_PAGES = 20
+_MOST_OUTPUT = 2_000  # characters of one output of a notebook's cell
+
+
+def image_type(head: bytes) -> str:
+    """The media type of an image that models take, or nothing."""
+    if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
+        return "image/webp"
+    return next((kind for magic, kind in _IMAGES if head.startswith(magic)), "")
+
+
+def binary_kind(head: bytes) -> str:
+    return next((kind for magic, kind in _BINARIES if head.startswith(magic)), "binary data")
+
+
+def show_image(handle: int, path: Path, size: int, media: str) -> tuple[tuple[Content, ...], dict[str, Any]]:
+    if (size + 2) // 3 * 4 > _MOST_IMAGE:
+        raise ToolError(
+            f"{path} is an image of {size:,} bytes; at most {_MOST_IMAGE // 4 * 3:,} can be shown."
+            " Make a smaller copy with Bash and read that."
+        )
+    with open(os.dup(handle), "rb") as file:  # noqa: PTH123
+        raw = file.read(size)
+    data = {"type": "image", "file": {"filePath": str(path), "type": media, "originalSize": len(raw)}}
+    return (Text(f"[{media}, {len(raw):,} bytes]"), Image(media, base64.b64encode(raw).decode())), data
+
+
+async def show_pdf(handle: int, path: Path, first: int, count: int | None) -> Shown:
+    """The text of some pages, taken out by a process of its own under a limit of time and memory."""
+    if os.fstat(handle).st_size > _MOST_PDF:
+        raise ToolError(f"{path} is a PDF of more than {_MOST_PDF:,} bytes. Use Bash to take out what you need.")
+    total, pages, size = 0, list[str](), 0
+
+    def take(line: bytes) -> bool:
+        nonlocal total, size
+        found = cast("dict[str, Any]", json.loads(line))
+        total = found.get("total", total)
+        if "page" in found:
+            pages.append(f"--- page {found['page']} ---\n{bounded(visible(found['text']), most=MOST)}")
+            size += len(pages[-1])
+        return size < MOST
+
+    argv = [sys.executable, "-P", pdf_child.__file__, str(first), str(count or _PDF_PAGES)]
+    ended = await run_child(argv, take, seconds=_PDF_SECONDS, stdin=handle)
+    if ended.code and not ended.cut and not pages:
+        why = "it took too long" if ended.late or ended.code < 0 else visible(ended.complaint.strip()) or "unknown"
+        raise ToolError(f"The text of {path} could not be taken out of the PDF: {why}. Try Bash with another program.")
+    if first > total:
+        raise ToolError(f"{path} has only {total} pages: there is no page {first}. Use a smaller offset.")
+    last = first + len(pages) - 1
+    if not ended.cut and ended.code:
+        pages.append(f"[Page {last + 1} could not be read: {visible(ended.complaint.strip()) or 'it took too long'}.]")
+    if last < total:
+        pages.append(
+            f"[Pages {first} to {last} of {total}. Go on with offset={last + 1} (offset and limit count pages).]"
+        )
+    where = {"filePath": str(path), "numPages": last - first + 1, "startPage": first, "totalPages": total}
+    return Shown("\n".join(pages), {"type": "pdf", "file": where})
+
+
+def cells_of(content: bytes) -> tuple[dict[str, Any], list[dict[str, Any]]] | None:
+    """A notebook and its cells; None where the bytes are no notebook."""
+    try:
+        notebook = json.loads(content)  # not msgspec: notebooks in the wild contain NaN
+    except (ValueError, RecursionError):
+        return None
+    cells = cast("dict[str, Any]", notebook).get("cells") if isinstance(notebook, dict) else None
+    if not isinstance(cells, list) or not all(isinstance(cell, dict) for cell in cast("list[Any]", cells)):
+        return None
+    return cast("dict[str, Any]", notebook), cast("list[dict[str, Any]]", cells)
+
+
+def show_notebook(cells: list[dict[str, Any]], path: Path, first: int, count: int | None) -> Shown:
+    """Cells from number `first` (the first is 1): kind, id, source and outputs as text."""
+    if cells and first > len(cells):
+        raise ToolError(f"{path} has only {len(cells)} cells: there is no cell {first}. Use a smaller offset.")
+    shown: list[str] = []
+    size = 0
+    for number, cell in enumerate(cells[first - 1 :][:count], first):
+        shown.append(bounded(_show_cell(number, cell), most=MOST // 2))
+        size += len(shown[-1])
+        if size >= MOST:
+            break
+    last = first + len(shown) - 1
+    if last < len(cells):
+        shown.append(
+            f"[Cells {first} to {last} of {len(cells)}. Go on with offset={last + 1} (they count cells here).]"
+        )
+    where = {"filePath": str(path), "numCells": last - first + 1, "startCell": first, "totalCells": len(cells)}
+    return Shown("\n".join(shown) or f"[{path} has no cells.]", {"type": "notebook", "file": where})
+
+
+def _show_cell(number: int, cell: dict[str, Any]) -> str:
+    name = f"cell {number} · {cell.get('cell_type')} · id {cell_id(cell, number - 1)}"
+    lines = [visible(f"--- {name} ---\n{joined(cell.get('source'))}")]
+    outputs: Any = cell.get("outputs")
+    for output in cast("list[Any]", outputs) if isinstance(outputs, list) else []:
+        if isinstance(output, dict):
+            words = _show_output(cast("dict[str, Any]", output))
+            lines.append(f"--- output of cell {number} ---\n{bounded(visible(words), most=_MOST_OUTPUT)}")
+    return "\n".join(lines)
+
+
+def cell_id(cell: dict[str, Any], index: int) -> str:
+    """Its own id, or, in old notebooks that have none, `cell-N` by its place."""
+    found = cell.get("id")
+    return found if isinstance(found, str) and found else f"cell-{index}"
+
+
+def joined(source: object) -> str:
+    """Text that a notebook keeps whole or as a list of lines."""
+    if isinstance(source, list):
+        return "".join(str(part) for part in cast("list[Any]", source))
+    return source if isinstance(source, str) else ""
+
+
+def _show_output(output: dict[str, Any]) -> str:
+    if output.get("output_type") == "error":
+        return f"{output.get('ename')}: {output.get('evalue')}\n{joined(output.get('traceback'))}"
+    found = output.get("data")
+    data = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+    others = "".join(f"\n[{kind} is not shown]" for kind in data if kind not in ("text/plain", "text/html"))
+    return joined(output.get("text")) + joined(data.get("text/plain")) + others

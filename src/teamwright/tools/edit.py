@@ -1,0 +1,167 @@
+"""Edit: one piece of a file is replaced by another, and every other byte stays as it was."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import anyio.to_thread
+from msgspec import Meta, Struct
+
+from teamwright.core.errors import ToolError
+from teamwright.core.message import Text
+from teamwright.core.ports import Outcome, ToolContext
+from teamwright.host.files import read_whole, write_whole
+from teamwright.tools.bounds import bounded, visible
+from teamwright.tools.define import read_args, spec
+from teamwright.tools.desk import encoded, judged, missing, remember, require_fresh
+from teamwright.tools.matching import Span, decode, explain_absence, find_places, line_of, replacement
+
+_MOST = 64 * 1024 * 1024
+_AROUND = 4  # lines shown before and after a change
+_MOST_LINES = 60
+_LONGEST = 500
+_PATCH_LINES = 400
+_MOST_ECHOED = 4_000
+_DESCRIPTION = """\
+Replaces a piece of text in a file. old_string must stand in the file exactly once, white space included (without the
+line numbers that Read shows): add lines around it until it is unique, or set replace_all to change every occurrence.
+The file must have been Read and not changed since. Encoding and line ends are kept. An empty old_string makes a new
+file."""
+
+
+class EditArgs(Struct):
+    file_path: Annotated[str, Meta(description="Path of the file; absolute, or from the working directory")]
+    old_string: Annotated[str, Meta(description="The text to replace")]
+    new_string: Annotated[str, Meta(description="The text that takes its place")]
+    replace_all: Annotated[bool, Meta(description="Replace every occurrence")] = False
+
+
+class EditTool:
+    spec = spec("Edit", _DESCRIPTION, EditArgs)
+
+    async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:
+        return await anyio.to_thread.run_sync(_edit, read_args(EditArgs, args), ctx)
+
+
+EDIT = EditTool()
+
+
+def _edit(asked: EditArgs, ctx: ToolContext) -> Outcome:
+    encoded(asked.old_string, "old_string")
+    encoded(asked.new_string, "new_string")
+    path = judged(asked.file_path, ctx)
+    if asked.old_string == asked.new_string:
+        raise ToolError("old_string and new_string are equal: there is nothing to change.")
+    try:
+        content, found = read_whole(path, _MOST)
+    except FileNotFoundError:
+        if asked.old_string:
+            raise missing(path, ctx.desk) from None
+        seen = write_whole(path, asked.new_string.encode(), basis=None)
+        return Outcome((Text(f"Created {path}."),), _data(path, asked), seen=remember(ctx.desk, seen))
+    require_fresh(ctx.desk, path, found)
+    coded = decode(content, str(path))
+    places = _places(path, coded.text, asked)
+    pieces = [replacement(coded.text, place, asked.old_string, asked.new_string) for place in places]
+    text = _put(coded.text, places, pieces)
+    seen = write_whole(path, coded.encode(text), basis=found)
+    patch = _patch(coded.text, text, places)
+    words = _tell(path, text, places, pieces)
+    return Outcome((Text(words),), _data(path, asked) | patch, seen=remember(ctx.desk, seen))
+
+
+def _places(path: Path, text: str, asked: EditArgs) -> list[Span]:
+    if not asked.old_string:
+        if text:
+            raise ToolError(f"{path} exists and is not empty, so old_string must say what to replace.")
+        return [(0, 0)]
+    places = find_places(text, asked.old_string, overlapping=not asked.replace_all)
+    if not places:
+        why = explain_absence(text, asked.old_string)
+        raise ToolError(f"old_string was not found in {path}; nothing was changed.{why}")
+    if len(places) > 1 and not asked.replace_all:
+        lines = ", ".join(str(line_of(text, start)) for start, _ in places[:10])
+        more = ", …" if len(places) > 10 else ""
+        raise ToolError(
+            f"old_string stands {len(places)} times in {path} (lines {lines}{more}); nothing was changed."
+            " Add lines around it to make it unique, or set replace_all."
+        )
+    return places
+
+
+def _put(text: str, places: Sequence[Span], pieces: Sequence[str]) -> str:
+    parts: list[str] = []
+    at = 0
+    for (start, end), piece in zip(places, pieces, strict=True):
+        parts += (text[at:start], piece)
+        at = end
+    return "".join([*parts, text[at:]])
+
+
+def _tell(path: Path, text: str, places: Sequence[Span], pieces: Sequence[str]) -> str:
+    first = line_of(text, places[0][0])
+    count = pieces[0].count("\n") + 1
+    # Cut out by position: splitting a big file into all its lines only to show a few would cost more than the edit.
+    start = _line_start(text, places[0][0], _AROUND)
+    end = _line_end(text, places[0][0] + len(pieces[0]), _AROUND)
+    lines = text[start:end].replace("\r\n", "\n").split("\n")
+    top = max(first - _AROUND, 1)
+    shown = [f"{number:>6}\t{visible(line[:_LONGEST])}" for number, line in enumerate(lines, top)]
+    if len(shown) > _MOST_LINES:
+        half = _MOST_LINES // 2
+        shown = [*shown[:half], f"   ... {len(shown) - _MOST_LINES} lines not shown ...", *shown[-half:]]
+    what = f"{len(places)} places were changed; the first is" if len(places) > 1 else "It now reads"
+    return (
+        f"Changed {path}. {what} at line {first}"
+        + (f" to {first + count - 1}" if count > 1 else "")
+        + ":\n"
+        + "\n".join(shown)
+    )
+
+
+def _line_start(text: str, at: int, above: int) -> int:
+    for _ in range(above + 1):
+        at = text.rfind("\n", 0, at)
+        if at < 0:
+            return 0
+    return at + 1
+
+
+def _line_end(text: str, at: int, below: int) -> int:
+    for _ in range(below + 1):
+        at = text.find("\n", at)
+        if at < 0:
+            return len(text)
+        at += 1
+    return at - 1
+
+
+def _data(path: Path, asked: EditArgs) -> dict[str, Any]:
+    return {
+        "filePath": str(path),
+        "oldString": bounded(asked.old_string, most=_MOST_ECHOED),
+        "newString": bounded(asked.new_string, most=_MOST_ECHOED),
+        "replaceAll": asked.replace_all,
+    }
+
+
+def _patch(before: str, after: str, places: Sequence[Span]) -> dict[str, Any]:
+    """The change as hunks for those who show it; left out where it spans too many lines."""
+    from difflib import SequenceMatcher  # noqa: PLC0415  # slow to import
+
+    start = _line_start(before, places[0][0], 3)
+    end = _line_end(before, places[-1][1], 3)
+    old = before[start:end].split("\n")
+    new = after[start : len(after) - (len(before) - end)].split("\n")
+    if len(old) + len(new) > _PATCH_LINES:
+        return {}
+    top = line_of(before, start)
+    hunks: list[dict[str, Any]] = []
+    for group in SequenceMatcher(None, old, new, autojunk=False).get_grouped_opcodes(3):
+        lines: list[str] = []
+        for kind, a, b, c, d in group:
+            lines += [f"{' ' if kind == 'equal' else '-'}{visible(line[:_LONGEST])}" for line in old[a:b]]
+            lines += [f"+{visible(line[:_LONGEST])}" for line in new[c:d] if kind != "equal"]
+        (_, a, _, c, _), (_, _, b, _, d) = group[0], group[-1]
+        hunks.append({"oldStart": top + a, "oldLines": b - a, "newStart": top + c, "newLines": d - c, "lines": lines})
+    return {"structuredPatch": hunks}

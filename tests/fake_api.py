@@ -1,0 +1,128 @@
+"""A real HTTP server on loopback that plays what it is told, byte for byte: answers, faults, cuts, silence."""
+
+import asyncio
+import json
+import ssl
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+CUT = "cut"  # reset the connection
+CLOSE = "close"  # end it in good order
+HANG = "hang"  # say nothing more until the client goes away
+Step = bytes | str | asyncio.Event
+
+
+@dataclass
+class Asked:
+    """One request as it came in."""
+
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+@dataclass
+class FakeApi:
+    """Each request takes the next play; the last one is played again and again."""
+
+    plays: list[Sequence[Step]] = field(default_factory=list)
+    tls: ssl.SSLContext | None = None
+    asked: list[Asked] = field(default_factory=list)
+    connections: int = 0
+    arrived: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def __aenter__(self) -> "FakeApi":
+        self._open: set[asyncio.StreamWriter] = set()
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, ssl=self.tls)
+        self.port = self._server.sockets[0].getsockname()[1]
+        self.host = f"127.0.0.1:{self.port}"
+        self.url = f"http{'s' if self.tls else ''}://{self.host}"
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._server.close()
+        for writer in list(self._open):
+            writer.transport.abort()
+        async with asyncio.timeout(5):
+            while self._open:
+                await asyncio.sleep(0)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        self._open.add(writer)
+        try:
+            while asked := await _read(reader):
+                play = self.plays[min(len(self.asked), len(self.plays) - 1)]
+                self.asked.append(asked)
+                self.arrived.set()
+                if not await _play(play, reader, writer):
+                    return
+        except (ConnectionError, asyncio.IncompleteReadError, ssl.SSLError):
+            pass
+        finally:
+            writer.transport.abort()
+            self._open.discard(writer)
+
+
+async def _read(reader: asyncio.StreamReader) -> Asked | None:
+    try:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode("latin1").split("\r\n")
+    except asyncio.IncompleteReadError:
+        return None
+    method, path, _ = head[0].split(" ", 2)
+    pairs = (line.split(":", 1) for line in head[1:] if line)
+    headers = {name.strip().lower(): value.strip() for name, value in pairs}
+    return Asked(method, path, headers, await reader.readexactly(int(headers.get("content-length", 0))))
+
+
+async def _play(play: Sequence[Step], reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+    """False if the connection is over."""
+    for step in play:
+        match step:
+            case bytes():
+                writer.write(step)
+                await writer.drain()
+            case asyncio.Event():
+                await step.wait()
+            case "hang":
+                await reader.read()
+                return False
+            case "close":
+                writer.close()
+                return False
+            case _:
+                writer.transport.abort()
+                return False
+    return True
+
+
+def answer(status: int, body: Any = b"", **headers: str) -> list[Step]:
+    """A whole answer."""
+    data = body if isinstance(body, bytes) else json.dumps(body).encode()
+    named = {"content-type": "application/json"} | {k.replace("_", "-"): v for k, v in headers.items()}
+    lines = "".join(f"{k}: {v}\r\n" for k, v in named.items())
+    return [f"HTTP/1.1 {status} Said\r\n{lines}content-length: {len(data)}\r\n\r\n".encode() + data]
+
+
+def stream(data: bytes, *, size: int = 0, end: str | None = None) -> list[Step]:
+    """Server-sent events as HTTP chunks of `size` bytes; `end` breaks off where the last chunk would be."""
+    head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+    step = size or max(len(data), 1)
+    chunks = [data[i : i + step] for i in range(0, len(data), step)]
+    return [head, *(b"%x\r\n%b\r\n" % (len(c), c) for c in chunks), end or b"0\r\n\r\n"]
+
+
+def events(values: Iterable[Any], *, named: bool = True, line: str = "\n") -> bytes:
+    """JSON values as events, named by their type as one of the wires does."""
+    out = ""
+    for value in values:
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        name = f"event: {value['type']}{line}" if named and isinstance(value, dict) else ""
+        out += f"{name}data: {text}{line}{line}"
+    return out.encode()

@@ -1,0 +1,309 @@
+"""Commands end, and so does everything that they started."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import anyio
+import pytest
+
+from teamwright.core.errors import ToolError
+from teamwright.host import descendants
+from teamwright.host.capture import Capture
+from teamwright.host.process import Ended, run, stop_all
+
+ENV = {"PATH": os.environ["PATH"]}
+LINUX = pytest.mark.skipif(sys.platform != "linux", reason="orphans can only be found on Linux")
+
+# A process that will not go by itself: deaf to everything that can be ignored; it tells its pid first.
+STUBBORN = "trap '' TERM HUP INT; echo $$ >> pids; exec sleep 1000"
+DAEMON = """
+import os
+if os.fork(): os._exit(0)
+os.setsid()
+if os.fork(): os._exit(0)
+os.closerange(0, 300)
+os.execve("/bin/sh", ["sh", "-c", os.environ["STUBBORN"]], {"PATH": os.environ["PATH"]})
+"""
+ESCAPES = {
+    "background": 'sh -c "$STUBBORN" &',
+    "nohup and disown": 'nohup sh -c "$STUBBORN" >/dev/null 2>&1 & disown',
+    "own session": 'setsid sh -c "$STUBBORN" &',
+    "own session, orphan": 'setsid -f sh -c "$STUBBORN"',
+    "double fork": '( ( sh -c "$STUBBORN" & ) & )',
+    "empty environment": 'env -i PATH="$PATH" setsid -f sh -c "$STUBBORN" >/dev/null 2>&1',
+    "a real daemon": f'{sys.executable} -S -c "$DAEMON"',
+    "own group": 'set -m; sh -c "$STUBBORN" & disown',
+}
+WAIT = "\nuntil [ -s pids ]; do sleep 0.01; done\n"
+
+
+def open_gate(opener: int) -> None:
+    os.write(opener, b"\n")
+
+
+async def bash(script: str, cwd: Path, *, limit: float | None = 20, capture: Capture | None = None) -> Ended:
+    gate, opener = os.pipe()
+    try:
+        return await run(
+            ["bash", "-c", f"read -r <&{gate}; exec {gate}<&-; {script}"],
+            cwd=cwd,
+            env=ENV | {"STUBBORN": STUBBORN, "DAEMON": DAEMON},
+            limit=limit,
+            capture=capture or Capture(),
+            grace=0.1,
+            pass_fds=(gate,),
+            on_start=lambda: open_gate(opener),
+        )
+    finally:
+        os.close(gate)
+        os.close(opener)
+
+
+def running(pid: int) -> bool:
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+    return stat.rpartition(")")[2].split()[0] not in "ZX"
+
+
+def handles_open() -> set[str]:
+    return {path.name for path in Path("/dev/fd").iterdir()}
+
+
+def pids_in(cwd: Path) -> list[int]:
+    file = cwd / "pids"
+    return [int(line) for line in file.read_text().split("\n")[:-1]] if file.exists() else []
+
+
+async def until_gone(pid: int) -> None:
+    with anyio.fail_after(10):
+        while running(pid):
+            await anyio.sleep(0.005)
+
+
+async def told_pids(cwd: Path, count: int = 1) -> list[int]:
+    with anyio.fail_after(10):
+        while len(pids_in(cwd)) < count:
+            await anyio.sleep(0.005)
+    return pids_in(cwd)
+
+
+@LINUX
+@pytest.mark.anyio
+@pytest.mark.spec("A3")
+@pytest.mark.parametrize("how", ESCAPES)
+async def test_nothing_is_left_when_the_command_ends(how: str, tmp_path: Path) -> None:
+    ended = await bash(ESCAPES[how] + WAIT + "exit 5", tmp_path)
+    assert ended == Ended(5, None)
+    (pid,) = pids_in(tmp_path)
+    assert not Path(f"/proc/{pid}").exists(), "killed and collected"
+
+
+@LINUX
+@pytest.mark.anyio
+@pytest.mark.spec("A3")
+@pytest.mark.parametrize("how", ESCAPES)
+async def test_nothing_is_left_at_the_time_limit(how: str, tmp_path: Path) -> None:
+    script = "trap '' TERM; echo $$ >> pids;" + ESCAPES[how] + "\nwhile :; do sleep 1000; done"
+    ended = await bash(script, tmp_path, limit=0.5)
+    assert ended == Ended(None, signal.SIGKILL, timed_out=True)
+    pids = pids_in(tmp_path)
+    assert len(pids) == 2
+    assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
+
+
+@LINUX
+@pytest.mark.anyio
+@pytest.mark.spec("A3")
+@pytest.mark.parametrize("how", ESCAPES)
+async def test_nothing_is_left_after_a_cancellation(how: str, tmp_path: Path) -> None:
+    async with anyio.create_task_group() as group:
+        group.start_soon(bash, ESCAPES[how] + "\nsleep 1000", tmp_path)
+        (pid,) = await told_pids(tmp_path)
+        group.cancel_scope.cancel()
+    assert not Path(f"/proc/{pid}").exists()
+
+
+@pytest.mark.anyio
+async def test_a_gentle_stop_is_tried_first(tmp_path: Path) -> None:
+    script = "trap 'echo bye; exit 0' TERM; echo ready; while :; do sleep 0.01; done"
+    capture = Capture()
+    ended = await bash(script, tmp_path, limit=0.3, capture=capture)
+    assert ended == Ended(0, None, timed_out=True)
+    assert capture.text().startswith("ready\n")
+    assert capture.text().endswith("bye\n")
+
+
+@pytest.mark.anyio
+async def test_what_is_left_in_the_background_does_not_hold_the_call(tmp_path: Path) -> None:
+    started = time.monotonic()
+    capture = Capture()
+    assert await bash("sleep 1000 & echo done", tmp_path, capture=capture) == Ended(0, None)
+    assert capture.text() == "done\n"
+    assert time.monotonic() - started < 5
+
+
+@pytest.mark.anyio
+async def test_a_pipe_that_the_shell_does_not_wait_for_may_finish(tmp_path: Path) -> None:
+    await bash("seq 1 50000 > >(tail -n 1 > last)", tmp_path)
+    assert (tmp_path / "last").read_text() == "50000\n"
+
+
+@pytest.mark.anyio
+@pytest.mark.spec("A3")
+async def test_standard_input_is_empty_and_the_session_is_its_own(tmp_path: Path) -> None:
+    capture = Capture()
+    await bash("cat; ps -o sid= -p $$ | tr -d ' '; echo $$", tmp_path, capture=capture)
+    session, pid = capture.text().split()
+    assert session == pid
+
+
+@pytest.mark.anyio
+async def test_both_streams_come_in_order(tmp_path: Path) -> None:
+    capture = Capture()
+    await bash("for i in 1 2 3; do echo out $i; echo err $i >&2; done", tmp_path, capture=capture)
+    assert capture.text() == "".join(f"out {i}\nerr {i}\n" for i in (1, 2, 3))
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("script", "ended"),
+    [("exit 0", Ended(0, None)), ("exit 200", Ended(200, None)), ("kill -9 $$", Ended(None, 9))],
+)
+async def test_status(script: str, ended: Ended, tmp_path: Path) -> None:
+    assert await bash(script, tmp_path) == ended
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("argv", [["no-such-program-here"], ["bash", "-c", "a\0b"]])
+async def test_a_program_that_cannot_start_is_an_error_in_words(argv: list[str], tmp_path: Path) -> None:
+    with pytest.raises(ToolError, match="could not be started"):
+        await run(argv, cwd=tmp_path, env=ENV, limit=5, capture=Capture())
+    with pytest.raises(ToolError, match="gone"):
+        await run(["true"], cwd=tmp_path / "gone", env=ENV, limit=5, capture=Capture())
+
+
+@LINUX
+@pytest.mark.anyio
+@pytest.mark.spec("E8")
+async def test_other_peoples_children_are_left_alone(tmp_path: Path) -> None:
+    theirs = subprocess.Popen(["sleep", "1000"], start_new_session=True, env={})
+    dead = subprocess.Popen(["sh", "-c", "exit 7"])
+    try:
+        await bash(ESCAPES["own session, orphan"] + WAIT, tmp_path)
+        assert theirs.poll() is None
+        assert dead.wait(5) == 7, "its status was not taken by us"
+    finally:
+        theirs.kill()
+        theirs.wait()
+
+
+@LINUX
+@pytest.mark.anyio
+async def test_one_commands_end_does_not_touch_another(tmp_path: Path) -> None:
+    first, second = tmp_path / "1", tmp_path / "2"
+    first.mkdir()
+    second.mkdir()
+    async with anyio.create_task_group() as group:
+        group.start_soon(bash, ESCAPES["empty environment"] + "\nsleep 1000", first)
+        (orphan,) = await told_pids(first)
+        await bash(ESCAPES["empty environment"] + WAIT, second)
+        assert running(orphan)
+        assert not running(pids_in(second)[0])
+        group.cancel_scope.cancel()
+    assert not running(orphan)
+
+
+@pytest.mark.anyio
+async def test_no_handle_and_no_zombie_is_left(tmp_path: Path) -> None:
+    await bash("true", tmp_path)  # what is made once, is made
+    handles = handles_open()
+    for script in ("echo hi", "sleep 1000 &", "( (exit 1) & ) & setsid -f true", "yes | head -c 300000"):
+        await bash(script, tmp_path, capture=Capture(tmp_path / f"{len(script)}.txt"))
+    assert handles_open() == handles
+    if sys.platform == "linux":
+        me = os.getpid()
+        assert not [row for row in descendants._everyone() if row.parent == me and row.dead]
+
+
+@pytest.mark.anyio
+async def test_a_loud_command_is_told_of_and_a_short_one_is_not(tmp_path: Path) -> None:
+    calls: list[int] = []
+    capture = Capture()
+
+    async def go(script: str) -> None:
+        argv = ["bash", "-c", script]
+        await run(argv, cwd=tmp_path, env=ENV, limit=10, capture=capture, on_output=lambda: calls.append(capture.total))
+
+    await go("echo hi")
+    assert calls == []
+    capture = Capture()
+    await go("timeout 1 yes; true")
+    assert 1 <= len(calls) <= 4
+
+
+PROGRAM = """
+import sys, anyio
+from pathlib import Path
+from teamwright.host.capture import Capture
+from teamwright.host.process import run
+async def main():
+    script = sys.argv[1]
+    env = {"PATH": sys.argv[2], "STUBBORN": sys.argv[3]}
+    async with anyio.create_task_group() as group:
+        async def go():
+            await run(["bash", "-c", script], cwd=Path.cwd(), env=env, limit=None, capture=Capture(), grace=0.1)
+        group.start_soon(go)
+        await anyio.to_thread.run_sync(sys.stdin.readline)
+        sys.exit(0)
+anyio.run(main)
+"""
+
+
+@LINUX
+@pytest.mark.anyio
+@pytest.mark.spec("A3")
+@pytest.mark.parametrize("end", ["stdin", signal.SIGKILL, signal.SIGTERM])
+async def test_nothing_is_left_when_the_program_ends_or_is_killed(end: str | int, tmp_path: Path) -> None:
+    script = 'setsid sh -c "$STUBBORN" & echo $$ >> pids; sh -c "$STUBBORN"'
+    argv = [sys.executable, "-c", PROGRAM, script, ENV["PATH"], STUBBORN]
+    with subprocess.Popen(argv, cwd=tmp_path, stdin=subprocess.PIPE, text=True) as program:
+        pids = await told_pids(tmp_path, 3)
+        if isinstance(end, int):
+            program.send_signal(end)
+        else:
+            program.communicate("\n", timeout=10)
+        program.wait(10)
+    for pid in pids:
+        await until_gone(pid)
+
+
+@LINUX
+def test_stop_all_ends_what_runs_when_no_loop_does(tmp_path: Path) -> None:
+    """As from atexit: the loop was torn down while a command ran."""
+    program = PROGRAM.replace(
+        "sys.exit(0)", "import os; from teamwright.host.process import stop_all; stop_all(0.1); os._exit(3)"
+    )
+    argv = [sys.executable, "-c", program, 'sh -c "$STUBBORN" & sh -c "$STUBBORN"', ENV["PATH"], STUBBORN]
+    with subprocess.Popen(argv, cwd=tmp_path, stdin=subprocess.PIPE, text=True) as child:
+        pids = anyio.run(told_pids, tmp_path, 2)
+        child.communicate("\n", timeout=10)
+    assert child.returncode == 3
+    assert not any(running(pid) for pid in pids)
+
+
+def test_stop_all_with_nothing_running() -> None:
+    stop_all()
+
+
+def test_ps_and_proc_tell_the_same() -> None:
+    """Where there is no /proc, `ps` is all there is."""
+    me = os.getpid()
+    row = descendants._table(me)[me]
+    assert (row.pid, row.parent, row.dead) == (me, os.getppid(), False)
+    assert me in descendants._table()

@@ -1,0 +1,153 @@
+"""Encode once: the same bytes objects again and again, gone with their message; prefix and markers."""
+
+import gc
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from streams import SYSTEM, TOOLS
+
+from teamwright.core.ids import CallId
+from teamwright.core.message import Block, Image, Message, Opaque, Raw, Request, Text, Thinking, ToolCall, ToolResult, user
+from teamwright.models import anthropic, openai
+from teamwright.models.pieces import Once, Piece, Pieces, encode
+
+MODEL = "anthropic/claude-x"
+
+
+@pytest.mark.spec("A11")
+def test_a_message_is_encoded_once_and_its_bytes_are_the_same_object() -> None:
+    made: list[Message] = []
+
+    def make(message: Message, _own: bool) -> Piece:
+        made.append(message)
+        return Piece(b"," + encode(message.text))
+
+    pieces = Pieces(make)
+    one, equal = user("x"), user("x")
+    assert pieces.of(one).data is pieces.of(one).data
+    assert pieces.of(equal) == pieces.of(one) and pieces.of(equal) is not pieces.of(one)
+    assert pieces.of(one, own=False) is not pieces.of(one)
+    assert len(made) == len(pieces) == 3
+
+
+def test_an_entry_dies_with_its_message() -> None:
+    pieces = Pieces(lambda message, _: Piece(message.text.encode()))
+    kept = user("kept")
+    for n in range(100):
+        assert pieces.of(user(f"{n}")).data == b"%d" % n  # ids of the dead are used again
+        pieces.of(kept)
+    gc.collect()
+    assert len(pieces) == 1
+
+
+def test_tuples_are_kept_by_identity_and_the_oldest_go() -> None:
+    made: list[tuple[str, ...]] = []
+    once = Once[tuple[str, ...]](lambda t: made.append(t) or encode(t), most=2)
+    things = [("a", str(n)) for n in range(3)]
+    assert once.of(things[0]) is once.of(things[0])
+    for thing in things:
+        once.of(thing)
+    assert made == things
+    assert json.loads(once.of(things[0])) == ["a", "0"]
+
+
+def test_broken_text_is_sent_all_the_same() -> None:
+    assert json.loads(encode({"a\ud800": ["b\udcff", ("c",), 1]})) == {"a?": ["b?", ["c"], 1]}
+
+
+# --- conversations by chance
+
+texts = st.text(min_size=1, max_size=8).filter(lambda t: t.strip())
+args = st.dictionaries(st.text(max_size=3), st.integers(), max_size=2).map(lambda d: Raw(encode(d)))
+call = st.builds(ToolCall, st.uuids().map(lambda u: CallId(f"t{u.hex}")), st.just("Bash"), args)
+thinking = st.builds(Thinking, st.text(max_size=5), st.text(min_size=1, max_size=5))
+opaque = st.just(Opaque(Raw(b'{"type":"redacted_thinking","data":"x"}')))
+content = st.one_of(st.builds(Text, texts), st.just(Image("image/png", "aGk=")))
+
+
+@st.composite
+def turns(draw: st.DrawFn) -> list[tuple[Message, Message]]:
+    """Pairs of a reply and what came after it."""
+    out: list[tuple[Message, Message]] = []
+    for _ in range(draw(st.integers(1, 5))):
+        calls = draw(st.lists(call, max_size=40, unique_by=lambda c: c.id))
+        before = draw(st.lists(st.one_of(thinking, opaque, st.builds(Text, texts)), min_size=0 if calls else 1, max_size=3))
+        model = draw(st.sampled_from([MODEL, "anthropic/other", "openai/m"]))
+        results: list[Block] = [ToolResult(c.id, tuple(draw(st.lists(content, max_size=2)))) for c in calls]
+        after = Message("user", tuple(results)) if calls else user(draw(texts))
+        out.append((Message("assistant", (*before, *calls), model), after))
+    return out
+
+
+def bare(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {k: bare(v) for k, v in value.items() if k != "cache_control"}
+    return [bare(v) for v in value] if isinstance(value, list) else value
+
+
+def body_of(wire: anthropic.Wire | openai.Wire, request: Request) -> bytes:
+    return b"".join(wire.body(request, {"model": "claude-x"}))
+
+
+def requests_of(pairs: list[tuple[Message, Message]]) -> list[Request]:
+    """The requests that lead to such a conversation, as the loop makes them."""
+    messages = (user("begin"),)
+    out = [Request(MODEL, SYSTEM, TOOLS, messages)]
+    for pair in pairs:
+        out.append(Request(MODEL, SYSTEM, TOOLS, messages + pair, previous=len(messages)))
+        messages += pair
+    return out
+
+
+def marked(body: dict[str, Any]) -> tuple[list[str], list[int]]:
+    """All blocks in the order of the cache, and which of them carry a marker."""
+    blocks = [*body["tools"], *body["system"], *(b for m in body["messages"] for b in m["content"])]
+    return [json.dumps(bare(b)) for b in blocks], [n for n, b in enumerate(blocks) if "cache_control" in b]
+
+
+@pytest.mark.spec("A11")
+@given(turns())
+def test_each_request_extends_the_one_before_and_finds_its_cache(pairs: list[tuple[Message, Message]]) -> None:
+    wire = anthropic.Wire()
+    bodies = [json.loads(body_of(wire, request)) for request in requests_of(pairs)]
+    for earlier, later in zip(bodies, bodies[1:], strict=False):
+        assert bare(later["messages"])[: len(earlier["messages"])] == bare(earlier["messages"])
+        (was, stored), (now, marks) = marked(earlier), marked(later)
+        assert now[: len(was)] == was
+        assert stored[-1] in marks  # not 20 blocks near it: exactly there, however long the turn was
+        assert len(marks) <= 4 and marks[-1] == len(now) - 1
+        assert all(json.loads(now[n])["type"] not in ("thinking", "redacted_thinking") for n in marks if n >= 2)
+
+
+@pytest.mark.spec("A11")
+@given(turns())
+def test_chat_requests_extend_each_other_byte_for_byte(pairs: list[tuple[Message, Message]]) -> None:
+    wire = openai.Wire()
+    bodies = [body_of(wire, request) for request in requests_of(pairs)]
+    for earlier, later in zip(bodies, bodies[1:], strict=False):
+        assert later.startswith(earlier[:-2])
+        json.loads(later)
+
+
+@pytest.mark.spec("A11")
+@given(turns())
+def test_two_programs_write_the_same_bytes(pairs: list[tuple[Message, Message]]) -> None:
+    """Nothing depends on what was sent before, so a resumed session or a fork hits the same cache."""
+    for kind in (anthropic.Wire, openai.Wire):
+        warm = kind()
+        for request in requests_of(pairs):
+            assert body_of(warm, request) == body_of(kind(), request)
+
+
+@pytest.mark.spec("A11")
+@pytest.mark.parametrize("kind", [anthropic.Wire, openai.Wire])
+def test_pieces_are_reused_between_requests(kind: type[anthropic.Wire] | type[openai.Wire]) -> None:
+    wire = kind()
+    messages = tuple(m for n in range(50) for m in (user(f"q{n}"), Message("assistant", (Text(f"a{n}"),), MODEL)))
+    first = wire.body(Request(MODEL, SYSTEM, TOOLS, messages), {})
+    second = wire.body(Request(MODEL, SYSTEM, TOOLS, (*messages, user("more")), previous=100), {})
+    again = {id(piece) for piece in first if isinstance(piece, bytes)}
+    assert sum(id(piece) in again for piece in second) >= 99

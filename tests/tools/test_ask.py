@@ -1,0 +1,22 @@
+"""AskUserQuestion without a person: known to the model, and declined with words that let it go on."""
+
+from typing import Any, cast
+
+import pytest
+
+from teamwright.core.errors import ToolError
+from teamwright.core.ports import ToolContext
+from teamwright.tools.ask import AskTool
+
+
+def test_the_schema_is_the_one_that_models_know() -> None:
+    question = AskTool.spec.schema["properties"]["questions"]["items"]
+    assert set(question["properties"]) == {"question", "header", "options", "multiSelect"}
+    assert set(question["properties"]["options"]["items"]["properties"]) == {"label", "description"}
+    assert AskTool.spec.name == "AskUserQuestion" and AskTool.spec.schema["required"] == ["questions"]
+
+
+@pytest.mark.parametrize("args", [{}, {"questions": [{"question": "Which?", "header": "h", "options": []}]}])
+async def test_every_call_is_declined_and_tells_the_model_to_decide(args: dict[str, Any]) -> None:
+    with pytest.raises(ToolError, match=r"Decide yourself.*say in your answer what you assumed"):
+        await AskTool().call(args, cast("ToolContext", None))

@@ -1,0 +1,175 @@
+"""Glob and Grep find what is there, and nothing that is ignored, denied or elsewhere."""
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+from file_desk import context, refused, text, use
+
+from teamwright.core.ports import ToolContext
+from teamwright.tools.globs import matcher
+from teamwright.tools.search import GLOB, GREP
+
+
+@pytest.fixture
+def ctx(tmp_path: Path) -> ToolContext:
+    root = Path(os.path.realpath(tmp_path)) / "project"
+    files = {
+        ".gitignore": "*.log\nbuild/\n",
+        "a.py": "needle = 1\nother\nneedle()\n",
+        "pkg/b.py": "no\nthe Needle\n",
+        "pkg/deep/c.ts": "needle\r\n",
+        "pkg/deep/d.tsx": "",
+        "noise.log": "needle\n",
+        "build/e.py": "needle\n",
+        ".git/f.py": "needle\n",
+        ".hidden/g.py": "needle\n",
+        "-dash.txt": "-needle\n",
+    }
+    for name, content in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_bytes(content.encode())
+    return context(root)
+
+
+def found(tool: object, ctx: ToolContext, **args: object) -> list[str]:
+    return text(tool, ctx, **args).split("\n")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "names"),
+    [
+        ("**/*.py", {"a.py", "pkg/b.py", ".hidden/g.py"}),
+        ("*.py", {"a.py", "pkg/b.py", ".hidden/g.py"}),
+        ("./*.py", {"a.py"}),
+        ("pkg/**", {"pkg/b.py", "pkg/deep/c.ts", "pkg/deep/d.tsx"}),
+        ("pkg/**/*.{ts,tsx}", {"pkg/deep/c.ts", "pkg/deep/d.tsx"}),
+        ("**/deep/*.ts", {"pkg/deep/c.ts"}),
+        ("[ab].p?", {"a.py", "pkg/b.py"}),
+        ("*.log", {"No files found"}),
+        ("build/**", {"No files found"}),
+    ],
+)
+def test_glob(ctx: ToolContext, pattern: str, names: set[str]) -> None:
+    assert set(found(GLOB, ctx, pattern=pattern)) == names
+
+
+def test_glob_shows_the_newest_first_and_says_what_is_left_out(ctx: ToolContext) -> None:
+    for n in range(150):
+        (ctx.desk.cwd / f"n{n}.md").touch()
+        os.utime(ctx.desk.cwd / f"n{n}.md", (n, n))
+    lines = found(GLOB, ctx, pattern="*.md")
+    assert lines[:2] == ["n149.md", "n148.md"]
+    assert lines[100:] == ["[50 more are not shown. Narrow the search to see them.]"]
+
+
+def test_glob_stays_below_its_directory(ctx: ToolContext) -> None:
+    assert found(GLOB, ctx, pattern=f"{ctx.desk.cwd}/pkg/*.py") == ["pkg/b.py"]
+    assert found(GLOB, ctx, pattern="*.py", path="pkg") == ["pkg/b.py"]
+    assert "leads out" in refused(GLOB, ctx, pattern="/etc/*")
+    assert "`..`" in refused(GLOB, ctx, pattern="../*")
+    assert "does not exist" in refused(GLOB, ctx, pattern="*", path="none")
+    assert "is a file" in refused(GLOB, ctx, pattern="*", path="a.py")
+    (ctx.desk.cwd / "out").symlink_to("/etc")
+    assert found(GLOB, ctx, pattern="out/**") == ["No files found"]
+    elsewhere = context(ctx.desk.cwd / "pkg")
+    assert found(GLOB, elsewhere, pattern="a.py", path="..") == [str(ctx.desk.cwd / "a.py")]
+
+
+@pytest.mark.spec("M3")
+def test_denied_files_are_never_found(ctx: ToolContext) -> None:
+    (ctx.desk.cwd / "odd\nname.py").write_text("needle\n")
+    secret = str(ctx.desk.cwd / "a.py"), str(ctx.desk.cwd / "odd\nname.py")
+    ctx.desk.hidden = lambda path: path in secret
+    assert "a.py" not in found(GLOB, ctx, pattern="*.py")
+    for mode in ("content", "files_with_matches", "count"):
+        shown = text(GREP, ctx, pattern="needle", output_mode=mode)
+        assert "a.py" not in shown
+        assert "name.py" not in shown
+        assert ".hidden/g.py" in shown
+
+
+def test_grep_names_files_newest_first(ctx: ToolContext) -> None:
+    os.utime(ctx.desk.cwd / "a.py", (1, 1))
+    os.utime(ctx.desk.cwd / ".hidden/g.py", (3, 3))
+    os.utime(ctx.desk.cwd / "pkg/deep/c.ts", (2, 2))
+    os.utime(ctx.desk.cwd / "-dash.txt", (0, 0))
+    assert found(GREP, ctx, pattern="needle") == [".hidden/g.py", "pkg/deep/c.ts", "a.py", "-dash.txt"]
+    assert found(GREP, ctx, pattern="needle", head_limit=1)[0] == ".hidden/g.py"
+    assert found(GREP, ctx, pattern="nowhere") == ["No matches found"]
+    assert found(GREP, ctx, pattern="-needle") == ["-dash.txt"]
+
+
+def test_grep_content_and_counts(ctx: ToolContext) -> None:
+    assert found(GREP, ctx, pattern="needle", output_mode="content", glob="*.py", **{"-i": True}) == [
+        ".hidden/g.py:1:needle", "a.py:1:needle = 1", "a.py:3:needle()", "pkg/b.py:2:the Needle",
+    ]  # fmt: skip
+    assert found(GREP, ctx, pattern="needle", output_mode="count", type="py") == [".hidden/g.py:1", "a.py:2"]
+    assert found(GREP, ctx, pattern="other", output_mode="content", path="a.py", **{"-C": 1}) == [
+        "1-needle = 1", "2:other", "3-needle()",
+    ]  # fmt: skip
+    assert found(GREP, ctx, pattern="other", output_mode="content", path="a.py", **{"-n": False}) == ["other"]
+    assert found(GREP, ctx, pattern="needle", path="noise.log") == ["noise.log"]
+    assert found(GREP, ctx, pattern="needle", path="a.py", output_mode="count") == ["a.py:2"]
+    assert found(GREP, ctx, pattern="1.other", output_mode="content", multiline=True) == [
+        "a.py:1:needle = 1",
+        "a.py:2:other",
+    ]
+    assert found(GREP, ctx, pattern="needle", glob="!*.py") != found(GREP, ctx, pattern="needle")
+    assert found(GREP, ctx, pattern="needle", glob="pkg/**") == ["pkg/deep/c.ts"]
+    assert found(GREP, ctx, pattern="needle", glob="**/*.{log,ts}") == ["pkg/deep/c.ts"]  # still ignored: noise.log
+
+
+def test_grep_says_what_is_wrong(ctx: ToolContext) -> None:
+    assert "unclosed group" in refused(GREP, ctx, pattern="(")
+    assert "unrecognized file type" in refused(GREP, ctx, pattern="x", type="nonsense")
+    assert "pattern" in refused(GREP, ctx, pattern="a\0b")
+    assert "without its }" in refused(GREP, ctx, pattern="x", glob="*.{py")
+    assert "output_mode" in refused(GREP, ctx, pattern="x", output_mode="lines")
+    os.mkfifo(ctx.desk.cwd / "fifo")
+    assert "FIFO" in refused(GREP, ctx, pattern="x", path="fifo")
+
+
+@pytest.mark.spec("A5", "A12")
+def test_grep_is_bounded_and_visible(ctx: ToolContext) -> None:
+    (ctx.desk.cwd / "many").write_text("hit\n" * 2_000_000)
+    (ctx.desk.cwd / "wide").write_text("\x1b[2Jwide" + "x" * 2_000_000)
+    shown = text(GREP, ctx, pattern="hit", output_mode="content")
+    assert len(shown) < 31_000
+    assert shown.endswith("[There is more than is shown here. Narrow the search with path, glob or a longer pattern.]")
+    shown = text(GREP, ctx, pattern="wide", output_mode="content")
+    assert shown.startswith("wide:1:\\x1b[2Jwide")
+    assert len(shown) < 700
+    lines = found(GREP, ctx, pattern="hit", output_mode="content", path="many", head_limit=2)
+    assert lines[:2] == ["1:hit", "2:hit"]
+    assert len(lines) == 3
+
+
+@pytest.mark.spec("A5")
+def test_a_directory_that_became_a_link_is_not_searched(ctx: ToolContext) -> None:
+    (ctx.desk.cwd / "swapped").symlink_to("pkg")
+    ctx.paths = {"swapped": str(ctx.desk.cwd / "swapped")}
+    assert "link" in refused(GREP, ctx, pattern="needle", path="swapped")
+    assert "link" in refused(GLOB, ctx, pattern="*", path="swapped")
+
+
+def test_a_persons_ripgrep_settings_do_not_interfere(ctx: ToolContext) -> None:
+    settings = ctx.desk.cwd.parent / "ripgreprc"
+    settings.write_text("--heading\n--invert-match\n")
+    os.environ["RIPGREP_CONFIG_PATH"] = str(settings)
+    try:
+        assert found(GREP, ctx, pattern="other", output_mode="content") == ["a.py:2:other"]
+    finally:
+        del os.environ["RIPGREP_CONFIG_PATH"]
+
+
+def test_no_pattern_is_slow() -> None:
+    began = time.perf_counter()
+    assert not matcher("*a" * 40 + "/" + "**/x/" * 20)("a" * 250 + "/" + "x/" * 100 + "y")
+    assert time.perf_counter() - began < 2
+
+
+def test_too_many_choices_are_refused(ctx: ToolContext) -> None:
+    assert "combinations" in refused(GLOB, ctx, pattern="{a,b}" * 10)
+    assert use(GLOB, ctx, pattern="{a,{pkg/b,x}}.py").data["filenames"] in (["a.py", "pkg/b.py"], ["pkg/b.py", "a.py"])
