@@ -96,18 +96,14 @@ def survey(options: Options) -> Ground:
     home, user = home_from(options.env), Path(options.env.get("HOME") or Path.home())
     project = project_root(cwd, user)
 
-    def read(*, trusted: bool) -> Settings:
-        return load(
-            project, home=user, state=home.root, trusted=trusted, flag=options.settings, cwd=cwd,
-            sources=options.setting_sources,
-        )  # fmt: skip
-
-    settings = read(trusted=False)
-    trusted = trust.is_trusted(project, state=home.root, listed=settings.trusted_directories, flag=options.trust)
+    own = load(project, home=user, state=home.root, trusted=False, sources=("user",))
+    trusted = trust.is_trusted(project, state=home.root, listed=own.trusted_directories, flag=options.trust)
+    settings = load(
+        project, home=user, state=home.root, trusted=trusted, flag=options.settings, cwd=cwd,
+        sources=options.setting_sources,
+    )  # fmt: skip
     notes: list[str] = []
-    if trusted:
-        settings = read(trusted=True)
-    elif line := trust.untrusted_line(trust.what_would_run(project)):
+    if not trusted and (line := trust.untrusted_line(trust.what_would_run(project))):
         notes.append(line)
     env = {**options.env, **settings.env}
     return Ground(cwd, project, user, home, env, settings, trusted, (*settings.problems, *notes))
@@ -222,9 +218,12 @@ def _compose(
     def tell(agent: AgentId, event: Event) -> None:
         bus.publish(Record(agent, 0, now_ms(), event))
 
+    def mode(_agent: AgentId) -> Mode:
+        return main.mode
+
     questions = Questions(tell, own.question_timeout_seconds, options.answer)
     gate = SessionGate(
-        mode=lambda _: main.mode,
+        mode=mode,
         rules=lambda: rules.rules,
         desk=lambda _: desk,
         name=lambda _: "main",
@@ -233,13 +232,13 @@ def _compose(
         protected=(ground.home.root,),
         home=ground.user,
     )
-    desk.hidden = gate.is_hidden
+    desk.hidden = rules.hides
     main = Agent(
         id, name="main", history=history, transcript=opened.transcript, bus=bus,
         inbox=AgentInbox(id, state, history.letters),
         model=MeteredModel(models, ledger=state, meter=meter, session=opened.id, agent=id),
         tools=tools, gate=gate.ask, meter=meter, desk=desk, mode=_mode(options, ground),
-        now=now_ms, log=log.write, fallback=names.fallback,
+        now=now_ms, log=log.write, flush=state.flush, fallback=names.fallback,
     )  # fmt: skip
     _render(main, options, ground, names, opened, offered(tools, interactive=False))
     main.set_mode(main.mode)

@@ -18,27 +18,27 @@ from teamwright.host.process import Ended, run, stop_all
 ENV = {"PATH": os.environ["PATH"]}
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="orphans can only be found on Linux")
 
-# A process that will not go by itself: deaf to everything that can be ignored; it tells its pid first.
-STUBBORN = "trap '' TERM HUP INT; echo $$ >> pids; exec sleep 1000"
+# A process that will not go by itself: deaf to everything that can be ignored; it tells its pid and name first.
+STUBBORN = "trap '' TERM HUP INT; echo $$ $0 >> pids; exec sleep 1000"
 DAEMON = """
 import os
 if os.fork(): os._exit(0)
 os.setsid()
 if os.fork(): os._exit(0)
 os.closerange(0, 300)
-os.execve("/bin/sh", ["sh", "-c", os.environ["STUBBORN"]], {"PATH": os.environ["PATH"]})
+os.execve("/bin/sh", ["sh", "-c", os.environ["STUBBORN"], "daemon"], {"PATH": os.environ["PATH"]})
 """
 ESCAPES = {
-    "background": 'sh -c "$STUBBORN" &',
-    "nohup and disown": 'nohup sh -c "$STUBBORN" >/dev/null 2>&1 & disown',
-    "own session": 'setsid sh -c "$STUBBORN" &',
-    "own session, orphan": 'setsid -f sh -c "$STUBBORN"',
-    "double fork": '( ( sh -c "$STUBBORN" & ) & )',
-    "empty environment": 'env -i PATH="$PATH" setsid -f sh -c "$STUBBORN" >/dev/null 2>&1',
-    "a real daemon": f'{sys.executable} -S -c "$DAEMON"',
-    "own group": 'set -m; sh -c "$STUBBORN" & disown',
+    "background": 'sh -c "$STUBBORN" background &',
+    "nohup": 'nohup sh -c "$STUBBORN" nohup >/dev/null 2>&1 & disown',
+    "session": 'setsid sh -c "$STUBBORN" session &',
+    "orphan": 'setsid -f sh -c "$STUBBORN" orphan',
+    "double-fork": '( ( sh -c "$STUBBORN" double-fork & ) & )',
+    "no-environment": 'env -i PATH="$PATH" setsid -f sh -c "$STUBBORN" no-environment >/dev/null 2>&1',
+    "daemon": f'{sys.executable} -S -c "$DAEMON"',
+    "group": 'set -m; sh -c "$STUBBORN" group & disown',
 }
-WAIT = "\nuntil [ -s pids ]; do sleep 0.01; done\n"
+ALL = "\n".join(ESCAPES.values()) + "\n"
 
 
 def open_gate(opener: int) -> None:
@@ -75,9 +75,15 @@ def handles_open() -> set[str]:
     return {path.name for path in Path("/dev/fd").iterdir()}
 
 
-def pids_in(cwd: Path) -> list[int]:
+def told(cwd: Path) -> dict[str, int]:
+    """Who has told its pid so far."""
     file = cwd / "pids"
-    return [int(line) for line in file.read_text().split("\n")[:-1]] if file.exists() else []
+    lines = file.read_text().split("\n")[:-1] if file.exists() else []
+    return {name: int(pid) for pid, name in map(str.split, lines)}
+
+
+def until_told(count: int = 1) -> str:
+    return f"\nuntil [ -e pids ] && [ $(wc -l < pids) -ge {count} ]; do sleep 0.01; done\n"
 
 
 async def until_gone(pid: int) -> None:
@@ -86,47 +92,60 @@ async def until_gone(pid: int) -> None:
             await anyio.sleep(0.005)
 
 
-async def told_pids(cwd: Path, count: int = 1) -> list[int]:
-    with anyio.fail_after(10):
-        while len(pids_in(cwd)) < count:
+async def all_told(cwd: Path, count: int = 1) -> list[int]:
+    with anyio.fail_after(20):
+        while len(told(cwd)) < count:
             await anyio.sleep(0.005)
-    return pids_in(cwd)
+    return list(told(cwd).values())
+
+
+def left_of(cwd: Path) -> list[str]:
+    """Names of those that are still there, be it as a zombie."""
+    return [name for name, pid in told(cwd).items() if Path(f"/proc/{pid}").exists()]
 
 
 @LINUX
 @pytest.mark.anyio
 @pytest.mark.spec("A3")
-@pytest.mark.parametrize("how", ESCAPES)
-async def test_nothing_is_left_when_the_command_ends(how: str, tmp_path: Path) -> None:
-    ended = await bash(ESCAPES[how] + WAIT + "exit 5", tmp_path)
-    assert ended == Ended(5, None)
-    (pid,) = pids_in(tmp_path)
-    assert not Path(f"/proc/{pid}").exists(), "killed and collected"
+async def test_nothing_is_left_when_the_command_ends(tmp_path: Path) -> None:
+    assert await bash(ALL + until_told(len(ESCAPES)) + "exit 5", tmp_path) == Ended(5, None)
+    assert told(tmp_path).keys() == ESCAPES.keys()
+    assert left_of(tmp_path) == []
 
 
 @LINUX
 @pytest.mark.anyio
 @pytest.mark.spec("A3")
-@pytest.mark.parametrize("how", ESCAPES)
-async def test_nothing_is_left_at_the_time_limit(how: str, tmp_path: Path) -> None:
-    script = "trap '' TERM; echo $$ >> pids;" + ESCAPES[how] + "\nwhile :; do sleep 1000; done"
-    ended = await bash(script, tmp_path, limit=0.5)
-    assert ended == Ended(None, signal.SIGKILL, timed_out=True)
-    pids = pids_in(tmp_path)
-    assert len(pids) == 2
-    assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
+async def test_nothing_is_left_at_the_time_limit(tmp_path: Path) -> None:
+    script = f"trap '' TERM; echo $$ shell >> pids; {ALL}\nwhile :; do sleep 1000; done"
+    assert await bash(script, tmp_path, limit=2) == Ended(None, signal.SIGKILL, timed_out=True)
+    assert told(tmp_path).keys() == ESCAPES.keys() | {"shell"}
+    assert left_of(tmp_path) == []
 
 
 @LINUX
 @pytest.mark.anyio
 @pytest.mark.spec("A3")
-@pytest.mark.parametrize("how", ESCAPES)
-async def test_nothing_is_left_after_a_cancellation(how: str, tmp_path: Path) -> None:
+async def test_nothing_is_left_after_a_cancellation(tmp_path: Path) -> None:
     async with anyio.create_task_group() as group:
-        group.start_soon(bash, ESCAPES[how] + "\nsleep 1000", tmp_path)
-        (pid,) = await told_pids(tmp_path)
+        group.start_soon(bash, ALL + "sleep 1000", tmp_path)
+        await all_told(tmp_path, len(ESCAPES))
         group.cancel_scope.cancel()
-    assert not Path(f"/proc/{pid}").exists()
+    assert left_of(tmp_path) == []
+
+
+@LINUX
+@pytest.mark.anyio
+@pytest.mark.spec("A3")
+@pytest.mark.parametrize("how", ["session", "no-environment"])
+async def test_one_who_hides_at_once_is_found_too(how: str, tmp_path: Path) -> None:
+    """Without any wait: the mark must be there before the first child is."""
+    for _ in range(5):
+        await bash(ESCAPES[how], tmp_path)
+        for pid in told(tmp_path).values():
+            assert not running(pid)
+        (tmp_path / "pids").unlink(missing_ok=True)
+    assert not [row for row in descendants._everyone() if row.parent == os.getpid() and row.dead]
 
 
 @pytest.mark.anyio
@@ -195,7 +214,7 @@ async def test_other_peoples_children_are_left_alone(tmp_path: Path) -> None:
     theirs = subprocess.Popen(["sleep", "1000"], start_new_session=True, env={})
     dead = subprocess.Popen(["sh", "-c", "exit 7"])
     try:
-        await bash(ESCAPES["own session, orphan"] + WAIT, tmp_path)
+        await bash(ESCAPES["orphan"] + until_told(), tmp_path)
         assert theirs.poll() is None
         assert dead.wait(5) == 7, "its status was not taken by us"
     finally:
@@ -210,11 +229,11 @@ async def test_one_commands_end_does_not_touch_another(tmp_path: Path) -> None:
     first.mkdir()
     second.mkdir()
     async with anyio.create_task_group() as group:
-        group.start_soon(bash, ESCAPES["empty environment"] + "\nsleep 1000", first)
-        (orphan,) = await told_pids(first)
-        await bash(ESCAPES["empty environment"] + WAIT, second)
+        group.start_soon(bash, ESCAPES["no-environment"] + "\nsleep 1000", first)
+        (orphan,) = await all_told(first)
+        await bash(ESCAPES["no-environment"] + until_told(), second)
         assert running(orphan)
-        assert not running(pids_in(second)[0])
+        assert left_of(second) == []
         group.cancel_scope.cancel()
     assert not running(orphan)
 
@@ -270,10 +289,10 @@ anyio.run(main)
 @pytest.mark.spec("A3")
 @pytest.mark.parametrize("end", ["stdin", signal.SIGKILL, signal.SIGTERM])
 async def test_nothing_is_left_when_the_program_ends_or_is_killed(end: str | int, tmp_path: Path) -> None:
-    script = 'setsid sh -c "$STUBBORN" & echo $$ >> pids; sh -c "$STUBBORN"'
+    script = 'setsid sh -c "$STUBBORN" one & echo $$ two >> pids; sh -c "$STUBBORN" three'
     argv = [sys.executable, "-c", PROGRAM, script, ENV["PATH"], STUBBORN]
     with subprocess.Popen(argv, cwd=tmp_path, stdin=subprocess.PIPE, text=True) as program:
-        pids = await told_pids(tmp_path, 3)
+        pids = await all_told(tmp_path, 3)
         if isinstance(end, int):
             program.send_signal(end)
         else:
@@ -283,18 +302,44 @@ async def test_nothing_is_left_when_the_program_ends_or_is_killed(end: str | int
         await until_gone(pid)
 
 
+ABANDONED = """
+import asyncio, os, sys
+from pathlib import Path
+from teamwright.host.capture import Capture
+from teamwright.host.process import run, stop_all
+env = {"PATH": sys.argv[2], "STUBBORN": sys.argv[3]}
+loop = asyncio.new_event_loop()
+going = run(["bash", "-c", sys.argv[1]], cwd=Path.cwd(), env=env, limit=None, capture=Capture(), grace=0.1)
+task = loop.create_task(going)
+loop.run_until_complete(asyncio.to_thread(sys.stdin.readline))
+"""
+
+
 @LINUX
-def test_stop_all_ends_what_runs_when_no_loop_does(tmp_path: Path) -> None:
-    """As from atexit: the loop was torn down while a command ran."""
-    program = PROGRAM.replace(
-        "sys.exit(0)", "import os; from teamwright.host.process import stop_all; stop_all(0.1); os._exit(3)"
-    )
-    argv = [sys.executable, "-c", program, 'sh -c "$STUBBORN" & sh -c "$STUBBORN"', ENV["PATH"], STUBBORN]
-    with subprocess.Popen(argv, cwd=tmp_path, stdin=subprocess.PIPE, text=True) as child:
-        pids = anyio.run(told_pids, tmp_path, 2)
-        child.communicate("\n", timeout=10)
-    assert child.returncode == 3
+@pytest.mark.anyio
+@pytest.mark.spec("A3")
+@pytest.mark.parametrize("last", ["stop_all(0.1); os._exit(3)", "sys.exit(3)"])
+async def test_nothing_is_left_when_nobody_waits_any_more(last: str, tmp_path: Path) -> None:
+    """The loop stands still while a command runs, and the program ends so."""
+    argv = [sys.executable, "-W", "ignore", "-c", ABANDONED + last]
+    argv += ['sh -c "$STUBBORN" one & sh -c "$STUBBORN" two', ENV["PATH"], STUBBORN]
+    with subprocess.Popen(argv, cwd=tmp_path, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as program:
+        pids = await all_told(tmp_path, 2)
+        program.communicate("\n", timeout=10)
+    assert program.returncode == 3
     assert not any(running(pid) for pid in pids)
+
+
+@pytest.mark.spec("E8")
+def test_a_process_that_only_has_the_pid_is_not_signalled() -> None:
+    with subprocess.Popen(["sleep", "1000"]) as theirs:
+        row = descendants._row(theirs.pid)
+        assert row
+        assert descendants._send(row._replace(start="another time"), signal.SIGKILL)
+        with pytest.raises(subprocess.TimeoutExpired):
+            theirs.wait(0.1)
+        assert descendants._send(row, signal.SIGKILL)
+        assert theirs.wait(10) == -signal.SIGKILL
 
 
 def test_stop_all_with_nothing_running() -> None:

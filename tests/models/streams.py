@@ -3,7 +3,6 @@
 from typing import Any
 
 from fake_api import events
-
 from teamwright.core.ids import CallId
 from teamwright.core.message import Message, Raw, Text, Thinking, ToolCall, ToolSpec, Usage, user
 

@@ -5,10 +5,25 @@ from typing import Any
 
 import msgspec
 import pytest
-from fake_api import CLOSE, CUT, HANG, FakeApi, Step, answer, events, stream
-from streams import ANTHROPIC, ANTHROPIC_EVENTS, ANTHROPIC_MESSAGE, ANTHROPIC_USAGE, ASKED, CALLS, SYSTEM, TOOLS, WORDS
-from streams import begin, delta, end, said, start, stop
+from streams import (
+    ANTHROPIC,
+    ANTHROPIC_EVENTS,
+    ANTHROPIC_MESSAGE,
+    ANTHROPIC_USAGE,
+    ASKED,
+    CALLS,
+    SYSTEM,
+    TOOLS,
+    WORDS,
+    begin,
+    delta,
+    end,
+    said,
+    start,
+    stop,
+)
 
+from fake_api import CLOSE, CUT, HANG, FakeApi, Step, answer, events, stream
 from teamwright.core.errors import ModelError
 from teamwright.core.ids import CallId
 from teamwright.core.message import (
@@ -49,7 +64,9 @@ async def at_once(_seconds: float) -> None:
     pass
 
 
-async def ask(api: FakeApi, request: Request = REQUEST, *, retries: int = 3, silence: float = 5, **more: Any) -> tuple[Reply, list[Delta]]:
+async def ask(
+    api: FakeApi, request: Request = REQUEST, *, retries: int = 3, silence: float = 5, **more: Any
+) -> tuple[Reply, list[Delta]]:
     http, deltas = Http({}, silence=silence), list[Delta]()
     model = Anthropic(http, base=api.url, headers={"x-api-key": "k"}, patience=Patience(retries, at_once), **more)
     try:
@@ -117,7 +134,10 @@ async def test_a_stream_that_ends_well_but_early_is_asked_again() -> None:
 
 def test_deltas_come_in_the_order_of_the_stream() -> None:
     deltas: list[Delta] = []
-    hear(events([begin(input_tokens=1), start(0, type="text", text="a"), delta(0, "text_delta", text="b"), stop(0), start(1, type="tool_use", id="t", name="Read"), delta(1, "input_json_delta", partial_json="{}"), stop(1), start(2, type="thinking"), delta(2, "thinking_delta", thinking="h"), stop(2), *end("tool_use")]), deltas)  # fmt: skip
+    text = [start(0, type="text", text="a"), delta(0, "text_delta", text="b"), stop(0)]
+    call = [start(1, type="tool_use", id="t", name="Read"), delta(1, "input_json_delta", partial_json="{}"), stop(1)]
+    thought = [start(2, type="thinking"), delta(2, "thinking_delta", thinking="h"), stop(2)]
+    hear(events([begin(input_tokens=1), *text, *call, *thought, *end("tool_use")]), deltas)
     started, *middle, ended = deltas
     assert isinstance(started, ReplyStarted) and (started.id, started.model, started.usage.input) == ("msg_1", MODEL, 1)
     assert isinstance(ended, ReplyEnded) and ended.stop == "tool_use"
@@ -130,9 +150,17 @@ def test_deltas_come_in_the_order_of_the_stream() -> None:
 
 def test_comments_unknown_events_and_other_line_ends_change_nothing() -> None:
     odd = events([{"type": "brand_new", "delta": "text", "index": "x"}, {"type": "ping"}, {}], named=False)
-    noisy = b": keep-alive\n\n" + odd + ANTHROPIC.replace(b"event: content_block_stop", odd + b"event: content_block_stop")
+    noisy = (
+        b": keep-alive\n\n" + odd + ANTHROPIC.replace(b"event: content_block_stop", odd + b"event: content_block_stop")
+    )
     assert hear(noisy).message == ANTHROPIC_MESSAGE
     assert hear(noisy.replace(b"\n", b"\r\n")).message == ANTHROPIC_MESSAGE
+
+
+def test_a_beginning_said_twice_is_one() -> None:
+    deltas: list[Delta] = []
+    assert hear(events([begin(), begin(), *said("hi")]), deltas).message.text == "hi"
+    assert sum(isinstance(d, ReplyStarted) for d in deltas) == 1
 
 
 @pytest.mark.parametrize(
@@ -140,7 +168,7 @@ def test_comments_unknown_events_and_other_line_ends_change_nothing() -> None:
     [
         [start(0, type="text")],
         [*end()],
-        [begin(), begin()],
+        [begin(), start(0, type="text"), begin()],
         [begin(), delta(0, "text_delta", text="x")],
         [begin(), stop(0)],
         [begin(), start(0, type="text"), start(0, type="text")],
@@ -164,20 +192,25 @@ def test_a_stream_that_makes_no_sense_is_a_fault_that_may_heal(values: list[Any]
 def test_half_a_character_costs_the_character_not_the_reply() -> None:
     data = events([begin(), start(0, type="text", text="")])
     data += b'data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"a\\ud83d"}}\n\n'
-    data += b'data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"\xff\\ud83d\\ude42"}}\n\n'
+    data += (
+        b'data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"\xff\\ud83d\\ude42"}}\n\n'
+    )
     assert hear(data + events([stop(0), *end()])).message.text == "a?\ufffd🙂"
 
 
 @pytest.mark.spec("A9")
 @pytest.mark.parametrize("raw", ['{"command": "touch ran', "[1]", "nul", '{"a": 1} x', "{" * 10_000])
 def test_malformed_arguments_are_a_call_that_says_so(raw: str) -> None:
-    (call,) = blocks_of(start(0, type="tool_use", id="t", name="Bash"), delta(0, "input_json_delta", partial_json=raw), stop(0))
+    (call,) = blocks_of(
+        start(0, type="tool_use", id="t", name="Bash"), delta(0, "input_json_delta", partial_json=raw), stop(0)
+    )
     assert isinstance(call, ToolCall)
     assert call.fault and call.args == {}
 
 
 def test_arguments_are_normalised_once() -> None:
-    (call,) = blocks_of(start(0, type="tool_use", id="t", name="Bash"), delta(0, "input_json_delta", partial_json=' {"a" : [1.50, "é"]} '), stop(0))  # fmt: skip
+    grown = delta(0, "input_json_delta", partial_json=' {"a" : [1.50, "é"]} ')
+    (call,) = blocks_of(start(0, type="tool_use", id="t", name="Bash"), grown, stop(0))
     assert call == ToolCall(CallId("t"), "Bash", Raw('{"a":[1.5,"é"]}'.encode()))
 
 
@@ -195,7 +228,11 @@ def test_huge_arguments_and_duplicate_ids_arrive_as_they_are() -> None:
     calls = [
         v
         for n in range(2)
-        for v in (start(n, type="tool_use", id="same", name="Write"), delta(n, "input_json_delta", partial_json=big), stop(n))
+        for v in (
+            start(n, type="tool_use", id="same", name="Write"),
+            delta(n, "input_json_delta", partial_json=big),
+            stop(n),
+        )
     ]
     blocks = blocks_of(*calls)
     assert [b.id for b in blocks] == ["same", "same"]  # the arrival makes them unique
@@ -313,7 +350,7 @@ async def test_an_error_in_mid_stream_that_cannot_heal_ends_it() -> None:
 async def test_a_refusal_is_final(status: int) -> None:
     said = {"type": "error", "error": {"type": "some_error", "message": "because"}}
     async with FakeApi([answer(status, said, location="http://elsewhere.example/")]) as api:
-        with pytest.raises(ModelError, match="because|elsewhere") as caught:
+        with pytest.raises(ModelError, match=r"because|elsewhere") as caught:
             await ask(api)
         assert len(api.asked) == 1
     assert caught.value.status == status and type(caught.value) is ModelError
@@ -361,9 +398,14 @@ async def test_the_request() -> None:
         await ask(api, Request(f"{MODEL}[1m]", (), (), ASKED, max_output=99), betas=("b1",))
     first, second = api.asked
     assert (first.method, first.path) == ("POST", "/v1/messages")
-    want = {"x-api-key": "k", "anthropic-version": "2023-06-01", "anthropic-beta": "b1", "content-type": "application/json"}
+    want = {
+        "x-api-key": "k",
+        "anthropic-version": "2023-06-01",
+        "anthropic-beta": "b1",
+        "content-type": "application/json",
+    }
     assert want.items() <= first.headers.items()
-    assert first.headers["user-agent"].startswith("teamwright/") and int(first.headers["content-length"]) == len(first.body)
+    assert first.headers["user-agent"] == "teamwright" and int(first.headers["content-length"]) == len(first.body)
     mark = {"cache_control": {"type": "ephemeral"}}
     assert first.json == {
         "model": "claude-x",
@@ -423,7 +465,7 @@ async def test_a_turn_that_began_without_thinking_goes_on_without() -> None:
 @pytest.mark.anyio
 async def test_thinking_goes_back_byte_for_byte_and_only_to_its_model() -> None:
     hidden = Opaque(Raw(b'{"type":"redacted_thinking", "data":"\\u00e9"}'))
-    odd = Thinking("a\u2028b \U0001f642 \"q\" \\ \x7f\n", "sig+/=")
+    odd = Thinking('a\u2028b \U0001f642 "q" \\ \x7f\n', "sig+/=")
     spoken = Message("assistant", (odd, hidden, Text("words")), MODEL)
     only = Message("assistant", (odd,), MODEL)
     request = Request(MODEL, (), (), (*ASKED, spoken, user("x"), only, user("y")))
@@ -446,7 +488,11 @@ async def test_blocks_of_every_kind() -> None:
         ToolResult(CallId("t"), (Text("out"), image, Text(" "))),
         ToolResult(CallId("u"), (), is_error=True),
     )
-    messages = (Message("user", (image, Text(""), Text("see"))), Message("assistant", (call,), "openai/m"), Message("user", results))
+    messages = (
+        Message("user", (image, Text(""), Text("see"))),
+        Message("assistant", (call,), "openai/m"),
+        Message("user", results),
+    )
     async with FakeApi([stream(events(said("hi")))]) as api:
         await ask(api, Request(MODEL, (), (), messages))
     (asked,) = api.asked

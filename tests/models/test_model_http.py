@@ -12,9 +12,9 @@ from typing import Any
 
 import anyio
 import pytest
-from fake_api import HANG, FakeApi, answer, events, stream
 from streams import ASKED, said
 
+from fake_api import HANG, FakeApi, answer, events, stream
 from teamwright.core.errors import ModelError
 from teamwright.core.message import Delta, Image, Message, Reply, Request, Retrying, Text, user
 from teamwright.models.anthropic import Anthropic
@@ -31,7 +31,9 @@ async def at_once(_seconds: float) -> None:
     pass
 
 
-async def ask(base: str, env: dict[str, str] | None = None, *, retries: int = 10, messages: Any = ASKED) -> tuple[Reply, list[Delta]]:
+async def ask(
+    base: str, env: dict[str, str] | None = None, *, retries: int = 10, messages: Any = ASKED
+) -> tuple[Reply, list[Delta]]:
     http, deltas = Http(env or {}, silence=5), list[Delta]()
     try:
         model = Anthropic(http, base=base, patience=Patience(retries, at_once))
@@ -219,9 +221,14 @@ async def test_a_certificate_file_that_is_not_there() -> None:
 
 @pytest.mark.anyio
 async def test_https_to_a_server_that_speaks_http() -> None:
-    async with FakeApi([HI]) as api:
-        with pytest.raises(ModelError, match="TLS") as caught:
-            await ask(api.url.replace("http:", "https:"), retries=0)
+    async def refuse(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n")
+        writer.close()
+
+    server = await asyncio.start_server(refuse, "127.0.0.1", 0)
+    with pytest.raises(ModelError, match="TLS") as caught:
+        await ask(f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}", retries=0)
+    server.close()
     assert caught.value.fault == "network"
 
 

@@ -4,9 +4,22 @@ import json
 from typing import Any
 
 import pytest
-from fake_api import CLOSE, CUT, HANG, FakeApi, Step, answer, stream
-from streams import ASKED, CALLS, OPENAI, OPENAI_EVENTS, OPENAI_MESSAGE, OPENAI_USAGE, SYSTEM, TOOLS, WORDS, call, chat, chunk
+from streams import (
+    ASKED,
+    CALLS,
+    OPENAI,
+    OPENAI_EVENTS,
+    OPENAI_MESSAGE,
+    OPENAI_USAGE,
+    SYSTEM,
+    TOOLS,
+    WORDS,
+    call,
+    chat,
+    chunk,
+)
 
+from fake_api import CLOSE, CUT, HANG, FakeApi, Step, answer, stream
 from teamwright.core.errors import ModelError
 from teamwright.core.ids import CallId
 from teamwright.core.message import (
@@ -45,7 +58,9 @@ async def at_once(_seconds: float) -> None:
     pass
 
 
-async def ask(api: FakeApi, request: Request = REQUEST, *, retries: int = 3, silence: float = 5, **more: Any) -> tuple[Reply, list[Delta]]:
+async def ask(
+    api: FakeApi, request: Request = REQUEST, *, retries: int = 3, silence: float = 5, **more: Any
+) -> tuple[Reply, list[Delta]]:
     http, deltas = Http({}, silence=silence), list[Delta]()
     model = OpenAI(http, base=f"{api.url}/v1", patience=Patience(retries, at_once), **more)
     try:
@@ -109,7 +124,8 @@ def test_deltas_and_blocks_in_order() -> None:
     assert deltas[1:-1] == [
         BlockStarted(0, "thinking"), ThinkingDelta(0, "Hm, "), ThinkingDelta(0, "f."), BlockEnded(0),
         BlockStarted(1, "text"), TextDelta(1, "I look "), TextDelta(1, "at it 🙂\n"), BlockEnded(1),
-        BlockStarted(2, "tool_use", "toolu_a", "Read"), InputDelta(2, '{"file_'), InputDelta(2, 'path" : "f"}'), BlockEnded(2),
+        BlockStarted(2, "tool_use", "toolu_a", "Read"), InputDelta(2, '{"file_'), InputDelta(2, 'path" : "f"}'),
+        BlockEnded(2),
         BlockStarted(3, "tool_use", "toolu_b", "Bash"), InputDelta(3, '{"command": "ls"}'), BlockEnded(3),
     ]  # fmt: skip
     assert deltas[-1] == ReplyEnded("tool_use", OPENAI_USAGE)
@@ -120,7 +136,9 @@ def test_line_ends_comments_and_unknown_fields_change_nothing() -> None:
     assert hear(noisy).message == OPENAI_MESSAGE
 
 
-@pytest.mark.parametrize("data", [b"data: nonsense\n\n", b"data: []\n\n", b'data: {"choices": 5}\n\n', b"data: " + b"[" * 5000 + b"\n\n"])
+@pytest.mark.parametrize(
+    "data", [b"data: nonsense\n\n", b"data: []\n\n", b'data: {"choices": 5}\n\n', b"data: " + b"[" * 5000 + b"\n\n"]
+)
 def test_a_stream_that_makes_no_sense_is_a_fault_that_may_heal(data: bytes) -> None:
     with pytest.raises(Failed) as caught:
         hear(data + OPENAI)
@@ -172,7 +190,9 @@ def test_malformed_and_missing_arguments() -> None:
 
 
 def test_other_choices_are_left_out() -> None:
-    two = chunk({"content": "yes"}) | {"choices": [{"index": 1, "delta": {"content": "no"}}, {"index": 0, "delta": {"content": "yes"}}]}
+    two = chunk({"content": "yes"}) | {
+        "choices": [{"index": 1, "delta": {"content": "no"}}, {"index": 0, "delta": {"content": "yes"}}]
+    }
     assert hear(chat(two, chunk({}, "stop"))).message.text == "yes"
 
 
@@ -186,8 +206,10 @@ def test_reasoning_under_its_other_name_and_text_in_parts() -> None:
 @pytest.mark.parametrize(
     ("reason", "plain", "with_call"),
     [
-        ("stop", "end_turn", "tool_use"), ("tool_calls", "end_turn", "tool_use"), ("length", "max_tokens", "max_tokens"),
-        ("content_filter", "refusal", "refusal"), ("function_call", "end_turn", "tool_use"), ("odd", "end_turn", "tool_use"),
+        ("stop", "end_turn", "tool_use"), ("tool_calls", "end_turn", "tool_use"),
+        ("length", "max_tokens", "max_tokens"),
+        ("content_filter", "refusal", "refusal"), ("function_call", "end_turn", "tool_use"),
+        ("odd", "end_turn", "tool_use"),
     ],
 )  # fmt: skip
 def test_reasons_to_stop(reason: str, plain: str, with_call: str) -> None:
@@ -206,7 +228,9 @@ def test_usage_may_be_missing_odd_or_repeated() -> None:
     assert hear(chat(odd)).usage == Usage(5)
     many = [chunk({"content": "x"}, usage={"prompt_tokens": 5, "completion_tokens": n}) for n in (1, 2)]
     assert hear(chat(*many, chunk({}, "stop"))).usage == Usage(5, 2)
-    more = chunk({}, "stop", usage={"prompt_tokens": 5, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": 9}})
+    more = chunk(
+        {}, "stop", usage={"prompt_tokens": 5, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": 9}}
+    )
     assert hear(chat(more)).usage == Usage(0, 1, 9)
 
 
@@ -227,7 +251,10 @@ async def test_a_closing_word_without_a_reason_is_a_cut() -> None:
 
 @pytest.mark.anyio
 async def test_an_answer_that_is_not_streamed() -> None:
-    calls = [{"id": c.id, "type": "function", "function": {"name": c.name, "arguments": bytes(c.input).decode()}} for c in CALLS]
+    calls = [
+        {"id": c.id, "type": "function", "function": {"name": c.name, "arguments": bytes(c.input).decode()}}
+        for c in CALLS
+    ]
     message = {"role": "assistant", "content": WORDS.text, "reasoning_content": "Hm, f.", "tool_calls": calls}
     choices = [{"index": 0, "message": message, "finish_reason": "tool_calls"}]
     usage = {"prompt_tokens": 50, "completion_tokens": 9, "prompt_tokens_details": {"cached_tokens": 32}}
@@ -267,7 +294,11 @@ async def test_an_error_in_mid_stream_is_asked_again(error: dict[str, Any], faul
         (answer(404, {"error": {"message": "no such model"}}), "not_found", "no such model"),
         (answer(413, b""), "too_large", "413"),
         (answer(400, {"error": {"code": "context_length_exceeded", "message": "x"}}), "context", "window"),
-        (stream(chat({"error": {"type": "invalid_request_error", "message": "bad schema"}})), "bad_request", "bad schema"),
+        (
+            stream(chat({"error": {"type": "invalid_request_error", "message": "bad schema"}})),
+            "bad_request",
+            "bad schema",
+        ),
         (answer(200, b"<html>log in</html>", content_type="text/html"), "not_found", "OPENAI_BASE_URL"),
     ],
 )
@@ -295,7 +326,9 @@ async def test_silence_is_cut_and_asked_again() -> None:
 async def test_the_request() -> None:
     async with FakeApi([stream(chat(chunk({}, "stop")))]) as api:
         await ask(api)
-        await ask(api, Request(MODEL, (), (), ASKED, effort="max", max_output=99), headers={"Authorization": "Bearer k"})
+        await ask(
+            api, Request(MODEL, (), (), ASKED, effort="max", max_output=99), headers={"Authorization": "Bearer k"}
+        )
     first, second = api.asked
     assert (first.method, first.path) == ("POST", "/v1/chat/completions")
     assert "authorization" not in first.headers and second.headers["authorization"] == "Bearer k"
@@ -303,7 +336,10 @@ async def test_the_request() -> None:
         "model": "m",
         "stream": True,
         "stream_options": {"include_usage": True},
-        "tools": [{"type": "function", "function": {"name": t.name, "description": t.description, "parameters": t.schema}} for t in TOOLS],
+        "tools": [
+            {"type": "function", "function": {"name": t.name, "description": t.description, "parameters": t.schema}}
+            for t in TOOLS
+        ],
         "messages": [{"role": "system", "content": "\n\n".join(SYSTEM)}, {"role": "user", "content": "look at f"}],
     }
     assert (second.json["reasoning_effort"], second.json["max_tokens"]) == ("high", 99)

@@ -1,16 +1,29 @@
 """Encode once: the same bytes objects again and again, gone with their message; prefix and markers."""
 
 import gc
+import itertools
 import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from streams import SYSTEM, TOOLS
 
 from teamwright.core.ids import CallId
-from teamwright.core.message import Block, Image, Message, Opaque, Raw, Request, Text, Thinking, ToolCall, ToolResult, user
+from teamwright.core.message import (
+    Block,
+    Image,
+    Message,
+    Opaque,
+    Raw,
+    Request,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    user,
+)
 from teamwright.models import anthropic, openai
 from teamwright.models.pieces import Once, Piece, Pieces, encode
 
@@ -43,6 +56,27 @@ def test_an_entry_dies_with_its_message() -> None:
     assert len(pieces) == 1
 
 
+@pytest.mark.spec("A11")
+def test_long_conversations_are_looked_up_in_stretches() -> None:
+    """The row is the same as message by message, for every model and marker, and dies with its messages."""
+    made = list[Message]()
+    pieces = Pieces(lambda m, own: made.append(m) or Piece(b",%d%b" % (own, encode(m.text)), (3,)))
+    history = tuple(Message("assistant", (Text(f"{n}"),), MODEL if n % 3 else "other") for n in range(300))
+    for model in (MODEL, "other"):
+        for marks in ((), (299,), (0, 70), (128, 299)):
+            plain = [pieces.of(m, own=m.model == model) for m in history]
+            want = b"".join(b"".join(p.marked()) if n in marks else p.data for n, p in enumerate(plain))
+            assert b"".join(pieces.row(history, model, marks)) == want
+    count = len(made)
+    before, again = pieces.row(history, MODEL), pieces.row((*history, user("x")), MODEL)
+    assert all(a is b for a, b in zip(before, again, strict=False)) and len(made) == count + 1
+    other = (*history[:10], user("instead"), *history[11:])
+    assert b'"instead"' in b"".join(pieces.row(other, MODEL))
+    del history, other, plain, made[:]
+    gc.collect()
+    assert len(pieces) == 0 and not pieces._stretches
+
+
 def test_tuples_are_kept_by_identity_and_the_oldest_go() -> None:
     made: list[tuple[str, ...]] = []
     once = Once[tuple[str, ...]](lambda t: made.append(t) or encode(t), most=2)
@@ -60,6 +94,7 @@ def test_broken_text_is_sent_all_the_same() -> None:
 
 # --- conversations by chance
 
+few = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 texts = st.text(min_size=1, max_size=8).filter(lambda t: t.strip())
 args = st.dictionaries(st.text(max_size=3), st.integers(), max_size=2).map(lambda d: Raw(encode(d)))
 call = st.builds(ToolCall, st.uuids().map(lambda u: CallId(f"t{u.hex}")), st.just("Bash"), args)
@@ -73,8 +108,10 @@ def turns(draw: st.DrawFn) -> list[tuple[Message, Message]]:
     """Pairs of a reply and what came after it."""
     out: list[tuple[Message, Message]] = []
     for _ in range(draw(st.integers(1, 5))):
-        calls = draw(st.lists(call, max_size=40, unique_by=lambda c: c.id))
-        before = draw(st.lists(st.one_of(thinking, opaque, st.builds(Text, texts)), min_size=0 if calls else 1, max_size=3))
+        calls = draw(st.lists(call, max_size=30, unique_by=lambda c: c.id))
+        before = draw(
+            st.lists(st.one_of(thinking, opaque, st.builds(Text, texts)), min_size=0 if calls else 1, max_size=3)
+        )
         model = draw(st.sampled_from([MODEL, "anthropic/other", "openai/m"]))
         results: list[Block] = [ToolResult(c.id, tuple(draw(st.lists(content, max_size=2)))) for c in calls]
         after = Message("user", tuple(results)) if calls else user(draw(texts))
@@ -109,11 +146,12 @@ def marked(body: dict[str, Any]) -> tuple[list[str], list[int]]:
 
 
 @pytest.mark.spec("A11")
+@few
 @given(turns())
 def test_each_request_extends_the_one_before_and_finds_its_cache(pairs: list[tuple[Message, Message]]) -> None:
     wire = anthropic.Wire()
     bodies = [json.loads(body_of(wire, request)) for request in requests_of(pairs)]
-    for earlier, later in zip(bodies, bodies[1:], strict=False):
+    for earlier, later in itertools.pairwise(bodies):
         assert bare(later["messages"])[: len(earlier["messages"])] == bare(earlier["messages"])
         (was, stored), (now, marks) = marked(earlier), marked(later)
         assert now[: len(was)] == was
@@ -123,16 +161,18 @@ def test_each_request_extends_the_one_before_and_finds_its_cache(pairs: list[tup
 
 
 @pytest.mark.spec("A11")
+@few
 @given(turns())
 def test_chat_requests_extend_each_other_byte_for_byte(pairs: list[tuple[Message, Message]]) -> None:
     wire = openai.Wire()
     bodies = [body_of(wire, request) for request in requests_of(pairs)]
-    for earlier, later in zip(bodies, bodies[1:], strict=False):
+    for earlier, later in itertools.pairwise(bodies):
         assert later.startswith(earlier[:-2])
         json.loads(later)
 
 
 @pytest.mark.spec("A11")
+@few
 @given(turns())
 def test_two_programs_write_the_same_bytes(pairs: list[tuple[Message, Message]]) -> None:
     """Nothing depends on what was sent before, so a resumed session or a fork hits the same cache."""

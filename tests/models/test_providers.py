@@ -3,9 +3,9 @@
 from typing import Any
 
 import pytest
-from fake_api import FakeApi, answer, events, stream
 from streams import ASKED, chat, chunk, said
 
+from fake_api import FakeApi, answer, events, stream
 from teamwright.core.errors import ModelError
 from teamwright.core.message import Request
 from teamwright.models.providers import Providers, ProviderSettings
@@ -59,11 +59,19 @@ async def test_named_providers() -> None:
             "box": ProviderSettings(f"{api.url}/v1"),
             "gate": ProviderSettings(api.url, "GATE_KEY", "anthropic"),
         }
-        env = {"GATE_KEY": "g", "ANTHROPIC_API_KEY": "never", "OPENAI_API_KEY": "never", "ANTHROPIC_AUTH_TOKEN": "never"}
+        env = {
+            "GATE_KEY": "g",
+            "ANTHROPIC_API_KEY": "never",
+            "OPENAI_API_KEY": "never",
+            "ANTHROPIC_AUTH_TOKEN": "never",
+        }
         assert await ask(env, "box/llama", named=named) == "ok"
         assert await ask(env, "gate/claude-x", named=named) == "hi"
     first, second = api.asked
-    assert (first.json["model"], first.path) == ("llama", "/v1/chat/completions") and "authorization" not in first.headers
+    assert (first.json["model"], first.path) == (
+        "llama",
+        "/v1/chat/completions",
+    ) and "authorization" not in first.headers
     assert second.headers["x-api-key"] == "g" and "never" not in str([a.headers for a in api.asked])
 
 
@@ -102,12 +110,15 @@ def test_a_model_is_opened_once_for_each_kind() -> None:
 @pytest.mark.anyio
 async def test_models_of_one_provider_share_connections() -> None:
     async with FakeApi([HI]) as api:
-        providers = Providers({"ANTHROPIC_BASE_URL": api.url, "ANTHROPIC_API_KEY": "k"})
+        providers = Providers({"ANTHROPIC_BASE_URL": api.url, "ANTHROPIC_API_KEY": "k"}, version="9.9")
         for thinking in ("adaptive", "none"):
-            await providers.open("anthropic", thinking=thinking).reply(Request("anthropic/c", (), (), ASKED), lambda _: None)
+            await providers.open("anthropic", thinking=thinking).reply(
+                Request("anthropic/c", (), (), ASKED), lambda _: None
+            )
         await providers.aclose()
         assert api.connections == 1
     assert [("thinking" in a.json) for a in api.asked] == [True, False]
+    assert api.asked[0].headers["user-agent"] == "teamwright/9.9"
 
 
 @pytest.mark.anyio

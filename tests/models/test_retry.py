@@ -38,7 +38,9 @@ class Attempts:
         return "done"
 
 
-def failed(tries: Tries = "many", fault: Fault = "server", status: int | None = 500, after: float | None = None) -> Failed:
+def failed(
+    tries: Tries = "many", fault: Fault = "server", status: int | None = 500, after: float | None = None
+) -> Failed:
     return Failed("It broke.", fault, status=status, tries=tries, after=after)
 
 
@@ -62,7 +64,9 @@ async def test_half_of_a_pause_is_chance() -> None:
 
 @pytest.mark.spec("A7")
 @pytest.mark.anyio
-@pytest.mark.parametrize(("tries", "retries", "made"), [("many", 10, 11), ("many", 0, 1), ("few", 10, 4), ("few", 1, 2), ("no", 10, 1)])
+@pytest.mark.parametrize(
+    ("tries", "retries", "made"), [("many", 10, 11), ("many", 0, 1), ("few", 10, 4), ("few", 1, 2), ("no", 10, 1)]
+)
 async def test_patience_ends(tries: Tries, retries: int, made: int) -> None:
     attempts = Attempts(*[failed(tries)] * 50)
     with pytest.raises(ModelError, match=r"It broke\.") as caught:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from teamwright.core.errors import SettingsError, UsageError
 from teamwright.core.jsontext import decode_object
-from teamwright.store.settings import describe, load, project_root
+from teamwright.store.settings import describe, load
 from teamwright.store.settings_file import layer_of
 from teamwright.store.settings_schema import Own, Provider, Settings
 
@@ -336,49 +336,6 @@ def test_describe_tells_value_source_and_file_and_hides_secrets(house: House) ->
     assert ("teamwright.maxDepth", 7, "user", str(mine)) in rows
     assert ("teamwright.maxAgents", 100, "default", "") in rows
     assert "sk-secret" not in str(rows) and "env.API_KEY" in str(rows)
-
-
-# --- where the project is
-
-
-def test_the_project_is_the_nearest_marked_directory(tmp_path: Path) -> None:
-    home = tmp_path / "home"
-    deep = home / "work" / "repo" / "pkg" / "deep"
-    deep.mkdir(parents=True)
-    (home / ".claude").mkdir()
-    (home / ".teamwright").mkdir()
-    assert project_root(deep, home) == deep  # ~/.claude does not make the home directory a project
-    (home / "work" / "repo" / ".git").write_text("gitdir: elsewhere")
-    assert project_root(deep, home) == home / "work" / "repo"
-    (home / "work" / "repo" / "pkg" / ".claude").mkdir()
-    assert project_root(deep, home) == home / "work" / "repo" / "pkg"
-    assert project_root(home, home) == home
-
-
-def test_the_search_stops_at_home_which_counts_only_as_a_repository(tmp_path: Path) -> None:
-    home = tmp_path / "home"
-    (home / "a").mkdir(parents=True)
-    (tmp_path / ".git").mkdir()
-    assert project_root(home / "a", home) == home / "a"
-    (home / ".git").mkdir()
-    assert project_root(home / "a", home) == home
-    other = tmp_path / "elsewhere" / "x"
-    other.mkdir(parents=True)
-    assert project_root(other, home) == tmp_path
-    (tmp_path / "link").symlink_to(home / "a")
-    (home / "a" / ".teamwright").mkdir()
-    assert project_root(tmp_path / "link", home) == home / "a"
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to somebody else")
-def test_a_mark_that_somebody_else_left_above_does_not_count(tmp_path: Path) -> None:
-    inner = tmp_path / "shared" / "mine"
-    inner.mkdir(parents=True)
-    mark = tmp_path / "shared" / ".claude"
-    mark.mkdir()
-    assert project_root(inner, tmp_path / "home") == tmp_path / "shared"
-    os.chown(mark, 12345, 12345)
-    assert project_root(inner, tmp_path / "home") == inner
 
 
 # --- properties

@@ -203,6 +203,17 @@ async def test_a_queued_change_that_fails_is_told(tmp_path: Path) -> None:
     await database.close()
 
 
+async def test_what_is_queued_and_cannot_be_written_is_not_lost_in_silence(tmp_path: Path) -> None:
+    database = await open_database(tmp_path / "state.db")
+    await database.read(lambda db: db.execute("PRAGMA max_page_count = 40").fetchone())
+    database.write_soon(lambda db: db.execute("INSERT INTO models (name) VALUES (?)", ("x" * 100_000,)))
+    for end in (database.flush, database.close):
+        with pytest.raises(StoreError, match="The disk is full"):
+            await end()
+    with pytest.raises(StoreError, match="closed"):
+        database.write_soon(lambda _: None)
+
+
 async def test_a_cancelled_wait_leaves_nothing_behind(tmp_path: Path) -> None:
     state = await open_state(tmp_path / "state.db")
     with anyio.CancelScope() as scope:

@@ -194,6 +194,13 @@ def test_an_empty_old_string_makes_a_file(ctx: ToolContext) -> None:
     assert (ctx.desk.cwd / "empty").read_text() == "filled"
 
 
+def test_a_change_that_would_swell_the_file_is_refused(ctx: ToolContext) -> None:
+    path = known(ctx, b"x" * 100_000)
+    assert "at least 1,000 times" in refused(EDIT, ctx, file_path="f", old_string="x", new_string="y")
+    assert "too many" in refused(EDIT, ctx, file_path="f", old_string="x", new_string="y" * 9_000, replace_all=True)
+    assert path.stat().st_size == 100_000
+
+
 def test_a_file_too_big_to_edit_is_refused(ctx: ToolContext) -> None:
     path = ctx.desk.cwd / "big"
     path.touch()

@@ -1,7 +1,8 @@
 """What a model wrote, made fit to be kept: ids unique and safe, nothing empty, arguments normalised once."""
 
 import re
-from collections.abc import Container
+from collections.abc import Container, Iterable
+from typing import Any, cast
 
 import msgspec
 from msgspec import Raw
@@ -9,6 +10,7 @@ from msgspec import Raw
 from teamwright.core.ids import CallId
 from teamwright.core.message import Block, Message, Text, Thinking, ToolCall
 
+DEEPEST = 100  # levels of nested arguments
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
 
 
@@ -22,7 +24,21 @@ def arguments(text: str | bytes) -> tuple[Raw, str]:
         return Raw(b"{}"), f"the arguments are not valid JSON ({error})"
     if not isinstance(value, dict):
         return Raw(b"{}"), "the arguments must be a JSON object"
+    if _is_deep(cast("dict[str, Any]", value), DEEPEST):
+        return Raw(b"{}"), f"the arguments are nested more than {DEEPEST} levels deep"
     return Raw(msgspec.json.encode(value)), ""
+
+
+def _is_deep(value: Any, most: int) -> bool:
+    """Deeper than that could be read now, but not again from a transcript, where it lies some levels further down."""
+    if most == 0:
+        return isinstance(value, dict | list)
+    children: Iterable[Any] = ()
+    if isinstance(value, dict):
+        children = cast("dict[str, Any]", value).values()
+    elif isinstance(value, list):
+        children = cast("list[Any]", value)
+    return any(_is_deep(child, most - 1) for child in children)
 
 
 def admit(message: Message, used: Container[str]) -> Message | None:

@@ -14,6 +14,10 @@ def arm(name: str, passes: int = 1) -> None:
     _Armed.name, _Armed.passes = name, passes
 
 
+def armed(name: str) -> bool:
+    return name == _Armed.name
+
+
 def crashpoint(name: str) -> None:
     if name == _Armed.name:
         _Armed.passes -= 1

@@ -1,5 +1,6 @@
 """Paths under rules and modes: what may be read and changed where, and what is protected."""
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
@@ -130,7 +131,7 @@ def judge_edit(place: Place, tool: str, scene: Scene, *, by_tool: bool = True) -
         if scene.mode != "plan" and any(_names_protected(r, scene) for r in _covering(allow, tool, place)):
             return FINE
         reason = f"{shown(place.path)} is protected: version control, or settings or state of this program."
-        return Finding("ask", reason, (f"Edit({_anchored(place.path, scene)})",), place.path)
+        return Finding("ask", reason, (f"Edit({_pattern(place.path)})",), place.path)
     inside = any(within(place.path, root) for root in scene.roots)
     if scene.mode != "plan" and (rule or whole_rule(allow, tool) or (inside and scene.mode == "acceptEdits")):
         return FINE
@@ -143,18 +144,16 @@ def _covering(rules: Sequence[Rule], tool: str, place: Place) -> list[Rule]:
     return [rule for rule in rules if path_rule((rule,), tool, (place.path,), wide=False)]
 
 
-def _anchored(path: str, scene: Scene) -> str:
-    """The path as a pattern of the session's rules, which begin at the project."""
-    root = scene.roots[0] if scene.roots else ""
-    return path[len(root.rstrip("/")) :] if root and path != root and within(path, root) else "/" + path
+def _pattern(path: str) -> str:
+    """The path as a pattern that means it wherever the rule is kept."""
+    return "/" + re.sub(r"([*?\[\\])", r"\\\1", path)
 
 
 def _suggested(path: str, scene: Scene) -> str:
-    """The directory of the path and all below, but never all of a root or of the whole machine."""
+    """The directory of the path and all below, but never all of a working directory or of the whole machine."""
     folder = path.rpartition("/")[0]
-    if folder in ("", *scene.roots) or folder.count("/") < 2:
-        return _anchored(path, scene)
-    return _anchored(folder, scene) + "/**"
+    wide = folder.count("/") < 2 or any(within(root, folder) for root in scene.roots)
+    return _pattern(path) if wide else _pattern(folder) + "/**"
 
 
 def read_denied(rules: Rules, path: str) -> bool:

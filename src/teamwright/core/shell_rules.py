@@ -139,7 +139,7 @@ def _suggestions(command: Command) -> tuple[str, ...]:
     if known == len(words) and sum(map(len, words)) <= 200:
         return (f"Bash({' '.join(_quoted(word) for word in words)})",)
     beginning = words[: min(known, 2)]
-    if len(beginning) < 1 or (len(beginning) < 2 and beginning[0].rpartition("/")[2] in _RUN_ANYTHING):
+    if not beginning or any(word.rpartition("/")[2] in _RUN_ANYTHING for word in beginning):
         return ()
     return (f"Bash({' '.join(_quoted(word) for word in beginning)} *)",)
 

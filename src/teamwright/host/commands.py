@@ -3,39 +3,9 @@
 import re
 from collections.abc import Callable, Sequence
 
-from msgspec import Struct
-
 from teamwright.core.patterns import UNKNOWN
+from teamwright.host.flags import NOTHING, Flags, Use, read_flags
 
-
-class Use(Struct, frozen=True):
-    """What a harmless command touches. `deep`: also everything below the paths it reads."""
-
-    reads: tuple[str, ...] = ()
-    deep: bool = False
-    writes: tuple[str, ...] = ()
-
-
-class Flags(Struct, frozen=True):
-    """Flags that change nothing, without and with a value; any other flag makes the command unknown.
-
-    `skip` operands are no paths (a pattern, a format); `most` bounds the others; `free`: no operand is a path.
-    """
-
-    short: str = ""
-    valued: str = ""
-    long: str = ""
-    long_valued: str = ""
-    numbers: bool = False  # -5
-    skip: int = 0
-    most: int | None = None
-    free: bool = False
-    deep: str = ""  # flags that make it read below directories; `*` for always
-    paths: str = ""  # valued flags whose value is a path that is read
-    here: bool = False  # without operands it reads the working directory
-
-
-NOTHING = Use()
 _GREP = Flags(
     "EFGPivwxycLloqsHhnTZzaIrUbV", "emABCdD",
     "--extended-regexp --fixed-strings --basic-regexp --perl-regexp --ignore-case --no-ignore-case --invert-match"
@@ -52,7 +22,8 @@ _RG = Flags(
     " --line-number --no-line-number --count --count-matches --files-with-matches --files-without-match --files"
     " --only-matching --multiline --multiline-dotall --unrestricted --pretty --pcre2 --with-filename --no-filename"
     " --null --text --quiet --hidden --no-ignore --no-ignore-vcs --no-heading --heading --json --stats --trim --vimgrep"
-    " --column --color --type-list --no-messages --sort --byte-offset --no-config --passthru --crlf --glob-case-insensitive",
+    " --column --color --type-list --no-messages --sort --byte-offset --no-config --passthru --crlf"
+    " --glob-case-insensitive",
     "--regexp --glob --iglob --type --type-not --max-count --after-context --before-context --context --max-columns"
     " --threads --replace --max-depth --maxdepth --encoding --color --colors --sort --sortr --max-filesize --engine",
     skip=1, deep="*", paths="f --file", here=True,
@@ -60,14 +31,17 @@ _RG = Flags(
 _SUMS = Flags("btz", "", "--binary --text --zero --tag", "", numbers=False)
 
 KNOWN: dict[str, Flags] = {
-    "ls": Flags("aAbBcCdDfFgGhHiklmnNopqQrRsStuUvxXZ1", "ITw", "--all --almost-all --author --classify --color --directory"
-                " --file-type --full-time --group-directories-first --human-readable --inode --no-group --numeric-uid-gid"
+    "ls": Flags("aAbBcCdDfFgGhHiklmnNopqQrRsStuUvxXZ1", "ITw", "--all --almost-all --author --classify --color"
+        " --directory"
+                " --file-type --full-time --group-directories-first --human-readable --inode --no-group"
+                " --numeric-uid-gid"
                 " --recursive --reverse --size --si", "--sort --time --time-style --block-size --hide --ignore --format"
                 " --width", deep="R --recursive", here=True),
     "cat": Flags("AbeEnstTuv", "", "--number --number-nonblank --show-all --show-ends --show-tabs --squeeze-blank"),
     "tac": Flags(),
     "head": Flags("qvz", "nc", "--quiet --silent --verbose --zero-terminated", "--lines --bytes", numbers=True),
-    "tail": Flags("fFqrvz", "ncs", "--quiet --silent --verbose --follow --retry --zero-terminated", "--lines --bytes --pid"
+    "tail": Flags("fFqrvz", "ncs", "--quiet --silent --verbose --follow --retry --zero-terminated", "--lines"
+        " --bytes --pid"
                   " --sleep-interval", numbers=True),
     "wc": Flags("clLmw", "", "--bytes --chars --lines --words --max-line-length"),
     "nl": Flags("p", "bdfhilnsvw", "", "--body-numbering --number-format --number-width --starting-line-number"),
@@ -77,7 +51,8 @@ KNOWN: dict[str, Flags] = {
     "rg": _RG,
     "stat": Flags("Lft", "c", "--dereference --file-system --terse", "--format --printf"),
     "file": Flags("bhikNnprsv0", "F", "--brief --mime --mime-type --mime-encoding --no-dereference"),
-    "du": Flags("abchHkmPsSx0", "dBt", "--all --apparent-size --bytes --total --human-readable --summarize --one-file-system"
+    "du": Flags("abchHkmPsSx0", "dBt", "--all --apparent-size --bytes --total --human-readable --summarize"
+        " --one-file-system"
                 " --null", "--max-depth --block-size --threshold --exclude --time", deep="*", here=True),
     "df": Flags("ahHiklPT", "Bt", "--all --human-readable --inodes --local --portability --print-type --total",
                 "--block-size --type"),
@@ -102,7 +77,8 @@ KNOWN: dict[str, Flags] = {
     "cmp": Flags("bls", "in", "--print-bytes --verbose --quiet --silent", "--bytes --ignore-initial"),
     "basename": Flags("az", "s", "--multiple --zero", "--suffix", free=True),
     "dirname": Flags("z", "", "--zero", free=True),
-    "realpath": Flags("eLmPqsz", "", "--canonicalize-existing --canonicalize-missing --quiet --no-symlinks", "--relative-to"
+    "realpath": Flags("eLmPqsz", "", "--canonicalize-existing --canonicalize-missing --quiet"
+        " --no-symlinks", "--relative-to"
                       " --relative-base"),
     "readlink": Flags("efmnqsvz", "", "--canonicalize --canonicalize-existing --canonicalize-missing --no-newline"),
     "md5sum": _SUMS,
@@ -134,7 +110,8 @@ KNOWN: dict[str, Flags] = {
 }  # fmt: skip
 
 _ANYTHING = frozenset({"echo", "true", "false", ":", "exit", "return", "break", "continue"})
-_VERSIONED = frozenset({"python", "python3", "node", "npm", "pip", "git", "rustc", "cargo", "go", "gcc", "make", "java", "ruby", "uv", "rg", "bash"})  # fmt: skip
+_VERSIONED = frozenset({"python", "python3", "node", "npm", "pip", "git", "rustc", "cargo", "go", "gcc", "make",
+    "java", "ruby", "uv", "rg", "bash"})  # fmt: skip
 _PRINT_LINES = re.compile(r"(\d+|\$)(,(\d+|\$|\+\d+))?p")
 _FIND_PLAIN = frozenset(
     [
@@ -224,74 +201,6 @@ def known_use(words: Sequence[str]) -> Use | None:
 
 def _is_date_value(words: Sequence[str], n: int) -> bool:
     return words[n - 1] in ("-d", "--date", "--rfc-3339")
-
-
-def read_flags(flags: Flags, words: Sequence[str]) -> Use | None:
-    """Flags that are all known, and the operands; None where a flag is not known, or a word that matters."""
-    operands, reads, seen, at = list[str](), list[str](), set[str](), 0
-    while at < len(words):
-        word = words[at]
-        at += 1
-        if word == "--":
-            operands += words[at:]
-            break
-        if not word.startswith("-") or word == "-":
-            operands.append(word)
-            continue
-        names, value = _split_flag(flags, word)
-        if names is None:
-            return None
-        seen.update(names)
-        if value is None and _takes_value(flags, names[-1]):
-            if at == len(words):
-                return None
-            value, at = words[at], at + 1
-        if value is not None and names[-1] in flags.paths.split():
-            reads.append(value)
-    if {"e", "f", "--regexp", "--file", "--files"} & seen:
-        skipped = 0
-    else:
-        skipped = flags.skip
-    return _use(flags, operands, reads, seen, skipped)
-
-
-def _use(flags: Flags, operands: list[str], reads: list[str], seen: set[str], skipped: int) -> Use | None:
-    paths = operands[skipped:]
-    if flags.most is not None and len(operands) > flags.most:
-        return None
-    if any(word.startswith(UNKNOWN) for word in operands):
-        return None  # it may turn out to be a flag
-    if flags.free:
-        return NOTHING
-    deep = flags.deep == "*" or not seen.isdisjoint(flags.deep.split())
-    if not paths and (flags.here or deep):
-        paths = ["."]
-    return Use(tuple(reads + [p for p in paths if p != "-"]), deep)
-
-
-def _split_flag(flags: Flags, word: str) -> tuple[list[str] | None, str | None]:
-    """The flags in one word, and the value that is glued to the last one."""
-    if word.startswith("--"):
-        name, equals, value = word.partition("=")
-        known = f"{flags.long} {flags.long_valued} {flags.paths}".split()
-        return ([name] if name in known and UNKNOWN not in name else None), (value if equals else None)
-    if flags.numbers and word[1:].isdigit():
-        return ["number"], ""
-    valued = flags.valued + "".join(p for p in flags.paths.split() if len(p) == 1)
-    names: list[str] = []
-    for n, letter in enumerate(word[1:], 2):
-        names.append(letter)
-        if letter in valued:
-            return names, word[n:] or None
-        if letter not in flags.short:
-            return None, None
-    return names, ""
-
-
-def _takes_value(flags: Flags, name: str) -> bool:
-    if name.startswith("--"):
-        return name in f"{flags.long_valued} {flags.paths}".split() and name not in flags.long.split()
-    return name in flags.valued or name in flags.paths.split()
 
 
 def _find(words: Sequence[str]) -> Use | None:

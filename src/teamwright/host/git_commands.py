@@ -3,30 +3,34 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from teamwright.host.commands import NOTHING, Flags, Use, read_flags
+from teamwright.host.flags import NOTHING, Flags, Use, read_flags
 
 _COMMITS = (
     "--oneline --graph --all --decorate --no-decorate --stat --numstat --shortstat --name-only --name-status --summary"
-    " --merges --no-merges --first-parent --reverse --follow --date-order --topo-order --abbrev-commit --no-abbrev-commit"
+    " --merges --no-merges --first-parent --reverse --follow --date-order --topo-order --abbrev-commit"
+    " --no-abbrev-commit"
     " --branches --tags --remotes --cherry --left-right --full-history --show-pulls --no-patch --no-color --color"
     " --no-ext-diff --no-textconv --relative-date --parents --children --source --dirstat --cc --no-renames"
     " --cherry-pick --cherry-mark --boundary --simplify-by-decoration --regexp-ignore-case --invert-grep --all-match"
     " --extended-regexp --fixed-strings --perl-regexp --pickaxe-regex --pickaxe-all --word-diff --raw"
     " --compact-summary --ignore-all-space --ignore-space-change --ignore-blank-lines --minimal --patience --histogram"
-    " --patch --patch-with-stat --full-index --binary --text --no-prefix --function-context --find-renames --find-copies"
+    " --patch --patch-with-stat --full-index --binary --text --no-prefix --function-context --find-renames"
+    " --find-copies"
     " --exit-code --quiet --cached --staged --merge-base --check --reflog --walk-reflogs --pretty --no-notes --count"
 )
 _COMMIT_VALUES = (
     "--max-count --skip --since --until --after --before --author --committer --grep --format --pretty --date --abbrev"
     " --diff-filter --stat --color --decorate --unified --word-diff --diff-algorithm --inter-hunk-context --min-parents"
-    " --max-parents --glob --branches --tags --remotes --exclude --find-renames --find-copies --relative --ws-error-highlight"
+    " --max-parents --glob --branches --tags --remotes --exclude --find-renames --find-copies --relative"
+    " --ws-error-highlight"
 )
 _LOG = Flags("puswzabBDMRrcmt0", "nLSGU", _COMMITS, _COMMIT_VALUES, numbers=True, deep="p u L S G --patch c m U")
 _DIFF = Flags("puswzabBDMRrcmt0", "nSGU", _COMMITS, _COMMIT_VALUES, numbers=True, deep="*")
-_LIST = "--list --all --remotes --verbose --show-current --merged --no-merged --contains --no-contains --ignore-case --column --color"
+_LIST = "--list --all --remotes --verbose --show-current --merged --no-merged --contains --no-contains --color"
 
 GIT: dict[str, Flags] = {
-    "status": Flags("sbvzu", "", "--short --branch --porcelain --long --verbose --show-stash --untracked-files --ignored"
+    "status": Flags("sbvzu", "", "--short --branch --porcelain --long --verbose --show-stash --untracked-files"
+        " --ignored"
                     " --ahead-behind --no-ahead-behind --renames --no-renames --column --no-column", "--porcelain"
                     " --untracked-files --ignored --ignore-submodules"),
     "log": _LOG,
@@ -36,27 +40,35 @@ GIT: dict[str, Flags] = {
     "diff": _DIFF,
     "diff-tree": _DIFF,
     "rev-list": _LOG,
-    "rev-parse": Flags("q", "", "--abbrev-ref --short --show-toplevel --show-prefix --show-cdup --git-dir --git-common-dir"
+    "rev-parse": Flags("q", "", "--abbrev-ref --short --show-toplevel --show-prefix --show-cdup --git-dir"
+        " --git-common-dir"
                        " --absolute-git-dir --is-inside-work-tree --is-inside-git-dir --is-bare-repository --verify"
-                       " --quiet --symbolic --symbolic-full-name --all --branches --tags --remotes --revs-only --no-revs"
+                       " --quiet --symbolic --symbolic-full-name --all --branches --tags --remotes --revs-only"
+                       " --no-revs"
                        " --is-shallow-repository --show-superproject-working-tree", "--short --abbrev-ref --branches"),
-    "ls-files": Flags("cdmoiskutvfz", "x", "--cached --deleted --modified --others --ignored --stage --unmerged --killed"
-                      " --exclude-standard --error-unmatch --full-name --directory --eol --deduplicate", "--exclude --abbrev"),
-    "ls-tree": Flags("drtlz", "", "--name-only --name-status --long --full-name --full-tree --object-only", "--format --abbrev"),
+    "ls-files": Flags("cdmoiskutvfz", "x", "--cached --deleted --modified --others --ignored --stage --unmerged"
+        " --killed"
+                      " --exclude-standard --error-unmatch --full-name --directory --eol"
+                      " --deduplicate", "--exclude --abbrev"),
+    "ls-tree": Flags("drtlz", "", "--name-only --name-status --long --full-name --full-tree"
+        " --object-only", "--format --abbrev"),
     "blame": Flags("lptsefnwMCc", "L", "--porcelain --line-porcelain --show-email --show-name --show-number --root"
                    " --show-stats --no-color", "--since --date --abbrev", deep="*"),
     "grep": Flags("iwvhHEGPFnlLczpWqa", "eABCm", "--ignore-case --word-regexp --invert-match --count"
                   " --line-number --files-with-matches --files-without-match --name-only --fixed-strings --perl-regexp"
                   " --extended-regexp --basic-regexp --cached --untracked --heading --break --show-function"
                   " --function-context --only-matching --column --text --and --or --not --all-match --quiet --color"
-                  " --no-color", "--after-context --before-context --context --max-count --max-depth --threads", deep="*"),
+                  " --no-color", "--after-context --before-context --context --max-count --max-depth"
+                  " --threads", deep="*"),
     "cat-file": Flags("tsep", deep="*"),
     "describe": Flags("", "", "--all --tags --contains --always --long --dirty --first-parent --exact-match --abbrev",
                       "--abbrev --match --exclude --candidates --dirty"),
     "merge-base": Flags("a", "", "--all --is-ancestor --octopus --independent --fork-point"),
     "name-rev": Flags("", "", "--tags --name-only --all --always", "--refs --exclude"),
-    "show-ref": Flags("dhsq", "", "--head --heads --tags --verify --hash --abbrev --quiet --branches", "--hash --abbrev"),
-    "for-each-ref": Flags("", "", "--ignore-case --omit-empty", "--format --sort --count --points-at --merged --no-merged"
+    "show-ref": Flags("dhsq", "", "--head --heads --tags --verify --hash --abbrev --quiet --branches", "--hash"
+        " --abbrev"),
+    "for-each-ref": Flags("", "", "--ignore-case --omit-empty", "--format --sort --count --points-at --merged"
+        " --no-merged"
                           " --contains --exclude"),
     "count-objects": Flags("vH", "", "--verbose --human-readable", most=0),
     "check-ignore": Flags("qvnz", "", "--quiet --verbose --non-matching --no-index"),
@@ -64,8 +76,10 @@ GIT: dict[str, Flags] = {
     "var": Flags("l", free=True),
 }  # fmt: skip
 _LISTING: dict[str, Flags] = {
-    "branch": Flags("arvqi", "", _LIST, "--merged --no-merged --contains --no-contains --sort --format --points-at", free=True),
-    "tag": Flags("li", "n", _LIST, "--merged --no-merged --contains --no-contains --sort --format --points-at", free=True),
+    "branch": Flags("arvqi", "", _LIST, "--merged --no-merged --contains --no-contains --sort --format"
+        " --points-at", free=True),
+    "tag": Flags("li", "n", _LIST, "--merged --no-merged --contains --no-contains --sort --format"
+        " --points-at", free=True),
 }  # fmt: skip
 _BEFORE = frozenset({"--no-pager", "-P", "--no-optional-locks", "--literal-pathspecs", "--no-replace-objects"})
 _BEFORE_VALUED = frozenset(
@@ -87,7 +101,10 @@ def git_use(words: Sequence[str]) -> Use | None:
         return None
     name, rest = words[at], words[at + 1 :]
     if name in GIT:
-        return read_flags(GIT[name], rest)
+        use = read_flags(GIT[name], rest)
+        named = "--" in rest and rest[-1] != "--"
+        # Without paths of its own it shows whatever the repository holds.
+        return Use((*use.reads, "."), deep=True) if use and use.deep and not named else use
     if name in _LISTING:
         return _listing(_LISTING[name], rest)
     if (name, *rest[:1]) in _TWO_WORDS and all(not w.startswith("-") for w in rest[1:]):

@@ -126,7 +126,7 @@ def refusal(path: Path, error: OSError) -> ToolError:
         case errno.ENOTDIR:
             words = "cannot be reached: a part of it is not a directory (or was just replaced by a link)"
         case errno.EACCES | errno.EPERM:
-            words = "may not be opened by this user (permission denied)"
+            words = "may not be used by this user (permission denied)"
         case errno.ENXIO | errno.ENODEV:
             words = "is a socket, FIFO or device, not a regular file"
         case errno.EISDIR:

@@ -9,7 +9,7 @@ import sys
 
 _MEMORY = 1 << 30
 _SECONDS = 60
-_MOST = 200_000  # characters of one page
+_MOST = 120_000  # characters of one page
 
 
 def main(first: int, count: int) -> int:
@@ -21,11 +21,16 @@ def main(first: int, count: int) -> int:
     if reader.is_encrypted and not reader.decrypt(""):
         raise ValueError("it is protected by a password")
     total = len(reader.pages)
-    print(json.dumps({"total": total}), flush=True)  # noqa: T201
+    _tell({"total": total})
     for number in range(first, min(first + count, total + 1)):
         text = reader.pages[number - 1].extract_text()
-        print(json.dumps({"page": number, "text": text[:_MOST]}), flush=True)  # noqa: T201
+        _tell({"page": number, "text": text[:_MOST]})
     return 0
+
+
+def _tell(what: dict[str, object]) -> None:
+    sys.stdout.buffer.write(json.dumps(what, ensure_ascii=False).encode(errors="replace") + b"\n")
+    sys.stdout.buffer.flush()
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 
 from teamwright.core.patterns import UNKNOWN
 from teamwright.host.words import Word
@@ -11,8 +12,30 @@ _ALL = re.compile(r"(?:\.?\*|\.\[!\.\]\*|\.\?\?\*|\*\.\*|\?\*)+")  # wildcards t
 _SEGMENT = re.compile(r"[;&|\n()`]+")
 _TOKEN = re.compile(r"[\s'\"<>\\,\[\]]+")
 _NARROWS = frozenset(
-    "-name -iname -path -ipath -wholename -regex -iregex -newer -mtime -mmin -atime -ctime -amin -cmin -user -group"
-    " -empty -size -perm -inum -samefile -links".split()
+    [
+        "-name",
+        "-iname",
+        "-path",
+        "-ipath",
+        "-wholename",
+        "-regex",
+        "-iregex",
+        "-newer",
+        "-mtime",
+        "-mmin",
+        "-atime",
+        "-ctime",
+        "-amin",
+        "-cmin",
+        "-user",
+        "-group",
+        "-empty",
+        "-size",
+        "-perm",
+        "-inum",
+        "-samefile",
+        "-links",
+    ]
 )
 _RECURSIVE = re.compile(r"-[A-Za-z]*[rR][A-Za-z]*|--r[a-z]*")
 
@@ -30,8 +53,7 @@ def ruin_of(words: Sequence[Word], cwd: str, home: str) -> str:
 def _ruin_by_find(words: Sequence[Word], cwd: str, home: str) -> str:
     texts = [w.text for w in words[1:]]
     removes = "-delete" in texts or any(
-        a in ("-exec", "-execdir", "-ok") and b.rpartition("/")[2] == "rm"
-        for a, b in zip(texts, texts[1:], strict=False)
+        a in ("-exec", "-execdir", "-ok") and b.rpartition("/")[2] == "rm" for a, b in pairwise(texts)
     )
     if not removes or not _NARROWS.isdisjoint(texts):
         return ""

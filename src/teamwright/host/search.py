@@ -1,7 +1,6 @@
 """ripgrep, run below one judged directory or over one judged file."""
 
 import os
-import shutil
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -18,6 +17,8 @@ _BELOW = ("--hidden", "--glob=!.git", "--no-require-git")
 
 def find_rg() -> str:
     """The person's own ripgrep, else the one that was installed with us."""
+    import shutil  # noqa: PLC0415  # slow to import
+
     beside = str(Path(sys.executable).parent)
     found = shutil.which("rg") or shutil.which("rg", path=beside)
     if found is None:

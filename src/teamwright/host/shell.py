@@ -6,10 +6,9 @@ What the parser does not know, or where bash might read it otherwise, makes the 
 import re
 from collections.abc import Callable, Sequence
 from functools import cache
-from pathlib import Path
 
 import tree_sitter_bash
-from msgspec import Struct, structs
+from msgspec import structs
 from tree_sitter import Language, Node, Parser
 
 from teamwright.core.facts import NOWHERE, Command, Place, Runs, View
@@ -17,17 +16,45 @@ from teamwright.core.patterns import UNKNOWN
 from teamwright.host.commands import harmless_name
 from teamwright.host.ruin import ruin_in_text
 from teamwright.host.simple import Setting, simple_commands
-from teamwright.host.words import Reader, Unreadable, Word
+from teamwright.host.whereabouts import Surroundings, Whereabouts
+from teamwright.host.words import Reader, Unreadable, Word, check_heredoc, source
 
 MOST_BYTES = 100_000
 MOST_DEPTH = 60
 _ODD = re.compile(r"[^\t\n\x20-\x7e]")
-_SAFE_FILES = ("/dev/null", "/dev/stdout", "/dev/stderr", "/dev/stdin", "/dev/tty")
 _WRITING = frozenset({">", ">>", "&>", "&>>", ">|", "<>"})
 _JOINERS = frozenset({
-    ";", ";;", "&", "\n", "|", "|&", "&&", "||", "(", ")", "{", "}", "!", "do", "done", "then", "fi", "if", "elif", "else",
+    ";", ";;", "&", "\n", "|", "|&", "&&", "||", "(", ")", "{", "}", "!", "do", "done", "then", "fi", "if", "elif",
+        "else",
     "while", "until", "for", "in", "case", "esac", "function", ";&", ";;&", "$(", "`", "<(", ">(", "time",
 })  # fmt: skip
+_RESERVED = frozenset(
+    [
+        "{",
+        "}",
+        "!",
+        "if",
+        "then",
+        "elif",
+        "else",
+        "fi",
+        "do",
+        "done",
+        "while",
+        "until",
+        "for",
+        "case",
+        "esac",
+        "in",
+        "function",
+        "select",
+        "coproc",
+        "[[",
+        "]]",
+    ]
+)
+_IN_BRACKETS = frozenset(["[", "]", "=", "==", "!=", "!"])
+_IN_TEST = _IN_BRACKETS | frozenset(["[[", "]]", "&&", "||", "<", ">", "=~", "(", ")"])
 _CASTS_DOUBT = re.compile(r"\s(-v|-R|-eq|-ne|-lt|-le|-gt|-ge)\s")
 _NEVER_REDEFINED = frozenset({"cd", "command", "builtin", "exec", "eval", "test", "["})
 
@@ -37,18 +64,9 @@ def _language() -> Language:
     return Language(tree_sitter_bash.language())
 
 
-class Surroundings(Struct, frozen=True):
-    """Where the command would run. `resolve` follows links; both directories are absolute."""
-
-    cwd: str
-    home: str
-    roots: tuple[str, ...]
-    resolve: Callable[[str, Path], Path]
-
-
 def read_command(text: str, tool: str, around: Surroundings) -> Runs:
     """The facts of a shell command. Touches the disk to resolve the paths that it names."""
-    walk, broken = _Walk(around, 0), ""
+    walk, broken = _Walk(Whereabouts(around, (around.cwd,)), 0), ""
     try:
         walk.read(text)
     except Unreadable as error:
@@ -70,23 +88,24 @@ def _why_not_read(text: str) -> str:
 
 
 class _Walk:
-    """One pass over the tree. The working directory is followed as a set of possibilities; None: nobody knows."""
+    """One pass over the tree."""
 
-    def __init__(self, around: Surroundings, depth: int) -> None:
-        self._around, self._depth = around, depth
+    def __init__(self, where: Whereabouts, depth: int) -> None:
+        self.where, self._depth = where, depth
         self.commands: list[Command] = []
         self.reads: list[Place] = []
         self.writes: list[Place] = []
         self.ruin = ""
-        self.cwds: tuple[str, ...] | None = (around.cwd,)
+        self._text = b""
         self._shaky = 0  # inside of a pipeline a `cd` may be for one part of it only
         self._repeated = 0  # inside of a loop or function it acts on what stands before it too
-        self._reader = Reader(self.apart, self._vague, self._variable)
+        self._reader = Reader(self.apart, self._vague, where.variable)
 
     def read(self, text: str) -> None:
         if why := _why_not_read(text):
             raise Unreadable(why)
-        root = Parser(_language()).parse(text.encode()).root_node
+        self._text = text.encode()
+        root = Parser(_language()).parse(self._text).root_node
         if root.has_error:
             raise Unreadable("its syntax cannot be parsed")
         self.statements(root)
@@ -96,13 +115,9 @@ class _Walk:
     def statements(self, node: Node) -> None:
         """One after another; any of them may fail, so that a `cd` may or may not have happened."""
         for child in node.children:
-            before = self.cwds
+            before = self.where.cwds
             self.statement(child)
-            self._either(before)
-
-    def _either(self, before: tuple[str, ...] | None) -> None:
-        if before != self.cwds:
-            self.cwds = None if before is None or self.cwds is None else tuple(dict.fromkeys(before + self.cwds))
+            self.where.either(before)
 
     def statement(self, node: Node) -> None:
         if not node.is_named:
@@ -118,27 +133,27 @@ class _Walk:
         handler(self, node)
         self._depth -= 1
 
-    def list(self, node: Node) -> None:
+    def chain(self, node: Node) -> None:
         left, operator, right = (node.children[0], node.children[1].type, node.children[2:])
-        before = self.cwds
+        before = self.where.cwds
         self.statement(left)
         if operator != "&&":
-            self._either(before)
+            self.where.either(before)
         for child in right:
             self.statement(child)
 
     def apart(self, node: Node) -> None:
         """A subshell: what it does to the working directory ends with it."""
-        before, shaky, repeated = self.cwds, self._shaky, self._repeated
+        before, shaky, repeated = self.where.cwds, self._shaky, self._repeated
         self._shaky = self._repeated = 0
         for child in node.children:
             if child.type == "file_redirect":  # $(< file)
                 self.redirect(child)
                 continue
-            between = self.cwds
+            between = self.where.cwds
             self.statement(child)
-            self._either(between)
-        self.cwds, self._shaky, self._repeated = before, shaky, repeated
+            self.where.either(between)
+        self.where.cwds, self._shaky, self._repeated = before, shaky, repeated
 
     def pipeline(self, node: Node) -> None:
         """The tree may hold more in a pipeline than bash would: `a | b && c` is one here."""
@@ -178,12 +193,12 @@ class _Walk:
                 if child.field_name_for_child(n) == "value":
                     self._reader.word(part)
                 else:
-                    before = self.cwds
+                    before = self.where.cwds
                     self.statement(part)
-                    self._either(before)
+                    self.where.either(before)
 
     def function(self, node: Node) -> None:
-        name = _text(node.child_by_field_name("name"))
+        name = source(node.child_by_field_name("name"))
         if name in _NEVER_REDEFINED or not harmless_name(name.replace("-", "_")):
             self._vague("it redefines a command")
         self.commands.append(Command((View((name,), None),), f"{name}()", opaque="it defines a function"))
@@ -210,19 +225,22 @@ class _Walk:
                 self.repeated(child)
 
     def test(self, node: Node) -> None:
-        text = _text(node)
-        if text.startswith("[[") and _CASTS_DOUBT.search(text):
-            self._vague("arithmetic on variables can run code")
-        if text.startswith("(("):
+        text = source(node)
+        if text.startswith("((") or (text.startswith("[[") and _CASTS_DOUBT.search(text)):
             self._vague("arithmetic on variables can run code")
         words = [Word(node.children[0].type)]
-        self._test_words(node, words)
+        self._test_words(node, words, _IN_TEST if text.startswith("[[") else _IN_BRACKETS)
         self._simple(words, text)
 
-    def _test_words(self, node: Node, words: list[Word]) -> None:
-        for child in node.named_children:
+    def _test_words(self, node: Node, words: list[Word], operators: frozenset[str]) -> None:
+        """Inside of `[` an operator such as `|` or `>` is the shell's, whatever the parser makes of it."""
+        for child in node.children:
+            if not child.is_named and child.type not in operators:
+                raise Unreadable("a test in it is not what it seems")
+            if not child.is_named:
+                continue
             if child.type in ("unary_expression", "binary_expression", "parenthesized_expression", "negated_command"):
-                self._test_words(child, words)
+                self._test_words(child, words, operators)
             else:
                 words.append(self._reader.word(child))
 
@@ -238,6 +256,8 @@ class _Walk:
             end = child.end_byte
             match child.type:
                 case "command_name":
+                    if source(child) in _RESERVED:
+                        raise Unreadable("a word of the shell's grammar stands where it seems to be a command")
                     words.append(self._reader.word(child.children[0]))
                 case "variable_assignment":
                     assigned.append(self._assignment(child))
@@ -249,10 +269,10 @@ class _Walk:
                     words.append(Word(child.type))
                 case _:
                     raise Unreadable(f"it has a part of an unknown kind ({child.type})")
-        self._simple(words, _text(node), assigned)
+        self._simple(words, source(node), assigned)
 
     def declaration(self, node: Node) -> None:
-        words, risky = [Word(_text(node.children[0]))], False
+        words, risky = [Word(source(node.children[0]))], False
         for child in node.named_children:
             if child.type == "variable_assignment":
                 name, value = self._assignment(child)
@@ -263,17 +283,17 @@ class _Walk:
                 flag = word.text.startswith("-")
                 risky = risky or (word.text not in ("-x", "-r", "-g", "-a") if flag else not harmless_name(word.text))
                 words.append(word)
-        self._plain(words, _text(node), harmless=not risky)
+        self._plain(words, source(node), harmless=not risky)
 
     def unset(self, node: Node) -> None:
         words = [Word("unset"), *(self._reader.word(child) for child in node.named_children)]
-        self._plain(words, _text(node), harmless=all(harmless_name(w.text) for w in words[1:]))
+        self._plain(words, source(node), harmless=all(harmless_name(w.text) for w in words[1:]))
 
     def assignments(self, node: Node) -> None:
         parts = [node] if node.type == "variable_assignment" else node.named_children
         for part in parts:
             name, value = self._assignment(part)
-            self._plain([Word(f"{name}={value.text}")], _text(part), harmless=harmless_name(name))
+            self._plain([Word(f"{name}={value.text}")], source(part), harmless=harmless_name(name))
 
     def _assignment(self, node: Node) -> tuple[str, Word]:
         name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
@@ -281,11 +301,11 @@ class _Walk:
             self._vague("a subscript can run code")
             self._reader.inside(node)
             return "", Word(UNKNOWN)
-        return _text(name), Word("") if value is None else self._reader.word(value)
+        return source(name), Word("") if value is None else self._reader.word(value)
 
     def _name(self, node: Node) -> None:
-        if not harmless_name(_text(node)):
-            self._vague(f"it sets {_text(node)}")
+        if not harmless_name(source(node)):
+            self._vague(f"it sets {source(node)}")
 
     def _plain(self, words: Sequence[Word], shown: str, *, harmless: bool) -> None:
         view = View(tuple(w.text for w in words))
@@ -297,7 +317,7 @@ class _Walk:
     def _simple(self, words: Sequence[Word], shown: str, assigned: Sequence[tuple[str, Word]] = ()) -> None:
         if not words:
             return
-        setting = Setting(self.cwds, self._around.home, self._around.roots, self._places)
+        setting = Setting(self.where.cwds, self.where.around.home, self.where.around.roots, self.where.places)
         found = simple_commands(words, shown, assigned, setting)
         self.commands += found.commands
         self.writes += found.writes
@@ -305,14 +325,13 @@ class _Walk:
         for code in found.code:
             self._nested(code, shadow=found.shadows_code, same_shell=found.same_shell)
         if found.cd is not None:
-            self._change_directory(found.cd)
+            if self._repeated:
+                self._vague("it changes the directory while it repeats")
+            self.where.change(found.cd, certain=not self._shaky)
 
     def _nested(self, code: str, *, shadow: bool, same_shell: bool) -> None:
         """Code that was carried as text, read like any other. What only restricting rules look at may be unreadable."""
-        certain = self.cwds is not None and len(self.cwds) == 1
-        around = structs.replace(self._around, cwd=self.cwds[0]) if certain and self.cwds else self._around
-        inner = _Walk(around, self._depth + 5)
-        inner.cwds = self.cwds
+        inner = _Walk(Whereabouts(self.where.around, self.where.cwds), self._depth + 5)
         try:
             inner.read(code)
         except Unreadable as error:
@@ -325,7 +344,7 @@ class _Walk:
             self.reads += inner.reads
             self.writes += inner.writes
         if same_shell:
-            self.cwds = inner.cwds
+            self.where.cwds = inner.where.cwds
 
     # --- redirections and substitutions
 
@@ -346,7 +365,7 @@ class _Walk:
             word = self._reader.word(target)
             if operator in (">&", "<&", ">&-", "<&-") and re.fullmatch(r"\d*-?", word.text):
                 continue
-            places = [NOWHERE] if UNKNOWN in word.text else self._places(word.text)
+            places = [NOWHERE] if UNKNOWN in word.text else self.where.places(word.text)
             if operator in _WRITING or operator == ">&":
                 self.writes += places
             elif operator == "<":
@@ -355,83 +374,22 @@ class _Walk:
                 raise Unreadable("a redirection in it cannot be read")
 
     def _heredoc(self, node: Node) -> None:
-        """Bash must end it where the parser did: at the first line that is the delimiter and nothing else."""
-        start = next(_text(c) for c in node.children if c.type == "heredoc_start")
-        delimiter = start.replace("'", "").replace('"', "")
-        dash = any(c.type == "<<-" for c in node.children)
-        if "\\" in start or not delimiter:
-            raise Unreadable("a here-document in it has an unusual delimiter")
+        expands = check_heredoc(node, self._text)
         for child in node.children:
             match child.type:
                 case "heredoc_body":
-                    lines = _text(child).split("\n")
-                    if any((line.lstrip("\t") if dash else line) == delimiter for line in lines):
-                        raise Unreadable("a here-document in it does not end where it seems to")
-                    if start == delimiter:
+                    if expands:
                         self._reader.between(child, 0, len(child.text or b""))
-                case "heredoc_end":
-                    if _text(child).strip("\t" if dash else "") != delimiter:
-                        raise Unreadable("a here-document in it does not end where it seems to")
-                case "heredoc_start" | "<<" | "<<-" | "file_descriptor":
+                case "heredoc_start" | "heredoc_end" | "<<" | "<<-" | "file_descriptor" | "&&" | "||":
                     pass
                 case "file_redirect" | "herestring_redirect":
                     self.redirect(child)
-                case "&&" | "||":
-                    pass
                 case _:
-                    before = self.cwds
+                    before = self.where.cwds
                     self._shaky += 1
                     self.statement(child)
                     self._shaky -= 1
-                    self._either(before)
-
-    def _variable(self, name: str) -> str | None:
-        if name == "HOME":
-            return self._around.home
-        return self.cwds[0] if name == "PWD" and self.cwds and len(self.cwds) == 1 else None
-
-    # --- places
-
-    def _places(self, path: str, deep: bool = False) -> list[Place]:  # noqa: FBT001, FBT002  # a callback
-        """The path from every directory that the command may be in by then."""
-        if path in _SAFE_FILES or path.startswith("/dev/fd/"):
-            return []
-        if path.startswith("/"):
-            return [self._place(path, "/", deep=deep)]
-        if self.cwds is None:
-            return [NOWHERE]
-        return [self._place(path, cwd, deep=deep) for cwd in self.cwds]
-
-    def _place(self, path: str, cwd: str, *, deep: bool) -> Place:
-        try:
-            real = str(self._around.resolve(path if path.startswith("/") else "./" + path, Path(cwd)))
-        except (OSError, ValueError):
-            return NOWHERE
-        return Place(_normal(cwd, path), real, deep)
-
-    def _change_directory(self, target: str) -> None:
-        if self._repeated:
-            self._vague("it changes the directory while it repeats")
-        if UNKNOWN in target or self.cwds is None:
-            self.cwds = None
-            return
-        moved = tuple(dict.fromkeys(_normal(cwd, target) for cwd in self.cwds))
-        self.cwds = None if self._shaky else moved
-
-
-def _normal(cwd: str, path: str) -> str:
-    """Absolute and without dots, as bash itself would name it."""
-    parts: list[str] = []
-    for part in (path if path.startswith("/") else f"{cwd}/{path}").split("/"):
-        if part == "..":
-            parts = parts[:-1]
-        elif part not in ("", "."):
-            parts.append(part)
-    return "/" + "/".join(parts)
-
-
-def _text(node: Node | None) -> str:
-    return (node.text or b"").decode() if node else ""
+                    self.where.either(before)
 
 
 def _nothing(walk: _Walk, node: Node) -> None:
@@ -441,7 +399,7 @@ def _nothing(walk: _Walk, node: Node) -> None:
 _HANDLERS: dict[str, Callable[[_Walk, Node], None]] = {
     "program": _Walk.statements,
     "command": _Walk.command,
-    "list": _Walk.list,
+    "list": _Walk.chain,
     "pipeline": _Walk.pipeline,
     "subshell": _Walk.apart,
     "compound_statement": _Walk.compound,

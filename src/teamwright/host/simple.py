@@ -26,9 +26,30 @@ from teamwright.host.wrappers import (
 
 MOST_MATCHES = 200  # of one wildcard; more are as good as unknown
 _WRITERS = frozenset(
-    "rm mv cp touch mkdir rmdir ln install tee truncate chmod chown dd sed rsync shred unlink patch".split()
+    [
+        "rm",
+        "mv",
+        "cp",
+        "touch",
+        "mkdir",
+        "rmdir",
+        "ln",
+        "install",
+        "tee",
+        "truncate",
+        "chmod",
+        "chown",
+        "dd",
+        "sed",
+        "rsync",
+        "shred",
+        "unlink",
+        "patch",
+    ]
 )
-_RECORDS = frozenset("add commit push fetch tag branch stash merge rebase".split())  # of git: they read what they name
+_RECORDS = frozenset(
+    ["add", "commit", "push", "fetch", "tag", "branch", "stash", "merge", "rebase"]
+)  # of git: they read what they name
 _PROTECTED = re.compile(r"(?<![\w.-])\.(?:git|claude|teamwright|mcp\.json)(?![\w.-])", re.IGNORECASE)
 _LEFT_OUT = re.compile(r"--(?:exclude|ignore)[\w-]*=")
 _LEAVES_OUT = frozenset({"--exclude", "--exclude-dir", "--ignore", "-path", "-name", "-ipath", "-iname", "-wholename"})
@@ -41,7 +62,7 @@ class Setting(Struct, frozen=True):
     cwds: tuple[str, ...] | None
     home: str
     roots: tuple[str, ...]
-    places: Callable[[str, bool], list[Place]]
+    places: Callable[..., list[Place]]
 
 
 class Found(Struct):
@@ -70,8 +91,7 @@ def simple_commands(words: Sequence[Word], shown: str, assigned: Sequence[tuple[
     layers = _unwrap(words, assigned)
     found = Found()
     texts = tuple(w.text for w in layers.inner)
-    if setting.cwds is not None:
-        found.ruin = next((r for r in (ruin_of(layers.inner, cwd, setting.home) for cwd in setting.cwds) if r), "")
+    found.ruin = _ruin(layers.inner, setting)
     name = texts[0].rpartition("/")[2]
     if UNKNOWN in texts[0]:
         layers.opaque = layers.opaque or "the name of the program is only known when it runs"
@@ -94,13 +114,13 @@ def _unwrap(words: Sequence[Word], assigned: Sequence[tuple[str, Word]]) -> _Lay
     inner, names, opaque = list(words), list[str](), ""
     risky = any(not harmless_name(name) for name, _ in assigned)
     starts = [0]
-    while inner and texts[starts[-1] :] != []:
+    while inner and not _is_lookup(inner):
         at = starts[-1]
         step = unwrapped([w.text for w in inner])
         if step is None:
             opaque = f"the options of {inner[0].text} are not understood"
             break
-        if step == 0 or step >= len(inner) or _is_lookup(inner):
+        if step == 0 or step >= len(inner):
             break
         name = inner[0].text.rpartition("/")[2]
         names.append(name)
@@ -162,9 +182,11 @@ def _carry(texts: Sequence[str], layers: _Layers, found: Found) -> bool:
         # It may read code from its input: rules that restrict look for their words in the whole text.
         found.commands.append(Command((View((), None),), name, opaque="it reads code", shadow=True))
     if code is None:
+        layers.opaque = layers.opaque or ("" if plain else f"the options of {name} are not understood")
         return False
     if UNKNOWN in code:
         layers.opaque = layers.opaque or "the code that it runs is only known when it runs"
+        layers.views.append(View((UNKNOWN,), None))
         return False
     found.code.append(code)
     found.same_shell = name == "eval"
@@ -177,9 +199,12 @@ def _look_behind(texts: Sequence[str], layers: _Layers, found: Found, setting: S
     if texts[0].rpartition("/")[2] not in WRAPPERS:
         code = [t for t in texts[1:] if any(c.isspace() for c in t) and UNKNOWN not in t]
         found.code, found.shadows_code = found.code + code, bool(code) or found.shadows_code
-    if setting.cwds is not None and not found.ruin:
-        behind = (layers.inner[n:] for n in range(1, min(len(texts), 64)))
-        found.ruin = next((r for w in behind for cwd in setting.cwds if (r := ruin_of(w, cwd, setting.home))), "")
+    behind = (layers.inner[n:] for n in range(1, min(len(texts), 64)))
+    found.ruin = found.ruin or next((r for words in behind if (r := _ruin(words, setting))), "")
+
+
+def _ruin(words: Sequence[Word], setting: Setting) -> str:
+    return next((r for cwd in setting.cwds or ("/nowhere/at/all",) if (r := ruin_of(words, cwd, setting.home))), "")
 
 
 def _command(layers: _Layers, shown: str, setting: Setting, found: Found, *, shadow: bool) -> Command:
@@ -224,9 +249,10 @@ def expanded(words: Sequence[Word], setting: Setting) -> list[str] | None:
         if not word.glob:
             out.append(word.text)
             continue
-        if setting.cwds is None or len(setting.cwds) > 1:
+        if setting.cwds is None or len(setting.cwds) != 1:
             return None
-        found = _matches(word.glob, setting.cwds[0])
+        (cwd,) = setting.cwds
+        found = _matches(word.glob, cwd)
         if len(found) > MOST_MATCHES:
             return None
         out += found or [word.glob]
@@ -235,13 +261,14 @@ def expanded(words: Sequence[Word], setting: Setting) -> list[str] | None:
 
 def _matches(pattern: str, cwd: str) -> list[str]:
     try:
-        return list(islice(iglob(pattern, root_dir=cwd), MOST_MATCHES + 1))
+        # Path.glob does not match as a shell does: it also gives hidden files.
+        return list(islice(iglob(pattern, root_dir=cwd), MOST_MATCHES + 1))  # noqa: PTH207
     except (OSError, ValueError):
         return []
 
 
 def _places(path: str, setting: Setting, *, deep: bool = False) -> list[Place]:
-    return [NOWHERE] if UNKNOWN in path else setting.places(path, deep)
+    return [NOWHERE] if UNKNOWN in path else setting.places(path, deep=deep)
 
 
 def _touched(words: Sequence[Word], setting: Setting) -> tuple[tuple[Place, ...], tuple[Place, ...]]:
@@ -264,6 +291,6 @@ def _named(text: str, setting: Setting) -> list[Place]:
         inside = _PROTECTED.search(text)
         return [Place(f"{here}/{inside[0]}", f"{here}/{inside[0]}")] if inside else []
     path = text.partition("=")[2] if "=" in text else "" if text.startswith("-") else text
-    places = [p for p in setting.places(path, False) if p.path] if path else []
+    places = [p for p in setting.places(path) if p.path] if path else []
     inside = None if places and setting.cwds else _PROTECTED.search(text)
     return [*places, Place(f"{here}/{inside[0]}", f"{here}/{inside[0]}")] if inside else places

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 from msgspec import Struct
 from tree_sitter import Node
@@ -23,6 +24,7 @@ _PLAIN_EXPANSION = re.compile(
     re.DOTALL,
 )
 _NUMBERS_ONLY = re.compile(r"\$\(\(?[\s\d+*/%()<>=!&|^~?:-]*\)?\)")
+_PLAIN = re.compile(r"[\w./@%+,-][\w./:@%+,-]*(?:=[\w./:@%+,-]*)?")
 _WORD_BREAKERS = frozenset(" \t\n;&|<>()'\"`")
 
 
@@ -57,7 +59,7 @@ class Reader:
         everything else that multiplies words, become unknown."""
         pieces, live, quoted = list[str](), False, False
         for node in nodes:
-            text = _source(node)
+            text = source(node)
             match node.type:
                 case "word" | "number" | "variable_name" | "special_variable_name" | "test_operator":
                     piece, wild = self._bare(text, first=node is nodes[0])
@@ -78,13 +80,15 @@ class Reader:
 
     def _braced(self, node: Node) -> tuple[list[str], bool]:
         pieces, live = self._pieces(node.children)
-        bare = "".join(_source(c) for c in node.children if c.type in ("word", "number", "{", "}"))
-        text = _source(node)
+        bare = "".join(source(c) for c in node.children if c.type in ("word", "number", "{", "}"))
+        text = source(node)
         if ("{" in bare and "}" in bare and ("," in text or ".." in text)) or ("[" in bare and "]" in bare):
             return [UNKNOWN], False
         return pieces, live
 
     def _bare(self, text: str, *, first: bool) -> tuple[str, bool]:
+        if _PLAIN.fullmatch(text):
+            return text, False
         out, live, n = "", False, 0
         while n < len(text):
             c = text[n]
@@ -125,7 +129,7 @@ class Reader:
 
     def expansion(self, node: Node) -> str:
         """What an expansion comes to, if that is known; what it runs is looked at in any case."""
-        text = _source(node)
+        text = source(node)
         match node.type:
             case "simple_expansion":
                 known = self._variable(text[1:])
@@ -163,22 +167,54 @@ class Reader:
 
     def inside(self, node: Node) -> None:
         """Look at every substitution below; the text itself does not matter."""
+        text = source(node)
+        if "`" in text or text.count("$(") != self._inside(node) + text.startswith("$("):
+            raise Unreadable("a substitution in it is not what it seems")
+
+    def _inside(self, node: Node) -> int:
+        """How many `$(` stand below, all of them looked at."""
+        count = 0
         for child in node.named_children:
             if child.type in ("command_substitution", "process_substitution", "expansion", "arithmetic_expansion"):
                 self.expansion(child)
+                count += source(child).count("$(")
             elif child.type == "subscript":
                 self._vague("a subscript can run code")
+                count += self._inside(child)
             else:
-                self.inside(child)
+                count += self._inside(child)
+        return count
 
 
-def _source(node: Node) -> str:
-    return (node.text or b"").decode()
+def source(node: Node | None) -> str:
+    return (node.text or b"").decode() if node else ""
+
+
+def check_heredoc(node: Node, whole: bytes) -> bool:
+    """Does it expand anything? Bash must end it where the parser did: at the first line that is the delimiter."""
+    start = next(source(c) for c in node.children if c.type == "heredoc_start")
+    delimiter = start.replace("'", "").replace('"', "")
+    dash = any(c.type == "<<-" for c in node.children)
+    if "\\" in start or not delimiter:
+        raise Unreadable("a here-document in it has an unusual delimiter")
+    for child in node.children:
+        text = source(child)
+        if child.type == "heredoc_body":
+            lines = text.split("\n")[:-1]  # the last one is what stands before the end
+            wrong = any((line.lstrip("\t") if dash else line) == delimiter for line in lines)
+            wrong = wrong or text.rpartition("\n")[2].strip("\t" if dash else "") != ""
+        elif child.type == "heredoc_end":
+            after = whole[child.end_byte : child.end_byte + 1]
+            wrong = text.strip("\t" if dash else "") != delimiter or after not in (b"", b"\n")
+        else:
+            wrong = False
+        if wrong:
+            raise Unreadable("a here-document in it does not end where it seems to")
+    return start == delimiter
 
 
 def _require_adjacent(node: Node) -> None:
-    parts = node.children
-    if any(a.end_byte != b.start_byte for a, b in zip(parts, parts[1:], strict=False)):
+    if any(a.end_byte != b.start_byte for a, b in pairwise(node.children)):
         raise Unreadable("a word in it is broken over lines")
 
 

@@ -21,7 +21,8 @@ class Wrapper(Struct, frozen=True):
 
 WRAPPERS = {
     "env": Wrapper("i0v", "u", ("--ignore-environment", "--null", "--debug"), ("--unset",), assigns=True),
-    "timeout": Wrapper("fvp", "ks", ("--preserve-status", "--foreground", "--verbose"), ("--kill-after", "--signal"), 1),
+    "timeout": Wrapper("fvp", "ks", ("--preserve-status", "--foreground", "--verbose"), ("--kill-after", "--signal"),
+        1),
     "nice": Wrapper("", "n", (), ("--adjustment",)),
     "nohup": Wrapper(),
     "setsid": Wrapper("cfw", "", ("--ctty", "--fork", "--wait")),
@@ -112,13 +113,13 @@ def carried_code(words: Sequence[str]) -> tuple[str | None, bool]:
     plain = True
     for n, word in enumerate(words[1:], 1):
         if not word.startswith(("-", "+")) or word in ("-", "--"):
-            return None, plain
+            return None, True
         if not set(word[1:]) <= _SHELL_FLAGS or word.startswith("+"):
             return None, False
         plain = plain and set(word[1:]) <= _PLAIN_SHELL_FLAGS
         if "c" in word[1:]:
             return (words[n + 1] if n + 1 < len(words) else None), plain
-    return None, plain
+    return None, True
 
 
 def find_commands(words: Sequence[str]) -> list[tuple[str, ...]]:

@@ -143,30 +143,23 @@ class Wire:
             parts += [b',"tools":[', tools, *([] if system else [MARKER]), b"}]"]
         if system:
             parts += [b',"system":[', system, MARKER, b"}]"]
-        pieces = [self.messages.of(m, own=m.model == request.model) for m in request.messages]
-        said: list[bytes] = []
-        marks = _marks(pieces, request.previous)
-        for number, piece in enumerate(pieces):
-            if number in marks:
-                said += piece.marked()
-            else:
-                said.append(piece.data)
+        said = self.messages.row(request.messages, request.model, self._marks(request))
         return [*parts, b',"messages":[', *row(said), b"]}"]
 
+    def _marks(self, request: Request) -> set[int]:
+        """Which messages carry a marker: the last of the previous request and the last of this one.
 
-def _marks(pieces: list[Piece], previous: int) -> set[int]:
-    """Which messages carry a marker: the last of the previous request and the last of this one.
-
-    The provider looks back 20 blocks from a marker for something it has; a turn can have more than that, so the
-    place where the previous request ended is marked again.
-    """
-    found: set[int] = set()
-    for end in (len(pieces), previous):
-        if end <= len(pieces):
-            last = next((n for n in range(end - 1, -1, -1) if pieces[n].ends), None)
-            if last is not None:
-                found.add(last)
-    return found
+        The provider looks back 20 blocks from a marker for something it has; a turn can have more than that, so the
+        place where the previous request ended is marked again.
+        """
+        found: set[int] = set()
+        for end in {len(request.messages), min(request.previous, len(request.messages))}:
+            for number in range(end - 1, -1, -1):
+                message = request.messages[number]
+                if self.messages.of(message, own=message.model == request.model).ends:
+                    found.add(number)
+                    break
+        return found
 
 
 def _system(parts: tuple[str, ...]) -> bytes:
@@ -359,13 +352,11 @@ class Answer:
             raise self._told(data)
         if event.type not in _KNOWN and event.type != "message_stop":
             return  # ping, and whatever comes to be
-        if self._begun == (event.type == "message_start"):
+        if not self._begun and event.type != "message_start":
             raise ValueError(f"{event.type} out of order")
         match event.type:
             case "message_start":
-                self._begun = True
-                message = event.message or _Message()
-                self._draft.begin(message.id, _usage(Usage(), message.usage))
+                self._begin(event.message or _Message())
             case "content_block_start":
                 self._open(event.index, event.content_block)
             case "content_block_delta":
@@ -379,6 +370,14 @@ class Answer:
                 if not all(part.ended for part in self._draft.parts.values()):
                     raise ValueError("message_stop inside a block")
                 self.finished = True
+
+    def _begin(self, message: _Message) -> None:
+        """Once; but a server that says it again before it has said anything else has lost nothing."""
+        if self._draft.parts:
+            raise ValueError("message_start inside a message")
+        if not self._begun:
+            self._begun = True
+            self._draft.begin(message.id, _usage(Usage(), message.usage))
 
     def _open(self, index: int, raw: Raw) -> None:
         if index in self._draft.parts:

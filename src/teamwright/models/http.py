@@ -12,7 +12,6 @@ from urllib.parse import urlsplit
 import anyio
 import anyio.to_thread
 
-from teamwright import __version__
 from teamwright.core.errors import ModelError
 from teamwright.models import faults
 from teamwright.models.faults import Failed, Place
@@ -44,7 +43,7 @@ with _empty_store():
     from aiohttp.abc import AbstractStreamWriter
 
 CONNECT = 30.0  # seconds for name, connection, proxy and TLS together
-CHUNK = 256 * 1024  # bytes of a body written at once
+CHUNK = 1024 * 1024  # bytes of a body written at once
 MOST_STREAMED = 512 * 1024 * 1024  # bytes of one answer on the wire; what a reply may hold is bounded by its draft
 MOST_WHOLE = 32 * 1024 * 1024
 MOST_ERROR = 64 * 1024
@@ -79,6 +78,9 @@ class _Body(aiohttp.Payload):
         return b"".join(self._pieces).decode(encoding, errors)
 
     async def write(self, writer: AbstractStreamWriter) -> None:
+        if self._size <= CHUNK:
+            await self._send(writer, self._pieces)
+            return
         waiting: list[Bytes] = []
         size = 0
         for piece in self._pieces:
@@ -93,7 +95,7 @@ class _Body(aiohttp.Payload):
     async def write_with_length(self, writer: AbstractStreamWriter, content_length: int | None) -> None:
         await self.write(writer)
 
-    async def _send(self, writer: AbstractStreamWriter, pieces: list[Bytes]) -> None:
+    async def _send(self, writer: AbstractStreamWriter, pieces: Sequence[Bytes]) -> None:
         with anyio.fail_after(self._silence):  # a server that stops reading is silent too
             await writer.write(pieces[0] if len(pieces) == 1 else b"".join(pieces))
 
@@ -101,8 +103,9 @@ class _Body(aiohttp.Payload):
 class Http:
     """A shared session, opened at the first request; belongs to the event loop that made it."""
 
-    def __init__(self, env: Mapping[str, str], *, silence: float = 60.0) -> None:
+    def __init__(self, env: Mapping[str, str], *, silence: float = 60.0, version: str = "") -> None:
         self._env = env
+        self._agent = f"teamwright/{version}" if version else "teamwright"
         self._silence = silence
         self._session: aiohttp.ClientSession | None = None
         self._tls: ssl.SSLContext | None = None
@@ -154,7 +157,7 @@ class Http:
                     total=None, connect=CONNECT, sock_connect=CONNECT, sock_read=self._silence
                 ),
                 cookie_jar=aiohttp.DummyCookieJar(),
-                headers={"User-Agent": f"teamwright/{__version__}", "Accept-Encoding": "identity"},
+                headers={"User-Agent": self._agent, "Accept-Encoding": "identity"},
                 trust_env=False,  # it would also send what ~/.netrc holds, and look for it before every request
             )
         return self._session

@@ -135,7 +135,7 @@ class Wire:
         parts: list[Bytes] = [encode(options)[:-1]]
         if tools := self._tools.of(request.tools):
             parts += [b',"tools":[', tools, b"]"]
-        said = [self.messages.of(message).data for message in request.messages]
+        said = self.messages.row(request.messages, request.model)
         if system := self._system.of(request.system):
             said.insert(0, system)
         return [*parts, b',"messages":[', *row(said), b"]}"]

@@ -1,7 +1,7 @@
 """Encode once: messages are immutable, so their wire bytes are too. A request is a row of pieces made earlier."""
 
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, Generic, TypeVar, cast
 
 import msgspec
@@ -11,6 +11,7 @@ from teamwright.core.message import Message
 
 T = TypeVar("T")
 Bytes = bytes | memoryview
+STRETCH = 64  # messages
 MARKER = b',"cache_control":{"type":"ephemeral"}'
 _encoder = msgspec.json.Encoder()
 
@@ -27,12 +28,50 @@ class Piece(Struct, frozen=True):
         return self.data[:at], MARKER, self.data[at:]
 
 
+class _Stretch(Struct, frozen=True):
+    ids: tuple[int, ...]
+    alive: list[weakref.ref[Message]]  # held for their callbacks
+    data: tuple[bytes, ...]
+
+
 class Pieces:
     """The pieces of messages, by identity and variant. An entry dies with its message."""
 
     def __init__(self, make: Callable[[Message, bool], Piece]) -> None:
         self._make = make
         self._made: dict[tuple[int, bool], tuple[weakref.ref[Message], Piece]] = {}
+        self._stretches: dict[tuple[int, int, str], _Stretch] = {}
+
+    def row(self, messages: tuple[Message, ...], model: str, marks: Collection[int] = ()) -> list[bytes]:
+        """The bytes of a conversation, to go to `model`; the messages of those numbers carry a marker."""
+        out: list[bytes] = []
+        for start in range(0, len(messages), STRETCH):
+            part = messages[start : start + STRETCH]
+            if len(part) == STRETCH and not any(start <= n < start + STRETCH for n in marks):
+                out += self._stretch(part, model)
+                continue
+            for number, message in enumerate(part, start):
+                piece = self.of(message, own=message.model == model)
+                if number in marks:
+                    out += piece.marked()
+                else:
+                    out.append(piece.data)
+        return out
+
+    def _stretch(self, part: tuple[Message, ...], model: str) -> tuple[bytes, ...]:
+        """Many messages looked up as one, so that a long conversation costs little more than a short one."""
+        ids = tuple(map(id, part))
+        key = (ids[0], ids[-1], model)
+        found = self._stretches.get(key)
+        if found is None or found.ids != ids:
+            made = self._stretches
+
+            def forget(_: weakref.ref[Message]) -> None:
+                made.pop(key, None)  # an id may be used again once its message is dead
+
+            data = tuple(self.of(message, own=message.model == model).data for message in part)
+            found = made[key] = _Stretch(ids, [weakref.ref(message, forget) for message in part], data)
+        return found.data
 
     def of(self, message: Message, *, own: bool = True) -> Piece:
         """`own`: it goes back to the model that wrote it, so what only that model can read goes along."""

@@ -52,8 +52,10 @@ class Providers:
         silence: float = 60.0,
         retries: int = 10,
         named: Mapping[str, ProviderSettings] | None = None,
+        version: str = "",
     ) -> None:
         self._env = env
+        self._version = version  # told to servers as `teamwright/VERSION`
         self._silence = silence
         self._retries = retries
         self._named = dict(named or {})
@@ -88,7 +90,7 @@ class Providers:
             wire = openai.Wire() if settings.wire == "openai" else anthropic.Wire()
             self._shared[provider] = _Shared(settings, headers, key_name, base_name, Brake(), wire)
         if self._http is None:
-            self._http = Http(self._env, silence=self._silence)
+            self._http = Http(self._env, silence=self._silence, version=self._version)
         shared, patience = self._shared[provider], Patience(self._retries)
         if isinstance(shared.wire, openai.Wire):
             return openai.OpenAI(

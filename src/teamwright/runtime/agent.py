@@ -69,12 +69,13 @@ class Agent:
         mode: Mode,
         now: Callable[[], int],
         log: Callable[[str], None],
+        flush: Callable[[], Awaitable[None]],
         fallback: str | None = None,
     ) -> None:
         self.id, self.name, self.history, self.desk, self.inbox, self.meter = id, name, history, desk, inbox, meter
         self.prompt = Prompt("", (), ())  # until it is rendered
         self.mode: Mode = mode
-        self._transcript, self._bus, self._now, self._log = transcript, bus, now, log
+        self._transcript, self._bus, self._now, self._log, self._flush = transcript, bus, now, log, flush
         self._inner, self._fallback, self._ask_gate = model, fallback, gate
         self._told_plan = False
         self._closing, self._closed = False, anyio.Event()
@@ -216,6 +217,7 @@ class Agent:
                 self.emit(Reminded(user(INTERRUPTED)))
             self.emit(end)
             await self._transcript.sync()
+            await self._flush()
         except StoreError as error:
             # The disk is full or gone: nothing can be recorded, but whoever watches must still see the end.
             self._log(f"could not record the end of a turn: {error}")

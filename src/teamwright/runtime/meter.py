@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Literal, Protocol
 
 from teamwright.core.budget import Limit, Limits, Spent, reached, words
-from teamwright.core.errors import ModelError
 from teamwright.core.ids import AgentId, SessionId
 from teamwright.core.message import (
     Delta,
@@ -40,7 +39,6 @@ class SessionMeter:
         self._clock = clock
         self._began = clock()
         self.turns = 0
-        self.all_turns = 0
         self.api_seconds = 0.0
         self.by_model: dict[str, Usage] = {}
         self.usd_by_model: dict[str, float | None] = {}
@@ -48,12 +46,15 @@ class SessionMeter:
     def new_turn(self) -> None:
         self.turns = 0
 
-    def count(self, model: str, usage: Usage, seconds: float) -> float | None:
+    def answered(self, model: str, usage: Usage, seconds: float) -> float | None:
         """Add one answered call; returns what it cost, None where the price is unknown."""
-        usd = self._price(model, usage)
         self.turns += 1
-        self.all_turns += 1
         self.api_seconds += seconds
+        return self.count(model, usage)
+
+    def count(self, model: str, usage: Usage) -> float | None:
+        """Add tokens, also of a call that was lost."""
+        usd = self._price(model, usage)
         self.by_model[model] = self.by_model.get(model, Usage()) + usage
         before = self.usd_by_model.get(model, 0.0)
         self.usd_by_model[model] = None if before is None or usd is None else before + usd
@@ -100,13 +101,14 @@ class MeteredModel:
         spoilt = _Spoilt(on_delta)
         try:
             reply = await self._model.reply(request, spoilt.watch)
-        except ModelError:
-            usd = self._meter.count(request.model, spoilt.usage, 0.0) if spoilt.usage.total else 0.0
+        except BaseException:  # also an interrupt: what began to answer is billed
+            spoilt.give_up()
+            usd = self._meter.count(request.model, spoilt.usage) if spoilt.usage.total else 0.0
             self._ledger.settle_soon(row, spoilt.usage, usd, 0, "failed")
             raise
         self._last = reply.usage
         usage = reply.usage + spoilt.usage
-        usd = self._meter.count(request.model, usage, reply.seconds)
+        usd = self._meter.answered(request.model, usage, reply.seconds)
         self._ledger.settle_soon(row, usage, usd, round(reply.seconds * 1000), "ok")
         return reply
 
@@ -123,9 +125,12 @@ class _Spoilt:
         if isinstance(delta, ReplyStarted):
             self._started = delta.usage
         elif isinstance(delta, Retrying):
-            self.usage += self._started
-            self._started = Usage()
+            self.give_up()
         self._on_delta(delta)
+
+    def give_up(self) -> None:
+        self.usage += self._started
+        self._started = Usage()
 
 
 def estimate_input(request: Request, last: Usage) -> int:

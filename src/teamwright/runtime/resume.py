@@ -97,6 +97,10 @@ def _resume(path: Path, home: Home) -> Opened:
     lock = _hold(home, id)
     transcript, events, torn = Transcript.open(path)
     history = fold(events)
+    if history.started is None:
+        lock.release()
+        transcript.close()
+        raise SessionMissing(f"session {id} was killed before it began: there is nothing to resume")
     notes: list[str] = []
     if torn:
         notes.append(f"the end of {path} was half-written ({torn} bytes) and has been cut off")

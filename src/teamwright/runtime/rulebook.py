@@ -5,7 +5,7 @@ from typing import Literal
 
 import msgspec
 
-from teamwright.core.rules import Rules, parse_rules
+from teamwright.core.rules import Rules, parse_rules, path_rule
 
 Behaviour = Literal["allow", "ask", "deny"]
 
@@ -22,3 +22,7 @@ class Rulebook:
         kept: tuple[object, ...] = getattr(self.rules, behaviour)
         self.rules = msgspec.structs.replace(self.rules, **{behaviour: (*kept, *rules)})
         return [str(problem) for problem in problems]
+
+    def hides(self, path: str) -> bool:
+        """Is this resolved path denied to Read? Searches leave it out."""
+        return bool(self.rules.deny) and path_rule(self.rules.deny, "Read", (path,), wide=True) is not None

@@ -18,7 +18,7 @@ from teamwright.core.crashpoint import crashpoint
 from teamwright.core.errors import StoreError
 from teamwright.store.locks import hold
 from teamwright.store.pace import Pace
-from teamwright.store.private import make_dir, open_file
+from teamwright.store.private import fault, make_dir, open_file
 from teamwright.store.schema import STEPS, Step
 
 Value = TypeVar("Value")
@@ -62,11 +62,15 @@ class Database:
 
     def write_soon(self, work: Work) -> None:
         """Queue it for the next group: the next read or write, `flush` or `close`."""
+        self._check()
         self._queue.append(_Job(work, writes=True, soon=True))
 
     async def flush(self) -> None:
+        """Write what is queued; raises if it cannot be written now. It stays queued then."""
         if self._queue:
             await self.read(lambda _: None)
+            if failed := [job.error for job in self._queue if job.error is not None]:
+                raise failed[0]
 
     async def close(self) -> None:
         if self._connection is None:
@@ -78,6 +82,11 @@ class Database:
                 async with self._turn:
                     connection, self._connection = self._connection, None
                     await self._pace.run_there(connection.close)
+
+    def _check(self) -> sqlite3.Connection:
+        if self._connection is None:
+            raise StoreError(f"{self.path} is closed: nothing more can be read or written.")
+        return self._connection
 
     async def _run(self, job: _Job) -> Any:
         self._queue.append(job)
@@ -93,9 +102,7 @@ class Database:
         return job.value
 
     async def _run_queue(self) -> None:
-        if self._connection is None:
-            raise StoreError(f"{self.path} is closed: nothing more can be read or written.")
-        db, jobs, self._queue = self._connection, self._queue, []
+        db, jobs, self._queue = self._check(), self._queue, []
         for job in jobs:
             job.begun = True
         if self._pace.quick and len(jobs) <= _FEW:
@@ -179,6 +186,8 @@ def _open(path: Path, steps: Sequence[Step]) -> tuple[sqlite3.Connection, list[s
         return _connect(path, steps), [note]
     except sqlite3.Error as error:
         raise explain(path, error) from error
+    except OSError as error:
+        raise fault("open", path, error) from error
     finally:
         lock.release()
 
@@ -240,7 +249,7 @@ def _copy(db: sqlite3.Connection, path: Path) -> None:
 def _touch_tables(db: sqlite3.Connection) -> None:
     """Finds a file that was cut short or overwritten, at the price of one page for each table."""
     for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
-        db.execute(f'SELECT 1 FROM "{name}" LIMIT 1').fetchone()  # noqa: S608
+        db.execute(f'SELECT 1 FROM "{name}" NOT INDEXED LIMIT 1').fetchone()  # noqa: S608
 
 
 def _set_aside(path: Path) -> Path:

@@ -126,7 +126,7 @@ class State:
     def _mark_delivered(self, letters: Sequence[LetterId]) -> Callable[[sqlite3.Connection], None]:
         rows = [(self._now(), id) for id in letters]
         sql = "UPDATE letters SET delivered_at = ? WHERE id = ? AND delivered_at IS NULL"
-        return lambda db: void(db.executemany(sql, rows))
+        return lambda db: _void(db.executemany(sql, rows))
 
     # --- the ledger
 
@@ -188,7 +188,7 @@ def _do(db: sqlite3.Connection, sql: str, *values: object) -> int:
     return db.execute(sql, values).rowcount
 
 
-def void(_: object) -> None:
+def _void(_: object) -> None:
     """For a lambda whose value nobody wants."""
 
 
@@ -218,7 +218,7 @@ def _settle(row: int, usage: Usage, usd: float | None, ms: int, outcome: int) ->
         UPDATE ledger SET input = ?, output = ?, cache_read = ?, cache_write = ?, usd = ?, ms = ?, outcome = ?
         WHERE n = ? AND outcome IS NULL
     """
-    return lambda db: void(db.execute(sql, values))
+    return lambda db: _void(db.execute(sql, values))
 
 
 def _usage(row: Sequence[int]) -> Usage:

@@ -10,8 +10,7 @@ from pathlib import Path
 import anyio
 import msgspec
 
-from teamwright.core import crashpoint as points
-from teamwright.core.crashpoint import crashpoint
+from teamwright.core.crashpoint import armed, crashpoint
 from teamwright.core.errors import StoreError
 from teamwright.core.event import FORMAT, AgentStarted, Durable, Line
 from teamwright.store.pace import Pace
@@ -70,7 +69,7 @@ class Transcript:
         data = _encode(Line(at, event))
         crashpoint("transcript.append")
         try:
-            if points._Armed.name == "transcript.half":  # pyright: ignore[reportPrivateUsage]
+            if armed("transcript.half"):
                 self._write_in_halves(data)
             else:
                 write_all(self._fd, data)

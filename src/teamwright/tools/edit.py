@@ -17,6 +17,8 @@ from teamwright.tools.desk import encoded, judged, missing, remember, require_fr
 from teamwright.tools.matching import Span, decode, explain_absence, find_places, line_of, replacement
 
 _MOST = 64 * 1024 * 1024
+_MOST_PLACES = 1_000_000
+_MOST_NAMED = 1_000  # places are counted so far when only one is wanted
 _AROUND = 4  # lines shown before and after a change
 _MOST_LINES = 60
 _LONGEST = 500
@@ -75,17 +77,21 @@ def _places(path: Path, text: str, asked: EditArgs) -> list[Span]:
         if text:
             raise ToolError(f"{path} exists and is not empty, so old_string must say what to replace.")
         return [(0, 0)]
-    places = find_places(text, asked.old_string, overlapping=not asked.replace_all)
+    most = _MOST_PLACES if asked.replace_all else _MOST_NAMED
+    places = find_places(text, asked.old_string, overlapping=not asked.replace_all, most=most)
     if not places:
         why = explain_absence(text, asked.old_string)
         raise ToolError(f"old_string was not found in {path}; nothing was changed.{why}")
     if len(places) > 1 and not asked.replace_all:
-        lines = ", ".join(str(line_of(text, start)) for start, _ in places[:10])
+        lines = ", ".join(dict.fromkeys(str(line_of(text, start)) for start, _ in places[:10]))
         more = ", …" if len(places) > 10 else ""
+        count = f"{len(places)}" if len(places) < most else f"at least {most:,}"
         raise ToolError(
-            f"old_string stands {len(places)} times in {path} (lines {lines}{more}); nothing was changed."
+            f"old_string stands {count} times in {path} (lines {lines}{more}); nothing was changed."
             " Add lines around it to make it unique, or set replace_all."
         )
+    if len(places) == _MOST_PLACES or len(places) * len(asked.new_string) > 4 * _MOST:
+        raise ToolError(f"There are too many places in {path} to change them all here. Use Bash, for example `sed`.")
     return places
 
 

@@ -37,12 +37,12 @@ def decode(content: bytes, name: str) -> Coded:
     return Coded(content[len(bom) :].decode("utf-8", "surrogateescape"), bom, "utf-8", "surrogateescape")
 
 
-def find_places(text: str, old: str, *, overlapping: bool = False) -> list[Span]:
-    """Every place of `old`; its newlines stand for CRLF too where the file has them."""
+def find_places(text: str, old: str, *, overlapping: bool = False, most: int = 1_000_000) -> list[Span]:
+    """The places of `old`; its newlines stand for CRLF too where the file has them."""
     search = _searcher(text, old)
     places: list[Span] = []
     at = 0
-    while found := search(at):
+    while len(places) < most and (found := search(at)):
         places.append(found)
         at = found[0] + 1 if overlapping else found[1]
     return places

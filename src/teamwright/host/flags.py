@@ -1,0 +1,102 @@
+"""Flags and operands of commands that only read: any flag that is not listed makes the command unknown."""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from teamwright.core.patterns import UNKNOWN
+
+
+class Use(Struct, frozen=True):
+    """What a harmless command touches. `deep`: also everything below the paths it reads."""
+
+    reads: tuple[str, ...] = ()
+    deep: bool = False
+    writes: tuple[str, ...] = ()
+
+
+class Flags(Struct, frozen=True):
+    """Flags that change nothing, without and with a value; any other flag makes the command unknown.
+
+    `skip` operands are no paths (a pattern, a format); `most` bounds the others; `free`: no operand is a path.
+    """
+
+    short: str = ""
+    valued: str = ""
+    long: str = ""
+    long_valued: str = ""
+    numbers: bool = False  # -5
+    skip: int = 0
+    most: int | None = None
+    free: bool = False
+    deep: str = ""  # flags that make it read below directories; `*` for always
+    paths: str = ""  # valued flags whose value is a path that is read
+    here: bool = False  # without operands it reads the working directory
+
+
+NOTHING = Use()
+
+
+def read_flags(flags: Flags, words: Sequence[str]) -> Use | None:
+    """Flags that are all known, and the operands; None where a flag is not known, or a word that matters."""
+    operands, reads, seen, at = list[str](), list[str](), set[str](), 0
+    while at < len(words):
+        word = words[at]
+        at += 1
+        if word == "--":
+            operands += words[at:]
+            break
+        if not word.startswith("-") or word == "-":
+            operands.append(word)
+            continue
+        names, value = _split_flag(flags, word)
+        if names is None:
+            return None
+        seen.update(names)
+        if value is None and _takes_value(flags, names[-1]):
+            if at == len(words):
+                return None
+            value, at = words[at], at + 1
+        if value is not None and names[-1] in flags.paths.split():
+            reads.append(value)
+    skipped = 0 if {"e", "f", "--regexp", "--file", "--files"} & seen else flags.skip
+    return _use(flags, operands, reads, seen, skipped)
+
+
+def _use(flags: Flags, operands: list[str], reads: list[str], seen: set[str], skipped: int) -> Use | None:
+    paths = operands[skipped:]
+    if flags.most is not None and len(operands) > flags.most:
+        return None
+    if any(word.startswith(UNKNOWN) for word in operands):
+        return None  # it may turn out to be a flag
+    if flags.free:
+        return NOTHING
+    deep = flags.deep == "*" or not seen.isdisjoint(flags.deep.split())
+    if not paths and (flags.here or deep):
+        paths = ["."]
+    return Use(tuple(reads + [p for p in paths if p != "-"]), deep)
+
+
+def _split_flag(flags: Flags, word: str) -> tuple[list[str] | None, str | None]:
+    """The flags in one word, and the value that is glued to the last one."""
+    if word.startswith("--"):
+        name, equals, value = word.partition("=")
+        known = f"{flags.long} {flags.long_valued} {flags.paths}".split()
+        return ([name] if name in known and UNKNOWN not in name else None), (value if equals else None)
+    if flags.numbers and word[1:].isdigit():
+        return ["number"], ""
+    valued = flags.valued + "".join(p for p in flags.paths.split() if len(p) == 1)
+    names: list[str] = []
+    for n, letter in enumerate(word[1:], 2):
+        names.append(letter)
+        if letter in valued:
+            return names, word[n:] or None
+        if letter not in flags.short:
+            return None, None
+    return names, ""
+
+
+def _takes_value(flags: Flags, name: str) -> bool:
+    if name.startswith("--"):
+        return name in f"{flags.long_valued} {flags.paths}".split() and name not in flags.long.split()
+    return name in flags.valued or name in flags.paths.split()

@@ -1,0 +1,100 @@
+"""The gate before every tool call: facts are read, judged, and what must be asked is put to whoever can answer."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from anyio import to_thread
+
+from teamwright.core.consent import Allow, Decision, Deny, Mode, Question
+from teamwright.core.ids import AgentId, new_question_id
+from teamwright.core.message import ToolCall
+from teamwright.core.permission import Verdict, judge
+from teamwright.core.ports import Desk
+from teamwright.core.rules import Rules
+from teamwright.runtime.intent import Intent, read_intent, touches_disk
+
+_DO_WITHOUT = "Do without it, or say what you need and why."
+_NOBODY = "That needs a person's yes, and nobody is attached to give it: go on without it, or report what you need."
+_MAIN = "main"
+
+
+class SessionGate:
+    """One for all agents of a session. `put` asks whoever can answer; None: nobody can, so a question is a denial."""
+
+    def __init__(
+        self,
+        *,
+        mode: Callable[[AgentId], Mode],
+        rules: Callable[[], Rules],
+        desk: Callable[[AgentId], Desk],
+        name: Callable[[AgentId], str],
+        put: Callable[[Question], Awaitable[Decision]] | None,
+        home: Path,
+        readable: Sequence[Path] = (),
+        protected: Sequence[Path] = (),
+    ) -> None:
+        self._mode, self._rules, self._desk, self._name, self._put = mode, rules, desk, name, put
+        self._home = home
+        self._readable = tuple(str(path.resolve()) for path in readable)
+        self._protected = tuple(str(path.resolve()) for path in protected)
+
+    async def ask(self, agent: AgentId, call: ToolCall) -> Decision:
+        args = call.args
+        intent = await self._intent(agent, call.name, args)
+        verdict = self._judge(agent, intent)
+        if verdict.kind == "allow":
+            return Allow(paths=intent.paths)
+        if verdict.kind == "deny":
+            return Deny(self._refusal(agent, call.name, verdict.reason, _DO_WITHOUT))
+        if self._put is None:
+            return Deny(self._refusal(agent, call.name, verdict.reason, _NOBODY))
+        decision = await self._put(
+            Question(
+                new_question_id(),
+                agent,
+                self._name(agent),
+                call.id,
+                call.name,
+                args,
+                verdict.reason,
+                verdict.suggestions,
+                verdict.blocked_path,
+            )
+        )
+        if isinstance(decision, Deny):
+            return decision
+        return await self._allowed(agent, call.name, args, decision)
+
+    async def _allowed(self, agent: AgentId, tool: str, args: dict[str, Any], decision: Allow) -> Decision:
+        """A yes covers what was asked and what the person made of it; what a rule denies stays denied."""
+        changed = args if decision.args is None else decision.args
+        # Read again even if nothing was changed: the answer may have taken its time, and links may have moved.
+        intent = await self._intent(agent, tool, changed)
+        verdict = self._judge(agent, intent)
+        if verdict.kind == "deny" and verdict.final:
+            return Deny(self._refusal(agent, tool, verdict.reason, _DO_WITHOUT))
+        return Allow(decision.args, intent.paths)
+
+    async def _intent(self, agent: AgentId, tool: str, args: Mapping[str, Any]) -> Intent:
+        desk = self._desk(agent)
+        if not touches_disk(tool):
+            return read_intent(tool, args, desk, self._home)
+        return await to_thread.run_sync(read_intent, tool, args, desk, self._home, abandon_on_cancel=True)
+
+    def _judge(self, agent: AgentId, intent: Intent) -> Verdict:
+        if intent.facts is None:
+            return Verdict("allow")  # the tool refuses such arguments, in better words
+        return judge(
+            intent.facts,
+            mode=self._mode(agent),
+            rules=self._rules(),
+            roots=tuple(map(str, self._desk(agent).roots)),
+            readable=self._readable,
+            protected=self._protected,
+        )
+
+    def _refusal(self, agent: AgentId, tool: str, reason: str, advice: str) -> str:
+        name = self._name(agent)
+        who = "" if name == _MAIN else f" for the agent {name}"
+        return f"{tool} was not run{who}: {reason} {advice}"

@@ -1,0 +1,100 @@
+"""What a tool call is about to do, read from its name and arguments: facts for the judge, and the paths to open."""
+
+import os.path
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from teamwright.core.facts import Edits, Facts, Fetches, Place, Reads, Uses
+from teamwright.core.ports import Desk
+from teamwright.core.rules import SHELL
+from teamwright.host.paths import resolve
+
+_PATH_ARGUMENT = {
+    "Read": "file_path", "Write": "file_path", "Edit": "file_path", "NotebookEdit": "notebook_path",
+    "Glob": "path", "Grep": "path",
+}  # fmt: skip
+_DETAIL = {"Agent": "subagent_type", "Skill": "skill"}
+
+
+class Intent(Struct, frozen=True):
+    """`facts` is None where the arguments make no sense: the tool itself will say so. `paths` as in Allow."""
+
+    facts: Facts | None
+    paths: dict[str, str] = {}
+
+
+def touches_disk(tool: str) -> bool:
+    """Does it take the disk to learn what the call would do?"""
+    return tool in _PATH_ARGUMENT or tool in SHELL
+
+
+def read_intent(tool: str, args: Mapping[str, Any], desk: Desk, home: Path) -> Intent:
+    """Raises ToolError for a path that cannot be one."""
+    if tool in _PATH_ARGUMENT:
+        return _on_path(tool, args, desk)
+    if tool in SHELL:
+        return _on_shell(tool, args, desk, home)
+    if tool == "WebFetch":
+        return Intent(_fetch(args.get("url")))
+    detail = args.get(_DETAIL.get(tool, ""), "")
+    default = "general-purpose" if tool == "Agent" else ""
+    return Intent(Uses(tool, detail if isinstance(detail, str) and detail else default))
+
+
+def _on_path(tool: str, args: Mapping[str, Any], desk: Desk) -> Intent:
+    searches = tool in ("Glob", "Grep")
+    path = args.get(_PATH_ARGUMENT[tool])
+    if path is None and searches:
+        path = str(desk.cwd)
+    if not isinstance(path, str):
+        return Intent(None)
+    place = _place(path, desk.cwd)
+    if not searches:
+        return Intent((Reads if tool == "Read" else Edits)(tool, (place,)), {path: place.path})
+    places = (place, *_beyond(args.get("pattern"), Path(place.path))) if tool == "Glob" else (place,)
+    return Intent(Reads(tool, places), {path: place.path})
+
+
+def _place(path: str, cwd: Path) -> Place:
+    real = resolve(path, cwd)
+    return Place(os.path.normpath(cwd / os.path.expanduser(path)), str(real))  # noqa: PTH111  # as `resolve` does
+
+
+def _beyond(pattern: Any, folder: Path) -> tuple[Place, ...]:
+    """A file pattern can itself lead out of the directory that it is for."""
+    if not isinstance(pattern, str) or not (pattern.startswith(("/", "~")) or ".." in pattern.split("/")):
+        return ()
+    literal: list[str] = []
+    for part in pattern.split("/"):
+        if any(c in part for c in "*?[{"):
+            break
+        literal.append(part)
+    rest = pattern.split("/")[len(literal) :]
+    up = [".."] * rest.count("..")
+    return (_place("/".join([*literal, *up]) or "/", folder),)
+
+
+def _on_shell(tool: str, args: Mapping[str, Any], desk: Desk, home: Path) -> Intent:
+    from teamwright.host.shell import read_command  # noqa: PLC0415  # the parser costs 30 ms, once a command is run
+    from teamwright.host.whereabouts import Surroundings  # noqa: PLC0415
+
+    command = args.get("command")
+    if not isinstance(command, str):
+        return Intent(None)
+    around = Surroundings(str(desk.cwd), str(home), tuple(map(str, desk.roots)))
+    return Intent(read_command(command, tool, around))
+
+
+def _fetch(url: Any) -> Fetches | None:
+    from urllib.parse import urlsplit  # noqa: PLC0415
+
+    if not isinstance(url, str):
+        return None
+    try:
+        host = urlsplit(url if "://" in url else f"https://{url}").hostname
+    except ValueError:
+        return None
+    return Fetches("WebFetch", host) if host else None

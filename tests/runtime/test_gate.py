@@ -1,0 +1,223 @@
+"""The gate: from a call's arguments to a decision, with real files, links and an answering person."""
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from teamwright.core.consent import Allow, Decision, Deny, Mode, Question
+from teamwright.core.errors import ToolError
+from teamwright.core.ids import AgentId, CallId
+from teamwright.core.message import ToolCall
+from teamwright.core.ports import Desk
+from teamwright.core.rules import Rules, parse_rules
+from teamwright.runtime.gate import SessionGate
+
+ME = AgentId("a1")
+
+
+class Room:
+    """A project with a gate; `answer` is what the person says, and `asked` what was put to them."""
+
+    def __init__(self, top: Path) -> None:
+        self.root, self.outside, self.home = top / "project", top / "outside", top / "home"
+        for path in (self.root / "sub", self.root / "keys", self.outside, self.home / ".teamwright/out"):
+            path.mkdir(parents=True)
+        (self.root / "link").symlink_to(self.outside)
+        (self.root / "keys/k").write_text("k")
+        (self.root / "alias").symlink_to(self.root / "keys/k")
+        self.desk = Desk(self.root, (self.root,))
+        self.mode: Mode = "default"
+        self.name = "main"
+        self.rules = Rules()
+        self.asked: list[Question] = []
+        self.answer: Callable[[Question], Decision] | None = None
+
+    def use(self, **kinds: list[str]) -> None:
+        self.rules = Rules(**{k: parse_rules(v, "user", str(self.root), str(self.home))[0] for k, v in kinds.items()})
+
+    async def _put(self, question: Question) -> Decision:
+        self.asked.append(question)
+        assert self.answer
+        return self.answer(question)
+
+    async def __call__(self, tool: str, **args: Any) -> Decision:
+        put: Callable[[Question], Awaitable[Decision]] | None = self._put if self.answer else None
+        gate = SessionGate(
+            mode=lambda _: self.mode, rules=lambda: self.rules, desk=lambda _: self.desk, name=lambda _: self.name,
+            put=put,
+            home=self.home, readable=(self.home / ".teamwright/out",), protected=(self.home / ".teamwright",),
+        )  # fmt: skip
+        return await gate.ask(ME, ToolCall(CallId("c1"), tool, msgspec.Raw(msgspec.json.encode(args))))
+
+
+@pytest.fixture
+def room(tmp_path: Path) -> Room:
+    return Room(tmp_path.resolve())
+
+
+@pytest.mark.spec("M8")
+async def test_an_allow_carries_the_path_that_was_judged(room: Room) -> None:
+    assert await room("Read", file_path="sub/../keys/k") == Allow(paths={"sub/../keys/k": str(room.root / "keys/k")})
+    room.mode = "acceptEdits"
+    assert await room("Write", file_path="new.txt", content="") == Allow(paths={"new.txt": str(room.root / "new.txt")})
+    assert await room("Grep", pattern="x") == Allow(paths={str(room.root): str(room.root)})
+
+
+@pytest.mark.spec("M8")
+async def test_ways_out_are_resolved_before_they_are_judged(room: Room) -> None:
+    room.mode = "acceptEdits"
+    for path in ("../x", "link/x", str(room.outside / "x"), "sub/../../x", f"{room.root}-evil/x", "~/x"):
+        assert isinstance(await room("Write", file_path=path, content=""), Deny), path
+        assert isinstance(await room("Read", file_path=path), Deny), path
+        assert isinstance(await room("Glob", pattern="*", path=path), Deny), path
+    for pattern in ("../*", "/etc/*", "sub/*/../../../x", "~/*"):
+        assert isinstance(await room("Glob", pattern=pattern), Deny), pattern
+    assert isinstance(await room("Glob", pattern="**/*.py"), Allow)
+
+
+@pytest.mark.spec("M3", "M8")
+async def test_a_denied_path_is_denied_by_any_name(room: Room) -> None:
+    room.use(deny=["Read(./keys/**)"])
+    room.mode = "bypassPermissions"
+    for path in ("keys/k", "alias", "sub/../keys/k", str(room.root / "alias")):
+        assert isinstance(await room("Read", file_path=path), Deny)
+    assert isinstance(await room("Read", file_path="sub/x"), Allow)
+    assert isinstance(await room("Edit", file_path="alias", old_string="a", new_string="b"), Deny)
+
+
+@pytest.mark.spec("M10")
+async def test_with_nobody_to_ask_a_question_is_a_denial_that_says_so(room: Room) -> None:
+    found = await room("Bash", command="sh run.sh")
+    assert isinstance(found, Deny) and not found.interrupt
+    assert (
+        found.reason.startswith("Bash was not run: no rule allows `sh run.sh`.")
+        and "nobody is attached" in found.reason
+    )
+
+
+@pytest.mark.spec("M10")
+async def test_a_refusal_names_the_agent_unless_it_is_the_main_one(room: Room) -> None:
+    room.name = "scout"
+    found = await room("Write", file_path="x", content="")
+    assert isinstance(found, Deny) and found.reason.startswith("Write was not run for the agent scout: ")
+
+
+@pytest.mark.spec("M2")
+async def test_plan_mode_says_that_it_is_plan_mode(room: Room) -> None:
+    room.mode = "plan"
+    room.answer = lambda _: Allow()
+    for tool, args in (("Write", {"file_path": "x", "content": ""}), ("Bash", {"command": "make"}), ("mcp__a__b", {})):
+        found = await room(tool, **args)
+        assert isinstance(found, Deny) and "plan mode" in found.reason
+    assert isinstance(await room("Bash", command="git status"), Allow) and not room.asked
+
+
+@pytest.mark.spec("M5")
+async def test_the_question_says_what_and_why_and_the_answer_counts(room: Room) -> None:
+    room.answer = lambda _: Allow()
+    assert await room("Write", file_path="x", content="c") == Allow(paths={"x": str(room.root / "x")})
+    (question,) = room.asked
+    assert (question.tool, question.args, question.agent, question.agent_name, question.call_id) == (
+        "Write",
+        {"file_path": "x", "content": "c"},
+        ME,
+        "main",
+        "c1",
+    )
+    assert question.blocked_path == str(room.root / "x") and question.suggestions and question.reason.endswith(".")
+    room.answer = lambda _: Deny("not today", interrupt=True)
+    assert await room("Bash", command="make") == Deny("not today", interrupt=True)
+
+
+@pytest.mark.spec("M3", "M5")
+async def test_changed_arguments_are_judged_for_what_is_denied_and_their_paths_resolved_again(room: Room) -> None:
+    room.use(deny=["Edit(keys/**)", "Bash(sh *)"])
+    room.answer = lambda _: Allow({"file_path": "alias", "content": ""})
+    assert isinstance(await room("Write", file_path="x", content=""), Deny)
+    room.answer = lambda _: Allow({"file_path": "../y", "content": ""})
+    assert await room("Write", file_path="x", content="") == Allow(
+        {"file_path": "../y", "content": ""}, {"../y": str(room.root.parent / "y")}
+    )
+    room.answer = lambda _: Allow({"command": "env sh run.sh"})
+    assert isinstance(await room("Bash", command="make"), Deny)
+    room.answer = lambda _: Allow({"command": "make other"})
+    assert await room("Bash", command="make") == Allow({"command": "make other"})
+
+
+@pytest.mark.spec("M8")
+async def test_a_link_that_moves_while_the_question_waits_is_seen(room: Room) -> None:
+    room.use(deny=["Edit(keys/**)"])
+
+    def swap(_: Question) -> Decision:
+        (room.root / "moving").unlink()
+        (room.root / "moving").symlink_to(room.root / "keys")
+        return Allow()
+
+    (room.root / "moving").symlink_to(room.root / "sub")
+    room.answer = swap
+    assert isinstance(await room("Write", file_path="moving/x", content=""), Deny)
+
+
+@pytest.mark.spec("M3")
+async def test_what_a_rule_decides_is_never_asked(room: Room) -> None:
+    room.use(deny=["Bash(sh run.sh)"], allow=["Bash(sh other.sh)"])
+    room.answer = lambda _: Allow()
+    assert (
+        isinstance(await room("Bash", command="sh run.sh"), Deny)
+        and await room("Bash", command="sh other.sh") == Allow()
+    )
+    assert not room.asked
+
+
+@pytest.mark.spec("A6")
+async def test_removing_a_home_is_refused_whoever_says_yes(room: Room) -> None:
+    room.mode = "bypassPermissions"
+    assert isinstance(await room("Bash", command="rm -rf ~"), Deny)
+    room.mode, room.answer = "default", lambda _: Allow({"command": "rm -rf $HOME"})
+    assert isinstance(await room("Bash", command="make"), Deny)
+
+
+@pytest.mark.spec("A6", "B10")
+async def test_our_own_state_is_protected_but_outputs_may_be_read(room: Room) -> None:
+    room.use(allow=["Write", "Edit(**)"])
+    state = room.home / ".teamwright"
+    assert isinstance(await room("Write", file_path=str(state / "settings.json"), content=""), Deny)
+    assert isinstance(await room("Read", file_path=str(state / "out/o.txt")), Allow)
+    assert isinstance(await room("Read", file_path=str(state / "state.db")), Deny)
+
+
+@pytest.mark.spec("A9")
+@pytest.mark.parametrize(
+    ("tool", "args"),
+    [("Read", {}), ("Read", {"file_path": 5}), ("Bash", {"command": ["ls"]}), ("WebFetch", {"url": None}),
+        ("WebFetch", {"url": "http://["}), ("Glob", {"path": 1})],
+)  # fmt: skip
+async def test_malformed_arguments_are_left_to_the_tool(room: Room, tool: str, args: dict[str, Any]) -> None:
+    assert await room(tool, **args) == Allow()
+
+
+async def test_a_path_that_cannot_be_one_is_an_error_for_the_model(room: Room) -> None:
+    with pytest.raises(ToolError):
+        await room("Read", file_path="a\0b")
+
+
+@pytest.mark.spec("M1", "M2")
+async def test_agents_the_web_and_other_tools(room: Room) -> None:
+    room.use(deny=["Agent(red)"], allow=["WebFetch(domain:example.com)"])
+    assert isinstance(await room("Agent", subagent_type="Red", prompt="x"), Deny)
+    assert isinstance(await room("Agent", prompt="x"), Allow) and isinstance(await room("TaskList"), Allow)
+    assert isinstance(await room("WebFetch", url="https://example.com/x", prompt="y"), Allow)
+    for url in ("https://evil.org/?example.com", "https://example.com@evil.org/", "https://example.com.evil.org"):
+        assert isinstance(await room("WebFetch", url=url, prompt="y"), Deny), url
+    assert isinstance(await room("mcp__a__b"), Deny)
+
+
+def test_the_parser_is_not_loaded_before_the_first_command() -> None:
+    import subprocess
+    import sys
+
+    code = "import sys, teamwright.runtime.gate; sys.exit('tree_sitter' in sys.modules or 'pathspec' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
