@@ -1,12 +1,13 @@
 """Fixtures that every room uses."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from msgspec import Struct
 
+from program import Program
 from teamwright.app import Options, open_session
 from teamwright.core.event import Durable, Record, Replied, ToolEnded, TurnEnded, is_durable
 from teamwright.core.message import Message, Text
@@ -75,3 +76,11 @@ class Walker:
 @pytest.fixture
 def walker(tmp_path: Path) -> Walker:
     return Walker(tmp_path)
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Iterator[Program]:
+    """The program as a subprocess, in a home and a project of its own."""
+    program = Program(tmp_path)
+    yield program
+    program.close()

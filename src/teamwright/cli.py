@@ -51,6 +51,7 @@ def _run(args: list[str]) -> int:
 # --- commands
 
 COMMANDS = {
+    "agents": "the kinds of agents that there are here, and where each comes from",
     "demo": "an agent fixes a failing test before your eyes; needs no key",
     "sessions": "list sessions; `sessions delete ID ...` or `--older-than DAYS` removes them",
     "cost": "what sessions and agents have used: tokens, money, time",
@@ -71,6 +72,14 @@ def _run_command(args: list[str]) -> int:
             from teamwright.surfaces.demo import play
 
             return play(fast=found.fast, keep=found.keep)
+        case "agents":
+            parser.add_argument("--agents", metavar="JSON", help="further kinds, as JSON or a file of it")
+            parser.add_argument("--trust", action="store_true", help="as if this directory were trusted")
+            _json(parser)
+            found = parser.parse_args(args[1:])
+            from teamwright.surfaces.agents_command import show_agents
+
+            return show_agents(flag=found.agents, trust=found.trust, as_json=found.json)
         case "sessions":
             parser.add_argument("action", nargs="?", choices=("list", "delete"), default="list")
             parser.add_argument("ids", nargs="*", metavar="ID")
@@ -173,6 +182,8 @@ def _add_model(add: Callable[..., object]) -> None:
 
 
 def _add_permissions(add: Callable[..., object]) -> None:
+    add("--agent", metavar="NAME", help="run the session itself as this kind of agent")
+    add("--agents", metavar="JSON", help="further kinds of agents, as JSON or a file of it")
     add("--permission-mode", choices=MODES, help="what may happen unasked")
     add("--dangerously-skip-permissions", action="store_true", help="bypassPermissions, for containers")
     add("--allowed-tools", "--allowedTools", nargs="+", action="extend", metavar="RULE", help="e.g. 'Bash(git *)' Edit")
@@ -189,6 +200,11 @@ def _add_session(add: Callable[..., object]) -> None:
     add("--resume", "-r", nargs="?", const="", metavar="ID", help="go on with a session")
     add("--continue", "-c", dest="continue_", action="store_true", help="go on with the last one of this directory")
     add("--session-id", metavar="UUID", help="name the new session")
+    add("--no-wait", action="store_true", help="end with the turn, whatever still runs in the background")
+    add("--fork", action="store_true", help="agents may fork themselves; every agent runs in the background")
+    add("--coordinator", action="store_true", help="the main agent only delegates")
+    add("--assistant", action="store_true", help="nothing blocks: every agent runs in the background")
+    add("--proactive", action="store_true", help="the main agent may act by itself when idle")
     add("--fork-session", action="store_true", help="with --resume or --continue: under a new id")
 
 
@@ -221,7 +237,9 @@ def _headless(found: "argparse.Namespace") -> "Headless":
         raise UsageError("--input-format stream-json needs --output-format stream-json")
     if found.include_partial_messages and found.output_format != "stream-json":
         raise UsageError("--include-partial-messages needs --output-format stream-json")
-    return Headless(found.prompt, found.output_format, found.input_format, found.include_partial_messages)
+    return Headless(
+        found.prompt, found.output_format, found.input_format, found.include_partial_messages, not found.no_wait
+    )
 
 
 def _options(found: "argparse.Namespace") -> "Options":
@@ -262,6 +280,12 @@ def _options(found: "argparse.Namespace") -> "Options":
         origin=Origin(found.resume, last=found.continue_, fork=found.fork_session, id=found.session_id),
         can_ask=found.permission_prompt_tool == "stdio",
         debug=found.debug,
+        agent=found.agent,
+        agents=found.agents,
+        fork=found.fork,
+        coordinator=found.coordinator,
+        assistant=found.assistant,
+        proactive=found.proactive,
     )
 
 

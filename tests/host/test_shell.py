@@ -1,45 +1,12 @@
 """Shell commands taken apart: what each part is judged by, and what asks because it is not understood."""
 
-import os
 import re
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from shell_bench import Bench
 
-from teamwright.core.permission import Verdict, judge
-from teamwright.core.rules import Rules, parse_rules
-from teamwright.host.shell import MOST_BYTES, read_command
-from teamwright.host.whereabouts import Surroundings
-
-EXAMPLES = int(os.environ.get("TEAMWRIGHT_EXAMPLES", "300"))
-
-
-class Bench:
-    """A project, a home and something outside of both."""
-
-    def __init__(self, top: Path) -> None:
-        self.root, self.home, self.outside = top / "project", top / "home/ann", top / "outside"
-        for path in (self.root / "src", self.root / "keys", self.root / ".git", self.home, self.outside):
-            path.mkdir(parents=True)
-        (self.root / "src/a.py").write_text("a\n")
-        (self.root / "keys/k").write_text("key\n")
-        (self.root / "b.txt").write_text("b\n")
-        (self.outside / "secret").write_text("s\n")
-        (self.root / "way").symlink_to(self.outside)
-        (self.root / "leak").symlink_to(self.outside / "secret")
-
-    def judge(self, command: str, mode: str = "default", cwd: Path | None = None, **kinds: list[str]) -> Verdict:
-        rules = Rules(**{k: parse_rules(v, "flag", str(self.root), str(self.home))[0] for k, v in kinds.items()})
-        around = Surroundings(str(cwd or self.root), str(self.home), (str(self.root),))
-        facts = read_command(command, "Bash", around)
-        return judge(facts, mode=mode, rules=rules, roots=(str(self.root),), protected=(str(self.home / ".tw"),))
-
-    def kind(self, command: str, mode: str = "default", **kinds: list[str]) -> str:
-        return self.judge(command, mode, **kinds).kind
+from teamwright.host.grammar import MOST_BYTES
 
 
 @pytest.fixture(scope="module")
@@ -224,13 +191,14 @@ DENIED = [
     "nohup sh x &", "xargs sh", "xargs -n1 -P4 sh -x",
     "find . -exec sh {} \\;", "find . -execdir env sh +", "bash -c 'sh x'", "bash -lc \"sh x\"",
     "bash --norc -c 'sh x'", "eval sh x", "eval 'echo; sh x'",
-    "trap 'sh x' EXIT", "ssh host 'sh x'", "ssh host sh x", "su -c 'sh x'", "busybox sh x", "watch 'sh x'",
+    "trap 'sh x' EXIT", "ssh host 'sh x'", "ssh host sh x", "su -c 'sh x'", "busybox sh x", "bash sh x", "watch 'sh x'",
     "echo sh x | bash", "bash <<< 'sh x'",
     "bash <<E\nsh x\nE", "x=$(sh x)", "cat <(sh x)", "f() { sh x; }", "case a in a) sh x;; esac",
     "until sh x; do :; done", "[ $(sh x) ]",
     "docker run img sh x", "time sh x", "command sh x", "exec -a y sh x", "stdbuf -oL sh x", "setsid sh x",
     "ionice -c 3 sh x", "coproc sh x",
-    "echo 'open\nsh x", "ls; sh x; echo $(", "bash -c 'bash -c \"sh x\"'", "true | sh", "( (sh x) )",
+    "echo 'open\nsh x", "s'h' x; echo 'open", "${x:-sh} x; echo $(", "ls; sh x; echo $(", "bash -c 'bash -c \"sh x\"'",
+    "true | sh", "( (sh x) )",
     "sh x > out 2>&1", "! sh x", "echo ${y:-`sh x`}",
     "time (sh x)", "strace -f sh x", "env -C /tmp sh x", "if true\nthen sh x\nfi",
 ]  # fmt: skip
@@ -255,7 +223,8 @@ def test_a_word_that_may_become_a_denied_one_is_asked_in_every_mode(bench: Bench
 
 @pytest.mark.spec("M3")
 @pytest.mark.parametrize("command",
-    ["echo sh", "git commit -m 'sh x'", "shx", "ls", "$x", "python -c 'print(1)'", "make sh"])  # fmt: skip
+    ["echo sh", "git commit -m 'sh x'", "shx", "ls", "$x", "python -c 'print(1)'", "make sh",
+        "bash run.sh"])  # fmt: skip
 def test_what_only_mentions_it_is_not_denied(bench: Bench, command: str) -> None:
     assert bench.kind(
         command, "bypassPermissions", deny=["Bash(git push *)", "Bash(sh *)"][: 1 if command == "$x" else 2]
@@ -385,96 +354,3 @@ def test_suggestions_would_answer_the_question_for_good(bench: Bench) -> None:
         assert asked.kind == "ask" and asked.suggestions, command
         assert bench.kind(command, allow=list(asked.suggestions)) == "allow", asked.suggestions
     assert not bench.judge("sudo bash $x").suggestions and not bench.judge("$x").suggestions
-
-
-WRAPS = [
-    "{}", "ls; {}", "{} && ls", "ls | {}", "({})", "{{ {}; }}", "echo $({})", "echo \"`{}`\"", "timeout 9 {}",
-    "env A=b {}", "nice {}", "if ls; then {}; fi",
-    "for x in a; do {}; done", "cat <({})", "! {}", "x=$({})", "{} > /dev/null", "ls || {} &", "xargs {}", "nohup {}",
-    "while {}; do ls; done",
-]  # fmt: skip
-SIMPLE_ONLY = {"timeout 9 {}", "env A=b {}", "nice {}", "xargs {}", "nohup {}"}
-
-
-@st.composite
-def wrapped(draw: st.DrawFn, command: str) -> str:
-    text, simple = command, True
-    for wrap in draw(st.lists(st.sampled_from(WRAPS), max_size=5)):
-        if wrap in SIMPLE_ONLY and not simple:
-            continue
-        if "`" in wrap and "`" in text:
-            continue
-        text = wrap.format(text)
-        simple = simple and wrap in SIMPLE_ONLY
-    return text
-
-
-@pytest.mark.spec("M3", "M7")
-@settings(max_examples=300, deadline=None)
-@given(text=wrapped("sh run.sh"))
-def test_wrapping_never_hides_a_denied_command(bench: Bench, text: str) -> None:
-    assert bench.kind(text, "bypassPermissions", deny=["Bash(sh *)"]) == "deny", text
-    assert bench.kind(text, allow=["Bash(echo *)", "Bash(ls *)"]) == "ask", text
-
-
-@pytest.mark.spec("M7")
-@settings(max_examples=300, deadline=None)
-@given(
-    joint=st.sampled_from([";", "&&", "||", "|", "&", "\n", " ;\n", "|&"]),
-    tail=wrapped("sh run.sh"),
-    noise=st.text("ab '\"\\\n$(){};&|<>`#*~", max_size=8),
-)
-def test_nothing_rides_on_an_allowed_command(bench: Bench, joint: str, tail: str, noise: str) -> None:
-    """Whatever stands between: either it is part of a word (then bash runs nothing more), or it asks."""
-    text = f"echo a {joint} {tail}"
-    assert bench.kind(text, allow=["Bash(echo *)"]) == "ask", text
-    assert bench.kind(f"{noise}{joint}sh run.sh", "dontAsk") in ("deny", "allow")
-
-
-@pytest.mark.spec("M7")
-@settings(max_examples=400, deadline=None)
-@given(text=st.text("ls ho'\"\\\n$(){};&|<>`#*~=[]!-", max_size=40))
-def test_no_text_makes_the_judge_fail(bench: Bench, text: str) -> None:
-    assert bench.kind(text, "bypassPermissions", deny=["Bash(rm *)"]) in ("allow", "ask", "deny")
-
-
-PIECES = ["echo", "a", "zz", " ", "  ", "\n", ";", "&&", "||", "|", "&", "(", ")", "{", "}", "{ ", "; }", "$(", "`",
-    "<(", ">(", "'", '"', "\\", "\\\n", "$", "${x:-", "}", "$((", "))", "x=", "x=zz", "$x", "<<E\n", "\nE\n",
-    "<<'E'\n", "<<-E\n", "\tE", "<<<", "> f", "#", "!", "[[ ", " ]]", "[ ", " ]", "if ", "; then ", "; fi",
-    "for x in ", "; do ", "; done", "while ", "case a in a) ", ";; esac", "eval ", "bash -c ", "f() ", "$'", "$\"",
-    "*", "?", "~", "time ", "env ", "command ", "cd .", "\\'", "\\\"", "E", "\tzz", "=~", "[", "]", ",",
-    ".."]  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def trap(bench: Bench) -> Path:
-    """A directory of programs with one that must never run, and nothing else but what reads."""
-    programs = bench.root.parent / "bin"
-    programs.mkdir()
-    (programs / "zz").write_text(f"#!/bin/bash\n: > {bench.root.parent}/sprung\n")
-    (programs / "zz").chmod(0o755)
-    for name in ("env", "bash", "cat", "ls"):
-        (programs / name).symlink_to(shutil.which(name) or "/bin/" + name)
-    return programs
-
-
-def springs(bench: Bench, trap: Path, text: str) -> bool:
-    """Does real bash run the program, or write anything, when given this text?"""
-    place, sprung = bench.root / "src", bench.root.parent / "sprung"
-    env = {"PATH": str(trap), "HOME": str(bench.home)}
-    subprocess.run(
-        ["/bin/bash", "-c", text], cwd=place, env=env, stdin=subprocess.DEVNULL, capture_output=True, timeout=20
-    )
-    found = sprung.exists() or {p.name for p in place.iterdir()} != {"a.py"}
-    sprung.unlink(missing_ok=True)
-    return found
-
-
-@pytest.mark.spec("M7")
-@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(pieces=st.lists(st.sampled_from(PIECES), min_size=2, max_size=14))
-def test_what_passes_unasked_runs_nothing_in_real_bash(bench: Bench, trap: Path, pieces: list[str]) -> None:
-    """Where the judge lets it through, bash itself must see no more in it than the judge did."""
-    text = "echo " + "".join(pieces)
-    if bench.judge(text, cwd=bench.root / "src").kind == "allow":
-        assert not springs(bench, trap, text), text

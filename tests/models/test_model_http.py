@@ -86,6 +86,19 @@ async def test_connections_are_used_again() -> None:
 
 
 @pytest.mark.anyio
+async def test_a_connection_whose_stream_ends_a_little_late_is_used_again() -> None:
+    heard = asyncio.Event()
+    async with FakeApi([[*HI[:-1], heard, HI[-1]]]) as api:
+        http = Http({})
+        model = Anthropic(http, base=api.url)
+        for _ in range(2):
+            heard.clear()
+            await model.reply(Request(MODEL, (), (), ASKED), lambda _: heard.set())
+        await http.aclose()
+        assert (len(api.asked), api.connections) == (2, 1)
+
+
+@pytest.mark.anyio
 async def test_a_stream_that_is_left_open_after_its_end_does_not_hold_up_the_reply() -> None:
     async with FakeApi([[*HI[:-1], HANG]]) as api:
         with anyio.fail_after(3):

@@ -31,6 +31,11 @@ def test_fields_comments_line_ends_and_byte_order_mark() -> None:
     assert read([WILD]) == FOUND
 
 
+def test_a_byte_order_mark_hides_nothing() -> None:
+    data = b"\xef\xbb\xbfdata: first\n\n\xef\xbb\xbfdata: later it is part of a name\n\n"
+    assert read([data]) == read([bytes([b]) for b in data]) == [ServerEvent("message", b"first")]
+
+
 def test_every_split_in_two() -> None:
     for at in range(len(WILD) + 1):
         assert read([WILD[:at], WILD[at:]]) == FOUND

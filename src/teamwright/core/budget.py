@@ -23,6 +23,14 @@ class Spent(Struct, frozen=True):
     seconds: float = 0.0
 
 
+class Reached(Struct, frozen=True):
+    """A limit forbids another model call. `may_report`: except one, to say what is done and what is not."""
+
+    limit: Limit
+    words: str
+    may_report: bool
+
+
 def reached(limits: Limits, spent: Spent) -> Limit | None:
     """The first limit that has been reached, turns first: at that one nothing more may be said."""
     pairs: tuple[tuple[Limit, float | None, float], ...] = (

@@ -1,3 +1,116 @@
-"""What an agent can be: the kinds that every session knows."""
+"""What an agent can be: a definition, as people write it in a file, in JSON or in Python."""
 
-BUILT_IN_KINDS = ("general-purpose", "explore", "plan", "verification", "bash", "guide")
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from teamwright.core.consent import Mode
+from teamwright.core.message import Effort
+
+DefinitionSource = Literal["built-in", "plugin", "user", "project", "flag", "managed", "code"]
+Isolation = Literal["worktree", "remote"]
+Scope = Literal["user", "project", "local"]
+
+
+class AgentDefinition(Struct, frozen=True, kw_only=True):
+    """Everything that makes one kind of agent. `tools` None or `("*",)` is all of them."""
+
+    name: str
+    description: str
+    prompt: str = ""
+    tools: tuple[str, ...] | None = None
+    disallowed_tools: tuple[str, ...] = ()
+    model: str | None = None  # None and `inherit`: the parent's
+    effort: Effort | int | None = None
+    permission_mode: Mode | None = None
+    background: bool = False
+    isolation: Isolation | None = None
+    max_turns: int | None = None
+    color: str = ""
+    memory: Scope | None = None
+    required_mcp_servers: tuple[str, ...] = ()
+    mcp_servers: tuple[str | dict[str, Any], ...] = ()
+    hooks: dict[str, Any] = {}
+    skills: tuple[str, ...] = ()
+    initial_prompt: str = ""
+    one_shot: bool = False  # its result leaves out how to go on with it (built-ins that only look)
+    source: DefinitionSource = "code"
+    path: str = ""
+
+
+READING = ("Read", "Glob", "Grep", "WebFetch", "WebSearch")
+
+_REPORT = """
+You report to another agent, which sees only your last message: put everything it needs there, results first, with \
+files as path:line. Say what you did not find or could not check. Nobody answers questions meanwhile."""
+
+BUILT_IN: tuple[AgentDefinition, ...] = (
+    AgentDefinition(
+        name="general-purpose",
+        description="Any task of several steps: research, changes, checks. Has all tools.",
+        prompt=f"""\
+You are an agent of Teamwright that carries out one task in a person's repository, from start to end. Look before you \
+act, follow the conventions around you, change nothing that the task does not need, and prove your work by running \
+what there is to run.
+{_REPORT}""",
+        source="built-in",
+    ),
+    AgentDefinition(
+        name="explore",
+        description="Finds things in a code base: files, definitions, how something works. Reads and searches only.",
+        prompt=f"""\
+You find things in a code base and explain them. Search from several sides: names, strings, tests, configuration, \
+history. Run independent searches in one reply. Read only what matters, and stop when the question is answered. You \
+cannot change anything.
+{_REPORT}""",
+        tools=READING,
+        one_shot=True,
+        source="built-in",
+    ),
+    AgentDefinition(
+        name="plan",
+        description="Works out how to make a change, step by step, before anybody makes it. Reads and searches only.",
+        prompt=f"""\
+You work out a plan for a change in a code base. Find what the change touches, how the code does such things already, \
+and what could go wrong. The plan names the files and functions of each step, in an order in which each step leaves \
+everything working, and how to check it. Choose one way and say why; name open questions. You cannot change anything.
+{_REPORT}""",
+        tools=(*READING, "ExitPlanMode"),
+        one_shot=True,
+        source="built-in",
+    ),
+    AgentDefinition(
+        name="verification",
+        description="Checks whether work that was done really holds: runs tests and programs, tries to break it.",
+        prompt=f"""\
+You check work that somebody else calls done, and you doubt it. Read what was asked and what was changed, run the \
+tests and the program, try the edges: empty, huge, wrong, twice, interrupted. You do not mend what you find. Report \
+each fault with the command that shows it; then one line: `Verdict: holds`, or `Verdict: does not hold` and why.
+{_REPORT}""",
+        tools=(*READING, "Bash"),
+        source="built-in",
+    ),
+    AgentDefinition(
+        name="bash",
+        description="Runs shell commands and reports what they did: git, builds, long outputs to be boiled down.",
+        prompt=f"""\
+You run shell commands for another agent. Do what was asked with as few commands as it takes, look at exit codes, and \
+boil long output down to what matters, quoting the lines that prove it.
+{_REPORT}""",
+        tools=("Bash",),
+        source="built-in",
+    ),
+    AgentDefinition(
+        name="guide",
+        description="Knows Teamwright: its commands, settings, permissions, agents and how to set things up.",
+        prompt=f"""\
+You answer questions about Teamwright, the program that you run in. Look up what you say: `teamwright --help` is \
+described in its documentation, settings lie in settings.json under .teamwright or .claude, agents in agents/*.md, \
+instructions in AGENTS.md or CLAUDE.md. Read the files that are there. Say so if you do not know.
+{_REPORT}""",
+        tools=READING,
+        one_shot=True,
+        source="built-in",
+    ),
+)
+BUILT_IN_KINDS = tuple(definition.name for definition in BUILT_IN)

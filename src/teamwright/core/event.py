@@ -8,7 +8,9 @@ from typing import Any, ClassVar, Literal, TypeGuard
 from msgspec import Struct
 
 from teamwright.core.consent import Decision, Mode, Question
-from teamwright.core.ids import AgentId, CallId, LetterId, QuestionId, SessionId
+from teamwright.core.ids import AgentId, CallId, JobId, LetterId, QuestionId, SessionId
+from teamwright.core.job import JobKind
+from teamwright.core.letter import Figures, JobStatus
 from teamwright.core.message import Content, Delta, Effort, Message, Stop, Usage
 
 FORMAT = 1  # of transcripts; a program refuses what is newer than it knows
@@ -33,6 +35,8 @@ class AgentStarted(Struct, frozen=True, tag="agent_started", omit_defaults=True)
     name: str = "main"
     parent: AgentId | None = None
     depth: int = 0
+    call_id: CallId | None = None  # the tool call that started it
+    description: str = ""
     durable: ClassVar[bool] = True
 
 
@@ -127,6 +131,44 @@ class TurnEnded(Struct, frozen=True, tag="turn_ended", omit_defaults=True):
     durable: ClassVar[bool] = True
 
 
+class AgentEnded(Struct, frozen=True, tag="agent_ended", omit_defaults=True):
+    """The end of one run. An agent that is woken later goes on after a `Resumed`."""
+
+    status: JobStatus
+    text: str = ""
+    error: str = ""
+    durable: ClassVar[bool] = True
+
+
+class JobStarted(Struct, frozen=True, tag="job_started", omit_defaults=True):
+    """Told under the id of the job's owner."""
+
+    job: JobId
+    kind: JobKind
+    description: str
+    call_id: CallId | None = None
+    background: bool = False
+    durable: ClassVar[bool] = False
+
+
+class JobProgressed(Struct, frozen=True, tag="job_progressed", omit_defaults=True):
+    job: JobId
+    description: str
+    usage: Figures
+    last_tool: str = ""
+    durable: ClassVar[bool] = False
+
+
+class JobEnded(Struct, frozen=True, tag="job_ended", omit_defaults=True):
+    job: JobId
+    status: JobStatus
+    summary: str
+    output: str
+    usage: Figures
+    call_id: CallId | None = None
+    durable: ClassVar[bool] = False
+
+
 class TurnStarted(Struct, frozen=True, tag="turn_started"):
     durable: ClassVar[bool] = False
 
@@ -164,9 +206,20 @@ class Warned(Struct, frozen=True, tag="warned"):
 
 Durable = (
     AgentStarted | Resumed | Rendered | LettersTaken | Reminded | Replied | ToolStarted | ToolEnded | Denied
-    | ModeChanged | TurnEnded
+    | ModeChanged | TurnEnded | AgentEnded
 )  # fmt: skip
-Event = Durable | TurnStarted | Streamed | ToolProgressed | Asked | Answered | Warned
+Event = (
+    Durable
+    | TurnStarted
+    | Streamed
+    | ToolProgressed
+    | Asked
+    | Answered
+    | Warned
+    | JobStarted
+    | JobProgressed
+    | JobEnded
+)
 
 
 def is_durable(event: Event) -> TypeGuard[Durable]:

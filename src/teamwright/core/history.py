@@ -5,6 +5,7 @@ from typing import assert_never
 
 from teamwright.core.consent import Mode
 from teamwright.core.event import (
+    AgentEnded,
     AgentStarted,
     Denied,
     Durable,
@@ -49,6 +50,7 @@ class History:
         self.mode: Mode | None = None
         self.usage = Usage()
         self.turns = 0
+        self.tool_uses = 0
         self.denials: list[Denied] = []
         self.ended: TurnEnded | None = None  # how the last turn ended; None while one is under way
 
@@ -56,6 +58,11 @@ class History:
     def open_calls(self) -> list[ToolCall]:
         """Calls that have no result yet, in the order asked."""
         return [call for id, call in self.calls.items() if id not in self.results]
+
+    @property
+    def last_words(self) -> str:
+        """The last thing that the agent said."""
+        return next((m.text for m in reversed(self.messages) if m.role == "assistant" and m.text), "")
 
     def apply(self, event: Durable) -> None:
         match event:
@@ -82,6 +89,8 @@ class History:
                 self.mode = event.mode
             case TurnEnded():
                 self.ended = event
+            case AgentEnded():
+                pass
             case _:
                 assert_never(event)
 
@@ -101,6 +110,7 @@ class History:
         self.results, self.begun = {}, set()
 
     def _tool_ended(self, event: ToolEnded) -> None:
+        self.tool_uses += 1
         self.results[event.call_id] = ToolResult(event.call_id, event.content, event.is_error)
         for seen in event.seen:
             self.seen[seen.path] = seen

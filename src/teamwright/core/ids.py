@@ -9,6 +9,7 @@ AgentId = NewType("AgentId", str)
 LetterId = NewType("LetterId", str)
 CallId = NewType("CallId", str)
 QuestionId = NewType("QuestionId", str)
+JobId = NewType("JobId", str)  # an agent's job has the agent's id
 
 
 def new_session_id() -> SessionId:
@@ -22,6 +23,10 @@ def new_agent_id() -> AgentId:
 
 def new_letter_id() -> LetterId:
     return LetterId("l" + os.urandom(8).hex())
+
+
+def new_job_id() -> JobId:
+    return JobId("b" + os.urandom(4).hex())
 
 
 def new_question_id() -> QuestionId:

@@ -1,14 +1,17 @@
 """The only way into an agent: a letter, stored first, then announced by a bell."""
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, assert_never
 
 from msgspec import Struct
 
-from teamwright.core.ids import AgentId, LetterId
-from teamwright.core.message import Content, Message
+from teamwright.core.ids import AgentId, CallId, JobId, LetterId
+from teamwright.core.message import Block, Content, Message, Text
 
 Priority = Literal["now", "next", "later"]
+JobStatus = Literal["running", "completed", "failed", "killed"]
+ROOM = 200_000  # characters for what waits together, where the window is not known: a quarter of 200,000 tokens
+LEAST = 500  # characters that every shortened text keeps
 
 
 class Sender(Struct, frozen=True, omit_defaults=True):
@@ -16,18 +19,54 @@ class Sender(Struct, frozen=True, omit_defaults=True):
 
     kind: Literal["person", "system", "agent"]
     name: str = ""
+    id: AgentId | None = None
 
 
 PERSON = Sender("person")
+SYSTEM = Sender("system")
 
 
 class Prompt(Struct, frozen=True, tag="prompt"):
-    """What a person asked for."""
+    """What a person, or a parent, asks for."""
 
     content: tuple[Content, ...]
 
 
-Body = Prompt  # further kinds of letters join this union
+class Said(Struct, frozen=True, tag="said", omit_defaults=True):
+    """Words of another agent."""
+
+    text: str
+    summary: str = ""
+    color: str = ""
+
+
+class Figures(Struct, frozen=True):
+    total_tokens: int = 0
+    tool_uses: int = 0
+    duration_ms: int = 0
+
+
+class Notice(Struct, frozen=True, tag="notice", omit_defaults=True):
+    """A job has ended."""
+
+    job: JobId
+    status: JobStatus
+    summary: str
+    result: str
+    output: str
+    call_id: CallId | None = None
+    usage: Figures = Figures()
+
+
+class Lines(Struct, frozen=True, tag="lines"):
+    """What a monitor has seen."""
+
+    job: JobId
+    description: str
+    text: str
+
+
+Body = Prompt | Said | Notice | Lines
 
 
 class Letter(Struct, frozen=True):
@@ -38,15 +77,104 @@ class Letter(Struct, frozen=True):
     priority: Priority = "next"
 
 
-def as_message(letters: Sequence[Letter]) -> Message:
-    """What waits together is given together: one user message, each letter in blocks of its own."""
-    return Message("user", tuple(block for letter in letters for block in letter.body.content))
-
-
-_SENDERS = {"person": 0, "system": 1, "agent": 2}
-
-
 def due(letters: Sequence[Letter], *, at_rest: bool) -> list[Letter]:
     """The letters to hand over now, in the one order of every inbox; `later` ones only at rest."""
-    now = [x for x in letters if at_rest or x.priority != "later"]
-    return sorted(now, key=lambda x: (_SENDERS[x.sender.kind], x.priority == "later"))
+    return sorted((x for x in letters if at_rest or x.priority != "later"), key=_rank)
+
+
+def _rank(letter: Letter) -> int:
+    """Person, records of the runtime, other agents, notices."""
+    match letter.body:
+        case Prompt():
+            return 0 if letter.sender.kind == "person" else 1
+        case Said():
+            return 2
+        case Notice() | Lines():
+            return 3
+        case _:
+            assert_never(letter.body)
+
+
+def as_message(letters: Sequence[Letter], room: int = ROOM) -> Message:
+    """What waits together is given together: one user message, each letter in blocks of its own.
+
+    A person's words are whole. The rest share `room` characters; what is too long for its share is shortened.
+    """
+    most = max(LEAST, room // max(1, len(letters)))
+    fits = sum(_size(letter.body) for letter in letters) <= room
+    blocks: list[Block] = []
+    for letter in letters:
+        blocks += _blocks(letter, None if fits else most)
+    return Message("user", tuple(blocks))
+
+
+def _size(body: Body) -> int:
+    match body:
+        case Prompt():
+            return 0
+        case Said() | Lines():
+            return len(body.text)
+        case Notice():
+            return len(body.result)
+        case _:
+            assert_never(body)
+
+
+def _blocks(letter: Letter, most: int | None) -> tuple[Content, ...]:
+    body = letter.body
+    match body:
+        case Prompt():
+            return body.content
+        case Said():
+            return (Text(_said(letter.sender, body, most)),)
+        case Notice():
+            return (Text(_notice(body, most)),)
+        case Lines():
+            return (Text(_lines(body, most)),)
+        case _:
+            assert_never(body)
+
+
+def _said(sender: Sender, body: Said, most: int | None) -> str:
+    """Marked with its sender and escaped, so that it cannot pose as the person or the system."""
+    marks = [f'teammate_id="{escape(sender.name)}"']
+    marks += [f'summary="{escape(body.summary)}"'] if body.summary else []
+    marks += [f'color="{escape(body.color)}"'] if body.color else []
+    text = escape(_short(body.text, most, "its sender"))
+    return f"<teammate-message {' '.join(marks)}>\n{text}\n</teammate-message>"
+
+
+def _notice(body: Notice, most: int | None) -> str:
+    usage = body.usage
+    parts = [
+        _tag("task-id", body.job),
+        _tag("tool-use-id", body.call_id or ""),
+        _tag("output-file", body.output),
+        _tag("status", body.status),
+        _tag("summary", body.summary),
+        f"<result>\n{escape(_short(body.result, most, body.output))}\n</result>",
+        f"<usage>total_tokens: {usage.total_tokens}\ntool_uses: {usage.tool_uses}\n"
+        f"duration_ms: {usage.duration_ms}</usage>",
+    ]
+    return "<task-notification>\n" + "\n".join(parts) + "\n</task-notification>"
+
+
+def _lines(body: Lines, most: int | None) -> str:
+    text = escape(_short(body.text, most, "the job's output file"))
+    return f"<monitor-lines>{_tag('task-id', body.job)}{_tag('summary', body.description)}\n{text}\n</monitor-lines>"
+
+
+def escape(text: str) -> str:
+    """No text can open or close an element, or end an attribute."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")
+
+
+def _tag(name: str, text: str) -> str:
+    return f"<{name}>{escape(text)}</{name}>"
+
+
+def _short(text: str, most: int | None, whole: str) -> str:
+    if most is None or len(text) <= most:
+        return text
+    head, tail = text[: most // 2], text[-(most // 2) :]
+    return f"{head}\n[... {len(text) - most} characters left out; the whole is in {whole} ...]\n{tail}"

@@ -10,6 +10,7 @@ import anyio
 from msgspec import Struct
 
 from teamwright.core.arrival import admit
+from teamwright.core.budget import Reached
 from teamwright.core.consent import Deny
 from teamwright.core.errors import ToolError
 from teamwright.core.event import (
@@ -47,6 +48,7 @@ class Seat(Struct):
     inbox: Inbox
     gate: Gate
     meter: Meter
+    letter_room: int  # characters for the letters that wait together
     desk: Desk
     emit: Emit  # applies the event to `history`, records it, shows it
     request: Callable[[], Request]  # the history under the rendered prompt
@@ -58,8 +60,8 @@ async def run_turn(seat: Seat, letters: Sequence[Letter] = ()) -> TurnEnded:
     stumbles = 0
     while True:
         await _deliver(seat, letters)
-        if limit := seat.meter.reached():
-            return await _end_at_limit(seat, seat.meter.words(limit), may_report=limit != "turns")
+        if reached := seat.meter.reached():
+            return await _end_at_limit(seat, reached)
         request, reply = await _ask(seat)
         stumbles = stumbles + 1 if _stumbled(reply) else 0
         if reply.stop == "refusal" or stumbles == MOST_STUMBLES:
@@ -94,7 +96,7 @@ async def _deliver(seat: Seat, letters: Sequence[Letter]) -> None:
     """A letter is delivered when the event that carries its id is on disk, and acknowledged only then."""
     if letters:
         ids = tuple(letter.id for letter in letters)
-        seat.emit(LettersTaken(ids, as_message(letters)))
+        seat.emit(LettersTaken(ids, as_message(letters, seat.letter_room)))
         await seat.sync()
         seat.inbox.acknowledge(ids)
 
@@ -109,23 +111,20 @@ async def _ask(seat: Seat) -> tuple[Request, Reply]:
     return request, reply
 
 
-async def _end_at_limit(seat: Seat, limit: str, *, may_report: bool) -> TurnEnded:
-    """The limit of turns is hard; at any other one there is one more request, to report."""
-    if not may_report:
-        return TurnEnded("max_turns", _last_words(seat), f"stopped at {limit}")
-    seat.emit(Reminded(user(REPORT.format(limit=limit))))
+async def _end_at_limit(seat: Seat, reached: Reached) -> TurnEnded:
+    """Where there may be one more request, it is to report."""
+    reason = "max_turns" if reached.limit == "turns" else "max_budget"
+    if not reached.may_report:
+        return TurnEnded(reason, seat.history.last_words, f"stopped at {reached.words}")
+    seat.emit(Reminded(user(REPORT.format(limit=reached.words))))
     _, reply = await _ask(seat)
-    _refuse_calls(seat, f"Not run: {limit} is used up.")
-    return TurnEnded("max_budget", reply.message.text, f"stopped at {limit}", reply.stop)
+    _refuse_calls(seat, f"Not run: {reached.words} is used up.")
+    return TurnEnded(reason, reply.message.text, f"stopped at {reached.words}", reply.stop)
 
 
 def _refuse_calls(seat: Seat, reason: str) -> None:
     for call in seat.history.open_calls:
         seat.emit(ToolEnded(call.id, (Text(reason),), is_error=True))
-
-
-def _last_words(seat: Seat) -> str:
-    return next((m.text for m in reversed(seat.history.messages) if m.role == "assistant" and m.text), "")
 
 
 async def _run_calls(seat: Seat, request: Request, reply: Reply) -> None:

@@ -5,7 +5,7 @@ from typing import Literal
 from msgspec import Struct
 
 from teamwright.core.consent import Decision, Mode
-from teamwright.core.ids import QuestionId
+from teamwright.core.ids import AgentId, JobId, QuestionId
 from teamwright.core.letter import Priority
 from teamwright.core.message import Content
 
@@ -18,7 +18,23 @@ class Say(Struct, frozen=True, tag="say"):
 
 
 class Interrupt(Struct, frozen=True, tag="interrupt"):
-    """End the running turn, not the session."""
+    """End the running turn of an agent, the main one if none is named; not the session."""
+
+    agent: AgentId | None = None
+
+
+class SendToBackground(Struct, frozen=True, tag="send_to_background"):
+    """Let a caller go on without the agent it waits for, or without all of them; each goes on running."""
+
+    job: JobId | None = None
+
+
+class StopJob(Struct, frozen=True, tag="stop_job"):
+    job: JobId
+
+
+class StopAll(Struct, frozen=True, tag="stop_all"):
+    """Every job; the main agent's turn is not touched."""
 
 
 class SetMode(Struct, frozen=True, tag="set_mode"):
@@ -49,4 +65,4 @@ class Answer(Struct, frozen=True, tag="answer"):
     decision: Decision
 
 
-Op = Say | Interrupt | SetMode | SetModel | AddRules | AddDirectories | Answer
+Op = Say | Interrupt | SendToBackground | StopJob | StopAll | SetMode | SetModel | AddRules | AddDirectories | Answer

@@ -12,7 +12,7 @@ WILD = "\1"  # in a pattern: a `*` that was not quoted
 Fit = Literal["no", "maybe", "yes"]
 
 _GLOB = re.compile(r"[*?\[\\]")
-_SEPARATOR = re.compile(r"[^\w./:@%+=~-]+")
+_QUOTES = re.compile(r"\\\n|['\"\\]")
 
 
 # --- commands
@@ -124,9 +124,9 @@ def deny_fits(pattern: CommandPattern, words: Sequence[str]) -> Fit:
 
 def mentioned(pattern: CommandPattern, text: str) -> bool:
     """Do all literal words of the pattern stand in this text, in their order? For text that could not be read."""
-    tokens = iter(_SEPARATOR.split(text))
-    literals = [word for word in pattern.words if WILD not in word]
-    return all(any(token == word or token.endswith("/" + word) for token in tokens) for word in literals)
+    literals = [re.escape(word) for word in pattern.words if WILD not in word]
+    wanted = re.compile(".*?".join(rf"(?<![\w.]){word}(?![\w.])" for word in literals), re.DOTALL)
+    return any(wanted.search(spelling) for spelling in (text, _QUOTES.sub("", text)))
 
 
 # --- paths

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from msgspec import Struct, field
 
-from teamwright.core.budget import Limit
+from teamwright.core.budget import Reached
 from teamwright.core.consent import Decision
 from teamwright.core.event import Event, Seen
 from teamwright.core.ids import AgentId, CallId, LetterId
@@ -85,8 +85,6 @@ class Gate(Protocol):
 
 
 class Meter(Protocol):
-    def reached(self) -> Limit | None:
+    def reached(self) -> Reached | None:
         """Which limit forbids another model call now."""
         ...
-
-    def words(self, limit: Limit) -> str: ...

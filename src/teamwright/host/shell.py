@@ -5,63 +5,28 @@ What the parser does not know, or where bash might read it otherwise, makes the 
 
 import re
 from collections.abc import Callable, Sequence
-from functools import cache
 
-import tree_sitter_bash
 from msgspec import structs
-from tree_sitter import Language, Node, Parser
+from tree_sitter import Node
 
 from teamwright.core.facts import NOWHERE, Command, Place, Runs, View
 from teamwright.core.patterns import UNKNOWN
 from teamwright.host.commands import harmless_name
+from teamwright.host.grammar import (
+    CASTS_DOUBT,
+    IN_BRACKETS,
+    IN_TEST,
+    JOINERS,
+    MOST_DEPTH,
+    NEVER_REDEFINED,
+    RESERVED,
+    WRITING,
+    parsed,
+)
 from teamwright.host.ruin import ruin_in_text
 from teamwright.host.simple import Setting, simple_commands
 from teamwright.host.whereabouts import Surroundings, Whereabouts
-from teamwright.host.words import Reader, Unreadable, Word, check_heredoc, source
-
-MOST_BYTES = 100_000
-MOST_DEPTH = 60
-_ODD = re.compile(r"[^\t\n\x20-\x7e]")
-_WRITING = frozenset({">", ">>", "&>", "&>>", ">|", "<>"})
-_JOINERS = frozenset({
-    ";", ";;", "&", "\n", "|", "|&", "&&", "||", "(", ")", "{", "}", "!", "do", "done", "then", "fi", "if", "elif",
-        "else",
-    "while", "until", "for", "in", "case", "esac", "function", ";&", ";;&", "$(", "`", "<(", ">(", "time",
-})  # fmt: skip
-_RESERVED = frozenset(
-    [
-        "{",
-        "}",
-        "!",
-        "if",
-        "then",
-        "elif",
-        "else",
-        "fi",
-        "do",
-        "done",
-        "while",
-        "until",
-        "for",
-        "case",
-        "esac",
-        "in",
-        "function",
-        "select",
-        "coproc",
-        "[[",
-        "]]",
-    ]
-)
-_IN_BRACKETS = frozenset(["[", "]", "=", "==", "!=", "!"])
-_IN_TEST = _IN_BRACKETS | frozenset(["[[", "]]", "&&", "||", "<", ">", "=~", "(", ")"])
-_CASTS_DOUBT = re.compile(r"\s(-v|-R|-eq|-ne|-lt|-le|-gt|-ge)\s")
-_NEVER_REDEFINED = frozenset({"cd", "command", "builtin", "exec", "eval", "test", "["})
-
-
-@cache
-def _language() -> Language:
-    return Language(tree_sitter_bash.language())
+from teamwright.host.words import Reader, Unreadable, Word, check_heredoc, require_one_line, source
 
 
 def read_command(text: str, tool: str, around: Surroundings) -> Runs:
@@ -76,15 +41,6 @@ def read_command(text: str, tool: str, around: Surroundings) -> Runs:
     if runs.ruin or not unread:
         return runs
     return structs.replace(runs, ruin=ruin_in_text(text, around.home))
-
-
-def _why_not_read(text: str) -> str:
-    if len(text) > MOST_BYTES:
-        return f"it is longer than {MOST_BYTES:,} characters"
-    for found in _ODD.finditer(text):
-        if not found[0].isprintable():  # bash and the parser disagree on what such characters separate
-            return f"it contains the invisible character U+{ord(found[0]):04X}"
-    return ""
 
 
 class _Walk:
@@ -102,12 +58,8 @@ class _Walk:
         self._reader = Reader(self.apart, self._vague, where.variable)
 
     def read(self, text: str) -> None:
-        if why := _why_not_read(text):
-            raise Unreadable(why)
+        root = parsed(text)
         self._text = text.encode()
-        root = Parser(_language()).parse(self._text).root_node
-        if root.has_error:
-            raise Unreadable("its syntax cannot be parsed")
         self.statements(root)
 
     # --- statements
@@ -121,7 +73,7 @@ class _Walk:
 
     def statement(self, node: Node) -> None:
         if not node.is_named:
-            if node.type.strip(" \t") not in _JOINERS and node.type.strip():
+            if node.type.strip(" \t") not in JOINERS and node.type.strip():
                 raise Unreadable(f"it has a part of an unknown kind ({node.type})")
             return
         self._depth += 1
@@ -199,7 +151,7 @@ class _Walk:
 
     def function(self, node: Node) -> None:
         name = source(node.child_by_field_name("name"))
-        if name in _NEVER_REDEFINED or not harmless_name(name.replace("-", "_")):
+        if name in NEVER_REDEFINED or not harmless_name(name.replace("-", "_")):
             self._vague("it redefines a command")
         self.commands.append(Command((View((name,), None),), f"{name}()", opaque="it defines a function"))
         self._repeated += 1
@@ -211,6 +163,7 @@ class _Walk:
         self._repeated -= 1
 
     def redirected(self, node: Node) -> None:
+        require_one_line(node)
         for child in node.named_children:
             if child.type.endswith("_redirect"):
                 self.redirect(child)
@@ -226,10 +179,13 @@ class _Walk:
 
     def test(self, node: Node) -> None:
         text = source(node)
-        if text.startswith("((") or (text.startswith("[[") and _CASTS_DOUBT.search(text)):
+        if text.startswith("((") or (text.startswith("[[") and CASTS_DOUBT.search(text)):
             self._vague("arithmetic on variables can run code")
-        words = [Word(node.children[0].type)]
-        self._test_words(node, words, _IN_TEST if text.startswith("[[") else _IN_BRACKETS)
+        opening = node.children[0].type
+        if ("\n" in text and opening == "[") or not text[len(opening) :][:1].isspace():
+            raise Unreadable("a test in it is not what it seems")
+        words = [Word(opening)]
+        self._test_words(node, words, IN_TEST if text.startswith("[[") else IN_BRACKETS)
         self._simple(words, text)
 
     def _test_words(self, node: Node, words: list[Word], operators: frozenset[str]) -> None:
@@ -247,6 +203,7 @@ class _Walk:
     # --- simple commands
 
     def command(self, node: Node) -> None:
+        require_one_line(node)
         words, assigned = list[Word](), list[tuple[str, Word]]()
         end = node.start_byte
         for child in node.children:
@@ -256,22 +213,23 @@ class _Walk:
             end = child.end_byte
             match child.type:
                 case "command_name":
-                    if source(child) in _RESERVED:
+                    if source(child) in RESERVED:
                         raise Unreadable("a word of the shell's grammar stands where it seems to be a command")
                     words.append(self._reader.word(child.children[0]))
                 case "variable_assignment":
                     assigned.append(self._assignment(child))
                 case "file_redirect" | "herestring_redirect" | "heredoc_redirect":
                     self.redirect(child)
-                case _ if child.is_named:
+                case _ if child.is_named and child.type not in ("regex", "extglob_pattern"):
                     words.append(self._reader.word(child))
-                case "==" | "=~":
+                case "==":
                     words.append(Word(child.type))
                 case _:
                     raise Unreadable(f"it has a part of an unknown kind ({child.type})")
         self._simple(words, source(node), assigned)
 
     def declaration(self, node: Node) -> None:
+        require_one_line(node)
         words, risky = [Word(source(node.children[0]))], False
         for child in node.named_children:
             if child.type == "variable_assignment":
@@ -286,10 +244,12 @@ class _Walk:
         self._plain(words, source(node), harmless=not risky)
 
     def unset(self, node: Node) -> None:
+        require_one_line(node)
         words = [Word("unset"), *(self._reader.word(child) for child in node.named_children)]
         self._plain(words, source(node), harmless=all(harmless_name(w.text) for w in words[1:]))
 
     def assignments(self, node: Node) -> None:
+        require_one_line(node)
         parts = [node] if node.type == "variable_assignment" else node.named_children
         for part in parts:
             name, value = self._assignment(part)
@@ -358,7 +318,8 @@ class _Walk:
             return
         operators = [c.type for c in node.children if not c.is_named]
         targets = [c for c in node.named_children if c.type != "file_descriptor"]
-        if len(operators) != 1:
+        require_one_line(node)
+        if len(operators) != 1 or len(targets) > 1:
             raise Unreadable("a redirection in it cannot be read")
         operator = operators[0]
         for target in targets:
@@ -366,7 +327,7 @@ class _Walk:
             if operator in (">&", "<&", ">&-", "<&-") and re.fullmatch(r"\d*-?", word.text):
                 continue
             places = [NOWHERE] if UNKNOWN in word.text else self.where.places(word.text)
-            if operator in _WRITING or operator == ">&":
+            if operator in WRITING or operator == ">&":
                 self.writes += places
             elif operator == "<":
                 self.reads += places

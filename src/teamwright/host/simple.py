@@ -101,6 +101,8 @@ def simple_commands(words: Sequence[Word], shown: str, assigned: Sequence[tuple[
     shadow = _carry(texts, layers, found)
     if name in LAUNCHERS and not shadow:
         _look_behind(texts, layers, found, setting)
+    if name in ("source", "."):
+        layers.views.append(View(texts[1:], None))  # the script is a command too
     if name == "git":
         layers.views.append(View(without_git_options(texts), None))
     found.commands.insert(0, _command(layers, shown, setting, found, shadow=shadow))
@@ -178,9 +180,13 @@ def _carry(texts: Sequence[str], layers: _Layers, found: Found) -> bool:
     """Code as text, which is judged by itself; True if nothing else is left to judge of the command that carries it."""
     name = texts[0].rpartition("/")[2]
     code, plain = carried_code(texts)
-    if name in SHELLS and code is None:
+    script = [t for t in texts[1:] if not t.startswith("-")]
+    if name in SHELLS and code is None and (not script or "-s" in texts):
         # It may read code from its input: rules that restrict look for their words in the whole text.
         found.commands.append(Command((View((), None),), name, opaque="it reads code", shadow=True))
+    if name in SHELLS and code is None and script:
+        at = list(texts).index(script[0])
+        layers.views.append(View(tuple(texts[at:]), None))  # the script is a command too
     if code is None:
         layers.opaque = layers.opaque or ("" if plain else f"the options of {name} are not understood")
         return False

@@ -202,6 +202,7 @@ def check_heredoc(node: Node, whole: bytes) -> bool:
         if child.type == "heredoc_body":
             lines = text.split("\n")[:-1]  # the last one is what stands before the end
             wrong = any((line.lstrip("\t") if dash else line) == delimiter for line in lines)
+            wrong = wrong or (start == delimiter and "\\\n" in text)  # there bash joins lines first
             wrong = wrong or text.rpartition("\n")[2].strip("\t" if dash else "") != ""
         elif child.type == "heredoc_end":
             after = whole[child.end_byte : child.end_byte + 1]
@@ -211,6 +212,14 @@ def check_heredoc(node: Node, whole: bytes) -> bool:
         if wrong:
             raise Unreadable("a here-document in it does not end where it seems to")
     return start == delimiter
+
+
+def require_one_line(node: Node) -> None:
+    """Between the words of one command there is no line end: bash would begin another command there."""
+    raw, base = node.text or b"", node.start_byte
+    for a, b in pairwise(node.children):
+        if b"\n" in raw[a.end_byte - base : b.start_byte - base].replace(b"\\\n", b""):
+            raise Unreadable("a line ends inside of a command in it")
 
 
 def _require_adjacent(node: Node) -> None:

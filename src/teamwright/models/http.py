@@ -43,7 +43,7 @@ with _empty_store():
     from aiohttp.abc import AbstractStreamWriter
 
 CONNECT = 30.0  # seconds for name, connection, proxy and TLS together
-CHUNK = 1024 * 1024  # bytes of a body written at once
+CHUNK = 120 * 1024  # bytes of a body written at once
 MOST_STREAMED = 512 * 1024 * 1024  # bytes of one answer on the wire; what a reply may hold is bounded by its draft
 MOST_WHOLE = 32 * 1024 * 1024
 MOST_ERROR = 64 * 1024
@@ -78,7 +78,7 @@ class _Body(aiohttp.Payload):
         return b"".join(self._pieces).decode(encoding, errors)
 
     async def write(self, writer: AbstractStreamWriter) -> None:
-        if self._size <= CHUNK:
+        if (self._size or 0) <= CHUNK:
             await self._send(writer, self._pieces)
             return
         waiting: list[Bytes] = []

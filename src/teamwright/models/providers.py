@@ -1,7 +1,7 @@
 """Which servers there are and how they are reached, by environment and settings; opened when first needed."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypedDict
 from urllib.parse import urlsplit
 
 from msgspec import Struct
@@ -12,7 +12,7 @@ from teamwright.core.ports import Model
 if TYPE_CHECKING:
     from teamwright.models import anthropic, openai
     from teamwright.models.http import Http
-    from teamwright.models.retry import Brake
+    from teamwright.models.retry import Brake, Patience
 
 ThinkingStyle = Literal["adaptive", "budget", "none"]
 
@@ -33,7 +33,17 @@ class _Shared(Struct):
     key_name: str
     base_name: str
     brake: "Brake"
-    wire: "anthropic.Wire | openai.Wire"
+    wire: "anthropic.Wire | openai.Wire | None" = None
+
+
+class _Reach(TypedDict):
+    base: str
+    headers: dict[str, str]
+    key_name: str
+    base_name: str
+    max_output: int | None
+    patience: "Patience"
+    brake: "Brake"
 
 
 _OWN = {
@@ -80,42 +90,34 @@ class Providers:
     def _make(
         self, provider: str, max_output: int | None, thinking: ThinkingStyle
     ) -> "anthropic.Anthropic | openai.OpenAI":
-        from teamwright.models import anthropic, openai  # noqa: PLC0415 - brings aiohttp
-        from teamwright.models.http import Http  # noqa: PLC0415
+        from teamwright.models.http import Http  # noqa: PLC0415 - brings aiohttp
         from teamwright.models.retry import Brake, Patience  # noqa: PLC0415
 
         if provider not in self._shared:
             settings, key_name, base_name = self._settings(provider)
             headers = self._headers(provider, settings, key_name, base_name)
-            wire = openai.Wire() if settings.wire == "openai" else anthropic.Wire()
-            self._shared[provider] = _Shared(settings, headers, key_name, base_name, Brake(), wire)
+            self._shared[provider] = _Shared(settings, headers, key_name, base_name, Brake())
         if self._http is None:
             self._http = Http(self._env, silence=self._silence, version=self._version)
-        shared, patience = self._shared[provider], Patience(self._retries)
-        if isinstance(shared.wire, openai.Wire):
-            return openai.OpenAI(
-                self._http,
-                base=shared.settings.baseUrl,
-                headers=shared.headers,
-                key_name=shared.key_name,
-                base_name=shared.base_name,
-                max_output=max_output,
-                patience=patience,
-                brake=shared.brake,
-                wire=shared.wire,
-            )
-        return anthropic.Anthropic(
-            self._http,
-            base=shared.settings.baseUrl,
-            headers=shared.headers,
-            key_name=shared.key_name,
-            base_name=shared.base_name,
-            max_output=max_output,
-            thinking=thinking,
-            patience=patience,
-            brake=shared.brake,
-            wire=shared.wire,
-        )
+        shared = self._shared[provider]
+        reach: _Reach = {
+            "base": shared.settings.baseUrl,
+            "headers": shared.headers,
+            "key_name": shared.key_name,
+            "base_name": shared.base_name,
+            "max_output": max_output,
+            "patience": Patience(self._retries),
+            "brake": shared.brake,
+        }
+        if shared.settings.wire == "openai":
+            from teamwright.models import openai  # noqa: PLC0415 - only the wire that is spoken
+
+            chat = shared.wire = shared.wire if isinstance(shared.wire, openai.Wire) else openai.Wire()
+            return openai.OpenAI(self._http, wire=chat, **reach)
+        from teamwright.models import anthropic  # noqa: PLC0415
+
+        wire = shared.wire = shared.wire if isinstance(shared.wire, anthropic.Wire) else anthropic.Wire()
+        return anthropic.Anthropic(self._http, wire=wire, thinking=thinking, **reach)
 
     def _settings(self, provider: str) -> tuple[ProviderSettings, str, str]:
         """(settings, name of the key's variable, where the address comes from)."""

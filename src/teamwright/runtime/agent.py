@@ -2,6 +2,7 @@
 
 import traceback
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextvars import ContextVar
 from typing import Protocol, cast
 
 import anyio
@@ -30,10 +31,13 @@ from teamwright.core.message import Effort, Reply, Request, ToolCall, ToolSpec, 
 from teamwright.core.ports import Desk, Model, OnDelta, Tool
 from teamwright.runtime.bus import Bus
 from teamwright.runtime.inbox import AgentInbox
-from teamwright.runtime.meter import SessionMeter
+from teamwright.runtime.meter import AgentMeter
 from teamwright.runtime.prompt import PLAN_OFF, PLAN_ON
+from teamwright.runtime.slots import Slot
+from teamwright.store.logs import brief
 
 INTERRUPTED = "[The person interrupted this turn.]"
+current_agent: ContextVar[AgentId] = ContextVar("current_agent")  # for users' code; ours is told explicitly
 _MAY_FALL_BACK = frozenset({"overloaded", "rate_limit", "server", "network", "silence"})
 
 
@@ -57,6 +61,9 @@ class Agent:
         id: AgentId,
         *,
         name: str,
+        kind: str,
+        parent: AgentId | None,
+        depth: int,
         history: History,
         transcript: Transcript,
         bus: Bus,
@@ -64,25 +71,34 @@ class Agent:
         model: Model,
         tools: Mapping[str, Tool],
         gate: Callable[[AgentId, ToolCall], Awaitable[Decision]],
-        meter: SessionMeter,
+        meter: AgentMeter,
+        slot: Slot,
+        letter_room: int,
+        kit_limits: Mapping[str, tuple[str, ...]],
+        may_start: tuple[str, ...] | None,
         desk: Desk,
-        mode: Mode,
+        mode: Mode | None,
         now: Callable[[], int],
         log: Callable[[str], None],
+        debug: Callable[[str], None] | None,
         flush: Callable[[], Awaitable[None]],
         fallback: str | None = None,
     ) -> None:
         self.id, self.name, self.history, self.desk, self.inbox, self.meter = id, name, history, desk, inbox, meter
         self.prompt = Prompt("", (), ())  # until it is rendered
-        self.mode: Mode = mode
+        self.kind, self.parent, self.depth, self.slot = kind, parent, depth, slot
+        self.limits, self.may_start = kit_limits, may_start
+        self.mode: Mode | None = mode  # of its own; None: its parent's
+        self.on_event: Callable[[Event], None] | None = None  # whoever keeps its output file
         self._transcript, self._bus, self._now, self._log, self._flush = transcript, bus, now, log, flush
+        self._debug = debug
         self._inner, self._fallback, self._ask_gate = model, fallback, gate
         self._told_plan = False
         self._closing, self._closed = False, anyio.Event()
         self._scope: anyio.CancelScope | None = None
         self._resting = anyio.Event()
         self._seat = Seat(
-            id, history, self, tools, inbox, self, meter, desk, self.emit, self.request, transcript.sync
+            id, history, self, tools, inbox, self, meter, letter_room, desk, self.emit, self.request, transcript.sync
         )  # fmt: skip
 
     # --- what the loop sees
@@ -97,6 +113,10 @@ class Agent:
             n = self._transcript.append(event, at)
             self.history.apply(event)
         self._bus.publish(Record(self.id, n, at, event))
+        if self.on_event is not None:
+            self.on_event(event)
+        if self._debug is not None:
+            self._debug(brief(self.name, event))
 
     def request(self) -> Request:
         rendered = self.history.rendered
@@ -139,6 +159,20 @@ class Agent:
     def model(self) -> str:
         assert self.history.rendered is not None
         return self.history.rendered.model
+
+    async def sync(self) -> None:
+        await self._transcript.sync()
+
+    def close_transcript(self) -> None:
+        self._transcript.close()
+
+    def now(self) -> int:
+        return self._now()
+
+    @property
+    def effort(self) -> Effort | int | None:
+        assert self.history.rendered is not None
+        return self.history.rendered.effort
 
     def set_mode(self, mode: Mode) -> None:
         if mode != self.mode or self.history.mode is None:
@@ -184,12 +218,12 @@ class Agent:
             await anyio.lowlevel.checkpoint()
 
     async def turn(self, letters: Sequence[Letter] = ()) -> TurnEnded:
-        self.meter.new_turn()
+        if self.parent is None:
+            self.meter.new_turn()
         self.emit(TurnStarted())
         end = TurnEnded("interrupted", error="interrupted by the person")
         with anyio.CancelScope() as scope:
             self._scope = scope
-            self._tell_mode()
             end = await self._run(letters)
         self._scope = None
         with anyio.CancelScope(shield=True):
@@ -200,6 +234,9 @@ class Agent:
 
     async def _run(self, letters: Sequence[Letter]) -> TurnEnded:
         try:
+            for ended in self.history.unfinished(crashed=False):  # owed since an end that could not be recorded
+                self.emit(ended)
+            self._tell_mode()
             return await run_turn(self._seat, letters)
         except ModelError as error:
             return TurnEnded("failed", error=str(error), status=error.status)

@@ -6,13 +6,14 @@ from typing import Self
 
 import anyio
 
-from teamwright.core.event import Record, Streamed
+from teamwright.core.event import Answered, Asked, Record, Streamed, TurnStarted, Warned
 from teamwright.core.ids import AgentId
 
 Cursor = dict[AgentId, int]  # the last line seen of each agent's transcript
 Reread = Callable[[AgentId, int], Iterator[Record]]  # the durable records of an agent after a line
 
 MOST_WAITING = 10_000
+_KEPT = (Asked, Answered, TurnStarted, Warned)  # no transcript has them, and they must not be lost
 
 
 class Watch:
@@ -22,7 +23,7 @@ class Watch:
         self._bus = bus
         self._deltas = deltas
         self._most = most
-        self._place: Cursor = dict(since)
+        self._place: Cursor = dict(since or bus.agents)
         self._waiting: deque[Record] = deque()
         self._bell = anyio.Event()
         self._closed = False
@@ -33,7 +34,7 @@ class Watch:
         if not self._deltas and type(record.event) is Streamed:
             return
         if len(self._waiting) >= self._most:
-            self._waiting.clear()
+            self._waiting = deque(r for r in self._waiting if isinstance(r.event, _KEPT))
             self._behind = True
             self.lagged += 1
         self._waiting.append(record)
@@ -67,19 +68,20 @@ class Watch:
     def _catch_up(self) -> None:
         self._behind = False
         missed = [record for agent in self._bus.agents for record in self._bus.reread(agent, self._place.get(agent, 0))]
-        fresh = [record for record in self._waiting if not record.n]
-        self._waiting = deque(missed + fresh)
+        kept = [record for record in self._waiting if isinstance(record.event, _KEPT)]
+        rest = [record for record in self._waiting if not (record.n or isinstance(record.event, _KEPT))]
+        self._waiting = deque([*sorted([*missed, *kept], key=lambda record: record.at), *rest])
 
 
 class Bus:
     def __init__(self, reread: Reread) -> None:
         self.reread = reread
-        self.agents: list[AgentId] = []
+        self.agents: Cursor = {}  # every agent, and the last line that was shown of it
         self._watches: list[Watch] = []
 
     def publish(self, record: Record) -> None:
-        if record.n == 1:
-            self.agents.append(record.agent)
+        if record.n:
+            self.agents[record.agent] = record.n
         for watch in self._watches:
             watch.put(record)
 

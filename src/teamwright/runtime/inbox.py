@@ -52,6 +52,10 @@ class AgentInbox:
     def acknowledge(self, letters: Sequence[LetterId]) -> None:
         self._store.delivered_soon(letters)
 
+    def forget(self, letter: LetterId) -> None:
+        """It was withdrawn from the store before it was handed over."""
+        self._held = [held for held in self._held if held.id != letter]
+
     def hand_back(self) -> None:
         """A turn ended before it had delivered everything it took: look at the store again."""
         self._handed.clear()

@@ -1,9 +1,9 @@
-"""What a session has spent, against its limits; and the ledger that survives the process."""
+"""What agents have used, against their limits; and the ledger that survives the process."""
 
 from collections.abc import Callable
 from typing import Literal, Protocol
 
-from teamwright.core.budget import Limit, Limits, Spent, reached, words
+from teamwright.core.budget import Limits, Reached, Spent, reached, words
 from teamwright.core.ids import AgentId, SessionId
 from teamwright.core.message import (
     Delta,
@@ -30,11 +30,15 @@ class Ledger(Protocol):
     ) -> None: ...
 
 
-class SessionMeter:
-    """Counts what all agents of a session use. Turns count anew for each message of the person."""
+class AgentMeter:
+    """What an agent and all below it have used. Limits form a tree: a child draws on its parent's, too.
 
-    def __init__(self, limits: Limits, price: Price, clock: Clock) -> None:
+    The main agent's limits are the session's. Turns are an agent's own, and count anew for each message of the person.
+    """
+
+    def __init__(self, limits: Limits, price: Price, clock: Clock, parent: "AgentMeter | None" = None) -> None:
         self.limits = limits
+        self.parent = parent
         self._price = price
         self._clock = clock
         self._began = clock()
@@ -43,22 +47,31 @@ class SessionMeter:
         self.by_model: dict[str, Usage] = {}
         self.usd_by_model: dict[str, float | None] = {}
 
+    def child(self, limits: Limits) -> "AgentMeter":
+        return AgentMeter(limits, self._price, self._clock, self)
+
     def new_turn(self) -> None:
         self.turns = 0
 
     def answered(self, model: str, usage: Usage, seconds: float) -> float | None:
         """Add one answered call; returns what it cost, None where the price is unknown."""
         self.turns += 1
-        self.api_seconds += seconds
-        return self.count(model, usage)
+        return self.count(model, usage, seconds)
 
-    def count(self, model: str, usage: Usage) -> float | None:
-        """Add tokens, also of a call that was lost."""
+    def count(self, model: str, usage: Usage, seconds: float = 0.0) -> float | None:
+        """Add tokens, also of a call that was lost, here and all the way up."""
         usd = self._price(model, usage)
+        meter: AgentMeter | None = self
+        while meter is not None:
+            meter.add(model, usage, usd, seconds)
+            meter = meter.parent
+        return usd
+
+    def add(self, model: str, usage: Usage, usd: float | None, seconds: float) -> None:
+        self.api_seconds += seconds
         self.by_model[model] = self.by_model.get(model, Usage()) + usage
         before = self.usd_by_model.get(model, 0.0)
         self.usd_by_model[model] = None if before is None or usd is None else before + usd
-        return usd
 
     @property
     def usage(self) -> Usage:
@@ -70,24 +83,30 @@ class SessionMeter:
         return sum(x for x in self.usd_by_model.values() if x is not None)
 
     @property
-    def spent(self) -> Spent:
+    def seconds(self) -> float:
+        return self._clock() - self._began
+
+    def reached(self) -> Reached | None:
+        """At a limit of its own an agent may report; at one that it shares, only the main agent does."""
+        if limit := reached(self.limits, self._spent(self.turns)):
+            return Reached(limit, words(limit, self.limits), may_report=limit != "turns")
+        above = self.parent
+        while above is not None:
+            if limit := reached(above.limits, above._spent(0)):
+                return Reached(limit, f"{words(limit, above.limits)} that it shares", may_report=False)
+            above = above.parent
+        return None
+
+    def _spent(self, turns: int) -> Spent:
         usd = self.usd if self.limits.usd is not None else 0.0
         tokens = self.usage.total if self.limits.tokens is not None else 0
-        return Spent(self.turns, usd, tokens, self._clock() - self._began)
-
-    def reached(self) -> Limit | None:
-        return reached(self.limits, self.spent)
-
-    def words(self, limit: Limit) -> str:
-        return words(limit, self.limits)
+        return Spent(turns, usd, tokens, self.seconds)
 
 
 class MeteredModel:
     """A model whose every call has a row in the ledger before it leaves, settled after it."""
 
-    def __init__(
-        self, model: Model, *, ledger: Ledger, meter: SessionMeter, session: SessionId, agent: AgentId
-    ) -> None:
+    def __init__(self, model: Model, *, ledger: Ledger, meter: AgentMeter, session: SessionId, agent: AgentId) -> None:
         self._model = model
         self._ledger = ledger
         self._meter = meter

@@ -58,11 +58,13 @@ def describe(place: Place) -> str:
     return "\n".join(lines)
 
 
-def system_prompt(place: Place, instructions: str, *, own: str | None = None, append: str = "") -> tuple[str, ...]:
-    """`own` takes the place of our text, empty included; `append` always comes last.
+def system_prompt(
+    place: Place, instructions: str, *, own: str | None = None, append: str = "", bare: bool = False
+) -> tuple[str, ...]:
+    """`own` takes the place of our text, empty included; `append` always comes last; `bare` says nothing of the place.
 
     The parts that rarely change come first, so that sessions share the beginning.
     """
-    parts = [ROLE, describe(place)] if own is None else [own]
+    parts = [ROLE if own is None else own, "" if bare else describe(place)]
     parts += [instructions, append]
     return tuple(part for part in parts if part.strip())

@@ -1,15 +1,18 @@
 """Where a session comes from: begun anew, resumed, or copied from another one under a new id."""
 
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
 from msgspec import Struct
 
 from teamwright import __version__
 from teamwright.core.errors import SessionBusy, SessionMissing, UsageError
-from teamwright.core.event import AgentStarted, Durable, Resumed
+from teamwright.core.event import AgentStarted, Durable, Resumed, ToolEnded
 from teamwright.core.history import History, fold
-from teamwright.core.ids import SessionId, new_session_id
+from teamwright.core.ids import AgentId, CallId, LetterId, SessionId, new_session_id
+from teamwright.core.message import Text
 from teamwright.store import prompts, transcripts
+from teamwright.store.jobs import JobRow
 from teamwright.store.locks import Lock, hold
 from teamwright.store.paths import Home, SessionFiles, find_transcript, is_session_id, list_sessions
 from teamwright.store.state import now_ms
@@ -34,6 +37,17 @@ class Opened(Struct):
     history: History
     lock: Lock
     notes: list[str]
+    new: bool = False
+
+    def answered(self, agent: AgentId, call: CallId) -> bool:
+        """Is the result of this call in its agent's transcript?"""
+        if agent == self.id:
+            return call in self.history.used and call not in {c.id for c in self.history.open_calls}
+        path = self.files.agent(agent)
+        if not path.is_file():
+            return False
+        lines = transcripts.read(path)
+        return any(isinstance(line.event, ToolEnded) and line.event.call_id == call for _, line in lines)
 
 
 def open_history(origin: Origin, home: Home, cwd: Path) -> Opened:
@@ -72,9 +86,16 @@ def _hold(home: Home, id: SessionId) -> Lock:
 
 
 def _begin(id: SessionId, home: Home, cwd: Path, source: Path | None) -> Opened:
-    """A new transcript, with the history of `source` if there is one."""
     lock = _hold(home, id)
-    files = home.files(cwd, id)
+    try:
+        return _copy(id, home.files(cwd, id), cwd, source, lock)
+    except BaseException:
+        lock.release()
+        raise
+
+
+def _copy(id: SessionId, files: SessionFiles, cwd: Path, source: Path | None, lock: Lock) -> Opened:
+    """A new transcript, with the history of `source` if there is one."""
     transcript = Transcript.create(files.transcript)
     started = AgentStarted(id, str(cwd), __version__)
     transcript.append(started, now_ms())
@@ -88,17 +109,23 @@ def _begin(id: SessionId, home: Home, cwd: Path, source: Path | None) -> Opened:
     if source is not None and history.rendered:
         system, tools = prompts.get(SessionFiles(source).prompts, history.rendered.prompt)
         prompts.put(files.prompts, system, tools)
-    _close_open_calls(transcript, history)
-    return Opened(id, files, transcript, history, lock, [])
+    return Opened(id, files, transcript, history, lock, [], new=source is None)
 
 
 def _resume(path: Path, home: Home) -> Opened:
     id = SessionId(path.stem)
     lock = _hold(home, id)
+    try:
+        return _go_on(id, path, lock)
+    except BaseException:
+        lock.release()
+        raise
+
+
+def _go_on(id: SessionId, path: Path, lock: Lock) -> Opened:
     transcript, events, torn = Transcript.open(path)
     history = fold(events)
     if history.started is None:
-        lock.release()
         transcript.close()
         raise SessionMissing(f"session {id} was killed before it began: there is nothing to resume")
     notes: list[str] = []
@@ -107,12 +134,26 @@ def _resume(path: Path, home: Home) -> Opened:
     resumed = Resumed(__version__, torn)
     transcript.append(resumed, now_ms())
     history.apply(resumed)
-    _close_open_calls(transcript, history)
     return Opened(id, SessionFiles(path), transcript, history, lock, notes)
 
 
-def _close_open_calls(transcript: Transcript, history: History) -> None:
-    """Calls that were in flight when the other process ended get the one result that is true."""
-    for ended in history.unfinished(crashed=True):
-        transcript.append(ended, now_ms())
-        history.apply(ended)
+async def close_open_calls(
+    opened: Opened, jobs: Mapping[CallId, JobRow], sent: Callable[[LetterId], Awaitable[bool]]
+) -> None:
+    """Calls that were in flight when the other process ended get the one result that is true.
+
+    Those that only change our own store are looked up there by their id; the outcome of the others is unknown.
+    """
+    for unknown in opened.history.unfinished(crashed=True):
+        ended = unknown
+        call = opened.history.calls[unknown.call_id]
+        if (job := jobs.get(call.id)) is not None:
+            text = (
+                f"The program ended while {job.id} ({job.description}) was at work. It is {job.status}; "
+                f"an agent can be continued by SendMessage.\nagentId: {job.id}"
+            )
+            ended = ToolEnded(call.id, (Text(text),), is_error=not job.background)
+        elif call.name == "SendMessage" and await sent(LetterId(f"m-{opened.id}-{call.id}")):
+            ended = ToolEnded(call.id, (Text("The message was stored before the program ended."),))
+        opened.transcript.append(ended, now_ms())
+        opened.history.apply(ended)

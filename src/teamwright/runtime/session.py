@@ -1,6 +1,6 @@
 """A session: owns its agents from their first moment, takes ops, shows events."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self, assert_never
@@ -9,16 +9,30 @@ import anyio
 import msgspec
 
 from teamwright.core.consent import MODES, Mode, Question
+from teamwright.core.definition import AgentDefinition
 from teamwright.core.errors import UsageError
 from teamwright.core.event import Event, LettersTaken, Record, TurnEnded, Warned
-from teamwright.core.ids import AgentId, LetterId, SessionId, new_letter_id
+from teamwright.core.ids import AgentId, JobId, LetterId, SessionId, new_letter_id
 from teamwright.core.letter import PERSON, Letter, Prompt
 from teamwright.core.message import Text, Usage
-from teamwright.core.op import AddDirectories, AddRules, Answer, Interrupt, Op, Say, SetMode, SetModel
+from teamwright.core.op import (
+    AddDirectories,
+    AddRules,
+    Answer,
+    Interrupt,
+    Op,
+    Say,
+    SendToBackground,
+    SetMode,
+    SetModel,
+    StopAll,
+    StopJob,
+)
 from teamwright.runtime.agent import Agent
 from teamwright.runtime.bus import Bus, Cursor, Watch
-from teamwright.runtime.meter import SessionMeter
+from teamwright.runtime.meter import AgentMeter
 from teamwright.runtime.questions import Questions
+from teamwright.runtime.supervisor import Supervisor
 
 CLOSE_LIMIT = 4.0  # seconds for the running turn to end
 
@@ -46,19 +60,20 @@ class Session:
         cwd: Path,
         main: Agent,
         bus: Bus,
-        meter: SessionMeter,
+        meter: AgentMeter,
         questions: Questions,
         resolve_model: Callable[[str], str],
         add_rules: Callable[[Literal["allow", "ask", "deny"], Sequence[str]], list[str]],
         may_bypass: bool,
-        agent_names: Sequence[str] = (),
+        supervisor: Supervisor,
+        kinds: Callable[[], Mapping[str, AgentDefinition]],
         model_names: Sequence[str] = (),
         notes: Sequence[str] = (),
         on_close: Sequence[Callable[[], Awaitable[None]]] = (),
     ) -> None:
         self.id, self.cwd, self.main, self.meter, self.questions = id, cwd, main, meter, questions
         self.notes = tuple(notes)  # what the person should know about how the session was opened
-        self.agent_names, self.model_names = list(agent_names), list(model_names)
+        self.supervisor, self.kinds, self.model_names = supervisor, kinds, list(model_names)
         self._bus = bus
         self._resolve_model, self._add_rules = resolve_model, add_rules
         self._first_model, self._may_bypass = main.model, may_bypass
@@ -67,6 +82,7 @@ class Session:
 
     async def __aenter__(self) -> Self:
         await self._group.__aenter__()
+        self.supervisor.open(self._group)
         self._group.start_soon(self.main.live)
         return self
 
@@ -76,6 +92,7 @@ class Session:
         self.main.close()
         try:
             with anyio.CancelScope(shield=True), anyio.move_on_after(CLOSE_LIMIT):
+                await self.supervisor.stop_all()
                 await self.main.closed()
             self._group.cancel_scope.cancel()
             await self._group.__aexit__(kind, error, trace)
@@ -93,7 +110,13 @@ class Session:
             case Say():
                 await self.say(op)
             case Interrupt():
-                self.main.interrupt()
+                self._interrupt(op.agent)
+            case SendToBackground():
+                await self._send_to_background(op.job)
+            case StopJob():
+                await self._stop(op.job)
+            case StopAll():
+                await self.supervisor.stop_all()
             case SetMode():
                 self._set_mode(op.mode)
             case SetModel():
@@ -114,6 +137,27 @@ class Session:
         letter = Letter(new_letter_id(), self.main.id, PERSON, Prompt(op.content), op.priority)
         await self.main.inbox.post(letter)
         return letter.id
+
+    def _interrupt(self, id: AgentId | None) -> None:
+        agent = self.main if id is None else self.supervisor.agent(id)
+        if agent is None:
+            raise UsageError(f"no agent {id} is running")
+        agent.interrupt()
+
+    async def _send_to_background(self, id: JobId | None) -> None:
+        """One foreground agent, or all of them."""
+        jobs = [j for j in self.supervisor.jobs.running() if not j.background and (id is None or j.id == id)]
+        if not jobs:
+            raise UsageError(
+                "no agent is running in the foreground" if id is None else f"no task {id!r} is running there"
+            )
+        for job in jobs:
+            await self.supervisor.jobs.send_to_background(job)
+
+    async def _stop(self, id: JobId) -> None:
+        job = self.supervisor.jobs.get(id)
+        if job is None or not await self.supervisor.stop(job):
+            raise UsageError(f"no task {id!r} is running")
 
     def _set_mode(self, mode: Mode) -> None:
         if mode not in MODES:
@@ -140,13 +184,16 @@ class Session:
     def snapshot(self) -> SessionView:
         main = self.main
         return SessionView(
-            self.id, str(self.cwd), main.model, main.mode, main.running, tuple(self.questions.waiting),
+            self.id, str(self.cwd), main.model, main.mode or "default", main.running, tuple(self.questions.waiting),
             self.meter.usage, self.meter.usd,
         )  # fmt: skip
 
-    async def idle(self) -> None:
-        """Return when no turn runs and nothing waits."""
+    async def idle(self, *, jobs: bool = True) -> None:
+        """Return when no turn runs and nothing waits; with `jobs`, also when none of them runs."""
         await self.main.at_rest()
+        while jobs and (running := self.supervisor.jobs.running(self.main.id)):
+            await running[0].closed.wait()
+            await self.main.at_rest()
 
     async def ask(self, prompt: str) -> TurnEnded:
         """Say something and wait for the end of the turn that answers it."""

@@ -5,19 +5,37 @@ import time
 from pathlib import Path
 
 from teamwright.core.errors import StoreError
+from teamwright.core.event import Denied, Event, Replied, ToolEnded, TurnEnded
+from teamwright.core.message import Text
 from teamwright.store.private import make_dir, open_file
 
 MOST_BYTES = 1_000_000
 KEPT = 3  # older files
 
 
+def brief(agent: str, event: Event) -> str:
+    """An event for the log: what happened and how long it took; never what was said."""
+    match event:
+        case Replied():
+            calls = ", ".join(call.name for call in event.message.calls)
+            return f"{agent}: replied in {event.ms} ms, stop {event.stop}, {event.usage}, calls [{calls}]"
+        case ToolEnded():
+            size = sum(len(c.text) for c in event.content if isinstance(c, Text))
+            return f"{agent}: call {event.call_id} ended, {size} characters{', an error' if event.is_error else ''}"
+        case TurnEnded():
+            return f"{agent}: turn ended, {event.reason} {event.status or ''}"
+        case Denied():
+            return f"{agent}: {event.tool} was refused"
+        case _:
+            return f"{agent}: {type(event).__name__}"
+
+
 class Log:
     """Appends lines to `logs/teamwright.log`. A log that cannot be written is no reason to stop."""
 
-    def __init__(self, dir: Path, session: str, *, debug: bool = False) -> None:
+    def __init__(self, dir: Path, session: str) -> None:
         self._path = dir / "teamwright.log"
         self._session = session
-        self._debug = debug
 
     def write(self, text: str) -> None:
         stamp = time.strftime("%Y-%m-%dT%H:%M:%S")
@@ -32,10 +50,6 @@ class Log:
                 os.close(fd)
         except (OSError, StoreError):
             return
-
-    def debug(self, text: str) -> None:
-        if self._debug:
-            self.write(text)
 
     def _rotate(self) -> None:
         if not self._path.exists() or self._path.stat().st_size < MOST_BYTES:

@@ -1,7 +1,7 @@
 """The tables of `state.db`, as a list of steps from one version to the next. A step that was released never changes.
 
 Names that repeat (agents, sessions, models) are numbers in the rows that refer to them, so that a row stays small.
-Tables of later steps (rosters, tasks, claims, requests, jobs, leases) hang on `agents` and `sessions` in the same way.
+Tables of later steps (rosters, tasks, claims, requests, leases) hang on `agents` and `sessions` in the same way.
 """
 
 _FIRST = (
@@ -62,5 +62,32 @@ _FIRST = (
     "CREATE INDEX ledger_by_session ON ledger (session)",
 )
 
+_SECOND = (
+    # One row for each run of a job; an agent that is woken again has another run. `notice` is what became of the word
+    # about its end: 0 none is due, 1 owed, 2 posted, 3 claimed by the call `claim` of its owner. `call` is the tool
+    # call that started it: after a crash the outcome of that call is looked up here. `data` is JSON.
+    """
+    CREATE TABLE jobs (
+        n INTEGER PRIMARY KEY,
+        id TEXT NOT NULL,
+        run INTEGER NOT NULL,
+        session INTEGER NOT NULL REFERENCES sessions ON DELETE CASCADE,
+        owner INTEGER NOT NULL,
+        kind TEXT NOT NULL,
+        call TEXT,
+        description TEXT NOT NULL,
+        status TEXT NOT NULL,
+        background INTEGER NOT NULL,
+        notice INTEGER NOT NULL DEFAULT 0,
+        claim TEXT,
+        data BLOB,
+        started INTEGER NOT NULL,
+        ended INTEGER,
+        UNIQUE (id, run)
+    )
+    """,
+    "CREATE INDEX jobs_by_session ON jobs (session, status)",
+)
+
 Step = tuple[str, ...]
-STEPS: tuple[Step, ...] = (_FIRST,)
+STEPS: tuple[Step, ...] = (_FIRST, _SECOND)

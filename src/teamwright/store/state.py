@@ -66,6 +66,11 @@ class State:
         return cls(await open_database(path), now)
 
     @property
+    def database(self) -> Database:
+        """For the tables that have files of their own."""
+        return self._db
+
+    @property
     def notes(self) -> list[str]:
         """What the person should know: a file that was set aside, a queued write that failed."""
         return self._db.notes
@@ -92,7 +97,7 @@ class State:
             INSERT INTO agents (id, session, parent, kind, name, depth) VALUES (?, ?, ?, ?, ?, ?)
             ON CONFLICT (id) DO NOTHING
         """
-        await self._db.write(lambda db: _do(db, sql, id, _session(db, session), parent, kind, name, depth))
+        await self._db.write(lambda db: _do(db, sql, id, session_number(db, session), parent, kind, name, depth))
 
     async def delete_session(self, id: SessionId) -> bool:
         """Its agents, letters and ledger too. False if there was none."""
@@ -104,7 +109,7 @@ class State:
         """Durable on return. The same id again is the same letter: it is not stored twice."""
         data, at = _encoder.encode(letter), self._now()
         sql = "INSERT INTO letters (id, agent, letter, sent_at) VALUES (?, ?, ?, ?) ON CONFLICT (id) DO NOTHING"
-        await self._db.write(lambda db: _do(db, sql, letter.id, _agent(db, letter.to), data, at))
+        await self._db.write(lambda db: _do(db, sql, letter.id, agent_number(db, letter.to), data, at))
 
     async def waiting(self, agent: AgentId) -> list[Letter]:
         """Letters that are not delivered yet, in the order of their arrival."""
@@ -114,6 +119,10 @@ class State:
         """
         rows = await self._db.read(lambda db: db.execute(sql, (agent,)).fetchall())
         return [_letters.decode(data) for (data,) in rows]
+
+    async def has_letter(self, id: LetterId) -> bool:
+        sql = "SELECT 1 FROM letters WHERE id = ?"
+        return await self._db.read(lambda db: db.execute(sql, (id,)).fetchone() is not None)
 
     async def delivered(self, letters: Sequence[LetterId]) -> None:
         """They are in their reader's transcript, synced. The first time counts."""
@@ -136,7 +145,13 @@ class State:
         sql = "INSERT INTO ledger (session, agent, model, at, estimate) VALUES (?, ?, ?, ?, ?) RETURNING n"
 
         def insert(db: sqlite3.Connection) -> int:
-            values = (_session(db, session), _agent(db, agent), _model(db, model), at, _bounded(estimated_input))
+            values = (
+                session_number(db, session),
+                agent_number(db, agent),
+                _model(db, model),
+                at,
+                _bounded(estimated_input),
+            )
             return db.execute(sql, values).fetchone()[0]
 
         return await self._db.write(insert)
@@ -192,14 +207,14 @@ def _void(_: object) -> None:
     """For a lambda whose value nobody wants."""
 
 
-def _session(db: sqlite3.Connection, id: SessionId) -> int:
+def session_number(db: sqlite3.Connection, id: SessionId) -> int:
     row = db.execute("SELECT n FROM sessions WHERE id = ?", (id,)).fetchone()
     if row is None:
         raise StoreError(f"There is no session {id} in the store: it was deleted, or never registered.")
     return row[0]
 
 
-def _agent(db: sqlite3.Connection, id: AgentId) -> int:
+def agent_number(db: sqlite3.Connection, id: AgentId) -> int:
     row = db.execute("SELECT n FROM agents WHERE id = ?", (id,)).fetchone()
     if row is None:
         raise StoreError(f"There is no agent {id} in the store: its session was deleted, or it never started.")

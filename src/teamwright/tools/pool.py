@@ -1,13 +1,16 @@
 """All tools of a session by name, and which of them the model is shown."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from teamwright.core.errors import UsageError
-from teamwright.core.message import ToolSpec
 from teamwright.core.ports import Tool
+from teamwright.runtime.spawner import Spawner
+from teamwright.runtime.supervisor import Supervisor
 from teamwright.tools.ask import AskTool
 from teamwright.tools.bash import BashTool
 from teamwright.tools.edit import EDIT
+from teamwright.tools.jobs import TaskOutput, TaskStop
+from teamwright.tools.messages import ListAgents, SendMessage
 from teamwright.tools.notebook import NOTEBOOK_EDIT
 from teamwright.tools.read import READ
 from teamwright.tools.search import GLOB, GREP
@@ -17,18 +20,27 @@ from teamwright.tools.write import WRITE
 INTERACTIVE = frozenset({"AskUserQuestion"})  # answered everywhere, offered only where a person can answer
 
 
-def built_in_tools(env: Mapping[str, str]) -> dict[str, Tool]:
-    tools: list[Tool] = [BashTool(env), READ, WRITE, EDIT, NOTEBOOK_EDIT, GLOB, GREP, FetchTool(env=env), AskTool()]
+def built_in_tools(env: Mapping[str, str], passed: Collection[str] = ()) -> dict[str, Tool]:
+    """`passed` names variables that the person set for tools."""
+    tools: list[Tool] = [
+        BashTool(env, passed), READ, WRITE, EDIT, NOTEBOOK_EDIT, GLOB, GREP, FetchTool(env=env), AskTool(),
+    ]  # fmt: skip
     return {tool.spec.name: tool for tool in tools}
 
 
-def chosen(tools: Mapping[str, Tool], names: Sequence[str] | None, hidden: Collection[str]) -> dict[str, Tool]:
-    """The tools that this session has. `names` is `--tools`: None or `default` for all of them."""
-    wanted = None if names is None or "default" in names else set(names)
-    if wanted is not None and (unknown := sorted(wanted - tools.keys())):
-        raise UsageError(f"--tools: there is no tool {', '.join(unknown)}; there are {', '.join(tools)}")
-    return {n: t for n, t in tools.items() if n not in hidden and (wanted is None or n in wanted)}
+def colleague_tools(spawner: Callable[[], Spawner], supervisor: Callable[[], Supervisor]) -> dict[str, Tool]:
+    """Tools that deal with other agents and with jobs; `Agent` itself depends on who has it."""
+    tools: list[Tool] = [
+        SendMessage(spawner, supervisor), ListAgents(spawner, supervisor), TaskOutput(supervisor), TaskStop(supervisor),
+    ]  # fmt: skip
+    return {tool.spec.name: tool for tool in tools}
 
 
-def offered(tools: Mapping[str, Tool], *, interactive: bool) -> tuple[ToolSpec, ...]:
-    return tuple(tool.spec for name, tool in tools.items() if interactive or name not in INTERACTIVE)
+def chosen(
+    tools: Mapping[str, Tool], names: Collection[str], wanted: Sequence[str] | None, hidden: Collection[str]
+) -> dict[str, Tool]:
+    """The tools that a session has, of all that there are. `wanted` is `--tools`: None or `default` for all of them."""
+    only = None if wanted is None or "default" in wanted else set(wanted)
+    if only is not None and (unknown := sorted(only - set(names))):
+        raise UsageError(f"--tools: there is no tool {', '.join(unknown)}; there are {', '.join(names)}")
+    return {n: t for n, t in tools.items() if n not in hidden and (only is None or n in only)}

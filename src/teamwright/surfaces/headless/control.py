@@ -9,9 +9,21 @@ from msgspec import Struct
 
 from teamwright.core.consent import Allow, Decision, Deny, Mode, Question
 from teamwright.core.errors import TeamwrightError, UsageError
-from teamwright.core.ids import QuestionId
+from teamwright.core.ids import AgentId, JobId, QuestionId
 from teamwright.core.message import Image, Text
-from teamwright.core.op import AddDirectories, AddRules, Answer, Interrupt, Op, Say, SetMode, SetModel
+from teamwright.core.op import (
+    AddDirectories,
+    AddRules,
+    Answer,
+    Interrupt,
+    Op,
+    Say,
+    SendToBackground,
+    SetMode,
+    SetModel,
+    StopAll,
+    StopJob,
+)
 from teamwright.runtime.session import Session
 
 _RULE = re.compile(r"^([A-Za-z_][\w-]*)(?:\((.*)\))?$", re.DOTALL)
@@ -98,6 +110,14 @@ class SetPermissionMode(Struct):
     mode: Mode
 
 
+class TaskNamed(Struct):
+    task_id: JobId | None = None
+
+
+class AgentNamed(Struct):
+    agent_id: AgentId | None = None
+
+
 class ChooseModel(Struct):
     model: str | None = None
 
@@ -161,9 +181,15 @@ def _rule_parts(rule: str) -> dict[str, str]:
 async def take_answer(session: Session, response: Response) -> None:
     """An answer that cannot be read denies: a question is never left hanging."""
     decision, updates = _decision_of(response)
+    refused: list[str] = []
     for op in updates:
-        await session.submit(op)
+        try:
+            await session.submit(op)
+        except UsageError as error:  # the answer itself still counts
+            refused.append(str(error))
     await session.submit(Answer(QuestionId(response.request_id), decision))
+    if refused:
+        raise UsageError("; ".join(refused))
 
 
 def _decision_of(response: Response) -> tuple[Decision, list[Op]]:
@@ -214,16 +240,20 @@ async def _carry_out(
     match request.get("subtype"):
         case "initialize":
             return dict(greeting)
-        case "interrupt" | "stop_all":
-            await session.submit(Interrupt())
+        case "interrupt":
+            await session.submit(Interrupt(_read(AgentNamed, request).agent_id))
+        case "stop_all":
+            await session.submit(StopAll())
         case "set_permission_mode":
             await session.submit(SetMode(_read(SetPermissionMode, request).mode))
             return {"mode": session.main.mode}
         case "set_model":
             model = _read(ChooseModel, request).model
             await session.submit(SetModel(None if model in (None, "default") else model))
-        case "stop_task" | "background":
-            raise UsageError(f"no task {request.get('task_id')!r} is running")
+        case "stop_task":
+            await session.submit(StopJob(_read(TaskNamed, request).task_id or JobId("")))
+        case "background":
+            await session.submit(SendToBackground(_read(TaskNamed, request).task_id))
         case unknown:
             raise UsageError(f"unknown control request {unknown!r}")
     return None

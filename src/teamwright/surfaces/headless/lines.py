@@ -3,11 +3,12 @@
 import re
 import uuid
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any, assert_never, cast
 
 import msgspec
 
-from teamwright.core.event import ToolEnded, TurnEnded
+from teamwright.core.event import JobEnded, JobProgressed, JobStarted, ToolEnded, TurnEnded
 from teamwright.core.message import (
     Block,
     BlockEnded,
@@ -32,29 +33,37 @@ from teamwright.core.message import (
 )
 
 LONGEST = 1_048_576  # bytes of one line
+_SHORT, _FEW = 256, 32  # characters of a text, and items of our own part of a line, that are never cut
+_OURS = 4  # levels of a line down to what a tool was given
 _encode = msgspec.json.Encoder().encode
 _UNSAFE = re.compile("[\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]")
 
 
 def encode_line(line: dict[str, Any]) -> bytes:
     """One line, at most 1 MiB long; control and invisible characters are escaped, so a terminal may see it."""
-    data = _encode(line)
+    data = _escaped(_encode(line))
     most = LONGEST // 4
-    while len(data) >= LONGEST and most > 64:
-        data = _encode(_cut(msgspec.to_builtins(line), most))
+    while len(data) >= LONGEST and most:
+        data = _escaped(_encode(_cut(msgspec.to_builtins(line), most)))
         most //= 4
-    if not data.isascii():
-        data = _UNSAFE.sub(lambda m: f"\\u{ord(m[0]):04x}", data.decode()).encode()
     return data + b"\n"
 
 
-def _cut(value: Any, most: int) -> Any:
+def _escaped(data: bytes) -> bytes:
+    return data if data.isascii() else _UNSAFE.sub(lambda m: f"\\u{ord(m[0]):04x}", data.decode()).encode()
+
+
+def _cut(value: Any, most: int, depth: int = 0) -> Any:
+    """At most so many characters of each text and items of each list; short texts, such as ids, stay whole."""
     if isinstance(value, str):
-        return value if len(value) <= most else f"{value[:most]}[... {len(value) - most} characters cut in this line]"
+        room = max(most, _SHORT)
+        return value if len(value) <= room else f"{value[:room]}[... {len(value) - room} characters cut in this line]"
+    room = max(most, _FEW) if depth < _OURS else most
     if isinstance(value, dict):
-        return {k: _cut(v, most) for k, v in cast("dict[str, Any]", value).items()}
+        items = islice(cast("dict[str, Any]", value).items(), room)
+        return {_cut(k, most): _cut(v, most, depth + 1) for k, v in items}
     if isinstance(value, list):
-        return [_cut(v, most) for v in cast("list[Any]", value)]
+        return [_cut(v, most, depth + 1) for v in cast("list[Any]", value)[:room]]
     return value
 
 
@@ -189,3 +198,31 @@ def subtype_of(end: TurnEnded) -> str:
             return "error_during_execution"
         case _:
             assert_never(end.reason)
+
+
+_TASK_TYPES = {"agent": "local_agent", "shell": "local_bash", "monitor": "local_bash"}
+_ENDS = {"completed": "completed", "failed": "failed", "killed": "stopped"}
+
+
+def task_of(event: JobStarted | JobProgressed | JobEnded) -> dict[str, Any]:
+    """What is said of a background job, or of a foreground agent."""
+    match event:
+        case JobStarted():
+            line = {
+                "subtype": "task_started", "task_id": event.job, "description": event.description or event.kind,
+                "task_type": _TASK_TYPES[event.kind], "tool_use_id": event.call_id,
+            }  # fmt: skip
+        case JobProgressed():
+            line = {
+                "subtype": "task_progress", "task_id": event.job, "description": event.description,
+                "usage": msgspec.to_builtins(event.usage), "last_tool_name": event.last_tool,
+            }  # fmt: skip
+        case JobEnded():
+            line = {
+                "subtype": "task_notification", "task_id": event.job, "status": _ENDS.get(event.status, event.status),
+                "summary": event.summary, "output_file": event.output, "tool_use_id": event.call_id,
+                "usage": msgspec.to_builtins(event.usage),
+            }  # fmt: skip
+        case _:
+            assert_never(event)
+    return {key: value for key, value in line.items() if value is not None}

@@ -7,10 +7,13 @@ from typing import Any, Literal
 import anyio
 
 from teamwright.core.event import (
+    AgentStarted,
     Answered,
     Asked,
     Denied,
-    LettersTaken,
+    JobEnded,
+    JobProgressed,
+    JobStarted,
     Record,
     Replied,
     Streamed,
@@ -19,7 +22,7 @@ from teamwright.core.event import (
     TurnStarted,
     Warned,
 )
-from teamwright.core.ids import AgentId
+from teamwright.core.ids import AgentId, CallId
 from teamwright.core.message import Message, Retrying, Text, Usage
 from teamwright.runtime.session import Session
 from teamwright.surfaces.headless import lines
@@ -39,6 +42,8 @@ class Printer:
         self._init = init
         self._format: Format = format
         self._partial = partial
+        self._main = session.main.id
+        self._calls: dict[AgentId, CallId | None] = {}  # which call started an agent
         self._turn_began = 0
         self._denials: list[Denied] = []
         self.last: TurnEnded | None = None
@@ -48,19 +53,21 @@ class Printer:
 
     async def show(self, record: Record) -> None:
         match record.event:
-            case TurnStarted():
+            case AgentStarted() as event:
+                self._calls[record.agent] = event.call_id
+            case TurnStarted() if record.agent == self._main:
                 self._turn_began, self._denials = record.at, []
                 await self._line(self._init_line())
             case Streamed(delta=Retrying() as delta):
                 await self._line(lines.retry_of(delta))
             case Streamed(delta=delta) if self._partial:
                 for event in lines.stream_events(delta):
-                    await self._line({"type": "stream_event", "event": event} | _parent(record.agent, self._session))
+                    await self._line({"type": "stream_event", "event": event} | self._parent(record.agent))
             case Replied() as event if event.message.blocks:
                 message = lines.message_of(event.message, event.id, event.stop, event.usage)
-                await self._line({"type": "assistant", "message": message} | _parent(record.agent, self._session))
+                await self._line({"type": "assistant", "message": message} | self._parent(record.agent))
             case ToolEnded() as event:
-                line = {"type": "user", "message": lines.user_of(event)} | _parent(record.agent, self._session)
+                line = {"type": "user", "message": lines.user_of(event)} | self._parent(record.agent)
                 await self._line(line | {"tool_use_result": _data_of(event)})
             case Denied() as event:
                 self._denials.append(event)
@@ -68,11 +75,13 @@ class Printer:
                 await self._line(question_of(event.question))
             case Answered(decision=None) as event:
                 await self._line(cancel_of(event.question))
-            case TurnEnded() as event:
+            case TurnEnded() as event if record.agent == self._main:
                 await self._ended(event, record.at)
+            case JobStarted() | JobProgressed() | JobEnded() as event:
+                await self._line({"type": "system"} | lines.task_of(event))
             case Warned() as event:
                 sys.stderr.write(f"teamwright: {visible(event.text)}\n")
-            case LettersTaken() | _:
+            case _:
                 pass
 
     async def line(self, line: dict[str, Any]) -> None:
@@ -102,6 +111,11 @@ class Printer:
     async def _line(self, line: dict[str, Any]) -> None:
         if self._format == "stream-json":
             await self._out.write(lines.encode_line(line | self._stamp()))
+
+    def _parent(self, agent: AgentId) -> dict[str, Any]:
+        if agent == self._main:
+            return {"parent_tool_use_id": None}
+        return {"parent_tool_use_id": self._calls.get(agent), "agent_id": agent}
 
     def _stamp(self) -> dict[str, str]:
         return {"session_id": self._session.id, "uuid": str(uuid.uuid4())}
@@ -142,10 +156,6 @@ class Printer:
             "cacheCreationInputTokens": usage.cache_write,
             "costUSD": self._session.meter.usd_by_model.get(model),
         }
-
-
-def _parent(agent: AgentId, session: Session) -> dict[str, Any]:
-    return {"parent_tool_use_id": None} if agent == session.main.id else {"parent_tool_use_id": None, "agent_id": agent}
 
 
 def _data_of(ended: ToolEnded) -> Any:

@@ -33,6 +33,7 @@ class Headless(msgspec.Struct, frozen=True):
     output: Format = "text"
     input: Literal["text", "stream-json"] = "text"
     partial: bool = False
+    wait: bool = True  # for background jobs, before the program ends
 
 
 async def run(headless: Headless, options: Options) -> int:
@@ -51,7 +52,7 @@ async def run(headless: Headless, options: Options) -> int:
             with anyio.CancelScope() as work:
                 group.start_soon(_print, watch, printer, work)
                 group.start_soon(_heed_signals, work, signals)
-                await _feed(session, printer, prompt)
+                await _feed(session, printer, prompt, wait=headless.wait)
         with anyio.move_on_after(PRINT_LIMIT):
             await printer.printed.wait()
         group.cancel_scope.cancel()
@@ -71,7 +72,7 @@ async def _read_prompt(argument: str | None) -> str:
     return prompt
 
 
-async def _feed(session: Session, printer: Printer, prompt: str | None) -> None:
+async def _feed(session: Session, printer: Printer, prompt: str | None, *, wait: bool) -> None:
     if prompt is not None:
         await session.submit(Say((Text(prompt),)))
     else:
@@ -81,7 +82,7 @@ async def _feed(session: Session, printer: Printer, prompt: str | None) -> None:
             if line.strip():
                 await _take_line(session, printer, number, line)
         session.questions.leave("Standard input has ended, so nobody can be asked.")
-    await session.idle()
+    await session.idle(jobs=wait)
 
 
 async def _take_line(session: Session, printer: Printer, number: int, line: bytes) -> None:
@@ -129,7 +130,7 @@ def _init(session: Session) -> dict[str, Any]:
     """The part of `system/init` that does not change."""
     return {
         "tools": [tool.name for tool in session.main.prompt.tools],
-        "agents": session.agent_names,
+        "agents": list(session.kinds()),
         "skills": [],
         "slash_commands": [],
         "mcp_servers": [],
@@ -144,7 +145,7 @@ def _greeting(session: Session) -> dict[str, Any]:
     """The answer to `initialize`."""
     return {
         "commands": [],
-        "agents": [{"name": name, "description": ""} for name in session.agent_names],
+        "agents": [{"name": d.name, "description": d.description} for d in session.kinds().values()],
         "models": [{"value": name, "displayName": name, "description": ""} for name in session.model_names],
         "output_style": "default",
         "available_output_styles": ["default"],

@@ -1,4 +1,4 @@
-"""The Messages API: what is sent, and what becomes of everything that a server may stream back."""
+"""Messages API: what becomes of everything that a server may stream back."""
 
 import json
 from typing import Any
@@ -10,10 +10,6 @@ from streams import (
     ANTHROPIC_EVENTS,
     ANTHROPIC_MESSAGE,
     ANTHROPIC_USAGE,
-    ASKED,
-    CALLS,
-    SYSTEM,
-    TOOLS,
     WORDS,
     begin,
     delta,
@@ -22,6 +18,9 @@ from streams import (
     start,
     stop,
 )
+from wires import CLAUDE as MODEL
+from wires import ask_claude as ask
+from wires import hear_claude as hear
 
 from fake_api import CLOSE, CUT, HANG, FakeApi, Step, answer, events, stream
 from teamwright.core.errors import ModelError
@@ -30,58 +29,19 @@ from teamwright.core.message import (
     BlockEnded,
     BlockStarted,
     Delta,
-    Image,
     InputDelta,
-    Message,
     Opaque,
     Raw,
-    Reply,
     ReplyEnded,
     ReplyStarted,
-    Request,
     Retrying,
     Text,
     TextDelta,
-    Thinking,
     ThinkingDelta,
     ToolCall,
-    ToolResult,
-    user,
 )
 from teamwright.models import draft
-from teamwright.models.anthropic import Answer, Anthropic, ThinkingStyle
-from teamwright.models.faults import Failed, Place
-from teamwright.models.http import Http
-from teamwright.models.retry import Patience
-from teamwright.models.sse import EventReader
-
-MODEL = "anthropic/claude-x"
-PLACE = Place("api.example", "claude-x", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL")
-REQUEST = Request(MODEL, SYSTEM, TOOLS, ASKED)
-
-
-async def at_once(_seconds: float) -> None:
-    pass
-
-
-async def ask(
-    api: FakeApi, request: Request = REQUEST, *, retries: int = 3, silence: float = 5, **more: Any
-) -> tuple[Reply, list[Delta]]:
-    http, deltas = Http({}, silence=silence), list[Delta]()
-    model = Anthropic(http, base=api.url, headers={"x-api-key": "k"}, patience=Patience(retries, at_once), **more)
-    try:
-        return await model.reply(request, deltas.append), deltas
-    finally:
-        await http.aclose()
-
-
-def hear(data: bytes, deltas: list[Delta] | None = None) -> Reply:
-    """The answer without a network."""
-    listener, reader = Answer(MODEL, PLACE, [].append if deltas is None else deltas.append), EventReader()
-    for event, value in reader.feed(data):
-        if not listener.finished:
-            listener.hear(event, value)
-    return listener.reply(0.0)
+from teamwright.models.faults import Failed
 
 
 def blocks_of(*values: dict[str, Any]) -> tuple[Any, ...]:
@@ -386,134 +346,3 @@ async def test_silence_is_cut_and_asked_again(begun: list[Step]) -> None:
     assert reply.message == ANTHROPIC_MESSAGE
     (retrying,) = (d for d in deltas if isinstance(d, Retrying))
     assert retrying.fault == "silence" and "0.2 seconds" in retrying.reason
-
-
-# --- requests
-
-
-@pytest.mark.anyio
-async def test_the_request() -> None:
-    async with FakeApi([stream(events(said("hi")))]) as api:
-        await ask(api, betas=("b1",))
-        await ask(api, Request(f"{MODEL}[1m]", (), (), ASKED, max_output=99), betas=("b1",))
-    first, second = api.asked
-    assert (first.method, first.path) == ("POST", "/v1/messages")
-    want = {
-        "x-api-key": "k",
-        "anthropic-version": "2023-06-01",
-        "anthropic-beta": "b1",
-        "content-type": "application/json",
-    }
-    assert want.items() <= first.headers.items()
-    assert first.headers["user-agent"] == "teamwright" and int(first.headers["content-length"]) == len(first.body)
-    mark = {"cache_control": {"type": "ephemeral"}}
-    assert first.json == {
-        "model": "claude-x",
-        "max_tokens": 32_000,
-        "stream": True,
-        "tools": [{"name": t.name, "description": t.description, "input_schema": t.schema} for t in TOOLS],
-        "system": [{"type": "text", "text": SYSTEM[0]}, {"type": "text", "text": SYSTEM[1], **mark}],
-        "messages": [{"role": "user", "content": [{"type": "text", "text": "look at f", **mark}]}],
-    }
-    assert list(first.json) == ["model", "max_tokens", "stream", "tools", "system", "messages"]
-    assert (second.json["model"], second.json["max_tokens"]) == ("claude-x", 99)
-    assert second.headers["anthropic-beta"] == "b1,context-1m-2025-08-07"
-    assert list(second.json) == ["model", "max_tokens", "stream", "messages"]
-
-
-async def sent(request: Request, **more: Any) -> Any:
-    async with FakeApi([stream(events(said("hi")))]) as api:
-        await ask(api, request, **more)
-        return api.asked[0].json
-
-
-@pytest.mark.spec("P4")
-@pytest.mark.anyio
-@pytest.mark.parametrize(
-    ("thinking", "effort", "want"),
-    [
-        ("adaptive", None, {"thinking": {"type": "adaptive"}}),
-        ("adaptive", "high", {"thinking": {"type": "adaptive"}, "output_config": {"effort": "high"}}),
-        ("adaptive", 5000, {"thinking": {"type": "adaptive"}, "output_config": {"effort": "medium"}}),
-        ("budget", None, {}),
-        ("budget", 5000, {"thinking": {"type": "enabled", "budget_tokens": 5000}}),
-        ("budget", 10, {"thinking": {"type": "enabled", "budget_tokens": 1024}}),
-        ("budget", 10**6, {"thinking": {"type": "enabled", "budget_tokens": 7999}}),
-        ("budget", "low", {"thinking": {"type": "enabled", "budget_tokens": 2048}}),
-        ("none", "max", {"output_config": {"effort": "max"}}),
-        ("none", 5000, {}),
-    ],
-)
-async def test_effort_and_thinking(thinking: ThinkingStyle, effort: Any, want: dict[str, Any]) -> None:
-    body = await sent(Request(MODEL, (), (), ASKED, effort=effort), thinking=thinking, max_output=8000)
-    assert {k: v for k, v in body.items() if k in ("thinking", "output_config")} == want
-
-
-@pytest.mark.anyio
-async def test_a_turn_that_began_without_thinking_goes_on_without() -> None:
-    calls = Message("assistant", CALLS[:1], "openai/m")
-    results = Message("user", (ToolResult(CALLS[0].id, (Text("x"),)),))
-    body = await sent(Request(MODEL, (), (), (*ASKED, calls, results), effort=5000), thinking="budget")
-    assert "thinking" not in body
-    own = Message("assistant", (Thinking("h", "s"), *CALLS[:1]), MODEL)
-    body = await sent(Request(MODEL, (), (), (*ASKED, own, results), effort=5000), thinking="budget")
-    assert "thinking" in body
-    body = await sent(Request(MODEL, (), (), (*ASKED, calls, results, user("next")), effort=5000), thinking="budget")
-    assert "thinking" in body
-
-
-@pytest.mark.anyio
-async def test_thinking_goes_back_byte_for_byte_and_only_to_its_model() -> None:
-    hidden = Opaque(Raw(b'{"type":"redacted_thinking", "data":"\\u00e9"}'))
-    odd = Thinking('a\u2028b \U0001f642 "q" \\ \x7f\n', "sig+/=")
-    spoken = Message("assistant", (odd, hidden, Text("words")), MODEL)
-    only = Message("assistant", (odd,), MODEL)
-    request = Request(MODEL, (), (), (*ASKED, spoken, user("x"), only, user("y")))
-    async with FakeApi([stream(events(said("hi")))]) as api:
-        await ask(api, request)
-        await ask(api, Request("anthropic/other", (), (), request.messages))
-    own, other = api.asked
-    assert bytes(hidden.raw) in own.body
-    block = {"type": "thinking", "thinking": odd.thinking, "signature": "sig+/="}
-    assert own.json["messages"][1]["content"][0] == block
-    assert own.json["messages"][3]["content"] == [block]
-    assert other.json["messages"][1]["content"] == [{"type": "text", "text": "words"}]
-    assert other.json["messages"][3]["content"] == [{"type": "text", "text": "(thinking left out)"}]
-
-
-@pytest.mark.anyio
-async def test_blocks_of_every_kind() -> None:
-    image, call = Image("image/png", "aGk="), ToolCall(CallId("t"), "Bash", Raw(b'{"b":1,"a":2}'), fault="was broken")
-    results = (
-        ToolResult(CallId("t"), (Text("out"), image, Text(" "))),
-        ToolResult(CallId("u"), (), is_error=True),
-    )
-    messages = (
-        Message("user", (image, Text(""), Text("see"))),
-        Message("assistant", (call,), "openai/m"),
-        Message("user", results),
-    )
-    async with FakeApi([stream(events(said("hi")))]) as api:
-        await ask(api, Request(MODEL, (), (), messages))
-    (asked,) = api.asked
-    shown = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}}
-    one, two, three = (m["content"] for m in asked.json["messages"])
-    assert one == [shown, {"type": "text", "text": "see"}]
-    assert two == [{"type": "tool_use", "id": "t", "name": "Bash", "input": {"b": 1, "a": 2}}]
-    assert b'"input":{"b":1,"a":2}' in asked.body
-    assert three[0] == {"type": "tool_result", "tool_use_id": "t", "content": [{"type": "text", "text": "out"}, shown]}
-    assert three[1]["content"] == [{"type": "text", "text": "(no output)"}] and three[1]["is_error"] is True
-
-
-@pytest.mark.spec("A11")
-@pytest.mark.anyio
-async def test_what_came_back_goes_out_again_and_extends_the_prefix() -> None:
-    async with FakeApi([stream(ANTHROPIC)]) as api:
-        reply, _ = await ask(api)
-        results = Message("user", tuple(ToolResult(c.id, (Text("ok"),)) for c in reply.message.calls))
-        await ask(api, Request(MODEL, SYSTEM, TOOLS, (*ASKED, reply.message, results), previous=1))
-    first, second = (a.json for a in api.asked)
-    sent_back = second["messages"][1]["content"]
-    assert sent_back[0] == {"type": "thinking", "thinking": "Hm, “f” first — then g.", "signature": "RXJz+/8="}
-    assert second["messages"][0] == first["messages"][0]  # with its marker, as the previous request ended there
-    assert first["system"] == second["system"] and first["tools"] == second["tools"]

@@ -1,0 +1,40 @@
+"""Measures the program against its targets and prints one table: `make bench`, or `python bench/run.py [PART ...]`.
+
+CPU is user and system time of the client's process, noted by the server when a request arrives; the rounds of what is
+compared alternate, so that whatever else the machine does hits both. Linux only.
+"""
+
+import os
+import platform
+import sys
+import time
+
+import disk
+import memory
+import start
+import turns
+from rows import table
+from session import rig
+
+PARTS = {"start": start.measure, "turns": turns.measure, "memory": memory.measure, "disk": disk.measure}
+
+
+def main(chosen: list[str]) -> int:
+    if sys.platform != "linux":
+        sys.exit("the bench reads CPU clocks of other processes, which only Linux has")
+    if unknown := set(chosen) - PARTS.keys():
+        sys.exit(f"no such part: {', '.join(unknown)}; there are {', '.join(PARTS)}")
+    began, rows = time.monotonic(), []
+    with rig() as made:
+        for name in chosen or PARTS:
+            rows += PARTS[name](made)
+    print(table(rows))
+    load = os.getloadavg()[0]
+    print(
+        f"Python {platform.python_version()}, {os.cpu_count()} cores, load {load:.1f}, {time.monotonic() - began:.0f} s"
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,132 @@
+"""Who may be started in a session, and which tools each kind of agent has."""
+
+from collections.abc import Mapping, Sequence
+
+from teamwright.app.ground import Ground
+from teamwright.app.options import Options
+from teamwright.core.definition import AgentDefinition
+from teamwright.core.errors import UsageError
+from teamwright.core.message import ToolSpec
+from teamwright.core.ports import Tool
+from teamwright.core.rules import detail_rule, hidden_tools
+from teamwright.core.spawn import Features
+from teamwright.library.agent_places import find_places
+from teamwright.library.agents import DefinitionBook
+from teamwright.library.tool_choice import ToolChoice, tool_names
+from teamwright.runtime.rulebook import Rulebook
+from teamwright.runtime.spawner import Spawner
+from teamwright.runtime.supervisor import Supervisor
+from teamwright.runtime.workshop import Kit
+from teamwright.tools.agent import AgentTool, agent_spec
+from teamwright.tools.pool import INTERACTIVE, built_in_tools, chosen, colleague_tools
+
+COORDINATOR = frozenset({
+    "Agent", "SendMessage", "ListAgents", "TaskOutput", "TaskStop", "Read", "TeamCreate", "TeamDelete", "TaskCreate",
+    "TaskGet", "TaskList", "TaskUpdate",
+})  # fmt: skip
+OURS = frozenset({"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "OPENAI_API_KEY"})
+
+
+class Company:
+    def __init__(self, options: Options, ground: Ground, rules: Rulebook) -> None:
+        self._options, self._ground, self._rules = options, ground, rules
+        places = find_places(
+            cwd=ground.cwd, project=ground.project, home=ground.user, state=ground.home.root, trusted=ground.trusted,
+            sources=options.setting_sources,
+        )  # fmt: skip
+        self._book = DefinitionBook(places, flag=options.agents, cwd=ground.cwd, given=options.definitions)
+        self.problems = self._book.current().problems
+        self.features = _features(options, ground)
+        self.main_definition = self._find_main()
+        self._spawner: Spawner | None = None
+        self._supervisor: Supervisor | None = None
+        self._tools = self._make_tools()
+        self._kits: dict[tuple[int, int, tuple[str, ...]], tuple[AgentDefinition, Kit]] = {}
+
+    def introduce(self, spawner: Spawner, supervisor: Supervisor) -> None:
+        """The tools are made before those whom they call."""
+        self._spawner, self._supervisor = spawner, supervisor
+
+    def _get_spawner(self) -> Spawner:
+        assert self._spawner is not None
+        return self._spawner
+
+    def _get_supervisor(self) -> Supervisor:
+        assert self._supervisor is not None
+        return self._supervisor
+
+    def kinds(self) -> Mapping[str, AgentDefinition]:
+        return self._book.current().by_name
+
+    def startable(self) -> Mapping[str, AgentDefinition]:
+        """Definitions as they are now, without those that a rule denies."""
+        denied = self._rules.rules.deny
+        return {n: d for n, d in self.kinds().items() if detail_rule(denied, "Agent", n, wide=False) is None}
+
+    def _find_main(self) -> AgentDefinition | None:
+        if self._options.agent is None:
+            return None
+        found = self._book.current().find(self._options.agent)
+        if found is None:
+            raise UsageError(
+                f"--agent {self._options.agent}: there is no such agent; there are {', '.join(self.kinds())}"
+            )
+        return found
+
+    def _make_tools(self) -> dict[str, Tool]:
+        passed = [name for name in self._ground.settings.env if name not in OURS]
+        tools = built_in_tools(self._ground.env, passed)
+        tools |= colleague_tools(self._get_spawner, self._get_supervisor)
+        tools |= {tool.spec.name: tool for tool in self._options.own_tools}
+        names = (*tools, "Agent")
+        hidden = hidden_tools(self._rules.rules, names)
+        wanted = self._options.tools
+        if wanted is not None and "default" not in wanted:
+            wanted = [*wanted, *(tool.spec.name for tool in self._options.own_tools)]
+        kept = chosen(tools, names, wanted, hidden)
+        self._has_agent = "Agent" not in hidden and (wanted is None or "default" in wanted or "Agent" in wanted)
+        return kept
+
+    def main_kit(self) -> Kit:
+        if self.main_definition is not None:
+            return self.kit(self.main_definition, 0)
+        if self.features.coordinator:
+            return self._kit(ToolChoice(names=COORDINATOR), 0)
+        return self._kit(ToolChoice(), 0)
+
+    def kit(self, definition: AgentDefinition, depth: int) -> Kit:
+        """Assembled once for each definition and depth, so that agents of one kind share their specs."""
+        key = (id(definition), depth, tuple(self.startable()))
+        if key not in self._kits:  # the definition is kept with it, so that its id stays its own
+            self._kits[key] = definition, self._kit(tool_names(definition, (*self._tools, "Agent")), depth)
+        return self._kits[key][1]
+
+    def kit_of(self, specs: tuple[ToolSpec, ...], depth: int) -> Kit:
+        """Of an agent that was rendered before: the same tools, as far as they still are there."""
+        return self._kit(ToolChoice(names=frozenset(spec.name for spec in specs)), depth)
+
+    def _kit(self, choice: ToolChoice, depth: int) -> Kit:
+        tools = {name: tool for name, tool in self._tools.items() if choice.sees(name)}
+        if self._has_agent and choice.sees("Agent") and depth < self.features.max_depth:
+            tools = self._agent_tool(choice.may_start, tools) | tools
+        specs = tuple(tool.spec for name, tool in tools.items() if name not in INTERACTIVE)
+        return Kit(tools, specs, choice.limits, choice.may_start)
+
+    def _agent_tool(self, may_start: Sequence[str] | None, tools: Mapping[str, Tool]) -> dict[str, Tool]:
+        allowed = None if may_start is None else {name.lower() for name in may_start}
+        kinds = [d for n, d in self.startable().items() if allowed is None or n.lower() in allowed]
+        spec = agent_spec(kinds, self.features)
+        return {"Agent": AgentTool(self._get_spawner, spec, can_read="Read" in tools or "Bash" in tools)}
+
+
+def _features(options: Options, ground: Ground) -> Features:
+    own, env = ground.settings.own, ground.env
+    coordinator = options.coordinator or own.coordinator or env.get("TEAMWRIGHT_COORDINATOR") == "1"
+    return Features(
+        fork=(options.fork or env.get("TEAMWRIGHT_FORK") == "1") and not coordinator,
+        background=own.background and env.get("TEAMWRIGHT_DISABLE_BACKGROUND") != "1",
+        coordinator=coordinator,
+        assistant=options.assistant or own.assistant,
+        proactive=options.proactive,
+        max_depth=own.max_depth,
+    )

@@ -1,0 +1,278 @@
+"""Puts a session together."""
+
+import platform
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from msgspec import Struct
+
+from teamwright.app.company import Company
+from teamwright.app.ground import Ground, read_rules, survey
+from teamwright.app.naming import GIVEN, Names, open_models
+from teamwright.app.options import Options
+from teamwright.core.budget import Limits
+from teamwright.core.consent import Mode
+from teamwright.core.crashpoint import arm
+from teamwright.core.event import Event, Record
+from teamwright.core.ids import AgentId
+from teamwright.core.permission import mode_allowed
+from teamwright.core.ports import Desk
+from teamwright.library import instructions
+from teamwright.models.catalog import default_model
+from teamwright.models.prices import cost
+from teamwright.models.routed import RoutedModel
+from teamwright.runtime.agent import Agent
+from teamwright.runtime.bus import Bus
+from teamwright.runtime.gate import SessionGate
+from teamwright.runtime.jobs import Jobs
+from teamwright.runtime.meter import AgentMeter
+from teamwright.runtime.prompt import Place, system_prompt
+from teamwright.runtime.questions import Questions
+from teamwright.runtime.resume import Opened, close_open_calls, open_history
+from teamwright.runtime.rulebook import Rulebook
+from teamwright.runtime.session import Session
+from teamwright.runtime.slots import Slots
+from teamwright.runtime.spawner import Known, Spawner, Ways
+from teamwright.runtime.supervisor import Supervisor
+from teamwright.runtime.workshop import Shape, Workshop
+from teamwright.store import prompts, transcripts
+from teamwright.store.jobs import JobTable
+from teamwright.store.logs import Log
+from teamwright.store.settings_schema import Settings
+from teamwright.store.state import State, now_ms
+
+
+class Parts(Struct, kw_only=True):
+    """What has been opened so far."""
+
+    options: Options
+    ground: Ground
+    rules: Rulebook
+    models: RoutedModel
+    names: Names
+    company: Company
+    opened: Opened
+    state: State
+    notes: list[str]
+
+
+async def open_session(options: Options) -> Session:
+    """Make everything that a session needs; it begins to live inside `async with`."""
+    if point := options.env.get("TEAMWRIGHT_CRASHPOINT"):  # NAME:PASS, for tests of what a kill leaves behind
+        name, _, passes = point.partition(":")
+        arm(name, int(passes or 1))
+    ground = survey(options)
+    rules, problems = read_rules(options, ground)
+    models, names = open_models(options, ground)
+    company = Company(options, ground, rules)
+    opened = open_history(options.origin, ground.home, ground.cwd)
+    try:
+        state = await _open_state(ground, opened)
+        notes = [*ground.notes, *problems, *company.problems, *opened.notes, *state.notes]
+        parts = Parts(
+            options=options, ground=ground, rules=rules, models=models, names=names, company=company, opened=opened,
+            state=state, notes=notes,
+        )  # fmt: skip
+        return await _compose(parts)
+    except BaseException:
+        opened.transcript.close()
+        opened.lock.release()
+        raise
+
+
+async def _open_state(ground: Ground, opened: Opened) -> State:
+    state = await State.open(ground.home.state)
+    started = opened.history.started
+    assert started is not None
+    await state.register_session(opened.id, started.cwd, now_ms())
+    await state.register_agent(AgentId(opened.id), opened.id, None, "main", "main", 0)
+    if opened.history.messages:
+        await state.settle_orphans(opened.id, cost)
+    return state
+
+
+async def _compose(parts: Parts) -> Session:
+    options, ground, opened, state = parts.options, parts.ground, parts.opened, parts.state
+    own = ground.settings.own
+    log = Log(ground.home.logs, opened.id)
+    bus = Bus(lambda agent, since: _reread(opened, agent, since))
+
+    def tell(agent: AgentId, event: Event) -> None:
+        bus.publish(Record(agent, 0, now_ms(), event))
+
+    def ring(agent: AgentId) -> None:
+        supervisor.ring(agent)
+
+    jobs = Jobs(JobTable(state.database), opened.id, tell, ring)
+    supervisor = Supervisor(jobs, state, lambda: main, tell, log.write, job_wait=own.job_wait_seconds)
+    questions = Questions(tell, own.question_timeout_seconds, options.answer)
+    gate = _gate(parts, supervisor, questions)
+    workshop = Workshop(
+        session=opened.id, files=opened.files, bus=bus, letters=state, ledger=state, model=parts.models, gate=gate.ask,
+        slots=Slots(_most_agents(ground)), now=now_ms, log=log.write, debug=log.write if options.debug else None,
+        flush=state.flush, window=parts.names.window, fallback=parts.names.fallback,
+    )  # fmt: skip
+    spawner = Spawner(workshop, supervisor, _ways(parts))
+    parts.company.introduce(spawner, supervisor)
+    main = _main(parts, workshop)
+    await _take_over(parts, jobs, spawner, workshop)
+
+    async def close() -> None:
+        opened.transcript.close()
+        await state.close()
+        await parts.models.aclose()
+        opened.lock.release()
+
+    return Session(
+        opened.id, cwd=ground.cwd, main=main, bus=bus, meter=main.meter, questions=questions, supervisor=supervisor,
+        resolve_model=parts.names.resolve, add_rules=parts.rules.add, kinds=parts.company.kinds,
+        model_names=parts.names.catalog.names(), may_bypass=options.may_bypass or main.mode == "bypassPermissions",
+        notes=parts.notes, on_close=(close,),
+    )  # fmt: skip
+
+
+def _most_agents(ground: Ground) -> int:
+    said = ground.env.get("TEAMWRIGHT_MAX_AGENTS", "")
+    return int(said) if said.isdigit() and int(said) else ground.settings.own.max_agents
+
+
+def _gate(parts: Parts, supervisor: Supervisor, questions: Questions) -> SessionGate:
+    options, ground, main_id = parts.options, parts.ground, AgentId(parts.opened.id)
+
+    def agent(id: AgentId) -> Agent:
+        found = supervisor.agent(id)
+        assert found is not None
+        return found
+
+    def mode(id: AgentId) -> Mode:
+        """A child is never wider than the session, nor than its own definition."""
+        session = supervisor.main.mode or "default"
+        own = agent(id).mode
+        return session if id == main_id or own is None else mode_allowed(session, own)
+
+    return SessionGate(
+        mode=mode,
+        rules=lambda: parts.rules.rules,
+        desk=lambda who: agent(who).desk,
+        name=lambda who: agent(who).name,
+        put=questions.put if options.can_ask or options.answer else None,
+        readable=(parts.opened.files.outputs, parts.opened.files.jobs),
+        protected=(ground.home.root,),
+        home=ground.user,
+    )
+
+
+def _ways(parts: Parts) -> Ways:
+    company, ground = parts.company, parts.ground
+
+    def resolve(name: str) -> str:
+        full = parts.names.resolve(name)
+        parts.models.open(full)  # a provider without a key is an error now, not in the child
+        return full
+
+    return Ways(
+        kinds=company.startable,
+        kit=company.kit,
+        kit_of=company.kit_of,
+        system=lambda definition, model, cwd: _system(parts, model, cwd, own=definition.prompt),
+        resolve_model=resolve,
+        features=company.features,
+        background_after=ground.settings.own.background_after_seconds,
+    )
+
+
+def _main(parts: Parts, workshop: Workshop) -> Agent:
+    options, ground, opened = parts.options, parts.ground, parts.opened
+    definition = parts.company.main_definition
+    kit = parts.company.main_kit()
+    before = opened.history.rendered
+    model = _model(parts)
+    effort = options.effort or (before.effort if before else ground.settings.effort)
+    mode = options.mode or (definition and definition.permission_mode) or ground.settings.permissions.default_mode
+    limits = _limits(options.limits, ground.settings)
+    shape = Shape(
+        id=AgentId(opened.id), name="main", kind="main", model=model, effort=effort, kit=kit, desk=_desk(parts),
+        mode=mode or "default", meter=AgentMeter(limits, cost, time.monotonic),
+    )  # fmt: skip
+    main = workshop.make(shape, opened.history, opened.transcript)
+    asked = options.system_prompt is not None or options.append_system_prompt or options.agent
+    same = before and not asked and before.model == model and before.effort == effort
+    if before and same and prompts.get(opened.files.prompts, before.prompt)[1] == kit.specs:
+        main.prompt = workshop.stored_prompt(before.prompt)
+    else:
+        own = options.system_prompt if definition is None else definition.prompt
+        prompt = workshop.prompt("main", lambda: _system(parts, model, ground.cwd, own=own, main=True), kit.specs)
+        main.render(prompt, model, "resume" if before else "start", effort)
+    main.set_mode(mode or "default")
+    return main
+
+
+def _model(parts: Parts) -> str:
+    """As asked for; else the session's own; else the default."""
+    names, before, definition = parts.names, parts.opened.history.rendered, parts.company.main_definition
+    if names.model:
+        return names.model
+    if definition and definition.model and definition.model != "inherit":
+        return names.resolve(definition.model)
+    if before and before.model != GIVEN:
+        return before.model
+    return names.default or names.resolve(default_model(parts.ground.env, parts.ground.settings.model))
+
+
+def _system(parts: Parts, model: str, cwd: Path, *, own: str | None, main: bool = False) -> tuple[str, ...]:
+    ground, options = parts.ground, parts.options
+    found = instructions.collect(
+        cwd, ground.project, home=ground.user, state=ground.home.root, trusted=ground.trusted,
+        sources=options.setting_sources,
+    )  # fmt: skip
+    place = Place(
+        str(cwd), platform.platform(terse=True), time.strftime("%Y-%m-%d"), model,
+        git=(ground.project / ".git").exists(), directories=tuple(map(str, _roots(parts)[1:])),
+    )  # fmt: skip
+    append = options.append_system_prompt if main else ""
+    return system_prompt(
+        place, instructions.render(found), own=own, append=append, bare=main and options.system_prompt is not None
+    )
+
+
+def _limits(limits: Limits, settings: Settings) -> Limits:
+    """The command line's, else the settings'."""
+    budget = settings.own.budget
+    usd = budget.usd if limits.usd is None else limits.usd
+    return Limits(limits.turns, usd, limits.tokens or budget.tokens, limits.seconds or budget.seconds)
+
+
+def _roots(parts: Parts) -> tuple[Path, ...]:
+    ground = parts.ground
+    more = (*(ground.cwd / d for d in parts.options.add_dirs), *ground.settings.permissions.additional_directories)
+    return tuple(dict.fromkeys((ground.cwd, *(d.resolve() for d in more if d.is_dir()))))
+
+
+def _desk(parts: Parts) -> Desk:
+    opened, roots = parts.opened, _roots(parts)
+    kept = Path(opened.history.cwd)
+    cwd = kept if kept.is_dir() and any(kept.is_relative_to(root) for root in roots) else parts.ground.cwd
+    env = {"TEAMWRIGHT_AGENT_ID": opened.id, "TEAMWRIGHT_AGENT_NAME": "main", "TEAMWRIGHT_PARENT_SESSION_ID": opened.id}
+    return Desk(cwd, roots, dict(opened.history.seen), opened.files.outputs, parts.rules.hides, env)
+
+
+async def _take_over(parts: Parts, jobs: Jobs, spawner: Spawner, workshop: Workshop) -> None:
+    """What an earlier process left: agents that can be continued, jobs that ended with it, calls without a result."""
+    opened, table = parts.opened, JobTable(parts.state.database)
+    if opened.new:
+        return
+    rows = await jobs.settle_after_crash(opened.answered, workshop.output)
+    for agent in await table.agents(opened.id):
+        runs = [row for row in rows if row.id == agent.id]
+        description = runs[-1].description if runs else agent.kind
+        spawner.known[agent.id] = Known(
+            agent.id, agent.name, agent.kind, agent.parent, agent.depth, description, runs[-1].run if runs else 0
+        )
+    await close_open_calls(opened, {row.call: row for row in rows if row.call}, parts.state.has_letter)
+
+
+def _reread(opened: Opened, agent: AgentId, since: int) -> Iterator[Record]:
+    path = opened.files.transcript if agent == opened.id else opened.files.agent(agent)
+    for n, line in transcripts.read(path, since):
+        yield Record(agent, n, line.at, line.event)

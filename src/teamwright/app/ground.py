@@ -1,0 +1,69 @@
+"""Where a session stands: directories, settings, trust and rules."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from teamwright.app.options import Options
+from teamwright.core.errors import UsageError
+from teamwright.core.rules import Rule, Rules, parse_rules
+from teamwright.library import trust
+from teamwright.runtime.rulebook import Rulebook
+from teamwright.store.paths import Home, home_from
+from teamwright.store.settings import load, project_root
+from teamwright.store.settings_schema import Rule as SettingsRule
+from teamwright.store.settings_schema import Settings
+
+
+class Ground(Struct, frozen=True):
+    """Where a session stands: directories, settings, trust; and what the person should be told about them."""
+
+    cwd: Path
+    project: Path
+    user: Path
+    home: Home
+    env: dict[str, str]
+    settings: Settings
+    trusted: bool
+    notes: tuple[str, ...]
+
+
+def survey(options: Options) -> Ground:
+    """Read settings and trust. Of a directory that is not trusted nothing is obeyed."""
+    cwd = options.cwd.resolve()
+    if not cwd.is_dir():
+        raise UsageError(f"{options.cwd} is not a directory")
+    for directory in options.add_dirs:
+        if not (cwd / directory).is_dir():
+            raise UsageError(f"--add-dir {directory} is not a directory")
+    home, user = home_from(options.env), Path(options.env.get("HOME") or Path.home())
+    project = project_root(cwd, user)
+
+    own = load(project, home=user, state=home.root, trusted=False, sources=("user",))
+    trusted = trust.is_trusted(project, state=home.root, listed=own.trusted_directories, flag=options.trust)
+    settings = load(
+        project, home=user, state=home.root, trusted=trusted, flag=options.settings, cwd=cwd,
+        sources=options.setting_sources,
+    )  # fmt: skip
+    missing = [d for d in settings.permissions.additional_directories if not d.is_dir()]
+    notes = [f"the settings name {d} as a working directory, but there is no such directory" for d in missing]
+    if not trusted and (line := trust.untrusted_line(trust.what_would_run(project))):
+        notes.append(line)
+    env = {**options.env, **settings.env}
+    return Ground(cwd, project, user, home, env, settings, trusted, (*settings.problems, *notes))
+
+
+def read_rules(options: Options, ground: Ground) -> tuple[Rulebook, list[str]]:
+    """Rules of the settings and of the command line; and what is wrong with some of them."""
+    base, home = str(ground.project), str(ground.user.resolve())
+    problems: list[str] = []
+
+    def read(said: Iterable[SettingsRule], flags: Sequence[str] = ()) -> tuple[Rule, ...]:
+        parsed = [parse_rules([r.text], r.source, base, home) for r in said] + [parse_rules(flags, "flag", base, home)]
+        problems.extend(str(problem) for _, wrong in parsed for problem in wrong)
+        return tuple(rule for rules, _ in parsed for rule in rules)
+
+    said = ground.settings.permissions
+    rules = Rules(read(said.allow, options.allowed_tools), read(said.ask), read(said.deny, options.disallowed_tools))
+    return Rulebook(rules, base=base, home=home), problems

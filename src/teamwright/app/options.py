@@ -1,0 +1,50 @@
+"""Everything that a surface decides about a session."""
+
+import os
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+
+from msgspec import Struct, field
+
+from teamwright.core.budget import Limits
+from teamwright.core.consent import Decision, Mode, Question
+from teamwright.core.definition import AgentDefinition
+from teamwright.core.message import Effort
+from teamwright.core.ports import Model, Tool
+from teamwright.runtime.resume import Origin
+from teamwright.store.settings import SOURCES
+
+
+class Options(Struct, kw_only=True):
+    """Everything that a surface decides about a session."""
+
+    cwd: Path
+    env: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    origin: Origin = Origin()
+    model: str | None = None
+    own_model: Model | None = None  # e.g. a ScriptedModel; `model` is not looked at then
+    fallback_model: str | None = None
+    effort: Effort | int | None = None
+    limits: Limits = Limits()
+    system_prompt: str | None = None
+    append_system_prompt: str = ""
+    mode: Mode | None = None
+    may_bypass: bool = False
+    allowed_tools: Sequence[str] = ()
+    disallowed_tools: Sequence[str] = ()
+    tools: Sequence[str] | None = None
+    own_tools: Sequence[Tool] = ()
+    add_dirs: Sequence[str] = ()
+    settings: str | None = None
+    setting_sources: Sequence[str] = SOURCES
+    trust: bool = False
+    can_ask: bool = False  # somebody watches and answers questions by an op
+    answer: Callable[[Question], Awaitable[Decision]] | None = None  # or code does
+    debug: bool = False
+    agent: str | None = None  # run the session itself as this kind of agent
+    agents: str | None = None  # further definitions, as JSON or a file of it
+    definitions: Sequence[AgentDefinition] = ()  # further ones, made in Python
+    fork: bool = False
+    coordinator: bool = False
+    assistant: bool = False
+    proactive: bool = False

@@ -1,0 +1,19 @@
+"""A job: anything that runs in the background. One set of kinds, one set of states."""
+
+from typing import Literal
+
+from msgspec import Struct
+
+from teamwright.core.letter import Figures
+
+JobKind = Literal["agent", "shell", "monitor"]
+
+
+class JobResult(Struct, frozen=True, omit_defaults=True):
+    """How a job ended. `result` is what it said or printed last, `error` one sentence where it did not end well."""
+
+    result: str = ""
+    error: str = ""
+    summary: str = ""
+    usage: Figures = Figures()
+    exit_code: int | None = None

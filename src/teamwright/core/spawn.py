@@ -1,0 +1,174 @@
+"""Which road a spawn takes. One pure function: a route is a row of values, not a branch of code."""
+
+from collections.abc import Mapping
+from typing import Literal
+
+from msgspec import Struct
+
+from teamwright.core.consent import MODES, Mode
+from teamwright.core.definition import AgentDefinition, Isolation
+from teamwright.core.errors import ToolError
+from teamwright.core.message import Effort
+
+FORK = "fork"
+DEFAULT_KIND = "general-purpose"
+
+
+class Ask(Struct, frozen=True, kw_only=True):
+    """One call of the Agent tool."""
+
+    description: str
+    prompt: str
+    kind: str | None = None
+    model: str | None = None
+    effort: Effort | int | None = None
+    background: bool | None = None
+    name: str | None = None
+    team: str | None = None
+    mode: Mode | None = None
+    isolation: Isolation | None = None
+    cwd: str | None = None
+
+
+class Caller(Struct, frozen=True, kw_only=True):
+    """Who asks. `may_start` are the kinds that its definition names; None for all."""
+
+    is_teammate: bool = False
+    is_fork: bool = False
+    depth: int = 0
+    team: str | None = None  # its current one
+    may_start: tuple[str, ...] | None = None
+
+
+class Features(Struct, frozen=True, kw_only=True):
+    """What is switched on in this session."""
+
+    fork: bool = False
+    background: bool = True
+    coordinator: bool = False
+    assistant: bool = False
+    proactive: bool = False
+    teams: frozenset[str] = frozenset()
+    max_depth: int = 3
+
+    @property
+    def all_in_background(self) -> bool:
+        return self.background and (self.fork or self.coordinator or self.assistant or self.proactive)
+
+    @property
+    def may_fork(self) -> bool:
+        return self.fork and self.background and not self.coordinator
+
+
+class Plan(Struct, frozen=True, kw_only=True):
+    kind: str
+    context: Literal["fresh", "inherit"] = "fresh"
+    life: Literal["once", "resident"] = "once"
+    report: Literal["result", "letter", "none"] = "result"
+    owner: Literal["caller", "session", "team"] = "caller"
+    room: Literal["shared", "worktree"] = "shared"
+    team: str | None = None
+    notes: tuple[str, ...] = ()  # parameters that had no effect, told in the result
+
+
+def plan_spawn(ask: Ask, caller: Caller, kinds: Mapping[str, AgentDefinition], features: Features) -> Plan:
+    """Choose the road, or refuse in words that the model can act on. `kinds` are those that may be started, by name."""
+    _check(ask, caller, features)
+    if ask.name and (ask.team or caller.team):
+        return _teammate(ask, caller, kinds, features)
+    if ask.isolation == "remote":
+        raise ToolError("isolation: remote is not available: no engine is configured. Leave it out, or use worktree.")
+    if ask.kind == FORK or (ask.kind is None and features.may_fork):
+        return _fork(ask, caller, features)
+    definition = find_kind(ask.kind or DEFAULT_KIND, caller, kinds)
+    isolation = ask.isolation or definition.isolation
+    if isolation == "remote":
+        raise ToolError(f"{definition.name} runs remotely, and no engine is configured; ask for isolation: worktree.")
+    background = _in_background(ask, caller, definition, features)
+    return Plan(
+        kind=definition.name,
+        report="letter" if background else "result",
+        owner="session" if background else "caller",
+        room="worktree" if isolation == "worktree" else "shared",
+        notes=_ignored(ask, features),
+    )
+
+
+def _check(ask: Ask, caller: Caller, features: Features) -> None:
+    if not ask.prompt.strip():
+        raise ToolError("The prompt is empty: say what the agent is to do.")
+    if not ask.description.strip():
+        raise ToolError("The description is empty: give three to five words for people to read.")
+    if caller.depth >= features.max_depth:
+        raise ToolError(f"Agents are nested {caller.depth} deep, which is the limit: do this work yourself.")
+    if ask.cwd is not None and ask.isolation == "worktree":
+        raise ToolError("cwd and isolation: worktree exclude each other: a worktree is the agent's directory.")
+    if ask.mode is not None and ask.mode not in MODES:
+        raise ToolError(f"There is no mode {ask.mode!r}; there are {', '.join(MODES)}.")
+    if ask.team and not ask.name:
+        raise ToolError("team_name needs a name for the teammate.")
+    if ask.team and ask.team not in features.teams:
+        raise ToolError(f"There is no team {ask.team!r}; TeamCreate makes one.")
+
+
+def _teammate(ask: Ask, caller: Caller, kinds: Mapping[str, AgentDefinition], features: Features) -> Plan:
+    if caller.is_teammate:
+        raise ToolError("A teammate cannot add teammates: the roster is flat. Ask the lead.")
+    kind = DEFAULT_KIND if ask.kind in (None, FORK) else ask.kind
+    definition = find_kind(kind or DEFAULT_KIND, caller, kinds)
+    isolation = ask.isolation or definition.isolation
+    return Plan(
+        kind=definition.name,
+        life="resident",
+        report="letter",
+        owner="team",
+        room="worktree" if isolation == "worktree" else "shared",
+        team=ask.team or caller.team,
+        notes=_ignored(ask, features),
+    )
+
+
+def _fork(ask: Ask, caller: Caller, features: Features) -> Plan:
+    if caller.is_fork:
+        raise ToolError("A fork cannot fork: do the work yourself.")
+    if caller.is_teammate:
+        raise ToolError("A teammate cannot start background agents, and a fork is one. Name a subagent_type.")
+    if not features.may_fork:
+        raise ToolError("Forks are off in this session: name a subagent_type.")
+    notes = _ignored(ask, features)
+    if ask.model:
+        notes = (*notes, "model was ignored: a fork runs on its parent's")
+    room: Literal["shared", "worktree"] = "worktree" if ask.isolation == "worktree" else "shared"
+    return Plan(kind=FORK, context="inherit", report="letter", owner="session", room=room, notes=notes)
+
+
+def find_kind(name: str, caller: Caller, kinds: Mapping[str, AgentDefinition]) -> AgentDefinition:
+    """By name without regard to case; never another one instead."""
+    allowed = None if caller.may_start is None else {k.lower() for k in caller.may_start}
+    offered = {k: d for k, d in kinds.items() if allowed is None or k.lower() in allowed}
+    found = next((d for k, d in offered.items() if k.lower() == name.lower()), None)
+    if found is None:
+        raise ToolError(f"There is no agent {name!r} to start here. There are: {', '.join(sorted(offered)) or 'none'}.")
+    return found
+
+
+def _in_background(ask: Ask, caller: Caller, definition: AgentDefinition, features: Features) -> bool:
+    if not features.background:
+        return False
+    if caller.is_teammate:
+        if ask.background:
+            raise ToolError("A teammate cannot start background agents: leave run_in_background out.")
+        return False
+    return bool(ask.background) or definition.background or features.all_in_background
+
+
+def _ignored(ask: Ask, features: Features) -> tuple[str, ...]:
+    """Parameters that were sent though they are not offered now."""
+    notes: list[str] = []
+    if ask.background and not features.background:
+        notes.append("run_in_background was ignored: background jobs are off")
+    if ask.model and features.coordinator:
+        notes.append("model was ignored: a coordinator's workers run on its own")
+    if ask.cwd and not features.assistant:
+        notes.append("cwd was ignored: it is offered in assistant mode only")
+    return tuple(notes)

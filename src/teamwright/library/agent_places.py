@@ -1,0 +1,118 @@
+"""Where agent definitions lie, lowest source first, and which files are there now."""
+
+import os
+from collections.abc import Collection, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+
+from teamwright.core.shown import shown
+from teamwright.library.definition_file import Place
+
+MANAGED = Path("/etc/teamwright/agents")
+MOST_FILES = 1000  # in one place
+MOST_FOLDERS = 500
+MOST_ENTRIES = 10_000  # of one folder: a repository may hold a million files there
+DEEPEST = 8  # folders below a place
+_HOMES = (".claude", ".teamwright")  # the second wins
+
+Signature = tuple[int, ...]  # empty where there is nothing behind a link
+Sighting = tuple[str, Signature]
+
+
+def find_places(
+    *,
+    cwd: Path,
+    project: Path,
+    home: Path,
+    state: Path,
+    trusted: bool,
+    sources: Collection[str] = ("user", "project"),
+    plugins: Sequence[tuple[str, Path]] = (),
+    managed: Path = MANAGED,
+) -> tuple[Place, ...]:
+    """All directories that may hold definitions, whether they exist yet or not; the later wins.
+
+    `state` is TEAMWRIGHT_HOME, `plugins` are namespaces with their directories. Of a project that is not trusted
+    nothing is looked at.
+    """
+    found = [Place("plugin", folder, namespace) for namespace, folder in plugins]
+    own = (home / ".claude" / "agents", state / "agents")
+    if "user" in sources:
+        found += [Place("user", folder) for folder in own]
+    if "project" in sources and trusted:
+        within = tuple(Path(os.path.realpath(folder)) for folder in (project, *own))
+        found += [
+            Place("project", folder / name / "agents", within=within)
+            for folder in _way_down(cwd, project)
+            for name in _HOMES
+        ]
+    found.append(Place("managed", managed))
+    unique: dict[str, Place] = {}  # in the home directory, the project's folder and the user's are one
+    for place in found:
+        unique.setdefault(os.path.realpath(place.folder), place)
+    return tuple(unique.values())
+
+
+def _way_down(cwd: Path, project: Path) -> list[Path]:
+    cwd, project = cwd.resolve(), project.resolve()
+    between = [folder for folder in (cwd, *cwd.parents) if folder.is_relative_to(project)]
+    return between[::-1] or [project]
+
+
+def scan(place: Place) -> tuple[list[Sighting], list[str]]:
+    """The definition files of a place in a fixed order, each with what tells whether it changed; and problems."""
+    problems: list[str] = []
+    found: list[Sighting] = []
+    for sighting in _walk(str(place.folder), 0, set(), problems):
+        if len(found) == MOST_FILES:
+            problems.append(f"{shown(str(place.folder))}: more than {MOST_FILES:,} files; the others are left out")
+            break
+        found.append(sighting)
+    return found, problems
+
+
+def _walk(folder: str, depth: int, seen: set[tuple[int, int]], problems: list[str]) -> Iterator[Sighting]:
+    """Folders below count too, each once: links may lead back. A dot file or a README is no definition."""
+    for entry in _listing(folder, seen, problems):
+        if entry.name.startswith("."):
+            continue
+        if entry.name.endswith(".md"):
+            if entry.name.lower() != "readme.md":
+                yield entry.path, _signature(entry)
+        elif depth < DEEPEST and _is_folder(entry):
+            yield from _walk(entry.path, depth + 1, seen, problems)
+
+
+def _listing(folder: str, seen: set[tuple[int, int]], problems: list[str]) -> list["os.DirEntry[str]"]:
+    try:
+        here = os.stat(folder)  # noqa: PTH116  # in a hot path, as text
+        if (here.st_dev, here.st_ino) in seen or len(seen) == MOST_FOLDERS:
+            return []
+        seen.add((here.st_dev, here.st_ino))
+        with os.scandir(folder) as entries:
+            return sorted(islice(entries, MOST_ENTRIES), key=lambda entry: entry.name)
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        problems.append(f"{shown(folder)}: cannot be listed: {error.strerror}")
+        return []
+
+
+def _is_folder(entry: "os.DirEntry[str]") -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False
+
+
+def _signature(entry: "os.DirEntry[str]") -> Signature:
+    try:
+        found = entry.stat()
+    except OSError:
+        return ()
+    return (found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_mode)
+
+
+def changed_at(signature: Signature) -> int:
+    """Nanoseconds since 1970, by the kernel's clock."""
+    return signature[3] if signature else 0

@@ -1,0 +1,190 @@
+"""All agent definitions of a session: which one a name means, what is shadowed or broken; read again on change."""
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from teamwright.core.definition import BUILT_IN, AgentDefinition, DefinitionSource
+from teamwright.core.errors import SettingsError, UsageError
+from teamwright.core.jsontext import decode_object
+from teamwright.core.shown import shown
+from teamwright.library.agent_places import Sighting, Signature, changed_at, scan
+from teamwright.library.definition_fields import check_name
+from teamwright.library.definition_file import MOST_BYTES, Outcome, Place, read_file, read_object
+from teamwright.library.jsonfile import read_plain
+
+MOST_PROBLEMS = 50
+SETTLED_NS = 50_000_000  # a file that changed so shortly before it was read may have changed after it, unnoticed
+_ORDER: tuple[DefinitionSource, ...] = ("built-in", "plugin", "user", "project", "code", "flag", "managed")
+
+
+class Entry(Struct, frozen=True):
+    """One definition in a listing. `shadowed_by` is the path, or else the source, of the one that counts instead."""
+
+    name: str
+    description: str
+    source: DefinitionSource
+    path: str = ""
+    shadowed_by: str | None = None
+    error: str | None = None
+
+
+class Definitions(Struct, frozen=True):
+    """`by_name` holds what can be started; `entries` also what is shadowed or broken, lowest source first."""
+
+    by_name: dict[str, AgentDefinition]
+    entries: tuple[Entry, ...]
+    problems: tuple[str, ...]  # one line each
+    lower: dict[str, str]  # name without regard to case -> key of `by_name`
+
+    def find(self, name: str) -> AgentDefinition | None:
+        key = self.lower.get(name.lower())
+        return None if key is None else self.by_name[key]
+
+
+class Objects(Struct, frozen=True):
+    """Definitions as `{name: {...}}`, from a place that errors call `where`."""
+
+    source: DefinitionSource
+    where: str
+    agents: Mapping[str, Any]
+    path: str = ""
+
+
+class DefinitionBook:
+    """Definitions as they are now. What is not a file in one of the places is read once, here."""
+
+    def __init__(
+        self,
+        places: Sequence[Place],
+        *,
+        flag: str | None = None,
+        cwd: Path | None = None,
+        objects: Sequence[Objects] = (),
+        given: Sequence[AgentDefinition] = (),
+    ) -> None:
+        """`flag` is `--agents JSON_OR_FILE`, relative to `cwd`; `given` are definitions made in Python."""
+        self._places = tuple(places)
+        self._fixed = [_of(definition) for definition in BUILT_IN]
+        self._fixed += [_given(definition) for definition in given]
+        for group in (*objects, *([] if flag is None else [read_flag(flag, cwd or Path.cwd())])):
+            self._fixed += [read_object(n, v, group.source, group.where, group.path) for n, v in group.agents.items()]
+        self._read: dict[tuple[int, str], tuple[Signature, Outcome]] = {}
+        self._unsure: set[tuple[int, str]] = set()
+        self._listing: list[tuple[list[Sighting], list[str]]] | None = None
+        self._current = Definitions({}, (), (), {})
+
+    def current(self) -> Definitions:
+        """Look at the files again, and read those that changed. Nothing changed: the same object as before.
+
+        It touches the disk: well under a millisecond where nothing changed.
+        """
+        listing = [scan(place) for place in self._places]
+        if listing == self._listing and not self._unsure:
+            return self._current
+        before, self._read = self._read, {}
+        unsure, self._unsure = self._unsure, set()
+        for n, (sightings, _) in enumerate(listing):
+            for path, signature in sightings:
+                known = before.get((n, path))
+                if known is None or known[0] != signature or (n, path) in unsure:
+                    known = self._look(n, path, signature, known)
+                self._read[n, path] = known
+        same = listing == self._listing and all(before[key][1] is self._read[key][1] for key in before)
+        self._listing = listing
+        if not same:
+            outcomes = [*self._fixed, *(outcome for _, outcome in self._read.values())]
+            self._current = assemble(outcomes, [words for _, problems in listing for words in problems])
+        return self._current
+
+    def _look(
+        self, n: int, path: str, signature: Signature, known: tuple[Signature, Outcome] | None
+    ) -> tuple[Signature, Outcome]:
+        now = time.time_ns()
+        outcome = read_file(path, self._places[n])
+        if abs(now - changed_at(signature)) < SETTLED_NS:
+            self._unsure.add((n, path))
+        return signature, known[1] if known and known[1] == outcome else outcome
+
+
+def load_definitions(
+    places: Sequence[Place],
+    *,
+    flag: str | None = None,
+    cwd: Path | None = None,
+    objects: Sequence[Objects] = (),
+    given: Sequence[AgentDefinition] = (),
+) -> Definitions:
+    """Everything once. Only a `flag` that cannot be read at all raises, a UsageError."""
+    return DefinitionBook(places, flag=flag, cwd=cwd, objects=objects, given=given).current()
+
+
+def read_flag(flag: str, cwd: Path) -> Objects:
+    """What `--agents` names: a JSON object, or a file that holds one."""
+    try:
+        if flag.lstrip().startswith(("{", "[")):
+            return Objects("flag", "--agents", decode_object(flag.encode(errors="replace"), "--agents"))
+        path = cwd / Path(flag).expanduser()
+        data = read_plain(path, MOST_BYTES + 1) if flag.strip() else None
+        if data is None:
+            raise UsageError(f"--agents: `{shown(flag, 100)}` is neither a JSON object nor a file")
+        if len(data) > MOST_BYTES:
+            raise UsageError(f"--agents: {path} is larger than {MOST_BYTES:,} bytes")
+        return Objects("flag", str(path), decode_object(data, str(path)), str(path))
+    except (SettingsError, RuntimeError) as error:  # RuntimeError: `~` of a user that does not exist
+        raise UsageError(shown(f"--agents: {str(error).removeprefix('--agents:').lstrip()}", 1000)) from None
+
+
+def _of(definition: AgentDefinition) -> Outcome:
+    return Outcome(definition.name, definition.source, definition.path, definition, definition.description)
+
+
+def _given(definition: AgentDefinition) -> Outcome:
+    if fault := check_name(definition.name):
+        raise UsageError(f"AgentDefinition(name={definition.name!r}): {fault}")
+    return _of(definition)
+
+
+def assemble(outcomes: Iterable[Outcome], problems: Sequence[str] = ()) -> Definitions:
+    """Who wins, name by name. A policy that is broken still keeps others from taking its name."""
+    ranked = sorted(outcomes, key=lambda outcome: _ORDER.index(outcome.source))
+    winners: dict[str, Outcome] = {}
+    told = list(problems)
+    for outcome in ranked:
+        told += outcome.problems
+        key = outcome.name.lower()
+        if outcome.definition is None and outcome.source != "managed":
+            continue
+        if (below := winners.get(key)) and _is_slip(below, outcome):
+            told.append(f"{shown(outcome.path, 500)}: `{outcome.name}` is also the name in {shown(below.path, 500)}")
+        winners[key] = outcome
+    usable = [o.definition for o in winners.values() if o.definition]
+    return Definitions(
+        by_name={definition.name: definition for definition in usable},
+        entries=tuple(_entry(outcome, winners) for outcome in ranked),
+        problems=_few(told),
+        lower={definition.name.lower(): definition.name for definition in usable},
+    )
+
+
+def _is_slip(below: Outcome, outcome: Outcome) -> bool:
+    """Two files of one folder with one name: hardly meant."""
+    return bool(below.path) and Path(below.path).parent == Path(outcome.path).parent and below.path != outcome.path
+
+
+def _entry(outcome: Outcome, winners: Mapping[str, Outcome]) -> Entry:
+    winner = winners.get(outcome.name.lower(), outcome)
+    shadowed = None if winner is outcome or outcome.definition is None else winner.path or winner.source
+    return Entry(
+        outcome.name, outcome.description, outcome.source, outcome.path, shadowed, outcome.error or None
+    )  # fmt: skip
+
+
+def _few(problems: Sequence[str]) -> tuple[str, ...]:
+    if len(problems) <= MOST_PROBLEMS:
+        return tuple(problems)
+    more = len(problems) - MOST_PROBLEMS
+    return (*problems[:MOST_PROBLEMS], f"and {more} more problems with agent definitions")

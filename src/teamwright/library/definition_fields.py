@@ -1,0 +1,168 @@
+"""The fields of an agent definition: how each is spelled in files, and what may stand there."""
+
+import re
+from collections.abc import Callable, Iterable
+from typing import Any, cast, get_args
+
+from msgspec import Struct
+
+from teamwright.core.consent import MODES
+from teamwright.core.definition import Isolation, Scope
+from teamwright.core.message import Effort
+from teamwright.core.rules import Problem, parse_rule, split_rules
+from teamwright.core.shown import shown
+
+MOST_NAME = 64
+RESERVED = "fork"  # the spelled-out call of a fork; never a definition
+_YES_NO = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+
+
+class Wrong(ValueError):
+    """Words that follow the name of a field."""
+
+
+class Field(Struct, frozen=True):
+    """`guards`: it limits what the agent may do, so a definition in which it cannot be read is not used at all."""
+
+    name: str  # in AgentDefinition
+    read: Callable[[Any], Any]
+    guards: bool = False
+
+
+def check_name(name: str) -> str:
+    """What is wrong with the name of a kind of agent; empty if nothing is."""
+    if not 0 < len(name) <= MOST_NAME:
+        return f"a name has 1 to {MOST_NAME} characters"
+    if not name.isprintable():
+        return "a name has no control or invisible characters"
+    if any(c in "/\\,()" for c in name) or not name.strip(". "):
+        return "a name has no slashes, commas or parentheses, and is not made of dots alone"
+    return f"`{RESERVED}` is reserved: call the agent something else" if name.lower() == RESERVED else ""
+
+
+def find_field(key: str) -> Field | None:
+    """By its name in camelCase, kebab-case or snake_case."""
+    return _FIELDS.get(_flat(key))
+
+
+def _flat(word: str) -> str:
+    return re.sub(r"[-_]", "", word).lower()
+
+
+def text(value: Any) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise Wrong("must be text")
+    return str(value).strip()
+
+
+def _model(value: Any) -> str | None:
+    name = text(value)
+    return None if name.lower() == "inherit" else name or None
+
+
+def _yes_no(value: Any) -> bool:
+    known = value if isinstance(value, bool) else _YES_NO.get(value.lower()) if isinstance(value, str) else None
+    if known is None:
+        raise Wrong("must be true or false")
+    return known
+
+
+def _count(value: Any) -> int:
+    if isinstance(value, str) and re.fullmatch(r"[0-9]{1,9}", value):
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise Wrong("must be a whole number above 0")
+    return value
+
+
+def _effort(value: Any) -> str | int:
+    words = get_args(Effort)
+    try:
+        return _count(value)
+    except Wrong:
+        if isinstance(value, str) and value.lower() in words:
+            return value.lower()
+    raise Wrong(f"must be one of {', '.join(words)}, or a whole number above 0")
+
+
+def _one_of(words: Iterable[str]) -> Callable[[Any], str]:
+    known = {_flat(word): word for word in words}
+
+    def read(value: Any) -> str:
+        found = known.get(_flat(value)) if isinstance(value, str) else None
+        if found is None:
+            raise Wrong(f"must be one of {', '.join(known.values())}")
+        return found
+
+    return read
+
+
+def _texts(value: Any, cut: Callable[[str], list[str]]) -> tuple[str, ...]:
+    items = cast("list[Any]", value) if isinstance(value, list) else [value]
+    if not all(isinstance(item, str) for item in items):
+        raise Wrong("must be a list of names, or names with commas between them")
+    return tuple(dict.fromkeys(name for item in items for name in cut(item)))
+
+
+def _at_commas(words: str) -> list[str]:
+    return [name for part in words.split(",") if (name := part.strip())]
+
+
+def _names(value: Any) -> tuple[str, ...]:
+    return _texts(value, _at_commas)
+
+
+def _tools(value: Any) -> tuple[str, ...]:
+    if value is None:
+        raise Wrong("is empty: write `*` for all tools, `[]` for none")
+    found = _texts(value, split_rules)
+    for entry in found:
+        problem = None if entry == "*" else parse_rule(entry, "session")
+        if isinstance(problem, Problem):
+            raise Wrong(f"`{shown(entry, 80)}`: {problem.reason}")
+    return found
+
+
+def _servers(value: Any) -> tuple[str | dict[str, Any], ...]:
+    """Names of shared servers, and `{name: configuration}` of the agent's own; one of these for each server."""
+    if isinstance(value, str):
+        return _names(value)
+    found: list[str | dict[str, Any]] = []
+    for item in cast("list[Any]", value) if isinstance(value, list) else [value]:
+        pairs = cast("dict[str, Any]", item) if isinstance(item, dict) else None
+        if isinstance(item, str) and item.strip():
+            found.append(item.strip())
+        elif pairs and all(isinstance(config, dict) for config in pairs.values()):
+            found += [{name: config} for name, config in pairs.items()]
+        else:
+            raise Wrong("must be a list of names or of `{name: {...}}`")
+    return tuple(found)
+
+
+def _object(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise Wrong("must be an object")
+    return cast("dict[str, Any]", value)
+
+
+_ALL = (
+    Field("name", text),
+    Field("description", text),
+    Field("prompt", text),
+    Field("tools", _tools, guards=True),
+    Field("disallowed_tools", _tools, guards=True),
+    Field("model", _model),
+    Field("effort", _effort),
+    Field("permission_mode", _one_of(MODES), guards=True),
+    Field("background", _yes_no),
+    Field("isolation", _one_of(get_args(Isolation)), guards=True),
+    Field("max_turns", _count),
+    Field("color", text),
+    Field("memory", _one_of(get_args(Scope))),
+    Field("required_mcp_servers", _names),
+    Field("mcp_servers", _servers),
+    Field("hooks", _object, guards=True),
+    Field("skills", _names),
+    Field("initial_prompt", text),
+)
+_FIELDS = {_flat(field.name): field for field in _ALL}

@@ -1,0 +1,169 @@
+"""One agent definition, from a Markdown file or a JSON object: what it says, or what is wrong with it."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+from msgspec import Struct
+
+from teamwright.core.definition import AgentDefinition, DefinitionSource
+from teamwright.core.errors import SettingsError
+from teamwright.core.shown import shown
+from teamwright.library.definition_fields import MOST_NAME, Wrong, check_name, find_field
+from teamwright.library.frontmatter import Document, split
+from teamwright.library.jsonfile import read_plain
+
+MOST_BYTES = 1_000_000
+_MOST_WORDS = 1000  # characters of one line about a problem
+
+
+class Place(Struct, frozen=True):
+    """A directory of definitions. Links in it lead anywhere, or only `within` these directories."""
+
+    source: DefinitionSource
+    folder: Path
+    namespace: str = ""  # a plugin's: its agents are called `namespace:name`
+    within: tuple[Path, ...] | None = None
+
+
+class Outcome(Struct, frozen=True):
+    """What became of one file or object: a definition, or an error; and one line for each problem."""
+
+    name: str
+    source: DefinitionSource
+    path: str = ""
+    definition: AgentDefinition | None = None
+    description: str = ""
+    error: str = ""
+    problems: tuple[str, ...] = ()
+
+
+class _Form(Struct):
+    """A definition under way. `where` is what lines about it begin with, `lines` the fields' lines in its file."""
+
+    where: str
+    lines: Mapping[str, int]
+    values: dict[str, Any]
+    warnings: list[str]
+    errors: list[str]
+
+    def place(self, key: str) -> str:
+        return f"line {self.lines[key]}: " if key in self.lines else ""
+
+
+def read_file(path: str, place: Place) -> Outcome:
+    """Never raises for what is in the file, nor for what kind of file it is."""
+    stem = _stem(path)
+    try:
+        text, warnings = _text(path, place)
+        document = split(text, path)
+    except SettingsError as error:
+        words = shown(str(error), _MOST_WORDS)
+        reason = shown(str(error).removeprefix(path).lstrip(":, "), _MOST_WORDS)
+        return Outcome(stem, place.source, path, error=reason, problems=(f"{words}; the file is ignored",))
+    form = _Form(path, document.lines, {}, [*warnings, *document.warnings], [])
+    if not document.has_frontmatter:
+        form.errors.append("line 1: there is no frontmatter; begin with `---`, `description: ...`, `---`")
+    else:
+        _fill(form, document.fields)
+        _settle_markdown(form, document, stem)
+    return _outcome(form, place, path)
+
+
+def read_object(name: str, value: Any, source: DefinitionSource, where: str, path: str = "") -> Outcome:
+    """One entry of `{name: {description, prompt, ...}}`. Never raises for what it holds."""
+    form = _Form(f"{where}: {shown(name, 80)}", {}, {}, [], [])
+    if isinstance(value, dict):
+        pairs = cast("dict[str, Any]", value)
+        _fill(form, {key: given for key, given in pairs.items() if given is not None})
+        if form.values.get("name", name) != name:
+            form.warnings.append("name: differs from the key, which counts")
+    else:
+        form.errors.append("must be an object")
+    form.values["name"] = name
+    return _outcome(form, Place(source, Path()), path)
+
+
+def _stem(path: str) -> str:
+    return os.path.basename(path).removesuffix(".md")  # noqa: PTH119  # called for every file of a scan
+
+
+def _text(path: str, place: Place) -> tuple[str, list[str]]:
+    real = os.path.realpath(path)
+    if place.within is not None and not any(Path(real).is_relative_to(root) for root in place.within):
+        raise SettingsError(f"{path}: a link that leads out of the project")
+    try:
+        data = read_plain(real, MOST_BYTES + 1, follow=False)
+    except SettingsError as error:  # called by the name that people know
+        raise SettingsError(str(error).replace(real, path, 1)) from None
+    if data is None:
+        raise SettingsError(f"{path}: there is no such file")
+    if len(data) > MOST_BYTES:
+        raise SettingsError(f"{path}: larger than {MOST_BYTES:,} bytes")
+    text = data.decode(errors="replace")
+    try:
+        data.decode()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        return text, [f"line {line}: bytes that are not UTF-8 were replaced"]
+    return text, []
+
+
+def _fill(form: _Form, fields: Mapping[str, Any]) -> None:
+    """Read every field that is known; tell those that are not, all in one line."""
+    unknown: list[str] = []
+    for key, value in fields.items():
+        field = find_field(key)
+        if field is None:
+            unknown.append(key)
+            continue
+        if field.name in form.values:
+            form.warnings.append(f"{form.place(key)}{key}: given twice; the last one counts")
+        if value is None and field.name != "tools":
+            continue
+        try:
+            form.values[field.name] = field.read(value)
+        except Wrong as wrong:
+            words = f"{form.place(key)}{key}: {wrong}"
+            if field.guards:
+                form.errors.append(words)
+            else:
+                form.warnings.append(f"{words}; ignored")
+    if unknown:
+        few = ", ".join(f"`{shown(key, 40)}`" for key in unknown[:10]) + (", ..." if len(unknown) > 10 else "")
+        one = len(unknown) == 1
+        words = f"there is no field {few}; ignored" if one else f"there are no fields {few}; ignored"
+        form.warnings.append(f"{form.place(unknown[0])}{words}")
+
+
+def _settle_markdown(form: _Form, document: Document, stem: str) -> None:
+    """The body is the prompt, and the file's name the agent's where none is given."""
+    if form.values.pop("prompt", None):
+        form.warnings.append("prompt: ignored; in a Markdown file the text after the frontmatter is the prompt")
+    form.values["prompt"] = document.body.strip()
+    form.values["name"] = form.values.get("name") or stem
+
+
+def _outcome(form: _Form, place: Place, path: str) -> Outcome:
+    values = form.values
+    name = values.get("name") or _stem(path)
+    if fault := check_name(name):
+        form.errors.append(f"name: {fault}")
+        name = shown(name, MOST_NAME)
+    full = f"{place.namespace}:{name}" if place.namespace else name
+    description = values.get("description", "")
+    if not description and not form.errors:
+        form.errors.append("there is no description, which tells when to use the agent")
+    where = shown(form.where, _MOST_WORDS)
+    told = [*form.warnings, *(f"{words}; the definition is ignored" for words in form.errors)]
+    problems = tuple(where + _joint(words) + shown(words, _MOST_WORDS) for words in told)
+    definition = None
+    if not form.errors:
+        definition = msgspec.convert(values | {"name": full, "source": place.source, "path": path}, AgentDefinition)
+    return Outcome(full, place.source, path, definition, description, "; ".join(form.errors), problems)
+
+
+def _joint(words: str) -> str:
+    return ", " if words.startswith("line ") else ": "

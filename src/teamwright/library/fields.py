@@ -1,0 +1,48 @@
+"""The named values at the head of a file: what each is, where it stands, and what is worth telling about it."""
+
+import re
+from typing import Any
+
+from msgspec import Struct, field
+
+from teamwright.core.errors import SettingsError
+
+_NUMBER = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,17})(\.[0-9]{1,18})?")
+_WORDS = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+}
+
+
+class FieldFault(SettingsError):
+    """What is wrong, and in which line of the text, counted from 0."""
+
+    def __init__(self, reason: str, line: int) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.line = line
+
+
+class Fields(Struct):
+    """Values by name, the line that each stands in (counted from 0), and warnings with theirs."""
+
+    values: dict[str, Any] = field(default_factory=dict[str, Any])
+    lines: dict[str, int] = field(default_factory=dict[str, int])
+    warnings: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
+
+    def put(self, key: str, value: Any, line: int) -> None:
+        if key in self.values:
+            self.warnings.append((line, f"`{key}` is given twice; the last one counts"))
+        self.values[key] = value
+        self.lines[key] = line
+
+
+def scalar(text: str) -> Any:
+    """An unquoted word: nothing, true or false, a number, else text. Dates, versions and `on` stay as written."""
+    if text in _WORDS:
+        return _WORDS[text]
+    found = _NUMBER.fullmatch(text)
+    if found is None:
+        return text
+    return float(text) if found[1] else int(text)

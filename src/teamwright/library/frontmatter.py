@@ -1,0 +1,145 @@
+"""Markdown files with frontmatter as people write it: YAML where it is YAML, plain text where only YAML minds."""
+
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+from msgspec import Struct
+
+from teamwright.core.errors import SettingsError
+from teamwright.core.shown import shown
+from teamwright.library.fields import FieldFault, Fields, scalar
+
+MOST_CHARACTERS = 64_000  # of frontmatter
+_KEY = re.compile(r"([A-Za-z_][\w.-]{0,99})[ \t]*:(?:[ \t]+(.*))?")
+# Lines of which YAML makes the text that stands there, or nothing at all: then we do.
+_PLAIN = re.compile(r"([A-Za-z_][\w-]{0,63}):(?: +([A-Za-z0-9_./$(<](?:(?! #).)*)?)?")
+_STRUCTURE = re.compile(r"(?:[&!]\S*\s+)?[\[{\"'|>]")
+# Text that only begins with what YAML takes for a list, an object or a quotation: `[file] [options]`.
+_GOES_ON = re.compile(r"(?:\[[^\[\]]*\]|\{[^{}]*\}|\"[^\"]*\"|'[^']*')\s*[^\s#]")
+
+
+class Document(Struct, frozen=True):
+    """`lines` tells in which line of the file each field stands, and `body_line` where the body begins."""
+
+    fields: dict[str, Any]
+    body: str
+    body_line: int = 1
+    lines: dict[str, int] = {}
+    warnings: tuple[str, ...] = ()  # each begins with `line N: `
+    has_frontmatter: bool = False
+
+
+def split(text: str, file: str) -> Document:
+    """Frontmatter and body of a file that errors call `file`. Raises SettingsError with file and line."""
+    text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+    lines = text.split("\n")
+    start = next((n for n, line in enumerate(lines) if line.strip()), 0)
+    if lines[start].rstrip() != "---":
+        return Document({}, text)
+    end = next((n for n in range(start + 1, len(lines)) if lines[n].rstrip() == "---"), None)
+    if end is None:
+        raise SettingsError(f"{file}, line {start + 1}: no line `---` ends the frontmatter that begins here")
+    head, first = lines[start + 1 : end], start + 2
+    try:
+        fields = read_fields(head)
+    except FieldFault as fault:
+        raise SettingsError(f"{file}, line {fault.line + first}: {fault.reason}") from None
+    return Document(
+        fields.values,
+        "\n".join(lines[end + 1 :]),
+        end + 2,
+        {key: n + first for key, n in fields.lines.items()},
+        tuple(f"line {n + first}: {shown(words)}" for n, words in fields.warnings),
+        has_frontmatter=True,
+    )
+
+
+def read_fields(lines: Sequence[str]) -> Fields:
+    """The fields that these lines give. Raises FieldFault."""
+    if sum(map(len, lines)) > MOST_CHARACTERS:
+        raise FieldFault(f"the frontmatter is longer than {MOST_CHARACTERS:,} characters", 0)
+    if (plain := _read_plain(lines)) is not None:
+        return plain
+    from teamwright.library.yamltext import read_mapping  # noqa: PLC0415  # it imports yaml
+
+    try:
+        return read_mapping("\n".join(lines))
+    except FieldFault:
+        return _read_by_key(lines)
+
+
+def _read_plain(lines: Sequence[str]) -> Fields | None:
+    """Simple lines without YAML, whose import costs more than all else here; None if one is not so simple."""
+    fields = Fields()
+    for n, line in enumerate(lines):
+        if line.startswith("#") or not line.strip(" "):
+            continue
+        found = _PLAIN.fullmatch(line)
+        if found is None or not line.isprintable():
+            return None
+        fields.put(found[1], scalar((found[2] or "").rstrip(" ")), n)
+    return fields
+
+
+def _read_by_key(lines: Sequence[str]) -> Fields:
+    """Each key of the top level by itself, so that a value which YAML refuses can be taken as the text that it is."""
+    starts = [n for n, line in enumerate(lines) if _KEY.fullmatch(line)]
+    fields = Fields()
+    for start, end in zip([0, *starts], [*starts, len(lines)], strict=True):
+        part = lines[start:end]
+        try:
+            found = _read_one(part)
+        except FieldFault as fault:  # an open bracket is noticed only where the text ends
+            last = max((n for n, line in enumerate(part) if line.strip()), default=0)
+            raise FieldFault(fault.reason, start + min(fault.line, last)) from None
+        fields.warnings += [(start + n, words) for n, words in found.warnings]
+        for key, value in found.values.items():
+            fields.put(key, value, start + found.lines[key])
+    return fields
+
+
+def _read_one(lines: Sequence[str]) -> Fields:
+    """One key with all lines that belong to it: as YAML, then with tabs for spaces, then as text."""
+    from teamwright.library.yamltext import read_mapping  # noqa: PLC0415
+
+    try:
+        return read_mapping("\n".join(lines))
+    except FieldFault:
+        untabbed = [_untab(line) for line in lines]
+        if untabbed != list(lines):
+            return _read_one(untabbed)
+        if (text := _as_text(lines)) is None:
+            raise
+        return text
+
+
+def _untab(line: str) -> str:
+    """Tabs of the indentation as spaces."""
+    rest = line.lstrip(" \t")
+    return line[: len(line) - len(rest)].replace("\t", "  ") + rest
+
+
+def _as_text(lines: Sequence[str]) -> Fields | None:
+    """`key: words` and the indented lines after it as one text; None if that is not what a person can have meant."""
+    found = _KEY.fullmatch(lines[0]) if lines else None
+    value = (found[2] or "").strip() if found else ""
+    if found is None or not value or (_STRUCTURE.match(value) and not _GOES_ON.match(value)):
+        return None
+    rest = [line for line in lines[1:] if not line.startswith("#")]
+    if any(line.strip() and not line.startswith(" ") for line in rest):
+        return None
+    if value[0] in "\"'" and value[-1] == value[0] and not any(line.strip() for line in rest):
+        value = value[1:-1]
+    fields = Fields()
+    fields.put(found[1], _folded([value, *(line.strip() for line in rest)]), 0)
+    return fields
+
+
+def _folded(lines: Sequence[str]) -> str:
+    """As YAML folds plain text: line ends become spaces, empty lines become line ends."""
+    text = lines[0]
+    for before, line in pairwise(lines):
+        text += (" " if before else "") + line if line else "\n"
+    return text.strip()

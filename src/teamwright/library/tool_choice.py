@@ -1,0 +1,82 @@
+"""What the `tools` and `disallowedTools` of a definition mean: which tools, how far each, and which agents to start."""
+
+from collections.abc import Iterable, Mapping
+from fnmatch import fnmatchcase
+
+from msgspec import Struct
+
+from teamwright.core.definition import AgentDefinition
+from teamwright.core.rules import Problem, Rule, names_tool, parse_rule
+
+_FORMER = {"task": "Agent"}  # what files written for others call it
+_AGENT = "Agent"
+
+
+class ToolChoice(Struct, frozen=True):
+    """`limits` and `denied_patterns` hold patterns by tool: only such uses, and no such uses."""
+
+    names: frozenset[str] | None = None  # None: all
+    limits: dict[str, tuple[str, ...]] = {}
+    may_start: tuple[str, ...] | None = None  # kinds of agents; None: all
+    denied: frozenset[str] = frozenset()
+    denied_patterns: dict[str, tuple[str, ...]] = {}
+
+    def sees(self, tool: str) -> bool:
+        """May the agent be shown this tool? MCP tools also by their server, or by a pattern of names."""
+        if any(_covers(name, tool) for name in self.denied):
+            return False
+        return self.names is None or any(_covers(name, tool) for name in self.names)
+
+
+def tool_names(definition: AgentDefinition, known: Iterable[str] = ()) -> ToolChoice:
+    """Read both fields. `known` are the tools that there are: a name counts for one that differs in case alone.
+
+    What cannot be read gives nothing where it should allow, and takes the whole tool where it should deny.
+    """
+    spelled = {name.lower(): name for name in known}
+    entries = ("*",) if definition.tools is None else definition.tools
+    rules = [rule for text in entries if (rule := _parse(text, spelled))]
+    _, limits = _sorted(rules)
+    names = None if "*" in entries else frozenset(rule.tool for rule in rules)
+    may_start = limits.pop(_AGENT, None)
+
+    refused = [(text, _parse(text, spelled)) for text in definition.disallowed_tools]
+    denied, patterns = _sorted(rule for _, rule in refused if rule is not None)
+    unread = {text.split("(")[0].strip() for text, rule in refused if rule is None}
+    if "*" in unread:
+        names, unread = frozenset[str](), unread - {"*"}
+    return ToolChoice(
+        names=names,
+        limits=limits,
+        may_start=may_start,
+        denied=denied | frozenset(spelled.get(name.lower(), name) for name in unread if name),
+        denied_patterns=patterns,
+    )
+
+
+def _parse(text: str, spelled: Mapping[str, str]) -> Rule | None:
+    rule = parse_rule(text, "session")
+    if isinstance(rule, Problem):
+        return None
+    name = _FORMER.get(rule.tool.lower(), rule.tool)
+    return Rule(spelled.get(name.lower(), name), rule.pattern, rule.source, rule.base, rule.home)
+
+
+def _sorted(rules: Iterable[Rule]) -> tuple[frozenset[str], dict[str, tuple[str, ...]]]:
+    """Tools that are named as such, and the patterns of the others. A tool that is named both ways is meant whole."""
+    whole: set[str] = set()
+    patterns: dict[str, dict[str, None]] = {}
+    for rule in rules:
+        pattern = rule.pattern or "*"
+        parts = [p.strip() for p in pattern.split(",")] if rule.tool == _AGENT else [pattern]
+        if rule.is_whole or "*" in parts:
+            whole.add(rule.tool)
+        else:
+            patterns.setdefault(rule.tool, {}).update(dict.fromkeys(p for p in parts if p))
+    return frozenset(whole), {tool: tuple(found) for tool, found in patterns.items() if tool not in whole}
+
+
+def _covers(name: str, tool: str) -> bool:
+    if name.startswith("mcp__"):
+        return names_tool(Rule(name, None), tool) or fnmatchcase(tool, name)
+    return name == tool

@@ -1,0 +1,142 @@
+"""One registry of everything that runs in the background, one set of states, exactly one word about each end."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import anyio
+from msgspec.structs import replace
+
+from teamwright.core.event import Event, JobEnded, JobStarted
+from teamwright.core.ids import AgentId, CallId, JobId, LetterId, SessionId
+from teamwright.core.job import JobKind, JobResult
+from teamwright.core.letter import SYSTEM, JobStatus, Letter, Notice
+from teamwright.store.jobs import CLAIMED, NONE, JobRow, JobTable, NewAgent
+from teamwright.store.state import now_ms
+
+Tell = Callable[[AgentId, Event], None]
+Ring = Callable[[AgentId], None]
+
+
+class Job:
+    """One run. `settled` once its caller need not wait any longer: it has ended, or was sent to the background."""
+
+    def __init__(
+        self, id: JobId, kind: JobKind, *, owner: AgentId, output: Path, description: str,
+        call: CallId | None = None, background: bool = False, run: int = 1,
+    ) -> None:  # fmt: skip
+        self.id, self.owner, self.run = id, owner, run
+        self.kind: JobKind = kind
+        self.call, self.description, self.output = call, description, output
+        self.background = background
+        self.started = now_ms()
+        self.status: JobStatus = "running"
+        self.result = JobResult()
+        self.settled, self.ended, self.closed = anyio.Event(), anyio.Event(), anyio.Event()
+        self.concluding = False  # its end is being recorded: it cannot be sent to the background any more
+        self.scope = anyio.CancelScope()
+        self.waiting_for = ""  # in words, for `why`
+
+    def row(self) -> JobRow:
+        return JobRow(
+            self.id, self.run, self.owner, self.kind, self.call, self.description, self.status, self.background,
+            NONE, None, self.result, self.started, None,
+        )  # fmt: skip
+
+
+class Jobs:
+    def __init__(self, table: JobTable, session: SessionId, tell: Tell, ring: Ring) -> None:
+        self._table = table
+        self._session = session
+        self._tell = tell
+        self._ring = ring
+        self._jobs: dict[JobId, Job] = {}
+
+    def get(self, id: str) -> Job | None:
+        return self._jobs.get(JobId(id))
+
+    def all(self) -> list[Job]:
+        return list(self._jobs.values())
+
+    def running(self, owner: AgentId | None = None) -> list[Job]:
+        return [j for j in self._jobs.values() if j.status == "running" and (owner is None or j.owner == owner)]
+
+    async def begin(self, job: Job, *, agent: NewAgent | None = None, letter: Letter | None = None) -> None:
+        self._jobs[job.id] = job
+        try:
+            await self._table.begin(job.row(), self._session, agent=agent, letter=letter)
+        except BaseException:
+            del self._jobs[job.id]
+            raise
+        self._tell(job.owner, JobStarted(job.id, job.kind, job.description, job.call, job.background))
+
+    async def send_to_background(self, job: Job) -> bool:
+        """Its caller stops waiting; the same run goes on. False if it has ended or is there already."""
+        if job.status != "running" or job.concluding or job.background:
+            return False
+        job.background = True
+        await self._table.send_to_background(job.id, job.run)
+        job.settled.set()
+        return True
+
+    async def finish(self, job: Job, status: JobStatus, result: JobResult) -> None:
+        """State final and notice owed in one transaction; then whoever waits wakes. Slow work comes after this."""
+        job.concluding = True
+        try:
+            await self._table.finish(job.id, job.run, status, result, owed=job.background)
+        finally:
+            job.status, job.result = status, result
+            job.ended.set()
+            job.settled.set()
+
+    async def notify(self, job: Job, extra: str = "") -> None:
+        """The word about the end: an event for whoever watches, and a letter for the owner who did not wait."""
+        result = job.result
+        if extra:
+            result = job.result = replace(result, result=f"{result.result}\n\n{extra}".strip())
+        job.closed.set()
+        if job.background:
+            await self._post(job.row(), job.output)
+        ended = JobEnded(job.id, job.status, result.summary, str(job.output), result.usage, job.call)
+        self._tell(job.owner, ended)
+
+    async def claim(self, job: Job, call: CallId) -> bool:
+        """A reader has seen the end by itself and needs no letter. False if the letter was there first."""
+        return await self._table.claim(job.id, job.run, call, letter_id(job.id, job.run))
+
+    async def settle_after_crash(
+        self, answered: Callable[[AgentId, CallId], bool], output: Callable[[JobId], Path]
+    ) -> list[JobRow]:
+        """At resume: what ran is ended by that, what is owed is posted, a claim that never arrived is owed again.
+
+        `answered` tells whether a call's result is in its agent's transcript. Returns every run of every job.
+        """
+        rows: list[JobRow] = []
+        for row in await self._table.all(self._session):
+            rows.append(await self._settle(row, answered))
+            await self._post(rows[-1], output(row.id))
+        return rows
+
+    async def _settle(self, row: JobRow, answered: Callable[[AgentId, CallId], bool]) -> JobRow:
+        if row.status == "running":
+            what = "It can be continued by SendMessage." if row.kind == "agent" else "It was stopped."
+            error = f"The program ended while this was running. {what}"
+            result = replace(row.result, error=error, summary=f"{row.description}: ended with the program")
+            await self._table.finish(row.id, row.run, "killed", result, owed=row.background)
+            return replace(row, status="killed", result=result)
+        if row.notice == CLAIMED and not (row.claim and answered(row.owner, row.claim)):
+            await self._table.owe_again(row.id, row.run)
+        return row
+
+    async def _post(self, row: JobRow, output: Path) -> None:
+        """Nothing happens unless the notice is owed."""
+        result = row.result
+        text = f"{result.error}\n\n{result.result}".strip() if result.error else result.result
+        notice = Notice(row.id, row.status, result.summary, text, str(output), row.call, result.usage)
+        letter = Letter(letter_id(row.id, row.run), row.owner, SYSTEM, notice, "later")
+        if await self._table.post_notice(row.id, row.run, letter):
+            self._ring(row.owner)
+
+
+def letter_id(job: JobId, run: int) -> LetterId:
+    """The same for the same end, so that it cannot be told twice."""
+    return LetterId(f"n-{job}-{run}")

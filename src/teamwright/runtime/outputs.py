@@ -1,0 +1,47 @@
+"""The output file of an agent's job: its work as text, growing while it works."""
+
+import os
+from pathlib import Path
+
+from teamwright.core.errors import StoreError
+from teamwright.core.event import AgentEnded, Event, Replied, ToolEnded
+from teamwright.core.message import Text
+from teamwright.store.private import make_dir, open_file
+
+MOST_RESULT = 2_000  # characters of one tool result
+
+
+class OutputFile:
+    """Opened for each note, so that a thousand waiting agents hold no file open. A full disk costs the file only."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        make_dir(path.parent)
+
+    def note(self, event: Event) -> None:
+        text = _text(event)
+        if not text:
+            return
+        try:
+            fd = open_file(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+            try:
+                os.write(fd, text.encode(errors="backslashreplace"))
+            finally:
+                os.close(fd)
+        except (OSError, StoreError):
+            return
+
+
+def _text(event: Event) -> str:
+    match event:
+        case Replied():
+            said = event.message.text.strip()
+            calls = [f"[{call.name}] {bytes(call.input).decode()[:MOST_RESULT]}" for call in event.message.calls]
+            return "\n".join([*([said] if said else []), *calls]) + "\n"
+        case ToolEnded():
+            text = "\n".join(c.text for c in event.content if isinstance(c, Text))
+            return f"{'[error] ' if event.is_error else ''}{text[:MOST_RESULT]}\n"
+        case AgentEnded():
+            return f"[{event.status}]{f' {event.error}' if event.error else ''}\n"
+        case _:
+            return ""

@@ -1,0 +1,51 @@
+"""How many agents run at once. One that only waits, for a child, a job, an answer or a message, does not count."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+import anyio
+
+
+class Slots:
+    def __init__(self, most: int) -> None:
+        self._free = anyio.Semaphore(most)
+
+    def slot(self) -> "Slot":
+        return Slot(self._free)
+
+
+class Slot:
+    """One agent's right to run. Not taken twice, however many of its calls wait at the same time."""
+
+    def __init__(self, free: anyio.Semaphore) -> None:
+        self._free = free
+        self._held = False
+        self._waits = 0
+        self.queued = False  # waits for its turn to run
+
+    async def take(self) -> None:
+        if not self._held:
+            self.queued = True
+            try:
+                await self._free.acquire()
+            finally:
+                self.queued = False
+            self._held = True
+
+    def give_back(self) -> None:
+        if self._held:
+            self._held = False
+            self._free.release()
+
+    @asynccontextmanager
+    async def waiting(self) -> AsyncGenerator[None]:
+        """Inside, others may run instead. Where several calls wait, the last one to return takes the slot again."""
+        counted = self._held or self._waits > 0
+        self._waits += 1
+        self.give_back()
+        try:
+            yield
+        finally:
+            self._waits -= 1
+        if counted and self._waits == 0:
+            await self.take()

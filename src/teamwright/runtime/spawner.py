@@ -1,0 +1,207 @@
+"""The Agent tool's whole meaning: plan, make, own, then join or leave. And how an agent that has ended goes on."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from msgspec import Struct
+
+from teamwright import __version__
+from teamwright.core.consent import MODES, Mode
+from teamwright.core.definition import AgentDefinition
+from teamwright.core.errors import ModelError, ToolError
+from teamwright.core.event import AgentStarted, ModeChanged
+from teamwright.core.ids import AgentId, CallId, JobId, new_agent_id, new_letter_id
+from teamwright.core.letter import Letter, Prompt, Sender
+from teamwright.core.message import Text, ToolSpec
+from teamwright.core.permission import mode_allowed
+from teamwright.core.ports import Desk, ToolContext
+from teamwright.core.spawn import Ask, Caller, Features, Plan, plan_spawn
+from teamwright.runtime.agent import Agent
+from teamwright.runtime.jobs import Job
+from teamwright.runtime.supervisor import Supervisor
+from teamwright.runtime.workshop import Kit, Shape, Workshop, own_limits
+from teamwright.store.jobs import NewAgent
+
+
+class Known(Struct, frozen=True):
+    """An agent of this session, living or not."""
+
+    id: AgentId
+    name: str
+    kind: str
+    parent: AgentId
+    depth: int
+    description: str
+    run: int
+
+
+class Ways(Struct, frozen=True, kw_only=True):
+    """What the spawner is told by the composition root."""
+
+    kinds: Callable[[], Mapping[str, AgentDefinition]]  # those that may be started now
+    kit: Callable[[AgentDefinition, int], Kit]  # the tools of a definition at a depth
+    kit_of: Callable[[tuple[ToolSpec, ...], int], Kit]  # and of an agent that was rendered before
+    system: Callable[[AgentDefinition, str, Path], tuple[str, ...]]  # definition, model, cwd
+    resolve_model: Callable[[str], str]
+    features: Features
+    background_after: float | None = None
+
+
+class Spawner:
+    def __init__(self, workshop: Workshop, supervisor: Supervisor, ways: Ways) -> None:
+        self._workshop = workshop
+        self._supervisor = supervisor
+        self._ways = ways
+        self.known: dict[AgentId, Known] = {}
+        self._waking: set[AgentId] = set()
+
+    async def spawn(self, ask: Ask, ctx: ToolContext) -> tuple[Job, Plan]:
+        """Start the agent and, if the plan says so, wait for it. A job that runs still is in the background."""
+        parent = self._supervisor.agent(ctx.agent)
+        assert parent is not None
+        kinds = self._ways.kinds()
+        caller = Caller(depth=parent.depth, may_start=parent.may_start)
+        plan = plan_spawn(ask, caller, kinds, self._ways.features)
+        definition = kinds[plan.kind]
+        agent, known = self._make(ask, definition, parent, ctx.call_id)
+        job = self._job(known, ctx.agent, ctx.call_id, background=plan.report == "letter")
+        letter = self._first_letter(agent.id, parent, definition, ask)
+        row = NewAgent(agent.id, self._workshop.session, parent.id, known.kind, known.name, known.depth)
+        await self._supervisor.jobs.begin(job, agent=row, letter=letter)
+        self.known[agent.id] = known
+        self._supervisor.start(agent, job)
+        if not job.background:
+            await self._supervisor.join(job, parent, self._ways.background_after)
+        return job, plan
+
+    def _job(self, known: Known, owner: AgentId, call: CallId | None, *, background: bool) -> Job:
+        return Job(
+            JobId(known.id), "agent", owner=owner, output=self._workshop.output(known.id),
+            description=known.description, call=call, background=background, run=known.run,
+        )  # fmt: skip
+
+    def _first_letter(self, to: AgentId, parent: Agent, definition: AgentDefinition, ask: Ask) -> Letter:
+        text = f"{definition.initial_prompt}\n\n{ask.prompt}" if definition.initial_prompt else ask.prompt
+        return Letter(new_letter_id(), to, Sender("agent", parent.name, parent.id), Prompt((Text(text),)))
+
+    def _make(self, ask: Ask, definition: AgentDefinition, parent: Agent, call: CallId) -> tuple[Agent, Known]:
+        id = new_agent_id()
+        name = self._free_name(ask.name or definition.name) if ask.name else definition.name
+        model = self._model(ask, definition, parent)
+        effort = ask.effort or definition.effort or parent.effort
+        kit = self._ways.kit(definition, parent.depth + 1)
+        desk = _child_desk(parent.desk, self._cwd(ask, parent), id, name)
+        shape = Shape(
+            id=id, name=name, kind=definition.name, model=model, effort=effort, kit=kit, desk=desk,
+            mode=narrowest(parent.mode if parent.parent else None, definition.permission_mode, ask.mode),
+            meter=parent.meter.child(own_limits(definition)), parent=parent.id, depth=parent.depth + 1,
+        )  # fmt: skip
+        started = AgentStarted(
+            self._workshop.session, str(desk.cwd), __version__, kind=definition.name, name=name, parent=parent.id,
+            depth=parent.depth + 1, call_id=call, description=ask.description,
+        )  # fmt: skip
+        agent = self._workshop.begin(shape, started)
+        key = (id(kit), model, desk.cwd)  # a kit belongs to one definition, and is kept
+        prompt = self._workshop.prompt(key, lambda: self._ways.system(definition, model, desk.cwd), kit.specs)
+        agent.render(prompt, model, "start", effort)
+        if shape.mode is not None:
+            agent.emit(ModeChanged(shape.mode))
+        return agent, Known(id, name, definition.name, parent.id, parent.depth + 1, ask.description, 1)
+
+    def _model(self, ask: Ask, definition: AgentDefinition, parent: Agent) -> str:
+        asked = None if self._ways.features.coordinator else ask.model
+        name = next((n for n in (asked, definition.model) if n and n != "inherit"), None)
+        try:
+            return self._ways.resolve_model(name) if name else parent.model
+        except ModelError as error:
+            raise ToolError(f"{error} Leave `model` out to use this agent's own.") from None
+
+    def _cwd(self, ask: Ask, parent: Agent) -> Path:
+        if not ask.cwd or not self._ways.features.assistant:
+            return parent.desk.cwd
+        path = (parent.desk.cwd / ask.cwd).resolve()
+        if not path.is_dir():
+            raise ToolError(f"cwd {ask.cwd}: there is no such directory.")
+        if not any(path.is_relative_to(root) for root in parent.desk.roots):
+            raise ToolError(f"cwd {ask.cwd} lies outside of the working directories.")
+        return path
+
+    def _free_name(self, name: str) -> str:
+        """As asked for; a name that another agent has gets a number."""
+        taken = {known.name for known in self.known.values()}
+        found, n = name, 1
+        while found in taken:
+            n += 1
+            found = f"{name}-{n}"
+        return found
+
+    def is_one_shot(self, kind: str) -> bool:
+        definition = self._ways.kinds().get(kind)
+        return definition is not None and definition.one_shot
+
+    # --- going on with an agent that has ended
+
+    def find(self, to: str) -> Known | None:
+        """By id, or by name: the newest that has it."""
+        if AgentId(to) in self.known:
+            return self.known[AgentId(to)]
+        named = [known for known in self.known.values() if known.name == to and known.name != known.kind]
+        return named[-1] if named else None
+
+    async def wake(self, known: Known, owner: AgentId, call: CallId | None) -> Job | None:
+        """Its letter is stored. A living agent is rung for, one that has ended goes on in the background; never two."""
+        id = known.id
+        if (agent := self._supervisor.agent(id)) is not None or id in self._waking:
+            if agent is not None:
+                agent.inbox.ring()
+            return None
+        self._waking.add(id)
+        try:
+            if (before := self._supervisor.job_of(id)) is not None:
+                await before.closed.wait()  # its transcript has one writer at a time
+            self.known[id] = known = Known(
+                id, known.name, known.kind, known.parent, known.depth, known.description, known.run + 1
+            )
+            job = self._job(known, owner, call, background=True)
+            agent = self._revive(known)
+            await self._supervisor.jobs.begin(job)
+            self._supervisor.start(agent, job)
+        finally:
+            self._waking.discard(id)
+        return job
+
+    def _revive(self, known: Known) -> Agent:
+        transcript, history = self._workshop.reopen(known.id)
+        main = self._supervisor.main
+        parent = self._supervisor.agent(known.parent) or main
+        rendered = history.rendered
+        if rendered is None:
+            raise ToolError(f"Agent {known.id} was killed before it began; start a new one.")
+        prompt = self._workshop.stored_prompt(rendered.prompt)
+        definition = next((d for d in self._ways.kinds().values() if d.name == known.kind), None)
+        kit = self._ways.kit_of(prompt.tools, known.depth)
+        desk = _child_desk(main.desk, Path(history.cwd), known.id, known.name)
+        desk.seen = dict(history.seen)
+        shape = Shape(
+            id=known.id, name=known.name, kind=known.kind, model=rendered.model, effort=rendered.effort, kit=kit,
+            desk=desk, mode=history.mode, parent=known.parent, depth=known.depth,
+            meter=parent.meter.child(own_limits(definition)) if definition else parent.meter.child(main.meter.limits),
+        )  # fmt: skip
+        agent = self._workshop.make(shape, history, transcript)
+        agent.prompt = prompt
+        return agent
+
+
+def _child_desk(parent: Desk, cwd: Path, id: AgentId, name: str) -> Desk:
+    """A copy of the record of read files; what the child reads never flows back."""
+    env = parent.env | {"TEAMWRIGHT_AGENT_ID": id, "TEAMWRIGHT_AGENT_NAME": name}
+    return Desk(cwd, parent.roots, dict(parent.seen), parent.spill, parent.hidden, env)
+
+
+def narrowest(*modes: Mode | None) -> Mode | None:
+    """Of those that are given; None if none is."""
+    found: Mode | None = None
+    for mode in modes:
+        if mode in MODES:
+            found = mode if found is None else mode_allowed(found, mode)
+    return found

@@ -1,0 +1,213 @@
+"""Owns every agent but the main one from its first moment. A caller only joins; it never owns.
+
+Whatever happens inside an agent becomes exactly one end: state final and notice owed, waiters wake, clean-up, letter.
+"""
+
+import contextvars
+import traceback
+from collections.abc import Callable, Sequence
+from typing import cast
+
+import anyio
+from anyio.abc import TaskGroup
+
+from teamwright.core.errors import StoreError
+from teamwright.core.event import AgentEnded, Event, JobProgressed, Replied, TurnEnded
+from teamwright.core.ids import AgentId, CallId, JobId
+from teamwright.core.job import JobResult
+from teamwright.core.letter import Figures, JobStatus, Letter
+from teamwright.runtime.agent import Agent, current_agent
+from teamwright.runtime.inbox import LetterStore
+from teamwright.runtime.jobs import Job, Jobs, Tell, letter_id
+from teamwright.runtime.outputs import OutputFile
+
+STOP_LIMIT = 10.0  # seconds for a stopped agent to end its tools
+SHELL_KINDS = ("shell", "monitor")
+
+
+class Supervisor:
+    def __init__(
+        self, jobs: Jobs, letters: LetterStore, main: Callable[[], Agent], tell: Tell, log: Callable[[str], None],
+        *, job_wait: float,
+    ) -> None:  # fmt: skip
+        self.jobs = jobs
+        self._letters = letters
+        self._main = main
+        self._tell = tell
+        self._log = log
+        self._job_wait = job_wait
+        self._group: TaskGroup | None = None
+        self._live: dict[AgentId, Agent] = {}
+
+    def open(self, group: TaskGroup) -> None:
+        self._group = group
+
+    def agent(self, id: AgentId) -> Agent | None:
+        """A living agent; the main one always lives."""
+        main = self._main()
+        return main if id == main.id else self._live.get(id)
+
+    @property
+    def main(self) -> Agent:
+        return self._main()
+
+    @property
+    def agents(self) -> list[Agent]:
+        return [self._main(), *self._live.values()]
+
+    def ring(self, id: AgentId) -> None:
+        if agent := self.agent(id):
+            agent.inbox.ring()
+
+    # --- life
+
+    def start(self, agent: Agent, job: Job) -> None:
+        """In a fresh context: the new task must not inherit its parent's identity."""
+        assert self._group is not None
+        self._live[agent.id] = agent
+        contextvars.Context().run(self._group.start_soon, self._run, agent, job)
+
+    async def _run(self, agent: Agent, job: Job) -> None:
+        current_agent.set(agent.id)
+        output = OutputFile(job.output)
+        agent.on_event = lambda event: self._heard(agent, job, output, event)
+        status, error = cast("tuple[JobStatus, str]", ("killed", ""))
+        with job.scope:
+            try:
+                status, error = await self._work(agent)
+            except Exception as bug:  # noqa: BLE001 -- the agent's boundary
+                self._log(f"agent {agent.id} failed: " + "".join(traceback.format_exception(bug)))
+                status, error = "failed", f"internal error: {bug!r}; the log has the details"
+        with anyio.CancelScope(shield=True):
+            await self._conclude(agent, job, status, error)
+
+    async def _work(self, agent: Agent) -> tuple[JobStatus, str]:
+        """Turns, until nothing is to be said and no job of its own runs any more."""
+        waited = 0.0
+        while True:
+            letters = await agent.inbox.take(at_rest=True)
+            if letters:
+                await agent.slot.take()
+                try:
+                    end = await agent.turn(letters)
+                finally:
+                    agent.slot.give_back()
+                if end.reason != "done":
+                    return _ended(end)
+            elif owned := self.jobs.running(agent.id):
+                waited += await self._wait_for_jobs(agent, owned, waited)
+            elif agent.inbox.quiet:
+                # No await between this look and leaving `_live`: a letter that lands later wakes it anew.
+                del self._live[agent.id]
+                return "completed", ""
+
+    async def _wait_for_jobs(self, agent: Agent, owned: Sequence[Job], waited: float) -> float:
+        """Until a letter comes. Commands hold an end up for a while only, agents for as long as they take."""
+        only_commands = all(job.kind in SHELL_KINDS for job in owned)
+        began = anyio.current_time()
+        with anyio.move_on_after(max(0.0, self._job_wait - waited) if only_commands else None) as scope:
+            await agent.inbox.wait()
+        if scope.cancelled_caught:
+            for job in owned:
+                await self.stop(job)
+        return anyio.current_time() - began
+
+    async def _conclude(self, agent: Agent, job: Job, status: JobStatus, error: str) -> None:
+        self._live.pop(agent.id, None)
+        await self._stop_owned(agent.id)
+        said = agent.history.last_words
+        try:
+            agent.emit(AgentEnded(status, said, error))
+            await agent.sync()
+        except StoreError as fault:
+            self._log(f"the end of agent {agent.id} could not be recorded: {fault}")
+        agent.close_transcript()
+        result = JobResult(said, error, _summary(agent, status, error), self.figures(agent, job))
+        try:
+            await self.jobs.finish(job, status, result)
+            await self.jobs.notify(job)
+        except StoreError as fault:
+            self._log(f"the end of job {job.id} could not be recorded: {fault}")
+            job.closed.set()
+
+    async def _stop_owned(self, owner: AgentId) -> None:
+        async with anyio.create_task_group() as group:
+            for job in self.jobs.running(owner):
+                group.start_soon(self.stop, job)
+
+    # --- what callers do with a job
+
+    async def join(self, job: Job, waiter: Agent, after: float | None = None) -> None:
+        """Until it has ended or was sent to the background, by somebody or after some seconds.
+
+        A caller that is cancelled takes the job along: it belongs to the caller's turn.
+        """
+        try:
+            async with waiter.slot.waiting():
+                with anyio.move_on_after(after) as patience:
+                    await job.settled.wait()
+                if patience.cancelled_caught:
+                    await self.jobs.send_to_background(job)
+                if not job.background:
+                    await job.closed.wait()  # what was kept is part of the result
+        except anyio.get_cancelled_exc_class():
+            if not job.background:
+                with anyio.CancelScope(shield=True):
+                    await self.stop(job)
+            raise
+
+    async def stop(self, job: Job) -> bool:
+        """Cancel it and wait for its end. False if it had ended."""
+        if job.status != "running":
+            return False
+        job.scope.cancel()
+        with anyio.move_on_after(STOP_LIMIT):
+            await job.ended.wait()
+        return True
+
+    async def claim(self, job: Job, call: CallId) -> None:
+        """The owner has seen the end by itself: no letter, if it has not been given one yet."""
+        if await self.jobs.claim(job, call) and (owner := self.agent(job.owner)):
+            owner.inbox.forget(letter_id(job.id, job.run))
+
+    async def post(self, letter: Letter) -> None:
+        """Durable when it returns; whoever lives is rung for."""
+        await self._letters.post(letter)
+        self.ring(letter.to)
+
+    async def stop_all(self) -> None:
+        async with anyio.create_task_group() as group:
+            for job in self.jobs.running():
+                group.start_soon(self.stop, job)
+
+    def job_of(self, id: AgentId) -> Job | None:
+        return self.jobs.get(JobId(id))
+
+    # --- what is seen of it
+
+    def _heard(self, agent: Agent, job: Job, output: OutputFile, event: Event) -> None:
+        output.note(event)
+        if isinstance(event, Replied):
+            calls = event.message.calls
+            figures = self.figures(agent, job)
+            self._tell(job.owner, JobProgressed(job.id, job.description, figures, calls[-1].name if calls else ""))
+
+    def figures(self, agent: Agent, job: Job) -> Figures:
+        took = agent.now() - job.started
+        return Figures(agent.history.usage.total, agent.history.tool_uses, took)
+
+
+def _ended(end: TurnEnded) -> tuple[JobStatus, str]:
+    """How an agent's last turn ends its run. A limit is an end with what there is, and says so."""
+    match end.reason:
+        case "max_turns" | "max_budget":
+            return "completed", end.error
+        case "interrupted":
+            return "killed", end.error
+        case _:
+            return "failed", end.error
+
+
+def _summary(agent: Agent, status: JobStatus, error: str) -> str:
+    words = {"completed": "has finished", "failed": "failed", "killed": "was stopped", "running": "is running"}[status]
+    return f"Agent {agent.name} {words}{f': {error}' if error else ''}"

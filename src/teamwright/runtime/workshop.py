@@ -1,0 +1,126 @@
+"""Where agents are made: everything that the agents of one session share, and how one is put together from it."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+
+from msgspec import Struct
+
+from teamwright import __version__
+from teamwright.core.budget import Limits
+from teamwright.core.consent import Decision, Mode
+from teamwright.core.definition import AgentDefinition
+from teamwright.core.errors import SessionMissing
+from teamwright.core.event import AgentStarted, Resumed
+from teamwright.core.history import History, fold
+from teamwright.core.ids import AgentId, SessionId
+from teamwright.core.message import Effort, ToolCall, ToolSpec
+from teamwright.core.ports import Desk, Model, Tool
+from teamwright.runtime.agent import Agent, Prompt
+from teamwright.runtime.bus import Bus
+from teamwright.runtime.inbox import AgentInbox, LetterStore
+from teamwright.runtime.meter import AgentMeter, Ledger, MeteredModel
+from teamwright.runtime.slots import Slots
+from teamwright.store import prompts
+from teamwright.store.paths import SessionFiles
+from teamwright.store.transcripts import Transcript
+
+
+class Kit(Struct, frozen=True):
+    """The tools of one agent: all that answer, those that the model is shown, and patterns that limit their use."""
+
+    tools: Mapping[str, Tool]
+    specs: tuple[ToolSpec, ...]
+    limits: Mapping[str, tuple[str, ...]] = {}
+    may_start: tuple[str, ...] | None = None
+
+
+class Shape(Struct, frozen=True, kw_only=True):
+    """What is to be made."""
+
+    id: AgentId
+    name: str
+    kind: str
+    model: str
+    effort: Effort | int | None
+    kit: Kit
+    desk: Desk
+    mode: Mode | None  # of its own; None: its parent's
+    meter: AgentMeter
+    parent: AgentId | None = None
+    depth: int = 0
+    definition: AgentDefinition | None = None
+
+
+class Workshop(Struct, kw_only=True):
+    session: SessionId
+    files: SessionFiles
+    bus: Bus
+    letters: LetterStore
+    ledger: Ledger
+    model: Model
+    gate: Callable[[AgentId, ToolCall], Awaitable[Decision]]
+    slots: Slots
+    now: Callable[[], int]
+    log: Callable[[str], None]
+    debug: Callable[[str], None] | None
+    flush: Callable[[], Awaitable[None]]
+    window: Callable[[str], int | None]
+    fallback: str | None = None
+    rendered: dict[object, Prompt] = {}
+
+    def make(self, shape: Shape, history: History, transcript: Transcript) -> Agent:
+        """An agent on a transcript that is open already; its prompt is still to be rendered."""
+        self.bus.agents.setdefault(shape.id, transcript.lines)  # what was there before anybody could watch
+        return Agent(
+            shape.id, name=shape.name, kind=shape.kind, parent=shape.parent, depth=shape.depth, history=history,
+            transcript=transcript, bus=self.bus, inbox=AgentInbox(shape.id, self.letters, history.letters),
+            model=MeteredModel(
+                self.model, ledger=self.ledger, meter=shape.meter, session=self.session, agent=shape.id
+            ),
+            kit_limits=shape.kit.limits, may_start=shape.kit.may_start, tools=shape.kit.tools, gate=self.gate,
+            meter=shape.meter, slot=self.slots.slot(), letter_room=self.window(shape.model) or 200_000,
+            desk=shape.desk, mode=shape.mode, now=self.now, log=self.log, debug=self.debug, flush=self.flush,
+            fallback=self.fallback,
+        )  # fmt: skip
+
+    def begin(self, shape: Shape, started: AgentStarted) -> Agent:
+        """A new agent with a transcript of its own."""
+        transcript = Transcript.create(self.files.agent(shape.id))
+        agent = self.make(shape, History(), transcript)
+        agent.emit(started)
+        return agent
+
+    def reopen(self, id: AgentId) -> tuple[Transcript, History]:
+        """The transcript of an agent that has ended, here or in another process, to go on with."""
+        path = self.files.agent(id)
+        if not path.is_file():
+            raise SessionMissing(f"the transcript of agent {id} is gone")
+        transcript, events, torn = Transcript.open(path)
+        history = fold(events)
+        resumed = Resumed(__version__, torn)
+        transcript.append(resumed, self.now())
+        history.apply(resumed)
+        for ended in history.unfinished(crashed=True):
+            transcript.append(ended, self.now())
+            history.apply(ended)
+        return transcript, history
+
+    def prompt(self, key: object, system: Callable[[], tuple[str, ...]], specs: tuple[ToolSpec, ...]) -> Prompt:
+        """Rendered once for all agents with the same key: they share the very objects, and so the encoded bytes."""
+        if key not in self.rendered:
+            text = system()
+            self.rendered[key] = Prompt(prompts.put(self.files.prompts, text, specs), text, specs)
+        return self.rendered[key]
+
+    def stored_prompt(self, hash: str) -> Prompt:
+        if hash not in self.rendered:
+            system, tools = prompts.get(self.files.prompts, hash)
+            self.rendered[hash] = Prompt(hash, system, tools)
+        return self.rendered[hash]
+
+    def output(self, job: str) -> Path:
+        return self.files.jobs / f"{job}.output"
+
+
+def own_limits(definition: AgentDefinition) -> Limits:
+    return Limits(turns=definition.max_turns)

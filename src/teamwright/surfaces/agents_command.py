@@ -1,0 +1,84 @@
+"""The listing of agent definitions: where each comes from, what it shadows, and which files are broken."""
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from teamwright.app import Options, survey
+from teamwright.library.agent_places import find_places
+from teamwright.library.agents import Definitions, Entry, load_definitions
+from teamwright.tools.bounds import visible
+
+WIDE = 160  # characters of a line where there is no terminal to measure
+NARROW = 60
+
+
+def show_agents(*, flag: str | None, trust: bool, as_json: bool) -> int:
+    """`teamwright agents`. Problems go to standard error; they do not make the listing fail."""
+    ground = survey(Options(cwd=Path.cwd(), trust=trust))
+    places = find_places(
+        cwd=ground.cwd, project=ground.project, home=ground.user, state=ground.home.root, trusted=ground.trusted
+    )
+    found = load_definitions(places, flag=flag, cwd=ground.cwd)
+    if as_json:
+        _print_json([_record(entry) for entry in found.entries])
+    else:
+        _print_table(found, {str(ground.project): "", str(ground.user): "~"})
+    for note in (*ground.notes, *found.problems):
+        sys.stderr.write(f"teamwright: {visible(note)}\n")
+    return 0
+
+
+def _record(entry: Entry) -> dict[str, Any]:
+    record: dict[str, Any] = {
+        "name": entry.name,
+        "description": entry.description,
+        "source": entry.source,
+        "path": entry.path or None,
+    }
+    return record | {k: v for k in ("shadowed_by", "error") if (v := getattr(entry, k)) is not None}
+
+
+def _print_json(value: Any) -> None:
+    """All but ASCII is escaped: paths that are not UTF-8 survive, and nothing reaches a terminal raw."""
+    sys.stdout.write(json.dumps(value, indent=2).replace("\x7f", "\\u007f") + "\n")
+
+
+def _print_table(found: Definitions, roots: Mapping[str, str]) -> None:
+    """A definition that counts comes before those that it shadows."""
+    order = sorted(found.entries, key=lambda e: (e.name.lower(), e.shadowed_by is not None, e.error is not None))
+    rows = [["NAME", "FROM", "DESCRIPTION"], *(_row(entry, found.entries, roots) for entry in order)]
+    shown = [[visible(cell).replace("\n", " ").replace("\t", " ") for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
+    room = max(_width() - widths[0] - widths[1] - 4, NARROW)
+    for name, origin, words in shown:
+        cut = words if len(words) <= room else words[: room - 1] + "…"
+        sys.stdout.write(f"{name.ljust(widths[0])}  {origin.ljust(widths[1])}  {cut}".rstrip() + "\n")
+
+
+def _width() -> int:
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else WIDE
+
+
+def _row(entry: Entry, entries: Sequence[Entry], roots: Mapping[str, str]) -> list[str]:
+    words = " ".join(entry.description.split())
+    if entry.error is not None:
+        words = f"broken: {entry.error}"
+    elif entry.shadowed_by is not None:
+        words = f"shadowed by {_short(entry.shadowed_by, roots)}"
+    else:
+        below = [e.source for e in entries if e.shadowed_by and e.name.lower() == entry.name.lower()]
+        words = f"[shadows {', '.join(dict.fromkeys(below))}] {words}" if below else words
+    return [entry.name, f"{entry.source} {_short(entry.path, roots)}".rstrip(), words]
+
+
+def _short(path: str, roots: Mapping[str, str]) -> str:
+    """As seen from the project, or from the home directory."""
+    for root, sign in roots.items():
+        if path.startswith(root + os.sep):
+            return os.path.join(sign, path[len(root) + 1 :])  # noqa: PTH118  # only text, not a file
+    return path

@@ -1,0 +1,109 @@
+"""What runs in the background: read its output, wait for its end, stop it."""
+
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any
+
+import anyio
+from msgspec import Meta, Struct
+
+from teamwright.core.errors import ToolError
+from teamwright.core.ports import Outcome, ToolContext, said
+from teamwright.host.tail import read_tail
+from teamwright.runtime.jobs import Job
+from teamwright.runtime.supervisor import Supervisor
+from teamwright.tools.bounds import bounded, visible
+from teamwright.tools.define import read_args, spec
+
+MOST_MS = 600_000
+TYPES = {"agent": "local_agent", "shell": "local_bash", "monitor": "local_bash"}
+
+
+class OutputArgs(Struct, frozen=True):
+    task_id: Annotated[str, Meta(description="The id of the job: an agent's id, or a command's")]
+    block: Annotated[bool, Meta(description="Wait for its end")] = True
+    timeout: Annotated[int, Meta(description="Milliseconds to wait at most", ge=0, le=MOST_MS)] = 30_000
+
+
+class TaskOutput:
+    spec = spec(
+        "TaskOutput",
+        "Reads what a background job has said or printed, and by default waits for its end. You are told of every end "
+        "anyway, so prefer to go on with other work; to look at the output of a running job, Read its output file.",
+        OutputArgs,
+        parallel=True,
+    )
+
+    def __init__(self, supervisor: Callable[[], Supervisor]) -> None:
+        self._supervisor = supervisor
+
+    async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:
+        asked = read_args(OutputArgs, args)
+        supervisor = self._supervisor()
+        job = find_job(supervisor, asked.task_id)
+        if asked.block and job.status == "running":
+            me = supervisor.agent(ctx.agent)
+            assert me is not None
+            async with me.slot.waiting():
+                with anyio.move_on_after(asked.timeout / 1000):
+                    await job.ended.wait()
+        if job.status == "running":
+            status = "timeout" if asked.block else "not_ready"
+            return _report(job, status, read_tail(job.output))
+        if asked.block and job.owner == ctx.agent:
+            await supervisor.claim(job, ctx.call_id)
+        text = job.result.result if job.kind == "agent" else read_tail(job.output)
+        return _report(job, "success", text)
+
+
+def find_job(supervisor: Supervisor, id: str) -> Job:
+    job = supervisor.jobs.get(id)
+    if job is None:
+        known = ", ".join(j.id for j in supervisor.jobs.all()[-20:]) or "none"
+        raise ToolError(f"There is no job {id!r}. Jobs of this session: {known}.")
+    return job
+
+
+def _report(job: Job, status: str, output: str) -> Outcome:
+    shown = bounded(visible(output))
+    task: dict[str, Any] = {
+        "task_id": job.id,
+        "task_type": TYPES[job.kind],
+        "status": job.status,
+        "description": job.description,
+        "output": shown,
+    }
+    if job.kind == "agent" and job.status != "running":
+        task["result"] = shown
+    if job.result.error:
+        task["error"] = job.result.error
+    if job.result.exit_code is not None:
+        task["exitCode"] = job.result.exit_code
+    head = f"{job.id} ({job.description}): {job.status}"
+    lines = [head, *([f"error: {job.result.error}"] if job.result.error else []), "", shown or "(no output yet)"]
+    return said("\n".join(lines), {"retrieval_status": status, "task": task})
+
+
+class StopArgs(Struct, frozen=True):
+    task_id: Annotated[str | None, Meta(description="The id of the job to stop")] = None
+    shell_id: Annotated[str | None, Meta(description="The same, under its older name")] = None
+
+
+class TaskStop:
+    spec = spec("TaskStop", "Stops a running background job: an agent or a command.", StopArgs)
+
+    def __init__(self, supervisor: Callable[[], Supervisor]) -> None:
+        self._supervisor = supervisor
+
+    async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:
+        asked = read_args(StopArgs, args)
+        id = asked.task_id or asked.shell_id
+        if not id:
+            raise ToolError("Say which job: task_id.")
+        supervisor = self._supervisor()
+        job = find_job(supervisor, id)
+        if not await supervisor.stop(job):
+            raise ToolError(f"{id} is not running: it is {job.status}.")
+        await supervisor.claim(job, ctx.call_id)
+        partial = f"\nWhat it had said:\n{bounded(visible(job.result.result))}" if job.result.result else ""
+        message = f"Stopped {id} ({job.description})."
+        return said(message + partial, {"message": message, "task_id": id, "task_type": TYPES[job.kind]})

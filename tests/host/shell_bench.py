@@ -1,0 +1,30 @@
+"""A project, a home and something outside of both, with commands judged in it."""
+
+from pathlib import Path
+
+from teamwright.core.permission import Verdict, judge
+from teamwright.core.rules import Rules, parse_rules
+from teamwright.host.shell import read_command
+from teamwright.host.whereabouts import Surroundings
+
+
+class Bench:
+    def __init__(self, top: Path) -> None:
+        self.root, self.home, self.outside = top / "project", top / "home/ann", top / "outside"
+        for path in (self.root / "src", self.root / "keys", self.root / ".git", self.home, self.outside):
+            path.mkdir(parents=True)
+        (self.root / "src/a.py").write_text("a\n")
+        (self.root / "keys/k").write_text("key\n")
+        (self.root / "b.txt").write_text("b\n")
+        (self.outside / "secret").write_text("s\n")
+        (self.root / "way").symlink_to(self.outside)
+        (self.root / "leak").symlink_to(self.outside / "secret")
+
+    def judge(self, command: str, mode: str = "default", cwd: Path | None = None, **kinds: list[str]) -> Verdict:
+        rules = Rules(**{k: parse_rules(v, "flag", str(self.root), str(self.home))[0] for k, v in kinds.items()})
+        around = Surroundings(str(cwd or self.root), str(self.home), (str(self.root),))
+        facts = read_command(command, "Bash", around)
+        return judge(facts, mode=mode, rules=rules, roots=(str(self.root),), protected=(str(self.home / ".tw"),))
+
+    def kind(self, command: str, mode: str = "default", **kinds: list[str]) -> str:
+        return self.judge(command, mode, **kinds).kind

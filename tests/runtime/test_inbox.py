@@ -1,0 +1,132 @@
+"""An agent's door with the real store behind it: every letter handed over once, whatever happens in between."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import anyio
+import pytest
+
+from teamwright.core.ids import AgentId, LetterId, SessionId, new_letter_id
+from teamwright.core.letter import PERSON, Letter, Prompt, Sender
+from teamwright.core.message import Text
+from teamwright.runtime.inbox import AgentInbox
+from teamwright.store.state import State
+
+pytestmark = pytest.mark.anyio
+ME = AgentId("main")
+
+
+@pytest.fixture
+async def state(tmp_path: Path) -> AsyncIterator[State]:
+    state = await State.open(tmp_path / "state.db")
+    await state.register_session(SessionId("s"), "/", 1)
+    await state.register_agent(ME, SessionId("s"), None, "main", "main", 0)
+    yield state
+    await state.close()
+
+
+def letter(text: str, priority: str = "next", sender: Sender = PERSON) -> Letter:
+    return Letter(new_letter_id(), ME, sender, Prompt((Text(text),)), priority)
+
+
+async def waiting(state: State) -> list[LetterId]:
+    await state.flush()
+    return [x.id for x in await state.waiting(ME)]
+
+
+@pytest.mark.spec("X2", "Q5")
+async def test_a_letter_is_handed_over_once_and_waits_in_the_store_until_acknowledged(state: State) -> None:
+    inbox = AgentInbox(ME, state, set())
+    hello = letter("hello")
+    await inbox.post(hello)
+    assert await inbox.take(at_rest=True) == [hello]
+    assert await waiting(state) == [hello.id]  # a kill now would not lose it
+    inbox.ring()
+    assert await inbox.take(at_rest=True) == []  # but it is not handed over again
+    inbox.acknowledge([hello.id])
+    assert await waiting(state) == []
+
+
+@pytest.mark.spec("Q1", "Q2")
+async def test_later_letters_are_given_only_at_rest_and_without_another_bell(state: State) -> None:
+    inbox = AgentInbox(ME, state, set())
+    later, soon = letter("later", "later"), letter("soon")
+    await inbox.post(later)
+    await inbox.post(soon)
+    assert await inbox.take(at_rest=False) == [soon]
+    assert await inbox.take(at_rest=False) == [] and not inbox.quiet
+    assert await inbox.take(at_rest=True) == [later] and inbox.quiet
+
+
+@pytest.mark.spec("Q5", "X2")
+async def test_a_letter_that_the_transcript_knows_is_marked_and_not_given(state: State) -> None:
+    """The process died between the transcript's line and the store's mark."""
+    known, fresh = letter("known"), letter("fresh")
+    await state.post(known)
+    await state.post(fresh)
+    inbox = AgentInbox(ME, state, {known.id})
+    assert await inbox.take(at_rest=True) == [fresh]
+    assert await waiting(state) == [fresh.id]
+
+
+@pytest.mark.spec("Q5")
+async def test_a_letter_of_an_earlier_process_waits_behind_the_first_look(state: State) -> None:
+    old = letter("typed before the crash")
+    await state.post(old)
+    inbox = AgentInbox(ME, state, set())
+    assert not inbox.quiet
+    with anyio.fail_after(5):
+        await inbox.wait()
+    assert await inbox.take(at_rest=True) == [old]
+
+
+@pytest.mark.spec("Q5", "X2")
+async def test_what_a_broken_off_turn_did_not_deliver_is_given_again(state: State) -> None:
+    delivered: set[LetterId] = set()
+    inbox = AgentInbox(ME, state, delivered)
+    one, two = letter("one"), letter("two")
+    await inbox.post(one)
+    await inbox.post(two)
+    assert await inbox.take(at_rest=True) == [one, two]
+    delivered.add(one.id)  # in the transcript, though not acknowledged: the interrupt came between the two
+    inbox.hand_back()
+    assert await inbox.take(at_rest=True) == [two]
+    assert await waiting(state) == [two.id]
+
+
+@pytest.mark.spec("Q2")
+async def test_the_order_is_the_same_whichever_came_first(state: State) -> None:
+    inbox = AgentInbox(ME, state, set())
+    first, person, second = letter("1", sender=Sender("system")), letter("person"), letter("2", sender=Sender("system"))
+    for x in (first, person, second):
+        await inbox.post(x)
+    assert await inbox.take(at_rest=True) == [person, first, second]
+
+
+@pytest.mark.spec("X2", "X5")
+async def test_who_waits_is_woken_by_a_letter_and_no_letter_slips_past_the_bell(state: State) -> None:
+    inbox = AgentInbox(ME, state, set())
+    assert await inbox.take(at_rest=True) == []
+    got: list[Letter] = []
+
+    async def listen() -> None:
+        while len(got) < 30:
+            await inbox.wait()
+            got.extend(await inbox.take(at_rest=True))
+
+    sent = [letter(str(n)) for n in range(30)]
+    with anyio.fail_after(10):
+        async with anyio.create_task_group() as group:
+            group.start_soon(listen)
+            for x in sent:
+                group.start_soon(inbox.post, x)
+    assert sorted(x.id for x in got) == sorted(x.id for x in sent)
+
+
+@pytest.mark.spec("X2")
+async def test_the_same_letter_twice_is_one(state: State) -> None:
+    inbox = AgentInbox(ME, state, set())
+    same = letter("same")
+    await inbox.post(same)
+    await inbox.post(same)
+    assert await inbox.take(at_rest=True) == [same]

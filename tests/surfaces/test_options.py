@@ -1,0 +1,180 @@
+"""The command line: every option that a script relies on, and wrong use said in one sentence."""
+
+import json
+from typing import Any
+
+import pytest
+
+from program import Program, bash, tool
+
+
+def init(program: Program, *args: str, **more: Any) -> dict[str, Any]:
+    return program.prompt(["x"], *args, **more).lines[0]
+
+
+@pytest.mark.spec("D6")
+@pytest.mark.parametrize(
+    ("args", "tools"),
+    [
+        (["--tools", ""], []),
+        (["--tools="], []),
+        (["--tools", "Read,Bash"], ["Bash", "Read"]),
+        (["--tools", "Read", "Bash"], ["Bash", "Read"]),
+        (["--tools", "Read Bash"], ["Bash", "Read"]),
+        (["--tools", "Read", "--tools", "Glob"], ["Read", "Glob"]),
+    ],
+    ids=str,
+)
+def test_the_tools_that_the_model_sees(program: Program, args: list[str], tools: list[str]) -> None:
+    assert init(program, *args)["tools"] == tools
+
+
+def test_default_is_all_tools_and_denied_ones_are_not_shown(program: Program) -> None:
+    everything = init(program, "--tools", "default")["tools"]
+    assert {"Bash", "Read", "Write", "WebFetch"} <= set(everything)
+    fewer = init(program, "--disallowedTools", "Bash,WebFetch", "--disallowed-tools", "Write Edit(src/**)")["tools"]
+    assert set(everything) - set(fewer) == {"Bash", "WebFetch", "Write"}
+
+
+@pytest.mark.spec("M3", "M7")
+@pytest.mark.parametrize(
+    "rules",
+    [
+        ["Bash(touch a b),Bash(mkdir *)"],
+        ["Bash(touch a b)", "Bash(mkdir *)"],
+        ["Bash(touch a b) Bash(mkdir *)"],
+        ["Read, Bash(touch:*)  ,Bash(mkdir c)"],
+    ],
+)
+def test_rules_are_separated_by_commas_and_spaces_outside_of_parentheses(program: Program, rules: list[str]) -> None:
+    ran = program.prompt([[bash("touch a b"), bash("mkdir c"), bash("touch d; rmdir c")], "x"], "--allowedTools", *rules)
+    assert [is_error for _, is_error in ran.tool_results] == [False, False, True]
+    assert sorted(p.name for p in program.project.iterdir()) == ["a", "b", "c"]
+
+
+def test_a_rule_that_cannot_be_read_is_named_and_the_others_hold(program: Program) -> None:
+    ran = program.prompt([bash("touch a"), "x"], "--allowedTools", "Bash(", "Bash(touch a)")
+    assert "permission rule" in ran.err and ran.rc == 0 and not ran.tool_results[0][1]
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["-p", "x", "--no-such-option"], "--no-such-option"),
+        (["-p", "x", "--max-turns", "0"], "max-turns"),
+        (["-p", "x", "--max-turns", "many"], "max-turns"),
+        (["-p", "x", "--max-budget-usd", "nan"], "max-budget-usd"),
+        (["-p", "x", "--permission-mode", "yolo"], "permission-mode"),
+        (["-p", "x", "--output-format", "xml"], "output-format"),
+        (["-p", "x", "--tools", "Fly"], "Fly"),
+        (["-p", "x", "--add-dir", "/no/such/dir"], "/no/such/dir"),
+        (["-p", "x", "--setting-sources", "moon"], "moon"),
+        (["-p", "x", "--include-partial-messages"], "stream-json"),
+        (["-p", "x", "--input-format", "stream-json"], "stream-json"),
+        (["-p"], "no prompt"),
+        (["-p", "  "], "no prompt"),
+        ([], "teamwright demo"),
+        (["just a prompt"], "-p PROMPT"),
+        (["sessions", "explode"], "explode"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_wrong_use_is_status_2_and_leaves_nothing(program: Program, args: list[str], words: str) -> None:
+    model = [] if args[:1] == ["sessions"] else program.model(["never"])
+    ran = program.run(*args, *model)
+    assert ran.rc == 2 and words in ran.err and ran.out == ""
+    assert not list(program.state.glob("projects/*/*.jsonl"))
+
+
+@pytest.mark.parametrize("settings", ['{"permissions": ', "{nonsense}", "[1]"])
+def test_settings_that_are_no_json_are_named(program: Program, settings: str) -> None:
+    ran = program.run("-p", "x", "--settings", settings, script=["never"])
+    assert ran.rc in (1, 2) and "--settings" in ran.err and ran.out == ""
+
+
+def test_settings_from_a_file_and_from_json(program: Program) -> None:
+    file = program.root / "mine.json"
+    file.write_text(json.dumps({"permissions": {"allow": ["Bash(touch a)"]}}))
+    assert not program.prompt([bash("touch a"), "x"], "--settings", str(file)).tool_results[0][1]
+    inline = json.dumps({"permissions": {"allow": ["Bash(touch b)"], "defaultMode": "dontAsk"}})
+    ran = program.prompt([bash("touch b"), "x"], "--settings", inline)
+    assert not ran.tool_results[0][1] and ran.lines[0]["permissionMode"] == "dontAsk"
+
+
+@pytest.mark.spec("D5")
+def test_a_corrupt_user_setting_is_named_by_file_and_line_and_the_rest_works(program: Program) -> None:
+    (program.home / ".teamwright").mkdir()
+    file = program.home / ".teamwright/settings.json"
+    file.write_text('{\n  "permissions": {\n    "allow": [,]\n  }\n}\n')
+    ran = program.prompt(["still works"])
+    assert ran.rc == 0 and ran.result["result"] == "still works"
+    assert f"{file}:3:" in ran.err or f"{file}, line 3" in ran.err
+
+
+def test_an_untrusted_directory_is_one_line_and_its_settings_do_not_count(program: Program) -> None:
+    (program.project / ".teamwright").mkdir()
+    settings = {"permissions": {"allow": ["Bash(touch a)"]}, "env": {"EVIL": "1"}}
+    (program.project / ".teamwright/settings.json").write_text(json.dumps(settings))
+    ran = program.prompt([bash("touch a"), "x"])
+    assert ran.tool_results[0][1] and "trust" in ran.err and ran.err.count("\n") == 1
+    trusted = program.prompt([bash("touch a"), "x"], "--trust")
+    assert not trusted.tool_results[0][1] and trusted.err == ""
+    again = program.prompt([bash("touch a"), "x"])  # for that run alone
+    assert again.tool_results[0][1]
+
+
+@pytest.mark.spec("M8")
+def test_a_further_directory_is_one_to_work_in(program: Program) -> None:
+    outside = program.root / "outside"
+    outside.mkdir()
+    write = tool("Write", file_path=str(outside / "f"), content="x")
+    ran = program.prompt([write, "x"], "--permission-mode", "acceptEdits")
+    assert ran.tool_results[0][1] and not (outside / "f").exists()
+    ran = program.prompt([write, "x"], "--permission-mode", "acceptEdits", "--add-dir", str(outside))
+    assert not ran.tool_results[0][1] and (outside / "f").read_text() == "x"
+
+
+def test_a_directory_of_the_settings_that_is_gone_is_told_and_left_out(program: Program) -> None:
+    settings = json.dumps({"permissions": {"additionalDirectories": ["/no/such/dir"]}})
+    ran = program.prompt(["works"], "--settings", settings)
+    assert ran.rc == 0 and "/no/such/dir" in ran.err
+
+
+@pytest.mark.spec("O6")
+def test_the_limit_of_turns(program: Program) -> None:
+    ran = program.prompt([bash("echo 1"), bash("echo 2"), "never"], "--max-turns", "2")
+    assert ran.rc == 1 and ran.result["subtype"] == "error_max_turns" and ran.result["num_turns"] == 2
+    assert [text for text, _ in ran.tool_results] == ["1", "2"]
+
+
+def test_no_key_is_one_message_that_names_three_ways_on(program: Program) -> None:
+    ran = program.run("-p", "go")
+    assert ran.rc in (1, 2) and ran.out == ""
+    assert "ANTHROPIC_API_KEY" in ran.err and "OPENAI_BASE_URL" in ran.err and "teamwright demo" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("script", "words"), [("[1]", "line 1"), ('["a",\n{"x": 1}]', "line 2"), ("{", "line 1"), (None, "cannot be read")]
+)
+def test_a_script_that_is_wrong_is_named_by_file_and_line(program: Program, script: str | None, words: str) -> None:
+    file = program.root / "own.json"
+    if script is not None:
+        file.write_text(script)
+    ran = program.run("-p", "go", "--model", f"script/{file}")
+    assert ran.rc in (1, 2) and str(file) in ran.err and words in ran.err
+
+
+def test_the_system_prompt_can_be_replaced_and_added_to(program: Program) -> None:
+    program.prompt(["x"], "--system-prompt", "Be a poet.", "--append-system-prompt", "In English.")
+    (stored,) = program.state.glob("projects/*/*/prompts/*")
+    text = stored.read_text()
+    assert "Be a poet." in text and "In English." in text and "coding agent" not in text
+
+
+def test_version_and_help(program: Program) -> None:
+    version = program.run("--version")
+    assert version.rc == 0 and version.out.endswith("(Teamwright)\n")
+    assert program.run("-v").out == version.out
+    text = program.run("--help").out
+    assert "--resume" in text and "teamwright demo" in text and "exit status" in text
+    assert not program.state.exists()
