@@ -117,9 +117,7 @@ class Live:
         """A control request and its answer."""
         id = f"r{next(self._ids)}"
         self.send({"type": "control_request", "request_id": id, "request": {"subtype": subtype, **fields}})
-        answer = self.wait_for(
-            lambda line: line["type"] == "control_response" and line["response"]["request_id"] == id
-        )
+        answer = self.wait_for(lambda line: line["type"] == "control_response" and line["response"]["request_id"] == id)
         return answer["response"]
 
     def question(self, n: int = 0) -> dict[str, Any]:

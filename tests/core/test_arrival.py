@@ -92,7 +92,11 @@ def test_no_text_at_all_makes_arguments_raise(text: str | bytes) -> None:
 
 
 @settings(max_examples=40)
-@given(st.dictionaries(st.text(max_size=5), st.recursive(st.none() | st.integers() | st.text(max_size=9), st.lists), max_size=4))
+@given(
+    st.dictionaries(
+        st.text(max_size=5), st.recursive(st.none() | st.integers() | st.text(max_size=9), st.lists), max_size=4
+    )
+)
 def test_arguments_keep_their_meaning(value: dict[str, Any]) -> None:
     raw, fault = arguments(json.dumps(value))
     if not fault:  # a lone surrogate has no bytes

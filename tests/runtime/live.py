@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-from conftest import Walker
 
+from conftest import Walker
 from teamwright.app import open_session
 from teamwright.core.event import Event, Record, TurnEnded
 from teamwright.core.message import Message, Text, ToolResult

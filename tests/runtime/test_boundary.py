@@ -7,9 +7,9 @@ from pathlib import Path
 
 import anyio
 import pytest
-from conftest import Walker
 from live import LIMIT, Live, living, results, transcript, written
 
+from conftest import Walker
 from teamwright import tool
 from teamwright.core.consent import Allow, Question
 from teamwright.core.errors import StoreError, UsageError
@@ -221,13 +221,15 @@ async def test_two_watchers_see_the_same_words(walker: Walker) -> None:
         return "a few words of text"
 
     words: list[str] = []
-    async with anyio.create_task_group() as group:
-        async with living(walker, play) as live:
-            group.start_soon(follow, live, words)
-            await anyio.wait_all_tasks_blocked()
-            await live.say("go")
-            await live.until(TurnEnded)
-    assert "".join(words) == "a few words of text" == "".join(
-        r.event.delta.text for r in live.records if isinstance(r.event, Streamed) and hasattr(r.event.delta, "text")
+    async with anyio.create_task_group() as group, living(walker, play) as live:
+        group.start_soon(follow, live, words)
+        await anyio.wait_all_tasks_blocked()
+        await live.say("go")
+        await live.until(TurnEnded)
+    assert (
+        "".join(words)
+        == "a few words of text"
+        == "".join(
+            r.event.delta.text for r in live.records if isinstance(r.event, Streamed) and hasattr(r.event.delta, "text")
+        )
     )
-

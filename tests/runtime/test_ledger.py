@@ -1,9 +1,9 @@
 """What was used: every call has a row before it leaves, and each row is settled, whatever became of the call."""
 
 import pytest
-from conftest import Walker
 from live import ledger, living
 
+from conftest import Walker
 from teamwright.core.budget import Limits
 from teamwright.core.errors import ModelError
 from teamwright.core.event import Streamed, TurnEnded

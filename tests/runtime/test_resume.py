@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
-from conftest import Walker
 from live import living, results, transcript
 
+from conftest import Walker
 from teamwright.app import open_session
 from teamwright.core.errors import SessionBusy, SessionMissing, StoreError, TeamwrightError, UsageError
 from teamwright.core.event import AgentStarted, LettersTaken, Rendered, Replied, Resumed, ToolStarted, TurnEnded

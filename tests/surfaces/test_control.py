@@ -73,6 +73,8 @@ def test_an_unknown_control_request_is_an_error_answer(program: Program) -> None
     assert live.ask("set_permission_mode")["subtype"] == "error"
     assert live.ask("set_model", model="no/such/provider")["subtype"] == "error"
     assert live.ask("stop_task", task_id="t9")["subtype"] == "error"
+    assert live.ask("background", task_id="t9")["subtype"] == "error"
+    assert live.ask("stop_all")["subtype"] == "success"  # nothing runs: nothing to stop
     assert live.ask("initialize")["subtype"] == "success"
     assert live.end().lines[0]["type"] == "control_response"
 

@@ -65,9 +65,12 @@ def test_a_reader_that_goes_away_ends_the_work_and_its_tools(program: Program) -
     argv = [*ARGV, "-p", "go", "--output-format", "stream-json", "--dangerously-skip-permissions"]
     argv += program.model([[bash("echo $$ > pid")], *[[bash("echo x")]] * 200, "end"])
     errors = program.root / "stderr"
-    with errors.open("wb") as file, subprocess.Popen(
-        argv, cwd=program.project, env=program.env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=file
-    ) as process:
+    with (
+        errors.open("wb") as file,
+        subprocess.Popen(
+            argv, cwd=program.project, env=program.env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=file
+        ) as process,
+    ):
         assert process.stdout
         process.stdout.readline()
         process.stdout.close()

@@ -94,7 +94,14 @@ async def test_tools_from_plain_functions(rooms: Rooms) -> None:
     def nothing() -> None:
         """Do nothing."""
 
-    calls = [call("add", a=1), call("shout", text="hi"), call("where"), call("nothing"), call("add", a="x"), call("add")]
+    calls = [
+        call("add", a=1),
+        call("shout", text="hi"),
+        call("where"),
+        call("nothing"),
+        call("add", a="x"),
+        call("add"),
+    ]
     async with rooms.open([calls, "done"], tools=[add, whatever, where, nothing]) as agent:
         await agent.ask("go")
     said, ids = rooms.results, [c.id for c in rooms.model.requests[-1].messages[1].calls]
@@ -211,13 +218,12 @@ async def test_who_waits_when_the_session_closes_is_told(rooms: Rooms) -> None:
             failed.append(error)
 
     with anyio.fail_after(20):
-        async with anyio.create_task_group() as group:
-            async with rooms.open([{"text": "never", "delay": 60}]) as agent:
-                watch = agent.watch()
-                group.start_soon(ask, agent)
-                async for record in watch:
-                    if type(record.event).__name__ == "LettersTaken":
-                        break
+        async with anyio.create_task_group() as group, rooms.open([{"text": "never", "delay": 60}]) as agent:
+            watch = agent.watch()
+            group.start_soon(ask, agent)
+            async for record in watch:
+                if type(record.event).__name__ == "LettersTaken":
+                    break
     assert failed == [] or "closed" in str(failed[0])
 
 

@@ -47,7 +47,9 @@ def test_default_is_all_tools_and_denied_ones_are_not_shown(program: Program) ->
     ],
 )
 def test_rules_are_separated_by_commas_and_spaces_outside_of_parentheses(program: Program, rules: list[str]) -> None:
-    ran = program.prompt([[bash("touch a b"), bash("mkdir c"), bash("touch d; rmdir c")], "x"], "--allowedTools", *rules)
+    ran = program.prompt(
+        [[bash("touch a b"), bash("mkdir c"), bash("touch d; rmdir c")], "x"], "--allowedTools", *rules
+    )
     assert [is_error for _, is_error in ran.tool_results] == [False, False, True]
     assert sorted(p.name for p in program.project.iterdir()) == ["a", "b", "c"]
 

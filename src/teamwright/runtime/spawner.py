@@ -85,14 +85,14 @@ class Spawner:
         return Letter(new_letter_id(), to, Sender("agent", parent.name, parent.id), Prompt((Text(text),)))
 
     def _make(self, ask: Ask, definition: AgentDefinition, parent: Agent, call: CallId) -> tuple[Agent, Known]:
-        id = new_agent_id()
+        own = new_agent_id()
         name = self._free_name(ask.name or definition.name) if ask.name else definition.name
         model = self._model(ask, definition, parent)
         effort = ask.effort or definition.effort or parent.effort
         kit = self._ways.kit(definition, parent.depth + 1)
-        desk = _child_desk(parent.desk, self._cwd(ask, parent), id, name)
+        desk = _child_desk(parent.desk, self._cwd(ask, parent), own, name)
         shape = Shape(
-            id=id, name=name, kind=definition.name, model=model, effort=effort, kit=kit, desk=desk,
+            id=own, name=name, kind=definition.name, model=model, effort=effort, kit=kit, desk=desk,
             mode=narrowest(parent.mode if parent.parent else None, definition.permission_mode, ask.mode),
             meter=parent.meter.child(own_limits(definition)), parent=parent.id, depth=parent.depth + 1,
         )  # fmt: skip
@@ -106,7 +106,7 @@ class Spawner:
         agent.render(prompt, model, "start", effort)
         if shape.mode is not None:
             agent.emit(ModeChanged(shape.mode))
-        return agent, Known(id, name, definition.name, parent.id, parent.depth + 1, ask.description, 1)
+        return agent, Known(own, name, definition.name, parent.id, parent.depth + 1, ask.description, 1)
 
     def _model(self, ask: Ask, definition: AgentDefinition, parent: Agent) -> str:
         asked = None if self._ways.features.coordinator else ask.model

@@ -1,0 +1,124 @@
+"""Mutants: small faults put into a copy of the program, each of which must turn a test red."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+RED, GREEN = 1, 0
+
+# (file, what is there, what stands there instead, the test that must notice)
+MUTANTS = [
+    (
+        "core/loop.py",
+        "    await seat.sync()  # a finished tool result is durable before the next request leaves\n",
+        "",
+        "core/test_loop.py::test_a_result_is_synced_before_the_next_request",
+    ),
+    (
+        "core/history.py",
+        "tuple(self.results[id] for id in self.calls)",
+        "tuple(self.results.values())",
+        "core/test_history.py::test_results_stand_in_the_order_of_the_calls_whichever_ended_first",
+    ),
+    (
+        "core/history.py",
+        "unknown if call.id in self.begun else not_run",
+        "not_run",
+        "core/test_history.py::test_what_was_in_flight_is_told_from_what_never_began",
+    ),
+    (
+        "core/arrival.py",
+        "while unique in used or unique in mine:",
+        "while unique in mine:",
+        "core/test_arrival.py::test_ids_become_unique_and_safe",
+    ),
+    (
+        "core/letter.py",
+        'if at_rest or x.priority != "later"',
+        "if True",
+        "core/test_letter.py::test_later_letters_come_only_at_rest",
+    ),
+    ("core/budget.py", "used >= most", "used > most", "core/test_budget.py::test_the_first_limit_that_is_reached"),
+    (
+        "runtime/inbox.py",
+        " and x.id not in self._delivered]",
+        "]",
+        "runtime/test_inbox.py::test_a_letter_that_the_transcript_knows_is_marked_and_not_given",
+    ),
+    (
+        "runtime/bus.py",
+        "            self._behind = True\n",
+        "",
+        "runtime/test_bus.py::test_a_slow_watcher_catches_up_without_loss_or_repetition",
+    ),
+    (
+        "runtime/questions.py",
+        "if slot is None or slot.decision is not None:",
+        "if slot is None:",
+        "runtime/test_questions.py::test_an_answer_reaches_who_asked_and_counts_once",
+    ),
+    (
+        "runtime/meter.py",
+        'self._ledger.settle_soon(row, spoilt.usage, usd, 0, "failed")',
+        "pass",
+        "runtime/test_ledger.py::test_a_call_that_failed_is_settled_and_costs_nothing",
+    ),
+    (
+        "runtime/agent.py",
+        "in self.history.unfinished(crashed=False):  # owed since",
+        "in ():  # owed since",
+        "runtime/test_boundary.py::test_a_full_disk_ends_the_turn_once_and_it_goes_on_when_there_is_room",
+    ),
+    (
+        "surfaces/headless/lines.py",
+        "    data = _escaped(_encode(line))\n    most",
+        "    data = _encode(line)\n    most",
+        "surfaces/test_formats.py::test_any_input_fits_its_line",
+    ),
+    (
+        "surfaces/headless/printer.py",
+        "visible(self.last.text).encode()",
+        "self.last.text.encode()",
+        "surfaces/test_formats.py::test_control_and_invisible_characters_never_come_out_raw[text]",
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    place = tmp_path_factory.mktemp("mutants") / "src"
+    shutil.copytree(ROOT / "src", place, ignore=shutil.ignore_patterns("__pycache__"))
+    yield place
+    shutil.rmtree(place)
+
+
+def run(copy: Path, *tests: str) -> subprocess.CompletedProcess[str]:
+    env = os.environ | {"PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
+    argv = [sys.executable, "-m", "pytest", "-q", "-x", *(f"tests/{test}" for test in tests)]
+    return subprocess.run(argv, cwd=ROOT, env=env, capture_output=True, text=True, timeout=120, check=False)
+
+
+def test_the_copy_itself_is_green(copy: Path) -> None:
+    done = run(copy, *dict.fromkeys(mutant[3] for mutant in MUTANTS))
+    assert done.returncode == GREEN, done.stdout[-3000:]
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "test"), MUTANTS, ids=[f"{file}:{test.partition('::')[2]}" for file, _, _, test in MUTANTS]
+)
+def test_a_mutant_is_found(copy: Path, file: str, old: str, new: str, test: str) -> None:
+    path = copy / "teamwright" / file
+    text = path.read_text()
+    assert text.count(old) == 1, f"{file} has changed: choose another text for this mutant"
+    path.write_text(text.replace(old, new))
+    try:
+        done = run(copy, test)
+    finally:
+        path.write_text(text)
+    assert done.returncode == RED, done.stdout[-3000:] + done.stderr[-1000:]
