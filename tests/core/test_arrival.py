@@ -85,13 +85,14 @@ def test_two_megabytes_of_arguments_are_kept_whole() -> None:
     assert not fault and len(msgspec.json.decode(raw)["command"]) == 2_000_000
 
 
+@settings(deadline=None)
 @given(st.text() | st.binary())
 def test_no_text_at_all_makes_arguments_raise(text: str | bytes) -> None:
     raw, fault = arguments(text)
     assert isinstance(msgspec.json.decode(raw), dict) and (not fault or bytes(raw) == b"{}")
 
 
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 @given(
     st.dictionaries(
         st.text(max_size=5), st.recursive(st.none() | st.integers() | st.text(max_size=9), st.lists), max_size=4
@@ -148,6 +149,7 @@ def test_ids_become_unique_and_safe(ids: list[str], used: set[str], kept: list[s
     assert message is not None and [c.id for c in message.calls] == kept
 
 
+@settings(deadline=None)
 @given(st.lists(st.text(max_size=8), min_size=1, max_size=8), st.sets(st.text(alphabet="ab_2", max_size=4)))
 def test_ids_are_unique_through_a_whole_conversation(ids: list[str], used: set[str]) -> None:
     message = admit(said(*map(call, ids)), used)

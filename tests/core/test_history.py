@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 from histories import START, Pen, check_valid, lives
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from teamwright.core.event import (
@@ -23,13 +23,15 @@ from teamwright.core.history import NEVER_BEGUN, NOT_RUN, STOPPED, UNKNOWN, fold
 from teamwright.core.ids import CallId
 from teamwright.core.message import Message, Text, ToolResult, Usage, user
 
+PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # the machine may be busy
+
 
 def texts(ended: list[ToolEnded]) -> dict[str, str]:
     return {e.call_id: e.content[0].text for e in ended if isinstance(e.content[0], Text)}
 
 
 @pytest.mark.spec("A1", "A2")
-@settings(max_examples=150)
+@settings(PATIENT, max_examples=150)
 @given(lives(), st.data())
 def test_any_beginning_of_a_life_is_a_valid_history_once_it_is_finished(events: list[Durable], data) -> None:
     cut = data.draw(st.integers(0, len(events)))
@@ -44,7 +46,7 @@ def test_any_beginning_of_a_life_is_a_valid_history_once_it_is_finished(events: 
 
 
 @pytest.mark.spec("A11")
-@settings(max_examples=60)
+@settings(PATIENT, max_examples=60)
 @given(lives(), st.data())
 def test_more_events_only_extend_what_was_there(events: list[Durable], data) -> None:
     cut = data.draw(st.integers(0, len(events)))
@@ -54,7 +56,7 @@ def test_more_events_only_extend_what_was_there(events: list[Durable], data) -> 
 
 
 @pytest.mark.spec("O1", "O2")
-@settings(max_examples=40)
+@settings(PATIENT, max_examples=40)
 @given(lives())
 def test_a_life_survives_being_written_and_read(events: list[Durable]) -> None:
     lines = b"\n".join(msgspec.json.encode(Line(n, event)) for n, event in enumerate(events))

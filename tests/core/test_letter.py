@@ -3,7 +3,7 @@
 import itertools
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from teamwright.core.ids import AgentId, LetterId
@@ -35,6 +35,7 @@ def test_the_person_comes_first_and_each_kind_in_the_order_of_arrival() -> None:
 
 
 @pytest.mark.spec("Q2", "X2")
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(KINDS), st.sampled_from(PRIORITIES)), max_size=12), st.booleans())
 def test_what_is_due_loses_nothing_and_repeats_nothing(kinds: list[tuple[str, str]], at_rest: bool) -> None:
     waiting = [letter(kind, priority) for kind, priority in kinds]

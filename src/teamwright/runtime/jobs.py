@@ -60,6 +60,10 @@ class Jobs:
     def running(self, owner: AgentId | None = None) -> list[Job]:
         return [j for j in self._jobs.values() if j.status == "running" and (owner is None or j.owner == owner)]
 
+    def unfinished(self, owner: AgentId) -> list[Job]:
+        """Those whose end, and the word about it, is still to come."""
+        return [j for j in self._jobs.values() if j.owner == owner and not j.closed.is_set()]
+
     async def begin(self, job: Job, *, agent: NewAgent | None = None, letter: Letter | None = None) -> None:
         self._jobs[job.id] = job
         try:
@@ -93,11 +97,16 @@ class Jobs:
         result = job.result
         if extra:
             result = job.result = replace(result, result=f"{result.result}\n\n{extra}".strip())
-        job.closed.set()
         if job.background:
             await self._post(job.row(), job.output)
         ended = JobEnded(job.id, job.status, result.summary, str(job.output), result.usage, job.call)
         self._tell(job.owner, ended)
+        self.close(job)
+
+    def close(self, job: Job) -> None:
+        """Nothing more comes of it; an owner that waited for its jobs looks again."""
+        job.closed.set()
+        self._ring(job.owner)
 
     async def claim(self, job: Job, call: CallId) -> bool:
         """A reader has seen the end by itself and needs no letter. False if the letter was there first."""

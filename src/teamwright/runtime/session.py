@@ -191,8 +191,8 @@ class Session:
     async def idle(self, *, jobs: bool = True) -> None:
         """Return when no turn runs and nothing waits; with `jobs`, also when none of them runs."""
         await self.main.at_rest()
-        while jobs and (running := self.supervisor.jobs.running(self.main.id)):
-            await running[0].closed.wait()
+        while jobs and (unfinished := self.supervisor.jobs.unfinished(self.main.id)):
+            await unfinished[0].closed.wait()
             await self.main.at_rest()
 
     async def ask(self, prompt: str) -> TurnEnded:

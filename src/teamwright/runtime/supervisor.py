@@ -94,7 +94,7 @@ class Supervisor:
                     agent.slot.give_back()
                 if end.reason != "done":
                     return _ended(end)
-            elif owned := self.jobs.running(agent.id):
+            elif owned := self.jobs.unfinished(agent.id):
                 waited += await self._wait_for_jobs(agent, owned, waited)
             elif agent.inbox.quiet:
                 # No await between this look and leaving `_live`: a letter that lands later wakes it anew.
@@ -128,7 +128,7 @@ class Supervisor:
             await self.jobs.notify(job)
         except StoreError as fault:
             self._log(f"the end of job {job.id} could not be recorded: {fault}")
-            job.closed.set()
+            self.jobs.close(job)
 
     async def _stop_owned(self, owner: AgentId) -> None:
         async with anyio.create_task_group() as group:
