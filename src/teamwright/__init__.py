@@ -1,10 +1,11 @@
 """Teams of coding agents, on any model. The names below are the library; everything is imported when first used."""
 
-from typing import TYPE_CHECKING, Any
-
 __version__ = "0.1.0.dev0"
 
+TYPE_CHECKING = False  # checkers know this name; importing `typing` for it would cost more than all the rest here
 if TYPE_CHECKING:
+    from typing import Any
+
     from teamwright.api import session
     from teamwright.core.consent import Allow, Deny, Question
     from teamwright.core.errors import ModelError, TeamwrightError, ToolError
@@ -37,7 +38,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
     if name not in _PLACES:
         raise AttributeError(f"module 'teamwright' has no attribute {name!r}")
     from importlib import import_module  # noqa: PLC0415 -- `teamwright --version` does not need it

@@ -2,12 +2,14 @@
 
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NoReturn
 
+TYPE_CHECKING = False  # checkers know this name; importing `typing` for it would double what `--version` costs
 if TYPE_CHECKING:
     import argparse
+    from typing import NoReturn
 
     from teamwright.app import Options
+    from teamwright.runtime.resume import Origin
     from teamwright.surfaces.headless.run import Headless
 
 USAGE = 2
@@ -15,7 +17,7 @@ MODES = ("default", "acceptEdits", "plan", "dontAsk", "bypassPermissions")
 EFFORTS = ("low", "medium", "high", "xhigh", "max")
 
 
-def main(argv: Sequence[str] | None = None) -> NoReturn:
+def main(argv: Sequence[str] | None = None) -> "NoReturn":
     """The program's entry point."""
     args = list(sys.argv[1:] if argv is None else argv)
     if args in (["--version"], ["-v"]):
@@ -25,7 +27,24 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
         sys.exit(0)
     if sys.platform == "win32":
         sys.exit("teamwright: native Windows is not supported; run it inside WSL (https://aka.ms/wsl)")
-    sys.exit(_run(args))
+    status = _run(args)
+    _leave(status)
+
+
+def _leave(status: int) -> "NoReturn":
+    """At once: everything is closed, and taking down what was imported would cost as much as a turn."""
+    import os
+
+    if "teamwright.host.process" in sys.modules:
+        from teamwright.host.process import stop_all
+
+        stop_all()
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (BrokenPipeError, ValueError):
+            status = status or 1
+    os._exit(status)
 
 
 def _run(args: list[str]) -> int:
@@ -34,7 +53,7 @@ def _run(args: list[str]) -> int:
 
     try:
         if args and args[0] in COMMANDS:
-            return _run_command(args)
+            return _run_command(args[0], args[1:])
         return _run_prompt(args)
     except UsageError as error:
         sys.stderr.write(f"teamwright: {visible(str(error))}\n")
@@ -51,79 +70,104 @@ def _run(args: list[str]) -> int:
 # --- commands
 
 COMMANDS = {
-    "agents": "the kinds of agents that there are here, and where each comes from",
     "demo": "an agent fixes a failing test before your eyes; needs no key",
+    "agents": "the kinds of agents that there are here, and where each comes from",
     "sessions": "list sessions; `sessions delete ID ...` or `--older-than DAYS` removes them",
+    "jobs": "what ran or runs in the background of a session",
+    "why": "what the agents of a session that are not running wait for",
     "cost": "what sessions and agents have used: tokens, money, time",
     "config": "the settings that hold here, and where each comes from",
     "doctor": "check this machine, keys, servers and files",
 }
 
 
-def _run_command(args: list[str]) -> int:
-    from teamwright.surfaces import commands
+def _run_command(name: str, args: list[str]) -> int:
+    import argparse
 
-    parser = _parser(f"teamwright {args[0]}", COMMANDS[args[0]])
-    match args[0]:
+    parser = argparse.ArgumentParser(prog=f"teamwright {name}", description=COMMANDS[name], allow_abbrev=False)
+    if name != "demo":
+        parser.add_argument("--json", action="store_true", help="for programs")
+    match name:
         case "demo":
-            parser.add_argument("--fast", action="store_true", help="do not slow the typing down")
-            parser.add_argument("--keep", action="store_true", help="keep the little repository afterwards")
-            found = parser.parse_args(args[1:])
-            from teamwright.surfaces.demo import play
-
-            return play(fast=found.fast, keep=found.keep)
+            return _demo(parser, args)
         case "agents":
-            parser.add_argument("--agents", metavar="JSON", help="further kinds, as JSON or a file of it")
-            parser.add_argument("--trust", action="store_true", help="as if this directory were trusted")
-            _json(parser)
-            found = parser.parse_args(args[1:])
-            from teamwright.surfaces.agents_command import show_agents
-
-            return show_agents(flag=found.agents, trust=found.trust, as_json=found.json)
+            return _agents(parser, args)
         case "sessions":
-            parser.add_argument("action", nargs="?", choices=("list", "delete"), default="list")
-            parser.add_argument("ids", nargs="*", metavar="ID")
-            parser.add_argument("--older-than", type=float, metavar="DAYS", help="with delete: by last use")
-            parser.add_argument("--all", action="store_true", help="of all directories, not only this one")
-            _json(parser)
-            found = parser.parse_args(args[1:])
-            if found.action == "delete":
-                return commands.delete_sessions(found.ids, older_than=found.older_than)
-            return commands.show_sessions(everywhere=found.all, as_json=found.json)
-        case "cost":
-            parser.add_argument("session", nargs="?", metavar="SESSION", help="one session instead of all")
-            _json(parser)
-            found = parser.parse_args(args[1:])
-            return commands.show_cost(found.session, as_json=found.json)
+            return _sessions(parser, args)
         case "config":
-            parser.add_argument("--trust", action="store_true", help="as if this directory were trusted")
-            parser.add_argument("--settings", metavar="FILE_OR_JSON")
-            _json(parser)
-            found = parser.parse_args(args[1:])
-            return commands.show_config(found.settings, trust=found.trust, as_json=found.json)
-        case _:
+            return _config(parser, args)
+        case "doctor":
             parser.add_argument("--model", metavar="NAME", help="check this model's server")
-            _json(parser)
-            found = parser.parse_args(args[1:])
+            found = parser.parse_args(args)
             from teamwright.surfaces.doctor import run_doctor
 
             return run_doctor(found.model, as_json=found.json)
+        case _:
+            parser.add_argument("session", nargs="?", metavar="SESSION", help="its id; the last one here if left out")
+            if name == "why":
+                parser.add_argument("agent", nargs="?", metavar="AGENT", help="only this one")
+            return _of_session(name, parser.parse_args(args))
 
 
-def _json(parser: "argparse.ArgumentParser") -> None:
-    parser.add_argument("--json", action="store_true", help="for programs")
+def _demo(parser: "argparse.ArgumentParser", args: list[str]) -> int:
+    parser.add_argument("--fast", action="store_true", help="do not slow the typing down")
+    parser.add_argument("--keep", action="store_true", help="keep the little repository afterwards")
+    found = parser.parse_args(args)
+    from teamwright.surfaces.demo import play
+
+    return play(fast=found.fast, keep=found.keep)
 
 
-def _parser(name: str, description: str) -> "argparse.ArgumentParser":
-    import argparse
+def _agents(parser: "argparse.ArgumentParser", args: list[str]) -> int:
+    parser.add_argument("--agents", metavar="JSON", help="further kinds, as JSON or a file of it")
+    parser.add_argument("--trust", action="store_true", help="as if this directory were trusted")
+    found = parser.parse_args(args)
+    from teamwright.surfaces.agents_command import show_agents
 
-    return argparse.ArgumentParser(prog=name, description=description, allow_abbrev=False)
+    return show_agents(flag=found.agents, trust=found.trust, as_json=found.json)
+
+
+def _sessions(parser: "argparse.ArgumentParser", args: list[str]) -> int:
+    parser.add_argument("action", nargs="?", choices=("list", "delete"), default="list")
+    parser.add_argument("ids", nargs="*", metavar="ID")
+    parser.add_argument("--older-than", type=float, metavar="DAYS", help="with delete: by last use")
+    parser.add_argument("--all", action="store_true", help="of all directories, not only this one")
+    found = parser.parse_args(args)
+    from teamwright.surfaces import commands
+
+    if found.action == "delete":
+        return commands.delete_sessions(found.ids, older_than=found.older_than)
+    return commands.show_sessions(everywhere=found.all, as_json=found.json)
+
+
+def _config(parser: "argparse.ArgumentParser", args: list[str]) -> int:
+    parser.add_argument("--trust", action="store_true", help="as if this directory were trusted")
+    parser.add_argument("--settings", metavar="FILE_OR_JSON")
+    found = parser.parse_args(args)
+    from teamwright.surfaces import commands
+
+    return commands.show_config(found.settings, trust=found.trust, as_json=found.json)
+
+
+def _of_session(name: str, found: "argparse.Namespace") -> int:
+    if name == "cost":
+        from teamwright.surfaces import commands
+
+        return commands.show_cost(found.session, as_json=found.json)
+    from teamwright.surfaces import jobs_command
+
+    if name == "jobs":
+        return jobs_command.show_jobs(found.session, as_json=found.json)
+    return jobs_command.show_why(found.session, found.agent, as_json=found.json)
 
 
 # --- prompts
 
 
 def _run_prompt(args: list[str]) -> int:
+    import gc
+
+    gc.disable()  # until the session is open: what is imported stays
     from teamwright.core.errors import UsageError
 
     found = _prompt_parser().parse_args(args)
@@ -248,20 +292,11 @@ def _options(found: "argparse.Namespace") -> "Options":
 
     from teamwright.app import Options
     from teamwright.core.budget import Limits
-    from teamwright.core.errors import UsageError
-    from teamwright.runtime.resume import Origin
 
-    if found.resume == "":
-        raise UsageError(
-            "--resume needs the id of a session: `teamwright sessions` lists them, --continue takes the last"
-        )
-    if found.fork_session and not (found.resume or found.continue_):
-        raise UsageError("--fork-session needs --resume ID or --continue")
-    if found.resume and found.continue_:
-        raise UsageError("--resume and --continue exclude each other")
     return Options(
         cwd=Path.cwd(),
         env=dict(os.environ),
+        origin=_origin(found),
         model=found.model,
         fallback_model=found.fallback_model,
         effort=found.effort,
@@ -277,7 +312,6 @@ def _options(found: "argparse.Namespace") -> "Options":
         settings=found.settings,
         setting_sources=_sources(found.setting_sources),
         trust=found.trust,
-        origin=Origin(found.resume, last=found.continue_, fork=found.fork_session, id=found.session_id),
         can_ask=found.permission_prompt_tool == "stdio",
         debug=found.debug,
         agent=found.agent,
@@ -287,6 +321,19 @@ def _options(found: "argparse.Namespace") -> "Options":
         assistant=found.assistant,
         proactive=found.proactive,
     )
+
+
+def _origin(found: "argparse.Namespace") -> "Origin":
+    from teamwright.core.errors import UsageError
+    from teamwright.runtime.resume import Origin
+
+    if found.resume == "":
+        raise UsageError("--resume needs a session's id: `teamwright sessions` lists them, --continue takes the last")
+    if found.fork_session and not (found.resume or found.continue_):
+        raise UsageError("--fork-session needs --resume ID or --continue")
+    if found.resume and found.continue_:
+        raise UsageError("--resume and --continue exclude each other")
+    return Origin(found.resume, last=found.continue_, fork=found.fork_session, id=found.session_id)
 
 
 def _sources(text: str | None) -> tuple[str, ...]:

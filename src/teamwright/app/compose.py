@@ -1,6 +1,6 @@
 """Puts a session together."""
 
-import platform
+import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +18,7 @@ from teamwright.core.event import Event, Record
 from teamwright.core.ids import AgentId
 from teamwright.core.permission import mode_allowed
 from teamwright.core.ports import Desk
+from teamwright.host.near import is_near
 from teamwright.library import instructions
 from teamwright.models.catalog import default_model
 from teamwright.models.prices import cost
@@ -227,13 +228,19 @@ def _system(parts: Parts, model: str, cwd: Path, *, own: str | None, main: bool 
         sources=options.setting_sources,
     )  # fmt: skip
     place = Place(
-        str(cwd), platform.platform(terse=True), time.strftime("%Y-%m-%d"), model,
+        str(cwd), _platform(), time.strftime("%Y-%m-%d"), model,
         git=(ground.project / ".git").exists(), directories=tuple(map(str, _roots(parts)[1:])),
     )  # fmt: skip
     append = options.append_system_prompt if main else ""
     return system_prompt(
         place, instructions.render(found), own=own, append=append, bare=main and options.system_prompt is not None
     )
+
+
+def _platform() -> str:
+    """Without the program that `platform.platform` starts for it."""
+    system = os.uname()
+    return f"{system.sysname} {system.release} {system.machine}"
 
 
 def _limits(limits: Limits, settings: Settings) -> Limits:
@@ -254,7 +261,8 @@ def _desk(parts: Parts) -> Desk:
     kept = Path(opened.history.cwd)
     cwd = kept if kept.is_dir() and any(kept.is_relative_to(root) for root in roots) else parts.ground.cwd
     env = {"TEAMWRIGHT_AGENT_ID": opened.id, "TEAMWRIGHT_AGENT_NAME": "main", "TEAMWRIGHT_PARENT_SESSION_ID": opened.id}
-    return Desk(cwd, roots, dict(opened.history.seen), opened.files.outputs, parts.rules.hides, env)
+    near = all(is_near(root) for root in roots)
+    return Desk(cwd, roots, dict(opened.history.seen), opened.files.outputs, parts.rules.hides, near=near, env=env)
 
 
 async def _take_over(parts: Parts, jobs: Jobs, spawner: Spawner, workshop: Workshop) -> None:

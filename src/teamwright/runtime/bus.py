@@ -8,6 +8,7 @@ import anyio
 
 from teamwright.core.event import Answered, Asked, Record, Streamed, TurnStarted, Warned
 from teamwright.core.ids import AgentId
+from teamwright.core.message import Retrying
 
 Cursor = dict[AgentId, int]  # the last line seen of each agent's transcript
 Reread = Callable[[AgentId, int], Iterator[Record]]  # the durable records of an agent after a line
@@ -31,7 +32,7 @@ class Watch:
         self.lagged = 0  # how often that happened while watching
 
     def put(self, record: Record) -> None:
-        if not self._deltas and type(record.event) is Streamed:
+        if not self._deltas and isinstance(record.event, Streamed) and not isinstance(record.event.delta, Retrying):
             return
         if len(self._waiting) >= self._most:
             self._waiting = deque(r for r in self._waiting if isinstance(r.event, _KEPT))

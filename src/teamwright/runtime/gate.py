@@ -78,7 +78,7 @@ class SessionGate:
 
     async def _intent(self, agent: AgentId, tool: str, args: Mapping[str, Any]) -> Intent:
         desk = self._desk(agent)
-        if not touches_disk(tool):
+        if desk.near or not touches_disk(tool):
             return read_intent(tool, args, desk, self._home)
         return await to_thread.run_sync(read_intent, tool, args, desk, self._home, abandon_on_cancel=True)
 

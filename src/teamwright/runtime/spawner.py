@@ -195,7 +195,7 @@ class Spawner:
 def _child_desk(parent: Desk, cwd: Path, id: AgentId, name: str) -> Desk:
     """A copy of the record of read files; what the child reads never flows back."""
     env = parent.env | {"TEAMWRIGHT_AGENT_ID": id, "TEAMWRIGHT_AGENT_NAME": name}
-    return Desk(cwd, parent.roots, dict(parent.seen), parent.spill, parent.hidden, env)
+    return Desk(cwd, parent.roots, dict(parent.seen), parent.spill, parent.hidden, near=parent.near, env=env)
 
 
 def narrowest(*modes: Mode | None) -> Mode | None:

@@ -26,22 +26,10 @@ from teamwright.store.paths import (
 )
 from teamwright.store.settings import describe
 from teamwright.store.state import Cost, State
+from teamwright.surfaces.tables import print_json, print_table
 from teamwright.tools.bounds import visible
 
 DAY_MS = 86_400_000
-
-
-def _print_json(value: Any) -> None:
-    sys.stdout.write(msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n")
-
-
-def _print_table(rows: Sequence[Sequence[str]]) -> None:
-    """Columns as wide as their longest cell, but for the last one."""
-    shown = [[visible(cell).replace("\n", " ") for cell in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
-    for row in shown:
-        cells = [cell.ljust(width) for cell, width in zip(row[:-1], widths, strict=False)]
-        sys.stdout.write("  ".join([*cells, row[-1]]).rstrip() + "\n")
 
 
 # --- sessions
@@ -51,13 +39,13 @@ def show_sessions(*, everywhere: bool, as_json: bool) -> int:
     home, cwd = home_from(os.environ), Path.cwd()
     entries = list_sessions(home, None if everywhere else cwd)
     if as_json:
-        _print_json([_entry(entry) for entry in entries])
+        print_json([_entry(entry) for entry in entries])
     elif not entries:
         place = "anywhere" if everywhere else f"in {cwd}; --all lists those of other directories"
         sys.stdout.write(f"no sessions {place}\n")
     else:
         head = ["ID", "LAST USED", *(["DIRECTORY"] if everywhere else []), "FIRST PROMPT"]
-        _print_table([head, *(_row(entry, everywhere=everywhere) for entry in entries)])
+        print_table([head, *(_row(entry, everywhere=everywhere) for entry in entries)])
     return 0
 
 
@@ -159,7 +147,7 @@ def show_cost(session: str | None, *, as_json: bool) -> int:
         total.add(c)
     saved = sum(saved_by_cache(c.model, c.usage) or 0.0 for c in costs)
     if as_json:
-        _print_json(
+        print_json(
             {
                 "total_usd": total.usd, "unknown_cost": total.unknown_cost, "input_tokens": total.input_tokens,
                 "cached_tokens": total.cached_tokens, "output_tokens": total.output_tokens,
@@ -170,7 +158,7 @@ def show_cost(session: str | None, *, as_json: bool) -> int:
         sys.stdout.write("nothing has been used yet\n")
     else:
         head = ["AGENT", "INPUT", "CACHED", "OUTPUT", "TURNS", "TIME", "COST", "MODEL"]
-        _print_table([head, *map(_cost_row, [*agents.values(), total])])
+        print_table([head, *map(_cost_row, [*agents.values(), total])])
         sys.stdout.write(f"saved by the prompt cache: ${saved:.4f}\n")
     return 0
 
@@ -209,7 +197,7 @@ def show_config(settings: str | None, *, trust: bool, as_json: bool) -> int:
     ground = survey(Options(cwd=Path.cwd(), settings=settings, trust=trust))
     rows = describe(ground.settings)
     if as_json:
-        _print_json(
+        print_json(
             {
                 "cwd": str(ground.cwd), "project": str(ground.project), "home": str(ground.home.root),
                 "trusted": ground.trusted, "problems": ground.notes,
@@ -221,7 +209,7 @@ def show_config(settings: str | None, *, trust: bool, as_json: bool) -> int:
     sys.stdout.write(
         f"project {visible(str(ground.project))} ({trusted}); state in {visible(str(ground.home.root))}\n\n"
     )
-    _print_table([["KEY", "VALUE", "FROM"], *([k, _value(v), f"{s} {f}".strip()] for k, v, s, f in rows)])
+    print_table([["KEY", "VALUE", "FROM"], *([k, _value(v), f"{s} {f}".strip()] for k, v, s, f in rows)])
     for note in ground.notes:
         sys.stderr.write(f"teamwright: {visible(note)}\n")
     return 0

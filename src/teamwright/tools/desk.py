@@ -1,6 +1,7 @@
 """What the file tools share: which path was judged, and whether a file is still as the agent last saw it."""
 
 import os
+import stat
 from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
@@ -13,13 +14,14 @@ from teamwright.core.errors import ToolError
 from teamwright.core.event import Seen
 from teamwright.core.ports import Desk, ToolContext
 from teamwright.host.files import seen_of
-from teamwright.host.paths import resolve
+from teamwright.host.paths import beneath, resolve
 from teamwright.tools.bounds import visible
 
 Found = TypeVar("Found")
 Asked = TypeVarTuple("Asked")
 
 _SECONDS = 60
+_SMALL = 128 * 1024
 
 
 def judged(path: str, ctx: ToolContext) -> Path:
@@ -35,6 +37,18 @@ async def look_up(look: Callable[[*Asked], Found], *asked: *Asked) -> Found:
             return await anyio.to_thread.run_sync(look, *asked, abandon_on_cancel=True)
     except TimeoutError:
         raise ToolError(f"The file system did not answer within {_SECONDS} s. Try another path.") from None
+
+
+def is_quick(path: str, ctx: ToolContext) -> bool:
+    """A small regular file on a disk of this machine: reading it here costs less than a trip to a thread."""
+    real = ctx.paths.get(path)
+    if real is None or not ctx.desk.near or not beneath(Path(real), ctx.desk.roots):
+        return False
+    try:
+        found = os.lstat(real)
+    except OSError:
+        return False
+    return stat.S_ISREG(found.st_mode) and found.st_size <= _SMALL
 
 
 def require_fresh(desk: Desk, path: Path, found: os.stat_result) -> None:

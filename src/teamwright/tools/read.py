@@ -16,7 +16,7 @@ from teamwright.core.ports import Outcome, ToolContext
 from teamwright.host.files import read_whole, seen_of
 from teamwright.host.paths import open_judged
 from teamwright.tools.define import read_args, spec
-from teamwright.tools.desk import judged, look_up, missing, remember
+from teamwright.tools.desk import is_quick, judged, look_up, missing, remember
 from teamwright.tools.documents import binary_kind, cells_of, image_type, show_image, show_notebook, show_pdf
 from teamwright.tools.page import LINES, Shown, show_page
 
@@ -50,7 +50,7 @@ class ReadTool:
 
     async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:
         asked = read_args(ReadArgs, args)
-        found = await look_up(_read, asked, ctx)
+        found = _read(asked, ctx) if is_quick(asked.file_path, ctx) else await look_up(_read, asked, ctx)
         if isinstance(found, _Pdf):
             found = await _read_pdf(found.path, asked)
         return Outcome(found.content, found.data, seen=remember(ctx.desk, found.seen))

@@ -1,5 +1,6 @@
 """The headless program: prompts in, results out, nothing left running."""
 
+import gc
 import os
 import signal
 import sys
@@ -40,6 +41,8 @@ async def run(headless: Headless, options: Options) -> int:
     """Run to the end; the exit status."""
     prompt = None if headless.input == "stream-json" else await _read_prompt(headless.prompt)
     session = await open_session(options)
+    gc.freeze()  # what has been imported and set up stays: no need to look through it again
+    gc.enable()
     for note in session.notes:
         sys.stderr.write(f"teamwright: {visible(note)}\n")
     printer = Printer(
@@ -48,7 +51,7 @@ async def run(headless: Headless, options: Options) -> int:
     signals: list[signal.Signals] = []
     async with anyio.create_task_group() as group:
         async with session:
-            watch = session.watch(deltas=headless.output == "stream-json")
+            watch = session.watch(deltas=headless.partial)
             with anyio.CancelScope() as work:
                 group.start_soon(_print, watch, printer, work)
                 group.start_soon(_heed_signals, work, signals)
