@@ -13,11 +13,14 @@ from teamwright.core.spawn import Features
 from teamwright.library.agent_places import find_places
 from teamwright.library.agents import DefinitionBook
 from teamwright.library.tool_choice import ToolChoice, tool_names
+from teamwright.runtime.commands import Commands
 from teamwright.runtime.rulebook import Rulebook
 from teamwright.runtime.spawner import Spawner
 from teamwright.runtime.supervisor import Supervisor
-from teamwright.runtime.workshop import Kit
+from teamwright.runtime.workshop import Kit, Workshop
 from teamwright.tools.agent import AgentTool, agent_spec
+from teamwright.tools.bounds import visible
+from teamwright.tools.plan import EnterPlanMode, ExitPlanMode, Put
 from teamwright.tools.pool import INTERACTIVE, built_in_tools, chosen, colleague_tools
 
 COORDINATOR = frozenset({
@@ -40,12 +43,16 @@ class Company:
         self.main_definition = self._find_main()
         self._spawner: Spawner | None = None
         self._supervisor: Supervisor | None = None
+        self._put: Put | None = None
+        self._commands: Commands | None = None
         self._tools = self._make_tools()
         self._kits: dict[tuple[int, int, tuple[str, ...]], tuple[AgentDefinition, Kit]] = {}
 
-    def introduce(self, spawner: Spawner, supervisor: Supervisor) -> None:
-        """The tools are made before those whom they call."""
-        self._spawner, self._supervisor = spawner, supervisor
+    def introduce(self, spawner: Spawner, supervisor: Supervisor, workshop: Workshop, put: Put | None) -> None:
+        """The tools are made before those whom they call. `put` asks a person, where there is one."""
+        self._spawner, self._supervisor, self._put = spawner, supervisor, put
+        silence = self._ground.settings.own.silence_seconds
+        self._commands = Commands(supervisor, workshop.output, workshop.log, clean=visible, silence=silence)
 
     def _get_spawner(self) -> Spawner:
         assert self._spawner is not None
@@ -54,6 +61,10 @@ class Company:
     def _get_supervisor(self) -> Supervisor:
         assert self._supervisor is not None
         return self._supervisor
+
+    def _get_commands(self) -> Commands:
+        assert self._commands is not None
+        return self._commands
 
     def kinds(self) -> Mapping[str, AgentDefinition]:
         return self._book.current().by_name
@@ -75,9 +86,11 @@ class Company:
 
     def _make_tools(self) -> dict[str, Tool]:
         passed = [name for name in self._ground.settings.env if name not in OURS]
-        tools = built_in_tools(self._ground.env, passed)
+        background = self.features.background
+        tools = built_in_tools(self._ground.env, passed, self._get_commands if background else None)
         tools |= colleague_tools(self._get_spawner, self._get_supervisor)
-        tools |= {tool.spec.name: tool for tool in self._options.own_tools}
+        plan = (EnterPlanMode(self._get_supervisor), ExitPlanMode(self._get_supervisor, lambda: self._put))
+        tools |= {tool.spec.name: tool for tool in (*plan, *self._options.own_tools)}
         names = (*tools, "Agent")
         hidden = hidden_tools(self._rules.rules, names)
         wanted = self._options.tools
@@ -109,8 +122,14 @@ class Company:
         tools = {name: tool for name, tool in self._tools.items() if choice.sees(name)}
         if self._has_agent and choice.sees("Agent") and depth < self.features.max_depth:
             tools = self._agent_tool(choice.may_start, tools) | tools
-        specs = tuple(tool.spec for name, tool in tools.items() if name not in INTERACTIVE)
-        return Kit(tools, specs, choice.limits, choice.may_start)
+        limits = dict(choice.limits)
+        if "Bash" not in tools:
+            tools.pop("Monitor", None)  # it is a shell too
+        elif "Bash" in limits:
+            limits["Monitor"] = limits["Bash"]
+        unseen = INTERACTIVE if self.features.background else INTERACTIVE | {"Monitor"}
+        specs = tuple(tool.spec for name, tool in tools.items() if name not in unseen)
+        return Kit(tools, specs, limits, choice.may_start)
 
     def _agent_tool(self, may_start: Sequence[str] | None, tools: Mapping[str, Tool]) -> dict[str, Tool]:
         allowed = None if may_start is None else {name.lower() for name in may_start}

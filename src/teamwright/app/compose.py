@@ -27,6 +27,7 @@ from teamwright.runtime.agent import Agent
 from teamwright.runtime.bus import Bus
 from teamwright.runtime.gate import SessionGate
 from teamwright.runtime.jobs import Jobs
+from teamwright.runtime.limits import LimitedGate
 from teamwright.runtime.meter import AgentMeter
 from teamwright.runtime.prompt import Place, system_prompt
 from teamwright.runtime.questions import Questions
@@ -115,7 +116,8 @@ async def _compose(parts: Parts) -> Session:
         flush=state.flush, window=parts.names.window, fallback=parts.names.fallback,
     )  # fmt: skip
     spawner = Spawner(workshop, supervisor, _ways(parts))
-    parts.company.introduce(spawner, supervisor)
+    put = questions.put if options.can_ask or options.answer else None
+    parts.company.introduce(spawner, supervisor, workshop, put)
     main = _main(parts, workshop)
     await _take_over(parts, jobs, spawner, workshop)
 
@@ -138,7 +140,7 @@ def _most_agents(ground: Ground) -> int:
     return int(said) if said.isdigit() and int(said) else ground.settings.own.max_agents
 
 
-def _gate(parts: Parts, supervisor: Supervisor, questions: Questions) -> SessionGate:
+def _gate(parts: Parts, supervisor: Supervisor, questions: Questions) -> LimitedGate:
     options, ground, main_id = parts.options, parts.ground, AgentId(parts.opened.id)
 
     def agent(id: AgentId) -> Agent:
@@ -152,7 +154,7 @@ def _gate(parts: Parts, supervisor: Supervisor, questions: Questions) -> Session
         own = agent(id).mode
         return session if id == main_id or own is None else mode_allowed(session, own)
 
-    return SessionGate(
+    gate = SessionGate(
         mode=mode,
         rules=lambda: parts.rules.rules,
         desk=lambda who: agent(who).desk,
@@ -162,6 +164,7 @@ def _gate(parts: Parts, supervisor: Supervisor, questions: Questions) -> Session
         protected=(ground.home.root,),
         home=ground.user,
     )
+    return LimitedGate(gate, agent, base=str(ground.project), home=ground.user.resolve())
 
 
 def _ways(parts: Parts) -> Ways:

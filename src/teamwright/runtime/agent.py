@@ -94,6 +94,7 @@ class Agent:
         self._debug = debug
         self._inner, self._fallback, self._ask_gate = model, fallback, gate
         self._told_plan = False
+        self._before_plan: Mode | None = None
         self._closing, self._closed = False, anyio.Event()
         self._scope: anyio.CancelScope | None = None
         self._resting = anyio.Event()
@@ -178,6 +179,17 @@ class Agent:
         if mode != self.mode or self.history.mode is None:
             self.mode = mode
             self.emit(ModeChanged(mode))
+
+    def enter_plan(self) -> None:
+        self._before_plan = self.mode
+        self.set_mode("plan")
+        self._told_plan = True  # by the result of the call
+
+    def leave_plan(self) -> None:
+        """Back to the mode before; the main agent's is at least `default`."""
+        before = self._before_plan if self._before_plan != "plan" else None
+        self.set_mode(before or "default")
+        self._told_plan = False
 
     def interrupt(self) -> bool:
         """End the running turn; False if there is none."""

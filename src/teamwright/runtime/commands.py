@@ -53,6 +53,7 @@ class Tap(Capture):
         self.news = anyio.Event()
         self._keeps_lines = lines
         self._fresh, self._lost = bytearray(), 0
+        self.letters = 0  # sent so far
         self._lock = threading.Lock()  # bytes come in from a thread, because they go to the disk
 
     def add(self, data: bytes) -> None:
@@ -102,7 +103,8 @@ class Commands:
         make_dir(job.output.parent)
         with anyio.CancelScope(shield=True):  # a row without its command would be told of as one that was lost
             await self._supervisor.jobs.begin(job)
-            self._supervisor.launch(self._run, job, order, Tap(job.output, lines=order.kind == "monitor"))
+            tap = Tap(job.output, lines=order.kind == "monitor")
+            self._supervisor.launch(lambda: self._run(job, order, tap))
         return job
 
     # --- the boundary: whatever happens inside becomes exactly one end
@@ -122,17 +124,18 @@ class Commands:
 
     async def _follow(self, job: Job, order: Order, tap: Tap) -> Ended | str:
         """Its end, or in words why it could not begin."""
+        found: Ended | str = ""
         async with anyio.create_task_group() as group:
             group.start_soon(self._pass_on if order.kind == "monitor" else self._mind_silence, job, tap)
             try:
-                ended, _ = await run_script(
+                found, _ = await run_script(
                     order.script, cwd=order.cwd, env=order.env, limit=order.limit, capture=tap, on_output=tap.tell
                 )
             except ToolError as fault:
-                return str(fault)
+                found = str(fault)
             finally:
                 group.cancel_scope.cancel()
-            return ended
+        return found
 
     async def _conclude(self, job: Job, order: Order, found: Ended | str | None, tap: Tap) -> None:
         verdict = _judge(job, order, found)
@@ -147,7 +150,7 @@ class Commands:
         try:
             await self._supervisor.jobs.finish(job, verdict.status, result)
             if rest := tap.take(half_lines=True):
-                await self._send_lines(job, LETTERS, rest)
+                await self._send_lines(job, tap, rest)
             await self._supervisor.jobs.notify(job)
         except StoreError as fault:
             self._log(f"the end of job {job.id} could not be recorded: {fault}")
@@ -157,8 +160,10 @@ class Commands:
 
     async def _mind_silence(self, job: Job, tap: Tap) -> None:
         """Once in its life: it may be stuck, and only its owner can tell."""
-        while (rest := tap.heard + self._silence - anyio.current_time()) > 0:
+        rest = self._silence
+        while rest > 0:
             await anyio.sleep(rest)
+            rest = tap.heard + self._silence - anyio.current_time()
         summary = (
             f"{_name(job)} still runs, but has printed nothing for {self._silence:g} s. It may wait for input, which "
             "it never gets, or be stuck: look at its output, and stop it by TaskStop if nothing is to come of it."
@@ -172,7 +177,6 @@ class Commands:
     async def _pass_on(self, job: Job, tap: Tap) -> None:
         """Lines that come together are one letter; once the minute's letters are used up, the rest waits together."""
         sent: deque[float] = deque(maxlen=LETTERS - 1)  # one is kept for the end
-        number = 0
         while True:
             await tap.news.wait()
             tap.news = anyio.Event()
@@ -180,12 +184,12 @@ class Commands:
                 await anyio.sleep(max(0.0, sent[0] + MINUTE - anyio.current_time()))
             if text := tap.take(half_lines=False):
                 sent.append(anyio.current_time())
-                number += 1
-                await self._send_lines(job, number, text)
+                await self._send_lines(job, tap, text)
 
-    async def _send_lines(self, job: Job, number: int, text: str) -> None:
+    async def _send_lines(self, job: Job, tap: Tap, text: str) -> None:
+        tap.letters += 1
         body = Lines(job.id, job.description, self._clean(text).rstrip("\n"))
-        await self._post(Letter(LetterId(f"w-{job.id}-{number}"), job.owner, SYSTEM, body, "next"))
+        await self._post(Letter(LetterId(f"w-{job.id}-{tap.letters}"), job.owner, SYSTEM, body, "next"))
 
     async def _post(self, letter: Letter) -> None:
         """All of it or nothing, also if the command ends just now."""
@@ -208,8 +212,8 @@ class _Verdict(Struct, frozen=True):
 
 def _judge(job: Job, order: Order, found: Ended | str | None) -> _Verdict:
     if found is None:
-        why = job.stopped_because or "it was stopped"
-        return _Verdict("killed", f"was stopped{f': {why}' if job.stopped_because else ''}", f"Ended early: {why}.")
+        words = f"was stopped: {job.stopped_because}" if job.stopped_because else "was stopped"
+        return _Verdict("killed", words, f"It {words}.")
     if isinstance(found, str):
         return _Verdict("failed", "failed", found)
     if found.timed_out and order.kind == "monitor":
@@ -232,4 +236,4 @@ def _last(text: str, most: int) -> str:
         return text
     tail = text[-most:]
     tail = tail.partition("\n")[2] if 0 <= tail.find("\n") < most // 4 else tail
-    return f"[... {len(text) - len(tail):,} characters or more before this ...]\n{tail}"
+    return f"[... what came before this is in the output file ...]\n{tail}"

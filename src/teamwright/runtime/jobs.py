@@ -34,6 +34,7 @@ class Job:
         self.settled, self.ended, self.closed = anyio.Event(), anyio.Event(), anyio.Event()
         self.concluding = False  # its end is being recorded: it cannot be sent to the background any more
         self.scope = anyio.CancelScope()
+        self.stopped_because = ""  # in words, if whoever stopped it said so
         self.waiting_for = ""  # in words, for `why`
 
     def row(self) -> JobRow:

@@ -189,10 +189,14 @@ class Session:
         )  # fmt: skip
 
     async def idle(self, *, jobs: bool = True) -> None:
-        """Return when no turn runs and nothing waits; with `jobs`, also when none of them runs."""
+        """Return when no turn runs and nothing waits; with `jobs`, also when none of them runs.
+
+        Commands are waited for only as long as those of any agent, then stopped.
+        """
         await self.main.at_rest()
-        while jobs and (unfinished := self.supervisor.jobs.unfinished(self.main.id)):
-            await unfinished[0].closed.wait()
+        waited = 0.0
+        while jobs and (owned := self.supervisor.jobs.unfinished(self.main.id)):
+            waited += await self.supervisor.wait_for_jobs(self.main, owned, waited)
             await self.main.at_rest()
 
     async def ask(self, prompt: str) -> TurnEnded:

@@ -5,8 +5,8 @@ Whatever happens inside an agent becomes exactly one end: state final and notice
 
 import contextvars
 import traceback
-from collections.abc import Callable, Sequence
-from typing import cast
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, cast
 
 import anyio
 from anyio.abc import TaskGroup
@@ -67,6 +67,11 @@ class Supervisor:
         self._live[agent.id] = agent
         contextvars.Context().run(self._group.start_soon, self._run, agent, job)
 
+    def launch(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """The same for work that is no agent: it brings a boundary of its own."""
+        assert self._group is not None
+        contextvars.Context().run(self._group.start_soon, work)
+
     async def _run(self, agent: Agent, job: Job) -> None:
         current_agent.set(agent.id)
         output = OutputFile(job.output)
@@ -95,21 +100,31 @@ class Supervisor:
                 if end.reason != "done":
                     return _ended(end)
             elif owned := self.jobs.unfinished(agent.id):
-                waited += await self._wait_for_jobs(agent, owned, waited)
+                waited += await self.wait_for_jobs(agent, owned, waited)
             elif agent.inbox.quiet:
                 # No await between this look and leaving `_live`: a letter that lands later wakes it anew.
                 del self._live[agent.id]
                 return "completed", ""
 
-    async def _wait_for_jobs(self, agent: Agent, owned: Sequence[Job], waited: float) -> float:
-        """Until a letter comes. Commands hold an end up for a while only, agents for as long as they take."""
-        only_commands = all(job.kind in SHELL_KINDS for job in owned)
+    async def wait_for_jobs(self, agent: Agent, owned: Sequence[Job], waited: float) -> float:
+        """Until a letter comes. Commands hold an end up for a while only, agents for as long as they take.
+
+        Returns the seconds for which only commands held it up.
+        """
+        if not all(job.kind in SHELL_KINDS for job in owned):
+            await agent.inbox.wait()
+            return 0.0
         began = anyio.current_time()
-        with anyio.move_on_after(max(0.0, self._job_wait - waited) if only_commands else None) as scope:
+        with anyio.move_on_after(max(0.0, self._job_wait - waited)) as scope:
             await agent.inbox.wait()
         if scope.cancelled_caught:
-            for job in owned:
-                await self.stop(job)
+            why = f"it still ran {self._job_wait:g} s after everything else was done"
+            async with anyio.create_task_group() as group:
+                for job in owned:
+                    group.start_soon(self.stop, job, why)
+            with anyio.move_on_after(STOP_LIMIT):
+                for job in owned:
+                    await job.closed.wait()  # then the word about it is there
         return anyio.current_time() - began
 
     async def _conclude(self, agent: Agent, job: Job, status: JobStatus, error: str) -> None:
@@ -156,10 +171,11 @@ class Supervisor:
                     await self.stop(job)
             raise
 
-    async def stop(self, job: Job) -> bool:
+    async def stop(self, job: Job, why: str = "") -> bool:
         """Cancel it and wait for its end. False if it had ended."""
         if job.status != "running":
             return False
+        job.stopped_because = job.stopped_because or why
         job.scope.cancel()
         with anyio.move_on_after(STOP_LIMIT):
             await job.ended.wait()

@@ -76,14 +76,16 @@ class BashTool:
         env = tool_environment(os.environ if self._env is None else self._env, ctx.desk.env, self._passed)
         if asked.run_in_background and self._commands is not None:
             order = Order(
-                kind="shell", script=script, cwd=ctx.desk.cwd, env=env, description=label(asked.description, asked.command),
+                kind="shell", script=script, cwd=ctx.desk.cwd, env=env,
+                description=label(asked.description, asked.command),
                 limit=None if asked.timeout is None else max(asked.timeout, 1) / 1000,
             )  # fmt: skip
             job = await self._commands().start(order, ctx)
             moved = "" if ctx.desk.cwd == before else str(ctx.desk.cwd)
             return launched(job, "The command runs in the background; you are told when it ends.", notes, moved)
         notes += [OFF] if asked.run_in_background else []
-        return await self._run(script, env, min(max(asked.timeout or DEFAULT_MS, 1), MOST_MS) / 1000, notes, before, ctx)
+        limit = min(max(asked.timeout or DEFAULT_MS, 1), MOST_MS) / 1000
+        return await self._run(script, env, limit, notes, before, ctx)
 
     async def _run(
         self, script: bytes, env: Mapping[str, str], limit: float, notes: list[str], before: Path, ctx: ToolContext

@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from teamwright.core.errors import UsageError
 from teamwright.core.ports import Tool
+from teamwright.runtime.commands import Commands
 from teamwright.runtime.spawner import Spawner
 from teamwright.runtime.supervisor import Supervisor
 from teamwright.tools.ask import AskTool
@@ -11,6 +12,7 @@ from teamwright.tools.bash import BashTool
 from teamwright.tools.edit import EDIT
 from teamwright.tools.jobs import TaskOutput, TaskStop
 from teamwright.tools.messages import ListAgents, SendMessage
+from teamwright.tools.monitor import MonitorTool
 from teamwright.tools.notebook import NOTEBOOK_EDIT
 from teamwright.tools.read import READ
 from teamwright.tools.search import GLOB, GREP
@@ -20,10 +22,13 @@ from teamwright.tools.write import WRITE
 INTERACTIVE = frozenset({"AskUserQuestion"})  # answered everywhere, offered only where a person can answer
 
 
-def built_in_tools(env: Mapping[str, str], passed: Collection[str] = ()) -> dict[str, Tool]:
-    """`passed` names variables that the person set for tools."""
+def built_in_tools(
+    env: Mapping[str, str], passed: Collection[str] = (), commands: Callable[[], Commands] | None = None
+) -> dict[str, Tool]:
+    """`passed` names variables that the person set for tools; `commands` is None where background jobs are off."""
     tools: list[Tool] = [
-        BashTool(env, passed), READ, WRITE, EDIT, NOTEBOOK_EDIT, GLOB, GREP, FetchTool(env=env), AskTool(),
+        BashTool(env, passed, commands), MonitorTool(env, passed, commands), READ, WRITE, EDIT, NOTEBOOK_EDIT, GLOB,
+        GREP, FetchTool(env=env), AskTool(),
     ]  # fmt: skip
     return {tool.spec.name: tool for tool in tools}
 

@@ -1,0 +1,66 @@
+"""The Monitor tool: a command that runs beside the agent, whose lines reach it as they are printed."""
+
+import os
+from collections.abc import Callable, Collection, Mapping
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+
+from teamwright.core.errors import ToolError
+from teamwright.core.ports import Outcome, ToolContext
+from teamwright.host.bash import encode_script
+from teamwright.host.environment import tool_environment
+from teamwright.runtime.commands import LETTERS, Commands, Order
+from teamwright.tools.bash import label, launched, stand
+from teamwright.tools.define import read_args, spec
+
+DEFAULT_MS = 300_000
+MOST_MS = 3_600_000
+
+DESCRIPTION = f"""\
+Watches something: runs a command beside you, and tells you the lines that it prints as they come.
+
+- Returns at once. Each line, or lines that come together, reach you between your own steps; so does its end.
+- Print only what you want to know: `tail -n0 -F log | grep --line-buffered ERROR`, or a loop that checks, prints \
+when something changed, and sleeps. At most {LETTERS} messages a minute; more lines come together.
+- It is stopped after `timeout_ms`, {DEFAULT_MS} unless given, {MOST_MS} at most; earlier by TaskStop.
+- To run something long whose lines do not matter, use Bash with run_in_background instead."""
+OFF = "Monitor is not available: background jobs are off. Use Bash, which waits for the command's end."
+
+
+class MonitorArgs(Struct, frozen=True):
+    command: Annotated[str, Meta(description="The command line or script whose lines are watched")]
+    description: Annotated[str, Meta(description="What is watched, in a few words, for the person")]
+    timeout_ms: Annotated[int | None, Meta(description="Milliseconds after which it is stopped")] = None
+
+
+class MonitorTool:
+    """As for Bash: `env` and `passed` make the shell's environment; no `commands` where background jobs are off."""
+
+    def __init__(
+        self,
+        env: Mapping[str, str] | None = None,
+        passed: Collection[str] = (),
+        commands: Callable[[], Commands] | None = None,
+    ) -> None:
+        self._env, self._passed, self._commands = env, passed, commands
+        self.spec = spec("Monitor", DESCRIPTION, MonitorArgs)
+
+    async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:
+        if self._commands is None:
+            raise ToolError(OFF)
+        asked = read_args(MonitorArgs, args)
+        script = encode_script(asked.command)
+        before = ctx.desk.cwd
+        notes = stand(ctx.desk)
+        order = Order(
+            kind="monitor",
+            script=script,
+            cwd=ctx.desk.cwd,
+            env=tool_environment(os.environ if self._env is None else self._env, ctx.desk.env, self._passed),
+            description=label(asked.description, asked.command),
+            limit=min(max(asked.timeout_ms or DEFAULT_MS, 1), MOST_MS) / 1000,
+        )
+        job = await self._commands().start(order, ctx)
+        words = f"The monitor runs for {order.limit:g} s at most; its lines reach you as they come."
+        return launched(job, words, notes, "" if ctx.desk.cwd == before else str(ctx.desk.cwd))

@@ -1,0 +1,81 @@
+"""Plan mode: entered by the agent itself, left with a plan that a person approves."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+
+from teamwright.core.consent import Decision, Deny, Question
+from teamwright.core.errors import ToolError
+from teamwright.core.ids import new_question_id
+from teamwright.core.ports import Outcome, ToolContext, said
+from teamwright.runtime.agent import Agent
+from teamwright.runtime.supervisor import Supervisor
+from teamwright.tools.define import read_args, spec
+
+Put = Callable[[Question], Awaitable[Decision]]
+
+
+class EnterArgs(Struct, frozen=True):
+    pass
+
+
+class ExitArgs(Struct, frozen=True):
+    plan: Annotated[str, Meta(description="The plan, step by step, as the person will read it")] = ""
+
+
+class EnterPlanMode:
+    spec = spec(
+        "EnterPlanMode",
+        "Switches to plan mode: from now on you only read and search, until a plan is approved. For changes that need "
+        "thought before anybody makes them.",
+        EnterArgs,
+    )
+
+    def __init__(self, supervisor: Callable[[], Supervisor]) -> None:
+        self._supervisor = supervisor
+
+    async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:
+        read_args(EnterArgs, args)
+        agent = _agent(self._supervisor, ctx)
+        if agent.mode == "plan":
+            return said("Plan mode is on already.")
+        agent.enter_plan()
+        return said("Plan mode is on: read and search, then give your plan to ExitPlanMode.")
+
+
+class ExitPlanMode:
+    spec = spec(
+        "ExitPlanMode",
+        "Gives your plan to the person. Once it is approved, plan mode ends and you may carry it out.",
+        ExitArgs,
+    )
+
+    def __init__(self, supervisor: Callable[[], Supervisor], put: Callable[[], Put | None]) -> None:
+        self._supervisor = supervisor
+        self._put = put
+
+    async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:
+        asked = read_args(ExitArgs, args)
+        agent = _agent(self._supervisor, ctx)
+        if agent.mode != "plan":
+            return said("Plan mode is not on. Give the plan as your answer.")
+        put = self._put()
+        if put is None:
+            raise ToolError("Nobody is attached to approve a plan: end your turn with the plan as your answer.")
+        question = Question(
+            new_question_id(), agent.id, agent.name, ctx.call_id, "ExitPlanMode", {"plan": asked.plan},
+            "The agent has a plan and asks to carry it out.",
+        )  # fmt: skip
+        async with agent.slot.waiting():
+            decision = await put(question)
+        if isinstance(decision, Deny):
+            raise ToolError(f"The plan was not approved: {decision.reason}")
+        agent.leave_plan()
+        return said("The plan is approved and plan mode is off: carry it out.")
+
+
+def _agent(supervisor: Callable[[], Supervisor], ctx: ToolContext) -> Agent:
+    agent = supervisor().agent(ctx.agent)
+    assert agent is not None
+    return agent
