@@ -245,7 +245,7 @@ def _add_session(add: Callable[..., object]) -> None:
     add("--continue", "-c", dest="continue_", action="store_true", help="go on with the last one of this directory")
     add("--session-id", metavar="UUID", help="name the new session")
     add("--no-wait", action="store_true", help="end with the turn, whatever still runs in the background")
-    add("--fork", action="store_true", help="agents may fork themselves; every agent runs in the background")
+    add("--fork", action="store_true", help="every agent runs in the background")
     add("--coordinator", action="store_true", help="the main agent only delegates")
     add("--assistant", action="store_true", help="nothing blocks: every agent runs in the background")
     add("--proactive", action="store_true", help="the main agent may act by itself when idle")

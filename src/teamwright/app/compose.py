@@ -18,6 +18,7 @@ from teamwright.core.event import Event, Record
 from teamwright.core.ids import AgentId
 from teamwright.core.permission import mode_allowed
 from teamwright.core.ports import Desk
+from teamwright.host.handles import allow_many_files
 from teamwright.host.near import is_near
 from teamwright.library import instructions
 from teamwright.models.catalog import default_model
@@ -64,6 +65,7 @@ async def open_session(options: Options) -> Session:
     if point := options.env.get("TEAMWRIGHT_CRASHPOINT"):  # NAME:PASS, for tests of what a kill leaves behind
         name, _, passes = point.partition(":")
         arm(name, int(passes or 1))
+    allow_many_files()
     ground = survey(options)
     rules, problems = read_rules(options, ground)
     models, names = open_models(options, ground)
@@ -132,6 +134,7 @@ async def _compose(parts: Parts) -> Session:
         resolve_model=parts.names.resolve, add_rules=parts.rules.add, kinds=parts.company.kinds,
         model_names=parts.names.catalog.names(), may_bypass=options.may_bypass or main.mode == "bypassPermissions",
         notes=parts.notes, on_close=(close,),
+        tick_seconds=own.proactive_seconds if options.proactive else None,
     )  # fmt: skip
 
 

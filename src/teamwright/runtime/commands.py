@@ -88,10 +88,10 @@ class Commands:
 
     def __init__(
         self, supervisor: Supervisor, output: Callable[[str], Path], log: Callable[[str], None],
-        *, clean: Callable[[str], str], silence: float,
+        *, clean: Callable[[str], str], silence: float, letters_a_minute: int = LETTERS,
     ) -> None:  # fmt: skip
         self._supervisor, self._output, self._log = supervisor, output, log
-        self._clean, self._silence = clean, silence
+        self._clean, self._silence, self._most_letters = clean, silence, letters_a_minute
 
     async def start(self, order: Order, ctx: ToolContext) -> Job:
         """It belongs to whoever calls, and goes on after the call. Its output file is there when this returns."""
@@ -176,7 +176,7 @@ class Commands:
 
     async def _pass_on(self, job: Job, tap: Tap) -> None:
         """Lines that come together are one letter; once the minute's letters are used up, the rest waits together."""
-        sent: deque[float] = deque(maxlen=LETTERS - 1)  # one is kept for the end
+        sent: deque[float] = deque(maxlen=self._most_letters - 1)  # one is kept for the end
         while True:
             await tap.news.wait()
             tap.news = anyio.Event()

@@ -31,6 +31,7 @@ from teamwright.core.op import (
 from teamwright.runtime.agent import Agent
 from teamwright.runtime.bus import Bus, Cursor, Watch
 from teamwright.runtime.meter import AgentMeter
+from teamwright.runtime.proactive import tick
 from teamwright.runtime.questions import Questions
 from teamwright.runtime.supervisor import Supervisor
 
@@ -68,6 +69,7 @@ class Session:
         supervisor: Supervisor,
         kinds: Callable[[], Mapping[str, AgentDefinition]],
         model_names: Sequence[str] = (),
+        tick_seconds: float | None = None,
         notes: Sequence[str] = (),
         on_close: Sequence[Callable[[], Awaitable[None]]] = (),
     ) -> None:
@@ -78,12 +80,15 @@ class Session:
         self._resolve_model, self._add_rules = resolve_model, add_rules
         self._first_model, self._may_bypass = main.model, may_bypass
         self._on_close = on_close
+        self._tick_seconds = tick_seconds
         self._group = anyio.create_task_group()
 
     async def __aenter__(self) -> Self:
         await self._group.__aenter__()
         self.supervisor.open(self._group)
         self._group.start_soon(self.main.live)
+        if self._tick_seconds is not None:
+            self._group.start_soon(tick, self.main, self._tick_seconds)
         return self
 
     async def __aexit__(

@@ -62,6 +62,10 @@ class Spawner:
         kinds = self._ways.kinds()
         caller = Caller(depth=parent.depth, may_start=parent.may_start)
         plan = plan_spawn(ask, caller, kinds, self._ways.features)
+        if plan.context == "inherit":
+            raise ToolError("Forks are not available in this version: name a subagent_type.")
+        if plan.room == "worktree":
+            raise ToolError("isolation: worktree is not available in this version: leave it out.")
         definition = kinds[plan.kind]
         agent, known = self._make(ask, definition, parent, ctx.call_id)
         job = self._job(known, ctx.agent, ctx.call_id, background=plan.report == "letter")

@@ -45,6 +45,7 @@ class Own(Struct, frozen=True, rename="camel"):
     job_wait_seconds: Seconds = 600.0
     assistant: bool = False
     coordinator: bool = False
+    proactive_seconds: Seconds = 60.0  # between two ticks of an idle agent in proactive mode
     prefer_tmux: bool = False
     split_panes: bool = True
     budget: Budget = Budget()
