@@ -8,6 +8,7 @@ if TYPE_CHECKING:
 
     from teamwright.api import session
     from teamwright.core.consent import Allow, Deny, Question
+    from teamwright.core.definition import AgentDefinition
     from teamwright.core.errors import ModelError, TeamwrightError, ToolError
     from teamwright.core.event import Record
     from teamwright.core.ports import Outcome, ToolContext
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from teamwright.tools.function import tool
 
 _PLACES = {
+    "AgentDefinition": "teamwright.core.definition",
     "session": "teamwright.api",
     "Session": "teamwright.runtime.session",
     "tool": "teamwright.tools.function",
@@ -33,8 +35,8 @@ _PLACES = {
     "thinking": "teamwright.models.scripted",
 }
 __all__ = [
-    "Allow", "Deny", "ModelError", "Outcome", "Question", "Record", "ScriptedModel", "Session", "TeamwrightError",
-    "ToolContext", "ToolError", "call", "session", "thinking", "tool",
+    "AgentDefinition", "Allow", "Deny", "ModelError", "Outcome", "Question", "Record", "ScriptedModel", "Session",
+    "TeamwrightError", "ToolContext", "ToolError", "call", "session", "thinking", "tool",
 ]  # fmt: skip
 
 

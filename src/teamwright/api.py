@@ -18,6 +18,7 @@ from types import TracebackType
 from teamwright.app import Options, open_session
 from teamwright.core.budget import Limits
 from teamwright.core.consent import Decision, Mode, Question
+from teamwright.core.definition import AgentDefinition
 from teamwright.core.message import Effort
 from teamwright.core.ports import Model, Tool
 from teamwright.runtime.resume import Origin
@@ -26,7 +27,7 @@ from teamwright.tools.function import FunctionTool
 
 
 class session:
-    """A session in `cwd`, for the time of an `async with`.
+    """A session in `cwd`, for the time of an `async with`. Its agents may start others; `agents` are further kinds.
 
     `model` is a name as on the command line, or a model object such as a `ScriptedModel`. `answer` is asked where a
     person would be; without it what needs a yes is denied. `resume` goes on with a session by its id. `home` takes the
@@ -39,6 +40,7 @@ class session:
         *,
         model: str | Model | None = None,
         tools: Sequence[Tool] = (),
+        agents: Sequence[AgentDefinition] = (),
         answer: Callable[[Question], Awaitable[Decision]] | None = None,
         permission_mode: Mode | None = None,
         allowed_tools: Sequence[str] = (),
@@ -75,6 +77,7 @@ class session:
             allowed_tools=[*allowed_tools, *(t.spec.name for t in tools if t.spec.name not in asked)],
             disallowed_tools=disallowed_tools,
             own_tools=tools,
+            definitions=agents,
             trust=trust,
             answer=answer,
         )

@@ -136,6 +136,7 @@ def test_every_name_of_our_own_block_is_read(house: House) -> None:
         "fork": True, "background": False, "teammateMode": "tmux", "backgroundAfterSeconds": 9, "silenceSeconds": 1.5,
         "modelSilenceSeconds": 2, "maxAgents": 4, "maxDepth": 5, "questionTimeoutSeconds": 6,
         "shutdownTimeoutSeconds": 7, "adoptSeconds": 8, "jobWaitSeconds": 10, "assistant": True, "coordinator": True,
+        "proactiveSeconds": 11,
         "preferTmux": True, "splitPanes": False, "budget": {"usd": 1, "tokens": 2, "seconds": 3},
         "providers": {"ollama": {"baseUrl": "http://x", "keyEnv": "K", "wire": "openai"}}, "windows": {"m": 8192},
         "trustedDirectories": ["~/work", "/srv/x"],

@@ -61,6 +61,7 @@ KINDS: dict[type, st.SearchStrategy[Any]] = {
     events.Denied: st.builds(events.Denied, TEXT, TEXT, OBJECT, TEXT),
     ModeChanged: st.builds(ModeChanged, st.sampled_from(MODES)),
     events.TurnEnded: st.builds(events.TurnEnded, END, TEXT, TEXT, st.none() | STOP, st.none() | COUNT),
+    events.AgentEnded: st.builds(events.AgentEnded, st.sampled_from(["completed", "failed", "killed"]), TEXT, TEXT),
 }  # fmt: skip
 
 STARTED = AgentStarted(SessionId("s"), "/work", "1")

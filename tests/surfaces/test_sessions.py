@@ -10,7 +10,7 @@ import pytest
 
 from program import Program, bash, tool_results, wait_file
 
-MISSING = str(uuid.uuid4())
+MISSING = "6f2a2c1e-4b5d-4c0a-9d3e-1f2a3b4c5d6e"
 SCRIPT = ["one", "two", "three", "four"]
 
 
@@ -47,7 +47,7 @@ def test_a_session_id_names_a_new_session(program: Program) -> None:
     [
         (["--resume", MISSING], 1, MISSING),
         (["--resume", "../../etc"], 1, "no session"),
-        (["--resume"], 2, "needs the id"),
+        (["--resume"], 2, "needs a session"),
         (["--continue"], 1, "no session to continue"),
         (["--fork-session"], 2, "--fork-session needs"),
         (["--session-id", "me"], 2, "not a UUID"),

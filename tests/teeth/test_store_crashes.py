@@ -138,7 +138,7 @@ async def test_an_upgrade_that_is_killed_is_done_again_from_the_start(tmp_path: 
     database = await open_database(path, (*STEPS, ("CREATE TABLE extra (n INTEGER PRIMARY KEY)",)))
     assert await database.read(lambda db: db.execute("SELECT id FROM sessions").fetchall()) == [("s",)]
     await database.close()
-    copy = sqlite3.connect(tmp_path / "state.db.before-v2")
+    copy = sqlite3.connect(tmp_path / f"state.db.before-v{len(STEPS) + 1}")
     assert copy.execute("PRAGMA user_version").fetchone() == (len(STEPS),)
     assert copy.execute("SELECT id FROM sessions").fetchall() == [("s",)]
     copy.close()

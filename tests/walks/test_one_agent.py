@@ -1,10 +1,11 @@
 """One agent from prompt to answer, with the real store, tools and gate."""
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from conftest import Walker
 
+from conftest import Walker
 from teamwright.core.budget import Limits
 from teamwright.core.errors import ModelError
 from teamwright.core.event import Denied, LettersTaken, Reminded, Rendered, Replied, ToolEnded
@@ -123,7 +124,7 @@ async def test_at_a_limit_of_tokens_there_is_one_more_turn_to_report(walker: Wal
 async def test_each_request_extends_the_one_before(walker: Walker) -> None:
     walk = await walker.walk([bash("echo a"), [bash("echo b"), bash("echo c")], "done"], ["one", "two"])
     requests = walk.model.requests
-    for a, b in zip(requests, requests[1:], strict=False):
+    for a, b in pairwise(requests):
         assert b.messages[: len(a.messages)] == a.messages and b.previous == len(a.messages)
         assert a.system is b.system and a.tools is b.tools
         assert all(x is y for x, y in zip(a.messages, b.messages, strict=False))  # the same objects: encoded once

@@ -237,6 +237,8 @@ def _system(parts: Parts, model: str, cwd: Path, *, own: str | None, main: bool 
         str(cwd), _platform(), time.strftime("%Y-%m-%d"), model,
         git=(ground.project / ".git").exists(), directories=tuple(map(str, _roots(parts)[1:])),
     )  # fmt: skip
+    if main:
+        parts.notes.extend(found.problems)
     append = options.append_system_prompt if main else ""
     return system_prompt(
         place, instructions.render(found), own=own, append=append, bare=main and options.system_prompt is not None

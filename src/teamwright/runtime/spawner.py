@@ -4,11 +4,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from teamwright import __version__
 from teamwright.core.consent import MODES, Mode
 from teamwright.core.definition import AgentDefinition
-from teamwright.core.errors import ModelError, ToolError
+from teamwright.core.errors import ModelError, SessionMissing, StoreError, ToolError
 from teamwright.core.event import AgentStarted, ModeChanged
 from teamwright.core.ids import AgentId, CallId, JobId, new_agent_id, new_letter_id
 from teamwright.core.letter import Letter, Prompt, Sender
@@ -54,6 +55,7 @@ class Spawner:
         self._ways = ways
         self.known: dict[AgentId, Known] = {}
         self._waking: set[AgentId] = set()
+        self._names: set[str] = set()  # given out, also to agents that are still being made
 
     async def spawn(self, ask: Ask, ctx: ToolContext) -> tuple[Job, Plan]:
         """Start the agent and, if the plan says so, wait for it. A job that runs still is in the background."""
@@ -132,11 +134,12 @@ class Spawner:
 
     def _free_name(self, name: str) -> str:
         """As asked for; a name that another agent has gets a number."""
-        taken = {known.name for known in self.known.values()}
+        taken = self._names | {known.name for known in self.known.values()}
         found, n = name, 1
         while found in taken:
             n += 1
             found = f"{name}-{n}"
+        self._names.add(found)
         return found
 
     def is_one_shot(self, kind: str) -> bool:
@@ -149,8 +152,11 @@ class Spawner:
         """By id, or by name: the newest that has it."""
         if AgentId(to) in self.known:
             return self.known[AgentId(to)]
-        named = [known for known in self.known.values() if known.name == to and known.name != known.kind]
-        return named[-1] if named else None
+        named = [known for known in self.known.values() if known.name == to]
+        given = [known for known in named if known.name != known.kind]
+        if given:
+            return given[-1]
+        return named[0] if len(named) == 1 else None  # a kind is a name as long as only one has it
 
     async def wake(self, known: Known, owner: AgentId, call: CallId | None) -> Job | None:
         """Its letter is stored. A living agent is rung for, one that has ended goes on in the background; never two."""
@@ -175,15 +181,22 @@ class Spawner:
         return job
 
     def _revive(self, known: Known) -> Agent:
-        transcript, history = self._workshop.reopen(known.id)
+        try:
+            transcript, history = self._workshop.reopen(known.id)
+        except (SessionMissing, StoreError) as error:
+            raise ToolError(f"Agent {known.id} cannot go on: {error}. Start a new one.") from None
         main = self._supervisor.main
         parent = self._supervisor.agent(known.parent) or main
         rendered = history.rendered
         if rendered is None:
+            transcript.close()
             raise ToolError(f"Agent {known.id} was killed before it began; start a new one.")
         prompt = self._workshop.stored_prompt(rendered.prompt)
         definition = next((d for d in self._ways.kinds().values() if d.name == known.kind), None)
         kit = self._ways.kit_of(prompt.tools, known.depth)
+        if definition is not None:  # how far its tools may be used is not in what was rendered
+            own = self._ways.kit(definition, known.depth)
+            kit = replace(kit, limits=own.limits, may_start=own.may_start)
         desk = _child_desk(main.desk, Path(history.cwd), known.id, known.name)
         desk.seen = dict(history.seen)
         shape = Shape(

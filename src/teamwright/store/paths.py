@@ -200,7 +200,8 @@ def remove_files(files: SessionFiles) -> None:
     import shutil  # noqa: PLC0415
 
     try:
-        files.transcript.unlink(missing_ok=True)
+        for path in (files.transcript, files.transcript.with_name(files.transcript.name + ".damaged")):
+            path.unlink(missing_ok=True)
         if files.dir.is_dir():
             shutil.rmtree(files.dir)
     except OSError as error:

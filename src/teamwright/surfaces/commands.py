@@ -157,8 +157,8 @@ def show_cost(session: str | None, *, as_json: bool) -> int:
     elif not agents:
         sys.stdout.write("nothing has been used yet\n")
     else:
-        head = ["AGENT", "INPUT", "CACHED", "OUTPUT", "TURNS", "TIME", "COST", "MODEL"]
-        print_table([head, *map(_cost_row, [*agents.values(), total])])
+        head = ["AGENT", "NAME", "INPUT", "CACHED", "OUTPUT", "TURNS", "TIME", "COST", "MODEL"]
+        print_table([head, *(_cost_row(row, depth) for row, depth in [*_tree(list(agents.values())), (total, 0)])])
         sys.stdout.write(f"saved by the prompt cache: ${saved:.4f}\n")
     return 0
 
@@ -176,11 +176,26 @@ async def _costs(session: str | None) -> list[Cost]:
         await state.close()
 
 
-def _cost_row(row: AgentCost) -> list[str]:
+def _tree(rows: Sequence[AgentCost]) -> list[tuple[AgentCost, int]]:
+    """Each agent beneath the one that started it, with its depth."""
+    ids = {row.id for row in rows}
+    below: dict[str | None, list[AgentCost]] = {}
+    for row in rows:
+        below.setdefault(row.parent if row.parent in ids else None, []).append(row)
+    out: list[tuple[AgentCost, int]] = []
+    waiting = [(row, 0) for row in reversed(below.get(None, []))]
+    while waiting:
+        row, depth = waiting.pop()
+        out.append((row, depth))
+        waiting += [(child, depth + 1) for child in reversed(below.get(row.id, []))]
+    return out
+
+
+def _cost_row(row: AgentCost, depth: int) -> list[str]:
     share = 100 * row.cached_tokens / row.input_tokens if row.input_tokens else 0
     return [
-        row.id, f"{row.input_tokens:,}", f"{share:.0f} %", f"{row.output_tokens:,}", str(row.turns),
-        f"{row.seconds:.1f} s", _money(row.usd, unknown=row.unknown_cost), ", ".join(row.models),
+        "  " * depth + row.id, row.name, f"{row.input_tokens:,}", f"{share:.0f} %", f"{row.output_tokens:,}",
+        str(row.turns), f"{row.seconds:.1f} s", _money(row.usd, unknown=row.unknown_cost), ", ".join(row.models),
     ]  # fmt: skip
 
 

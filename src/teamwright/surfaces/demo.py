@@ -1,4 +1,4 @@
-"""`teamwright demo`: a small repository with a failing test, and an agent that finds and mends it.
+"""`teamwright demo`: a small repository with a failing test, an agent that mends it, and two that help.
 
 The model is a script, which the screen says; the loop, the tools, the permissions and the files are real.
 """
@@ -15,13 +15,18 @@ import anyio
 from teamwright.app import Options, open_session
 from teamwright.core.errors import UsageError
 from teamwright.core.event import TurnEnded
+from teamwright.core.ids import AgentId
 from teamwright.core.message import Text
 from teamwright.core.op import Say
 from teamwright.models.scripted import ScriptedModel, call
+from teamwright.runtime.bus import Watch
 from teamwright.surfaces.progress import Progress, standard
 
 PROMPT = "The tests of this project fail. Find out why, fix it, and show me the change."
 TYPING = 120.0  # characters a second
+CALLERS = "Find every caller of cheapest() and say what it expects for an empty list."
+CHECK = "cheapest() in prices.py was changed. Run all tests and say whether the change holds. Change nothing."
+THOUGHT = 0.5  # seconds before the second helper begins, so that the main agent has ended its turn by then
 
 FILES = {
     "prices.py": '''\
@@ -36,6 +41,16 @@ def total(prices, discount=0):
 def cheapest(prices):
     """The lowest price; None if there is none."""
     return min(prices)
+''',
+    "banner.py": '''\
+"""What hangs above the shelf."""
+
+from prices import cheapest
+
+
+def banner(prices):
+    lowest = cheapest(prices)
+    return "sold out" if lowest is None else f"from {lowest / 100:.2f}"
 ''',
     "test_prices.py": """\
 import unittest
@@ -92,19 +107,24 @@ async def _play(root: Path, fast: bool) -> int:  # noqa: FBT001 -- anyio.run pas
         setting_sources=(),
     )
     session = await open_session(options)
-    end = None
-    async with session:
-        watch = session.watch()
+    ends: list[TurnEnded] = []
+    async with anyio.create_task_group() as group, session:
+        group.start_soon(_show, session.watch(), progress, session.main.id, ends)
         await session.submit(Say((Text(PROMPT),)))
-        async for record in watch:
-            progress.show(record)
-            if isinstance(record.event, TurnEnded):
-                end = record.event
-                break
+        await session.idle()
     passed = await anyio.to_thread.run_sync(_tests_pass, repository)
     progress.say("")
     progress.say("The tests pass." if passed else "The tests still fail.", "green" if passed else "red")
-    return 0 if passed and end is not None and end.reason == "done" else 1
+    return 0 if passed and ends and ends[-1].reason == "done" else 1
+
+
+async def _show(watch: Watch, progress: Progress, main: AgentId, ends: list[TurnEnded]) -> None:
+    """Until the session is closed."""
+    async for record in watch:
+        progress.show(record)
+        if isinstance(record.event, TurnEnded) and record.agent == main:
+            ends.append(record.event)
+    watch.close()
 
 
 def _introduce(progress: Progress, repository: Path) -> None:
@@ -114,24 +134,52 @@ def _introduce(progress: Progress, repository: Path) -> None:
     progress.say(f"{repository}", "dim")
 
 
-def _script(repository: Path) -> list[object]:
+def _script(repository: Path) -> dict[str, object]:
     code, tests = str(repository / "prices.py"), "python3 -m unittest -v test_prices"
     fixed = "    return min(prices, default=None)"
-    return [
-        ["I will run the tests first and look at the code beside them.", call("Bash", command=tests)],
-        [
-            "One test fails: the lowest price of an empty list should be None, but `min` raises on it.",
-            call("Read", file_path=code),
-            call("Grep", pattern="cheapest", output_mode="content"),
+    return {
+        "main": [
+            ["I will run the tests first, and look at the code.", call("Bash", command=tests)],
+            [
+                "One test fails: `min` of an empty list raises. Before I change `cheapest`, another agent finds out "
+                "who relies on it, while I read the code.",
+                call("Read", file_path=code),
+                _start("explore", "find the callers", CALLERS),
+            ],
+            [
+                "The tests, the docstring and the only caller all want None, so the code is wrong. `min` takes a "
+                "default for that. A second agent checks the change in the background.",
+                call("Edit", file_path=code, old_string="    return min(prices)", new_string=fixed),
+                _start("verification", "check the change", CHECK, run_in_background=True),
+                call("Bash", command="git diff"),
+            ],
+            "The change is one line. I will sum up when the check is done.",
+            "Fixed and checked. `cheapest([])` raised ValueError, because `min` of nothing has no answer; it now gives "
+            "None, as its description says (prices.py:11) and as banner.py:8 expects. All four tests pass.",
         ],
-        [
-            "`min` takes a default for that case. The function's own words promise None, so the code is wrong.",
-            call("Edit", file_path=code, old_string="    return min(prices)", new_string=fixed),
-        ],
-        [call("Bash", command=tests), call("Bash", command="git diff")],
-        "Fixed. `cheapest([])` raised ValueError, because `min` of nothing has no answer; it now gives None, as its "
-        "description says (prices.py:11). All four tests pass. Nothing else was changed.",
-    ]
+        "explore": {
+            "when": CALLERS,
+            "steps": [
+                [call("Grep", pattern=r"cheapest\(", output_mode="content", **{"-n": True})],
+                "banner.py:7 is the only caller outside of the tests. It compares the result with None and then says "
+                '"sold out": it expects None for an empty list.',
+            ],
+        },
+        "verification": {
+            "when": CHECK,
+            "steps": [
+                {
+                    "blocks": [{"tool": "Bash", "input": {"command": "python3 -m unittest test_prices"}}],
+                    "delay": THOUGHT,
+                },
+                "All four tests pass, the one for an empty list among them. Verdict: holds",
+            ],
+        },
+    }
+
+
+def _start(kind: str, description: str, prompt: str, **more: object) -> object:
+    return call("Agent", subagent_type=kind, description=description, prompt=prompt, **more)
 
 
 def _make_repository(path: Path) -> None:

@@ -4,27 +4,63 @@ import sys
 import textwrap
 from typing import Any, TextIO
 
-from teamwright.core.event import Denied, LettersTaken, Record, Replied, Streamed, ToolEnded, TurnEnded
-from teamwright.core.ids import CallId
+from teamwright.core.event import (
+    AgentEnded,
+    AgentStarted,
+    Denied,
+    JobEnded,
+    JobStarted,
+    LettersTaken,
+    Record,
+    Replied,
+    Streamed,
+    ToolEnded,
+    TurnEnded,
+)
+from teamwright.core.ids import AgentId, CallId, JobId
 from teamwright.core.message import Retrying, Text, TextDelta, ToolCall
 from teamwright.tools.bounds import visible
 
 SHOWN_LINES = 6  # of a tool's output
+COLUMNS = 98  # of what agents beneath the main one say
+MACHINE_MADE = ("<task-notification>", "<teammate-message ", "<monitor-lines>")
 
 
 class Progress:
-    """Writes to a terminal or a file; colours only where they are wanted."""
+    """Writes to a terminal or a file; colours only where they are wanted.
+
+    The main agent's words come as they are written. Other agents work at the same time, so their steps come whole,
+    indented beneath their names, and wait until the main agent has finished its sentence.
+    """
 
     def __init__(self, out: TextIO, *, colours: bool) -> None:
         self._out = out
         self._colours = colours
         self._calls: dict[CallId, tuple[ToolCall, int]] = {}
+        self._others: dict[AgentId, AgentStarted] = {}  # every agent but the main one
+        self._background: set[JobId] = set()
+        self._speaker: AgentId | None = None  # the one whose lines stand last
         self._open_line = False
+        self._held: list[str] = []  # lines of others, while a sentence is being written
 
     def show(self, record: Record) -> None:
         match record.event:
+            case AgentStarted() as event if event.parent is not None:
+                self._others[record.agent] = event
+            case JobStarted() as event if event.background:
+                self._background.add(event.job)
+            case JobEnded() as event if event.job in self._background:
+                self._job(event)
+            case _ if record.agent in self._others:
+                self._show_other(record, self._others[record.agent])
+            case _:
+                self._show_main(record)
+
+    def _show_main(self, record: Record) -> None:
+        match record.event:
             case LettersTaken() as event:
-                self._line(self._paint("bold", f"> {visible(event.message.text)}"), gap=True)
+                if said := _typed(event):
+                    self._line(self._paint("bold", f"> {visible(said)}"), gap=True)
             case Streamed(delta=TextDelta() as delta):
                 self._stream(delta.text)
             case Streamed(delta=Retrying() as delta):
@@ -33,55 +69,118 @@ class Progress:
                 self._end_line()
                 self._calls.update({call.id: (call, record.at) for call in event.message.calls})
             case ToolEnded() as event:
-                self._tool(event, record.at)
+                for line in self._tool(event, record.at):
+                    self._line(line)
             case Denied() as event:
                 self._line(self._paint("yellow", f"  refused: {visible(event.reason)}"))
             case TurnEnded() as event if event.error:
                 self._line(self._paint("red", visible(event.error)), gap=True)
+            case TurnEnded():
+                self._end_line()
             case _:
                 pass
+
+    def _show_other(self, record: Record, who: AgentStarted) -> None:
+        match record.event:
+            case Replied() as event:
+                self._calls.update({call.id: (call, record.at) for call in event.message.calls})
+                lines = [line for part in visible(event.message.text).splitlines() for line in _wrap(part, who.depth)]
+            case ToolEnded() as event:
+                lines = self._tool(event, record.at)
+            case Denied() as event:
+                lines = [self._paint("yellow", f"refused: {visible(event.reason)}")]
+            case AgentEnded() as event if event.error:
+                lines = [self._paint("red", visible(event.error))]
+            case _:
+                return
+        self._say_as(record.agent, who, lines)
+
+    def _say_as(self, id: AgentId, who: AgentStarted, lines: list[str]) -> None:
+        """Beneath its name, which stands again whenever somebody else has spoken in between."""
+        margin = "  " * who.depth
+        if lines and self._speaker != id:
+            about = self._paint("dim", visible(who.description))
+            self._hold(f"{margin}{self._paint('bold', visible(who.name))}  {about}")
+            self._speaker = id
+        for line in lines:
+            self._hold(f"{margin}| {line}")
+
+    def _job(self, ended: JobEnded) -> None:
+        who = self._others.get(AgentId(ended.job))
+        margin = "  " * who.depth if who else ""
+        mark = self._paint("green", "+") if ended.status == "completed" else self._paint("red", "x")
+        took = self._paint("dim", f"{ended.usage.duration_ms / 1000:.1f} s")
+        self._hold(f"{margin}{mark} {visible(ended.summary)}  {took}")
+        self._speaker = None
 
     def say(self, text: str, style: str = "") -> None:
         self._line(self._paint(style, text))
 
-    def _tool(self, ended: ToolEnded, at: int) -> None:
+    def _tool(self, ended: ToolEnded, at: int) -> list[str]:
         call, began = self._calls.pop(ended.call_id, (None, at))
         mark = self._paint("red", "x") if ended.is_error else self._paint("green", "+")
-        what = f"{call.name} {visible(summary(call))}" if call else "tool"
-        self._line(f"{mark} {self._paint('cyan', what)}  {self._paint('dim', f'{(at - began) / 1000:.1f} s')}")
+        what = f"{call.name} {visible(summary(call))}".rstrip() if call else "tool"
+        launched = ended.data is not None and ended.data.get("status") == "async_launched"
+        took = "in the background" if launched else f"{(at - began) / 1000:.1f} s"
+        head = f"{mark} {self._paint('cyan', what)}  {self._paint('dim', took)}"
+        if call is not None and call.name == "Agent" and not ended.is_error:
+            return [head]  # its own words stand above, or are still to come
         text = "\n".join(c.text for c in ended.content if isinstance(c, Text)).strip()
         lines = visible(text).splitlines()
         if len(lines) > SHOWN_LINES:
             lines = ["...", *lines[-SHOWN_LINES:]]
-        for line in lines:
-            self._line(self._paint("dim", f"    {textwrap.shorten(line, 150) if len(line) > 150 else line}"))
+        cut = (textwrap.shorten(line, 150) if len(line) > 150 else line for line in lines)
+        return [head, *(self._paint("dim", f"    {line}") for line in cut)]
 
     def _stream(self, text: str) -> None:
         if not self._open_line:
             self._out.write("\n")
         self._out.write(visible(text))
         self._out.flush()
-        self._open_line = True
+        self._open_line, self._speaker = True, None
 
     def _end_line(self) -> None:
         if self._open_line:
             self._out.write("\n\n")
             self._open_line = False
+        for line in self._held:
+            self._out.write(line + "\n")
+        self._held.clear()
 
     def _line(self, text: str, *, gap: bool = False) -> None:
         self._end_line()
         self._out.write(("\n" if gap else "") + text + "\n")
         self._out.flush()
+        self._speaker = None
+
+    def _hold(self, text: str) -> None:
+        self._held.append(text)
+        if not self._open_line:
+            self._end_line()
+            self._out.flush()
 
     def _paint(self, style: str, text: str) -> str:
         codes = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
         return f"\x1b[{codes[style]}m{text}\x1b[0m" if self._colours and style else text
 
 
+def _typed(taken: LettersTaken) -> str:
+    """What a person said. Notices and messages of agents are told in other ways."""
+    texts = (block.text for block in taken.message.blocks if isinstance(block, Text))
+    return "\n".join(text for text in texts if not text.startswith(MACHINE_MADE))
+
+
+def _wrap(text: str, depth: int) -> list[str]:
+    return textwrap.wrap(text, COLUMNS - 2 * depth - 2) or [""]
+
+
 def summary(call: ToolCall) -> str:
     """What a call is about, in a few words."""
     args: dict[str, Any] = call.args
-    for name in ("command", "file_path", "notebook_path", "pattern", "url", "query"):
+    if call.name == "Agent":
+        kind, about = str(args.get("subagent_type") or "general-purpose"), str(args.get("description", ""))
+        return textwrap.shorten(f"{kind}: {about}", 100)
+    for name in ("command", "file_path", "notebook_path", "pattern", "url", "query", "task_id", "to"):
         if isinstance(args.get(name), str):
             return textwrap.shorten(args[name], 100)
     return ""

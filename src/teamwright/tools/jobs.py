@@ -103,7 +103,8 @@ class TaskStop:
         job = find_job(supervisor, id)
         if not await supervisor.stop(job):
             raise ToolError(f"{id} is not running: it is {job.status}.")
-        await supervisor.claim(job, ctx.call_id)
+        if job.owner == ctx.agent:  # anybody else's stop is news to the owner
+            await supervisor.claim(job, ctx.call_id)
         partial = f"\nWhat it had said:\n{bounded(visible(job.result.result))}" if job.result.result else ""
         message = f"Stopped {id} ({job.description})."
         return said(message + partial, {"message": message, "task_id": id, "task_type": TYPES[job.kind]})

@@ -71,6 +71,8 @@ class Printer:
                 await self._line(line | {"tool_use_result": _data_of(event)})
             case Denied() as event:
                 self._denials.append(event)
+                if self._format != "stream-json":  # nobody would see it otherwise
+                    sys.stderr.write(f"teamwright: {visible(event.reason)}\n")
             case Asked() as event:
                 await self._line(question_of(event.question))
             case Answered(decision=None) as event:

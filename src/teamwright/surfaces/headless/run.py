@@ -24,6 +24,7 @@ from teamwright.tools.bounds import visible
 
 PROTOCOL_LEVEL = "2.1.325"  # of the line protocol that driving programs know
 STATUS = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
+KEYS = ("ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_API_KEY", "OPENAI_API_KEY")
 PRINT_LIMIT = 10.0  # seconds for a slow reader to take the last lines
 
 
@@ -140,7 +141,7 @@ def _init(session: Session) -> dict[str, Any]:
         "version": __version__,
         "claude_code_version": PROTOCOL_LEVEL,
         "output_style": "default",
-        "apiKeySource": "none",
+        "apiKeySource": next((name for name in KEYS if os.environ.get(name)), "none"),
     }
 
 

@@ -1,0 +1,215 @@
+"""What the shared git directory remembers of our worktrees, and who has one in use.
+
+`teamwright/NAME.json` there is written before git makes anything and deleted after git has removed everything: so a kill
+at any step leaves something that the next one can tell.
+"""
+
+import fcntl
+import os
+import re
+import socket
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Literal
+
+import anyio
+import msgspec
+from msgspec import Struct
+
+from teamwright.core.errors import ToolError
+from teamwright.core.shown import shown
+
+PLACE = (".teamwright", "worktrees")
+PATIENCE = 60.0  # for the repository's lock, which is held for moments
+_HOLDER = re.compile(r"teamwright pid=(\d+) start=(\S+) host=(\S+) owner=(\S*)\s*")
+
+
+class Worktree(Struct, frozen=True):
+    """One tree of files with its branch. It need not exist: a branch may be all that a crash left."""
+
+    name: str
+    path: Path
+    branch: str
+    base: str  # the commit that it started from
+    repo: Path  # the main tree
+    common: Path  # the git directory of all its worktrees
+    made: bool = False  # by this call; else it was there before
+    owner: str = ""
+    warnings: tuple[str, ...] = ()
+
+
+class Record(Struct, frozen=True):
+    """What is remembered of a worktree; `links` are the directories that it shares with the main tree."""
+
+    branch: str
+    base: str
+    phase: Literal["making", "ready", "closing"]
+    owner: str = ""
+    made: float = 0.0
+    links: dict[str, str] = {}
+
+
+class Holder(Struct, frozen=True):
+    """Who has it in use, as the reason of git's lock says. Without a pid it is somebody else's lock."""
+
+    reason: str
+    pid: int = 0
+    start: str = ""
+    host: str = ""
+    owner: str = ""
+
+
+# --- records
+
+
+def read_record(tree: Worktree) -> Record | None:
+    """None also where it cannot be read: what is unknown is kept."""
+    with suppress(OSError, msgspec.DecodeError):
+        return msgspec.json.decode(_record(tree).read_bytes(), type=Record)
+    return None
+
+
+def write_record(tree: Worktree, record: Record) -> None:
+    path = _record(tree)
+    fresh = path.with_name(f".{path.name}.new")
+    try:
+        with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:  # noqa: PTH123
+            file.write(msgspec.json.encode(record))
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.replace(path)
+    except OSError as error:
+        raise ToolError(f"{shown(str(path))} cannot be written: {error.strerror or error}.") from None
+
+
+def forget(tree: Worktree) -> None:
+    _record(tree).unlink(missing_ok=True)
+
+
+def recorded(common: Path) -> list[str]:
+    return [path.stem for path in (common / "teamwright").glob("*.json") if not path.name.endswith(".new")]
+
+
+def _record(tree: Worktree) -> Path:
+    return tree.common / "teamwright" / f"{tree.name}.json"
+
+
+# --- git's own register (its layout is documented in gitrepository-layout)
+
+
+def registered(common: Path) -> Iterator[tuple[Path, Path]]:
+    """(worktree, its private git directory) of every linked worktree."""
+    for file in (common / "worktrees").glob("*/gitdir"):
+        with suppress(OSError):
+            told = os.fsdecode(file.read_bytes()).rstrip("\n")
+            yield Path(os.path.normpath(file.parent / told)).parent, file.parent
+
+
+def private_of(tree: Worktree) -> Path | None:
+    """The worktree's private git directory; None if git does not know it."""
+    return next((private for path, private in registered(tree.common) if path == tree.path), None)
+
+
+def is_tied(tree: Worktree, private: Path) -> bool:
+    """Does the tree still say that it belongs there? Else git would speak of the repository around it."""
+    link = tree.path / ".git"
+    with suppress(OSError):
+        if link.is_symlink() or not link.is_file():
+            return False
+        told = os.fsdecode(link.read_bytes()).removeprefix("gitdir: ").rstrip("\n")
+        return Path(os.path.normpath(tree.path / told)) == private
+    return False
+
+
+def require_tied(tree: Worktree) -> Path:
+    private = private_of(tree)
+    if private is None or not is_tied(tree, private):
+        what = "is gone" if not tree.path.exists() else "is no longer tied to its repository"
+        raise ToolError(f"The worktree {shown(str(tree.path))} {what}, so nobody can tell what was done in it.")
+    return private
+
+
+# --- who is at it
+
+
+@asynccontextmanager
+async def alone(common: Path) -> AsyncIterator[int]:
+    """One at a time in a repository. Gives the lock's handle: git inherits it, so that it outlasts our death."""
+    folder = common / "teamwright"
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except OSError as error:
+        raise ToolError(f"{shown(str(folder))} cannot be used: {error.strerror or error}.") from None
+    try:
+        until = anyio.current_time() + PATIENCE
+        while not _flock(handle):
+            if anyio.current_time() > until:
+                raise ToolError(f"Another process holds {shown(str(folder / 'lock'))} for too long. Try again later.")
+            await anyio.sleep(0.005)
+        yield handle
+    finally:
+        os.close(handle)
+
+
+def claim(private: Path) -> int | None:
+    """A handle that says "files are being written": it lasts until we and our git are gone. None: others have it."""
+    handle = os.open(private, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    if _flock(handle):
+        return handle
+    os.close(handle)
+    return None
+
+
+def _flock(handle: int) -> bool:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # a file system without such locks: git's own locks must do
+        return True
+    return True
+
+
+def holder_of(private: Path) -> Holder | None:
+    """Who locked it; None: nobody."""
+    try:
+        reason = (private / "locked").read_text(errors="replace")
+    except OSError:
+        return None
+    found = _HOLDER.fullmatch(reason)
+    return Holder(reason, int(found[1]), *found.group(2, 3, 4)) if found else Holder(reason)
+
+
+async def lock_reason(owner: str) -> str:
+    pid = os.getpid()
+    return f"teamwright pid={pid} start={await _start_of(pid)} host={_host()} owner={owner}"
+
+
+async def is_alive(holder: Holder) -> bool:
+    """Of a process on another machine or in another container nothing can be known: it counts as alive."""
+    if holder.host != _host():
+        return True
+    return await _start_of(holder.pid) == holder.start
+
+
+async def is_ours(holder: Holder, owner: str) -> bool:
+    return holder.pid == os.getpid() and holder.owner == owner and await is_alive(holder)
+
+
+def _host() -> str:
+    return re.sub(r"\s", "_", socket.gethostname()) or "?"
+
+
+async def _start_of(pid: int) -> str:
+    """When the process started: with its number that names it for good. Empty if it is gone."""
+    if sys.platform == "linux":
+        try:
+            fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+        except OSError:
+            return ""
+        return "" if fields[0] in (b"Z", b"X") else fields[19].decode()
+    told = await anyio.run_process(["ps", "-o", "lstart=", "-p", str(pid)], check=False)
+    return "_".join(told.stdout.decode(errors="replace").split())

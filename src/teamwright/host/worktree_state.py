@@ -1,0 +1,272 @@
+"""What was done in a worktree, looked at from every side where work can hide, and how all of it is kept."""
+
+import os
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Collection, Iterable, Sequence
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import anyio.to_thread
+from msgspec import Struct
+
+from teamwright.core.errors import ToolError
+from teamwright.core.shown import shown
+from teamwright.host.git import commit_of, count_commits, git, git_text
+from teamwright.host.worktree_record import Record, Worktree, read_record, registered, require_tied
+
+KEPT = "refs/teamwright/kept"
+MOST_LINES = 30  # of a diffstat
+MOST_PAST = 200  # entries of HEAD's own history that are looked through
+_UNDER_WAY = {
+    "MERGE_HEAD": "a merge", "CHERRY_PICK_HEAD": "a cherry-pick", "REVERT_HEAD": "a revert", "BISECT_LOG": "a bisection",
+    "rebase-merge": "a rebase", "rebase-apply": "a rebase", "sequencer": "a sequence of picks",
+}  # fmt: skip
+_US = {f"GIT_{who}_{what}": value for who in ("AUTHOR", "COMMITTER")
+       for what, value in (("NAME", "Teamwright"), ("EMAIL", "teamwright@localhost"))}  # fmt: skip
+
+
+
+class Status(Struct, frozen=True):
+    """The uncommitted changes of a tree."""
+
+    head: str  # the commit; empty before the first one
+    changed: tuple[str, ...]  # tracked paths, staged or not
+    gone: int  # how many of them are no more than missing from the tree
+    untracked: tuple[str, ...]  # a repository of its own inside the tree ends with a slash
+    hidden: tuple[str, ...]  # paths that git was told not to look at, though they are there
+
+
+async def read_status(tree: Path) -> Status:
+    told = await git_text("status", "--porcelain=v2", "--branch", "-z", "--untracked-files=all", "--no-renames",
+                          "--ignore-submodules=none", cwd=tree)  # fmt: skip
+    head, gone = "", 0
+    changed: list[str] = []
+    untracked: list[str] = []
+    for entry in told.split("\0"):
+        if entry.startswith("# branch.oid "):
+            head = entry[13:].replace("(initial)", "")
+        elif entry.startswith("? "):
+            untracked.append(entry[2:])
+        elif entry.startswith(("1 ", "u ")):
+            changed.append(entry.split(" ", 8 if entry[0] == "1" else 10)[-1])
+            gone += entry[2:4] in ("D.", ".D")
+    return Status(head, tuple(changed), gone, tuple(untracked), await _hidden(tree))
+
+
+async def _hidden(tree: Path) -> tuple[str, ...]:
+    """`git update-index --assume-unchanged` and `--skip-worktree` would let edits pass for nothing."""
+    listed = await git_text("ls-files", "-v", "-z", cwd=tree)
+    marked = [line[2:] for line in listed.split("\0") if line[:1].islower() or line[:1] == "S"]
+    return tuple(path for path in marked if os.path.lexists(tree / path))
+
+
+class Line(Struct, frozen=True):
+    """One file of a diffstat; a binary one has no lines."""
+
+    path: str
+    plus: int
+    minus: int
+
+
+async def read_diffstat(tree: Path, private: Path, base: str, untracked: Iterable[str]) -> list[Line]:
+    """From the commit `base` to the tree as it lies there, untracked files too. Nothing is written but the odd index."""
+    async with _spare_index(tree, private) as extra:
+        names = "\0".join(name for name in untracked if not name.endswith("/"))
+        if names:
+            await git_text("add", "--intent-to-add", "--ignore-errors", "--pathspec-from-file=-", "--pathspec-file-nul",
+                           cwd=tree, input=os.fsencode(names), extra=extra)  # fmt: skip
+        told = await git_text("diff", "--numstat", "-z", "-M", "--no-ext-diff", "--no-textconv", base,
+                              cwd=tree, extra=extra)  # fmt: skip
+    lines: list[Line] = []
+    fields = iter(told.split("\0"))
+    for field in fields:
+        if not field:
+            continue
+        plus, minus, path = field.split("\t", 2)
+        if not path:  # a rename: the old name and the new one follow
+            path = f"{next(fields)} => {next(fields)}"
+        lines.append(Line(path, *(0 if n == "-" else int(n) for n in (plus, minus))))
+    return lines
+
+
+@asynccontextmanager
+async def _spare_index(tree: Path, private: Path) -> AsyncIterator[dict[str, str]]:
+    """The environment that names a copy of the tree's index: the true one is not ours to change."""
+    with tempfile.TemporaryDirectory(prefix="teamwright-", ignore_cleanup_errors=True) as folder:
+        copy = Path(folder) / "index"
+        extra = {"GIT_INDEX_FILE": str(copy)}
+        try:
+            await anyio.to_thread.run_sync(shutil.copyfile, private / "index", copy)
+        except FileNotFoundError:  # a checkout that never came to its end
+            await git_text("read-tree", "HEAD", cwd=tree, extra=extra)
+        yield extra
+
+
+class Snapshot(Struct, frozen=True):
+    """Trees stored in the repository: the files as they lie there, and as they are staged."""
+
+    files: str
+    staged: str | None  # None: it cannot be told, because of conflicts
+
+
+async def take_snapshot(tree: Path, private: Path, hidden: Sequence[str], without: Collection[str]) -> Snapshot:
+    """Store all but ignored files and `without`; neither the tree nor its index changes."""
+    async with _spare_index(tree, private) as extra:
+        staged = await git("write-tree", cwd=tree, extra=extra)
+        for flag in ("--no-assume-unchanged", "--no-skip-worktree") if hidden else ():
+            names = os.fsencode("\0".join(hidden))
+            await git_text("update-index", flag, "-z", "--stdin", cwd=tree, input=names, extra=extra)
+        await git_text("add", "--all", cwd=tree, limit=300, extra=extra)
+        if without:
+            await git_text("rm", "--cached", "--quiet", "--ignore-unmatch", "--", *without, cwd=tree, extra=extra)
+        files = await git_text("write-tree", cwd=tree, extra=extra)
+    return Snapshot(files.strip(), None if staged.status else staged.out.strip())
+
+
+# --- what was done
+
+
+class State(Struct, frozen=True):
+    """What was done since the base. `summary` is the diffstat in words, `notes` what a diffstat cannot show."""
+
+    changed: bool
+    ahead: int = 0
+    files: int = 0
+    insertions: int = 0
+    deletions: int = 0
+    summary: str = ""
+    notes: tuple[str, ...] = ()
+
+
+async def state(tree: Worktree) -> State:
+    """Raises ToolError where it cannot be told; then nothing may be removed."""
+    private = require_tied(tree)
+    record = read_record(tree)
+    status = await read_status(tree.path)
+    if not status.head:
+        raise ToolError(f"The worktree {shown(str(tree.path))} is on a branch without a commit.")
+    own = own_links(tree)
+    untracked = [path for path in status.untracked if path not in own]
+    ahead = await count_commits(await tips(tree, status.head), tree.base, cwd=tree.path)
+    notes = [*_notes(tree, private, status, record), *await _stashes(tree, record)]
+    if not (status.changed or untracked or ahead or notes):
+        return State(changed=False)
+    lines = await read_diffstat(tree.path, private, tree.base, untracked)
+    plus, minus = sum(line.plus for line in lines), sum(line.minus for line in lines)
+    return State(True, ahead, len(lines), plus, minus, _summary(lines, plus, minus, ahead, notes), tuple(notes))
+
+
+def own_links(tree: Worktree) -> set[str]:
+    """The links that we made and that are still as we made them."""
+    record = read_record(tree)
+    links = record.links if record else {}
+    return {name for name, target in links.items() if _points(tree.path / name, target)}
+
+
+def _points(path: Path, target: str) -> bool:
+    return path.is_symlink() and str(path.readlink()) == target
+
+
+async def tips(tree: Worktree, head: str) -> list[str]:
+    """HEAD and the worktree's branch, which need not be the same: the agent may have changed branches."""
+    tip = await commit_of(f"refs/heads/{tree.branch}", cwd=tree.repo)
+    return [head, tip] if tip and tip != head else [head]
+
+
+def _notes(tree: Worktree, private: Path, status: Status, record: Record | None) -> list[str]:
+    found = [f"{words} is under way" for name, words in _UNDER_WAY.items() if (private / name).exists()]
+    if status.hidden:
+        found.append(f"git was told not to look at {len(status.hidden)} of the files")
+    modules = private / "modules"
+    if modules.is_dir() and any(modules.iterdir()):
+        found.append("submodules are checked out")
+    if any(path != tree.path and path.is_relative_to(tree.path) for path, _ in registered(tree.common)):
+        found.append("another worktree lies in it")
+    for name, target in (record.links if record else {}).items():
+        place = tree.path / name
+        if os.path.lexists(place) and not _points(place, target):
+            found.append(f"the link {shown(name, 80)} was replaced")
+    return found
+
+
+async def _stashes(tree: Worktree, record: Record | None) -> list[str]:
+    """Stashes belong to the repository and outlive the worktree, but they are work that was done in it."""
+    told = await git_text("stash", "list", "--format=%ct %gs", cwd=tree.path)
+    since = int(record.made) if record else 0
+    rows = [line.split(" ", 1) for line in told.splitlines()]
+    mine = [row for row in rows if int(row[0]) >= since and f"on {tree.branch}:" in row[1].lower()[: len(tree.branch) + 12]]
+    return [f"{len(mine)} stashed"] if mine else []
+
+
+def _summary(lines: Sequence[Line], plus: int, minus: int, ahead: int, notes: Iterable[str]) -> str:
+    rows = [f"{shown(line.path, 100)} | +{line.plus} -{line.minus}" for line in lines[:MOST_LINES]]
+    if len(lines) > MOST_LINES:
+        rows.append(f"... and {len(lines) - MOST_LINES} more")
+    total = [f"{_number(len(lines), 'file')} changed, +{plus} -{minus}"]
+    if ahead:
+        total.append(f"{_number(ahead, 'commit')}")
+    return "\n".join([*rows, "; ".join([*total, *notes])])
+
+
+def _number(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+# --- nothing is lost
+
+
+async def keep(tree: Worktree, private: Path, *, half: bool = False) -> str | None:
+    """Store all that would go with the worktree under a hidden ref; None if there is nothing to store.
+
+    `half`: of a tree that is half-made or half-removed, missing files mean nothing.
+    """
+    status = await read_status(tree.path)
+    if not status.head:
+        raise ToolError(f"The worktree {shown(str(tree.path))} is on a branch without a commit; commit there first.")
+    snapshot = await take_snapshot(tree.path, private, status.hidden, own_links(tree))
+    plain = (await git_text("rev-parse", f"{status.head}^{{tree}}", cwd=tree.path)).strip()
+    told = await git_text("diff-tree", "-r", "--name-only", "--diff-filter=d" if half else "--diff-filter=ACDMRTUXB",
+                          plain, snapshot.files, cwd=tree.path)  # fmt: skip
+    staged = snapshot.staged if not half and snapshot.staged not in (None, plain, snapshot.files) else None
+    own, past = await tips(tree, status.head), await past_of(tree, private)
+    if not (told or staged or past or await count_commits(own, tree.base, cwd=tree.path)):
+        return None
+    if staged:
+        past = [await _commit(staged, [status.head], f"Staged in the worktree {tree.name}", tree), *past]
+    made = await _commit(snapshot.files, [*own, *past], f"The worktree {tree.name} before it was removed", tree)
+    return await _hide(tree, made)
+
+
+async def keep_past(tree: Worktree, private: Path) -> str | None:
+    """Commits that only HEAD's own history still knows: it goes with the worktree."""
+    past = await past_of(tree, private)
+    if not past:
+        return None
+    plain = (await git_text("rev-parse", f"{past[0]}^{{tree}}", cwd=tree.repo)).strip()
+    return await _hide(tree, await _commit(plain, past, f"Commits left behind in the worktree {tree.name}", tree))
+
+
+async def past_of(tree: Worktree, private: Path) -> list[str]:
+    here = f"--git-dir={private}"
+    told = await git_text(here, "log", "-g", "--format=%H", f"-{MOST_PAST}", "HEAD", cwd=tree.repo)
+    seen = list(dict.fromkeys(told.split()))
+    if not seen:
+        return []
+    left = (await git_text(here, "rev-list", *seen, "--not", "--all", tree.base, cwd=tree.repo)).split()
+    if not (loose := [one for one in seen if one in set(left)]):
+        return []
+    return (await git_text("merge-base", "--independent", *loose, cwd=tree.repo)).split()
+
+
+async def _commit(files: str, parents: Sequence[str], message: str, tree: Worktree) -> str:
+    """In our own name, since the person may have set none."""
+    named = [word for parent in dict.fromkeys(parents) for word in ("-p", parent)]
+    return (await git_text("commit-tree", files, *named, "-m", message, cwd=tree.repo, extra=_US)).strip()
+
+
+async def _hide(tree: Worktree, made: str) -> str:
+    ref = f"{KEPT}/{tree.name}-{datetime.now(UTC):%Y%m%dT%H%M%S.%fZ}"
+    await git_text("update-ref", ref, made, "", cwd=tree.repo)
+    return ref
