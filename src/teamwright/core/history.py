@@ -28,8 +28,8 @@ UNKNOWN = (
     "Look at what it did before you run it again."
 )
 NEVER_BEGUN = "Not run: the program ended before this call began."
-STOPPED = "Interrupted by the person before this call had finished; its outcome is unknown."
-NOT_RUN = "Not run: the person interrupted the turn before this call began."
+STOPPED = "Interrupted before this call had finished; its outcome is unknown."
+NOT_RUN = "Not run: the turn was interrupted before this call began."
 
 
 class History:

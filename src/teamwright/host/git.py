@@ -25,7 +25,13 @@ _SETTINGS = (
     "maintenance.auto=false", "submodule.recurse=false", "status.showUntrackedFiles=all", "diff.ignoreSubmodules=none",
     "log.showSignature=false", "color.ui=false",
 )  # fmt: skip
-_FRONT = ("git", "--no-pager", "--literal-pathspecs", "--no-optional-locks", *(f"-c{s}" for s in _SETTINGS))
+_FRONT = (
+    "git",
+    "--no-pager",
+    "--literal-pathspecs",
+    "--no-optional-locks",
+    *(word for setting in _SETTINGS for word in ("-c", setting)),
+)
 _NOBODY_THERE = {"GIT_ASKPASS": "true", "SSH_ASKPASS": "true", "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
 
 
@@ -106,7 +112,7 @@ async def _start(
             start_new_session=True, pass_fds=handles,
         )  # fmt: skip
     except (OSError, ValueError) as error:
-        if isinstance(error, FileNotFoundError) and cwd.is_dir():
+        if isinstance(error, FileNotFoundError) and str(error.filename) != str(cwd):
             raise ToolError("git was not found on the PATH. Install git, or work without it.") from None
         why = getattr(error, "strerror", None) or error
         raise ToolError(f"git could not be started in {shown(str(cwd))}: {why}.") from None
@@ -164,7 +170,9 @@ async def locate(path: Path) -> Repository:
             raise ToolError(f"{where} is a bare repository, which has no files to work on. Use a clone of it.")
         raise ToolError(f"{where} is not in a working tree of git ({ran.complaint}). Work here without isolation.")
     if ran.status:
-        raise ToolError(f"The repository at {where} has no commit at its HEAD yet. Make a first commit, then try again.")
+        raise ToolError(
+            f"The repository at {where} has no commit at its HEAD yet. Make a first commit, then try again."
+        )
     if len(lines) != 4:
         raise ToolError(f"The path of the repository at {where} has a line break in it. Rename that directory.")
     here, private, common = map(Path, lines[:3])

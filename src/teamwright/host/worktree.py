@@ -1,284 +1,205 @@
-"""Git worktrees for agents: made from the parent's commit, locked while in use, removed only if provably unchanged.
+"""Git worktrees for agents: made from the parent's commit, locked while in use, removed only if provably unchanged."""
 
-What we know of each lies in the shared git directory (`teamwright/NAME.json`), is written before git makes anything and
-deleted after git has removed everything: so a kill at any step leaves something that the next one can tell.
-"""
-
-import os
-import re
-import time
-from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
-import anyio
-import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from teamwright.core.crashpoint import crashpoint
 from teamwright.core.errors import ToolError
 from teamwright.core.shown import shown
-from teamwright.host.git import (
-    Repository,
-    commit_of,
-    count_commits,
-    git,
-    git_text,
-    locate,
+from teamwright.host.git import Repository, commit_of, count_commits, git, git_text, locate
+from teamwright.host.worktree_make import CHECKOUT, check_name, drop_branch, link, make
+from teamwright.host.worktree_record import (
+    PLACE,
+    Holder,
+    Record,
+    Worktree,
+    alone,
+    forget,
+    holder_of,
+    is_alive,
+    is_ours,
+    is_there,
+    is_tied,
+    private_of,
+    read_record,
+    recorded,
+    refuse_if_used,
+    registered,
+    write_record,
+)
+from teamwright.host.worktree_state import (
+    State,
+    has_submodules,
+    hide,
+    inner_trees,
+    keep,
+    keep_past,
+    own_links,
     read_status,
+    state,
 )
 
-PLACE = (".teamwright", "worktrees")
-KEPT = "refs/teamwright/kept"
-PATIENCE = 60.0  # for the repository's lock, which is held for moments
-CHECKOUT = 600.0
-MOST_LINES = 30  # of a diffstat
-MOST_PAST = 200  # entries of HEAD's own history that are looked through
-_SEGMENT = re.compile(r"[A-Za-z0-9._-]+")
-_HOLDER = re.compile(r"teamwright pid=(\d+) start=(\S+) host=(\S+) owner=(\S*)\s*")
-_UNDER_WAY = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG", "rebase-merge", "rebase-apply", "sequencer")
-
-
-class Worktree(Struct, frozen=True):
-    name: str
-    path: Path
-    branch: str
-    base: str  # the commit that it started from
-    repo: Path  # the main tree
-    common: Path  # the git directory of all its worktrees
-    made: bool = False  # now; else it was there before
-    owner: str = ""
-    warnings: tuple[str, ...] = ()
-
-
-class State(Struct, frozen=True):
-    """What was done in a worktree since its base. `summary` is the diffstat in words, `notes` what it cannot show."""
-
-    changed: bool
-    ahead: int = 0
-    files: int = 0
-    insertions: int = 0
-    deletions: int = 0
-    summary: str = ""
-    notes: tuple[str, ...] = ()
+__all__ = ["Found", "Kept", "State", "Worktree", "check_name", "close", "find", "make", "remove", "state"]
 
 
 class Kept(Struct, frozen=True):
-    """A worktree that stays; `note` says why, where that is not plain from the state."""
+    """A worktree that stays; `note` says why, where its state does not."""
 
     path: Path
     branch: str
     summary: str
-    state: State
+    state: State | None = None  # None: it could not be told
     note: str = ""
 
 
 class Found(Struct, frozen=True):
-    """A worktree in a listing. `orphan`: left behind half-made, half-removed or by a process that is gone."""
+    """A worktree in a listing. `orphan`: half-made, half-removed, or left by a process that is gone."""
 
     worktree: Worktree
     use: Literal["in_use", "changed", "clean", "orphan"]
     state: State
+    note: str = ""
 
 
-class Record(Struct, frozen=True):
-    """What the repository's git directory remembers of one of ours."""
-
-    branch: str
-    base: str
-    phase: Literal["making", "ready", "closing"] = "ready"
-    owner: str = ""
-    made: float = 0.0
-    links: dict[str, str] = {}
-
-
-class Holder(Struct, frozen=True):
-    """Who has it in use, as the reason of git's lock says. Without a pid it is somebody else's lock."""
-
-    reason: str
-    pid: int = 0
-    start: str = ""
-    host: str = ""
-    owner: str = ""
+async def close(tree: Worktree) -> Kept | None:
+    """The agent is done: what is provably unchanged goes with its branch, anything else stays and is told."""
+    found, note = None, ""
+    try:
+        found = await state(tree)
+        if not found.changed:
+            crashpoint("worktree.judged")
+            await _take_away(tree)
+            return None
+    except ToolError as error:
+        note = str(error)
+    try:
+        await _release(tree)
+    except ToolError as error:
+        note = note or str(error)
+    return Kept(tree.path, tree.branch, found.summary if found else "", found, note)
 
 
-def check_name(name: str) -> str:
-    """The name as directory and branch have it: `a/b` becomes `a+b`."""
-    flat = name.replace("/", "+")
-    good = all(_SEGMENT.fullmatch(segment) and segment != "." for segment in flat.split("+"))
-    fault = (
-        "it is longer than 64 characters" if len(name) > 64
-        else "each part needs at least one of A-Z a-z 0-9 . _ - and may have nothing else" if not good
-        else "`..` is not allowed" if ".." in name
-        else "it starts with `-`" if name.startswith("-")
-        else "it ends with `.` or `.lock`" if name.lower().endswith((".", ".lock"))
-        else "git keeps that name for itself" if name.lower() == ".git" else ""
-    )  # fmt: skip
-    if fault:
-        raise ToolError(f"`{shown(name, 80)}` cannot be the name of a worktree: {fault}. Choose another, like `fix-login`.")
-    return flat
+async def _take_away(tree: Worktree) -> None:
+    """Remove an unchanged one; git looks once more by itself, because it is not forced."""
+    async with alone(tree.common) as held:
+        private = private_of(tree)
+        holder = holder_of(private) if private else None
+        if private is None or (holder and not await is_ours(holder, tree.owner)):
+            raise ToolError(f"The worktree {tree.name} was locked by somebody else meanwhile.")
+        record = read_record(tree) or Record(tree.branch, tree.base, "ready")
+        write_record(tree, replace(record, phase="closing"))
+        crashpoint("worktree.closing")
+        await keep_past(tree, private)
+        links = own_links(tree)
+        for name in links:  # not ignored by everybody's rules, and git would refuse over them
+            (tree.path / name).unlink(missing_ok=True)
+        ran = await _unlock_and_remove(tree, holder, held)
+        if ran:
+            write_record(tree, record)
+            link(tree, sorted(links))
+            raise ToolError(f"git would not remove the worktree: {ran}")
+        crashpoint("worktree.removed")
+        await drop_branch(tree, held)
+        crashpoint("worktree.dropped")
+        forget(tree)
 
 
-# --- making
+async def _unlock_and_remove(tree: Worktree, holder: Holder | None, held: int, *force: str) -> str:
+    """Empty, or what git complained about."""
+    if holder:
+        await git_text("worktree", "unlock", str(tree.path), cwd=tree.repo, held=held)
+    crashpoint("worktree.unlocked")
+    ran = await git("worktree", "remove", *force, str(tree.path), cwd=tree.repo, held=held, limit=CHECKOUT)
+    return ran.complaint if ran.status else ""
 
 
-async def make(repo: Path, name: str, *, links: Sequence[str] = (), owner: str = "") -> Worktree:
-    """The worktree of that name, made from the HEAD of `repo` unless it is there already; locked for us.
+async def _release(tree: Worktree) -> None:
+    async with alone(tree.common) as held:
+        private = private_of(tree)
+        holder = holder_of(private) if private else None
+        if holder and await is_ours(holder, tree.owner):
+            await git_text("worktree", "unlock", str(tree.path), cwd=tree.repo, held=held)
 
-    `owner` names the agent that will use it: another one cannot have it meanwhile, also not in this process.
-    """
-    name, owner = check_name(name), re.sub(r"[^\w.@+-]", "_", owner)[:100]
+
+async def remove(tree: Worktree, *, keep_ref: bool = True) -> str | None:
+    """Remove it with its branch, because somebody said so. Gives the hidden ref under which its state is kept."""
+    private = private_of(tree)
+    holder = holder_of(private) if private else None
+    await refuse_if_used(tree, holder)
+    if holder and not holder.pid:
+        raise ToolError(
+            f"The worktree {tree.name} is locked by somebody: {shown(holder.reason)}. Unlock it with git first."
+        )
+    ref = None
+    if private and is_tied(tree, private):
+        ref = await _keep_all(tree, private) if keep_ref else None
+    elif is_there(tree.path):
+        raise ToolError(
+            f"{shown(str(tree.path))} is not tied to the repository, so git cannot keep it. Remove it by hand."
+        )
+    elif keep_ref and (tip := await commit_of(f"refs/heads/{tree.branch}", cwd=tree.repo)):
+        ref = await hide(tree, tip) if await count_commits([tip], tree.base, cwd=tree.repo) else None
+    async with alone(tree.common) as held:
+        if private:
+            complaint = await _unlock_and_remove(tree, holder, held, "--force")
+            if complaint:
+                raise ToolError(f"git would not remove the worktree {shown(str(tree.path))}: {complaint}")
+        await drop_branch(tree, held, whatever=True)
+        forget(tree)
+    return ref
+
+
+async def _keep_all(tree: Worktree, private: Path) -> str | None:
+    """A ref holds files and commits of this repository, but not another repository with its own history."""
+    status = await read_status(tree.path)
+    inner = [path for path in status.untracked if path.endswith("/")]
+    inner += [path.name for path in inner_trees(tree)]
+    if has_submodules(private):
+        inner.append("its submodules")
+    if inner:
+        what = shown(", ".join(inner))
+        raise ToolError(f"The worktree {tree.name} has other repositories in it ({what}). Move or remove them first.")
+    return await keep(tree, private)
+
+
+# --- the listing
+
+
+async def find(repo: Path) -> list[Found]:
+    """Every worktree of ours in the repository around `repo`, also what a crash left of one."""
     place = await locate(repo)
-    path = place.top.joinpath(*PLACE, name)
-    async with _alone(place.common) as held:
-        _prepare(place)
-        record = await _reuse(place, path, owner, held)
-        tree = Worktree(name, path, f"worktree-{name}", record.base if record else "", place.top, place.common, owner=owner)
-        if record:
-            return _finish(tree, record, links)
-        tree, claim = await _add(place, tree, held)
-    done = False
-    try:
-        await git_text("reset", "--hard", "--quiet", "--no-recurse-submodules", cwd=path, limit=CHECKOUT, held=claim)
-        crashpoint("worktree.filled")
-        done = True
-    finally:
-        os.close(claim)
-        if not done:
-            with anyio.move_on_after(PATIENCE, shield=True):
-                await _undo(tree, place)
-    return _finish(tree, _read(tree) or Record(tree.branch, tree.base), links)
+    folder = place.top.joinpath(*PLACE)
+    names = {path.name for path, _ in registered(place.common) if path.parent == folder}
+    names |= set(recorded(place.common))
+    with suppress(OSError):
+        names |= {entry.name for entry in folder.iterdir() if entry.is_dir()}
+    found = [await _look(place, folder / name) for name in sorted(names)]
+    return [one for one in found if one]
 
 
-def _prepare(place: Repository) -> None:
-    """The directory for worktrees, which must really lie in the main tree, and git's order not to see it."""
-    folder, exclude = place.top, place.common / "info" / "exclude"
-    line = f"/{'/'.join(PLACE)}/"
-    try:
-        for part in PLACE:
-            folder /= part
-            folder.mkdir(mode=0o700, exist_ok=True)
-            if folder.is_symlink():
-                raise ToolError(f"{shown(str(folder))} is a link; worktrees are made only in a real directory there.")
-        exclude.parent.mkdir(exist_ok=True)
-        with exclude.open("a+b") as file:
-            file.seek(0)
-            known = file.read()
-            if line.encode() not in known.splitlines():
-                file.write(b"\n" * (known[-1:] not in (b"", b"\n")) + f"{line}\n".encode())
-    except OSError as error:
-        why = error.strerror or error
-        raise ToolError(f"No worktree can be made in {shown(str(folder))}: {why} ({shown(str(error.filename))}).") from None
-
-
-async def _reuse(place: Repository, path: Path, owner: str, held: int) -> Record | None:
-    """What is there already, now locked for us. None: nothing is there any more, and one can be made."""
-    admin = _admin(place.common, path)
-    tree = Worktree(path.name, path, f"worktree-{path.name}", place.head, place.top, place.common, owner=owner)
-    if admin is None:
-        if path.is_symlink() or (path.exists() and (not path.is_dir() or any(path.iterdir()))):
-            raise ToolError(f"{shown(str(path))} exists but is no worktree of this repository. Move it away, or use another name.")
-        return None
-    holder = _holder(admin)
-    await _refuse_if_used(tree, holder)
-    record = _read(tree)
-    if await _half(tree, admin, record):
-        await _clear(tree, admin, held)
-        return None
-    if record is None:  # made by hand, or by a program that forgot it
+async def _look(place: Repository, path: Path) -> Found | None:
+    tree = Worktree(path.name, path, f"worktree-{path.name}", place.head, place.top, place.common)
+    private, record = private_of(tree), read_record(tree)
+    if record:
+        tree = replace(tree, base=record.base, owner=record.owner)
+    elif private and is_tied(tree, private):
         ran = await git("merge-base", "HEAD", place.head, cwd=path)
-        record = Record(tree.branch, ran.out.strip() or place.head, made=time.time())
-    if holder and holder.pid:
-        await git_text("worktree", "unlock", str(path), cwd=place.top, held=held)
-    if not holder or holder.pid:
-        await git_text("worktree", "lock", "--reason", await _reason(owner), str(path), cwd=place.top, held=held)
-    return msgspec.structs.replace(record, phase="ready", owner=owner)
-
-
-async def _half(tree: Worktree, admin: Path, record: Record | None) -> bool:
-    """Was it never finished, or is it half removed? Then nobody has worked in it since."""
-    if not tree.path.is_dir():
-        return True
-    if record and record.phase == "making":
-        claim = _claim(admin)
-        if claim is None:
-            raise ToolError(f"The worktree {tree.name} is just being made for somebody else. Use another name, or try again.")
-        os.close(claim)
-        return True
-    if record and record.phase == "closing":
-        status = await read_status(tree.path)
-        return not status.untracked and 0 < status.gone == len(status.changed)
-    return not (admin / "index").exists()
-
-
-async def _add(place: Repository, tree: Worktree, held: int) -> tuple[Worktree, int]:
-    """Let git register it, still empty: files come later, when the repository's lock is free for others again."""
-    base = place.head
-    front = ("worktree", "add", "--quiet", "--no-checkout", "--no-track", "--lock", "--reason", await _reason(tree.owner))
-    _write(tree, Record(tree.branch, base, "making", tree.owner, time.time()))
-    crashpoint("worktree.recorded")
-    ran = await git(*front, "-b", tree.branch, str(tree.path), base, cwd=place.top, held=held)
-    if ran.status and (tip := await commit_of(f"refs/heads/{tree.branch}", cwd=place.top)):
-        if await count_commits([tip], base, cwd=place.top):
-            ran = await git(*front, str(tree.path), tree.branch, cwd=place.top, held=held)
-            base = (await git("merge-base", base, tip, cwd=place.top)).out.strip() or base
-        else:  # left behind without a commit of its own: it starts anew
-            ran = await git(*front, "-B", tree.branch, str(tree.path), base, cwd=place.top, held=held)
-    admin = _admin(place.common, tree.path)
-    if ran.status or admin is None:
-        _forget(tree)
-        raise ToolError(f"git could not make the worktree {shown(str(tree.path))}: {ran.complaint}")
-    crashpoint("worktree.added")
-    tree = msgspec.structs.replace(tree, base=base, made=True)
-    _write(tree, Record(tree.branch, base, "making", tree.owner, time.time()))
-    claim = _claim(admin)
-    assert claim is not None, "nobody else claims it while we hold the repository's lock"
-    return tree, claim
-
-
-async def _undo(tree: Worktree, place: Repository) -> None:
-    """What could not be finished is taken away again; what even that leaves, the next `make` clears."""
-    with suppress(ToolError):
-        async with _alone(place.common) as held:
-            await git_text("worktree", "remove", "-f", "-f", str(tree.path), cwd=place.top, held=held)
-            await _drop_branch(tree, held)
-            _forget(tree)
-
-
-def _finish(tree: Worktree, record: Record, links: Sequence[str]) -> Worktree:
-    made, warnings = _link(tree, links)
-    crashpoint("worktree.linked")
-    _write(tree, msgspec.structs.replace(record, phase="ready", links=record.links | made))
-    if (tree.path / ".gitmodules").exists():
-        warnings.append("Submodules are not checked out here; `git submodule update --init` does it.")
-    admin = _admin(tree.common, tree.path)
-    if admin and (admin / "index.lock").exists():
-        warnings.append(f"{shown(str(admin / 'index.lock'))} was left by a git that is gone; if none runs, delete it.")
-    return msgspec.structs.replace(tree, warnings=tuple(warnings))
-
-
-def _link(tree: Worktree, links: Sequence[str]) -> tuple[dict[str, str], list[str]]:
-    """Directories of the main tree that are shared, not copied: {path: target} of ours, and warnings."""
-    made: dict[str, str] = {}
-    warnings: list[str] = []
-    for name in links:
-        source, target = tree.repo / name, tree.path / name
-        parts = Path(name).parts
-        if not parts or name.startswith("/") or not {"..", ".git", ".teamwright"}.isdisjoint(parts):
-            warnings.append(f"`{shown(name)}` is not linked: only directories below the project can be.")
-        elif not source.exists() or target.is_symlink():
-            if target.is_symlink() and str(target.readlink()) == str(source):
-                made[name] = str(source)
-        elif not source.is_dir():
-            warnings.append(f"`{shown(name)}` is not linked: it is not a directory.")
-        elif not target.parent.resolve().is_relative_to(tree.path.resolve()):
-            warnings.append(f"`{shown(name)}` is not linked: its place leads out of the worktree.")
-        else:
-            try:
-                target.parent.mkdir(parents=True, exist_ok=True)
-                target.symlink_to(source, target_is_directory=True)
-                made[name] = str(source)
-            except OSError as error:
-                warnings.append(f"`{shown(name)}` is not linked: {error.strerror or error}.")
-    return made, warnings
+        tree = replace(tree, base=ran.out.strip() or place.head)
+    holder = holder_of(private) if private else None
+    used = bool(holder and holder.pid and await is_alive(holder))
+    note = ""
+    try:
+        seen = await state(tree)
+    except ToolError as error:
+        tip = await commit_of(f"refs/heads/{tree.branch}", cwd=tree.repo)
+        if not (tip or private or is_there(path)):
+            return None  # no more than a record, which the next `make` writes anew
+        ahead = await count_commits([tip], tree.base, cwd=tree.repo) if tip else 0
+        seen, note = State(changed=bool(ahead) or is_there(path), ahead=ahead), str(error)
+    left = bool(note) or (record and record.phase != "ready") or (holder and holder.pid)
+    use = "in_use" if used else "orphan" if left else "changed" if seen.changed else "clean"
+    return Found(tree, use, seen, note)

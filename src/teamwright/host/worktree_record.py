@@ -1,7 +1,7 @@
 """What the shared git directory remembers of our worktrees, and who has one in use.
 
-`teamwright/NAME.json` there is written before git makes anything and deleted after git has removed everything: so a kill
-at any step leaves something that the next one can tell.
+`teamwright/NAME.json` there is written before git makes anything and deleted after git has removed everything: so a
+kill at any step leaves something that the next one can tell.
 """
 
 import fcntl
@@ -9,7 +9,7 @@ import os
 import re
 import socket
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Literal
@@ -112,6 +112,11 @@ def private_of(tree: Worktree) -> Path | None:
     return next((private for path, private in registered(tree.common) if path == tree.path), None)
 
 
+def is_there(path: Path) -> bool:
+    """Also a link that leads nowhere."""
+    return os.path.lexists(path)
+
+
 def is_tied(tree: Worktree, private: Path) -> bool:
     """Does the tree still say that it belongs there? Else git would speak of the repository around it."""
     link = tree.path / ".git"
@@ -135,7 +140,7 @@ def require_tied(tree: Worktree) -> Path:
 
 
 @asynccontextmanager
-async def alone(common: Path) -> AsyncIterator[int]:
+async def alone(common: Path) -> AsyncGenerator[int]:
     """One at a time in a repository. Gives the lock's handle: git inherits it, so that it outlasts our death."""
     folder = common / "teamwright"
     try:
@@ -199,6 +204,15 @@ async def is_ours(holder: Holder, owner: str) -> bool:
     return holder.pid == os.getpid() and holder.owner == owner and await is_alive(holder)
 
 
+async def refuse_if_used(tree: Worktree, holder: Holder | None) -> None:
+    if holder and holder.pid and not await is_ours(holder, tree.owner) and await is_alive(holder):
+        who = f"{shown(holder.owner)} in " if holder.owner else ""
+        raise ToolError(
+            f"The worktree {tree.name} is in use by {who}process {holder.pid} on {shown(holder.host)}. Use another "
+            f"name, or wait; if that process is gone, run `git worktree unlock` on it."
+        )
+
+
 def _host() -> str:
     return re.sub(r"\s", "_", socket.gethostname()) or "?"
 
@@ -206,10 +220,14 @@ def _host() -> str:
 async def _start_of(pid: int) -> str:
     """When the process started: with its number that names it for good. Empty if it is gone."""
     if sys.platform == "linux":
-        try:
-            fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
-        except OSError:
-            return ""
-        return "" if fields[0] in (b"Z", b"X") else fields[19].decode()
+        return _start_in_proc(pid)
     told = await anyio.run_process(["ps", "-o", "lstart=", "-p", str(pid)], check=False)
     return "_".join(told.stdout.decode(errors="replace").split())
+
+
+def _start_in_proc(pid: int) -> str:
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+    except OSError:
+        return ""
+    return "" if fields[0] in (b"Z", b"X") else fields[19].decode()

@@ -3,7 +3,7 @@
 import os
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Collection, Iterable, Sequence
+from collections.abc import AsyncGenerator, Collection, Iterable, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,18 +14,17 @@ from msgspec import Struct
 from teamwright.core.errors import ToolError
 from teamwright.core.shown import shown
 from teamwright.host.git import commit_of, count_commits, git, git_text
-from teamwright.host.worktree_record import Record, Worktree, read_record, registered, require_tied
+from teamwright.host.worktree_record import Record, Worktree, is_there, read_record, registered, require_tied
 
 KEPT = "refs/teamwright/kept"
 MOST_LINES = 30  # of a diffstat
 MOST_PAST = 200  # entries of HEAD's own history that are looked through
 _UNDER_WAY = {
-    "MERGE_HEAD": "a merge", "CHERRY_PICK_HEAD": "a cherry-pick", "REVERT_HEAD": "a revert", "BISECT_LOG": "a bisection",
-    "rebase-merge": "a rebase", "rebase-apply": "a rebase", "sequencer": "a sequence of picks",
+    "MERGE_HEAD": "a merge", "CHERRY_PICK_HEAD": "a cherry-pick", "REVERT_HEAD": "a revert",
+    "BISECT_LOG": "a bisection", "rebase-merge": "a rebase", "rebase-apply": "a rebase", "sequencer": "a series",
 }  # fmt: skip
 _US = {f"GIT_{who}_{what}": value for who in ("AUTHOR", "COMMITTER")
        for what, value in (("NAME", "Teamwright"), ("EMAIL", "teamwright@localhost"))}  # fmt: skip
-
 
 
 class Status(Struct, frozen=True):
@@ -59,7 +58,7 @@ async def _hidden(tree: Path) -> tuple[str, ...]:
     """`git update-index --assume-unchanged` and `--skip-worktree` would let edits pass for nothing."""
     listed = await git_text("ls-files", "-v", "-z", cwd=tree)
     marked = [line[2:] for line in listed.split("\0") if line[:1].islower() or line[:1] == "S"]
-    return tuple(path for path in marked if os.path.lexists(tree / path))
+    return tuple(path for path in marked if is_there(tree / path))
 
 
 class Line(Struct, frozen=True):
@@ -71,7 +70,7 @@ class Line(Struct, frozen=True):
 
 
 async def read_diffstat(tree: Path, private: Path, base: str, untracked: Iterable[str]) -> list[Line]:
-    """From the commit `base` to the tree as it lies there, untracked files too. Nothing is written but the odd index."""
+    """From the commit `base` to the tree as it lies there, untracked files too; only blobs of nothing are written."""
     async with _spare_index(tree, private) as extra:
         names = "\0".join(name for name in untracked if not name.endswith("/"))
         if names:
@@ -92,7 +91,7 @@ async def read_diffstat(tree: Path, private: Path, base: str, untracked: Iterabl
 
 
 @asynccontextmanager
-async def _spare_index(tree: Path, private: Path) -> AsyncIterator[dict[str, str]]:
+async def _spare_index(tree: Path, private: Path) -> AsyncGenerator[dict[str, str]]:
     """The environment that names a copy of the tree's index: the true one is not ours to change."""
     with tempfile.TemporaryDirectory(prefix="teamwright-", ignore_cleanup_errors=True) as folder:
         copy = Path(folder) / "index"
@@ -155,7 +154,16 @@ async def state(tree: Worktree) -> State:
         return State(changed=False)
     lines = await read_diffstat(tree.path, private, tree.base, untracked)
     plus, minus = sum(line.plus for line in lines), sum(line.minus for line in lines)
-    return State(True, ahead, len(lines), plus, minus, _summary(lines, plus, minus, ahead, notes), tuple(notes))
+    summary = _summary(lines, plus, minus, ahead, notes)
+    return State(
+        changed=True,
+        ahead=ahead,
+        files=len(lines),
+        insertions=plus,
+        deletions=minus,
+        summary=summary,
+        notes=tuple(notes),
+    )
 
 
 def own_links(tree: Worktree) -> set[str]:
@@ -179,24 +187,34 @@ def _notes(tree: Worktree, private: Path, status: Status, record: Record | None)
     found = [f"{words} is under way" for name, words in _UNDER_WAY.items() if (private / name).exists()]
     if status.hidden:
         found.append(f"git was told not to look at {len(status.hidden)} of the files")
-    modules = private / "modules"
-    if modules.is_dir() and any(modules.iterdir()):
+    if has_submodules(private):
         found.append("submodules are checked out")
-    if any(path != tree.path and path.is_relative_to(tree.path) for path, _ in registered(tree.common)):
+    if inner_trees(tree):
         found.append("another worktree lies in it")
     for name, target in (record.links if record else {}).items():
         place = tree.path / name
-        if os.path.lexists(place) and not _points(place, target):
+        if is_there(place) and not _points(place, target):
             found.append(f"the link {shown(name, 80)} was replaced")
     return found
+
+
+def has_submodules(private: Path) -> bool:
+    """Their repositories lie in the worktree's private directory and would go with it."""
+    modules = private / "modules"
+    return modules.is_dir() and any(modules.iterdir())
+
+
+def inner_trees(tree: Worktree) -> list[Path]:
+    return [path for path, _ in registered(tree.common) if path != tree.path and path.is_relative_to(tree.path)]
 
 
 async def _stashes(tree: Worktree, record: Record | None) -> list[str]:
     """Stashes belong to the repository and outlive the worktree, but they are work that was done in it."""
     told = await git_text("stash", "list", "--format=%ct %gs", cwd=tree.path)
     since = int(record.made) if record else 0
-    rows = [line.split(" ", 1) for line in told.splitlines()]
-    mine = [row for row in rows if int(row[0]) >= since and f"on {tree.branch}:" in row[1].lower()[: len(tree.branch) + 12]]
+    rows = [line.partition(" ") for line in told.splitlines()]
+    words = (f"WIP on {tree.branch}:", f"On {tree.branch}:")
+    mine = [row for row in rows if int(row[0]) >= since and row[2].startswith(words)]
     return [f"{len(mine)} stashed"] if mine else []
 
 
@@ -236,7 +254,7 @@ async def keep(tree: Worktree, private: Path, *, half: bool = False) -> str | No
     if staged:
         past = [await _commit(staged, [status.head], f"Staged in the worktree {tree.name}", tree), *past]
     made = await _commit(snapshot.files, [*own, *past], f"The worktree {tree.name} before it was removed", tree)
-    return await _hide(tree, made)
+    return await hide(tree, made)
 
 
 async def keep_past(tree: Worktree, private: Path) -> str | None:
@@ -245,7 +263,7 @@ async def keep_past(tree: Worktree, private: Path) -> str | None:
     if not past:
         return None
     plain = (await git_text("rev-parse", f"{past[0]}^{{tree}}", cwd=tree.repo)).strip()
-    return await _hide(tree, await _commit(plain, past, f"Commits left behind in the worktree {tree.name}", tree))
+    return await hide(tree, await _commit(plain, past, f"Commits left behind in the worktree {tree.name}", tree))
 
 
 async def past_of(tree: Worktree, private: Path) -> list[str]:
@@ -266,7 +284,7 @@ async def _commit(files: str, parents: Sequence[str], message: str, tree: Worktr
     return (await git_text("commit-tree", files, *named, "-m", message, cwd=tree.repo, extra=_US)).strip()
 
 
-async def _hide(tree: Worktree, made: str) -> str:
+async def hide(tree: Worktree, made: str) -> str:
     ref = f"{KEPT}/{tree.name}-{datetime.now(UTC):%Y%m%dT%H%M%S.%fZ}"
     await git_text("update-ref", ref, made, "", cwd=tree.repo)
     return ref

@@ -36,7 +36,7 @@ from teamwright.runtime.prompt import PLAN_OFF, PLAN_ON
 from teamwright.runtime.slots import Slot
 from teamwright.store.logs import brief
 
-INTERRUPTED = "[The person interrupted this turn.]"
+INTERRUPTED = "[This turn was interrupted.]"
 current_agent: ContextVar[AgentId] = ContextVar("current_agent")  # for users' code; ours is told explicitly
 _MAY_FALL_BACK = frozenset({"overloaded", "rate_limit", "server", "network", "silence"})
 
@@ -44,6 +44,7 @@ _MAY_FALL_BACK = frozenset({"overloaded", "rate_limit", "server", "network", "si
 class Transcript(Protocol):
     def append(self, event: Durable, at: int) -> int: ...
     async def sync(self) -> None: ...
+    def rest(self) -> None: ...
     def close(self) -> None: ...
 
 
@@ -164,6 +165,10 @@ class Agent:
     async def sync(self) -> None:
         await self._transcript.sync()
 
+    def rest(self) -> None:
+        """It only waits from here on: its transcript needs no file handle meanwhile."""
+        self._transcript.rest()
+
     def close_transcript(self) -> None:
         self._transcript.close()
 
@@ -233,13 +238,15 @@ class Agent:
         if self.parent is None:
             self.meter.new_turn()
         self.emit(TurnStarted())
-        end = TurnEnded("interrupted", error="interrupted by the person")
-        with anyio.CancelScope() as scope:
-            self._scope = scope
-            end = await self._run(letters)
-        self._scope = None
-        with anyio.CancelScope(shield=True):
-            await self._end(end)
+        end = TurnEnded("interrupted", error="interrupted")
+        try:
+            with anyio.CancelScope() as scope:
+                self._scope = scope
+                end = await self._run(letters)
+        finally:  # also where the whole agent is stopped, not only its turn
+            self._scope = None
+            with anyio.CancelScope(shield=True):
+                await self._end(end)
         return end
 
     # --- the boundary: whatever happens inside becomes exactly one end
@@ -255,8 +262,11 @@ class Agent:
         except TeamwrightError as error:
             return TurnEnded("failed", error=str(error))
         except Exception as error:  # noqa: BLE001 -- the agent's boundary
+            inner = _innermost(error)
+            if isinstance(inner, TeamwrightError):  # of several calls that ran at the same time
+                return TurnEnded("failed", error=str(inner))
             self._log("a turn failed: " + "".join(traceback.format_exception(error)))
-            return TurnEnded("failed", error=f"internal error: {_innermost(error)!r}; the log has the details")
+            return TurnEnded("failed", error=f"internal error: {inner!r}; the log has the details")
 
     async def _end(self, end: TurnEnded) -> None:
         try:

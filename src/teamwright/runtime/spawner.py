@@ -112,6 +112,7 @@ class Spawner:
         agent.render(prompt, model, "start", effort)
         if shape.mode is not None:
             agent.emit(ModeChanged(shape.mode))
+        agent.rest()
         return agent, Known(own, name, definition.name, parent.id, parent.depth + 1, ask.description, 1)
 
     def _model(self, ask: Ask, definition: AgentDefinition, parent: Agent) -> str:
@@ -206,6 +207,7 @@ class Spawner:
         )  # fmt: skip
         agent = self._workshop.make(shape, history, transcript)
         agent.prompt = prompt
+        agent.rest()
         return agent
 
 

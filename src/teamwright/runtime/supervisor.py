@@ -97,6 +97,7 @@ class Supervisor:
                     end = await agent.turn(letters)
                 finally:
                     agent.slot.give_back()
+                    agent.rest()
                 if end.reason != "done":
                     return _ended(end)
             elif owned := self.jobs.unfinished(agent.id):

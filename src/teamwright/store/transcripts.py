@@ -33,6 +33,7 @@ class Transcript:
         self._synced = size
         self._unnamed = lines == 0  # the directory must be synced too, once
         self._broken = ""
+        self._closed = False
         self._syncing = anyio.Lock()
         self._pace = Pace()
 
@@ -119,16 +120,25 @@ class Transcript:
             sync_dir(self.path.parent)
             self._unnamed = False
 
+    def rest(self) -> None:
+        """Give the file handle back until the next line: an agent that waits holds none."""
+        if self._fd >= 0 and not self._syncing.locked():
+            os.close(self._fd)
+            self._fd = -1
+
     def close(self) -> None:
+        self._closed = True
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
 
     def _check(self) -> None:
-        if self._fd < 0:
+        if self._closed:
             raise StoreError(f"{self.path} is closed: nothing more can be written to it.")
         if self._broken:
             raise StoreError(f"{self.path} takes no more lines: {self._broken}. Check the disk and resume the session.")
+        if self._fd < 0:
+            self._fd = open_file(self.path, os.O_WRONLY | os.O_APPEND)
 
 
 def read(path: Path, since: int = 0) -> Iterator[tuple[int, Line]]:
