@@ -14,14 +14,17 @@ from xml.etree import ElementTree
 
 import pytest
 
+from teamwright.core.definition import BUILT_IN_KINDS, AgentDefinition
+from teamwright.library.definition_fields import find_field
+from teamwright.library.definition_file import Place, read_file
 from teamwright.store.settings_file import fields_of, layer_of
 from teamwright.store.settings_schema import Own
 
 ROOT = Path(__file__).resolve().parents[2]
 BIN = Path(sys.executable).parent
 PAGES = [ROOT / "README.md", ROOT / "AGENTS.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
-TOLD = ("README.md", "docs/using.md")
-COMMANDS = ("demo", "sessions", "cost", "config", "doctor")
+TOLD = ("README.md", "docs/using.md", "docs/agents.md")
+COMMANDS = ("demo", "agents", "sessions", "jobs", "why", "cost", "config", "doctor")
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _SPAN = re.compile(r"`([^`\n]+)`")
@@ -117,7 +120,7 @@ def test_every_command_and_option_that_is_told_of_exists(name: str) -> None:
 
 def test_every_option_is_told_of() -> None:
     told = " ".join((ROOT / name).read_text() for name in ("docs/using.md", "docs/permissions.md", "docs/protocol.md"))
-    quiet = {"-h", "--help", "-v", "--version", "--allowedTools", "--disallowedTools", "--debug"}
+    quiet = {"-h", "--help", "-v", "--version", "--allowedTools", "--disallowedTools", "--fork"}  # no forks yet
     help = help_of("")
     flags = set(re.findall(r"^  (?:-\w, )?(--[\w-]+)", help, re.MULTILINE)) - quiet
     assert len(flags) > 20 and [flag for flag in sorted(flags) if flag not in told] == []
@@ -137,7 +140,7 @@ def test_the_json_in_the_documents_is_json(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", blocks("json", [ROOT / "docs" / n for n in ("settings.md", "permissions.md", "models.md")])
+    "text", blocks("json", [ROOT / "docs" / f"{n}.md" for n in ("settings", "permissions", "models", "agents")])
 )
 def test_the_settings_in_the_documents_are_known(text: str) -> None:
     problems: list[str] = []
@@ -150,12 +153,27 @@ def test_every_setting_of_our_own_is_told_of() -> None:
     assert [name for name in fields_of(Own) if name not in told] == []
 
 
+def test_every_kind_and_every_field_of_a_definition_is_told_of() -> None:
+    told = set(_SPAN.findall((ROOT / "docs" / "agents.md").read_text()))
+    fields = {found.name for word in told if (found := find_field(word))}
+    assert fields == set(AgentDefinition.__struct_fields__) - {"one_shot", "source", "path"}
+    assert set(BUILT_IN_KINDS) <= told
+
+
+@pytest.mark.parametrize("text", blocks("markdown", [ROOT / "docs" / "agents.md"]))
+def test_the_definitions_in_the_documents_are_without_fault(text: str, tmp_path: Path) -> None:
+    (tmp_path / "example.md").write_text(text)
+    outcome = read_file(str(tmp_path / "example.md"), Place("user", tmp_path))
+    assert outcome.problems == () and outcome.definition is not None and outcome.definition.tools
+
+
 @pytest.mark.parametrize("text", blocks("json", [ROOT / "docs" / "scripts.md"]))
 def test_the_scripts_in_the_documents_play(text: str, tmp_path: Path) -> None:
     (tmp_path / "script.json").write_text(text)
     args = ("-p", "Please count.", "--model", "script/script.json", "--permission-mode", "acceptEdits")
     ended = run(str(BIN / "teamwright"), *args, cwd=tmp_path, env=home(tmp_path))
-    assert (ended.returncode, ended.stderr) == (0, "") and ended.stdout in ("It is in note.txt.\n", "One.\n")
+    ends = ("It is in note.txt.\n", "One.\n", "It has counted.\n")
+    assert (ended.returncode, ended.stderr) == (0, "") and ended.stdout in ends
 
 
 @pytest.mark.parametrize("name", ["teamwright.api", "teamwright.tools.function"])

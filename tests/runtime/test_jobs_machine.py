@@ -11,7 +11,7 @@ import anyio
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, multiple, rule
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from teamwright.core.event import Event, JobEnded
 from teamwright.core.ids import AgentId, CallId, JobId, SessionId
@@ -30,8 +30,6 @@ Run = tuple[JobId, int]
 class Telling(RuleBasedStateMachine):
     """The owner's transcript is `delivered` and `recorded`: what is in there is durable, everything else a crash takes."""
 
-    running, ended, claimed, finished = Bundle("running"), Bundle("ended"), Bundle("claimed"), Bundle("finished")
-
     def __init__(self) -> None:
         super().__init__()
         self.loop = asyncio.new_event_loop()
@@ -43,7 +41,6 @@ class Telling(RuleBasedStateMachine):
         self.final: dict[Run, str] = {}
         self.events: list[JobEnded] = []
         self.numbers = iter(range(10_000))
-        self.life = 0
         self.do(self._open())
 
     def do(self, work: Coroutine[Any, Any, Any]) -> Any:
@@ -56,107 +53,121 @@ class Telling(RuleBasedStateMachine):
         self.table = JobTable(self.state.database)
         self.inbox = AgentInbox(OWNER, self.state, self.delivered)
         self.jobs = Jobs(self.table, SESSION, self._tell, lambda _: self.inbox.ring())
-        self.life += 1
+        self.running: list[Job] = []  # of this process; a crash takes them all
+        self.finished: list[Job] = []
+        self.closed: list[Job] = []
 
     def _tell(self, _: AgentId, event: Event) -> None:
         if isinstance(event, JobEnded):
             self.events.append(event)
 
-    def lives(self, job: tuple[Job, int]) -> bool:
-        """Was it made by this process? Those of an earlier one are out of reach."""
-        return job[1] == self.life
-
     # --- what may happen
 
-    @rule(target=running, background=st.booleans())
-    def begin(self, background: bool) -> tuple[Job, int]:
-        return self.do(self._begin(JobId(f"j{next(self.numbers)}"), 1, background=background))
+    def draw(self, data: Any, jobs: list[Job]) -> Job:
+        return data.draw(st.sampled_from(jobs))
 
-    @rule(target=running, job=ended)
-    def begin_again(self, job: tuple[Job, int]) -> Any:
-        """As SendMessage does with one that has ended, once its first end is told."""
-        known = [run for id, run in self.seen if id == job[0].id]
-        if self.lives(job) and not job[0].closed.is_set():
-            return multiple()
-        return self.do(self._begin(job[0].id, max(known) + 1, background=True))
+    @rule(background=st.booleans())
+    def begin(self, background: bool) -> None:
+        self.do(self._begin(JobId(f"j{next(self.numbers)}"), 1, background=background))
 
-    async def _begin(self, id: JobId, run: int, *, background: bool) -> tuple[Job, int]:
+    @precondition(lambda self: self.closed)
+    @rule(data=st.data())
+    def begin_again(self, data: Any) -> None:
+        """As SendMessage does with one that has ended."""
+        job = self.draw(data, self.closed)
+        if not any(other.id == job.id for other in (*self.running, *self.finished)):
+            last = max(run for id, run in self.seen if id == job.id)
+            self.do(self._begin(job.id, last + 1, background=True))
+
+    async def _begin(self, id: JobId, run: int, *, background: bool) -> None:
         job = Job(id, "agent", owner=OWNER, output=self.dir / id, description=id, background=background, run=run)
         await self.jobs.begin(job)
+        self.running.append(job)
         self.seen[id, run] = []
         if background:
             self.background.add((id, run))
-        return job, self.life
 
-    @rule(job=running)
-    def send_to_background(self, job: tuple[Job, int]) -> None:
-        if self.lives(job) and self.do(self.jobs.send_to_background(job[0])):
-            self.background.add((job[0].id, job[0].run))
+    @precondition(lambda self: self.running)
+    @rule(data=st.data())
+    def send_to_background(self, data: Any) -> None:
+        job = self.draw(data, self.running)
+        if self.do(self.jobs.send_to_background(job)):
+            self.background.add((job.id, job.run))
 
-    @rule(target=finished, job=consumes(running), status=ENDS)
-    def end(self, job: tuple[Job, int], status: Any) -> Any:
-        if not self.lives(job):
-            return multiple()
-        self.do(self.jobs.finish(job[0], status, JobResult("the report")))
-        return job
+    @precondition(lambda self: self.running)
+    @rule(data=st.data(), status=ENDS, tells=st.booleans())
+    def end(self, data: Any, status: Any, tells: bool) -> None:
+        job = self.draw(data, self.running)
+        self.do(self.jobs.finish(job, status, JobResult("the report")))
+        self.running.remove(job)
+        self.finished.append(job)
+        if tells:
+            self._clean_up(job)
 
-    @rule(target=ended, job=consumes(finished))
-    def clean_up_and_tell(self, job: tuple[Job, int]) -> Any:
-        if self.lives(job):
-            self.do(self.jobs.notify(job[0]))
-        return job
+    @precondition(lambda self: self.finished)
+    @rule(data=st.data())
+    def clean_up_and_tell(self, data: Any) -> None:
+        self._clean_up(self.draw(data, self.finished))
 
-    @rule(job=st.one_of(finished, ended), target=claimed)
-    def read_the_end(self, job: tuple[Job, int]) -> Any:
-        """A blocking read; its result is not in the transcript yet."""
-        if not self.lives(job) or any(w.startswith("call") for w in self.seen[job[0].id, job[0].run]):
-            return multiple()
-        return self.do(self._claim(job[0]))
+    def _clean_up(self, job: Job) -> None:
+        self.do(self.jobs.notify(job))
+        self.finished.remove(job)
+        self.closed.append(job)
 
-    async def _claim(self, job: Job) -> Any:
+    @precondition(lambda self: self.finished or self.closed)
+    @rule(data=st.data(), kept=st.booleans())
+    def read_the_end(self, data: Any, kept: bool) -> None:
+        """A blocking read; only some live to see their result in the transcript."""
+        job = self.draw(data, self.finished + self.closed)
+        if not any(word.startswith("call") for word in self.seen[job.id, job.run]):
+            call = self.do(self._claim(job))
+            if call and kept:
+                self._keep(job, call)
+            elif call:
+                self.crash_and_resume()
+
+    async def _claim(self, job: Job) -> CallId | None:
+        """None: it has the letter already."""
         call = CallId(f"call{next(self.numbers)}")
         if not await self.jobs.claim(job, call):
-            return multiple()  # it has the letter
+            return None
         self.inbox.forget(letter_id(job.id, job.run))
-        return job.id, job.run, call, self.life
+        return call
 
-    @rule(claim=consumes(claimed))
-    def keep_the_result(self, claim: tuple[JobId, int, CallId, int]) -> None:
-        id, run, call, life = claim
-        if life == self.life:
-            self.recorded.add(call)
-            self.seen[id, run].append(call)
+    def _keep(self, job: Job, call: CallId) -> None:
+        self.recorded.add(call)
+        self.seen[job.id, job.run].append(call)
 
-    @rule(target=ended, job=consumes(running), status=ENDS, data=st.data())
-    def end_while_somebody_reads(self, job: tuple[Job, int], status: Any, data: Any) -> Any:
+    @precondition(lambda self: self.running)
+    @rule(data=st.data(), status=ENDS, sends=st.booleans(), reads=st.booleans())
+    def end_among_others(self, data: Any, status: Any, sends: bool, reads: bool) -> None:
         """The end, a blocking read and a send to the background, all at once."""
-        if not self.lives(job):
-            return multiple()
-        sends = data.draw(st.booleans())
-        claim = self.do(self._race(job[0], status, sends=sends))
-        if claim is not None:
-            self.recorded.add(claim[2])
-            self.seen[job[0].id, job[0].run].append(claim[2])
-        return job
+        job = self.draw(data, self.running)
+        call = self.do(self._race(job, status, sends=sends, reads=reads))
+        if call is not None:
+            self._keep(job, call)
+        self.running.remove(job)
+        self.closed.append(job)
 
-    async def _race(self, job: Job, status: Any, *, sends: bool) -> Any:
-        claims: list[Any] = []
+    async def _race(self, job: Job, status: Any, *, sends: bool, reads: bool) -> CallId | None:
+        calls: list[CallId | None] = [None]
 
         async def read() -> None:
             await job.ended.wait()
-            claims.append(await self._claim(job))
+            calls.append(await self._claim(job))
 
         async def send() -> None:
             if await self.jobs.send_to_background(job):
                 self.background.add((job.id, job.run))
 
         async with anyio.create_task_group() as group:
-            group.start_soon(read)
+            if reads:
+                group.start_soon(read)
             if sends:
                 group.start_soon(send)
             await self.jobs.finish(job, status, JobResult("the report"))
             await self.jobs.notify(job)
-        return claims[0] if isinstance(claims[0], tuple) else None
+        return calls[-1]
 
     @rule(acknowledge=st.booleans())
     def hand_over(self, acknowledge: bool) -> None:
@@ -221,5 +232,5 @@ class Telling(RuleBasedStateMachine):
 
 TestTelling = pytest.mark.spec("B1", "B3", "B4", "C7", "Q5")(Telling.TestCase)
 TestTelling.settings = settings(
-    max_examples=40, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=35, stateful_step_count=20, deadline=None, suppress_health_check=list(HealthCheck)
 )

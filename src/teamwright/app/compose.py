@@ -32,7 +32,7 @@ from teamwright.runtime.limits import LimitedGate
 from teamwright.runtime.meter import AgentMeter
 from teamwright.runtime.prompt import Place, system_prompt
 from teamwright.runtime.questions import Questions
-from teamwright.runtime.resume import Opened, close_open_calls, open_history
+from teamwright.runtime.resume import Left, Opened, close_open_calls, open_history
 from teamwright.runtime.rulebook import Rulebook
 from teamwright.runtime.session import Session
 from teamwright.runtime.slots import Slots
@@ -285,7 +285,9 @@ async def _take_over(parts: Parts, jobs: Jobs, spawner: Spawner, workshop: Works
         spawner.known[agent.id] = Known(
             agent.id, agent.name, agent.kind, agent.parent, agent.depth, description, runs[-1].run if runs else 0
         )
-    await close_open_calls(opened, {row.call: row for row in rows if row.call}, parts.state.has_letter)
+    left = Left({(row.owner, row.call): row for row in rows if row.call}, parts.state.has_letter)
+    spawner.answers = left.answers
+    await close_open_calls(opened, left)
 
 
 def _reread(opened: Opened, agent: AgentId, since: int) -> Iterator[Record]:

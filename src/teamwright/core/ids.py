@@ -26,7 +26,7 @@ def new_letter_id() -> LetterId:
 
 
 def new_job_id() -> JobId:
-    return JobId("b" + os.urandom(4).hex())
+    return JobId("b" + os.urandom(8).hex())
 
 
 def new_question_id() -> QuestionId:

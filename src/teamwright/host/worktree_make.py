@@ -175,7 +175,7 @@ async def _add(tree: Worktree, record: Record, held: int) -> Record:
     """Let git register it, still empty: files come later, when the repository's lock is free for others again."""
     path, branch, base = str(tree.path), tree.branch, tree.base
     reason = await lock_reason(tree.owner)
-    front = ("worktree", "add", "--quiet", "--no-checkout", "--no-track", "--lock", "--reason", reason)
+    front = ("worktree", "add", "--quiet", "--no-checkout", "--lock", "--reason", reason)
     write_record(tree, record)
     crashpoint("worktree.recorded")
     ran = await git(*front, "-b", branch, path, base, cwd=tree.repo, held=held)
@@ -187,6 +187,7 @@ async def _add(tree: Worktree, record: Record, held: int) -> Record:
         else:  # left behind without a commit of its own: it starts anew
             ran = await git(*front, "-B", branch, path, base, cwd=tree.repo, held=held)
     if ran.status:
+        await drop_branch(tree, held)  # git makes it first
         forget(tree)
         raise ToolError(f"git could not make the worktree {shown(path)}: {ran.complaint}")
     crashpoint("worktree.added")

@@ -137,23 +137,36 @@ def _go_on(id: SessionId, path: Path, lock: Lock) -> Opened:
     return Opened(id, SessionFiles(path), transcript, history, lock, notes)
 
 
-async def close_open_calls(
-    opened: Opened, jobs: Mapping[CallId, JobRow], sent: Callable[[LetterId], Awaitable[bool]]
-) -> None:
-    """Calls that were in flight when the other process ended get the one result that is true.
+class Left(Struct, frozen=True):
+    """What another process left of calls that were in flight: the jobs that they began, the letters that they stored.
 
-    Those that only change our own store are looked up there by their id; the outcome of the others is unknown.
+    A call's id is unique in its agent's conversation only, so a job is looked up by both.
     """
-    for unknown in opened.history.unfinished(crashed=True):
-        ended = unknown
-        call = opened.history.calls[unknown.call_id]
-        if (job := jobs.get(call.id)) is not None:
+
+    jobs: Mapping[tuple[AgentId, CallId], JobRow]
+    sent: Callable[[LetterId], Awaitable[bool]]
+
+    async def answers(self, agent: AgentId, history: History) -> list[ToolEnded]:
+        """Each call that was in flight gets the one result that is true.
+
+        Those that only change our own store are looked up there by their id; the outcome of the others is unknown.
+        """
+        return [await self._answer(agent, history, unknown) for unknown in history.unfinished(crashed=True)]
+
+    async def _answer(self, agent: AgentId, history: History, unknown: ToolEnded) -> ToolEnded:
+        call = history.calls[unknown.call_id]
+        if (job := self.jobs.get((agent, call.id))) is not None:
             text = (
                 f"The program ended while {job.id} ({job.description}) was at work. It is {job.status}; "
                 f"an agent can be continued by SendMessage.\nagentId: {job.id}"
             )
-            ended = ToolEnded(call.id, (Text(text),), is_error=not job.background)
-        elif call.name == "SendMessage" and await sent(LetterId(f"m-{opened.id}-{call.id}")):
-            ended = ToolEnded(call.id, (Text("The message was stored before the program ended."),))
+            return ToolEnded(call.id, (Text(text),), is_error=not job.background)
+        if call.name == "SendMessage" and await self.sent(LetterId(f"m-{agent}-{call.id}")):
+            return ToolEnded(call.id, (Text("The message was stored before the program ended."),))
+        return unknown
+
+
+async def close_open_calls(opened: Opened, left: Left) -> None:
+    for ended in await left.answers(AgentId(opened.id), opened.history):
         opened.transcript.append(ended, now_ms())
         opened.history.apply(ended)

@@ -20,7 +20,7 @@ from teamwright.core.spawn import Ask, Caller, Features, Plan, plan_spawn
 from teamwright.runtime.agent import Agent
 from teamwright.runtime.jobs import Job
 from teamwright.runtime.supervisor import Supervisor
-from teamwright.runtime.workshop import Kit, Shape, Workshop, own_limits
+from teamwright.runtime.workshop import Answers, Kit, Shape, Workshop, own_limits
 from teamwright.store.jobs import NewAgent
 
 
@@ -54,6 +54,7 @@ class Spawner:
         self._supervisor = supervisor
         self._ways = ways
         self.known: dict[AgentId, Known] = {}
+        self.answers: Answers | None = None  # to calls that were in flight in an earlier process
         self._waking: set[AgentId] = set()
         self._names: set[str] = set()  # given out, also to agents that are still being made
 
@@ -174,16 +175,16 @@ class Spawner:
                 id, known.name, known.kind, known.parent, known.depth, known.description, known.run + 1
             )
             job = self._job(known, owner, call, background=True)
-            agent = self._revive(known)
+            agent = await self._revive(known)
             await self._supervisor.jobs.begin(job)
             self._supervisor.start(agent, job)
         finally:
             self._waking.discard(id)
         return job
 
-    def _revive(self, known: Known) -> Agent:
+    async def _revive(self, known: Known) -> Agent:
         try:
-            transcript, history = self._workshop.reopen(known.id)
+            transcript, history = await self._workshop.reopen(known.id, self.answers)
         except (SessionMissing, StoreError) as error:
             raise ToolError(f"Agent {known.id} cannot go on: {error}. Start a new one.") from None
         main = self._supervisor.main

@@ -10,7 +10,7 @@ from teamwright.core.budget import Limits
 from teamwright.core.consent import Decision, Mode
 from teamwright.core.definition import AgentDefinition
 from teamwright.core.errors import SessionMissing
-from teamwright.core.event import AgentStarted, Resumed
+from teamwright.core.event import AgentStarted, Resumed, ToolEnded
 from teamwright.core.history import History, fold
 from teamwright.core.ids import AgentId, SessionId
 from teamwright.core.message import Effort, ToolCall, ToolSpec
@@ -23,6 +23,9 @@ from teamwright.runtime.slots import Slots
 from teamwright.store import prompts
 from teamwright.store.paths import SessionFiles
 from teamwright.store.transcripts import Transcript
+
+
+Answers = Callable[[AgentId, History], Awaitable[list[ToolEnded]]]
 
 
 class Kit(Struct, frozen=True):
@@ -90,8 +93,11 @@ class Workshop(Struct, kw_only=True):
         agent.emit(started)
         return agent
 
-    def reopen(self, id: AgentId) -> tuple[Transcript, History]:
-        """The transcript of an agent that has ended, here or in another process, to go on with."""
+    async def reopen(self, id: AgentId, answers: Answers | None) -> tuple[Transcript, History]:
+        """The transcript of an agent that has ended, here or in another process, to go on with.
+
+        `answers` knows more than the transcript about calls that were in flight when that process was killed.
+        """
         path = self.files.agent(id)
         if not path.is_file():
             raise SessionMissing(f"the transcript of agent {id} is gone")
@@ -100,9 +106,14 @@ class Workshop(Struct, kw_only=True):
         resumed = Resumed(__version__, torn)
         transcript.append(resumed, self.now())
         history.apply(resumed)
-        for ended in history.unfinished(crashed=True):
-            transcript.append(ended, self.now())
-            history.apply(ended)
+        try:
+            owed = await answers(id, history) if answers else history.unfinished(crashed=True)
+            for ended in owed:
+                transcript.append(ended, self.now())
+                history.apply(ended)
+        except BaseException:
+            transcript.close()
+            raise
         return transcript, history
 
     def prompt(self, key: object, system: Callable[[], tuple[str, ...]], specs: tuple[ToolSpec, ...]) -> Prompt:

@@ -135,28 +135,8 @@ def _introduce(progress: Progress, repository: Path) -> None:
 
 
 def _script(repository: Path) -> dict[str, object]:
-    code, tests = str(repository / "prices.py"), "python3 -m unittest -v test_prices"
-    fixed = "    return min(prices, default=None)"
     return {
-        "main": [
-            ["I will run the tests first, and look at the code.", call("Bash", command=tests)],
-            [
-                "One test fails: `min` of an empty list raises. Before I change `cheapest`, another agent finds out "
-                "who relies on it, while I read the code.",
-                call("Read", file_path=code),
-                _start("explore", "find the callers", CALLERS),
-            ],
-            [
-                "The tests, the docstring and the only caller all want None, so the code is wrong. `min` takes a "
-                "default for that. A second agent checks the change in the background.",
-                call("Edit", file_path=code, old_string="    return min(prices)", new_string=fixed),
-                _start("verification", "check the change", CHECK, run_in_background=True),
-                call("Bash", command="git diff"),
-            ],
-            "The change is one line. I will sum up when the check is done.",
-            "Fixed and checked. `cheapest([])` raised ValueError, because `min` of nothing has no answer; it now gives "
-            "None, as its description says (prices.py:11) and as banner.py:8 expects. All four tests pass.",
-        ],
+        "main": _main_steps(str(repository / "prices.py")),
         "explore": {
             "when": CALLERS,
             "steps": [
@@ -168,14 +148,37 @@ def _script(repository: Path) -> dict[str, object]:
         "verification": {
             "when": CHECK,
             "steps": [
-                {
-                    "blocks": [{"tool": "Bash", "input": {"command": "python3 -m unittest test_prices"}}],
-                    "delay": THOUGHT,
-                },
+                {"blocks": [call("Bash", command="python3 -m unittest test_prices")], "delay": THOUGHT},
                 "All four tests pass, the one for an empty list among them. Verdict: holds",
             ],
         },
     }
+
+
+def _main_steps(code: str) -> list[object]:
+    fixed = "    return min(prices, default=None)"
+    return [
+        [
+            "I will run the tests first, and look at the code.",
+            call("Bash", command="python3 -m unittest -v test_prices"),
+        ],
+        [
+            "One test fails: `min` of an empty list raises. Before I change `cheapest`, another agent finds out "
+            "who relies on it, while I read the code.",
+            call("Read", file_path=code),
+            _start("explore", "find the callers", CALLERS),
+        ],
+        [
+            "The tests, the docstring and the only caller all want None, so the code is wrong. `min` takes a "
+            "default for that. A second agent checks the change in the background.",
+            call("Edit", file_path=code, old_string="    return min(prices)", new_string=fixed),
+            _start("verification", "check the change", CHECK, run_in_background=True),
+            call("Bash", command="git diff"),
+        ],
+        "The change is one line. I will sum up when the check is done.",
+        "Fixed and checked. `cheapest([])` raised ValueError, because `min` of nothing has no answer; it now gives "
+        "None, as its description says (prices.py:11) and as banner.py:8 expects. All four tests pass.",
+    ]
 
 
 def _start(kind: str, description: str, prompt: str, **more: object) -> object:
