@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from teamwright.app.company import Company
 from teamwright.app.ground import Ground, read_rules, survey
@@ -33,6 +34,7 @@ from teamwright.runtime.meter import AgentMeter
 from teamwright.runtime.prompt import Place, system_prompt
 from teamwright.runtime.questions import Questions
 from teamwright.runtime.resume import Left, Opened, close_open_calls, open_history
+from teamwright.runtime.rooms import Rooms
 from teamwright.runtime.rulebook import Rulebook
 from teamwright.runtime.session import Session
 from teamwright.runtime.slots import Slots
@@ -109,7 +111,8 @@ async def _compose(parts: Parts) -> Session:
         supervisor.ring(agent)
 
     jobs = Jobs(JobTable(state.database), opened.id, tell, ring)
-    supervisor = Supervisor(jobs, state, lambda: main, tell, log.write, job_wait=own.job_wait_seconds)
+    rooms = Rooms(ground.settings.symlink_directories)
+    supervisor = Supervisor(jobs, state, rooms, lambda: main, tell, log.write, job_wait=own.job_wait_seconds)
     questions = Questions(tell, own.question_timeout_seconds, options.answer)
     gate = _gate(parts, supervisor, questions)
     workshop = Workshop(
@@ -117,7 +120,7 @@ async def _compose(parts: Parts) -> Session:
         slots=Slots(_most_agents(ground)), now=now_ms, log=log.write, debug=log.write if options.debug else None,
         flush=state.flush, window=parts.names.window, fallback=parts.names.fallback,
     )  # fmt: skip
-    spawner = Spawner(workshop, supervisor, _ways(parts))
+    spawner = Spawner(workshop, supervisor, rooms, _ways(parts))
     put = questions.put if options.can_ask or options.answer else None
     parts.company.introduce(spawner, supervisor, workshop, put)
     main = _main(parts, workshop)
@@ -195,9 +198,12 @@ def _main(parts: Parts, workshop: Workshop) -> Agent:
     kit = parts.company.main_kit()
     before = opened.history.rendered
     model = _model(parts)
-    effort = options.effort or (before.effort if before else ground.settings.effort)
+    effort = options.effort or (definition and definition.effort)
+    effort = effort or (before.effort if before else ground.settings.effort)
     mode = options.mode or (definition and definition.permission_mode) or ground.settings.permissions.default_mode
     limits = _limits(options.limits, ground.settings)
+    if definition is not None and limits.turns is None:
+        limits = replace(limits, turns=definition.max_turns)
     shape = Shape(
         id=AgentId(opened.id), name="main", kind="main", model=model, effort=effort, kit=kit, desk=_desk(parts),
         mode=mode or "default", meter=AgentMeter(limits, cost, time.monotonic),

@@ -37,6 +37,7 @@ class AgentStarted(Struct, frozen=True, tag="agent_started", omit_defaults=True)
     depth: int = 0
     call_id: CallId | None = None  # the tool call that started it
     description: str = ""
+    worktree: str = ""  # its own directory, if it has one
     durable: ClassVar[bool] = True
 
 

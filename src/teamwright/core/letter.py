@@ -113,9 +113,9 @@ def _size(body: Body) -> int:
         case Prompt():
             return 0
         case Said() | Lines():
-            return len(body.text)
+            return len(escape(body.text))
         case Notice():
-            return len(body.result)
+            return len(escape(body.result))
         case _:
             assert_never(body)
 
@@ -140,7 +140,7 @@ def _said(sender: Sender, body: Said, most: int | None) -> str:
     marks = [f'teammate_id="{escape(sender.name)}"']
     marks += [f'summary="{escape(body.summary)}"'] if body.summary else []
     marks += [f'color="{escape(body.color)}"'] if body.color else []
-    text = escape(_short(body.text, most, "its sender"))
+    text = _short(escape(body.text), most, "its sender")
     return f"<teammate-message {' '.join(marks)}>\n{text}\n</teammate-message>"
 
 
@@ -152,7 +152,7 @@ def _notice(body: Notice, most: int | None) -> str:
         _tag("output-file", body.output),
         _tag("status", body.status),
         _tag("summary", body.summary),
-        f"<result>\n{escape(_short(body.result, most, body.output))}\n</result>",
+        f"<result>\n{_short(escape(body.result), most, escape(body.output))}\n</result>",
         f"<usage>total_tokens: {usage.total_tokens}\ntool_uses: {usage.tool_uses}\n"
         f"duration_ms: {usage.duration_ms}</usage>",
     ]
@@ -160,7 +160,7 @@ def _notice(body: Notice, most: int | None) -> str:
 
 
 def _lines(body: Lines, most: int | None) -> str:
-    text = escape(_short(body.text, most, "the job's output file"))
+    text = _short(escape(body.text), most, "the job's output file")
     return f"<monitor-lines>{_tag('task-id', body.job)}{_tag('summary', body.description)}\n{text}\n</monitor-lines>"
 
 
@@ -174,6 +174,7 @@ def _tag(name: str, text: str) -> str:
 
 
 def _short(text: str, most: int | None, whole: str) -> str:
+    """Of text that is escaped already: that can be six times as long, and its length is what the window sees."""
     if most is None or len(text) <= most:
         return text
     head, tail = text[: most // 2], text[-(most // 2) :]

@@ -10,6 +10,7 @@ from teamwright.core.event import Event, JobEnded, JobStarted
 from teamwright.core.ids import AgentId, CallId, JobId, LetterId, SessionId
 from teamwright.core.job import JobKind, JobResult
 from teamwright.core.letter import SYSTEM, JobStatus, Letter, Notice
+from teamwright.host.worktree import Kept, Worktree
 from teamwright.store.jobs import CLAIMED, NONE, JobRow, JobTable, NewAgent
 from teamwright.store.state import now_ms
 
@@ -35,6 +36,8 @@ class Job:
         self.concluding = False  # its end is being recorded: it cannot be sent to the background any more
         self.scope = anyio.CancelScope()
         self.stopped_because = ""  # in words, if whoever stopped it said so
+        self.tree: Worktree | None = None  # the worktree that is closed after its end
+        self.kept: Kept | None = None
         self.waiting_for = ""  # in words, for `why`
 
     def row(self) -> JobRow:

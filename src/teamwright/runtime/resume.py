@@ -156,10 +156,8 @@ class Left(Struct, frozen=True):
     async def _answer(self, agent: AgentId, history: History, unknown: ToolEnded) -> ToolEnded:
         call = history.calls[unknown.call_id]
         if (job := self.jobs.get((agent, call.id))) is not None:
-            text = (
-                f"The program ended while {job.id} ({job.description}) was at work. It is {job.status}; "
-                f"an agent can be continued by SendMessage.\nagentId: {job.id}"
-            )
+            text = f"The program ended while {job.id} ({job.description}) was at work. It is {job.status}"
+            text += f"; SendMessage continues it.\nagentId: {job.id}" if job.kind == "agent" else "; it was stopped."
             return ToolEnded(call.id, (Text(text),), is_error=not job.background)
         if call.name == "SendMessage" and await self.sent(LetterId(f"m-{agent}-{call.id}")):
             return ToolEnded(call.id, (Text("The message was stored before the program ended."),))

@@ -21,16 +21,24 @@ class Slot:
         self._free = free
         self._held = False
         self._waits = 0
+        self._queue = anyio.Lock()  # two of its calls that come back at once take one place
         self.queued = False  # waits for its turn to run
 
     async def take(self) -> None:
-        if not self._held:
+        if self._held:
+            return
+        async with self._queue:
+            if self._held:
+                return
             self.queued = True
             try:
                 await self._free.acquire()
             finally:
                 self.queued = False
-            self._held = True
+            if self._waits:  # another of its calls began to wait meanwhile, and takes it when it comes back
+                self._free.release()
+            else:
+                self._held = True
 
     def give_back(self) -> None:
         if self._held:
@@ -40,7 +48,7 @@ class Slot:
     @asynccontextmanager
     async def waiting(self) -> AsyncGenerator[None]:
         """Inside, others may run instead. Where several calls wait, the last one to return takes the slot again."""
-        counted = self._held or self._waits > 0
+        counted = self._held or self._waits > 0 or self.queued
         self._waits += 1
         self.give_back()
         try:

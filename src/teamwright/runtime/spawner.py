@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+import anyio
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -17,8 +18,10 @@ from teamwright.core.message import Text, ToolSpec
 from teamwright.core.permission import mode_allowed
 from teamwright.core.ports import Desk, ToolContext
 from teamwright.core.spawn import Ask, Caller, Features, Plan, plan_spawn
+from teamwright.host.worktree import Worktree
 from teamwright.runtime.agent import Agent
 from teamwright.runtime.jobs import Job
+from teamwright.runtime.rooms import Rooms, move_in
 from teamwright.runtime.supervisor import Supervisor
 from teamwright.runtime.workshop import Answers, Kit, Shape, Workshop, own_limits
 from teamwright.store.jobs import NewAgent
@@ -49,7 +52,8 @@ class Ways(Struct, frozen=True, kw_only=True):
 
 
 class Spawner:
-    def __init__(self, workshop: Workshop, supervisor: Supervisor, ways: Ways) -> None:
+    def __init__(self, workshop: Workshop, supervisor: Supervisor, rooms: Rooms, ways: Ways) -> None:
+        self._rooms = rooms
         self._workshop = workshop
         self._supervisor = supervisor
         self._ways = ways
@@ -67,19 +71,32 @@ class Spawner:
         plan = plan_spawn(ask, caller, kinds, self._ways.features)
         if plan.context == "inherit":
             raise ToolError("Forks are not available in this version: name a subagent_type.")
-        if plan.room == "worktree":
-            raise ToolError("isolation: worktree is not available in this version: leave it out.")
-        definition = kinds[plan.kind]
-        agent, known = self._make(ask, definition, parent, ctx.call_id)
-        job = self._job(known, ctx.agent, ctx.call_id, background=plan.report == "letter")
-        letter = self._first_letter(agent.id, parent, definition, ask)
-        row = NewAgent(agent.id, self._workshop.session, parent.id, known.kind, known.name, known.depth)
-        await self._supervisor.jobs.begin(job, agent=row, letter=letter)
-        self.known[agent.id] = known
-        self._supervisor.start(agent, job)
+        own = new_agent_id()
+        tree = await self._rooms.open(parent.desk.cwd, own) if plan.room == "worktree" else None
+        try:
+            job = await self._begin(ask, kinds[plan.kind], parent, ctx.call_id, plan, own, tree)
+        except BaseException:
+            if tree is not None:
+                with anyio.CancelScope(shield=True):
+                    await self._rooms.close(tree)
+            raise
         if not job.background:
             await self._supervisor.join(job, parent, self._ways.background_after)
         return job, plan
+
+    async def _begin(
+        self, ask: Ask, definition: AgentDefinition, parent: Agent, call: CallId, plan: Plan, own: AgentId,
+        tree: Worktree | None,
+    ) -> Job:  # fmt: skip
+        agent, known = self._make(ask, definition, parent, call, own, tree)
+        job = self._job(known, parent.id, call, background=plan.report == "letter")
+        job.tree = tree
+        letter = self._first_letter(own, parent, definition, ask)
+        row = NewAgent(own, self._workshop.session, parent.id, known.kind, known.name, known.depth)
+        await self._supervisor.jobs.begin(job, agent=row, letter=letter)
+        self.known[own] = known
+        self._supervisor.start(agent, job)
+        return job
 
     def _job(self, known: Known, owner: AgentId, call: CallId | None, *, background: bool) -> Job:
         return Job(
@@ -91,13 +108,16 @@ class Spawner:
         text = f"{definition.initial_prompt}\n\n{ask.prompt}" if definition.initial_prompt else ask.prompt
         return Letter(new_letter_id(), to, Sender("agent", parent.name, parent.id), Prompt((Text(text),)))
 
-    def _make(self, ask: Ask, definition: AgentDefinition, parent: Agent, call: CallId) -> tuple[Agent, Known]:
-        own = new_agent_id()
+    def _make(
+        self, ask: Ask, definition: AgentDefinition, parent: Agent, call: CallId, own: AgentId, tree: Worktree | None
+    ) -> tuple[Agent, Known]:
         name = self._free_name(ask.name or definition.name) if ask.name else definition.name
         model = self._model(ask, definition, parent)
         effort = ask.effort or definition.effort or parent.effort
         kit = self._ways.kit(definition, parent.depth + 1)
         desk = _child_desk(parent.desk, self._cwd(ask, parent), own, name)
+        if tree is not None:
+            move_in(desk, tree)
         shape = Shape(
             id=own, name=name, kind=definition.name, model=model, effort=effort, kit=kit, desk=desk,
             mode=narrowest(parent.mode if parent.parent else None, definition.permission_mode, ask.mode),
@@ -105,7 +125,7 @@ class Spawner:
         )  # fmt: skip
         started = AgentStarted(
             self._workshop.session, str(desk.cwd), __version__, kind=definition.name, name=name, parent=parent.id,
-            depth=parent.depth + 1, call_id=call, description=ask.description,
+            depth=parent.depth + 1, call_id=call, description=ask.description, worktree=str(tree.path) if tree else "",
         )  # fmt: skip
         agent = self._workshop.begin(shape, started)
         key = (id(kit), model, desk.cwd)  # a kit belongs to one definition, and is kept
@@ -175,14 +195,14 @@ class Spawner:
                 id, known.name, known.kind, known.parent, known.depth, known.description, known.run + 1
             )
             job = self._job(known, owner, call, background=True)
-            agent = await self._revive(known)
+            agent, job.tree = await self._revive(known)
             await self._supervisor.jobs.begin(job)
             self._supervisor.start(agent, job)
         finally:
             self._waking.discard(id)
         return job
 
-    async def _revive(self, known: Known) -> Agent:
+    async def _revive(self, known: Known) -> tuple[Agent, Worktree | None]:
         try:
             transcript, history = await self._workshop.reopen(known.id, self.answers)
         except (SessionMissing, StoreError) as error:
@@ -201,6 +221,10 @@ class Spawner:
             kit = replace(kit, limits=own.limits, may_start=own.may_start)
         desk = _child_desk(main.desk, Path(history.cwd), known.id, known.name)
         desk.seen = dict(history.seen)
+        tree = None
+        if history.started is not None and history.started.worktree:
+            tree = await self._rooms.open(main.desk.roots[0], known.id)  # the same one, if it was kept
+            move_in(desk, tree)
         shape = Shape(
             id=known.id, name=known.name, kind=known.kind, model=rendered.model, effort=rendered.effort, kit=kit,
             desk=desk, mode=history.mode, parent=known.parent, depth=known.depth,
@@ -209,7 +233,7 @@ class Spawner:
         agent = self._workshop.make(shape, history, transcript)
         agent.prompt = prompt
         agent.rest()
-        return agent
+        return agent, tree
 
 
 def _child_desk(parent: Desk, cwd: Path, id: AgentId, name: str) -> Desk:

@@ -20,6 +20,7 @@ from teamwright.runtime.agent import Agent, current_agent
 from teamwright.runtime.inbox import LetterStore
 from teamwright.runtime.jobs import Job, Jobs, Tell, letter_id
 from teamwright.runtime.outputs import OutputFile
+from teamwright.runtime.rooms import Rooms, words
 
 STOP_LIMIT = 10.0  # seconds for a stopped agent to end its tools
 SHELL_KINDS = ("shell", "monitor")
@@ -27,11 +28,12 @@ SHELL_KINDS = ("shell", "monitor")
 
 class Supervisor:
     def __init__(
-        self, jobs: Jobs, letters: LetterStore, main: Callable[[], Agent], tell: Tell, log: Callable[[str], None],
-        *, job_wait: float,
+        self, jobs: Jobs, letters: LetterStore, rooms: Rooms, main: Callable[[], Agent], tell: Tell,
+        log: Callable[[str], None], *, job_wait: float,
     ) -> None:  # fmt: skip
         self.jobs = jobs
         self._letters = letters
+        self._rooms = rooms
         self._main = main
         self._tell = tell
         self._log = log
@@ -141,7 +143,9 @@ class Supervisor:
         result = JobResult(said, error, _summary(agent, status, error), self.figures(agent, job))
         try:
             await self.jobs.finish(job, status, result)
-            await self.jobs.notify(job)
+            if job.tree is not None:  # slow: whoever reads the end does not wait for it
+                job.kept = await self._rooms.close(job.tree)
+            await self.jobs.notify(job, words(job.kept) if job.kept else "")
         except StoreError as fault:
             self._log(f"the end of job {job.id} could not be recorded: {fault}")
             self.jobs.close(job)

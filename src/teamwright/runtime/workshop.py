@@ -24,7 +24,6 @@ from teamwright.store import prompts
 from teamwright.store.paths import SessionFiles
 from teamwright.store.transcripts import Transcript
 
-
 Answers = Callable[[AgentId, History], Awaitable[list[ToolEnded]]]
 
 

@@ -122,7 +122,7 @@ def completed(job: Job, known: Known, prompt: str, plan: Plan, one_shot: bool, c
             f"<usage>total_tokens: {usage.total_tokens}\ntool_uses: {usage.tool_uses}\n"
             f"duration_ms: {usage.duration_ms}</usage>",
         ]
-    data = {
+    data: dict[str, Any] = {
         "status": "completed",
         "agentId": known.id,
         "agentType": known.kind,
@@ -133,4 +133,6 @@ def completed(job: Job, known: Known, prompt: str, plan: Plan, one_shot: bool, c
         "totalToolUseCount": usage.tool_uses,
         "usage": {"total_tokens": usage.total_tokens, "tool_uses": usage.tool_uses, "duration_ms": usage.duration_ms},
     }
-    return said("\n".join(lines), data, is_error=False)
+    if job.kept is not None:
+        data |= {"worktreePath": str(job.kept.path), "worktreeBranch": job.kept.branch}
+    return said("\n".join(lines), data)

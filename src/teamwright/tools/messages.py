@@ -52,7 +52,8 @@ class SendMessage:
         job = await spawner.wake(known, ctx.agent, ctx.call_id)
         data: dict[str, Any] = {"success": True, "agentId": known.id}
         if job is None:
-            return said(f"Stored for {known.name} ({known.id}); it hears it after its current tool call.", data)
+            words = f"Stored for {known.name} ({known.id}); it hears it after its current tool call."
+            return said(words, data | {"message": words})
         data["outputFile"] = str(job.output)
         words = f"{known.name} goes on in the background with your message; you are told when it ends."
         return said(f"{words}\nagentId: {known.id}\noutput file: {job.output}", data | {"message": words})
@@ -91,7 +92,8 @@ class ListAgents:
         rows: list[dict[str, str]] = []
         for known in self._spawner().known.values():
             job = supervisor.job_of(AgentId(known.id))
-            status = job.status if job else "ended"
+            living = supervisor.agent(AgentId(known.id))
+            status = "waits for its turn to run" if living and living.slot.queued else job.status if job else "ended"
             rows.append({"agentId": known.id, "name": known.name, "type": known.kind, "status": status, "description": known.description})  # noqa: E501  # fmt: skip
         lines = [f"{r['agentId']}  {r['name']}  {r['type']}  {r['status']}  {r['description']}" for r in rows]
         return said("\n".join(lines) or "There are no other agents.", {"agents": rows})

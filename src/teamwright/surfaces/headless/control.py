@@ -158,6 +158,7 @@ def question_of(question: Question) -> dict[str, Any]:
         "display_name": question.tool,
         "description": question.reason,
         "agent_id": question.agent,
+        "agent_name": question.agent_name,
     }
     if question.suggestions:
         rules = [_rule_parts(s) for s in question.suggestions]

@@ -80,6 +80,8 @@ class Printer:
             case TurnEnded() as event if record.agent == self._main:
                 await self._ended(event, record.at)
             case JobStarted() | JobProgressed() | JobEnded() as event:
+                if isinstance(event, JobStarted):  # an agent's job has its id; one that is woken has a new call
+                    self._calls[AgentId(event.job)] = event.call_id
                 await self._line({"type": "system"} | lines.task_of(event))
             case Warned() as event:
                 sys.stderr.write(f"teamwright: {visible(event.text)}\n")

@@ -1,0 +1,153 @@
+"""Which road a spawn takes: every combination that matters, against the words of the specification said once more."""
+
+from itertools import product
+from typing import Any
+
+import pytest
+
+from teamwright.core.definition import BUILT_IN, AgentDefinition
+from teamwright.core.errors import ToolError
+from teamwright.core.spawn import Ask, Caller, Features, Plan, find_kind, plan_spawn
+
+KINDS = {d.name: d for d in BUILT_IN} | {
+    "sleeper": AgentDefinition(name="sleeper", description="works in the background", background=True),
+    "islander": AgentDefinition(name="islander", description="has a tree of its own", isolation="worktree"),
+    "afar": AgentDefinition(name="afar", description="runs elsewhere", isolation="remote"),
+}
+TEAM = "builders"
+
+ASKS = [
+    {"kind": kind, "background": background, "name": name, "isolation": isolation}
+    for kind, background, name, isolation in product(
+        [None, "explore", "sleeper", "islander", "fork", "nobody"], [None, False, True], [None, "ann"],
+        [None, "worktree", "remote"],
+    )
+]  # fmt: skip
+CALLERS = [
+    Caller(is_teammate=teammate, is_fork=fork, depth=depth, team=team, may_start=may_start)
+    for teammate, fork, depth, team, may_start in product(
+        [False, True], [False, True], [0, 3], [None, TEAM], [None, ("explore", "sleeper")]
+    )
+]
+FEATURES = [
+    Features(fork=fork, background=background, teams=frozenset({TEAM}), **({mode: True} if mode else {}))
+    for fork, background, mode in product([False, True], [False, True], ["", "coordinator", "assistant", "proactive"])
+]
+
+
+def oracle(ask: dict[str, Any], caller: Caller, features: Features) -> tuple[Any, ...] | None:
+    """(kind, context, life, report, owner, room), or None for a refusal. Section by section, in the order of R11."""
+    fork_gate = features.fork and not features.coordinator and features.background  # F3, G1, G4
+    forced = features.background and (features.coordinator or features.fork or features.assistant or features.proactive)
+    startable = {"explore", "sleeper"} if caller.may_start else set(KINDS)  # D6
+    if caller.depth >= 3:  # B8
+        return None
+    if ask["name"] and caller.team:  # R5, before all others
+        kind = "general-purpose" if ask["kind"] in (None, "fork") else ask["kind"]
+        if caller.is_teammate or kind not in startable:  # P10, R9
+            return None
+        room = "worktree" if "worktree" in (ask["isolation"], KINDS[kind].isolation) else "shared"
+        return kind, "fresh", "resident", "letter", "team", room
+    if ask["isolation"] == "remote":  # R6: no engine
+        return None
+    if ask["kind"] == "fork" or (ask["kind"] is None and fork_gate):  # R3
+        if caller.is_fork or caller.is_teammate or not fork_gate:  # P10, R11
+            return None
+        return "fork", "inherit", "once", "letter", "session", ask["isolation"] or "shared"
+    kind = ask["kind"] or "general-purpose"  # R1, R4
+    if kind not in startable:
+        return None
+    back = features.background and (bool(ask["background"]) or KINDS[kind].background or forced)  # P5, R8, G4
+    if caller.is_teammate:  # P10
+        if ask["background"] and features.background:
+            return None
+        back = False
+    room = ask["isolation"] or KINDS[kind].isolation or "shared"  # P6
+    return kind, "fresh", "once", *(("letter", "session") if back else ("result", "caller")), room
+
+
+def outcome(ask: dict[str, Any], caller: Caller, features: Features) -> tuple[Any, ...] | None:
+    try:
+        plan = plan_spawn(Ask(description="some words", prompt="do it", **ask), caller, KINDS, features)
+    except ToolError as error:
+        assert str(error).endswith(".")
+        return None
+    assert plan.team == (TEAM if plan.owner == "team" else None)
+    return plan.kind, plan.context, plan.life, plan.report, plan.owner, plan.room
+
+
+@pytest.mark.spec("R1", "R2", "R4", "R8", "R9", "R11", "R12", "P5", "P6", "P10", "G1", "G2", "G3", "G4", "D6", "B8")
+@pytest.mark.parametrize("features", FEATURES, ids=lambda f: "-".join(
+    n for n in ("fork", "background", "coordinator", "assistant", "proactive") if getattr(f, n)
+) or "none")  # fmt: skip
+def test_every_combination_takes_the_road_that_the_specification_names(features: Features) -> None:
+    for ask, caller in product(ASKS, CALLERS):
+        assert outcome(ask, caller, features) == oracle(ask, caller, features), (ask, caller)
+
+
+def ask(**more: Any) -> Ask:
+    return Ask(**{"description": "some words", "prompt": "do it"} | more)
+
+
+def refusal(asked: Ask, caller: Caller = Caller(), features: Features = Features()) -> str:
+    with pytest.raises(ToolError) as caught:
+        plan_spawn(asked, caller, KINDS, features)
+    return str(caught.value)
+
+
+@pytest.mark.spec("R1", "R2", "R4")
+def test_the_plain_rows_of_the_table() -> None:
+    plain = Plan(kind="general-purpose")
+    assert plan_spawn(ask(), Caller(), KINDS, Features()) == plain
+    assert plan_spawn(ask(kind="GENERAL-purpose"), Caller(), KINDS, Features()) == plain
+    launched = Plan(kind="explore", report="letter", owner="session")
+    assert plan_spawn(ask(kind="Explore", background=True), Caller(), KINDS, Features()) == launched
+    assert plan_spawn(ask(kind="sleeper", background=False), Caller(), KINDS, Features()).report == "letter"
+
+
+@pytest.mark.spec("P1", "P9", "R9", "R12", "B8", "P10")
+@pytest.mark.parametrize(
+    ("asked", "caller", "words"),
+    [
+        (ask(prompt=" \n"), Caller(), "prompt is empty"),
+        (ask(description=""), Caller(), "description is empty"),
+        (ask(cwd="sub", isolation="worktree"), Caller(), "exclude each other"),
+        (ask(team=TEAM), Caller(), "needs a name"),
+        (ask(team="none", name="ann"), Caller(), "no team 'none'"),
+        (ask(kind="nobody"), Caller(), "explore"),
+        (ask(kind="plan"), Caller(may_start=("explore",)), "There are: explore."),
+        (ask(kind="plan"), Caller(may_start=()), "There are: none."),
+        (ask(), Caller(depth=3), "the limit"),
+        (ask(kind="fork"), Caller(), "Forks are off"),
+        (ask(isolation="remote"), Caller(), "no engine"),
+        (ask(kind="afar"), Caller(), "no engine"),
+        (ask(mode="bubble"), Caller(), "no mode 'bubble'"),
+        (ask(kind="explore", background=True), Caller(is_teammate=True), "cannot start background agents"),
+    ],
+)
+def test_a_refusal_says_what_is_wrong(asked: Ask, caller: Caller, words: str) -> None:
+    assert words in refusal(asked, caller)
+
+
+@pytest.mark.spec("P12", "P4")
+def test_parameters_without_effect_are_ignored_and_said_so() -> None:
+    off = plan_spawn(ask(background=True, cwd="x", kind="explore"), Caller(), KINDS, Features(background=False))
+    assert [note.split()[0] for note in off.notes] == ["run_in_background", "cwd"]
+    worker = plan_spawn(ask(model="opus"), Caller(), KINDS, Features(coordinator=True))
+    assert [note.split()[0] for note in worker.notes] == ["model"]
+    fork = plan_spawn(ask(model="opus"), Caller(), KINDS, Features(fork=True))
+    assert fork.kind == "fork" and [note.split()[0] for note in fork.notes] == ["model"]
+    assert plan_spawn(ask(cwd="x"), Caller(), KINDS, Features(assistant=True)).notes == ()
+
+
+@pytest.mark.spec("P6")
+def test_the_calls_isolation_wins_over_the_definitions() -> None:
+    assert plan_spawn(ask(kind="afar", isolation="worktree"), Caller(), KINDS, Features()).room == "worktree"
+
+
+@pytest.mark.spec("R9")
+def test_a_kind_is_found_without_regard_to_case_and_never_replaced_by_another() -> None:
+    assert find_kind("EXPLORE", Caller(), KINDS).name == "explore"
+    assert find_kind("explore", Caller(may_start=("Explore",)), KINDS).name == "explore"
+    with pytest.raises(ToolError):
+        find_kind("expl", Caller(), KINDS)
