@@ -48,8 +48,9 @@ def stage(scripts: Mapping[str, Sequence[Any]]) -> ScriptedModel:
 
 
 def script_of(request: Request) -> str:
-    found = _MARK.search(request.messages[0].text)
-    return found[1] if found else "main"
+    """By the first message that names one: a reminder of the mode may come before it."""
+    marks = (_MARK.search(message.text) for message in request.messages if message.role == "user")
+    return next((found[1] for found in marks if found), "main")
 
 
 def after(event: anyio.Event, step: Any) -> Callable[[Request], Awaitable[Any]]:

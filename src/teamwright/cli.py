@@ -75,6 +75,7 @@ COMMANDS = {
     "sessions": "list sessions; `sessions delete ID ...` or `--older-than DAYS` removes them",
     "jobs": "what ran or runs in the background of a session",
     "why": "what the agents of a session that are not running wait for",
+    "worktrees": "the git worktrees of agents; `worktrees clean [NAME ...]` removes what is done with",
     "cost": "what sessions and agents have used: tokens, money, time",
     "config": "the settings that hold here, and where each comes from",
     "doctor": "check this machine, keys, servers and files",
@@ -96,6 +97,8 @@ def _run_command(name: str, args: list[str]) -> int:
             return _sessions(parser, args)
         case "config":
             return _config(parser, args)
+        case "worktrees":
+            return _worktrees(parser, args)
         case "doctor":
             parser.add_argument("--model", metavar="NAME", help="check this model's server")
             found = parser.parse_args(args)
@@ -138,6 +141,17 @@ def _sessions(parser: "argparse.ArgumentParser", args: list[str]) -> int:
     if found.action == "delete":
         return commands.delete_sessions(found.ids, older_than=found.older_than)
     return commands.show_sessions(everywhere=found.all, as_json=found.json)
+
+
+def _worktrees(parser: "argparse.ArgumentParser", args: list[str]) -> int:
+    parser.add_argument("action", nargs="?", choices=("list", "clean"), default="list")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="with clean: these, whatever they hold")
+    found = parser.parse_args(args)
+    from teamwright.surfaces import worktrees_command
+
+    if found.action == "clean":
+        return worktrees_command.clean_worktrees(found.names)
+    return worktrees_command.show_worktrees(as_json=found.json)
 
 
 def _config(parser: "argparse.ArgumentParser", args: list[str]) -> int:

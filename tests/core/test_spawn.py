@@ -46,8 +46,8 @@ def oracle(ask: dict[str, Any], caller: Caller, features: Features) -> tuple[Any
         kind = "general-purpose" if ask["kind"] in (None, "fork") else ask["kind"]
         if caller.is_teammate or kind not in startable:  # P10, R9
             return None
-        room = "worktree" if "worktree" in (ask["isolation"], KINDS[kind].isolation) else "shared"
-        return kind, "fresh", "resident", "letter", "team", room
+        room = ask["isolation"] or KINDS[kind].isolation or "shared"  # P6
+        return None if room == "remote" else (kind, "fresh", "resident", "letter", "team", room)
     if ask["isolation"] == "remote":  # R6: no engine
         return None
     if ask["kind"] == "fork" or (ask["kind"] is None and fork_gate):  # R3

@@ -155,10 +155,12 @@ def _gate(parts: Parts, supervisor: Supervisor, questions: Questions) -> Limited
         return found
 
     def mode(id: AgentId) -> Mode:
-        """A child is never wider than the session, nor than its own definition."""
-        session = supervisor.main.mode or "default"
-        own = agent(id).mode
-        return session if id == main_id or own is None else mode_allowed(session, own)
+        """A child is never wider than the session, than those between, nor than its own definition."""
+        found, who = supervisor.main.mode or "default", supervisor.agent(id)
+        while who is not None and who.id != main_id:
+            found = found if who.mode is None else mode_allowed(found, who.mode)
+            who = supervisor.agent(who.parent) if who.parent else None
+        return found
 
     gate = SessionGate(
         mode=mode,

@@ -117,6 +117,8 @@ def _teammate(ask: Ask, caller: Caller, kinds: Mapping[str, AgentDefinition], fe
     kind = DEFAULT_KIND if ask.kind in (None, FORK) else ask.kind
     definition = find_kind(kind or DEFAULT_KIND, caller, kinds)
     isolation = ask.isolation or definition.isolation
+    if isolation == "remote":
+        raise ToolError("A remote teammate is not available: no engine is configured. Ask for isolation: worktree.")
     return Plan(
         kind=definition.name,
         life="resident",

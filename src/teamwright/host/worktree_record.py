@@ -77,8 +77,6 @@ def write_record(tree: Worktree, record: Record) -> None:
     try:
         with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:  # noqa: PTH123
             file.write(msgspec.json.encode(record))
-            file.flush()
-            os.fsync(file.fileno())
         fresh.replace(path)
     except OSError as error:
         raise ToolError(f"{shown(str(path))} cannot be written: {error.strerror or error}.") from None
