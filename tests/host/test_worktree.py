@@ -246,7 +246,7 @@ async def test_links_that_cannot_be_made_are_warnings(repo: Path, tmp_path: Path
     (tmp_path / "below").mkdir()
     (repo / "file").write_text("")
     save(repo)
-    bad = ["tracked", "../up", "/etc", "a/../..", ".git", ".teamwright", "file", "out/below", ""]
+    bad = ["tracked", "../up", "/etc", "a/../..", ".git", ".teamwright", "file", "out/below", "", ".", "a\0b"]
     tree = await make(repo, "x", links=bad)
     assert len(tree.warnings) == len(bad), tree.warnings
     assert not (repo / ".teamwright" / "worktrees" / "below").is_symlink() and not (await state(tree)).changed

@@ -10,6 +10,7 @@ from crew import after, agent, bash, crew, ended_calls, marking, results
 from conftest import Walker
 from program import Program
 from teamwright.core.budget import Limits
+from teamwright.core.errors import ModelError
 from teamwright.models.scripted import call
 
 pytestmark = pytest.mark.anyio
@@ -49,12 +50,11 @@ async def test_turns_are_each_agents_own(walker: Walker) -> None:
 
 @pytest.mark.spec("O6")
 async def test_the_sessions_time_is_shared(walker: Walker) -> None:
-    began, never = anyio.Event(), anyio.Event()
     scripts = {"main": [agent("child")], "child": [["so far", bash("sleep 0.3")], "never"]}
     async with crew(walker, scripts, limits=Limits(seconds=0.25)) as play:
         end = await play.play()
     assert len(play.requests("child")) == 1 and end.reason == "max_budget"
-    assert "so far" in ended_calls(play)[0].content[0].text and not began.is_set() and not never.is_set()
+    assert "so far" in ended_calls(play)[0].content[0].text
 
 
 @pytest.mark.spec("O5")
@@ -95,8 +95,6 @@ def test_cost_shows_the_tree_and_adds_up(program: Program) -> None:
 
 @pytest.mark.spec("B8", "O6")
 async def test_a_child_that_fails_alone_leaves_its_siblings_alone(walker: Walker) -> None:
-    from teamwright.core.errors import ModelError
-
     fails = anyio.Event()
     scripts = {
         "main": [[agent("bad"), agent("good")]],

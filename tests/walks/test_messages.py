@@ -7,6 +7,7 @@ import pytest
 from crew import ID, LIMIT, after, agent, bash, check_valid, crew, ended_calls, events_of, marking, results, write_agent
 
 from conftest import Walker
+from teamwright.core.errors import ModelError
 from teamwright.core.event import AgentStarted, Resumed
 from teamwright.core.message import Request, ToolResult
 from teamwright.models.scripted import call
@@ -76,8 +77,6 @@ async def test_racing_messages_never_make_a_second_instance(walker: Walker) -> N
 @pytest.mark.spec("C3", "B11")
 @pytest.mark.parametrize("how", ["failed", "stopped"])
 async def test_one_that_failed_or_was_stopped_goes_on_too(walker: Walker, how: str) -> None:
-    from teamwright.core.errors import ModelError
-
     began, never, again = anyio.Event(), anyio.Event(), []
 
     async def second(request: Request) -> Any:

@@ -72,7 +72,20 @@ class Company:
     def startable(self) -> Mapping[str, AgentDefinition]:
         """Definitions as they are now, without those that a rule denies."""
         denied = self._rules.rules.deny
-        return {n: d for n, d in self.kinds().items() if detail_rule(denied, "Agent", n, wide=False) is None}
+        return {
+            n: d
+            for n, d in self.kinds().items()
+            if detail_rule(denied, "Agent", n, wide=False) is None and not missing_servers(d)
+        }
+
+    def refusal(self, kind: str) -> str:
+        """Why a kind that there is cannot be started now; empty if it can, or if there is none."""
+        definition = self._book.current().find(kind)
+        missing = missing_servers(definition) if definition else []
+        if not definition or not missing:
+            return ""
+        names = ", ".join(missing)
+        return f"The agent {definition.name} needs the MCP server {names}, which is not there. Use another agent."
 
     def _find_main(self) -> AgentDefinition | None:
         if self._options.agent is None:
@@ -136,6 +149,12 @@ class Company:
         kinds = [d for n, d in self.startable().items() if allowed is None or n.lower() in allowed]
         spec = agent_spec(kinds, self.features)
         return {"Agent": AgentTool(self._get_spawner, spec, can_read="Read" in tools or "Bash" in tools)}
+
+
+def missing_servers(definition: AgentDefinition) -> list[str]:
+    """MCP servers that an agent cannot do without. There are none yet, so it is every one that it names."""
+    inline = (server if isinstance(server, str) else ", ".join(server) for server in definition.mcp_servers)
+    return [*definition.required_mcp_servers, *inline]
 
 
 def _features(options: Options, ground: Ground) -> Features:

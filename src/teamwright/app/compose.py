@@ -185,6 +185,7 @@ def _ways(parts: Parts) -> Ways:
 
     return Ways(
         kinds=company.startable,
+        refusal=company.refusal,
         kit=company.kit,
         kit_of=company.kit_of,
         system=lambda definition, model, cwd: _system(parts, model, cwd, own=definition.prompt),

@@ -206,13 +206,14 @@ async def _undo(tree: Worktree, record: Record) -> None:
 
 
 def _finish(tree: Worktree, record: Record, links: Sequence[str]) -> Worktree:
-    wanted = {str(Path(name)): str(tree.repo / name) for name in links}
-    write_record(
-        tree, replace(record, phase="ready", links=record.links | wanted)
-    )  # first: a link must be known as ours
+    wanted = {str(Path(name)): str(tree.repo / name) for name in links if _is_below(name)}
+    record = replace(record, phase="ready", links=record.links | wanted)
+    write_record(tree, record)  # before the links, so that each is known as ours
     crashpoint("worktree.ready")
     made, warnings = link(tree, links)
-    write_record(tree, replace(record, phase="ready", links=record.links | made))
+    if made != wanted:
+        others = {name: target for name, target in record.links.items() if name not in wanted}
+        write_record(tree, replace(record, links=others | made))
     if (tree.path / ".gitmodules").exists():
         warnings.append("Submodules are not checked out here; `git submodule update --init` does it.")
     private = private_of(tree)
@@ -234,10 +235,16 @@ def link(tree: Worktree, links: Sequence[str]) -> tuple[dict[str, str], list[str
     return made, warnings
 
 
+def _is_below(name: str) -> bool:
+    parts = Path(name).parts
+    inside = {"..", ".git", PLACE[0]}.isdisjoint(parts) and "\0" not in name
+    return bool(parts) and inside and not name.startswith("/")
+
+
 def _link_one(tree: Worktree, name: str) -> bool:
     """True: our link is there."""
-    source, target, parts = tree.repo / name, tree.path / name, Path(name).parts
-    if not parts or name.startswith("/") or not {"..", ".git", PLACE[0]}.isdisjoint(parts):
+    source, target = tree.repo / name, tree.path / name
+    if not _is_below(name):
         raise OSError("only directories below the project can be")
     if target.is_symlink():
         return str(target.readlink()) == str(source)

@@ -43,6 +43,7 @@ class Ways(Struct, frozen=True, kw_only=True):
     """What the spawner is told by the composition root."""
 
     kinds: Callable[[], Mapping[str, AgentDefinition]]  # those that may be started now
+    refusal: Callable[[str], str]  # why a kind that exists cannot be started; empty if it can
     kit: Callable[[AgentDefinition, int], Kit]  # the tools of a definition at a depth
     kit_of: Callable[[tuple[ToolSpec, ...], int], Kit]  # and of an agent that was rendered before
     system: Callable[[AgentDefinition, str, Path], tuple[str, ...]]  # definition, model, cwd
@@ -66,6 +67,8 @@ class Spawner:
         """Start the agent and, if the plan says so, wait for it. A job that runs still is in the background."""
         parent = self._supervisor.agent(ctx.agent)
         assert parent is not None
+        if ask.kind and (words := self._ways.refusal(ask.kind)):
+            raise ToolError(words)
         kinds = self._ways.kinds()
         caller = Caller(depth=parent.depth, may_start=parent.may_start)
         plan = plan_spawn(ask, caller, kinds, self._ways.features)
