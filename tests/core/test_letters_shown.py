@@ -28,7 +28,7 @@ from teamwright.core.message import Text
 ME = AgentId("me")
 PEER = Sender("agent", "peer", AgentId("a1"))
 numbers = itertools.count()
-nasty = st.text(st.sampled_from('<>/&"\'=;task-notification result teammate_id\n\x00'), max_size=80)
+nasty = st.text(st.sampled_from("<>/&\"'=;task-notification result teammate_id\n\x00"), max_size=80)
 
 
 def letter(body: Body, sender: Sender = SYSTEM, priority: str = "next") -> Letter:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import anyio
 import pytest
-from worktree_kit import git, kept_refs, known, new_repo, nothing_left, save, untouched
+from worktree_kit import branches, git, kept_refs, known, new_repo, nothing_left, save, untouched
 
 from teamwright.core.errors import ToolError
 from teamwright.host.worktree import Kept, check_name, close, find, make, state
@@ -179,14 +179,26 @@ async def test_a_linked_directory_of_worktrees_is_refused(repo: Path, tmp_path: 
     assert known(repo) == []
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-async def test_a_directory_that_cannot_be_written(repo: Path):
-    repo.chmod(0o500)
+@pytest.mark.parametrize("place", [".", ".git", ".teamwright/worktrees"])
+async def test_a_directory_that_cannot_be_written(repo: Path, place: str):
+    folder = repo / place
+    folder.mkdir(parents=True, exist_ok=True)
+    folder.chmod(0o500)
     try:
+        if os.access(folder, os.W_OK):
+            pytest.skip("root may write everywhere")
         with pytest.raises(ToolError, match="Permission denied"):
             await make(repo, "x")
     finally:
-        repo.chmod(0o700)
+        folder.chmod(0o700)
+    assert known(repo) == [] and branches(repo) == ["main"]
+
+
+async def test_git_that_cannot_register_it_leaves_no_branch(repo: Path):
+    (repo / ".git" / "worktrees").write_text("")
+    with pytest.raises(ToolError, match="git could not make the worktree"):
+        await make(repo, "x")
+    assert branches(repo) == ["main"] and not list((repo / ".git" / "teamwright").glob("*.json"))
 
 
 async def test_a_file_where_the_directory_should_be(repo: Path):

@@ -1,5 +1,6 @@
 """Several at once, other processes, and kill -9 at every step."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -95,6 +96,9 @@ async def test_in_use_by_another_process_and_left_by_a_dead_one(repo: Path):
         for act in (make(repo, "work", owner="a1"), remove(found.worktree)):
             with pytest.raises(ToolError, match=f"in use by a1 in process {process.pid}"):
                 await act
+        process.kill()
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        assert [f.use for f in await find(repo)] == ["orphan"], "ended, though its parent has not yet asked for it"
     finally:
         process.kill()
         process.wait()

@@ -28,7 +28,7 @@ Run = tuple[JobId, int]
 
 
 class Telling(RuleBasedStateMachine):
-    """The owner's transcript is `delivered` and `recorded`: what is in there is durable, everything else a crash takes."""
+    """The owner's transcript is `delivered` and `recorded`: that is durable, everything else a crash takes."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -171,7 +171,7 @@ class Telling(RuleBasedStateMachine):
 
     @rule(acknowledge=st.booleans())
     def hand_over(self, acknowledge: bool) -> None:
-        """At rest, as the loop does; where it is not acknowledged the process dies right after the transcript was written."""
+        """At rest, as the loop does. Not acknowledged: the process dies right after the transcript was written."""
         self.do(self._hand_over(acknowledge=acknowledge))
         if not acknowledge:
             self.crash_and_resume()
@@ -195,7 +195,7 @@ class Telling(RuleBasedStateMachine):
     async def _crash(self) -> None:
         await self.state.close()
         await self._open()
-        await self.jobs.settle_after_crash(lambda _, call: call in self.recorded, lambda id: self.dir / id)
+        await self.jobs.settle_after_crash(lambda _, call: call in self.recorded, lambda job: self.dir / job)
 
     # --- what must always hold
 

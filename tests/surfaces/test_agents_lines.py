@@ -32,7 +32,9 @@ def test_the_lines_of_one_agent(program: Program, background: bool) -> None:
     progress = tasks(ran.lines, "task_progress")
     assert progress and all(p["task_id"] == id and p["description"] and set(p["usage"]) == FIGURES for p in progress)
     assert progress[0]["last_tool_name"] == "Bash"
-    call = next(b for x in ran.lines if x["type"] == "assistant" for b in x["message"]["content"] if b["type"] == "tool_use")
+    call = next(
+        b for x in ran.lines if x["type"] == "assistant" for b in x["message"]["content"] if b["type"] == "tool_use"
+    )
     assert started["tool_use_id"] == ended["tool_use_id"] == call["id"]
     theirs = [x for x in ran.lines if x["type"] in ("assistant", "user") and x.get("agent_id") == id]
     assert len(theirs) == 3 and {x["parent_tool_use_id"] for x in theirs} == {call["id"]}
@@ -45,7 +47,10 @@ def test_the_lines_of_one_agent(program: Program, background: bool) -> None:
 
 @pytest.mark.spec("Q3")
 def test_the_program_stays_until_its_agents_have_ended_and_leaves_with_no_wait(program: Program) -> None:
-    script = {"main": [child("slow", run_in_background=True), "early", "late"], "slow": [bash("sleep 0.4; echo x > f"), "r"]}
+    script = {
+        "main": [child("slow", run_in_background=True), "early", "late"],
+        "slow": [bash("sleep 0.8; echo x > f"), "r"],
+    }
     ran = program.run("-p", "SCRIPT:main", "--dangerously-skip-permissions", script=script)
     assert ran.out == "late\n" and (program.project / "f").exists()
     (program.project / "f").unlink()
@@ -56,7 +61,9 @@ def test_the_program_stays_until_its_agents_have_ended_and_leaves_with_no_wait(p
 @pytest.mark.spec("Y3", "B2")
 def test_a_driving_program_sends_it_to_the_background_and_stops_it(program: Program) -> None:
     wait = "echo $$ > pid; while :; do sleep 0.05; done"
-    live = program.talk({"main": [child("slow"), "gone on", "heard"], "slow": [bash(wait)]}, "--dangerously-skip-permissions")
+    live = program.talk(
+        {"main": [child("slow"), "gone on", "heard"], "slow": [bash(wait)]}, "--dangerously-skip-permissions"
+    )
     assert live.ask("background")["subtype"] == "error"  # nothing runs yet
     live.say("SCRIPT:main")
     id = live.seen(type="system", subtype="task_started")["task_id"]
@@ -75,7 +82,9 @@ def test_a_driving_program_sends_it_to_the_background_and_stops_it(program: Prog
 @pytest.mark.spec("B2", "Y4")
 def test_an_interrupt_ends_the_turn_and_its_agents_and_the_session_goes_on(program: Program) -> None:
     wait = "echo $$ > pid; while :; do sleep 0.05; done"
-    live = program.talk({"main": [child("slow")], "slow": [bash(wait)], "next": ["still here"]}, "--dangerously-skip-permissions")
+    live = program.talk(
+        {"main": [child("slow")], "slow": [bash(wait)], "next": ["still here"]}, "--dangerously-skip-permissions"
+    )
     live.say("SCRIPT:main")
     wait_file(program.project / "pid")
     assert live.ask("interrupt")["subtype"] == "success"

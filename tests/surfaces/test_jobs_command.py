@@ -32,7 +32,9 @@ def test_jobs_that_have_ended(program: Program) -> None:
     assert {d: (j["kind"], j["status"]) for d, j in found.items()} == {
         "does good": ("agent", "completed"), "does bad": ("agent", "failed"),
     }  # fmt: skip
-    assert all(set(j) == {"id", "kind", "status", "description", "since"} and j["since"] > 10**12 for j in found.values())
+    assert all(
+        set(j) == {"id", "kind", "status", "description", "since"} and j["since"] > 10**12 for j in found.values()
+    )
     table = program.run("jobs").out
     assert "does good" in table and "completed" in table and found["does bad"]["id"] in table
 

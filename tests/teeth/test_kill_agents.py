@@ -11,8 +11,8 @@ from typing import Any
 
 import anyio
 import pytest
-from crew import check_valid, results, script_of
 
+from crew import check_valid, results, script_of
 from program import Program, bash, tool, wait_file
 from teamwright.app import Options, open_session
 from teamwright.core.event import AgentEnded, AgentStarted, ToolEnded
@@ -128,7 +128,10 @@ def next_results(messages: tuple[Message, ...]) -> Message:
 
 async def test_killed_with_ten_agents_at_work(program: Program) -> None:
     work = bash("echo $TEAMWRIGHT_AGENT_ID >> marks; mkfifo hold-$TEAMWRIGHT_AGENT_ID; cat hold-$TEAMWRIGHT_AGENT_ID")
-    script = {"main": [launches("child", MANY), "all launched"], "child": [bash("echo $TEAMWRIGHT_AGENT_ID >> marks"), work]}
+    script = {
+        "main": [launches("child", MANY), "all launched"],
+        "child": [bash("echo $TEAMWRIGHT_AGENT_ID >> marks"), work],
+    }
     live = program.start("-p", "SCRIPT:main", "--dangerously-skip-permissions", script=script)
     with anyio.fail_after(30):
         while sum(marks(program).values()) < 2 * MANY:
@@ -144,7 +147,10 @@ async def test_killed_with_ten_agents_at_work(program: Program) -> None:
 
 
 async def test_a_foreground_agent_in_flight_is_named_by_the_result_of_its_call(program: Program) -> None:
-    script = {"main": [tool("Agent", description="waits", prompt="SCRIPT:child")], "child": [bash("echo $$ > pid; cat < /dev/zero > /dev/null")]}
+    script = {
+        "main": [tool("Agent", description="waits", prompt="SCRIPT:child")],
+        "child": [bash("echo $$ > pid; cat < /dev/zero > /dev/null")],
+    }
     live = program.start("-p", "SCRIPT:main", "--dangerously-skip-permissions", script=script)
     wait_file(program.project / "pid")
     os.kill(live.process.pid, signal.SIGKILL)
@@ -159,12 +165,21 @@ async def test_a_foreground_agent_in_flight_is_named_by_the_result_of_its_call(p
 
 async def test_a_nested_agent_in_flight_is_named_to_its_parent_once_that_goes_on(program: Program) -> None:
     nested = tool("Agent", description="waits", prompt="SCRIPT:deep")
-    script = {"main": [launches("child", 1)], "child": [nested], "deep": [bash("echo $$ > pid; cat < /dev/zero > /dev/null")]}
+    script = {
+        "main": [launches("child", 1)],
+        "child": [nested],
+        "deep": [bash("echo $$ > pid; cat < /dev/zero > /dev/null")],
+    }
     live = program.start("-p", "SCRIPT:main", "--dangerously-skip-permissions", script=script)
     wait_file(program.project / "pid")
     os.kill(live.process.pid, signal.SIGKILL)
     live.process.wait(10)
-    ids = {line.event.depth: f.stem for f in children(program) for _, line in transcripts.read(f) if isinstance(line.event, AgentStarted)}
+    ids = {
+        line.event.depth: f.stem
+        for f in children(program)
+        for _, line in transcripts.read(f)
+        if isinstance(line.event, AgentStarted)
+    }
     model = answering(call("SendMessage", to=ids[1], message="go on", summary="go on"))
     await resumed(program, model, "PLAN")
     events = [line.event for f in children(program) if f.stem == ids[1] for _, line in transcripts.read(f)]
@@ -175,7 +190,10 @@ async def test_a_nested_agent_in_flight_is_named_to_its_parent_once_that_goes_on
 def run_killed(program: Program, point: str, passes: int) -> bool:
     """False if the run ended by itself."""
     child = [bash("echo $TEAMWRIGHT_AGENT_ID-one >> marks"), bash("echo $TEAMWRIGHT_AGENT_ID-two >> marks"), "report"]
-    script = {"main": [launches("child", 3), tool("Agent", description="fg", prompt="SCRIPT:child"), "end"], "child": child}
+    script = {
+        "main": [launches("child", 3), tool("Agent", description="fg", prompt="SCRIPT:child"), "end"],
+        "child": child,
+    }
     ran = program.run(
         "-p", "SCRIPT:main", "--dangerously-skip-permissions", script=script,
         env={"TEAMWRIGHT_CRASHPOINT": f"{point}:{passes}"},
@@ -198,5 +216,3 @@ async def test_killed_at_crash_points_all_over_the_run(tmp_path: Path, point: st
         assert all(n == 1 for n in marks(program).values()), "a command ran twice"
         shutil.rmtree(root)
     assert died >= 2
-
-

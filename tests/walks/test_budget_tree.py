@@ -5,9 +5,9 @@ from typing import Any
 
 import anyio
 import pytest
-from crew import after, agent, bash, crew, ended_calls, marking, results
 
 from conftest import Walker
+from crew import after, agent, bash, crew, ended_calls, marking, results
 from program import Program
 from teamwright.core.budget import Limits
 from teamwright.core.errors import ModelError
@@ -50,8 +50,8 @@ async def test_turns_are_each_agents_own(walker: Walker) -> None:
 
 @pytest.mark.spec("O6")
 async def test_the_sessions_time_is_shared(walker: Walker) -> None:
-    scripts = {"main": [agent("child")], "child": [["so far", bash("sleep 0.3")], "never"]}
-    async with crew(walker, scripts, limits=Limits(seconds=0.25)) as play:
+    scripts = {"main": [agent("child")], "child": [["so far", bash("sleep 0.9")], "never"]}
+    async with crew(walker, scripts, limits=Limits(seconds=0.8)) as play:
         end = await play.play()
     assert len(play.requests("child")) == 1 and end.reason == "max_budget"
     assert "so far" in ended_calls(play)[0].content[0].text
@@ -111,7 +111,10 @@ async def test_a_child_that_fails_alone_leaves_its_siblings_alone(walker: Walker
 async def test_a_background_child_at_a_shared_limit_is_told_as_such(walker: Walker) -> None:
     go = anyio.Event()
     scripts = {
-        "main": [agent("child", run_in_background=True), marking(go, call("TaskOutput", task_id=r"{{re:agentId: (\w+)}}"))],
+        "main": [
+            agent("child", run_in_background=True),
+            marking(go, call("TaskOutput", task_id=r"{{re:agentId: (\w+)}}")),
+        ],
         "child": [after(go, ["so far", bash("true")]), *[bash("true")] * 20],
     }
     async with crew(walker, scripts, limits=Limits(tokens=30_000)) as play:

@@ -4,9 +4,9 @@ from typing import Any
 
 import anyio
 import pytest
-from crew import agent, bash, crew, ended_calls, results, write_agent
 
 from conftest import Walker
+from crew import agent, bash, crew, ended_calls, results, write_agent
 from program import Program
 from teamwright.core.consent import MODES, Allow, Decision, Deny, Question
 from teamwright.core.event import Denied

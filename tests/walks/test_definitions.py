@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from crew import agent, bash, crew, ended_calls, results, write_agent
 
 from conftest import Walker
+from crew import agent, bash, crew, ended_calls, results, write_agent
 from program import Program
 from teamwright.core.event import Rendered
 from teamwright.core.message import Request
@@ -53,7 +53,8 @@ async def test_model_and_effort_call_over_definition_over_parent(walker: Walker,
     write_agent(walker, "heir", "model: inherit")
     calls = [
         agent("child", subagent_type="heir"), agent("child", subagent_type="heir", effort="max"),
-        agent("x", subagent_type="thinker"), agent("child", subagent_type="thinker", model="script/given", effort="low"),
+        agent("x", subagent_type="thinker"),
+        agent("child", subagent_type="thinker", model="script/given", effort="low"),
     ]  # fmt: skip
     async with crew(walker, {"main": [calls], "child": ["mine"]}, effort="medium") as play:
         await play.play()
@@ -141,7 +142,9 @@ async def test_definitions_from_the_command_line_win_over_the_users(walker: Walk
     write_agent(walker, "judge", "tools: Read", body="The user's judge.")
     given = json.dumps({"judge": {"description": "d", "prompt": "The flag's judge.", "tools": ["Grep"]}})
     play = await play_child(walker, "judge", agents=given)
-    assert tools_of(play.requests("child")[0]) == {"Grep"} and "The flag's judge." in str(play.requests("child")[0].system)
+    assert tools_of(play.requests("child")[0]) == {"Grep"} and "The flag's judge." in str(
+        play.requests("child")[0].system
+    )
 
 
 @pytest.mark.spec("D1", "D6")

@@ -4,9 +4,9 @@ from typing import Any
 
 import anyio
 import pytest
-from crew import ID, LIMIT, after, agent, bash, check_valid, crew, ended_calls, events_of, marking, results, write_agent
 
 from conftest import Walker
+from crew import ID, LIMIT, after, agent, bash, check_valid, crew, ended_calls, events_of, marking, results, write_agent
 from teamwright.core.errors import ModelError
 from teamwright.core.event import AgentStarted, Resumed
 from teamwright.core.message import Request, ToolResult
@@ -198,7 +198,12 @@ async def test_list_agents_tells_their_states(walker: Walker) -> None:
     never, began = anyio.Event(), anyio.Event()
     listing = call("ListAgents")
     scripts = {
-        "main": [agent("quick"), agent("slow", **BACK, name="snail"), after(began, listing), call("TaskStop", task_id=ID)],
+        "main": [
+            agent("quick"),
+            agent("slow", **BACK, name="snail"),
+            after(began, listing),
+            call("TaskStop", task_id=ID),
+        ],
         "quick": ["r"],
         "slow": [lambda r: (began.set(), after(never, "x")(r))[1]],
     }

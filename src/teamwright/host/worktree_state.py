@@ -70,7 +70,7 @@ class Line(Struct, frozen=True):
 
 
 async def read_diffstat(tree: Path, private: Path, base: str, untracked: Iterable[str]) -> list[Line]:
-    """From the commit `base` to the tree as it lies there, untracked files too; only blobs of nothing are written."""
+    """From the commit `base` to the tree as it lies there, untracked files too; no content is stored."""
     async with _spare_index(tree, private) as extra:
         names = "\0".join(name for name in untracked if not name.endswith("/"))
         if names:

@@ -93,7 +93,12 @@ def _job(row: JobRow, *, alive: bool) -> dict[str, Any]:
 
 
 def show_why(session: str | None, agent: str | None, *, as_json: bool) -> int:
-    """From the transcripts and the store alone: it also tells of a session whose program is gone."""
+    """From the transcripts and the store alone: it also tells of a session whose program is gone.
+
+    One name alone that is no session is an agent of the last one here.
+    """
+    if session and agent is None and find_transcript(home_from(os.environ), session) is None:
+        session, agent = None, session
     home, path = _find(session)
     id = SessionId(path.stem)
     rows = anyio.run(_rows, home, id)
