@@ -114,3 +114,22 @@ def test_a_persons_words_are_never_cut() -> None:
     letters = [letter(Prompt((Text(typed),)), PERSON), letter(notice("n" * 50_000)), letter(Said("m" * 50_000), PEER)]
     first, second, third = shown(*letters, room=10_000)
     assert first == typed and len(second) + len(third) < 12_000 and "its sender" in third
+
+
+@pytest.mark.spec("Q6")
+@pytest.mark.parametrize("count", [400, 5000])
+def test_too_many_notices_are_told_in_a_line_each_and_never_fill_the_window(count: int) -> None:
+    letters = [
+        Letter(
+            LetterId(f"n{i}"),
+            AgentId("main"),
+            SYSTEM,
+            Notice(JobId(f"a{i:016x}"), "completed", "done", "x" * 5000, f"/jobs/a{i:016x}.output"),
+            "later",
+        )
+        for i in range(count)
+    ]
+    text = as_message(letters, 200_000).text
+    assert len(text) <= 210_000 and text.count("<task-notification>") >= 1
+    assert f"{count - text.count('<task-notification>')} further jobs have ended" in text
+    assert "/jobs/ID.output" in text

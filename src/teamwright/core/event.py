@@ -38,6 +38,8 @@ class AgentStarted(Struct, frozen=True, tag="agent_started", omit_defaults=True)
     call_id: CallId | None = None  # the tool call that started it
     description: str = ""
     worktree: str = ""  # its own directory, if it has one
+    limits: dict[str, tuple[str, ...]] = {}  # patterns that its definition sets to the use of tools
+    may_start: tuple[str, ...] | None = None  # kinds of agents; None: all
     durable: ClassVar[bool] = True
 
 

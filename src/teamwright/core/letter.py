@@ -12,6 +12,7 @@ Priority = Literal["now", "next", "later"]
 JobStatus = Literal["running", "completed", "failed", "killed"]
 ROOM = 200_000  # characters for what waits together, where the window is not known: a quarter of 200,000 tokens
 LEAST = 500  # characters that every shortened text keeps
+FRAME = 600  # characters of a notice besides its result
 
 
 class Sender(Struct, frozen=True, omit_defaults=True):
@@ -98,14 +99,42 @@ def _rank(letter: Letter) -> int:
 def as_message(letters: Sequence[Letter], room: int = ROOM) -> Message:
     """What waits together is given together: one user message, each letter in blocks of its own.
 
-    A person's words are whole. The rest share `room` characters; what is too long for its share is shortened.
+    A person's words are whole. The rest share `room` characters; what is too long for its share is shortened, and
+    where there are too many notices for that, the later ones are told in a line each.
     """
-    most = max(LEAST, room // max(1, len(letters)))
-    fits = sum(_size(letter.body) for letter in letters) <= room
+    shown, rest = _divide(letters, room)
+    share = room // 2 - len(shown) * FRAME if rest else room
+    most = max(LEAST, share // max(1, len(shown)))
+    fits = sum(_size(letter.body) for letter in shown) <= share
     blocks: list[Block] = []
-    for letter in letters:
+    for letter in shown:
         blocks += _blocks(letter, None if fits else most)
+    if rest:
+        blocks.append(Text(_in_short(rest, room // 2)))
     return Message("user", tuple(blocks))
+
+
+def _divide(letters: Sequence[Letter], room: int) -> tuple[Sequence[Letter], list[Notice]]:
+    """What is shown one by one, and the notices beyond what there is room for."""
+    notices = [letter.body for letter in letters if isinstance(letter.body, Notice)]
+    fits = sum(_size(letter.body) for letter in letters) <= room
+    if len(notices) * (FRAME if fits else LEAST + FRAME) <= room:
+        return letters, []
+    rest = notices[max(1, room // (2 * (LEAST + FRAME))) :]
+    short = {notice.job for notice in rest}
+    return [x for x in letters if not (isinstance(x.body, Notice) and x.body.job in short)], rest
+
+
+def _in_short(notices: Sequence[Notice], room: int) -> str:
+    """Ids and states, as many as fit; the output files have the rest."""
+    lines = [f"{escape(notice.job)} {notice.status}" for notice in notices]
+    fitting = lines[: max(1, room // 30)]
+    more = f"\n... and {len(lines) - len(fitting)} more" if len(fitting) < len(lines) else ""
+    folder = escape(notices[0].output.rpartition("/")[0])
+    return (
+        f"<task-notifications>\n{len(lines)} further jobs have ended; what each said is in {folder}/ID.output\n"
+        + "\n".join(fitting) + more + "\n</task-notifications>"
+    )  # fmt: skip
 
 
 def _size(body: Body) -> int:

@@ -157,7 +157,8 @@ async def _run_call(seat: Seat, call: ToolCall, request: Request, reply: Reply) 
             raise ToolError(f"{call.name} was not run: {call.fault}. Call it again with corrected arguments.")
         tool = seat.tools.get(call.name)
         if tool is None:
-            raise ToolError(f"There is no tool `{call.name}`. Tools: {', '.join(t.name for t in request.tools)}.")
+            names = [spec.name for spec in request.tools] or seat.tools
+            raise ToolError(f"There is no tool `{call.name}`. Tools: {', '.join(names)}.")
         decision = await seat.gate.ask(seat.agent, call)
         if isinstance(decision, Deny):
             seat.emit(Denied(call.id, call.name, call.args, decision.reason))

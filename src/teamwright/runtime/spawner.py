@@ -129,6 +129,7 @@ class Spawner:
         started = AgentStarted(
             self._workshop.session, str(desk.cwd), __version__, kind=definition.name, name=name, parent=parent.id,
             depth=parent.depth + 1, call_id=call, description=ask.description, worktree=str(tree.path) if tree else "",
+            limits=dict(kit.limits), may_start=kit.may_start,
         )  # fmt: skip
         agent = self._workshop.begin(shape, started)
         key = (id(kit), model, desk.cwd)  # a kit belongs to one definition, and is kept
@@ -219,9 +220,8 @@ class Spawner:
         prompt = self._workshop.stored_prompt(rendered.prompt)
         definition = next((d for d in self._ways.kinds().values() if d.name == known.kind), None)
         kit = self._ways.kit_of(prompt.tools, known.depth)
-        if definition is not None:  # how far its tools may be used is not in what was rendered
-            own = self._ways.kit(definition, known.depth)
-            kit = replace(kit, limits=own.limits, may_start=own.may_start)
+        if history.started is not None:  # how far its tools may be used is not in what was rendered
+            kit = replace(kit, limits=history.started.limits, may_start=history.started.may_start)
         desk = _child_desk(main.desk, Path(history.cwd), known.id, known.name)
         desk.seen = dict(history.seen)
         tree = None
