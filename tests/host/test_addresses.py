@@ -40,7 +40,7 @@ def test_addresses_of_the_internet(text: str) -> None:
 @given(st.ip_addresses())
 def test_nothing_that_python_knows_as_local_is_public(address: IPv4Address | IPv6Address) -> None:
     local = address.is_private or address.is_loopback or address.is_link_local or address.is_multicast
-    known = isinstance(address, IPv6Address) and (address.ipv4_mapped or address in NAT64)
+    known = isinstance(address, IPv6Address) and (address.ipv4_mapped or address.sixtofour or address in NAT64)
     if not known and (local or address.is_reserved or address.is_unspecified):
         assert not is_public(address)
 

@@ -31,9 +31,7 @@ async def run_child(
     stdin: int = DEVNULL,
 ) -> Ended:
     """Run it; every separated piece of stdout goes to `take`, which says whether it wants more."""
-    process = await anyio.open_process(
-        argv, stdin=stdin, stdout=PIPE, stderr=PIPE, cwd=cwd, env=_env(os.environ), start_new_session=True
-    )  # fmt: skip
+    process = await _start(argv, cwd, stdin)
     words: list[bytes] = []
     cut = False
     try:
@@ -51,6 +49,14 @@ async def run_child(
             await process.aclose()
     complaint = b"".join(words).decode(errors="replace")
     return Ended(process.returncode or 0, complaint, late=limit.cancelled_caught, cut=cut)
+
+
+async def _start(argv: Sequence[str], cwd: str | None, stdin: int) -> Process:
+    with anyio.CancelScope(shield=True):  # cancelled in the middle, it would not be collected
+        return await anyio.open_process(
+            argv, stdin=stdin, stdout=PIPE, stderr=PIPE, cwd=cwd, env=_env(os.environ), start_new_session=True
+        )  # fmt: skip
+    raise AssertionError("nobody cancels this scope")
 
 
 def _env(environ: Mapping[str, str]) -> dict[str, str]:

@@ -107,15 +107,17 @@ async def _start(
     argv: Sequence[str], cwd: Path, env: Mapping[str, str], handles: Sequence[int], *, feed: bool
 ) -> Process:
     try:
-        return await anyio.open_process(
-            argv, stdin=PIPE if feed else DEVNULL, stdout=PIPE, stderr=PIPE, cwd=cwd, env=env,
-            start_new_session=True, pass_fds=handles,
-        )  # fmt: skip
+        with anyio.CancelScope(shield=True):  # cancelled in the middle, it would be ended without what it started
+            return await anyio.open_process(
+                argv, stdin=PIPE if feed else DEVNULL, stdout=PIPE, stderr=PIPE, cwd=cwd, env=env,
+                start_new_session=True, pass_fds=handles,
+            )  # fmt: skip
     except (OSError, ValueError) as error:
         if isinstance(error, FileNotFoundError) and str(error.filename) != str(cwd):
             raise ToolError("git was not found on the PATH. Install git, or work without it.") from None
         why = getattr(error, "strerror", None) or error
         raise ToolError(f"git could not be started in {shown(str(cwd))}: {why}.") from None
+    raise AssertionError("nobody cancels this scope")
 
 
 async def _take(stream: ByteReceiveStream, kept: bytearray, most: int) -> None:
