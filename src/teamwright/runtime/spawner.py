@@ -96,9 +96,10 @@ class Spawner:
         job.tree = tree
         letter = self._first_letter(own, parent, definition, ask)
         row = NewAgent(own, self._workshop.session, parent.id, known.kind, known.name, known.depth)
-        await self._supervisor.jobs.begin(job, agent=row, letter=letter)
-        self.known[own] = known
-        self._supervisor.start(agent, job)
+        with anyio.CancelScope(shield=True):  # its row and its life begin together; who joins is cancelled after that
+            await self._supervisor.jobs.begin(job, agent=row, letter=letter)
+            self.known[own] = known
+            self._supervisor.start(agent, job)
         return job
 
     def _job(self, known: Known, owner: AgentId, call: CallId | None, *, background: bool) -> Job:
@@ -200,8 +201,9 @@ class Spawner:
             )
             job = self._job(known, owner, call, background=True)
             agent, job.tree = await self._revive(known)
-            await self._supervisor.jobs.begin(job)
-            self._supervisor.start(agent, job)
+            with anyio.CancelScope(shield=True):
+                await self._supervisor.jobs.begin(job)
+                self._supervisor.start(agent, job)
         finally:
             self._waking.discard(id)
         return job
