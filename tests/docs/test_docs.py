@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from teamwright.core.definition import BUILT_IN_KINDS, AgentDefinition
+from teamwright.core.definition import BUILT_IN, AgentDefinition
 from teamwright.library.definition_fields import find_field
 from teamwright.library.definition_file import Place, read_file
 from teamwright.store.settings_file import fields_of, layer_of
@@ -157,7 +157,7 @@ def test_every_kind_and_every_field_of_a_definition_is_told_of() -> None:
     told = set(_SPAN.findall((ROOT / "docs" / "agents.md").read_text()))
     fields = {found.name for word in told if (found := find_field(word))}
     assert fields == set(AgentDefinition.__struct_fields__) - {"one_shot", "source", "path"}
-    assert set(BUILT_IN_KINDS) <= told
+    assert {kind.name for kind in BUILT_IN} <= told
 
 
 @pytest.mark.parametrize("text", blocks("markdown", [ROOT / "docs" / "agents.md"]))

@@ -7,11 +7,13 @@ from typing import Any
 import pytest
 from agent_house import PROJECT, USER, House
 
-from teamwright.core.definition import BUILT_IN, BUILT_IN_KINDS, AgentDefinition
+from teamwright.core.definition import BUILT_IN, AgentDefinition
 from teamwright.core.errors import UsageError
 from teamwright.library.agent_places import MOST_FILES
 from teamwright.library.agents import MOST_PROBLEMS, DefinitionBook, Definitions, Objects, load_definitions
 from teamwright.library.definition_file import MOST_BYTES
+
+KINDS = {kind.name for kind in BUILT_IN}
 
 
 @pytest.fixture
@@ -163,7 +165,7 @@ def test_a_limit_that_cannot_be_read_never_widens_the_agent(house: House, line: 
 def test_names_that_cannot_be(house: House, name: str) -> None:
     house.write(f"{USER}/a.md", name=name, description="d")
     found = house.load({name: {"description": "d"}, "": {"description": "d"}, "ok": {"description": "d"}})
-    assert set(found.by_name) == {*BUILT_IN_KINDS, "ok"}
+    assert set(found.by_name) == {*KINDS, "ok"}
     assert [bool(e.error) for e in found.entries if e.source in ("user", "flag")] == [True, True, True, False]
     assert len(found.problems) == 3 and all(words.isprintable() for words in found.problems)
 
@@ -184,7 +186,7 @@ def test_bad_files_are_named_and_the_rest_load(house: House) -> None:
     (folder / "README.md").write_text("about these")
     (folder / ".hidden.md").write_text("an editor's")
     found = house.load()
-    assert set(found.by_name) == {*BUILT_IN_KINDS, "good", "latin"}
+    assert set(found.by_name) == {*KINDS, "good", "latin"}
     assert found.by_name["latin"].prompt == "caf\ufffd"
     errors = {Path(e.path).name: e.error for e in found.entries if e.error}
     assert errors == {
@@ -251,8 +253,8 @@ def test_a_broken_policy_still_holds_its_name(house: House) -> None:
 def test_a_project_that_is_not_trusted_is_not_looked_at(house: House) -> None:
     house.write(f"{PROJECT}/one.md", description="d")
     house.write(f"{USER}/two.md", description="d")
-    assert set(house.load(trusted=False).by_name) == {*BUILT_IN_KINDS, "two"}
-    assert set(house.load(sources=("project",)).by_name) == {*BUILT_IN_KINDS, "one"}
+    assert set(house.load(trusted=False).by_name) == {*KINDS, "two"}
+    assert set(house.load(sources=("project",)).by_name) == {*KINDS, "one"}
     assert not any(house.project in p.folder.parents for p in house.places(trusted=False))
 
 
@@ -300,7 +302,7 @@ def test_a_folder_that_cannot_be_listed_is_told(house: House) -> None:
     (house.home / ".claude").mkdir()
     (house.home / ".claude" / "agents").write_text("not a folder")
     found = house.load()
-    assert set(found.by_name) == set(BUILT_IN_KINDS) and "cannot be listed" in found.problems[0]
+    assert set(found.by_name) == KINDS and "cannot be listed" in found.problems[0]
 
 
 @pytest.mark.spec("D1")

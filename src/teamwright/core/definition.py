@@ -113,4 +113,3 @@ instructions in AGENTS.md or CLAUDE.md. Read the files that are there. Say so if
         source="built-in",
     ),
 )
-BUILT_IN_KINDS = tuple(definition.name for definition in BUILT_IN)

@@ -38,7 +38,6 @@ class Job:
         self.stopped_because = ""  # in words, if whoever stopped it said so
         self.tree: Worktree | None = None  # the worktree that is closed after its end
         self.kept: Kept | None = None
-        self.waiting_for = ""  # in words, for `why`
 
     def row(self) -> JobRow:
         return JobRow(
