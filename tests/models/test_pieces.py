@@ -65,8 +65,8 @@ def test_long_conversations_are_looked_up_in_stretches() -> None:
     for model in (MODEL, "other"):
         for marks in ((), (299,), (0, 70), (128, 299)):
             plain = [pieces.of(m, own=m.model == model) for m in history]
-            want = b"".join(b"".join(p.marked()) if n in marks else p.data for n, p in enumerate(plain))
-            assert b"".join(pieces.row(history, model, marks)) == want
+            want = b"".join(b"".join(p.marked({0})) if n in marks else p.data for n, p in enumerate(plain))
+            assert b"".join(pieces.row(history, model, {n: {0} for n in marks})) == want
     count = len(made)
     before, again = pieces.row(history, MODEL), pieces.row((*history, user("x")), MODEL)
     assert all(a is b for a, b in zip(before, again, strict=False)) and len(made) == count + 1

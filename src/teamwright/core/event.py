@@ -24,6 +24,13 @@ class Seen(Struct, frozen=True, omit_defaults=True):
     size: int
 
 
+class Source(Struct, frozen=True):
+    """Where a fork branched off: after this line of that agent's transcript."""
+
+    agent: AgentId
+    line: int
+
+
 class AgentStarted(Struct, frozen=True, tag="agent_started", omit_defaults=True):
     """Once in an agent's life, the first line of its transcript."""
 
@@ -40,6 +47,7 @@ class AgentStarted(Struct, frozen=True, tag="agent_started", omit_defaults=True)
     worktree: str = ""  # its own directory, if it has one
     limits: dict[str, tuple[str, ...]] = {}  # patterns that its definition sets to the use of tools
     may_start: tuple[str, ...] | None = None  # kinds of agents; None: all
+    source: Source | None = None  # a fork begins with the history of another agent
     durable: ClassVar[bool] = True
 
 
@@ -52,7 +60,7 @@ class Resumed(Struct, frozen=True, tag="resumed", omit_defaults=True):
 
 
 class Rendered(Struct, frozen=True, tag="rendered", omit_defaults=True):
-    """System prompt and tools, stored by content under `prompt`. The only event here that may break the prefix."""
+    """System prompt and tools, stored by content under `prompt`. Only this and `Compacted` may break the prefix."""
 
     prompt: str
     model: str
@@ -82,6 +90,16 @@ class Replied(Struct, frozen=True, tag="replied", omit_defaults=True):
     usage: Usage
     id: str = ""
     ms: int = 0
+    durable: ClassVar[bool] = True
+
+
+class Compacted(Struct, frozen=True, tag="compacted", omit_defaults=True):
+    """The conversation goes on from `messages` alone: a summary of it, and what has not been answered yet."""
+
+    messages: tuple[Message, ...]
+    why: Literal["auto", "manual", "too_long"]
+    tokens: int  # that the conversation had before
+    usage: Usage  # of the request that summarised it
     durable: ClassVar[bool] = True
 
 
@@ -208,7 +226,7 @@ class Warned(Struct, frozen=True, tag="warned"):
 
 
 Durable = (
-    AgentStarted | Resumed | Rendered | LettersTaken | Reminded | Replied | ToolStarted | ToolEnded | Denied
+    AgentStarted | Resumed | Rendered | LettersTaken | Reminded | Replied | Compacted | ToolStarted | ToolEnded | Denied
     | ModeChanged | TurnEnded | AgentEnded
 )  # fmt: skip
 Event = (

@@ -1,12 +1,13 @@
 """An agent's state as a fold of its events. The loop, resume, screens and tests all use this one fold."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import assert_never
 
 from teamwright.core.consent import Mode
 from teamwright.core.event import (
     AgentEnded,
     AgentStarted,
+    Compacted,
     Denied,
     Durable,
     LettersTaken,
@@ -20,13 +21,16 @@ from teamwright.core.event import (
     ToolStarted,
     TurnEnded,
 )
+from teamwright.core.fork import placeholders
 from teamwright.core.ids import CallId, LetterId
+from teamwright.core.letter import ELEMENTS
 from teamwright.core.message import Message, Text, ToolCall, ToolResult, Usage
 
 UNKNOWN = (
     "Interrupted: this call was running when the program ended, and its outcome is unknown. "
     "Look at what it did before you run it again."
 )
+EDITING = frozenset({"Edit", "Write", "NotebookEdit"})
 NEVER_BEGUN = "Not run: the program ended before this call began."
 STOPPED = "Interrupted before this call had finished; its outcome is unknown."
 NOT_RUN = "Not run: the turn was interrupted before this call began."
@@ -40,6 +44,11 @@ class History:
         self.rendered: Rendered | None = None
         self.messages: list[Message] = []
         self.asked = 0  # messages that the last answered request had: where its cache marker was
+        self.tokens = 0  # that the last request and its reply had; 0 where none is known
+        self.owed: tuple[ToolResult, ...] = ()  # of a fork: what stands before its directive, in one message with it
+        self.shared = 0  # of a fork: the number of that message, from 1
+        self.prompts: list[str] = []  # what a person, or a parent, asked for in words, from the beginning
+        self.changed: dict[str, None] = {}  # files that its own tools wrote
         self.calls: dict[CallId, ToolCall] = {}  # of the last reply, while results are missing
         self.results: dict[CallId, ToolResult] = {}
         self.begun: set[CallId] = set()
@@ -74,11 +83,14 @@ class History:
                 self.rendered = event
             case LettersTaken():
                 self.letters.update(event.letters)
+                self.prompts += asked_in(event.message)
                 self._say(event.message)
             case Reminded():
                 self._say(event.message)
             case Replied():
                 self._replied(event)
+            case Compacted():
+                self._compacted(event)
             case ToolStarted():
                 self.begun.add(event.call_id)
             case ToolEnded():
@@ -94,7 +106,18 @@ class History:
             case _:
                 assert_never(event)
 
+    def branch(self, messages: Sequence[Message], calls: Iterable[ToolCall]) -> "History":
+        """What a copy begins with: the conversation up to these calls, and nothing else that is this agent's own."""
+        branch = History()
+        branch.messages, branch.asked, branch.used = list(messages), self.asked, set(self.used)
+        branch.tokens, branch.owed = self.tokens, placeholders(calls)
+        branch.changed = dict(self.changed)
+        return branch
+
     def _say(self, message: Message) -> None:
+        if self.owed:
+            message = Message("user", (*self.owed, *message.blocks))
+            self.owed, self.shared = (), len(self.messages) + 1
         self.messages.append(message)
         self.ended = None
 
@@ -102,6 +125,7 @@ class History:
         self.asked = len(self.messages)
         self.turns += 1
         self.usage += event.usage
+        self.tokens = event.usage.total
         if not event.message.blocks:  # an empty answer costs tokens and says nothing
             return
         self.messages.append(event.message)
@@ -109,8 +133,16 @@ class History:
         self.used.update(self.calls)
         self.results, self.begun = {}, set()
 
+    def _compacted(self, event: Compacted) -> None:
+        self.messages = list(event.messages)
+        self.asked = self.shared = self.tokens = 0
+        self.usage += event.usage
+
     def _tool_ended(self, event: ToolEnded) -> None:
         self.tool_uses += 1
+        call = self.calls.get(event.call_id)
+        if call is not None and call.name in EDITING:
+            self.changed.update((seen.path, None) for seen in event.seen)
         self.results[event.call_id] = ToolResult(event.call_id, event.content, event.is_error)
         for seen in event.seen:
             self.seen[seen.path] = seen
@@ -129,8 +161,13 @@ class History:
         ]
 
 
-def fold(events: Iterable[Durable]) -> History:
-    history = History()
+def asked_in(message: Message) -> list[str]:
+    """The prompts in a message. What others said stands in elements of ours, which no text of theirs can open."""
+    return [b.text for b in message.blocks if isinstance(b, Text) and not b.text.startswith(ELEMENTS)]
+
+
+def fold(events: Iterable[Durable], history: History | None = None) -> History:
+    history = history or History()
     for event in events:
         history.apply(event)
     return history

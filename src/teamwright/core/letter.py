@@ -12,6 +12,7 @@ Priority = Literal["now", "next", "later"]
 JobStatus = Literal["running", "completed", "failed", "killed"]
 ROOM = 200_000  # characters for what waits together, where the window is not known: a quarter of 200,000 tokens
 LEAST = 500  # characters that every shortened text keeps
+ELEMENTS = ("<teammate-message ", "<task-notification", "<monitor-lines>")  # how the words of others begin
 FRAME = 600  # characters of a notice besides its result
 
 

@@ -116,6 +116,7 @@ class Request(Struct, frozen=True):
     tools: tuple[ToolSpec, ...]
     messages: tuple[Message, ...] = ()
     previous: int = 0  # how many messages the request before this one had: a cache marker goes there
+    shared: int = 0  # of a fork: the message whose tool results end what it shares with its siblings, counted from 1
     effort: Effort | int | None = None
     max_output: int | None = None
 

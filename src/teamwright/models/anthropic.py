@@ -146,19 +146,22 @@ class Wire:
         said = self.messages.row(request.messages, request.model, self._marks(request))
         return [*parts, b',"messages":[', *row(said), b"]}"]
 
-    def _marks(self, request: Request) -> set[int]:
-        """Which messages carry a marker: the last of the previous request and the last of this one.
+    def _marks(self, request: Request) -> dict[int, set[int]]:
+        """Which blocks carry a marker: the last of the previous request, of what a fork shares, and of this request.
 
         The provider looks back 20 blocks from a marker for something it has; a turn can have more than that, so the
         place where the previous request ended is marked again.
         """
-        found: set[int] = set()
+        found: dict[int, set[int]] = {}
         for end in {len(request.messages), min(request.previous, len(request.messages))}:
             for number in range(end - 1, -1, -1):
                 message = request.messages[number]
-                if self.messages.of(message, own=message.model == request.model).ends:
-                    found.add(number)
+                if ends := self.messages.of(message, own=message.model == request.model).ends:
+                    found.setdefault(number, set()).add(len(ends) - 1)
                     break
+        if request.shared:
+            results = sum(isinstance(b, ToolResult) for b in request.messages[request.shared - 1].blocks)
+            found.setdefault(request.shared - 1, set()).add(results - 1)
         return found
 
 

@@ -1,7 +1,7 @@
 """Encode once: messages are immutable, so their wire bytes are too. A request is a row of pieces made earlier."""
 
 import weakref
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Generic, TypeVar, cast
 
 import msgspec
@@ -11,6 +11,7 @@ from teamwright.core.message import Message
 
 T = TypeVar("T")
 Bytes = bytes | memoryview
+Marks = Mapping[int, Collection[int]]  # number of a message -> which of its `ends`
 STRETCH = 64  # messages
 MARKER = b',"cache_control":{"type":"ephemeral"}'
 _encoder = msgspec.json.Encoder()
@@ -22,10 +23,14 @@ class Piece(Struct, frozen=True):
     data: bytes
     ends: tuple[int, ...] = ()
 
-    def marked(self) -> tuple[bytes, bytes, bytes]:
-        """The same bytes with a cache marker in the last block that can carry one; nothing is encoded again."""
-        at = self.ends[-1]
-        return self.data[:at], MARKER, self.data[at:]
+    def marked(self, blocks: Collection[int]) -> list[bytes]:
+        """The same bytes with cache markers in these of the blocks that can carry one; nothing is encoded again."""
+        out: list[bytes] = []
+        start = 0
+        for at in sorted(self.ends[block] for block in blocks):
+            out += [self.data[start:at], MARKER]
+            start = at
+        return [*out, self.data[start:]]
 
 
 class _Stretch(Struct, frozen=True):
@@ -42,8 +47,9 @@ class Pieces:
         self._made: dict[tuple[int, bool], tuple[weakref.ref[Message], Piece]] = {}
         self._stretches: dict[tuple[int, int, str], _Stretch] = {}
 
-    def row(self, messages: tuple[Message, ...], model: str, marks: Collection[int] = ()) -> list[bytes]:
-        """The bytes of a conversation, to go to `model`; the messages of those numbers carry a marker."""
+    def row(self, messages: tuple[Message, ...], model: str, marks: Marks | None = None) -> list[bytes]:
+        """The bytes of a conversation, to go to `model`; some blocks of some messages carry a marker."""
+        marks = marks or {}
         out: list[bytes] = []
         for start in range(0, len(messages), STRETCH):
             part = messages[start : start + STRETCH]
@@ -53,7 +59,7 @@ class Pieces:
             for number, message in enumerate(part, start):
                 piece = self.of(message, own=message.model == model)
                 if number in marks:
-                    out += piece.marked()
+                    out += piece.marked(marks[number])
                 else:
                     out.append(piece.data)
         return out

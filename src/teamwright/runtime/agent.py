@@ -17,6 +17,7 @@ from teamwright.core.event import (
     Record,
     Reminded,
     Rendered,
+    Replied,
     Streamed,
     TurnEnded,
     TurnStarted,
@@ -91,6 +92,7 @@ class Agent:
         self.limits, self.may_start = kit_limits, may_start
         self.mode: Mode | None = mode  # of its own; None: its parent's
         self.on_event: Callable[[Event], None] | None = None  # whoever keeps its output file
+        self.replied_at = 0  # the line of its last reply: where a fork branches off
         self._transcript, self._bus, self._now, self._log, self._flush = transcript, bus, now, log, flush
         self._debug = debug
         self._inner, self._fallback, self._ask_gate = model, fallback, gate
@@ -114,6 +116,8 @@ class Agent:
         if is_durable(event):
             n = self._transcript.append(event, at)
             self.history.apply(event)
+            if isinstance(event, Replied):
+                self.replied_at = n
         self._bus.publish(Record(self.id, n, at, event))
         if self.on_event is not None:
             self.on_event(event)
@@ -125,8 +129,9 @@ class Agent:
         assert rendered is not None
         history, prompt = self.history, self.prompt
         return Request(
-            rendered.model, prompt.system, prompt.tools, tuple(history.messages), history.asked, rendered.effort
-        )
+            rendered.model, prompt.system, prompt.tools, tuple(history.messages), history.asked, history.shared,
+            rendered.effort,
+        )  # fmt: skip
 
     async def reply(self, request: Request, on_delta: OnDelta) -> Reply:
         """The model, or the fallback once the first one is out of reach."""
@@ -156,6 +161,10 @@ class Agent:
         assert rendered is not None
         if model != rendered.model:
             self.emit(Rendered(rendered.prompt, model, reason, rendered.effort))
+
+    @property
+    def tools(self) -> Mapping[str, Tool]:
+        return self._seat.tools
 
     @property
     def model(self) -> str:

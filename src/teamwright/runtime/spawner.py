@@ -8,16 +8,18 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from teamwright import __version__
+from teamwright.core.budget import Limits
 from teamwright.core.consent import MODES, Mode
 from teamwright.core.definition import AgentDefinition
 from teamwright.core.errors import ModelError, SessionMissing, StoreError, ToolError
-from teamwright.core.event import AgentStarted, ModeChanged
+from teamwright.core.event import AgentStarted, ModeChanged, Source
+from teamwright.core.fork import MOST_TURNS, directive, is_fork
 from teamwright.core.ids import AgentId, CallId, JobId, new_agent_id, new_letter_id
 from teamwright.core.letter import Letter, Prompt, Sender
 from teamwright.core.message import Text, ToolSpec
 from teamwright.core.permission import mode_allowed
 from teamwright.core.ports import Desk, ToolContext
-from teamwright.core.spawn import Ask, Caller, Features, Plan, plan_spawn
+from teamwright.core.spawn import FORK, Ask, Caller, Features, Plan, plan_spawn
 from teamwright.host.worktree import Worktree
 from teamwright.runtime.agent import Agent
 from teamwright.runtime.jobs import Job
@@ -70,14 +72,20 @@ class Spawner:
         if ask.kind and (words := self._ways.refusal(ask.kind)):
             raise ToolError(words)
         kinds = self._ways.kinds()
-        caller = Caller(depth=parent.depth, may_start=parent.may_start)
-        plan = plan_spawn(ask, caller, kinds, self._ways.features)
-        if plan.context == "inherit":
-            raise ToolError("Forks are not available in this version: name a subagent_type.")
+        features = self._ways.features
+        may = features.may_fork and ask.kind in (None, FORK)
+        forked = parent.kind == FORK or (may and is_fork(ctx.request.messages))
+        caller = Caller(depth=parent.depth, may_start=parent.may_start, is_fork=forked)
+        plan = plan_spawn(ask, caller, kinds, features)
         own = new_agent_id()
         tree = await self._rooms.open(parent.desk.cwd, own) if plan.room == "worktree" else None
         try:
-            job = await self._begin(ask, kinds[plan.kind], parent, ctx.call_id, plan, own, tree)
+            if plan.context == "inherit":
+                await parent.sync()  # what it points to is on the disk before it begins
+                made = self._fork(ask, parent, ctx, own, tree)
+            else:
+                made = self._make(ask, kinds[plan.kind], parent, ctx.call_id, own, tree)
+            job = await self._begin(*made, parent, ctx.call_id, plan, tree)
         except BaseException:
             if tree is not None:
                 with anyio.CancelScope(shield=True):
@@ -88,17 +96,16 @@ class Spawner:
         return job, plan
 
     async def _begin(
-        self, ask: Ask, definition: AgentDefinition, parent: Agent, call: CallId, plan: Plan, own: AgentId,
-        tree: Worktree | None,
-    ) -> Job:  # fmt: skip
-        agent, known = self._make(ask, definition, parent, call, own, tree)
+        self, agent: Agent, known: Known, prompt: str, parent: Agent, call: CallId, plan: Plan, tree: Worktree | None
+    ) -> Job:
         job = self._job(known, parent.id, call, background=plan.report == "letter")
         job.tree = tree
-        letter = self._first_letter(own, parent, definition, ask)
-        row = NewAgent(own, self._workshop.session, parent.id, known.kind, known.name, known.depth)
+        sender = Sender("agent", parent.name, parent.id)
+        letter = Letter(new_letter_id(), known.id, sender, Prompt((Text(prompt),)))
+        row = NewAgent(known.id, self._workshop.session, parent.id, known.kind, known.name, known.depth)
         with anyio.CancelScope(shield=True):  # its row and its life begin together; who joins is cancelled after that
             await self._supervisor.jobs.begin(job, agent=row, letter=letter)
-            self.known[own] = known
+            self.known[known.id] = known
             self._supervisor.start(agent, job)
         return job
 
@@ -108,13 +115,9 @@ class Spawner:
             description=known.description, call=call, background=background, run=known.run,
         )  # fmt: skip
 
-    def _first_letter(self, to: AgentId, parent: Agent, definition: AgentDefinition, ask: Ask) -> Letter:
-        text = f"{definition.initial_prompt}\n\n{ask.prompt}" if definition.initial_prompt else ask.prompt
-        return Letter(new_letter_id(), to, Sender("agent", parent.name, parent.id), Prompt((Text(text),)))
-
     def _make(
         self, ask: Ask, definition: AgentDefinition, parent: Agent, call: CallId, own: AgentId, tree: Worktree | None
-    ) -> tuple[Agent, Known]:
+    ) -> tuple[Agent, Known, str]:
         name = self._free_name(ask.name or definition.name) if ask.name else definition.name
         model = self._model(ask, definition, parent)
         effort = ask.effort or definition.effort or parent.effort
@@ -139,7 +142,37 @@ class Spawner:
         if shape.mode is not None:
             agent.emit(ModeChanged(shape.mode))
         agent.rest()
-        return agent, Known(own, name, definition.name, parent.id, parent.depth + 1, ask.description, 1)
+        first = f"{definition.initial_prompt}\n\n{ask.prompt}" if definition.initial_prompt else ask.prompt
+        return agent, Known(own, name, definition.name, parent.id, parent.depth + 1, ask.description, 1), first
+
+    def _fork(
+        self, ask: Ask, parent: Agent, ctx: ToolContext, own: AgentId, tree: Worktree | None
+    ) -> tuple[Agent, Known, str]:
+        """Prompt, tools, model and history are the parent's very objects: they are not encoded again."""
+        name = self._free_name(ask.name) if ask.name else FORK
+        desk = _child_desk(parent.desk, parent.desk.cwd, own, name)
+        if tree is not None:
+            move_in(desk, tree)
+        shape = Shape(
+            id=own, name=name, kind=FORK, model=parent.model, effort=parent.effort,
+            kit=Kit(parent.tools, parent.prompt.tools, parent.limits, parent.may_start), desk=desk,
+            mode=narrowest(parent.mode if parent.parent else None, ask.mode) or "bubble",
+            meter=parent.meter.child(Limits(turns=MOST_TURNS)), parent=parent.id, depth=parent.depth + 1,
+        )  # fmt: skip
+        started = AgentStarted(
+            self._workshop.session, str(desk.cwd), __version__, kind=FORK, name=name, parent=parent.id,
+            depth=parent.depth + 1, call_id=ctx.call_id, description=ask.description,
+            worktree=str(tree.path) if tree else "", limits=dict(parent.limits), may_start=parent.may_start,
+            source=Source(parent.id, parent.replied_at),
+        )  # fmt: skip
+        branch = parent.history.branch((*ctx.request.messages, ctx.reply.message), ctx.reply.message.calls)
+        agent = self._workshop.begin(shape, started, branch)
+        agent.render(parent.prompt, parent.model, "fork", parent.effort)
+        agent.emit(ModeChanged(shape.mode or "bubble"))
+        agent.rest()
+        moved = (str(desk.cwd), str(parent.desk.cwd)) if tree else None
+        known = Known(own, name, FORK, parent.id, parent.depth + 1, ask.description, 1)
+        return agent, known, directive(ask.prompt, moved=moved)
 
     def _model(self, ask: Ask, definition: AgentDefinition, parent: Agent) -> str:
         asked = None if self._ways.features.coordinator else ask.model
@@ -230,10 +263,13 @@ class Spawner:
         if history.started is not None and history.started.worktree:
             tree = await self._rooms.open(main.desk.roots[0], known.id)  # the same one, if it was kept
             move_in(desk, tree)
+        limits = own_limits(definition) if definition else main.meter.limits
+        if known.kind == FORK:
+            limits = Limits(turns=MOST_TURNS)
         shape = Shape(
             id=known.id, name=known.name, kind=known.kind, model=rendered.model, effort=rendered.effort, kit=kit,
             desk=desk, mode=history.mode, parent=known.parent, depth=known.depth,
-            meter=parent.meter.child(own_limits(definition)) if definition else parent.meter.child(main.meter.limits),
+            meter=parent.meter.child(limits),
         )  # fmt: skip
         agent = self._workshop.make(shape, history, transcript)
         agent.prompt = prompt

@@ -1,6 +1,7 @@
 """Where agents are made: everything that the agents of one session share, and how one is put together from it."""
 
-from collections.abc import Awaitable, Callable, Mapping
+import itertools
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -10,7 +11,7 @@ from teamwright.core.budget import Limits
 from teamwright.core.consent import Decision, Mode
 from teamwright.core.definition import AgentDefinition
 from teamwright.core.errors import SessionMissing
-from teamwright.core.event import AgentStarted, Resumed, ToolEnded
+from teamwright.core.event import AgentStarted, Durable, Resumed, ToolEnded
 from teamwright.core.history import History, fold
 from teamwright.core.ids import AgentId, SessionId
 from teamwright.core.message import Effort, ToolCall, ToolSpec
@@ -20,7 +21,7 @@ from teamwright.runtime.bus import Bus
 from teamwright.runtime.inbox import AgentInbox, LetterStore
 from teamwright.runtime.meter import AgentMeter, Ledger, MeteredModel
 from teamwright.runtime.slots import Slots
-from teamwright.store import prompts
+from teamwright.store import prompts, transcripts
 from teamwright.store.paths import SessionFiles
 from teamwright.store.transcripts import Transcript
 
@@ -85,10 +86,10 @@ class Workshop(Struct, kw_only=True):
             fallback=self.fallback,
         )  # fmt: skip
 
-    def begin(self, shape: Shape, started: AgentStarted) -> Agent:
-        """A new agent with a transcript of its own."""
+    def begin(self, shape: Shape, started: AgentStarted, history: History | None = None) -> Agent:
+        """A new agent with a transcript of its own; a fork brings the history that it branches off from."""
         transcript = Transcript.create(self.files.agent(shape.id))
-        agent = self.make(shape, History(), transcript)
+        agent = self.make(shape, history or History(), transcript)
         agent.emit(started)
         return agent
 
@@ -101,7 +102,11 @@ class Workshop(Struct, kw_only=True):
         if not path.is_file():
             raise SessionMissing(f"the transcript of agent {id} is gone")
         transcript, events, torn = Transcript.open(path)
-        history = fold(events)
+        try:
+            history = self._fold(events)
+        except BaseException:
+            transcript.close()
+            raise
         resumed = Resumed(__version__, torn)
         transcript.append(resumed, self.now())
         history.apply(resumed)
@@ -114,6 +119,19 @@ class Workshop(Struct, kw_only=True):
             transcript.close()
             raise
         return transcript, history
+
+    def _fold(self, events: Sequence[Durable]) -> History:
+        """A fork's history begins with what its parent's was when it branched off."""
+        first = next(iter(events), None)
+        if not isinstance(first, AgentStarted) or first.source is None:
+            return fold(events)
+        source = first.source
+        path = self.files.transcript if source.agent == self.session else self.files.agent(source.agent)
+        if not path.is_file():
+            raise SessionMissing(f"the transcript of agent {source.agent}, which it was forked from, is gone")
+        lines = itertools.takewhile(lambda line: line[0] <= source.line, transcripts.read(path))
+        before = self._fold([line.event for _, line in lines])
+        return fold(events, before.branch(before.messages, before.calls.values()))
 
     def prompt(self, key: object, system: Callable[[], tuple[str, ...]], specs: tuple[ToolSpec, ...]) -> Prompt:
         """Rendered once for all agents with the same key: they share the very objects, and so the encoded bytes."""

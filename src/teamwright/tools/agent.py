@@ -31,6 +31,11 @@ BACKGROUND = """
 ALL_IN_BACKGROUND = """
 - Every agent works in the background: the call returns at once, and you are told when it ends. Do not wait for it."""
 
+FORKS = """
+- Leave subagent_type out to fork yourself: a copy of you, with this whole conversation, does what `prompt` says and \
+reports. It knows what you know, so say only what is to be done. Forks share what is cached of this conversation: they \
+cost little, several at once above all. Name a subagent_type where fresh eyes or other tools are better."""
+
 
 class AgentArgs(Struct, frozen=True):
     description: Annotated[str, Meta(description="Three to five words for the person")]
@@ -63,6 +68,10 @@ def agent_spec(kinds: Iterable[AgentDefinition], features: Features) -> ToolSpec
         words += ALL_IN_BACKGROUND
     elif features.background:
         words += BACKGROUND
+    if features.may_fork:
+        words += FORKS
+        kind = {"description": "Which kind of agent; a fork of yourself if left out"}
+        shown["subagent_type"] = shown["subagent_type"] | kind
     words += "\n\nKinds of agents:\n" + "\n".join(f"- {kind.name}: {kind.description}" for kind in kinds)
     return ToolSpec("Agent", words, schema | {"properties": shown}, parallel=True)
 

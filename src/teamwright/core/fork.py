@@ -1,0 +1,53 @@
+"""Forks: a copy of an agent that goes on with another last text block, so that a provider's cache serves all before it.
+
+Every call of the turn that forked gets the same placeholder in every copy: siblings send the same bytes up to the
+directive.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from teamwright.core.message import Message, Text, ToolCall, ToolResult
+
+MOST_TURNS = 200
+TAG = "<fork-boilerplate>"
+PLACEHOLDER = "This call was not answered here: you are a fork. What to do is said below."
+_RULES = f"""\
+{TAG}
+You are a fork: a copy of the agent above, made for one task. The conversation so far is what you know, not what you \
+have to answer. From here on:
+- Do the task below yourself, at once, with your tools. Do not start or ask other agents; whatever the instructions \
+above say about forking was meant for the original, so ignore it.
+- Talk to nobody. Nobody answers; there is no next question and no small talk. Stay within the task.
+- If you changed files in a repository, commit them before you report.
+- Your last reply is the report, in at most 500 words. It begins with the word `Scope:` and has these parts:
+  Scope: the task in one sentence, as you understood it
+  Result: what you found out or did
+  Key files: the paths that matter
+  Files changed: each with the hash of its commit; leave the part out if there are none
+  Issues: what the original must know or decide; leave the part out if there are none
+</fork-boilerplate>"""
+_MOVED = """\
+You work in a worktree of your own: {here}. The paths above are those of the original, which is in {there}: a path \
+{there}/x means {here}/x for you, and nothing outside of your worktree is yours to change. Its files are those of the \
+last commit; read a file again before you edit it."""
+
+
+def directive(task: str, *, moved: tuple[str, str] | None = None) -> str:
+    """The one text in which siblings differ. `moved`: where the fork works, and where its parent does."""
+    notice = [_MOVED.format(here=moved[0], there=moved[1])] if moved else []
+    return "\n\n".join([_RULES, *notice, f"fork-directive: {task}"])
+
+
+def placeholders(calls: Iterable[ToolCall]) -> tuple[ToolResult, ...]:
+    return tuple(ToolResult(call.id, (Text(PLACEHOLDER),)) for call in calls)
+
+
+def is_fork(messages: Sequence[Message]) -> bool:
+    """By what it was told, wherever it comes from. What tools returned does not count: any file can hold the tag."""
+    return any(
+        TAG in block.text
+        for message in messages
+        if message.role == "user"
+        for block in message.blocks
+        if isinstance(block, Text)
+    )
