@@ -93,11 +93,14 @@ class Replied(Struct, frozen=True, tag="replied", omit_defaults=True):
     durable: ClassVar[bool] = True
 
 
+Why = Literal["auto", "manual", "too_long"]
+
+
 class Compacted(Struct, frozen=True, tag="compacted", omit_defaults=True):
     """The conversation goes on from `messages` alone: a summary of it, and what has not been answered yet."""
 
     messages: tuple[Message, ...]
-    why: Literal["auto", "manual", "too_long"]
+    why: Why
     tokens: int  # that the conversation had before
     usage: Usage  # of the request that summarised it
     durable: ClassVar[bool] = True

@@ -12,7 +12,7 @@ from msgspec import Struct
 from teamwright.core.arrival import admit
 from teamwright.core.budget import Reached
 from teamwright.core.consent import Deny
-from teamwright.core.errors import ToolError
+from teamwright.core.errors import ModelError, ToolError
 from teamwright.core.event import (
     Denied,
     LettersTaken,
@@ -27,7 +27,7 @@ from teamwright.core.history import History
 from teamwright.core.ids import AgentId
 from teamwright.core.letter import Letter, as_message
 from teamwright.core.message import Message, Reply, Request, Text, ToolCall, user
-from teamwright.core.ports import Desk, Emit, Gate, Inbox, Meter, Model, Outcome, Tool, ToolContext, said
+from teamwright.core.ports import Compactor, Desk, Emit, Gate, Inbox, Meter, Model, Outcome, Tool, ToolContext, said
 
 CUT = (
     "Your last reply was cut off at its output limit, so no tool call in it was run. "
@@ -53,6 +53,7 @@ class Seat(Struct):
     emit: Emit  # applies the event to `history`, records it, shows it
     request: Callable[[], Request]  # the history under the rendered prompt
     sync: Callable[[], Awaitable[None]]  # returns when everything emitted is on disk
+    compactor: Compactor | None = None  # None: a conversation that is too long is an error
 
 
 async def run_turn(seat: Seat, letters: Sequence[Letter] = ()) -> TurnEnded:
@@ -62,6 +63,8 @@ async def run_turn(seat: Seat, letters: Sequence[Letter] = ()) -> TurnEnded:
         await _deliver(seat, letters)
         if reached := seat.meter.reached():
             return await _end_at_limit(seat, reached)
+        if seat.compactor is not None:
+            await seat.compactor.make_room()
         request, reply = await _ask(seat)
         stumbles = stumbles + 1 if _stumbled(reply) else 0
         if reply.stop == "refusal" or stumbles == MOST_STUMBLES:
@@ -103,12 +106,23 @@ async def _deliver(seat: Seat, letters: Sequence[Letter]) -> None:
 
 async def _ask(seat: Seat) -> tuple[Request, Reply]:
     await seat.sync()  # a finished tool result is durable before the next request leaves
-    request = seat.request()
-    reply = await seat.model.reply(request, lambda delta: seat.emit(Streamed(delta)))
+    request, reply = await _reply(seat)
     message = admit(reply.message, seat.history.used) or Message("assistant", (), reply.message.model)
     reply = Reply(message, reply.stop, reply.usage, reply.id, reply.seconds)
     seat.emit(Replied(message, reply.stop, reply.usage, reply.id, round(reply.seconds * 1000)))
     return request, reply
+
+
+async def _reply(seat: Seat) -> tuple[Request, Reply]:
+    """A conversation that does not fit is shortened once; then that is the end."""
+    request = seat.request()
+    try:
+        return request, await seat.model.reply(request, lambda delta: seat.emit(Streamed(delta)))
+    except ModelError as error:
+        if error.fault != "context" or seat.compactor is None or not await seat.compactor.overflowed(error):
+            raise
+    request = seat.request()
+    return request, await seat.model.reply(request, lambda delta: seat.emit(Streamed(delta)))
 
 
 async def _end_at_limit(seat: Seat, reached: Reached) -> TurnEnded:

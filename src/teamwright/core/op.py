@@ -47,6 +47,12 @@ class SetModel(Struct, frozen=True, tag="set_model"):
     model: str | None
 
 
+class Compact(Struct, frozen=True, tag="compact"):
+    """Put a summary in the place of the main conversation, now or when its running turn has ended."""
+
+    instructions: str = ""
+
+
 class AddRules(Struct, frozen=True, tag="add_rules"):
     """Permission rules for the rest of the session, in the words of a settings file."""
 
@@ -65,4 +71,7 @@ class Answer(Struct, frozen=True, tag="answer"):
     decision: Decision
 
 
-Op = Say | Interrupt | SendToBackground | StopJob | StopAll | SetMode | SetModel | AddRules | AddDirectories | Answer
+Op = (
+    Say | Interrupt | SendToBackground | StopJob | StopAll | SetMode | SetModel | Compact | AddRules | AddDirectories
+    | Answer
+)  # fmt: skip

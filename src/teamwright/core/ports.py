@@ -8,7 +8,8 @@ from msgspec import Struct, field
 
 from teamwright.core.budget import Reached
 from teamwright.core.consent import Decision
-from teamwright.core.event import Event, Seen
+from teamwright.core.errors import ModelError
+from teamwright.core.event import Event, Seen, Why
 from teamwright.core.ids import AgentId, CallId, LetterId
 from teamwright.core.letter import Letter
 from teamwright.core.message import Content, Delta, Reply, Request, Text, ToolCall, ToolSpec
@@ -78,6 +79,22 @@ class Inbox(Protocol):
 
     def acknowledge(self, letters: Sequence[LetterId]) -> None:
         """Their ids are synced in the reader's transcript."""
+        ...
+
+
+class Compactor(Protocol):
+    """Keeps the conversation within the model's window."""
+
+    async def make_room(self) -> None:
+        """Before a request: shorten a conversation that is about to fill the window."""
+        ...
+
+    async def overflowed(self, error: ModelError) -> bool:
+        """The provider refused it as too long. True if it is shorter now."""
+        ...
+
+    async def compact(self, why: Why, instructions: str = "") -> bool:
+        """False if there was nothing to shorten."""
         ...
 
 

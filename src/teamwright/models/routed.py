@@ -35,5 +35,10 @@ class RoutedModel:
     async def reply(self, request: Request, on_delta: OnDelta) -> Reply:
         return await self.open(request.model).reply(request, on_delta)
 
+    async def window(self, name: str) -> int | None:
+        """What the server itself says; None where nobody knows."""
+        ask = getattr(self.open(name), "window", None)
+        return await ask() if ask is not None else None
+
     async def aclose(self) -> None:
         await self._providers.aclose()

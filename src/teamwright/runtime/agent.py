@@ -29,7 +29,7 @@ from teamwright.core.ids import AgentId
 from teamwright.core.letter import Letter
 from teamwright.core.loop import Seat, run_turn
 from teamwright.core.message import Effort, Reply, Request, ToolCall, ToolSpec, user
-from teamwright.core.ports import Desk, Model, OnDelta, Tool
+from teamwright.core.ports import Compactor, Desk, Model, OnDelta, Tool
 from teamwright.runtime.bus import Bus
 from teamwright.runtime.inbox import AgentInbox
 from teamwright.runtime.meter import AgentMeter
@@ -71,6 +71,7 @@ class Agent:
         bus: Bus,
         inbox: AgentInbox,
         model: Model,
+        aside: Model,
         tools: Mapping[str, Tool],
         gate: Callable[[AgentId, ToolCall], Awaitable[Decision]],
         meter: AgentMeter,
@@ -96,6 +97,8 @@ class Agent:
         self._transcript, self._bus, self._now, self._log, self._flush = transcript, bus, now, log, flush
         self._debug = debug
         self._inner, self._fallback, self._ask_gate = model, fallback, gate
+        self.aside = aside  # the same model, for the runtime's own questions: they are no turns
+        self._busy = anyio.Lock()  # a turn, or the shortening of the conversation
         self._told_plan = False
         self._before_plan: Mode | None = None
         self._closing, self._closed = False, anyio.Event()
@@ -205,6 +208,15 @@ class Agent:
         self.set_mode(before or "default")
         self._told_plan = False
 
+    def use_compactor(self, compactor: Compactor) -> None:
+        self._seat.compactor = compactor
+
+    async def compact(self, instructions: str = "") -> bool:
+        """Shorten the conversation now, or when the running turn has ended. False if there is nothing to shorten."""
+        compactor = self._seat.compactor
+        async with self._busy:
+            return compactor is not None and await compactor.compact("manual", instructions)
+
     def interrupt(self) -> bool:
         """End the running turn; False if there is none."""
         if self._scope is None:
@@ -244,6 +256,10 @@ class Agent:
             await anyio.lowlevel.checkpoint()
 
     async def turn(self, letters: Sequence[Letter] = ()) -> TurnEnded:
+        async with self._busy:
+            return await self._turn(letters)
+
+    async def _turn(self, letters: Sequence[Letter]) -> TurnEnded:
         if self.parent is None:
             self.meter.new_turn()
         self.emit(TurnStarted())

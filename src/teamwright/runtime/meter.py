@@ -4,19 +4,9 @@ from collections.abc import Callable
 from typing import Literal, Protocol
 
 from teamwright.core.budget import Limits, Reached, Spent, reached, words
+from teamwright.core.compaction import size
 from teamwright.core.ids import AgentId, SessionId
-from teamwright.core.message import (
-    Delta,
-    Message,
-    Reply,
-    ReplyStarted,
-    Request,
-    Retrying,
-    Text,
-    ToolCall,
-    ToolResult,
-    Usage,
-)
+from teamwright.core.message import Delta, Reply, ReplyStarted, Request, Retrying, Usage
 from teamwright.core.ports import Model, OnDelta
 
 Price = Callable[[str, Usage], float | None]  # model, usage -> US dollars, None if unknown
@@ -54,7 +44,7 @@ class AgentMeter:
         self.turns = 0
 
     def answered(self, model: str, usage: Usage, seconds: float) -> float | None:
-        """Add one answered call; returns what it cost, None where the price is unknown."""
+        """Add one answered turn; returns what it cost, None where the price is unknown."""
         self.turns += 1
         return self.count(model, usage, seconds)
 
@@ -106,12 +96,16 @@ class AgentMeter:
 class MeteredModel:
     """A model whose every call has a row in the ledger before it leaves, settled after it."""
 
-    def __init__(self, model: Model, *, ledger: Ledger, meter: AgentMeter, session: SessionId, agent: AgentId) -> None:
+    def __init__(
+        self, model: Model, *, ledger: Ledger, meter: AgentMeter, session: SessionId, agent: AgentId, turns: bool = True
+    ) -> None:
+        """`turns`: an answer is a turn of the agent, not a question of the runtime's own."""
         self._model = model
         self._ledger = ledger
         self._meter = meter
         self._session = session
         self._agent = agent
+        self._count = meter.answered if turns else meter.count
         self._last = Usage()
 
     async def reply(self, request: Request, on_delta: OnDelta) -> Reply:
@@ -127,7 +121,7 @@ class MeteredModel:
             raise
         self._last = reply.usage
         usage = reply.usage + spoilt.usage
-        usd = self._meter.answered(request.model, usage, reply.seconds)
+        usd = self._count(request.model, usage, reply.seconds)
         self._ledger.settle_soon(row, usage, usd, round(reply.seconds * 1000), "ok")
         return reply
 
@@ -155,18 +149,6 @@ class _Spoilt:
 def estimate_input(request: Request, last: Usage) -> int:
     """Tokens that a request will count, roughly: what the last one had, and four characters a token for what is new."""
     if last.total:
-        return last.total + sum(_size(m) for m in request.messages[request.previous :]) // 4
+        return last.total + sum(size(m) for m in request.messages[request.previous :]) // 4
     prompt = sum(map(len, request.system)) + sum(len(t.description) + 400 for t in request.tools)
-    return (prompt + sum(_size(m) for m in request.messages)) // 4
-
-
-def _size(message: Message) -> int:
-    size = 0
-    for block in message.blocks:
-        if isinstance(block, Text):
-            size += len(block.text)
-        elif isinstance(block, ToolCall):
-            size += len(bytes(block.input))
-        elif isinstance(block, ToolResult):
-            size += sum(len(c.text) if isinstance(c, Text) else 6000 for c in block.content)
-    return size
+    return (prompt + sum(size(m) for m in request.messages)) // 4

@@ -19,6 +19,7 @@ from teamwright.core.op import (
     AddDirectories,
     AddRules,
     Answer,
+    Compact,
     Interrupt,
     Op,
     Say,
@@ -126,6 +127,9 @@ class Session:
                 self._set_mode(op.mode)
             case SetModel():
                 self.main.use_model(self._resolve_model(op.model) if op.model else self._first_model, "model")
+            case Compact():
+                if not await self.main.compact(op.instructions):
+                    raise UsageError("there is nothing to compact yet")
             case AddRules():
                 for problem in self._add_rules(op.behaviour, op.rules):
                     self.tell(self.main.id, Warned(problem))

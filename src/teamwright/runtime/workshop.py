@@ -18,6 +18,7 @@ from teamwright.core.message import Effort, ToolCall, ToolSpec
 from teamwright.core.ports import Desk, Model, Tool
 from teamwright.runtime.agent import Agent, Prompt
 from teamwright.runtime.bus import Bus
+from teamwright.runtime.compactor import Compactor, Facts, Windows
 from teamwright.runtime.inbox import AgentInbox, LetterStore
 from teamwright.runtime.meter import AgentMeter, Ledger, MeteredModel
 from teamwright.runtime.slots import Slots
@@ -67,24 +68,31 @@ class Workshop(Struct, kw_only=True):
     log: Callable[[str], None]
     debug: Callable[[str], None] | None
     flush: Callable[[], Awaitable[None]]
-    window: Callable[[str], int | None]
+    windows: Windows
+    letter_room: Callable[[str], int]
+    facts: Facts
     fallback: str | None = None
     rendered: dict[object, Prompt] = {}
 
     def make(self, shape: Shape, history: History, transcript: Transcript) -> Agent:
         """An agent on a transcript that is open already; its prompt is still to be rendered."""
         self.bus.agents.setdefault(shape.id, transcript.lines)  # what was there before anybody could watch
-        return Agent(
+        agent = Agent(
             shape.id, name=shape.name, kind=shape.kind, parent=shape.parent, depth=shape.depth, history=history,
             transcript=transcript, bus=self.bus, inbox=AgentInbox(shape.id, self.letters, history.letters),
-            model=MeteredModel(
-                self.model, ledger=self.ledger, meter=shape.meter, session=self.session, agent=shape.id
-            ),
+            model=self._metered(shape, turns=True), aside=self._metered(shape, turns=False),
             kit_limits=shape.kit.limits, may_start=shape.kit.may_start, tools=shape.kit.tools, gate=self.gate,
-            meter=shape.meter, slot=self.slots.slot(), letter_room=self.window(shape.model) or 200_000,
+            meter=shape.meter, slot=self.slots.slot(), letter_room=self.letter_room(shape.model),
             desk=shape.desk, mode=shape.mode, now=self.now, log=self.log, debug=self.debug, flush=self.flush,
             fallback=self.fallback,
         )  # fmt: skip
+        agent.use_compactor(Compactor(agent, self.windows, self.facts))
+        return agent
+
+    def _metered(self, shape: Shape, *, turns: bool) -> MeteredModel:
+        return MeteredModel(
+            self.model, ledger=self.ledger, meter=shape.meter, session=self.session, agent=shape.id, turns=turns
+        )
 
     def begin(self, shape: Shape, started: AgentStarted, history: History | None = None) -> Agent:
         """A new agent with a transcript of its own; a fork brings the history that it branches off from."""

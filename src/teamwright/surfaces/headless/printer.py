@@ -10,6 +10,7 @@ from teamwright.core.event import (
     AgentStarted,
     Answered,
     Asked,
+    Compacted,
     Denied,
     JobEnded,
     JobProgressed,
@@ -66,6 +67,10 @@ class Printer:
             case Replied() as event if event.message.blocks:
                 message = lines.message_of(event.message, event.id, event.stop, event.usage)
                 await self._line({"type": "assistant", "message": message} | self._parent(record.agent))
+            case Compacted() as event:
+                line = {"trigger": "manual" if event.why == "manual" else "auto", "pre_tokens": event.tokens}
+                boundary = {"type": "system", "subtype": "compact_boundary", "compact_metadata": line}
+                await self._line(boundary | self._parent(record.agent))
             case ToolEnded() as event:
                 line = {"type": "user", "message": lines.user_of(event)} | self._parent(record.agent)
                 await self._line(line | {"tool_use_result": _data_of(event)})

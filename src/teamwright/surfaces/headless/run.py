@@ -19,6 +19,7 @@ from teamwright.runtime.session import Session
 from teamwright.surfaces.headless import control
 from teamwright.surfaces.headless.out import Out
 from teamwright.surfaces.headless.printer import Format, Printer
+from teamwright.surfaces.headless.slash import COMMANDS, run_command
 from teamwright.surfaces.headless.stdin import read_lines, read_text
 from teamwright.tools.bounds import visible
 
@@ -78,7 +79,7 @@ async def _read_prompt(argument: str | None) -> str:
 
 async def _feed(session: Session, printer: Printer, prompt: str | None, *, wait: bool) -> None:
     if prompt is not None:
-        await session.submit(Say((Text(prompt),)))
+        await _say(session, Say((Text(prompt),)))
     else:
         number = 0
         async for line in read_lines():
@@ -89,12 +90,17 @@ async def _feed(session: Session, printer: Printer, prompt: str | None, *, wait:
     await session.idle(jobs=wait)
 
 
+async def _say(session: Session, say: Say) -> None:
+    if not await run_command(session, say.content):
+        await session.submit(say)
+
+
 async def _take_line(session: Session, printer: Printer, number: int, line: bytes) -> None:
     """One line of a driving program. What cannot be read is told and left out; nothing else is lost by it."""
     try:
         match control.read_line(line):
             case control.UserLine() as said:
-                await session.submit(control.prompt_of(said))
+                await _say(session, control.prompt_of(said))
             case control.ControlRequest() as request:
                 await printer.line(await control.answer_request(session, request, _greeting(session)))
             case control.ControlResponse() as answer:
@@ -136,7 +142,7 @@ def _init(session: Session) -> dict[str, Any]:
         "tools": [tool.name for tool in session.main.prompt.tools],
         "agents": list(session.kinds()),
         "skills": [],
-        "slash_commands": [],
+        "slash_commands": list(COMMANDS),
         "mcp_servers": [],
         "version": __version__,
         "claude_code_version": PROTOCOL_LEVEL,

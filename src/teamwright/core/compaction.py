@@ -1,0 +1,131 @@
+"""When a conversation is near its window, and what takes its place. Pure: words and messages in, messages out."""
+
+import re
+from collections.abc import Sequence
+
+from teamwright.core.message import Block, Message, Text, ToolCall, ToolResult, user
+
+SHARE = 0.9  # of the window: compaction by itself begins there
+IMAGE = 6_000  # characters that a picture counts for
+PROMPTS = 24_000  # characters of what was asked for that are kept word for word
+_LONG_RESULT = 2_000  # characters of a tool result that are kept where a conversation does not fit as it is
+_NUMBER = re.compile(r"(?<![\d.])(\d{1,3}(?:,\d{3})+|\d{3,})(?![\d.])")
+_MOST_SAID = re.compile(r"(?:maximum|limit|available|window|n_ctx|size)\D{0,40}?(\d[\d,]{2,})", re.IGNORECASE)
+
+ASK = """\
+This conversation is about to be shortened: everything above will be replaced by what you write now. Nothing else of \
+it will be known afterwards, so write down what the work needs to go on without asking anybody again:
+
+1. What was asked for and why, with every constraint and preference that was stated.
+2. What has been done: files with their paths, functions, commands that were run and what they showed.
+3. What was found out: facts, causes, decisions and their reasons, ways that failed.
+4. What is open: the step that was under way, the next ones, promises made, questions that wait for an answer.
+
+Be exact with names, paths, numbers and errors. Call no tools. Write only the summary."""
+LEFT_OUT = "[The beginning of this conversation is left out here: it did not fit.]"
+GO_ON = "Go on with the work from where it stood. Do not repeat what is done, and do not mention this summary."
+
+
+def is_due(tokens: int, window: int | None) -> bool:
+    return window is not None and tokens > SHARE * window
+
+
+def size(message: Message) -> int:
+    """Characters, roughly as a model's window sees them."""
+    total = 0
+    for block in message.blocks:
+        if isinstance(block, Text):
+            total += len(block.text)
+        elif isinstance(block, ToolCall):
+            total += len(bytes(block.input))
+        elif isinstance(block, ToolResult):
+            total += sum(len(c.text) if isinstance(c, Text) else IMAGE for c in block.content)
+    return total
+
+
+def unanswered(messages: Sequence[Message]) -> int:
+    """How many messages at the end were said to the model and not answered yet; results of calls do not count."""
+    count = 0
+    for message in reversed(messages):
+        if message.role == "assistant" or any(isinstance(b, ToolResult) for b in message.blocks):
+            break
+        count += 1
+    return count
+
+
+def asking(instructions: str = "") -> Message:
+    """The last message of the request that summarises."""
+    return user(f"{ASK}\n\nWhoever asked for this adds: {instructions}" if instructions.strip() else ASK)
+
+
+def shortened(summary: str, prompts: Sequence[str], facts: Sequence[str], *, go_on: bool) -> Message:
+    """What takes the place of the conversation: what was asked for in its own words, our records, the summary."""
+    parts = ["This conversation was shortened. What follows is all that is left of its beginning."]
+    if kept := _fitting(prompts):
+        parts.append("<asked-so-far>\n" + "\n---\n".join(kept) + "\n</asked-so-far>")
+    if facts:
+        parts.append("<still-true>\n" + "\n".join(facts) + "\n</still-true>")
+    parts.append(f"<summary>\n{summary.strip()}\n</summary>")
+    if go_on:
+        parts.append(GO_ON)
+    return user("\n\n".join(parts))
+
+
+def _fitting(prompts: Sequence[str]) -> list[str]:
+    """The first one, which says what it is all about, and as many of the last as there is room for."""
+    if not prompts:
+        return []
+    first, room = _head(prompts[0], PROMPTS // 3), PROMPTS * 2 // 3
+    last: list[str] = []
+    for prompt in reversed(prompts[1:]):
+        text = _head(prompt, PROMPTS // 3)
+        room -= len(text)
+        if room < 0:
+            last.append(f"[{len(prompts) - 1 - len(last)} others are left out]")
+            break
+        last.append(text)
+    return [first, *reversed(last)]
+
+
+def _head(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[:most]}\n[... {len(text) - most} characters left out]"
+
+
+def cut_down(messages: Sequence[Message], most: int) -> tuple[Message, ...]:
+    """At most about so many characters: long results lose their middle, then the oldest part goes.
+
+    It is cut before a reply, so that no call is parted from its result.
+    """
+    short = [_without_bulk(message) for message in messages]
+    total, start = sum(map(size, short)), 0
+    while total > most and start < len(short):
+        total -= size(short[start])
+        start += 1
+    while start and start < len(short) and short[start].role != "assistant":
+        start += 1
+    return (user(LEFT_OUT), *short[start:]) if start else tuple(short)
+
+
+def _without_bulk(message: Message) -> Message:
+    if size(message) <= _LONG_RESULT:
+        return message
+    blocks: list[Block] = []
+    for block in message.blocks:
+        if isinstance(block, ToolResult):
+            said = "\n".join(c.text if isinstance(c, Text) else "[a picture]" for c in block.content)
+            if len(said) > _LONG_RESULT:
+                half = _LONG_RESULT // 2
+                said = f"{said[:half]}\n[... {len(said) - _LONG_RESULT} characters left out ...]\n{said[-half:]}"
+            blocks.append(ToolResult(block.call_id, (Text(said),), block.is_error))
+        else:
+            blocks.append(block)
+    return Message(message.role, tuple(blocks), message.model)
+
+
+def read_window(complaint: str) -> int | None:
+    """The window that a provider's complaint names: of its numbers the one that is called a limit, else the least."""
+    named = _MOST_SAID.search(complaint)
+    numbers = [int(n.replace(",", "")) for n in ([named[1]] if named else _NUMBER.findall(complaint))]
+    if not named and len(numbers) < 2:  # one number alone may be anything: a status, a count
+        return None
+    return min((n for n in numbers if n >= 512), default=None)

@@ -1,0 +1,201 @@
+"""A conversation that is shortened: by itself, when asked, when refused; and what it still knows then."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from conftest import Walker
+from crew import after, bash, check_valid, crew
+from program import Program
+from teamwright.core.errors import ModelError, UsageError
+from teamwright.core.event import Compacted, Warned
+from teamwright.core.message import Request
+from teamwright.core.op import Compact
+from teamwright.models.scripted import ScriptedModel, call
+from teamwright.runtime.resume import Origin
+
+pytestmark = pytest.mark.anyio
+BARE: dict[str, Any] = {"tools": ["Bash"], "system_prompt": "Work."}  # a few hundred tokens of prompt and tools
+SUMMARY = "the gist of it"
+
+
+def is_summary(request: Request) -> bool:
+    return "about to be shortened" in request.messages[-1].text
+
+
+def player(play: Callable[[Request, int], Any]) -> ScriptedModel:
+    """`play` says what the n-th request that is no summary gets; a summary is always the gist."""
+    count = 0
+
+    def step(request: Request) -> Any:
+        nonlocal count
+        check_valid(request.messages)
+        if is_summary(request):
+            return SUMMARY
+        count += 1
+        return play(request, count)
+
+    return ScriptedModel(step)
+
+
+def long(n: int) -> Any:
+    return bash(f"head -c {n} /dev/zero | tr '\\0' x")
+
+
+def too_long(words: str = "prompt is too long: 215000 tokens > 200000 maximum") -> ModelError:
+    return ModelError(words, "context", status=400)
+
+
+@pytest.mark.spec("I1", "A11")
+async def test_one_that_fills_its_window_is_summarised_by_one_request_and_goes_on(walker: Walker) -> None:
+    model = player(lambda _, n: [long(25_000), long(25_000), "went on"][n - 1])
+    async with crew(walker, model, **BARE, settings=_windows(13_000)) as walk:
+        end = await walk.play("paint it blue")
+    kinds = [is_summary(r) for r in model.requests]
+    assert end.text == "went on" and kinds == [False, False, True, False]
+    asked, last = model.requests[2], model.requests[3]
+    before = model.requests[1]
+    assert asked.messages[: len(before.messages)] == before.messages and asked.tools == before.tools  # cached
+    (message,) = last.messages
+    assert SUMMARY in message.text and "paint it blue" in message.text and "xxx" not in message.text
+    (event,) = walk.of(Compacted)
+    assert event.why == "auto" and event.tokens > 5_000
+    assert walk.session.meter.turns == 3  # the summary is none
+
+
+def _windows(tokens: int) -> str:
+    import json
+
+    return json.dumps({"teamwright": {"windows": {"script/given": tokens}}})
+
+
+@pytest.mark.spec("I1")
+async def test_a_prompt_that_is_not_answered_yet_stays_word_for_word(walker: Walker) -> None:
+    model = player(lambda _, n: [long(25_000), "first done", "second done"][n - 1])
+    async with crew(walker, model, **BARE, settings=_windows(10_000)) as walk:
+        await walk.play("do one " + "y" * 4_000)
+        await walk.play("do two, exactly so " + "z" * 8_000)
+    summary, kept = model.requests[-1].messages
+    assert kept.text.startswith("do two, exactly so") and kept.text not in summary.text and "do one" in summary.text
+
+
+@pytest.mark.spec("I1")
+async def test_it_never_loops_where_shortening_does_not_help(walker: Walker) -> None:
+    """Prompt and tools alone fill this window: one compaction, then it goes on as it is."""
+    model = player(lambda _, n: long(9_000) if n < 8 else "end")
+    async with crew(walker, model, settings=_windows(2_500)) as walk:
+        end = await walk.play()
+    assert end.text == "end" and sum(is_summary(r) for r in model.requests) == 1
+
+
+@pytest.mark.spec("A7", "I1")
+async def test_a_refusal_as_too_long_shortens_once_and_teaches_the_window(walker: Walker) -> None:
+    def play(request: Request, n: int) -> Any:
+        return too_long("maximum context length is 6000 tokens") if n == 2 else [long(40_000), None, "fits now"][n - 1]
+
+    model = player(play)
+    async with crew(walker, model) as walk:
+        end = await walk.play("paint it")
+    assert end.text == "fits now" and [e.why for e in walk.of(Compacted)] == ["too_long"]
+    summarised = next(r for r in model.requests if is_summary(r))
+    assert len(str(summarised.messages)) < 14_000  # cut down to what fits
+
+
+@pytest.mark.spec("A7", "I1")
+async def test_one_that_is_too_long_even_then_ends_with_a_clear_error(walker: Walker) -> None:
+    model = player(lambda _, n: bash("echo 1") if n == 1 else too_long())
+    async with crew(walker, model) as walk:
+        end = await walk.play()
+    assert end.reason == "failed" and "too long" in end.error
+    assert [is_summary(r) for r in model.requests] == [False, False, True, False]
+
+
+@pytest.mark.spec("A7")
+async def test_a_first_prompt_that_does_not_fit_is_an_error_at_once(walker: Walker) -> None:
+    model = player(lambda _, n: too_long())
+    async with crew(walker, model) as walk:
+        end = await walk.play()
+    assert end.reason == "failed" and len(model.requests) == 1
+
+
+@pytest.mark.spec("I1")
+async def test_a_summary_that_fails_loses_nothing(walker: Walker) -> None:
+    def step(request: Request) -> Any:
+        if is_summary(request):
+            return ModelError("overloaded", "overloaded", status=529)
+        return long(30_000) if len(request.messages) == 1 else "end"
+
+    async with crew(walker, ScriptedModel(step), settings=_windows(9_000)) as walk:
+        end = await walk.play()
+    assert end.text == "end" and not walk.of(Compacted)
+    assert any("could not be compacted" in w.text for w in walk.of(Warned))
+
+
+@pytest.mark.spec("I1", "T10")
+async def test_running_jobs_changed_files_and_the_mode_are_told_from_our_records(walker: Walker) -> None:
+    path = str(walker.project / "made.txt")
+    steps = [
+        [call("Write", file_path=path, content="x"), call("Bash", command="sleep 60", run_in_background=True)],
+        long(30_000),
+        "end",
+    ]
+    model = player(lambda _, n: steps[n - 1] if n <= len(steps) else "end")
+    async with crew(walker, model, settings=_windows(9_000)) as walk:
+        await walk.say("go")
+        await walk.until(Compacted)
+        (message, *_) = walk.session.main.history.messages
+        await walk.session.supervisor.stop_all()
+    assert path in message.text and "sleep 60" in message.text and str(walker.project) in message.text
+
+
+@pytest.mark.spec("I1")
+async def test_by_hand_with_instructions_and_after_a_resume(walker: Walker) -> None:
+    model = player(lambda _, n: f"answer {n}")
+    async with crew(walker, model) as walk:
+        with pytest.raises(UsageError, match="nothing to compact"):
+            await walk.submit(Compact())
+        await walk.play("paint it blue")
+        await walk.submit(Compact("mind the corners"))
+    assert "mind the corners" in model.requests[-1].messages[-1].text
+    again = player(lambda _, n: "on")
+    async with crew(walker, again, origin=Origin(resume=walk.session.id)) as walk:
+        await walk.play("next")
+    first, second = again.requests[0].messages
+    assert SUMMARY in first.text and second.text == "next"
+
+
+@pytest.mark.spec("I1")
+async def test_by_hand_while_a_turn_runs_waits_for_its_end(walker: Walker) -> None:
+    import anyio
+
+    asked, go = anyio.Event(), anyio.Event()
+
+    def step(request: Request) -> Any:
+        if is_summary(request):
+            return SUMMARY
+        asked.set()
+        return after(go, "answered")(request)
+
+    async with crew(walker, ScriptedModel(step)) as walk:
+        await walk.say("go")
+        await asked.wait()
+        async with anyio.create_task_group() as group:
+            group.start_soon(walk.submit, Compact())
+            await anyio.lowlevel.checkpoint()
+            assert not any(map(is_summary, walk.model.requests))
+            go.set()
+    assert [e.why for e in walk.of(Compacted)] == ["manual"]
+
+
+@pytest.mark.spec("I1")
+def test_the_command_of_the_program(program: Program) -> None:
+    script = program.project / "script.json"
+    script.write_text('["first", "the gist", "last"]')
+    ran = program.run("-p", "go", "--model", f"script/{script}", "--output-format", "stream-json", "--verbose")
+    args = ("--model", f"script/{script}", "--output-format", "stream-json", "--verbose")
+    done = program.run("-p", "/compact", "--resume", ran.result["session_id"], *args)
+    assert done.rc == 0 and "compacted" in done.result["result"]
+    assert any(line.get("subtype") == "compact_boundary" for line in done.lines)
+    empty = program.run("-p", "/compact", *args)
+    assert empty.rc == 1 and "nothing to compact" in empty.result["result"]
