@@ -10,13 +10,22 @@ import sys
 import time
 
 import disk
+import forks
 import memory
 import start
 import turns
+import worktree
 from rows import table
 from session import rig
 
-PARTS = {"start": start.measure, "turns": turns.measure, "memory": memory.measure, "disk": disk.measure}
+PARTS = {
+    "start": start.measure,
+    "turns": turns.measure,
+    "memory": memory.measure,
+    "disk": disk.measure,
+    "forks": forks.measure,
+    "worktree": worktree.measure,
+}
 
 
 def main(chosen: list[str]) -> int:

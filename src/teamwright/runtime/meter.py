@@ -97,16 +97,17 @@ class MeteredModel:
     """A model whose every call has a row in the ledger before it leaves, settled after it."""
 
     def __init__(
-        self, model: Model, *, ledger: Ledger, meter: AgentMeter, session: SessionId, agent: AgentId, turns: bool = True
-    ) -> None:
-        """`turns`: an answer is a turn of the agent, not a question of the runtime's own."""
+        self, model: Model, *, ledger: Ledger, meter: AgentMeter, session: SessionId, agent: AgentId, turns: bool = True,
+        tokens: int = 0,
+    ) -> None:  # fmt: skip
+        """`turns`: an answer is a turn of the agent, not a question of the runtime's own. `tokens` of its last one."""
         self._model = model
         self._ledger = ledger
         self._meter = meter
         self._session = session
         self._agent = agent
         self._count = meter.answered if turns else meter.count
-        self._last = Usage()
+        self._last = tokens
 
     async def reply(self, request: Request, on_delta: OnDelta) -> Reply:
         estimate = estimate_input(request, self._last)
@@ -119,7 +120,7 @@ class MeteredModel:
             usd = self._meter.count(request.model, spoilt.usage) if spoilt.usage.total else 0.0
             self._ledger.settle_soon(row, spoilt.usage, usd, 0, "failed")
             raise
-        self._last = reply.usage
+        self._last = reply.usage.total
         usage = reply.usage + spoilt.usage
         usd = self._count(request.model, usage, reply.seconds)
         self._ledger.settle_soon(row, usage, usd, round(reply.seconds * 1000), "ok")
@@ -146,9 +147,9 @@ class _Spoilt:
         self._started = Usage()
 
 
-def estimate_input(request: Request, last: Usage) -> int:
+def estimate_input(request: Request, last: int) -> int:
     """Tokens that a request will count, roughly: what the last one had, and four characters a token for what is new."""
-    if last.total:
-        return last.total + sum(size(m) for m in request.messages[request.previous :]) // 4
+    if last:
+        return last + sum(size(m) for m in request.messages[request.previous :]) // 4
     prompt = sum(map(len, request.system)) + sum(len(t.description) + 400 for t in request.tools)
     return (prompt + sum(size(m) for m in request.messages)) // 4

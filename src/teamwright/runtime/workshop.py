@@ -80,7 +80,7 @@ class Workshop(Struct, kw_only=True):
         agent = Agent(
             shape.id, name=shape.name, kind=shape.kind, parent=shape.parent, depth=shape.depth, history=history,
             transcript=transcript, bus=self.bus, inbox=AgentInbox(shape.id, self.letters, history.letters),
-            model=self._metered(shape, turns=True), aside=self._metered(shape, turns=False),
+            model=self._metered(shape, history, turns=True), aside=self._metered(shape, history, turns=False),
             kit_limits=shape.kit.limits, may_start=shape.kit.may_start, tools=shape.kit.tools, gate=self.gate,
             meter=shape.meter, slot=self.slots.slot(), letter_room=self.letter_room(shape.model),
             desk=shape.desk, mode=shape.mode, now=self.now, log=self.log, debug=self.debug, flush=self.flush,
@@ -89,10 +89,11 @@ class Workshop(Struct, kw_only=True):
         agent.use_compactor(Compactor(agent, self.windows, self.facts))
         return agent
 
-    def _metered(self, shape: Shape, *, turns: bool) -> MeteredModel:
+    def _metered(self, shape: Shape, history: History, *, turns: bool) -> MeteredModel:
         return MeteredModel(
-            self.model, ledger=self.ledger, meter=shape.meter, session=self.session, agent=shape.id, turns=turns
-        )
+            self.model, ledger=self.ledger, meter=shape.meter, session=self.session, agent=shape.id, turns=turns,
+            tokens=history.tokens,
+        )  # fmt: skip
 
     def begin(self, shape: Shape, started: AgentStarted, history: History | None = None) -> Agent:
         """A new agent with a transcript of its own; a fork brings the history that it branches off from."""
