@@ -73,11 +73,16 @@ COMMANDS = {
     "demo": "an agent fixes a failing test before your eyes; needs no key",
     "agents": "the kinds of agents that there are here, and where each comes from",
     "sessions": "list sessions; `sessions delete ID ...` or `--older-than DAYS` removes them",
+    "teams": "the teams that there are and who is in them",
+    "inbox": "the messages of a team in order, and what became of each",
+    "tasks": "the shared task list of a session or a team",
     "jobs": "what ran or runs in the background of a session",
     "why": "what the agents of a session that are not running wait for",
-    "worktrees": "the git worktrees of agents; `worktrees clean [NAME ...]` removes what is done with",
+    "worktrees": "the git worktrees of agents; `show NAME`, `merge NAME`, `clean [NAME ...]`",
+    "mcp": "MCP servers: `list`, `add NAME COMMAND ...`, `remove NAME`, `test [NAME ...]`",
     "cost": "what sessions and agents have used: tokens, money, time",
     "config": "the settings that hold here, and where each comes from",
+    "plugins": "what plugins bring; `install PATH_OR_GIT_ADDRESS`, `enable`, `disable`, `remove NAME`",
     "doctor": "check this machine, keys, servers and files",
 }
 
@@ -98,7 +103,23 @@ def _run_command(name: str, args: list[str]) -> int:
         case "config":
             return _config(parser, args)
         case "worktrees":
-            return _worktrees(parser, args)
+            from teamwright.surfaces.worktrees_command import run_worktrees
+
+            return run_worktrees(parser, args)
+        case "tasks":
+            from teamwright.surfaces.tasks_command import run_tasks
+
+            return run_tasks(parser, args)
+        case "mcp":
+            from teamwright.surfaces.mcp_command import run_mcp
+
+            return run_mcp(parser, args)
+        case "plugins":
+            from teamwright.surfaces.plugins_command import run_plugins
+
+            return run_plugins(parser, args)
+        case "teams" | "inbox":
+            return _of_teams(name, parser, args)
         case "doctor":
             parser.add_argument("--model", metavar="NAME", help="check this model's server")
             found = parser.parse_args(args)
@@ -143,15 +164,16 @@ def _sessions(parser: "argparse.ArgumentParser", args: list[str]) -> int:
     return commands.show_sessions(everywhere=found.all, as_json=found.json)
 
 
-def _worktrees(parser: "argparse.ArgumentParser", args: list[str]) -> int:
-    parser.add_argument("action", nargs="?", choices=("list", "clean"), default="list")
-    parser.add_argument("names", nargs="*", metavar="NAME", help="with clean: these, whatever they hold")
+def _of_teams(name: str, parser: "argparse.ArgumentParser", args: list[str]) -> int:
+    if name == "inbox":
+        parser.add_argument("team", nargs="?", metavar="TEAM", help="all teams if left out; NAME@TEAM is one inbox")
+        parser.add_argument("agent", nargs="?", metavar="AGENT", help="only what was sent to this one")
     found = parser.parse_args(args)
-    from teamwright.surfaces import worktrees_command
+    from teamwright.surfaces import inbox_command, teams_command
 
-    if found.action == "clean":
-        return worktrees_command.clean_worktrees(found.names)
-    return worktrees_command.show_worktrees(as_json=found.json)
+    if name == "teams":
+        return teams_command.show_teams(as_json=found.json)
+    return inbox_command.show_inbox(found.team, found.agent, as_json=found.json)
 
 
 def _config(parser: "argparse.ArgumentParser", args: list[str]) -> int:
@@ -259,7 +281,9 @@ def _add_session(add: Callable[..., object]) -> None:
     add("--continue", "-c", dest="continue_", action="store_true", help="go on with the last one of this directory")
     add("--session-id", metavar="UUID", help="name the new session")
     add("--no-wait", action="store_true", help="end with the turn, whatever still runs in the background")
-    add("--fork", action="store_true", help="every agent runs in the background")
+    add("--fork", action="store_true", help="the agent may fork itself; every agent runs in the background")
+    add("--team", metavar="NAME", help="lead this team, whose lead is gone")
+    add("--teammate-mode", choices=("auto", "in-process", "tmux", "iterm2", "local"), help="where teammates run")
     add("--coordinator", action="store_true", help="the main agent only delegates")
     add("--assistant", action="store_true", help="nothing blocks: every agent runs in the background")
     add("--proactive", action="store_true", help="the main agent may act by itself when idle")
@@ -331,6 +355,8 @@ def _options(found: "argparse.Namespace") -> "Options":
         agent=found.agent,
         agents=found.agents,
         fork=found.fork,
+        team=found.team,
+        teammate_mode=found.teammate_mode,
         coordinator=found.coordinator,
         assistant=found.assistant,
         proactive=found.proactive,

@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 BIN = Path(sys.executable).parent
 PAGES = [ROOT / "README.md", ROOT / "AGENTS.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
 TOLD = ("README.md", "docs/using.md", "docs/agents.md")
-COMMANDS = ("demo", "agents", "sessions", "jobs", "why", "worktrees", "cost", "config", "doctor")
+COMMANDS = ("demo", "agents", "sessions", "tasks", "jobs", "why", "worktrees", "cost", "config", "doctor")
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _SPAN = re.compile(r"`([^`\n]+)`")

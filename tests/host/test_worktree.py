@@ -5,10 +5,10 @@ from pathlib import Path
 
 import anyio
 import pytest
-from worktree_kit import branches, git, kept_refs, known, new_repo, nothing_left, save, untouched
 
 from teamwright.core.errors import ToolError
 from teamwright.host.worktree import Kept, check_name, close, find, make, state
+from worktree_kit import branches, git, kept_refs, known, new_repo, nothing_left, save, untouched
 
 
 @pytest.fixture

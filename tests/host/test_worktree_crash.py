@@ -8,10 +8,10 @@ from pathlib import Path
 
 import anyio
 import pytest
-from worktree_kit import git, kept_refs, known, new_repo, nothing_left, untouched
 
 from teamwright.core.errors import ToolError
 from teamwright.host.worktree import Found, Kept, Worktree, close, find, make, remove, state
+from worktree_kit import git, kept_refs, known, new_repo, nothing_left, save, untouched
 
 MAKE_OR_CLOSE = """
 import sys, anyio
@@ -169,3 +169,28 @@ async def test_locks_that_git_left_are_told(repo: Path):
     assert any("index.lock" in text for text in again.warnings)
     found = await close(again)
     assert found and found.state and found.state.files == 1
+
+
+FULL = """
+import resource, sys, anyio
+from pathlib import Path
+from teamwright.core.errors import ToolError
+from teamwright.host.worktree import make
+
+resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+try:
+    anyio.run(make, Path(sys.argv[1]), "work")
+except ToolError as error:
+    print(error)
+"""
+
+
+@pytest.mark.spec("W8")
+async def test_a_disk_that_fills_during_the_checkout(repo: Path):
+    """A limit to the size of files stands in for it: git ends half-way, and nothing of the worktree is left."""
+    (repo / "big.bin").write_bytes(os.urandom(300_000))
+    save(repo)
+    argv = [sys.executable, "-c", FULL, str(repo)]
+    ran = await anyio.run_process(argv)
+    assert b"git reset failed" in ran.stdout and nothing_left(repo)
+    assert not (repo / ".teamwright" / "worktrees" / "work").exists() and untouched(repo)

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from worktree_kit import branches, change, git, kept_refs, known, new_repo, nothing_left, save, untouched
 
 from teamwright.core.errors import ToolError
 from teamwright.host.worktree import close, find, make, remove, state
+from worktree_kit import branches, change, git, kept_refs, known, new_repo, nothing_left, save, untouched
 
 
 @pytest.fixture

@@ -80,8 +80,8 @@ async def test_an_older_store_is_copied_and_then_upgraded(tmp_path: Path) -> Non
     await state.post(letter("l1"))
     await state.close()
 
-    database = await open_database(path, (*STEPS, ("CREATE TABLE tasks (n INTEGER PRIMARY KEY)",)))
-    assert await database.read(lambda db: db.execute("SELECT count(*) FROM letters, tasks").fetchone()) == (0,)
+    database = await open_database(path, (*STEPS, ("CREATE TABLE extra (n INTEGER PRIMARY KEY)",)))
+    assert await database.read(lambda db: db.execute("SELECT count(*) FROM letters, extra").fetchone()) == (0,)
     assert await database.read(lambda db: db.execute("SELECT id FROM letters").fetchall()) == [("l1",)]
     await database.close()
     copy = tmp_path / f"state.db.before-v{len(STEPS) + 1}"
@@ -93,11 +93,11 @@ async def test_an_upgrade_that_fails_changes_nothing(tmp_path: Path) -> None:
     path = tmp_path / "state.db"
     await (await open_state(path)).close()
     with pytest.raises(StoreError, match="cannot be used"):
-        await open_database(path, (*STEPS, ("CREATE TABLE tasks (n INTEGER PRIMARY KEY)", "CREATE NONSENSE")))
+        await open_database(path, (*STEPS, ("CREATE TABLE extra (n INTEGER PRIMARY KEY)", "CREATE NONSENSE")))
     assert version(path) == len(STEPS)
     database = await open_database(path)
     assert await database.read(
-        lambda db: db.execute("SELECT count(*) FROM sqlite_master WHERE name = 'tasks'").fetchone()
+        lambda db: db.execute("SELECT count(*) FROM sqlite_master WHERE name = 'extra'").fetchone()
     ) == (0,)
     await database.close()
 

@@ -14,19 +14,26 @@ from teamwright.library.agent_places import find_places
 from teamwright.library.agents import DefinitionBook
 from teamwright.library.tool_choice import ToolChoice, tool_names
 from teamwright.runtime.commands import Commands
+from teamwright.runtime.rooms import Rooms
 from teamwright.runtime.rulebook import Rulebook
 from teamwright.runtime.spawner import Spawner
 from teamwright.runtime.supervisor import Supervisor
+from teamwright.runtime.task_board import TaskBoard
+from teamwright.runtime.teamwork import Teamwork
 from teamwright.runtime.workshop import Kit, Workshop
 from teamwright.tools.agent import AgentTool, agent_spec
 from teamwright.tools.bounds import visible
 from teamwright.tools.plan import EnterPlanMode, ExitPlanMode, Put
-from teamwright.tools.pool import INTERACTIVE, built_in_tools, chosen, colleague_tools
+from teamwright.tools.pool import INTERACTIVE, built_in_tools, chosen, colleague_tools, task_tools
 
 COORDINATOR = frozenset({
     "Agent", "SendMessage", "ListAgents", "TaskOutput", "TaskStop", "Read", "TeamCreate", "TeamDelete", "TaskCreate",
     "TaskGet", "TaskList", "TaskUpdate",
 })  # fmt: skip
+TEAM = frozenset({
+    "SendMessage", "ListAgents", "TaskCreate", "TaskGet", "TaskList", "TaskUpdate", "ExitPlanMode",
+})  # fmt: skip
+LEADING = frozenset({"TeamCreate", "TeamDelete", "EnterPlanMode"})
 OURS = frozenset({"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "OPENAI_API_KEY"})
 
 
@@ -43,14 +50,18 @@ class Company:
         self.main_definition = self._find_main()
         self._spawner: Spawner | None = None
         self._supervisor: Supervisor | None = None
+        self._rooms: Rooms | None = None
+        self.teamwork: Teamwork | None = None  # set with the others
         self._put: Put | None = None
         self._commands: Commands | None = None
         self._tools = self._make_tools()
         self._kits: dict[tuple[int, int, tuple[str, ...]], tuple[AgentDefinition, Kit]] = {}
 
-    def introduce(self, spawner: Spawner, supervisor: Supervisor, workshop: Workshop, put: Put | None) -> None:
+    def introduce(
+        self, spawner: Spawner, supervisor: Supervisor, workshop: Workshop, rooms: Rooms, put: Put | None
+    ) -> None:
         """The tools are made before those whom they call. `put` asks a person, where there is one."""
-        self._spawner, self._supervisor, self._put = spawner, supervisor, put
+        self._spawner, self._supervisor, self._rooms, self._put = spawner, supervisor, rooms, put
         silence = self._ground.settings.own.silence_seconds
         self._commands = Commands(supervisor, workshop.output, workshop.log, clean=visible, silence=silence)
 
@@ -61,6 +72,17 @@ class Company:
     def _get_supervisor(self) -> Supervisor:
         assert self._supervisor is not None
         return self._supervisor
+
+    def _get_rooms(self) -> Rooms:
+        assert self._rooms is not None
+        return self._rooms
+
+    def get_teamwork(self) -> Teamwork:
+        assert self.teamwork is not None
+        return self.teamwork
+
+    def get_board(self) -> TaskBoard:
+        return self.get_teamwork().board
 
     def _get_commands(self) -> Commands:
         assert self._commands is not None
@@ -101,8 +123,9 @@ class Company:
         passed = [name for name in self._ground.settings.env if name not in OURS]
         background = self.features.background
         tools = built_in_tools(self._ground.env, passed, self._get_commands if background else None)
-        tools |= colleague_tools(self._get_spawner, self._get_supervisor)
-        plan = (EnterPlanMode(self._get_supervisor), ExitPlanMode(self._get_supervisor, lambda: self._put))
+        tools |= colleague_tools(self._get_spawner, self._get_supervisor, self._get_rooms, self.get_teamwork)
+        tools |= task_tools(self.get_board)
+        plan = (EnterPlanMode(self._get_supervisor), ExitPlanMode(self._get_supervisor, lambda: self._put, self.get_teamwork))
         tools |= {tool.spec.name: tool for tool in (*plan, *self._options.own_tools)}
         names = (*tools, "Agent")
         hidden = hidden_tools(self._rules.rules, names)
@@ -126,6 +149,14 @@ class Company:
         if key not in self._kits:  # the definition is kept with it, so that its id stays its own
             self._kits[key] = definition, self._kit(tool_names(definition, (*self._tools, "Agent")), depth)
         return self._kits[key][1]
+
+    def team_kit(self, definition: AgentDefinition, depth: int) -> Kit:
+        """Of a teammate: its definition's tools, and always those that a team needs. It leads nobody."""
+        kit = self.kit(definition, depth)
+        wanted = {name: tool for name, tool in self._tools.items() if name in TEAM and name not in kit.tools}
+        tools = {name: tool for name, tool in ({**kit.tools} | wanted).items() if name not in LEADING}
+        shown = [spec for spec in kit.specs if spec.name not in LEADING]
+        return Kit(tools, (*shown, *(tool.spec for tool in wanted.values())), kit.limits, kit.may_start)
 
     def kit_of(self, specs: tuple[ToolSpec, ...], depth: int) -> Kit:
         """Of an agent that was rendered before: the same tools, as far as they still are there."""

@@ -2,31 +2,37 @@
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from teamwright.app.asides import earlier_notes, open_asides
 from teamwright.app.company import Company
 from teamwright.app.ground import Ground, read_rules, survey
 from teamwright.app.naming import GIVEN, Names, open_models
 from teamwright.app.options import Options
+from teamwright.app.teamwork import Ground as TeamGround
+from teamwright.app.teamwork import open_teamwork
 from teamwright.core.budget import Limits
 from teamwright.core.consent import Mode
 from teamwright.core.crashpoint import arm
-from teamwright.core.event import Event, Record
+from teamwright.core.event import Event, LettersTaken, Record, Reminded
 from teamwright.core.ids import AgentId
+from teamwright.core.message import user
 from teamwright.core.permission import mode_allowed
 from teamwright.core.ports import Desk
 from teamwright.host.handles import allow_many_files
 from teamwright.host.near import is_near
+from teamwright.host.worktree_record import left_behind
 from teamwright.library import instructions
 from teamwright.models.catalog import default_model
 from teamwright.models.prices import cost
 from teamwright.models.routed import RoutedModel
 from teamwright.runtime.agent import Agent
 from teamwright.runtime.bus import Bus
+from teamwright.runtime.compactor import Windows
 from teamwright.runtime.gate import SessionGate
 from teamwright.runtime.jobs import Jobs
 from teamwright.runtime.limits import LimitedGate
@@ -40,6 +46,7 @@ from teamwright.runtime.session import Session
 from teamwright.runtime.slots import Slots
 from teamwright.runtime.spawner import Known, Spawner, Ways
 from teamwright.runtime.supervisor import Supervisor
+from teamwright.runtime.teamwork import Teamwork
 from teamwright.runtime.workshop import Shape, Workshop
 from teamwright.store import prompts, transcripts
 from teamwright.store.jobs import JobTable
@@ -98,7 +105,59 @@ async def _open_state(ground: Ground, opened: Opened) -> State:
     return state
 
 
+class Core(Struct, kw_only=True):
+    """What lives, while it is put together."""
+
+    log: Log
+    bus: Bus
+    jobs: Jobs
+    rooms: Rooms
+    supervisor: Supervisor
+    questions: Questions
+    workshop: Workshop
+    spawner: Spawner
+    ways: Ways
+
+    def tell(self, agent: AgentId, event: Event) -> None:
+        self.bus.publish(Record(agent, 0, now_ms(), event))
+
+
 async def _compose(parts: Parts) -> Session:
+    options, ground, opened = parts.options, parts.ground, parts.opened
+    own = ground.settings.own
+    mains: list[Agent] = []
+    core = _core(parts, lambda: mains[0])
+    teamwork = _teamwork(parts, core)
+    parts.company.teamwork = teamwork
+    put = core.questions.put if options.can_ask or options.answer else None
+    parts.company.introduce(core.spawner, core.supervisor, core.workshop, core.rooms, put)
+    main = _main(parts, core.workshop)
+    mains.append(main)
+    main.on_event = _reader(main, teamwork)
+    await _take_over(parts, core.jobs, core.spawner, core.workshop)
+    teamwork.recruiter.answers = core.spawner.answers
+    await _go_back(parts, core.rooms, main)
+    return Session(
+        opened.id, cwd=ground.cwd, main=main, bus=core.bus, meter=main.meter, questions=core.questions,
+        supervisor=core.supervisor, resolve_model=parts.names.resolve, add_rules=parts.rules.add,
+        kinds=parts.company.kinds, model_names=parts.names.catalog.names(),
+        may_bypass=options.may_bypass or main.mode == "bypassPermissions", notes=parts.notes,
+        on_close=(lambda: _close(parts, core),),
+        asides=open_asides(options, ground, main, core.supervisor, core.tell, core.log.write), teamwork=teamwork,
+        resumes=not opened.new, team=options.team,
+        tick_seconds=own.proactive_seconds if options.proactive else None,
+    )  # fmt: skip
+
+
+async def _close(parts: Parts, core: Core) -> None:
+    await core.rooms.let_all_go()
+    parts.opened.transcript.close()
+    await parts.state.close()
+    await parts.models.aclose()
+    parts.opened.lock.release()
+
+
+def _core(parts: Parts, main: Callable[[], Agent]) -> Core:
     options, ground, opened, state = parts.options, parts.ground, parts.opened, parts.state
     own = ground.settings.own
     log = Log(ground.home.logs, opened.id)
@@ -110,35 +169,45 @@ async def _compose(parts: Parts) -> Session:
     def ring(agent: AgentId) -> None:
         supervisor.ring(agent)
 
+    async def facts(agent: AgentId) -> list[str]:
+        running = [f"Still at work for you: {j.description} ({j.kind} {j.id})" for j in jobs.unfinished(agent)]
+        return [*running, *await parts.company.get_teamwork().recall(agent)]
+
     jobs = Jobs(JobTable(state.database), opened.id, tell, ring)
-    rooms = Rooms(ground.settings.symlink_directories)
-    supervisor = Supervisor(jobs, state, rooms, lambda: main, tell, log.write, job_wait=own.job_wait_seconds)
+    rooms = Rooms(ground.settings.symlink_directories, session=opened.id, notes=opened.files.dir / "rooms")
+    supervisor = Supervisor(jobs, state, rooms, main, tell, log.write, job_wait=own.job_wait_seconds)
     questions = Questions(tell, own.question_timeout_seconds, options.answer)
-    gate = _gate(parts, supervisor, questions)
     workshop = Workshop(
-        session=opened.id, files=opened.files, bus=bus, letters=state, ledger=state, model=parts.models, gate=gate.ask,
-        slots=Slots(_most_agents(ground)), now=now_ms, log=log.write, debug=log.write if options.debug else None,
-        flush=state.flush, window=parts.names.window, fallback=parts.names.fallback,
+        session=opened.id, files=opened.files, bus=bus, letters=state, ledger=state, model=parts.models,
+        gate=_gate(parts, supervisor, questions).ask, slots=Slots(_most_agents(ground)), now=now_ms, log=log.write,
+        debug=log.write if options.debug else None, flush=state.flush, facts=facts,
+        windows=Windows(parts.names.window, parts.models.window),
+        letter_room=lambda model: parts.names.window(model) or 200_000, fallback=parts.names.fallback,
     )  # fmt: skip
-    spawner = Spawner(workshop, supervisor, rooms, _ways(parts))
-    put = questions.put if options.can_ask or options.answer else None
-    parts.company.introduce(spawner, supervisor, workshop, put)
-    main = _main(parts, workshop)
-    await _take_over(parts, jobs, spawner, workshop)
-
-    async def close() -> None:
-        opened.transcript.close()
-        await state.close()
-        await parts.models.aclose()
-        opened.lock.release()
-
-    return Session(
-        opened.id, cwd=ground.cwd, main=main, bus=bus, meter=main.meter, questions=questions, supervisor=supervisor,
-        resolve_model=parts.names.resolve, add_rules=parts.rules.add, kinds=parts.company.kinds,
-        model_names=parts.names.catalog.names(), may_bypass=options.may_bypass or main.mode == "bypassPermissions",
-        notes=parts.notes, on_close=(close,),
-        tick_seconds=own.proactive_seconds if options.proactive else None,
+    ways = _ways(parts)
+    spawner = Spawner(workshop, supervisor, rooms, ways)
+    return Core(
+        log=log, bus=bus, jobs=jobs, rooms=rooms, supervisor=supervisor, questions=questions, workshop=workshop,
+        spawner=spawner, ways=ways,
     )  # fmt: skip
+
+
+def _teamwork(parts: Parts, core: Core) -> Teamwork:
+    own, supervisor = parts.ground.settings.own, core.supervisor
+    ground = TeamGround(
+        state=parts.state, home=parts.ground.home, env=parts.ground.env, tell=core.tell, log=core.log.write,
+        patience=own.shutdown_timeout_seconds, lead_mode=lambda: supervisor.main.mode or "default",
+        kit=parts.company.team_kit, system=lambda model, cwd: _system(parts, model, cwd, own=None),
+    )  # fmt: skip
+    return open_teamwork(ground, core.workshop, supervisor, core.spawner, core.rooms, core.ways)
+
+
+def _reader(main: Agent, teamwork: Teamwork) -> Callable[[Event], None]:
+    def heard(event: Event) -> None:
+        if isinstance(event, LettersTaken):
+            teamwork.teams.read_by(main.id)
+
+    return heard
 
 
 def _most_agents(ground: Ground) -> int:
@@ -249,9 +318,9 @@ def _system(parts: Parts, model: str, cwd: Path, *, own: str | None, main: bool 
     if main:
         parts.notes.extend(found.problems)
     append = options.append_system_prompt if main else ""
-    return system_prompt(
-        place, instructions.render(found), own=own, append=append, bare=main and options.system_prompt is not None
-    )
+    noted = earlier_notes(ground, parts.notes) if main else ""
+    told = "\n\n".join(filter(None, (instructions.render(found), noted)))
+    return system_prompt(place, told, own=own, append=append, bare=main and options.system_prompt is not None)
 
 
 def _platform() -> str:
@@ -294,9 +363,24 @@ async def _take_over(parts: Parts, jobs: Jobs, spawner: Spawner, workshop: Works
         spawner.known[agent.id] = Known(
             agent.id, agent.name, agent.kind, agent.parent, agent.depth, description, runs[-1].run if runs else 0
         )
-    left = Left({(row.owner, row.call): row for row in rows if row.call}, parts.state.has_letter)
+    # A copy of a session has calls that were made under the other one's id.
+    tasks = None if parts.options.origin.fork else parts.company.get_board().table.applied
+    left = Left({(row.owner, row.call): row for row in rows if row.call}, parts.state.has_letter, tasks)
     spawner.answers = left.answers
     await close_open_calls(opened, left)
+    board = parts.company.get_board()
+    for name in await board.table.lists(opened.id):
+        parts.notes += await board.rebuild(name)
+
+
+async def _go_back(parts: Parts, rooms: Rooms, main: Agent) -> None:
+    """Into the worktree that the main agent was in. If that cannot be, the model must know before it edits anything."""
+    if words := await rooms.come_back(main.id, main.desk, Path(parts.opened.history.cwd)):
+        parts.notes.append(words)
+        main.emit(Reminded(user(words)))
+    if left := await left_behind(parts.ground.project):
+        names = ", ".join(left)
+        parts.notes.append(f"worktrees left by a process that is gone: {names}; `teamwright worktrees` shows them")
 
 
 def _reread(opened: Opened, agent: AgentId, since: int) -> Iterator[Record]:

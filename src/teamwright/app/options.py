@@ -10,6 +10,7 @@ from teamwright.core.budget import Limits
 from teamwright.core.consent import Decision, Mode, Question
 from teamwright.core.definition import AgentDefinition
 from teamwright.core.message import Effort
+from teamwright.core.placement import Asked
 from teamwright.core.ports import Model, Tool
 from teamwright.runtime.resume import Origin
 from teamwright.store.settings import SOURCES
@@ -45,6 +46,8 @@ class Options(Struct, kw_only=True):
     agents: str | None = None  # further definitions, as JSON or a file of it
     definitions: Sequence[AgentDefinition] = ()  # further ones, made in Python
     fork: bool = False
+    team: str | None = None  # lead this team, whose lead is gone
+    teammate_mode: Asked | None = None  # where teammates run; None: as the settings say
     coordinator: bool = False
     assistant: bool = False
     proactive: bool = False

@@ -48,6 +48,7 @@ class AgentStarted(Struct, frozen=True, tag="agent_started", omit_defaults=True)
     limits: dict[str, tuple[str, ...]] = {}  # patterns that its definition sets to the use of tools
     may_start: tuple[str, ...] | None = None  # kinds of agents; None: all
     source: Source | None = None  # a fork begins with the history of another agent
+    team: str = ""  # of a teammate
     durable: ClassVar[bool] = True
 
 
@@ -123,6 +124,7 @@ class ToolEnded(Struct, frozen=True, tag="tool_ended", omit_defaults=True):
     seen: tuple[Seen, ...] = ()
     cwd: str = ""  # the working directory from here on, if it changed
     args: dict[str, Any] | None = None  # what really ran, if a person or hook changed the input
+    ends_turn: bool = False  # the agent rests once all results are there
     durable: ClassVar[bool] = True
 
 
@@ -180,6 +182,7 @@ class JobProgressed(Struct, frozen=True, tag="job_progressed", omit_defaults=Tru
     description: str
     usage: Figures
     last_tool: str = ""
+    summary: str = ""  # what it is doing, in its own words, if it was asked just now
     durable: ClassVar[bool] = False
 
 
@@ -190,6 +193,21 @@ class JobEnded(Struct, frozen=True, tag="job_ended", omit_defaults=True):
     output: str
     usage: Figures
     call_id: CallId | None = None
+    durable: ClassVar[bool] = False
+
+
+TeamKind = Literal["spawn", "idle", "wake", "message", "claim", "completed", "shutdown", "died"]
+
+
+class TeamChanged(Struct, frozen=True, tag="team_changed", omit_defaults=True):
+    """Told under the id of the member that it is about; `agent` is its address, `name@team`."""
+
+    team: str
+    kind: TeamKind
+    agent: str
+    text: str = ""  # a few words: the reason, the summary of a message
+    to: str = ""  # of a message: who gets it
+    task: str = ""  # of a claim: its number
     durable: ClassVar[bool] = False
 
 
@@ -221,6 +239,21 @@ class Answered(Struct, frozen=True, tag="answered"):
     durable: ClassVar[bool] = False
 
 
+class AsideAnswered(Struct, frozen=True, tag="aside_answered"):
+    """A side question and its answer; neither is part of the conversation."""
+
+    question: str
+    text: str
+    durable: ClassVar[bool] = False
+
+
+class Suggested(Struct, frozen=True, tag="suggested"):
+    """What the person might say next, on one line."""
+
+    text: str
+    durable: ClassVar[bool] = False
+
+
 class Warned(Struct, frozen=True, tag="warned"):
     """One line for the person."""
 
@@ -240,9 +273,12 @@ Event = (
     | Asked
     | Answered
     | Warned
+    | AsideAnswered
+    | Suggested
     | JobStarted
     | JobProgressed
     | JobEnded
+    | TeamChanged
 )
 
 

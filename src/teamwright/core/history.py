@@ -61,6 +61,8 @@ class History:
         self.turns = 0
         self.tool_uses = 0
         self.denials: list[Denied] = []
+        self.ends = 0  # turns that have ended
+        self.resting = False  # a call of its own has ended the turn
         self.ended: TurnEnded | None = None  # how the last turn ended; None while one is under way
 
     @property
@@ -100,7 +102,7 @@ class History:
             case ModeChanged():
                 self.mode = event.mode
             case TurnEnded():
-                self.ended = event
+                self.ended, self.ends = event, self.ends + 1
             case AgentEnded():
                 pass
             case _:
@@ -119,10 +121,10 @@ class History:
             message = Message("user", (*self.owed, *message.blocks))
             self.owed, self.shared = (), len(self.messages) + 1
         self.messages.append(message)
-        self.ended = None
+        self.ended, self.resting = None, False
 
     def _replied(self, event: Replied) -> None:
-        self.asked = len(self.messages)
+        self.asked, self.resting = len(self.messages), False
         self.turns += 1
         self.usage += event.usage
         self.tokens = event.usage.total
@@ -144,6 +146,7 @@ class History:
         if call is not None and call.name in EDITING:
             self.changed.update((seen.path, None) for seen in event.seen)
         self.results[event.call_id] = ToolResult(event.call_id, event.content, event.is_error)
+        self.resting = self.resting or event.ends_turn
         for seen in event.seen:
             self.seen[seen.path] = seen
         if event.cwd:

@@ -13,6 +13,7 @@ JobStatus = Literal["running", "completed", "failed", "killed"]
 ROOM = 200_000  # characters for what waits together, where the window is not known: a quarter of 200,000 tokens
 LEAST = 500  # characters that every shortened text keeps
 ELEMENTS = ("<teammate-message ", "<task-notification", "<monitor-lines>")  # how the words of others begin
+LEAD = "team-lead"  # what the lead of a team is called by its members
 FRAME = 600  # characters of a notice besides its result
 
 
@@ -68,7 +69,30 @@ class Lines(Struct, frozen=True, tag="lines"):
     text: str
 
 
-Body = Prompt | Said | Notice | Lines
+SignalKind = Literal[
+    "idle_notification",
+    "shutdown_request",
+    "shutdown_approved",
+    "shutdown_rejected",
+    "plan_approval_request",
+    "plan_approval_response",
+    "task_assignment",
+]
+
+
+class Signal(Struct, frozen=True, tag="signal", omit_defaults=True):
+    """A record between teammates as its reader's model sees it: one line of JSON. It is acted on as a record.
+
+    One that is `quiet` starts no turn: it is given together with whatever comes next.
+    """
+
+    kind: SignalKind
+    line: str
+    color: str = ""
+    quiet: bool = False
+
+
+Body = Prompt | Said | Notice | Lines | Signal
 
 
 class Letter(Struct, frozen=True):
@@ -80,19 +104,33 @@ class Letter(Struct, frozen=True):
 
 
 def due(letters: Sequence[Letter], *, at_rest: bool) -> list[Letter]:
-    """The letters to hand over now, in the one order of every inbox; `later` ones only at rest."""
-    return sorted((x for x in letters if at_rest or x.priority != "later"), key=_rank)
+    """The letters to hand over now, in the one order of every inbox; `later` ones only at rest.
+
+    What is quiet wakes nobody: alone it waits.
+    """
+    found = sorted((x for x in letters if at_rest or x.priority != "later"), key=_rank)
+    return [] if at_rest and all(map(is_quiet, found)) else found
+
+
+def is_quiet(letter: Letter) -> bool:
+    return isinstance(letter.body, Signal) and letter.body.quiet
 
 
 def _rank(letter: Letter) -> int:
-    """Person, records of the runtime, other agents, notices."""
+    """Person, shutdown request, other records, the lead, peers, notices."""
     match letter.body:
         case Prompt():
-            return 0 if letter.sender.kind == "person" else 1
-        case Said():
+            return 0 if letter.sender.kind == "person" else 2
+        case Signal(kind="shutdown_request"):
+            return 1
+        case Signal(kind="idle_notification"):
+            return 4
+        case Signal():
             return 2
+        case Said():
+            return 3 if letter.sender.name == LEAD else 4
         case Notice() | Lines():
-            return 3
+            return 5
         case _:
             assert_never(letter.body)
 
@@ -144,6 +182,8 @@ def _size(body: Body) -> int:
             return 0
         case Said() | Lines():
             return len(escape(body.text))
+        case Signal():
+            return len(escape(body.line))
         case Notice():
             return len(escape(body.result))
         case _:
@@ -157,6 +197,8 @@ def _blocks(letter: Letter, most: int | None) -> tuple[Content, ...]:
             return body.content
         case Said():
             return (Text(_said(letter.sender, body, most)),)
+        case Signal():
+            return (Text(_said(letter.sender, Said(body.line, color=body.color), None)),)
         case Notice():
             return (Text(_notice(body, most)),)
         case Lines():

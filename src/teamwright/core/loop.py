@@ -74,6 +74,8 @@ async def run_turn(seat: Seat, letters: Sequence[Letter] = ()) -> TurnEnded:
             seat.emit(Reminded(user(CUT if reply.stop == "max_tokens" else EMPTY)))
         elif reply.message.calls:
             await _run_calls(seat, request, reply)
+            if seat.history.resting:
+                return TurnEnded("done", reply.message.text, stop=reply.stop)
         done = not (stumbles or reply.message.calls or reply.stop == "pause")
         letters = await seat.inbox.take(at_rest=done)
         if done and not letters:
@@ -188,5 +190,5 @@ async def _run_call(seat: Seat, call: ToolCall, request: Request, reply: Reply) 
 
 
 def _end_call(seat: Seat, call: ToolCall, outcome: Outcome, args: dict[str, object] | None) -> None:
-    ended = ToolEnded(call.id, outcome.content, outcome.is_error, outcome.data, outcome.seen, outcome.cwd, args)
+    ended = ToolEnded(call.id, outcome.content, outcome.is_error, outcome.data, outcome.seen, outcome.cwd, args, outcome.ends_turn)
     seat.emit(ended)

@@ -53,6 +53,12 @@ class Compact(Struct, frozen=True, tag="compact"):
     instructions: str = ""
 
 
+class AskAside(Struct, frozen=True, tag="ask_aside"):
+    """A question about the main conversation that does not enter it, also while a turn runs."""
+
+    question: str
+
+
 class AddRules(Struct, frozen=True, tag="add_rules"):
     """Permission rules for the rest of the session, in the words of a settings file."""
 
@@ -72,6 +78,6 @@ class Answer(Struct, frozen=True, tag="answer"):
 
 
 Op = (
-    Say | Interrupt | SendToBackground | StopJob | StopAll | SetMode | SetModel | Compact | AddRules | AddDirectories
-    | Answer
+    Say | Interrupt | SendToBackground | StopJob | StopAll | SetMode | SetModel | Compact | AskAside | AddRules
+    | AddDirectories | Answer
 )  # fmt: skip

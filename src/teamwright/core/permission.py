@@ -14,9 +14,10 @@ from teamwright.core.shown import shown
 
 OWN_TOOLS = frozenset({
     "Agent", "SendMessage", "TeamCreate", "TeamDelete", "ListAgents", "TaskCreate", "TaskGet", "TaskList", "TaskUpdate",
-    "TaskOutput", "TaskStop", "Skill", "EnterPlanMode", "ExitPlanMode", "AskUserQuestion", "CronCreate", "CronDelete",
-    "CronList",
+    "TaskOutput", "TaskStop", "Skill", "EnterPlanMode", "ExitPlanMode", "EnterWorktree", "ExitWorktree",
+    "AskUserQuestion", "CronCreate", "CronDelete", "CronList",
 })  # fmt: skip
+_WEIGHTY = {"ExitWorktree": ("discard",)}  # uses of our own tools that throw somebody's work away
 _RANK = {mode: n for n, mode in enumerate(MODES)} | {"bubble": MODES.index("default")}
 
 
@@ -106,10 +107,11 @@ def _judge_use(facts: Uses, scene: Scene) -> Finding:
         return Finding("deny", f"{said_by(rule)} forbids {shown(facts.detail, 100) or 'this'}.")
     if rule := detail_rule(rules.ask, tool, facts.detail, wide=True):
         return Finding("ask", f"{said_by(rule)} wants {shown(facts.detail, 100) or 'this'} asked.", firm=True)
-    if tool in OWN_TOOLS:
+    if tool in OWN_TOOLS and facts.detail not in _WEIGHTY.get(tool, ()):
         return FINE
     reading = tool == "WebSearch"
     allowed = whole_rule(rules.allow, tool) or detail_rule(rules.allow, tool, facts.detail, wide=False)
     if allowed and (reading or scene.mode != "plan"):
         return FINE
-    return Finding("ask", f"no rule allows {shown(tool, 100)}.", (tool,), reading=reading)
+    use = f"{tool}({facts.detail})" if tool in _WEIGHTY else tool
+    return Finding("ask", f"no rule allows {shown(use, 100)}.", (use,), reading=reading)

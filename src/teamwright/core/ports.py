@@ -56,6 +56,7 @@ class Outcome(Struct, frozen=True):
     is_error: bool = False
     seen: tuple[Seen, ...] = ()  # files as they are now, after this call read or wrote them
     cwd: str = ""
+    ends_turn: bool = False  # nothing is to be done until somebody answers
 
 
 def said(text: str, data: dict[str, Any] | None = None, *, is_error: bool = False) -> Outcome:

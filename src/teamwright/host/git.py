@@ -34,6 +34,12 @@ _FRONT = (
 )
 _NOBODY_THERE = {"GIT_ASKPASS": "true", "SSH_ASKPASS": "true", "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
 
+# Set where we are started by a hook of git: they would lead it to another repository than that of the directory.
+_ELSEWHERE = frozenset({
+    "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR", "GIT_NAMESPACE",
+    "GIT_PREFIX", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_CONFIG_PARAMETERS", "GIT_CONFIG_COUNT",
+})  # fmt: skip
+
 
 class Ran(Struct, frozen=True):
     """How git ended and what it said. Bytes that are no UTF-8 stay as surrogates, so that paths remain true."""
@@ -48,7 +54,8 @@ class Ran(Struct, frozen=True):
         """The line that says what went wrong, fit for a screen."""
         lines = [line.strip() for line in self.err.splitlines() if line.strip()]
         wrong = [line for line in lines if line.startswith(("fatal:", "error:"))]
-        return shown((wrong or lines or [f"exit status {self.status}"])[0])
+        how = f"exit status {self.status}" if self.status >= 0 else f"ended by signal {-self.status}"
+        return shown((wrong or lines or [how])[0])
 
 
 async def git(
@@ -58,13 +65,18 @@ async def git(
     input: bytes | None = None,
     extra: Mapping[str, str] | None = None,
     held: int | None = None,
+    as_person: bool = False,
 ) -> Ran:
     """Run it to its end, whatever its status; past `limit` seconds or at our cancellation it is killed.
 
     `held` is the handle of a lock that git inherits: should we be killed, the lock lasts until git has ended too.
+    `as_person`: with the settings, hooks and environment of the person who asked for it; it still never waits for one.
     """
     env = tool_environment(os.environ, _NOBODY_THERE | dict(extra or {}))
-    process = await _start((*_FRONT, *args), cwd, env, () if held is None else (held,), feed=input is not None)
+    if as_person:
+        env = {name: value for name, value in os.environ.items() if name not in _ELSEWHERE} | env
+    front = ("git", "--no-pager") if as_person else _FRONT
+    process = await _start((*front, *args), cwd, env, () if held is None else (held,), feed=input is not None)
     out, err = bytearray(), bytearray()
     try:
         with anyio.move_on_after(limit) as scope:

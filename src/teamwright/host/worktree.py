@@ -43,7 +43,10 @@ from teamwright.host.worktree_state import (
     state,
 )
 
-__all__ = ["Found", "Kept", "State", "Worktree", "check_name", "close", "find", "make", "remove", "state"]
+__all__ = [
+    "Found", "Kept", "State", "Worktree", "check_name", "close", "find", "find_one", "is_there", "make", "release",
+    "remove", "state",
+]  # fmt: skip
 
 
 class Kept(Struct, frozen=True):
@@ -77,7 +80,7 @@ async def close(tree: Worktree) -> Kept | None:
     except ToolError as error:
         note = str(error)
     try:
-        await _release(tree)
+        await release(tree)
     except ToolError as error:
         note = note or str(error)
     return Kept(tree.path, tree.branch, found.summary if found else "", found, note)
@@ -117,7 +120,8 @@ async def _unlock_and_remove(tree: Worktree, holder: Holder | None, held: int, *
     return ran.complaint if ran.status else ""
 
 
-async def _release(tree: Worktree) -> None:
+async def release(tree: Worktree) -> None:
+    """Unlock it, if it is we who hold it: another agent or session may have it now."""
     async with alone(tree.common) as held:
         private = private_of(tree)
         holder = holder_of(private) if private else None
@@ -143,12 +147,18 @@ async def remove(tree: Worktree, *, keep_ref: bool = True) -> str | None:
         )
     elif keep_ref and (tip := await commit_of(f"refs/heads/{tree.branch}", cwd=tree.repo)):
         ref = await hide(tree, tip) if await count_commits([tip], tree.base, cwd=tree.repo) else None
+    crashpoint("worktree.hidden")
     async with alone(tree.common) as held:
         if private:
+            record = read_record(tree) or Record(tree.branch, tree.base, "ready", tree.owner, tree.session)
+            write_record(tree, replace(record, phase="closing"))
             complaint = await _unlock_and_remove(tree, holder, held, "--force")
             if complaint:
+                write_record(tree, record)
                 raise ToolError(f"git would not remove the worktree {shown(str(tree.path))}: {complaint}")
+        crashpoint("worktree.removed")
         await drop_branch(tree, held, whatever=True)
+        crashpoint("worktree.dropped")
         forget(tree)
     return ref
 
@@ -181,11 +191,17 @@ async def find(repo: Path) -> list[Found]:
     return [one for one in found if one]
 
 
+async def find_one(repo: Path, name: str) -> Found | None:
+    """The one of that name, as `find` would list it."""
+    place = await locate(repo)
+    return await _look(place, place.top.joinpath(*PLACE, check_name(name)))
+
+
 async def _look(place: Repository, path: Path) -> Found | None:
     tree = Worktree(path.name, path, f"worktree-{path.name}", place.head, place.top, place.common)
     private, record = private_of(tree), read_record(tree)
     if record:
-        tree = replace(tree, base=record.base, owner=record.owner)
+        tree = replace(tree, base=record.base, owner=record.owner, session=record.session)
     elif private and is_tied(tree, private):
         ran = await git("merge-base", "HEAD", place.head, cwd=path)
         tree = replace(tree, base=ran.out.strip() or place.head)

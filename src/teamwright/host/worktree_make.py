@@ -54,7 +54,9 @@ def check_name(name: str) -> str:
     return flat
 
 
-async def make(repo: Path, name: str, *, links: Sequence[str] = (), owner: str = "") -> Worktree:
+async def make(
+    repo: Path, name: str, *, links: Sequence[str] = (), owner: str = "", session: str = ""
+) -> Worktree:  # fmt: skip
     """The worktree of that name, made from the HEAD of `repo` unless it is there already; locked for us.
 
     `owner` names the agent that will use it: another one cannot have it meanwhile, also not in this process.
@@ -62,8 +64,8 @@ async def make(repo: Path, name: str, *, links: Sequence[str] = (), owner: str =
     name, owner = check_name(name), re.sub(r"[^A-Za-z0-9._@+-]", "_", owner)[:100]
     place = await locate(repo)
     path = place.top.joinpath(*PLACE, name)
-    tree = Worktree(name, path, f"worktree-{name}", place.head, place.top, place.common, owner=owner)
-    record = Record(tree.branch, tree.base, "making", owner, time.time())
+    tree = Worktree(name, path, f"worktree-{name}", place.head, place.top, place.common, owner=owner, session=session)
+    record = Record(tree.branch, tree.base, "making", owner, session, time.time())
     begun = done = False
     handle = None
     try:
@@ -128,7 +130,7 @@ async def _reuse(tree: Worktree, held: int) -> Record | None:
     if not holder or holder.pid:  # a person's own lock stays as it is
         reason = await lock_reason(tree.owner)
         await git_text("worktree", "lock", "--reason", reason, str(path), cwd=tree.repo, held=held)
-    return replace(record, owner=tree.owner)
+    return replace(record, owner=tree.owner, session=tree.session)
 
 
 def _require_free(path: Path) -> None:

@@ -37,6 +37,8 @@ class Worktree(Struct, frozen=True):
     common: Path  # the git directory of all its worktrees
     made: bool = False  # by this call; else it was there before
     owner: str = ""
+    session: str = ""
+    kind: Literal["git", "hook"] = "git"  # made by a hook: all we know of it is its path
     warnings: tuple[str, ...] = ()
 
 
@@ -47,6 +49,7 @@ class Record(Struct, frozen=True):
     base: str
     phase: Literal["making", "ready", "closing"]
     owner: str = ""
+    session: str = ""
     made: float = 0.0
     links: dict[str, str] = {}
 
@@ -209,6 +212,19 @@ async def refuse_if_used(tree: Worktree, holder: Holder | None) -> None:
             f"The worktree {tree.name} is in use by {who}process {holder.pid} on {shown(holder.host)}. Use another "
             f"name, or wait; if that process is gone, run `git worktree unlock` on it."
         )
+
+
+async def left_behind(top: Path) -> list[str]:
+    """Worktrees of this main tree whose process has ended without letting go; looked up without git."""
+    found: list[str] = []
+    with suppress(OSError):
+        for link in sorted(top.joinpath(*PLACE).glob("*/.git")):
+            with suppress(OSError):
+                private = Path(os.fsdecode(link.read_bytes()).removeprefix("gitdir: ").rstrip("\n"))
+                holder = holder_of(link.parent / private)
+                if holder and holder.pid and not await is_alive(holder):
+                    found.append(shown(link.parent.name, 80))
+    return found
 
 
 def _host() -> str:

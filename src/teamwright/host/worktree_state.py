@@ -19,7 +19,7 @@ from teamwright.host.worktree_record import Record, Worktree, is_there, read_rec
 KEPT = "refs/teamwright/kept"
 MOST_LINES = 30  # of a diffstat
 MOST_PAST = 200  # entries of HEAD's own history that are looked through
-_UNDER_WAY = {
+UNDER_WAY = {
     "MERGE_HEAD": "a merge", "CHERRY_PICK_HEAD": "a cherry-pick", "REVERT_HEAD": "a revert",
     "BISECT_LOG": "a bisection", "rebase-merge": "a rebase", "rebase-apply": "a rebase", "sequencer": "a series",
 }  # fmt: skip
@@ -78,6 +78,11 @@ async def read_diffstat(tree: Path, private: Path, base: str, untracked: Iterabl
                            cwd=tree, input=os.fsencode(names), extra=extra)  # fmt: skip
         told = await git_text("diff", "--numstat", "-z", "-M", "--no-ext-diff", "--no-textconv", base,
                               cwd=tree, extra=extra)  # fmt: skip
+    return read_numstat(told)
+
+
+def read_numstat(told: str) -> list[Line]:
+    """What `--numstat -z` prints."""
     lines: list[Line] = []
     fields = iter(told.split("\0"))
     for field in fields:
@@ -184,7 +189,7 @@ async def tips(tree: Worktree, head: str) -> list[str]:
 
 
 def _notes(tree: Worktree, private: Path, status: Status, record: Record | None) -> list[str]:
-    found = [f"{words} is under way" for name, words in _UNDER_WAY.items() if (private / name).exists()]
+    found = [f"{words} is under way" for name, words in UNDER_WAY.items() if (private / name).exists()]
     if status.hidden:
         found.append(f"git was told not to look at {len(status.hidden)} of the files")
     if has_submodules(private):

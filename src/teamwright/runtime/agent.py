@@ -39,6 +39,7 @@ from teamwright.store.logs import brief
 
 INTERRUPTED = "[This turn was interrupted.]"
 current_agent: ContextVar[AgentId] = ContextVar("current_agent")  # for users' code; ours is told explicitly
+current_teammate: ContextVar[AgentId] = ContextVar("current_teammate")  # the teammate that it works for
 _MAY_FALL_BACK = frozenset({"overloaded", "rate_limit", "server", "network", "silence"})
 
 
@@ -93,6 +94,7 @@ class Agent:
         self.limits, self.may_start = kit_limits, may_start
         self.mode: Mode | None = mode  # of its own; None: its parent's
         self.on_event: Callable[[Event], None] | None = None  # whoever keeps its output file
+        self.parked = False  # this process leaves it, in the middle of a turn if need be
         self.replied_at = 0  # the line of its last reply: where a fork branches off
         self._transcript, self._bus, self._now, self._log, self._flush = transcript, bus, now, log, flush
         self._debug = debug
@@ -103,7 +105,7 @@ class Agent:
         self._before_plan: Mode | None = None
         self._closing, self._closed = False, anyio.Event()
         self._scope: anyio.CancelScope | None = None
-        self._resting = anyio.Event()
+        self._resting, self._woken = anyio.Event(), anyio.Event()
         self._seat = Seat(
             id, history, self, tools, inbox, self, meter, letter_room, desk, self.emit, self.request, transcript.sync
         )  # fmt: skip
@@ -208,6 +210,12 @@ class Agent:
         self.set_mode(before or "default")
         self._told_plan = False
 
+    def end_plan(self, mode: Mode | None) -> None:
+        """Its plan was approved: on in this mode, or in the session's."""
+        if self.mode == "plan":
+            self.mode = mode
+            self.emit(ModeChanged(mode or "bubble"))
+
     def use_compactor(self, compactor: Compactor) -> None:
         self._seat.compactor = compactor
 
@@ -233,7 +241,8 @@ class Agent:
                 continue
             self._resting.set()
             await self.inbox.wait()
-            self._resting = anyio.Event()
+            self._woken.set()
+            self._resting, self._woken = anyio.Event(), anyio.Event()
         self._closed.set()
 
     async def closed(self) -> None:
@@ -254,6 +263,15 @@ class Agent:
         while not (self._resting.is_set() and self.inbox.quiet):
             await self._resting.wait()
             await anyio.lowlevel.checkpoint()
+
+    @property
+    def resting(self) -> bool:
+        return self._resting.is_set() and self.inbox.quiet
+
+    async def woken(self) -> None:
+        """Something was rung for; only while it rests."""
+        if self.resting:
+            await self._woken.wait()
 
     async def turn(self, letters: Sequence[Letter] = ()) -> TurnEnded:
         async with self._busy:
@@ -297,6 +315,9 @@ class Agent:
         try:
             for ended in self.history.unfinished(crashed=False):
                 self.emit(ended)
+            if end.reason == "interrupted" and self.parked:
+                await self._transcript.sync()  # no end: whoever opens it again goes on with the turn
+                return
             if end.reason == "interrupted":
                 self.emit(Reminded(user(INTERRUPTED)))
             self.emit(end)

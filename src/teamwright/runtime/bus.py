@@ -6,7 +6,7 @@ from typing import Self
 
 import anyio
 
-from teamwright.core.event import Answered, Asked, Record, Streamed, TurnStarted, Warned
+from teamwright.core.event import Answered, AsideAnswered, Asked, Record, Streamed, TurnStarted, Warned
 from teamwright.core.ids import AgentId
 from teamwright.core.message import Retrying
 
@@ -14,7 +14,7 @@ Cursor = dict[AgentId, int]  # the last line seen of each agent's transcript
 Reread = Callable[[AgentId, int], Iterator[Record]]  # the durable records of an agent after a line
 
 MOST_WAITING = 10_000
-_KEPT = (Asked, Answered, TurnStarted, Warned)  # no transcript has them, and they must not be lost
+_KEPT = (Asked, Answered, AsideAnswered, TurnStarted, Warned)  # no transcript has them, and they must not be lost
 
 
 class Watch:

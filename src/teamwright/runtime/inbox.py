@@ -6,7 +6,7 @@ from typing import Protocol
 import anyio
 
 from teamwright.core.ids import AgentId, LetterId
-from teamwright.core.letter import Letter, due
+from teamwright.core.letter import Letter, due, is_quiet
 
 
 class LetterStore(Protocol):
@@ -64,8 +64,12 @@ class AgentInbox:
     @property
     def quiet(self) -> bool:
         """Nothing waits and nothing rang."""
-        return not self._held and not self._bell.is_set()
+        return not self._loud and not self._bell.is_set()
+
+    @property
+    def _loud(self) -> bool:
+        return not all(map(is_quiet, self._held))
 
     async def wait(self) -> None:
-        if not self._held:
+        if not self._loud:
             await self._bell.wait()

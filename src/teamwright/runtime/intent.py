@@ -39,6 +39,9 @@ def read_intent(tool: str, args: Mapping[str, Any], desk: Desk, home: Path) -> I
         return _on_shell(tool, args, desk, home)
     if tool == "WebFetch":
         return Intent(_fetch(args.get("url")))
+    if tool == "ExitWorktree":
+        removes = args.get("action") == "remove"
+        return Intent(Uses(tool, "keep" if not removes else "discard" if args.get("discard_changes") else "remove"))
     detail = args.get(_DETAIL.get(tool, ""), "")
     default = "general-purpose" if tool == "Agent" else ""
     return Intent(Uses(tool, detail if isinstance(detail, str) and detail else default))

@@ -76,9 +76,12 @@ class AgentMeter:
     def seconds(self) -> float:
         return self._clock() - self._began
 
-    def reached(self) -> Reached | None:
-        """At a limit of its own an agent may report; at one that it shares, only the main agent does."""
-        if limit := reached(self.limits, self._spent(self.turns)):
+    def reached(self, *, turns: bool = True) -> Reached | None:
+        """At a limit of its own an agent may report; at one that it shares, only the main agent does.
+
+        Without `turns`, for what is no turn, only money, tokens and time count.
+        """
+        if limit := reached(self.limits, self._spent(self.turns if turns else 0)):
             return Reached(limit, words(limit, self.limits), may_report=limit != "turns")
         above = self.parent
         while above is not None:

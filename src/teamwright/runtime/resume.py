@@ -137,6 +137,9 @@ def _go_on(id: SessionId, path: Path, lock: Lock) -> Opened:
     return Opened(id, SessionFiles(path), transcript, history, lock, notes)
 
 
+TASK_LOST = "The program ended before this call was stored, so the task list is unchanged. Call it again if needed."
+
+
 class Left(Struct, frozen=True):
     """What another process left of calls that were in flight: the jobs that they began, the letters that they stored.
 
@@ -145,6 +148,7 @@ class Left(Struct, frozen=True):
 
     jobs: Mapping[tuple[AgentId, CallId], JobRow]
     sent: Callable[[LetterId], Awaitable[bool]]
+    tasks: Callable[[AgentId, CallId], Awaitable[str | None]] | None = None  # None: another session made the calls
 
     async def answers(self, agent: AgentId, history: History) -> list[ToolEnded]:
         """Each call that was in flight gets the one result that is true.
@@ -161,6 +165,9 @@ class Left(Struct, frozen=True):
             return ToolEnded(call.id, (Text(text),), is_error=not job.background)
         if call.name == "SendMessage" and await self.sent(LetterId(f"m-{agent}-{call.id}")):
             return ToolEnded(call.id, (Text("The message was stored before the program ended."),))
+        if call.name in ("TaskCreate", "TaskUpdate") and self.tasks is not None:
+            done = await self.tasks(agent, call.id)
+            return ToolEnded(call.id, (Text(done or TASK_LOST),), is_error=done is None)
         return unknown
 
 

@@ -1,44 +1,279 @@
-"""Worktrees as the rooms of agents: made before an agent starts, closed after its end, never with work in them lost."""
+"""Worktrees as the rooms of agents: given for a run or entered for a stay, never with work in them lost.
 
-from collections.abc import Sequence
+A stay is noted in the session's directory before the agent moves, so that the next process finds it again.
+"""
+
+import os
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import anyio
+import msgspec
+from msgspec import Struct
 
+from teamwright.core.crashpoint import crashpoint
 from teamwright.core.errors import ToolError
 from teamwright.core.ids import AgentId
 from teamwright.core.ports import Desk
-from teamwright.host.worktree import Kept, Worktree, close, make
+from teamwright.core.shown import shown
+from teamwright.host.git import commit_of, count_commits
+from teamwright.host.near import is_near
+from teamwright.host.worktree import Kept, Worktree, check_name, close, make, release, remove, state
+from teamwright.store.private import write_file
 
 CLOSE_LIMIT = 60.0  # seconds for git to tell whether anything was changed
+_HOOKED = "It was made by a hook, so nobody here can tell whether it was changed."
+
+MakeByHook = Callable[[str, Path], Awaitable[Path | None]]  # name, the caller's directory -> the one it printed
+RemovedByHook = Callable[[Path], Awaitable[bool]]  # False: no hook took care of it
+
+
+class Stay(Struct, frozen=True):
+    """An agent has moved into a worktree by itself; `came` and `root` are where it goes back to."""
+
+    tree: Worktree
+    came: Path
+    root: Path
+
+
+class Left(Struct, frozen=True):
+    """How a stay ended. `kept` is None if the worktree is gone, `ref` then holds what was in it."""
+
+    stay: Stay
+    kept: Kept | None
+    ref: str = ""
+    gone: bool = False  # somebody had deleted the directory meanwhile
 
 
 class Rooms:
-    def __init__(self, links: Sequence[str]) -> None:
-        """`links` are directories that are linked into a worktree, not copied."""
-        self._links = tuple(links)
+    def __init__(
+        self, links: Sequence[str] = (), *, session: str = "", notes: Path | None = None,
+        make_by_hook: MakeByHook | None = None, removed_by_hook: RemovedByHook | None = None,
+    ) -> None:  # fmt: skip
+        """`links` are directories that are linked into a worktree, not copied; `notes` is where stays are noted."""
+        self._links, self._session, self._notes = tuple(links), session, notes
+        self._make_by_hook, self._removed_by_hook = make_by_hook, removed_by_hook
+        self._stays: dict[AgentId, Stay] = {}
 
-    async def open(self, parent: Path, agent: AgentId) -> Worktree:
-        return await make(parent, agent, links=self._links, owner=agent)
+    async def open(self, parent: Path, agent: AgentId, name: str = "") -> Worktree:
+        """The worktree of that name, or of the agent's own; locked for the agent."""
+        name = check_name(name or agent)
+        if self._make_by_hook and (path := await self._make_by_hook(name, parent)) is not None:
+            return _made_by_hook(name, path, agent, self._session)
+        return await make(parent, name, links=self._links, owner=agent, session=self._session)
 
     async def close(self, tree: Worktree) -> Kept | None:
-        """None if nothing was changed and it is gone. Whatever goes wrong, it is kept."""
+        """Its agent has ended. None if nothing was changed and it is gone. Whatever goes wrong, it is kept."""
+        owner = AgentId(tree.owner)
         with anyio.move_on_after(CLOSE_LIMIT):
             try:
-                return await close(tree)
+                if (stay := self._stays.get(owner)) and stay.tree.path == tree.path:
+                    return await self._let_go(owner)
+                return await close(tree) if tree.kind == "git" else Kept(tree.path, "", "", note=_HOOKED)
             except ToolError as error:
                 return Kept(tree.path, tree.branch, "", note=str(error))
         return Kept(tree.path, tree.branch, "", note=f"git did not answer within {CLOSE_LIMIT:g} s")
 
+    # --- stays
 
-def move_in(desk: Desk, tree: Worktree) -> None:
-    """The agent works there: its own tree takes the place of its parent's, and it has read nothing yet."""
+    def stay_of(self, agent: AgentId) -> Stay | None:
+        """Where the agent has moved to, also if that was before it ended and was woken again."""
+        return self._stays.get(agent) or self._read(agent)
+
+    async def enter(self, agent: AgentId, desk: Desk, name: str) -> Stay:
+        """The agent itself moves there."""
+        if stay := self._stays.get(agent):
+            raise ToolError(f"You are in the worktree {stay.tree.name} already. Leave it with ExitWorktree first.")
+        before = self._read(agent)  # of an earlier run: it goes back to where it came from in the first place
+        again = before.tree.name if before and before.tree.path.is_dir() else ""
+        tree = await self.open(desk.cwd, agent, name or again or f"{agent}-{os.urandom(3).hex()}")
+        crashpoint("room.opened")
+        stay = Stay(tree, before.came if before else desk.cwd, before.root if before else desk.roots[0])
+        try:
+            self._write(agent, stay)
+        except BaseException:
+            with anyio.CancelScope(shield=True):
+                await (self.close(tree) if tree.made else release(tree))
+            raise
+        crashpoint("room.noted")
+        self._stays[agent] = stay
+        move_to(desk, tree)
+        return stay
+
+    async def leave(self, agent: AgentId, desk: Desk, *, discard: bool | None) -> Left:
+        """Back to where it came from. The worktree stays, or goes: `discard` says whether with work in it; None: stays.
+
+        Raises ToolError, and nothing has changed, where work would be lost.
+        """
+        stay = self.stay_of(agent)
+        if stay is None:
+            raise ToolError("You have not entered a worktree, so there is none to leave.")
+        if not stay.tree.path.is_dir():
+            left = await self._clear_away(stay, discard=bool(discard))
+        elif discard is None:
+            left = Left(stay, await self._let_go(agent))
+        elif stay.tree.kind == "hook":
+            left = await self._remove_hooked(stay, discard=discard)
+        else:
+            left = await self._remove(stay, discard=discard)
+        crashpoint("room.left")
+        self._forget(agent)
+        desk.roots = (stay.root, *desk.roots[1:])
+        desk.cwd = stay.came if stay.came.is_dir() else stay.root
+        return left
+
+    async def _remove(self, stay: Stay, *, discard: bool) -> Left:
+        tree = stay.tree
+        if discard:
+            return Left(stay, None, await remove(tree) or "")
+        found = await state(tree)
+        if found.changed:
+            raise ToolError(
+                f"The worktree {tree.name} was not removed, because this would be lost:\n{found.summary}\n"
+                "Leave with action `keep`, or commit and merge it first. With discard_changes it goes all the same; "
+                "its state then stays in the repository under a hidden ref."
+            )
+        return Left(stay, await close(tree))  # git looks once more by itself
+
+    async def _remove_hooked(self, stay: Stay, *, discard: bool) -> Left:
+        where = shown(str(stay.tree.path))
+        if not discard:
+            raise ToolError(f"{where} was not removed. {_HOOKED} Leave with action `keep`, or with discard_changes.")
+        if self._removed_by_hook is None or not await self._removed_by_hook(stay.tree.path):
+            raise ToolError(f"{where} was made by a hook, and there is none to remove it. Leave with action `keep`.")
+        return Left(stay, None)
+
+    async def _clear_away(self, stay: Stay, *, discard: bool) -> Left:
+        """Somebody has deleted the directory. Commits on its branch are left alone unless they may go."""
+        tree = stay.tree
+        if tree.kind == "hook":
+            return Left(stay, None, gone=True)
+        try:
+            if discard or not await _has_commits(tree):
+                return Left(stay, None, await remove(tree) or "", gone=True)
+            await release(tree)
+            note = ""
+        except ToolError as error:  # the repository itself may be gone as well; the agent can leave all the same
+            note = str(error)
+        return Left(stay, Kept(tree.path, tree.branch, "", note=note), gone=True)
+
+    async def come_back(self, agent: AgentId, desk: Desk, cwd: Path) -> str:
+        """At a resume: where the agent was when the last process ended. Gives words if it cannot be there any more."""
+        stay = self._read(agent)
+        if stay is None:
+            return ""
+        if cwd == stay.came:  # it was noted, but killed before it went
+            self._forget(agent)
+            return ""
+        tree = stay.tree
+        try:
+            if not tree.path.is_dir():
+                raise ToolError("its directory was deleted.")
+            if tree.kind == "git":
+                tree = await make(tree.repo, tree.name, links=self._links, owner=agent, session=self._session)
+        except ToolError as error:
+            self._forget(agent)
+            desk.cwd = stay.came if stay.came.is_dir() else desk.roots[0]
+            return f"The worktree {tree.name} cannot be used any more: {error} The working directory is {desk.cwd}."
+        self._stays[agent] = Stay(tree, stay.came, stay.root)
+        move_to(desk, tree)
+        _stand(desk, cwd)
+        return ""
+
+    async def let_all_go(self) -> None:
+        """The session ends: whoever comes next may have them, first of all this session again."""
+        for agent in list(self._stays):
+            with suppress(ToolError), anyio.move_on_after(CLOSE_LIMIT):
+                await release(self._stays.pop(agent).tree)
+
+    async def _let_go(self, agent: AgentId) -> Kept:
+        """It stays, and others may have it."""
+        stay = self._stays.get(agent) or self._read(agent)
+        assert stay is not None
+        tree = stay.tree
+        self._stays.pop(agent, None)
+        if tree.kind == "hook":
+            return Kept(tree.path, "", "", note=_HOOKED)
+        found, note = None, ""
+        try:
+            found = await state(tree)
+        except ToolError as error:
+            note = str(error)
+        try:
+            await release(tree)
+        except ToolError as error:
+            note = note or str(error)
+        return Kept(tree.path, tree.branch, found.summary if found else "", found, note)
+
+    # --- the notes
+
+    def _note(self, agent: AgentId) -> Path | None:
+        return self._notes / f"{agent}.json" if self._notes else None
+
+    def _read(self, agent: AgentId) -> Stay | None:
+        path = self._note(agent)
+        with suppress(OSError, msgspec.DecodeError):
+            return msgspec.json.decode(path.read_bytes(), type=Stay, dec_hook=_read_path) if path else None
+        return None
+
+    def _write(self, agent: AgentId, stay: Stay) -> None:
+        if path := self._note(agent):
+            write_file(path, msgspec.json.encode(stay, enc_hook=_write_path))
+
+    def _forget(self, agent: AgentId) -> None:
+        self._stays.pop(agent, None)
+        if path := self._note(agent):
+            path.unlink(missing_ok=True)
+
+
+def _write_path(path: Any) -> str:
+    """Byte by byte: a path need not be UTF-8."""
+    return os.fsencode(path).decode("latin-1")
+
+
+def _read_path(_: type, text: Any) -> Path:
+    return Path(os.fsdecode(str(text).encode("latin-1")))
+
+
+async def _has_commits(tree: Worktree) -> bool:
+    tip = await commit_of(f"refs/heads/{tree.branch}", cwd=tree.repo)
+    return bool(tip and await count_commits([tip], tree.base, cwd=tree.repo))
+
+
+def _made_by_hook(name: str, path: Path, agent: AgentId, session: str) -> Worktree:
+    where = shown(str(path))
+    if not path.is_absolute():
+        raise ToolError(f"The WorktreeCreate hook printed `{where}`, which is not an absolute path. Mend the hook.")
+    if not path.is_dir():
+        raise ToolError(f"The WorktreeCreate hook printed `{where}`, and there is no such directory. Mend the hook.")
+    path = path.resolve()
+    return Worktree(name, path, "", "", path, path, made=True, owner=agent, session=session, kind="hook")
+
+
+def _stand(desk: Desk, cwd: Path) -> None:
+    """There, if it still may."""
+    if cwd.is_dir() and any(cwd.is_relative_to(root) for root in desk.roots):
+        desk.cwd = cwd
+
+
+def move_to(desk: Desk, tree: Worktree) -> None:
+    """The worktree takes the place of the project."""
     desk.cwd = tree.path
     desk.roots = (tree.path, *desk.roots[1:])
+    if tree.kind == "hook":  # it may lie anywhere
+        desk.near = desk.near and is_near(tree.path)
+
+
+def move_in(desk: Desk, tree: Worktree) -> None:
+    """An agent that begins there: its own tree takes the place of its parent's, and it has read nothing yet."""
+    move_to(desk, tree)
     desk.seen = {}
 
 
 def words(kept: Kept) -> str:
     """What was kept, for the end of a report."""
-    lines = [f"Its worktree was kept: {kept.path} (branch {kept.branch})", kept.summary, kept.note]
+    branch = f" (branch {kept.branch})" if kept.branch else ""
+    lines = [f"Its worktree was kept: {kept.path}{branch}", kept.summary, kept.note]
     return "\n".join(line for line in lines if line)

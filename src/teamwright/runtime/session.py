@@ -10,7 +10,7 @@ import msgspec
 
 from teamwright.core.consent import MODES, Mode, Question
 from teamwright.core.definition import AgentDefinition
-from teamwright.core.errors import UsageError
+from teamwright.core.errors import ToolError, UsageError
 from teamwright.core.event import Event, LettersTaken, Record, TurnEnded, Warned
 from teamwright.core.ids import AgentId, JobId, LetterId, SessionId, new_letter_id
 from teamwright.core.letter import PERSON, Letter, Prompt
@@ -19,6 +19,7 @@ from teamwright.core.op import (
     AddDirectories,
     AddRules,
     Answer,
+    AskAside,
     Compact,
     Interrupt,
     Op,
@@ -30,11 +31,13 @@ from teamwright.core.op import (
     StopJob,
 )
 from teamwright.runtime.agent import Agent
+from teamwright.runtime.asides import Asides
 from teamwright.runtime.bus import Bus, Cursor, Watch
 from teamwright.runtime.meter import AgentMeter
 from teamwright.runtime.proactive import tick
 from teamwright.runtime.questions import Questions
 from teamwright.runtime.supervisor import Supervisor
+from teamwright.runtime.teamwork import Teamwork
 
 CLOSE_LIMIT = 4.0  # seconds for the running turn to end
 
@@ -68,6 +71,10 @@ class Session:
         add_rules: Callable[[Literal["allow", "ask", "deny"], Sequence[str]], list[str]],
         may_bypass: bool,
         supervisor: Supervisor,
+        asides: Asides,
+        teamwork: Teamwork,
+        resumes: bool = False,
+        team: str | None = None,
         kinds: Callable[[], Mapping[str, AgentDefinition]],
         model_names: Sequence[str] = (),
         tick_seconds: float | None = None,
@@ -77,7 +84,8 @@ class Session:
         self.id, self.cwd, self.main, self.meter, self.questions = id, cwd, main, meter, questions
         self.notes = tuple(notes)  # what the person should know about how the session was opened
         self.supervisor, self.kinds, self.model_names = supervisor, kinds, list(model_names)
-        self._bus = bus
+        self.teamwork, self._resumes, self._team = teamwork, resumes, team
+        self._bus, self._asides = bus, asides
         self._resolve_model, self._add_rules = resolve_model, add_rules
         self._first_model, self._may_bypass = main.model, may_bypass
         self._on_close = on_close
@@ -87,18 +95,40 @@ class Session:
     async def __aenter__(self) -> Self:
         await self._group.__aenter__()
         self.supervisor.open(self._group)
+        if self._resumes or self._team is not None:
+            await self._lead_again()
         self._group.start_soon(self.main.live)
         if self._tick_seconds is not None:
             self._group.start_soon(tick, self.main, self._tick_seconds)
         return self
 
+    async def _lead_again(self) -> None:
+        try:
+            await self.teamwork.resume(self.main, self._team)
+        except BaseException as error:
+            self._group.cancel_scope.cancel()
+            await self._leave(None, None, None)
+            if isinstance(error, ToolError):
+                raise UsageError(str(error)) from None
+            raise
+
     async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if kind is None:
+                await self._asides.finish()
+        finally:
+            await self._leave(kind, error, trace)
+
+    async def _leave(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.main.close()
         try:
             with anyio.CancelScope(shield=True), anyio.move_on_after(CLOSE_LIMIT):
                 await self.supervisor.stop_all()
+                await self.teamwork.close()
                 await self.main.closed()
             self._group.cancel_scope.cancel()
             await self._group.__aexit__(kind, error, trace)
@@ -107,6 +137,10 @@ class Session:
             with anyio.CancelScope(shield=True):
                 for close in self._on_close:
                     await close()
+
+    def hurry(self) -> None:
+        """Close without the notes that a session otherwise leaves for later ones."""
+        self._asides.hurried = True
 
     # --- ops in
 
@@ -130,6 +164,8 @@ class Session:
             case Compact():
                 if not await self.main.compact(op.instructions):
                     raise UsageError("there is nothing to compact yet")
+            case AskAside():
+                await self.aside(op.question)
             case AddRules():
                 for problem in self._add_rules(op.behaviour, op.rules):
                     self.tell(self.main.id, Warned(problem))
@@ -143,9 +179,14 @@ class Session:
 
     async def say(self, op: Say) -> LetterId:
         """A prompt for the main agent; durable when this returns."""
+        self._asides.disturb()
         letter = Letter(new_letter_id(), self.main.id, PERSON, Prompt(op.content), op.priority)
         await self.main.inbox.post(letter)
         return letter.id
+
+    async def aside(self, question: str) -> str:
+        """Ask about the conversation without entering it, also while a turn runs. It costs a request, but no turn."""
+        return await self._asides.ask(question)
 
     def _interrupt(self, id: AgentId | None) -> None:
         agent = self.main if id is None else self.supervisor.agent(id)
@@ -202,11 +243,33 @@ class Session:
 
         Commands are waited for only as long as those of any agent, then stopped.
         """
-        await self.main.at_rest()
         waited = 0.0
-        while jobs and (owned := self.supervisor.jobs.unfinished(self.main.id)):
-            waited += await self.supervisor.wait_for_jobs(self.main, owned, waited)
+        while True:
             await self.main.at_rest()
+            if not jobs:
+                return
+            if owned := self.supervisor.jobs.unfinished(self.main.id):
+                waited += await self.supervisor.wait_for_jobs(self.main, owned, waited)
+            elif await self._team_rests() and self.main.resting:
+                return
+
+    async def _team_rests(self) -> bool:
+        """Has nobody in a team anything left to do? Waits for a change of that, or for the main agent to wake."""
+        settled = False
+        async with anyio.create_task_group() as group:
+
+            async def teams() -> None:
+                nonlocal settled
+                settled = await self.teamwork.settled()
+                group.cancel_scope.cancel()
+
+            async def main() -> None:
+                await self.main.woken()
+                group.cancel_scope.cancel()
+
+            group.start_soon(teams)
+            group.start_soon(main)
+        return settled
 
     async def ask(self, prompt: str) -> TurnEnded:
         """Say something and wait for the end of the turn that answers it."""

@@ -1,5 +1,6 @@
 """The runtime's own forks: the same loop on an agent's cached prefix, which never touches its conversation."""
 
+import traceback
 from collections.abc import Awaitable, Callable, Sequence
 
 from msgspec import Struct
@@ -7,6 +8,7 @@ from msgspec.structs import replace
 
 from teamwright.core.budget import Reached
 from teamwright.core.consent import Decision, Deny
+from teamwright.core.errors import TeamwrightError
 from teamwright.core.event import Event, Reminded, TurnEnded, is_durable
 from teamwright.core.ids import AgentId, LetterId
 from teamwright.core.letter import Letter
@@ -21,7 +23,7 @@ CanUseTool = Callable[[ToolCall], Awaitable[Decision]]
 class Aside(Struct, frozen=True):
     """What came of it. `usage` is counted in the ledger already."""
 
-    text: str
+    text: str  # its own last words; empty if it said nothing, or a limit let no request leave
     usage: Usage
     end: TurnEnded
 
@@ -47,8 +49,20 @@ async def run_forked(
     aside = _Copy(agent, can_use_tool, turns, base, on_delta)
     for message in messages:
         aside.emit(Reminded(message))
+    known = len(aside.history.messages)
     end = await run_turn(aside.seat())
-    return Aside(end.text or aside.history.last_words, aside.history.usage, end)
+    said = [m.text for m in aside.history.messages[known:] if m.role == "assistant" and m.text]
+    return Aside(said[-1] if said else "", aside.history.usage, end)
+
+
+async def run_quietly(work: Callable[[], Awaitable[None]], what: str, log: Callable[[str], None]) -> None:
+    """The boundary of what nobody asked for: whatever goes wrong in it is a line in the log, and no more."""
+    try:
+        await work()
+    except TeamwrightError as error:
+        log(f"{what}: {error}")
+    except Exception as bug:  # noqa: BLE001 -- a boundary: side work must never end a session
+        log(f"{what} failed: " + "".join(traceback.format_exception(bug)))
 
 
 class _Copy:
@@ -89,8 +103,8 @@ class _Copy:
     def reached(self) -> Reached | None:
         if self.history.turns >= self._turns:
             return Reached("turns", f"{self._turns} turns", may_report=False)
-        above = self._agent.meter.reached()
-        return replace(above, may_report=False) if above is not None and above.limit != "turns" else None
+        above = self._agent.meter.reached(turns=False)
+        return None if above is None else replace(above, may_report=False)
 
     async def take(self, *, at_rest: bool) -> list[Letter]:
         return []

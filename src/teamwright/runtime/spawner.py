@@ -1,7 +1,8 @@
 """The Agent tool's whole meaning: plan, make, own, then join or leave. And how an agent that has ended goes on."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
+from typing import Protocol
 
 import anyio
 from msgspec import Struct
@@ -20,6 +21,7 @@ from teamwright.core.message import Text, ToolSpec
 from teamwright.core.permission import mode_allowed
 from teamwright.core.ports import Desk, ToolContext
 from teamwright.core.spawn import FORK, Ask, Caller, Features, Plan, plan_spawn
+from teamwright.core.team import Member
 from teamwright.host.worktree import Worktree
 from teamwright.runtime.agent import Agent
 from teamwright.runtime.jobs import Job
@@ -39,6 +41,16 @@ class Known(Struct, frozen=True):
     depth: int
     description: str
     run: int
+
+
+class Roster(Protocol):
+    @property
+    def names(self) -> frozenset[str]: ...
+
+    def member_of(self, agent: AgentId) -> Member | None: ...
+
+
+Recruit = Callable[[Ask, Plan, AgentDefinition, Agent, ToolContext, str], Awaitable[Member]]
 
 
 class Ways(Struct, frozen=True, kw_only=True):
@@ -62,21 +74,31 @@ class Spawner:
         self._ways = ways
         self.known: dict[AgentId, Known] = {}
         self.answers: Answers | None = None  # to calls that were in flight in an earlier process
+        self.teams: Roster | None = None
+        self.recruit: Recruit | None = None  # how a teammate is made
         self._waking: set[AgentId] = set()
         self._names: set[str] = set()  # given out, also to agents that are still being made
 
-    async def spawn(self, ask: Ask, ctx: ToolContext) -> tuple[Job, Plan]:
+    async def spawn(self, ask: Ask, ctx: ToolContext) -> tuple[Job | Member, Plan]:
         """Start the agent and, if the plan says so, wait for it. A job that runs still is in the background."""
         parent = self._supervisor.agent(ctx.agent)
         assert parent is not None
         if ask.kind and (words := self._ways.refusal(ask.kind)):
             raise ToolError(words)
         kinds = self._ways.kinds()
-        features = self._ways.features
+        features, member = self._ways.features, None
+        if self.teams is not None:
+            features, member = replace(features, teams=self.teams.names), self.teams.member_of(parent.id)
         may = features.may_fork and ask.kind in (None, FORK)
         forked = parent.kind == FORK or (may and is_fork(ctx.request.messages))
-        caller = Caller(depth=parent.depth, may_start=parent.may_start, is_fork=forked)
+        caller = Caller(
+            depth=parent.depth, may_start=parent.may_start, is_fork=forked, team=member.team if member else None,
+            is_teammate=member is not None and not member.is_lead,
+        )  # fmt: skip
         plan = plan_spawn(ask, caller, kinds, features)
+        if plan.life == "resident" and self.recruit is not None:
+            definition = kinds[plan.kind]
+            return await self.recruit(ask, plan, definition, parent, ctx, self._model(ask, definition, parent)), plan
         own = new_agent_id()
         tree = await self._rooms.open(parent.desk.cwd, own) if plan.room == "worktree" else None
         try:
@@ -122,7 +144,7 @@ class Spawner:
         model = self._model(ask, definition, parent)
         effort = ask.effort or definition.effort or parent.effort
         kit = self._ways.kit(definition, parent.depth + 1)
-        desk = _child_desk(parent.desk, self._cwd(ask, parent), own, name)
+        desk = child_desk(parent.desk, self._cwd(ask, parent), own, name)
         if tree is not None:
             move_in(desk, tree)
         shape = Shape(
@@ -150,7 +172,7 @@ class Spawner:
     ) -> tuple[Agent, Known, str]:
         """Prompt, tools, model and history are the parent's very objects: they are not encoded again."""
         name = self._free_name(ask.name) if ask.name else FORK
-        desk = _child_desk(parent.desk, parent.desk.cwd, own, name)
+        desk = child_desk(parent.desk, parent.desk.cwd, own, name)
         if tree is not None:
             move_in(desk, tree)
         shape = Shape(
@@ -257,7 +279,7 @@ class Spawner:
         kit = self._ways.kit_of(prompt.tools, known.depth)
         if history.started is not None:  # how far its tools may be used is not in what was rendered
             kit = replace(kit, limits=history.started.limits, may_start=history.started.may_start)
-        desk = _child_desk(main.desk, Path(history.cwd), known.id, known.name)
+        desk = child_desk(main.desk, Path(history.cwd), known.id, known.name)
         desk.seen = dict(history.seen)
         tree = None
         if history.started is not None and history.started.worktree:
@@ -277,7 +299,7 @@ class Spawner:
         return agent, tree
 
 
-def _child_desk(parent: Desk, cwd: Path, id: AgentId, name: str) -> Desk:
+def child_desk(parent: Desk, cwd: Path, id: AgentId, name: str) -> Desk:
     """A copy of the record of read files; what the child reads never flows back."""
     env = parent.env | {"TEAMWRIGHT_AGENT_ID": id, "TEAMWRIGHT_AGENT_NAME": name}
     return Desk(cwd, parent.roots, dict(parent.seen), parent.spill, parent.hidden, near=parent.near, env=env)

@@ -21,6 +21,7 @@ from teamwright.runtime.inbox import LetterStore
 from teamwright.runtime.jobs import Job, Jobs, Tell, letter_id
 from teamwright.runtime.outputs import OutputFile
 from teamwright.runtime.rooms import Rooms, words
+from teamwright.runtime.summaries import Summaries
 
 STOP_LIMIT = 10.0  # seconds for a stopped agent to end its tools
 SHELL_KINDS = ("shell", "monitor")
@@ -40,6 +41,7 @@ class Supervisor:
         self._job_wait = job_wait
         self._group: TaskGroup | None = None
         self._live: dict[AgentId, Agent] = {}
+        self.summaries: Summaries | None = None  # of agents in the background, if they are wanted
 
     def open(self, group: TaskGroup) -> None:
         self._group = group
@@ -73,6 +75,15 @@ class Supervisor:
         """The same for work that is no agent: it brings a boundary of its own."""
         assert self._group is not None
         contextvars.Context().run(self._group.start_soon, work)
+
+    def house(self, agent: Agent, live: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """A teammate: it lives by a loop of its own, until `gone`."""
+        self._live[agent.id] = agent
+        self.launch(live)
+
+    async def gone(self, agent: Agent) -> None:
+        self._live.pop(agent.id, None)
+        await self._stop_owned(agent.id)
 
     async def _run(self, agent: Agent, job: Job) -> None:
         current_agent.set(agent.id)
@@ -132,6 +143,8 @@ class Supervisor:
 
     async def _conclude(self, agent: Agent, job: Job, status: JobStatus, error: str) -> None:
         self._live.pop(agent.id, None)
+        if self.summaries is not None:
+            self.summaries.forget(agent.id)
         await self._stop_owned(agent.id)
         said = agent.history.last_words
         try:
@@ -211,7 +224,10 @@ class Supervisor:
         if isinstance(event, Replied):
             calls = event.message.calls
             figures = self.figures(agent, job)
-            self._tell(job.owner, JobProgressed(job.id, job.description, figures, calls[-1].name if calls else ""))
+            progress = JobProgressed(job.id, job.description, figures, calls[-1].name if calls else "")
+            self._tell(job.owner, progress)
+            if self.summaries is not None:
+                self.summaries.heard(agent, job, event, progress)
 
     def figures(self, agent: Agent, job: Job) -> Figures:
         took = agent.now() - job.started

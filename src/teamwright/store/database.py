@@ -72,6 +72,10 @@ class Database:
             if failed := [job.error for job in self._queue if job.error is not None]:
                 raise failed[0]
 
+    async def data_version(self) -> int:
+        """A number that changes when another process, or another connection, has committed."""
+        return await self.read(lambda db: db.execute("PRAGMA data_version").fetchone()[0])
+
     async def close(self) -> None:
         if self._connection is None:
             return

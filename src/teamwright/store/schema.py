@@ -4,6 +4,9 @@ Names that repeat (agents, sessions, models) are numbers in the rows that refer 
 Tables of later steps (rosters, tasks, claims, requests, leases) hang on `agents` and `sessions` in the same way.
 """
 
+from teamwright.store.schema_tasks import TASKS
+from teamwright.store.schema_teams import TEAMS
+
 _FIRST = (
     """
     CREATE TABLE sessions (
@@ -90,4 +93,4 @@ _SECOND = (
 )
 
 Step = tuple[str, ...]
-STEPS: tuple[Step, ...] = (_FIRST, _SECOND)
+STEPS: tuple[Step, ...] = (_FIRST, _SECOND, TASKS, TEAMS)

@@ -46,6 +46,13 @@ class Own(Struct, frozen=True, rename="camel"):
     assistant: bool = False
     coordinator: bool = False
     proactive_seconds: Seconds = 60.0  # between two ticks of an idle agent in proactive mode
+    agent_summaries: bool = False
+    summary_seconds: Seconds = 30.0  # at least, between two summaries of one agent
+    prompt_suggestions: bool = False
+    session_memory: bool = False
+    memory_turns: Count = 10
+    consolidate_memory: bool = False
+    consolidate_seconds: Seconds = 300.0
     prefer_tmux: bool = False
     split_panes: bool = True
     budget: Budget = Budget()

@@ -26,6 +26,8 @@ from teamwright.store.paths import (
 )
 from teamwright.store.settings import describe
 from teamwright.store.state import Cost, State
+from teamwright.store.task_mirror import TaskMirror
+from teamwright.store.tasks import TaskTable
 from teamwright.surfaces.tables import print_json, print_table
 from teamwright.tools.bounds import visible
 
@@ -102,6 +104,7 @@ async def _delete(home: Home, paths: Sequence[Path]) -> list[str]:
                 continue
             await state.delete_session(id)
             remove_files(SessionFiles(path))
+            await TaskMirror(home.root, TaskTable(state.database)).remove(id)
             lock.release()
     finally:
         await state.close()

@@ -7,13 +7,16 @@ from typing import Any, TextIO
 from teamwright.core.event import (
     AgentEnded,
     AgentStarted,
+    AsideAnswered,
     Denied,
     JobEnded,
+    JobProgressed,
     JobStarted,
     LettersTaken,
     Record,
     Replied,
     Streamed,
+    Suggested,
     ToolEnded,
     TurnEnded,
 )
@@ -51,6 +54,10 @@ class Progress:
                 self._background.add(event.job)
             case JobEnded() as event if event.job in self._background:
                 self._job(event)
+            case JobProgressed(summary=summary) as event if summary:
+                who = self._others.get(AgentId(event.job))
+                if who is not None:
+                    self._say_as(AgentId(event.job), who, [self._paint("dim", visible(summary))])
             case _ if record.agent in self._others:
                 self._show_other(record, self._others[record.agent])
             case _:
@@ -73,6 +80,11 @@ class Progress:
                     self._line(line)
             case Denied() as event:
                 self._line(self._paint("yellow", f"  refused: {visible(event.reason)}"))
+            case AsideAnswered() as event:
+                for line in visible(event.text).splitlines():
+                    self._hold(self._paint("dim", f"  {line}"))
+            case Suggested() as event:
+                self._hold(self._paint("dim", f"  next: {visible(event.text)}"))
             case TurnEnded() as event if event.error:
                 self._line(self._paint("red", visible(event.error)), gap=True)
             case TurnEnded():

@@ -11,6 +11,7 @@ from teamwright.core.errors import ToolError
 from teamwright.core.message import Effort, ToolSpec
 from teamwright.core.ports import Outcome, ToolContext, said
 from teamwright.core.spawn import Ask, Features, Plan
+from teamwright.core.team import Member
 from teamwright.runtime.jobs import Job
 from teamwright.runtime.spawner import Known, Spawner
 from teamwright.tools.bounds import bounded, visible
@@ -55,7 +56,7 @@ def agent_spec(kinds: Iterable[AgentDefinition], features: Features) -> ToolSpec
     """What is offered depends on what has an effect now."""
     schema = schema_of(AgentArgs)
     shown = dict(schema["properties"])
-    hidden = {"team_name", "cwd"} - ({"cwd"} if features.assistant else set())
+    hidden = {"cwd"} - ({"cwd"} if features.assistant else set())
     if not features.background or features.all_in_background:
         hidden.add("run_in_background")
     if features.coordinator:
@@ -91,10 +92,30 @@ class AgentTool:
         )  # fmt: skip
         spawner = self._spawner()
         job, plan = await spawner.spawn(ask, ctx)
+        if isinstance(job, Member):
+            return recruited(job, plan.notes)
         known = next(k for k in spawner.known.values() if k.id == job.id)
         if job.background:
             return launched(job, known, ask.prompt, plan.notes, can_read=self._can_read)
         return completed(job, known, ask.prompt, plan, spawner.is_one_shot(known.kind), ctx)
+
+
+def recruited(member: Member, notes: Iterable[str] = ()) -> Outcome:
+    words = (
+        f"{member.name} has joined the team {member.team} and is at work. SendMessage to {member.name!r} reaches it; "
+        "you are told when it goes idle."
+    )
+    data = {
+        "status": "teammate_spawned",
+        "teammate_id": member.address,
+        "agent_id": member.address,
+        "name": member.name,
+        "team_name": member.team,
+        "color": member.color,
+        "model": member.model,
+        "plan_mode_required": member.plan_mode_required,
+    }
+    return said("\n".join([words, *notes]), data)
 
 
 def launched(job: Job, known: Known, prompt: str, notes: Iterable[str] = (), *, can_read: bool) -> Outcome:
@@ -143,5 +164,7 @@ def completed(job: Job, known: Known, prompt: str, plan: Plan, one_shot: bool, c
         "usage": {"total_tokens": usage.total_tokens, "tool_uses": usage.tool_uses, "duration_ms": usage.duration_ms},
     }
     if job.kept is not None:
-        data |= {"worktreePath": str(job.kept.path), "worktreeBranch": job.kept.branch}
+        data["worktreePath"] = str(job.kept.path)
+        if job.kept.branch:
+            data["worktreeBranch"] = job.kept.branch
     return said("\n".join(lines), data)

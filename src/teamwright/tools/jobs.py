@@ -11,6 +11,7 @@ from teamwright.core.ports import Outcome, ToolContext, said
 from teamwright.host.tail import read_tail
 from teamwright.runtime.jobs import Job
 from teamwright.runtime.supervisor import Supervisor
+from teamwright.runtime.teamwork import Teamwork
 from teamwright.tools.bounds import bounded, visible
 from teamwright.tools.define import read_args, spec
 
@@ -89,10 +90,13 @@ class StopArgs(Struct, frozen=True):
 
 
 class TaskStop:
-    spec = spec("TaskStop", "Stops a running background job: an agent or a command.", StopArgs)
+    spec = spec(
+        "TaskStop", "Stops a running background job: an agent or a command; or, as name@team, a teammate.", StopArgs
+    )
 
-    def __init__(self, supervisor: Callable[[], Supervisor]) -> None:
+    def __init__(self, supervisor: Callable[[], Supervisor], teamwork: Callable[[], Teamwork]) -> None:
         self._supervisor = supervisor
+        self._teamwork = teamwork
 
     async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:
         asked = read_args(StopArgs, args)
@@ -100,6 +104,10 @@ class TaskStop:
         if not id:
             raise ToolError("Say which job: task_id.")
         supervisor = self._supervisor()
+        if "@" in id and (agent := supervisor.agent(ctx.agent)) is not None:
+            member = await self._teamwork().stop(agent, id)
+            message = f"Stopped {member.address}: it has shut down."
+            return said(message, {"message": message, "task_id": id, "task_type": "teammate"})
         job = find_job(supervisor, id)
         if not await supervisor.stop(job):
             raise ToolError(f"{id} is not running: it is {job.status}.")

@@ -1,49 +1,120 @@
 """Talking to agents: SendMessage and ListAgents."""
 
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from teamwright.core.errors import ToolError
 from teamwright.core.ids import AgentId, LetterId
 from teamwright.core.letter import Letter, Said, Sender
 from teamwright.core.ports import Outcome, ToolContext, said
+from teamwright.core.team import Member
 from teamwright.runtime.spawner import Spawner
 from teamwright.runtime.supervisor import Supervisor
+from teamwright.runtime.teamwork import Teamwork
 from teamwright.tools.define import read_args, spec
 
 MOST = 256 * 1024  # bytes of one message
 
 
 class SendArgs(Struct, frozen=True):
-    to: Annotated[str, Meta(description="An agent's id or name")]
-    message: Annotated[str | dict[str, Any], Meta(description="What to tell it")]
+    to: Annotated[str, Meta(description="A teammate's name, an agent's id or name, or * for all of the team")]
+    message: Annotated[
+        str | dict[str, Any],
+        Meta(
+            description="Text, or an object: {type: shutdown_request, reason?}, {type: shutdown_response, request_id, "
+            "approve, reason?}, {type: plan_approval_response, request_id, approve, feedback?, mode?}"
+        ),
+    ]
     summary: Annotated[str, Meta(description="The message in five to ten words; required for text")] = ""
+
+
+class Structured(Struct, frozen=True):
+    type: Literal["shutdown_request", "shutdown_response", "plan_approval_response"]
+    request_id: str = ""
+    approve: bool | None = None
+    reason: str = ""
+    feedback: str = ""
+    mode: str | None = None
 
 
 class SendMessage:
     spec = spec(
         "SendMessage",
-        "Tells an agent something. One that runs hears it after its current tool call; one that has ended goes on in "
-        "the background, with all it knew, and you are told when it ends again.",
+        "Tells an agent something: it is the only way, what you merely write stays with you. One that works hears it "
+        "after its current tool call; a teammate that is idle wakes up; a sub-agent that has ended goes on in the "
+        "background, with all it knew, and you are told when it ends again. Answers come by themselves: do not wait.",
         SendArgs,
     )
 
-    def __init__(self, spawner: Callable[[], Spawner], supervisor: Callable[[], Supervisor]) -> None:
+    def __init__(
+        self, spawner: Callable[[], Spawner], supervisor: Callable[[], Supervisor], teamwork: Callable[[], Teamwork]
+    ) -> None:
         self._spawner = spawner
         self._supervisor = supervisor
+        self._teamwork = teamwork
 
     async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:
         asked = read_args(SendArgs, args)
+        if asked.to.startswith(("uds:", "bridge:")):
+            raise ToolError("Messages to other sessions are not available here.")
+        work = self._teamwork()
+        member = work.teams.member_of(ctx.agent)
+        if not isinstance(asked.message, str):
+            if member is None:
+                raise ToolError("Structured messages go to teammates, and there is no team. Send text with a summary.")
+            return await self._structured(work, member, asked.to, asked.message, ctx)
         text = _text(asked)
+        if member is not None and (asked.to == "*" or work.teams.find(member.team, asked.to) is not None):
+            return await self._to_team(work, member, asked.to, text, ctx)
+        if asked.to == "*":
+            raise ToolError("There is no team to broadcast to.")
+        return await self._to_agent(asked.to, text, member, ctx)
+
+    async def _to_team(self, work: Teamwork, member: Member, to: str, text: Said, ctx: ToolContext) -> Outcome:
+        posted = await work.post.say(member, to, text.text, text.summary, ctx.call_id)
+        words = f"Stored for {', '.join(posted.to)}."
+        if posted.refused:
+            words += " Not for all: " + " ".join(posted.refused)
+        return said(words, {"success": True, "message": words, "recipients": list(posted.to)})
+
+    async def _structured(
+        self, work: Teamwork, member: Member, to: str, message: Mapping[str, Any], ctx: ToolContext
+    ) -> Outcome:
+        asked = read_args(Structured, message)
+        if to == "*":
+            raise ToolError("A structured message goes to one member: it cannot be broadcast.")
+        hands = work.handshakes
+        if asked.type == "shutdown_request":
+            id = await hands.ask_shutdown(member, to, asked.reason, ctx.call_id)
+            words = f"{to} is asked to shut down; its answer comes as a message."
+            return said(f"{words}\nrequest_id: {id}", {"success": True, "message": words, "request_id": id})
+        if asked.approve is None or not asked.request_id:
+            raise ToolError(f"{asked.type} needs request_id and approve.")
+        if asked.type == "shutdown_response":
+            if not asked.approve and not asked.reason.strip():
+                raise ToolError("A refusal to shut down needs a reason.")
+            await hands.answer_shutdown(member, asked.request_id, approve=asked.approve, reason=asked.reason)
+            words = "You shut down now." if asked.approve else "The refusal is sent; go on."
+            outcome = said(words, {"success": True, "message": words, "request_id": asked.request_id})
+            return replace(outcome, ends_turn=asked.approve)
+        answer = {"approve": asked.approve, "feedback": asked.feedback, "mode": asked.mode}
+        given = {key: value for key, value in answer.items() if value not in (None, "")}
+        await hands.answer_plan(member, asked.request_id, given)
+        words = "The answer is sent."
+        return said(words, {"success": True, "message": words, "request_id": asked.request_id})
+
+    async def _to_agent(self, to: str, text: Said, member: Member | None, ctx: ToolContext) -> Outcome:
         spawner, supervisor = self._spawner(), self._supervisor()
         me = supervisor.agent(ctx.agent)
         assert me is not None
-        known = spawner.find(asked.to)
+        known = spawner.find(to)
         if known is None:
             names = ", ".join(sorted({k.id for k in spawner.known.values()})[:20]) or "none"
-            raise ToolError(f"There is no agent {asked.to!r} in this session. Agents: {names}. ListAgents shows them.")
+            where = f"in the team {member.team} or this session" if member else "in this session"
+            raise ToolError(f"There is no agent {to!r} {where}. Agents: {names}. ListAgents shows them.")
         if known.id == ctx.agent:
             raise ToolError("That is you: a message to oneself goes nowhere.")
         # The id is made of the call, so that a crash between here and the result cannot send it twice.
@@ -60,12 +131,7 @@ class SendMessage:
 
 
 def _text(asked: SendArgs) -> Said:
-    if asked.to.startswith(("uds:", "bridge:")):
-        raise ToolError("Messages to other sessions are not available here.")
-    if asked.to == "*":
-        raise ToolError("There is no team to broadcast to.")
-    if not isinstance(asked.message, str):
-        raise ToolError("Structured messages go to teammates, and there is no team. Send text with a summary.")
+    assert isinstance(asked.message, str)
     if not asked.message.strip():
         raise ToolError("The message is empty.")
     if not asked.summary.strip():
@@ -82,14 +148,21 @@ class ListArgs(Struct, frozen=True):
 class ListAgents:
     spec = spec("ListAgents", "Lists the agents of this session: id, name, kind, state.", ListArgs, parallel=True)
 
-    def __init__(self, spawner: Callable[[], Spawner], supervisor: Callable[[], Supervisor]) -> None:
+    def __init__(
+        self, spawner: Callable[[], Spawner], supervisor: Callable[[], Supervisor], teamwork: Callable[[], Teamwork]
+    ) -> None:
         self._spawner = spawner
         self._supervisor = supervisor
+        self._teamwork = teamwork
 
     async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:
         read_args(ListArgs, args)
-        supervisor = self._supervisor()
-        rows: list[dict[str, str]] = []
+        supervisor, teams = self._supervisor(), self._teamwork().teams
+        team = teams.team_of(ctx.agent)
+        rows = [
+            {"agentId": m.address, "name": m.name, "type": m.kind, "status": m.state, "description": m.description}
+            for m in (teams.members(team) if team else ())
+        ]
         for known in self._spawner().known.values():
             job = supervisor.job_of(AgentId(known.id))
             living = supervisor.agent(AgentId(known.id))

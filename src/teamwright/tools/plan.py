@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from teamwright.core.consent import Decision, Deny, Question
 from teamwright.core.errors import ToolError
@@ -11,6 +12,7 @@ from teamwright.core.ids import new_question_id
 from teamwright.core.ports import Outcome, ToolContext, said
 from teamwright.runtime.agent import Agent
 from teamwright.runtime.supervisor import Supervisor
+from teamwright.runtime.teamwork import Teamwork
 from teamwright.tools.define import read_args, spec
 
 Put = Callable[[Question], Awaitable[Decision]]
@@ -51,15 +53,24 @@ class ExitPlanMode:
         ExitArgs,
     )
 
-    def __init__(self, supervisor: Callable[[], Supervisor], put: Callable[[], Put | None]) -> None:
+    def __init__(
+        self, supervisor: Callable[[], Supervisor], put: Callable[[], Put | None], teamwork: Callable[[], Teamwork]
+    ) -> None:
         self._supervisor = supervisor
         self._put = put
+        self._teamwork = teamwork
 
     async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:
         asked = read_args(ExitArgs, args)
         agent = _agent(self._supervisor, ctx)
         if agent.mode != "plan":
             return said("Plan mode is not on. Give the plan as your answer.")
+        work = self._teamwork()
+        member = work.teams.member_of(agent.id)
+        if member is not None and not member.is_lead:
+            id = await work.handshakes.submit_plan(member, asked.plan, ctx.call_id)
+            words = "The plan is with the lead; its answer wakes you."
+            return replace(said(f"{words}\nrequest_id: {id}", {"request_id": id}), ends_turn=True)
         put = self._put()
         if put is None:
             raise ToolError("Nobody is attached to approve a plan: end your turn with the plan as your answer.")

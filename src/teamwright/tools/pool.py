@@ -5,8 +5,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from teamwright.core.errors import UsageError
 from teamwright.core.ports import Tool
 from teamwright.runtime.commands import Commands
+from teamwright.runtime.rooms import Rooms
 from teamwright.runtime.spawner import Spawner
 from teamwright.runtime.supervisor import Supervisor
+from teamwright.runtime.task_board import TaskBoard
+from teamwright.runtime.teamwork import Teamwork
 from teamwright.tools.ask import AskTool
 from teamwright.tools.bash import BashTool
 from teamwright.tools.edit import EDIT
@@ -16,7 +19,10 @@ from teamwright.tools.monitor import MonitorTool
 from teamwright.tools.notebook import NOTEBOOK_EDIT
 from teamwright.tools.read import READ
 from teamwright.tools.search import GLOB, GREP
+from teamwright.tools.tasks import TaskCreate, TaskGet, TaskList, TaskUpdate
+from teamwright.tools.team import TeamCreate, TeamDelete
 from teamwright.tools.web import FetchTool
+from teamwright.tools.worktree import EnterWorktree, ExitWorktree
 from teamwright.tools.write import WRITE
 
 INTERACTIVE = frozenset({"AskUserQuestion"})  # answered everywhere, offered only where a person can answer
@@ -33,12 +39,22 @@ def built_in_tools(
     return {tool.spec.name: tool for tool in tools}
 
 
-def colleague_tools(spawner: Callable[[], Spawner], supervisor: Callable[[], Supervisor]) -> dict[str, Tool]:
+def colleague_tools(
+    spawner: Callable[[], Spawner], supervisor: Callable[[], Supervisor], rooms: Callable[[], Rooms],
+    teamwork: Callable[[], Teamwork],
+) -> dict[str, Tool]:  # fmt: skip
     """Tools that deal with other agents and with jobs; `Agent` itself depends on who has it."""
     tools: list[Tool] = [
-        SendMessage(spawner, supervisor), ListAgents(spawner, supervisor), TaskOutput(supervisor), TaskStop(supervisor),
+        SendMessage(spawner, supervisor, teamwork), ListAgents(spawner, supervisor, teamwork),
+        TaskOutput(supervisor), TaskStop(supervisor, teamwork), TeamCreate(teamwork), TeamDelete(teamwork),
+        EnterWorktree(rooms, supervisor), ExitWorktree(rooms, supervisor),
     ]  # fmt: skip
     return {tool.spec.name: tool for tool in tools}
+
+
+def task_tools(board: Callable[[], TaskBoard]) -> dict[str, Tool]:
+    """The shared task list."""
+    return {tool.spec.name: tool for tool in (TaskCreate(board), TaskGet(board), TaskList(board), TaskUpdate(board))}
 
 
 def chosen(

@@ -8,7 +8,7 @@ from typing import Any, assert_never, cast
 
 import msgspec
 
-from teamwright.core.event import JobEnded, JobProgressed, JobStarted, ToolEnded, TurnEnded
+from teamwright.core.event import Compacted, JobEnded, JobProgressed, JobStarted, TeamChanged, ToolEnded, TurnEnded
 from teamwright.core.message import (
     Block,
     BlockEnded,
@@ -186,6 +186,11 @@ def retry_of(delta: Retrying) -> dict[str, Any]:
     }
 
 
+def boundary_of(event: Compacted) -> dict[str, Any]:
+    data = {"trigger": "manual" if event.why == "manual" else "auto", "pre_tokens": event.tokens}
+    return {"type": "system", "subtype": "compact_boundary", "compact_metadata": data}
+
+
 def subtype_of(end: TurnEnded) -> str:
     match end.reason:
         case "done":
@@ -216,6 +221,7 @@ def task_of(event: JobStarted | JobProgressed | JobEnded) -> dict[str, Any]:
             line = {
                 "subtype": "task_progress", "task_id": event.job, "description": event.description,
                 "usage": msgspec.to_builtins(event.usage), "last_tool_name": event.last_tool,
+                "summary": event.summary or None,
             }  # fmt: skip
         case JobEnded():
             line = {
@@ -225,4 +231,12 @@ def task_of(event: JobStarted | JobProgressed | JobEnded) -> dict[str, Any]:
             }  # fmt: skip
         case _:
             assert_never(event)
+    return {key: value for key, value in line.items() if value is not None}
+
+
+def team_of(event: TeamChanged) -> dict[str, Any]:
+    line = {
+        "subtype": "team_event", "team": event.team, "kind": event.kind, "agent": event.agent,
+        "text": event.text or None, "to": event.to or None, "task_id": event.task or None,
+    }  # fmt: skip
     return {key: value for key, value in line.items() if value is not None}

@@ -18,6 +18,8 @@ from teamwright.core.event import (
     Record,
     Replied,
     Streamed,
+    Suggested,
+    TeamChanged,
     ToolEnded,
     TurnEnded,
     TurnStarted,
@@ -68,9 +70,7 @@ class Printer:
                 message = lines.message_of(event.message, event.id, event.stop, event.usage)
                 await self._line({"type": "assistant", "message": message} | self._parent(record.agent))
             case Compacted() as event:
-                line = {"trigger": "manual" if event.why == "manual" else "auto", "pre_tokens": event.tokens}
-                boundary = {"type": "system", "subtype": "compact_boundary", "compact_metadata": line}
-                await self._line(boundary | self._parent(record.agent))
+                await self._line(lines.boundary_of(event) | self._parent(record.agent))
             case ToolEnded() as event:
                 line = {"type": "user", "message": lines.user_of(event)} | self._parent(record.agent)
                 await self._line(line | {"tool_use_result": _data_of(event)})
@@ -88,6 +88,10 @@ class Printer:
                 if isinstance(event, JobStarted):  # an agent's job has its id; one that is woken has a new call
                     self._calls[AgentId(event.job)] = event.call_id
                 await self._line({"type": "system"} | lines.task_of(event))
+            case Suggested() as event:
+                await self._line({"type": "system", "subtype": "prompt_suggestion", "suggestion": event.text})
+            case TeamChanged() as event:
+                await self._line({"type": "system"} | lines.team_of(event))
             case Warned() as event:
                 sys.stderr.write(f"teamwright: {visible(event.text)}\n")
             case _:

@@ -58,6 +58,8 @@ async def run(headless: Headless, options: Options) -> int:
                 group.start_soon(_print, watch, printer, work)
                 group.start_soon(_heed_signals, work, signals)
                 await _feed(session, printer, prompt, wait=headless.wait)
+            if work.cancel_called:
+                session.hurry()
         with anyio.move_on_after(PRINT_LIMIT):
             await printer.printed.wait()
         group.cancel_scope.cancel()

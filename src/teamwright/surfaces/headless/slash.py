@@ -16,7 +16,11 @@ async def _compact(session: Session, words: str) -> str:
     return "The conversation was compacted: it goes on from a summary."
 
 
-COMMANDS: dict[str, Command] = {"compact": _compact}
+async def _btw(session: Session, words: str) -> str:
+    return await session.aside(words)
+
+
+COMMANDS: dict[str, Command] = {"btw": _btw, "compact": _compact}
 
 
 async def run_command(session: Session, content: Sequence[Content]) -> bool:
@@ -27,7 +31,8 @@ async def run_command(session: Session, content: Sequence[Content]) -> bool:
     command = COMMANDS.get(name.strip())
     if command is None:
         return False
-    session.tell(session.main.id, TurnStarted())
+    if not session.main.running:  # a turn that runs has begun already
+        session.tell(session.main.id, TurnStarted())
     try:
         end = TurnEnded("done", await command(session, words.strip()))
     except TeamwrightError as error:

@@ -1,5 +1,6 @@
 """Small repositories to make worktrees of, and questions about them that git itself answers."""
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -7,7 +8,8 @@ US = ("-c", "user.name=A Person", "-c", "user.email=person@localhost", "-c", "pr
 
 
 def git(cwd: Path, *args: str) -> str:
-    return subprocess.run(["git", *US, *args], cwd=cwd, check=True, capture_output=True, text=True).stdout
+    ran = subprocess.run(["git", *US, *args], cwd=cwd, check=True, capture_output=True)
+    return os.fsdecode(ran.stdout)
 
 
 def new_repo(top: Path) -> Path:

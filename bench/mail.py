@@ -1,0 +1,105 @@
+"""What a send costs when little and when much was read before: `python bench/mail.py [MANY]`.
+
+Real sends into a real store, each durable on return; the two inboxes take turns, so that whatever else the machine does
+hits both.
+"""
+
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import anyio
+from rows import Row, ms, table
+
+from teamwright.core.ids import AgentId, LetterId, SessionId
+from teamwright.core.letter import Letter, Said, Sender
+from teamwright.core.team import LEAD_NAME, Mail, Member
+from teamwright.store.mail import MailTable
+from teamwright.store.posting import MailLimits, Stored
+from teamwright.store.processes import ProcessTable
+from teamwright.store.state import State
+from teamwright.store.team_mirror import TeamMirror
+from teamwright.store.teams import TeamTable
+
+FEW, ROUNDS, CHUNK = 10, 300, 500
+S = SessionId("00000000-0000-4000-8000-000000000001")
+LIMITS = MailLimits(unread=10**9)
+
+
+class Clock:
+    """As if 500 messages were sent in a minute: the most but a sixth, so that the check of the rate does its work."""
+
+    now = 1_700_000_000_000
+
+    def __call__(self) -> int:
+        self.now += 120
+        return self.now
+
+
+class Inbox:
+    """A store of its own with one reader, who has read so many messages."""
+
+    async def fill(self, root: Path, read: int) -> None:
+        self.state = await State.open(root / "state.db")
+        await self.state.register_session(S, "/", 1)
+        for id in (S, "a1"):
+            await self.state.register_agent(AgentId(id), S, None, "x", "x", 0)
+        processes = ProcessTable(self.state.database, root / "run")
+        me = await processes.register(S)
+        teams = TeamTable(self.state.database, processes)
+        self.clock = Clock()
+        self.mail = MailTable(self.state.database, LIMITS, self.clock)
+        self.mirror = TeamMirror(root, teams, self.mail)
+        self.sent = 0
+        await teams.create_team("crew", "", Member(AgentId(S), LEAD_NAME, "", "team-lead"), me.id)
+        await teams.add_member(Member(AgentId("a1"), "ada", "crew", "x"))
+        while self.sent < read:
+            notes = [self.note() for _ in range(min(CHUNK, read - self.sent))]
+            await self.mail.post_all(notes)
+            self.clock.now += 60_000
+            await self.state.delivered([note.letter.id for note in notes])
+
+    def note(self) -> Mail:
+        self.sent += 1
+        text = f"message {self.sent}: " + "words " * 20
+        letter = Letter(LetterId(f"l{self.sent}"), AgentId("a1"), Sender("agent", LEAD_NAME, AgentId(S)), Said(text))
+        return Mail(letter, "crew", LEAD_NAME, "ada", text, "a summary")
+
+    async def send(self) -> None:
+        assert isinstance(await self.mail.post_mail(self.note()), Stored)
+
+    async def copy(self) -> None:
+        await self.mirror.write_inbox("crew", "ada")
+
+
+async def timed(work: Callable[[], Awaitable[None]]) -> float:
+    began = time.perf_counter()
+    await work()
+    return time.perf_counter() - began
+
+
+async def measure(many: int) -> list[Row]:
+    with tempfile.TemporaryDirectory() as root:
+        few, full = Inbox(), Inbox()
+        await few.fill(Path(root) / "few", FEW)
+        await full.fill(Path(root) / "full", many)
+        sends: dict[Inbox, list[float]] = {few: [], full: []}
+        copies: dict[Inbox, list[float]] = {few: [], full: []}
+        for _ in range(ROUNDS):
+            for inbox in (few, full):
+                sends[inbox].append(await timed(inbox.send))
+                await inbox.state.delivered([LetterId(f"l{inbox.sent}")])
+        for _ in range(20):  # by now both have read more than the file shows
+            for inbox in (few, full):
+                copies[inbox].append(await timed(inbox.copy))
+        for inbox in (few, full):
+            await inbox.state.close()
+    name = f"a send, {many:,} read before : {FEW} read before"
+    rows = [Row(name, ms(sends[full]), ms(sends[few]), unit="ms wall", most_ratio=1.3)]
+    return [*rows, Row("  its inbox file", ms(copies[full]), ms(copies[few]), unit="ms wall", most_ratio=1.3)]
+
+
+if __name__ == "__main__":
+    print(table(anyio.run(measure, int(sys.argv[1]) if sys.argv[1:] else 100_000)))

@@ -1,0 +1,66 @@
+"""The runtime's own questions, as the settings switch them on: nothing leaves that nobody asked for otherwise."""
+
+import time
+from collections.abc import Callable
+
+from teamwright.app.ground import Ground
+from teamwright.app.options import Options
+from teamwright.core import notes
+from teamwright.core.errors import StoreError
+from teamwright.core.event import Event
+from teamwright.core.redaction import redacted, secrets_of
+from teamwright.runtime.agent import Agent
+from teamwright.runtime.asides import Asides, Habits
+from teamwright.runtime.jobs import Tell
+from teamwright.runtime.memory import Memory
+from teamwright.runtime.summaries import Summaries
+from teamwright.runtime.supervisor import Supervisor
+from teamwright.store.memories import Notebook
+
+
+def open_asides(
+    options: Options, ground: Ground, main: Agent, supervisor: Supervisor, tell: Tell, log: Callable[[str], None]
+) -> Asides:
+    """Hear what the agents do, and act on it where a setting says so."""
+    own = ground.settings.own
+    if own.agent_summaries:
+        supervisor.summaries = Summaries(own.summary_seconds, supervisor.launch, tell, log)
+    lasting = options.can_ask or options.assistant or own.assistant or options.proactive
+    habits = Habits(
+        suggest=own.prompt_suggestions,
+        notes_every=own.memory_turns if own.session_memory else None,
+        consolidate_after=own.consolidate_seconds if own.consolidate_memory and lasting else None,
+    )
+    secrets = secrets_of(ground.env)
+    memory = Memory(
+        Notebook(ground.home, ground.project), lambda text: redacted(text, secrets), lambda: time.strftime("%Y-%m-%d")
+    )
+    asides = Asides(
+        main, habits, memory, launch=supervisor.launch, tell=tell, log=log,
+        jobs_run=lambda: bool(supervisor.jobs.running()),
+    )  # fmt: skip
+    main.on_event = _both(main.on_event, asides.heard)
+    return asides
+
+
+def _both(first: Callable[[Event], None] | None, second: Callable[[Event], None]) -> Callable[[Event], None]:
+    """Somebody else may hear the main agent already."""
+    if first is None:
+        return second
+
+    def heard(event: Event) -> None:
+        first(event)
+        second(event)
+
+    return heard
+
+
+def earlier_notes(ground: Ground, problems: list[str]) -> str:
+    """What earlier sessions noted, for the system prompt; empty unless it is wanted."""
+    if not ground.settings.own.session_memory:
+        return ""
+    try:
+        return notes.for_prompt(Notebook(ground.home, ground.project).read())
+    except StoreError as error:
+        problems.append(f"the notes of earlier sessions were left out: {error}")
+        return ""

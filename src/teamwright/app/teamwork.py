@@ -1,0 +1,154 @@
+"""Teams, put together for one process."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+
+from msgspec import Struct
+
+from teamwright.core.consent import Mode
+from teamwright.core.definition import AgentDefinition
+from teamwright.core.event import Event, Warned
+from teamwright.core.ids import AgentId
+from teamwright.core.team import Member
+from teamwright.core.work import Owner
+from teamwright.host.bell import Bell, open_bell, ring
+from teamwright.runtime.handshakes import Handshakes
+from teamwright.runtime.post import Post
+from teamwright.runtime.prompt import team_prompt
+from teamwright.runtime.recruiter import Place, Recruiter, Roles
+from teamwright.runtime.resident import Means
+from teamwright.runtime.rooms import Rooms
+from teamwright.runtime.spawner import Spawner, Ways
+from teamwright.runtime.supervisor import Supervisor
+from teamwright.runtime.task_board import TaskBoard
+from teamwright.runtime.task_desk import SessionDesk
+from teamwright.runtime.team_desk import Check, TeamDesk
+from teamwright.runtime.teams import Here, Tables, Teams
+from teamwright.runtime.teamwork import Teamwork
+from teamwright.runtime.workshop import Kit, Workshop
+from teamwright.store.changes import watch_changes
+from teamwright.store.mail import MailTable
+from teamwright.store.paths import Home
+from teamwright.store.processes import Process, ProcessTable
+from teamwright.store.requests import RequestTable
+from teamwright.store.state import State
+from teamwright.store.task_mirror import TaskMirror
+from teamwright.store.tasks import TaskTable
+from teamwright.store.team_mirror import TeamMirror
+from teamwright.store.teams import TeamTable
+
+
+class Ground(Struct, frozen=True, kw_only=True):
+    """What teams are built on."""
+
+    state: State
+    home: Home
+    env: Mapping[str, str]
+    tell: Callable[[AgentId, Event], None]
+    log: Callable[[str], None]
+    patience: float  # seconds for the answer to a shutdown request
+    lead_mode: Callable[[], Mode]
+    kit: Callable[[AgentDefinition, int], Kit]
+    system: Callable[[str, Path], tuple[str, ...]]  # of the main agent
+    place: Place | None = None
+    check: Check | None = None
+    before_idle: Callable[[Member], Awaitable[str | None]] | None = None
+
+
+def open_teamwork(
+    ground: Ground, workshop: Workshop, supervisor: Supervisor, spawner: Spawner, rooms: Rooms, ways: Ways
+) -> Teamwork:
+    presence = _Presence(ground, workshop, supervisor)
+    teams = presence.teams
+    post = Post(teams)
+
+    async def apply(member: Member) -> None:
+        await recruiter.apply_answers(member)
+
+    handshakes = Handshakes(teams, post, patience=ground.patience, lead_mode=ground.lead_mode, apply=apply)
+    board = _board(ground, workshop, supervisor, spawner, teams)
+    means = Means(teams, post, handshakes, board, rooms, ground.before_idle or _go_idle)
+    recruiter = Recruiter(workshop, means, ways, Roles(ground.kit, _system(ground), ground.place))
+    teams.bring_back = recruiter.bring_back
+    teams.on_look.append(recruiter.apply_all)
+    spawner.teams, spawner.recruit = teams, recruiter.recruit
+    board.on_completed = lambda agent, task: (
+        recruiter.residents[agent].finished(task) if agent in recruiter.residents else None
+    )
+    return Teamwork(teams, post, handshakes, recruiter, board, ground.state.waiting, presence.leave)
+
+
+class _Presence:
+    """This process as others see it: a row, a lock and a bell, from its first team on."""
+
+    def __init__(self, ground: Ground, workshop: Workshop, supervisor: Supervisor) -> None:
+        database = ground.state.database
+        self._ground, self._supervisor = ground, supervisor
+        self._session = workshop.session
+        self._processes = ProcessTable(database, ground.home.run)
+        self._bell: Bell | None = None
+        self._me: Process | None = None
+        table, mail = TeamTable(database, self._processes), MailTable(database)
+        mirror = TeamMirror(ground.home.root, table, mail)
+        tables = Tables(table, mail, RequestTable(database), self._processes, mirror)
+        here = Here(workshop.session, self._enter, ring, ground.tell, ground.log)
+        self.teams = Teams(tables, here, supervisor)
+
+    async def _enter(self) -> Process:
+        self._bell = bell = open_bell(self._ground.env)
+        self._me = await self._processes.register(self._session, bell=bell.address)
+        self._supervisor.launch(lambda: self._listen(bell))
+        self._supervisor.launch(self._poll)
+        return self._me
+
+    async def _listen(self, bell: Bell) -> None:
+        while True:
+            await bell.wait()
+            await self.teams.look()
+
+    async def _poll(self) -> None:
+        """A bell that was lost costs a second, never a letter."""
+        address = self._bell.address if self._bell else ""
+        await watch_changes(self._ground.state.database, lambda: ring(address))
+
+    async def leave(self) -> None:
+        if self._me is not None:
+            await self._processes.leave(self._me.id)
+        if self._bell is not None:
+            self._bell.close()
+
+
+def _board(
+    ground: Ground, workshop: Workshop, supervisor: Supervisor, spawner: Spawner, teams: Teams
+) -> TaskBoard:
+    table = TaskTable(ground.state.database)
+    session = workshop.session
+
+    def name(id: AgentId) -> str:
+        agent = supervisor.agent(id)
+        return agent.name if agent else id
+
+    def find(to: str) -> Owner | None:
+        known = spawner.find(to)
+        return Owner(known.name, known.id) if known else None
+
+    def names() -> list[str]:
+        """A name that several have is no address: then it is the id."""
+        return [known.name if spawner.find(known.name) == known else known.id for known in spawner.known.values()]
+
+    def report(words: str) -> None:
+        ground.tell(AgentId(session), Warned(words))
+
+    desk = TeamDesk(teams, SessionDesk(session, name, find, names), ground.check)
+    return TaskBoard(table, TaskMirror(ground.home.root, table), desk, report)
+
+
+def _system(ground: Ground) -> Callable[[AgentDefinition, str, Path, Member], tuple[str, ...]]:
+    def system(definition: AgentDefinition, model: str, cwd: Path, member: Member) -> tuple[str, ...]:
+        return (*ground.system(model, cwd), team_prompt(member.name, member.team, definition.prompt))
+
+    return system
+
+
+async def _go_idle(_: Member) -> str | None:
+    return None

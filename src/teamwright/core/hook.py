@@ -1,0 +1,157 @@
+"""Hooks as data: the events, what is to be run at them, what a hook is told, and how several answers become one."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import msgspec
+from msgspec import Struct
+
+from teamwright.core.shown import shown
+
+HookEvent = Literal[
+    "PreToolUse",
+    "PostToolUse",
+    "PostToolUseFailure",
+    "UserPromptSubmit",
+    "SessionStart",
+    "SessionEnd",
+    "Stop",
+    "StopFailure",
+    "SubagentStart",
+    "SubagentStop",
+    "PreCompact",
+    "PostCompact",
+    "PermissionRequest",
+    "PermissionDenied",
+    "Notification",
+    "TeammateIdle",
+    "TaskCreated",
+    "TaskCompleted",
+    "WorktreeCreate",
+    "WorktreeRemove",
+    "ConfigChange",
+    "CwdChanged",
+]
+HookDecision = Literal["allow", "deny", "ask"]
+
+EVENTS: tuple[HookEvent, ...] = get_args(HookEvent)
+GATES: frozenset[HookEvent] = frozenset({"PreToolUse", "PermissionRequest"})  # they decide about a call
+SPEAKING: frozenset[HookEvent] = frozenset({"SessionStart", "UserPromptSubmit"})  # plain text is for the model
+DEFAULT_SECONDS = 60.0
+
+_STRICTEST: tuple[HookDecision, ...] = ("deny", "ask", "allow")
+_NAMES = re.compile(r"[\w\s,|:-]*")
+
+
+class CommandHook(Struct, frozen=True):
+    command: str
+
+
+class HttpHook(Struct, frozen=True):
+    """`passed` names the variables that may stand in the headers as `$NAME`."""
+
+    url: str
+    headers: tuple[tuple[str, str], ...] = ()
+    passed: tuple[str, ...] = ()
+
+
+class Hook(Struct, frozen=True):
+    """One thing to run. `source` is the file that says so."""
+
+    matcher: str
+    run: CommandHook | HttpHook
+    seconds: float = DEFAULT_SECONDS
+    source: str = ""
+
+
+class HookBook(Struct, frozen=True):
+    """What is to be run at each event, in the order of the files."""
+
+    hooks: Mapping[HookEvent, tuple[Hook, ...]] = {}
+
+
+class Fired(Struct, frozen=True):
+    """What the hooks of one event said together. Where a gate refuses, `decision` is deny and `blocked` is set."""
+
+    decision: HookDecision | None = None
+    reason: str = ""  # of the decision
+    updated_input: dict[str, Any] | None = None
+    context: tuple[str, ...] = ()  # for the model
+    blocked: str | None = None  # the words that the model reads
+    stop: str | None = None  # the whole run is to stop, and why
+    messages: tuple[str, ...] = ()  # for the person, safe to print
+    printed: tuple[str, ...] = ()  # lines as they were printed, where the event asks for them
+
+
+NOTHING = Fired()
+
+
+def matches(matcher: str, subject: str) -> bool:
+    """Does a matcher mean this tool (or source, trigger, kind)? Where an event has no subject, every one does."""
+    if not subject or matcher in ("", "*"):
+        return True
+    found = compile_matcher(matcher)
+    return subject in found if isinstance(found, frozenset) else found.search(subject) is not None
+
+
+@lru_cache(256)
+def compile_matcher(matcher: str) -> frozenset[str] | re.Pattern[str]:
+    """Whole names with `|` or commas between them, else an expression. Raises re.error."""
+    if _NAMES.fullmatch(matcher):
+        return frozenset(name.strip() for name in re.split(r"[,|]", matcher))
+    return re.compile(matcher)
+
+
+def payload(event: HookEvent, common: Mapping[str, Any], fields: Mapping[str, Any]) -> bytes:
+    """The JSON object that hooks read; what is not known is left out."""
+    told = {"hook_event_name": event} | {k: v for k, v in (*common.items(), *fields.items()) if v is not None}
+    try:
+        return msgspec.json.encode(told, enc_hook=_plain)
+    except UnicodeEncodeError:  # half a surrogate pair, as models write at times; the escaped form is valid JSON
+        import json  # noqa: PLC0415
+
+        return json.dumps(told, default=_plain).encode()
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Path):
+        return str(value)
+    return msgspec.to_builtins(value)
+
+
+def merge(fired: Sequence[Fired]) -> Fired:
+    """The strictest decides; whoever refuses, stops or adds to the context is heard."""
+    if len(fired) == 1:
+        return fired[0]
+    said = {one.decision for one in fired}
+    decision: HookDecision | None = next((kind for kind in _STRICTEST if kind in said), None)
+    inputs = [one.updated_input for one in fired if one.updated_input is not None]
+    messages = [words for one in fired for words in one.messages]
+    if any(one != inputs[-1] for one in inputs):
+        messages.append("Several hooks changed the arguments of one call, each to something else: the last one counts.")
+    return Fired(
+        decision=decision,
+        reason=_joined(one.reason for one in fired if decision and one.decision == decision),
+        updated_input=inputs[-1] if inputs else None,
+        context=tuple(text for one in fired for text in one.context),
+        blocked=_joined(one.blocked for one in fired if one.blocked is not None) or None,
+        stop=next((one.stop for one in fired if one.stop is not None), None),
+        messages=tuple(messages),
+        printed=tuple(line for one in fired for line in one.printed),
+    )
+
+
+def _joined(texts: Iterable[str]) -> str:
+    return "\n".join(dict.fromkeys(text for text in texts if text))
+
+
+def name_hook(run: CommandHook | HttpHook) -> str:
+    """How a person knows it again. Neither arguments nor queries: they may hold a secret."""
+    if isinstance(run, CommandHook):
+        first, _, rest = run.command.strip().partition(" ")
+        return shown(first, 80) + (" …" if rest else "")
+    scheme, _, rest = run.url.partition("://")
+    return shown(f"{scheme}://{re.split('[?#]', rest)[0].rpartition('@')[2]}", 120)

@@ -1,0 +1,119 @@
+"""What one hook answered: its exit status, its text, or the typed fields of its JSON. Nothing else in it counts."""
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+import msgspec
+from msgspec.structs import replace
+
+from teamwright.core.hook import GATES, NOTHING, SPEAKING, Fired, HookDecision, HookEvent
+from teamwright.core.shown import shown
+
+BLOCKS = 2  # the exit status
+MOST_TEXT = 30_000  # characters of what a model is told
+_STOPPED = "A hook ended the run."
+
+
+def read_exit(event: HookEvent, status: int, out: str, err: str, who: str) -> Fired:
+    """A command that has ended. `who` names the hook in what the person is told."""
+    if status == 0:
+        return read_text(event, out, who)
+    if status == BLOCKS:
+        return refuse(event, err.strip() or f"The hook {who} refused it and gave no reason.")
+    words = err.strip() or out.strip()
+    return fail(who, f"ended with exit status {status}{f': {words}' if words else ''}")
+
+
+def read_text(event: HookEvent, text: str, who: str) -> Fired:
+    """What was printed, or came back over HTTP: JSON if it is an object, else plain text."""
+    words = text.strip()
+    if words.startswith("{"):
+        try:
+            value = msgspec.json.decode(words.encode(errors="surrogatepass"))
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            value = None
+        if isinstance(value, dict):
+            return read_object(event, cast("dict[str, Any]", value), who, text)
+        if event not in SPEAKING and event != "WorktreeCreate":
+            return unanswered(event, who, "what it printed begins like JSON and is none, or is too long")
+    if event == "WorktreeCreate":
+        return Fired(printed=tuple(line for line in text.splitlines() if line.strip()))
+    return Fired(context=(clean(words),)) if words and event in SPEAKING else NOTHING
+
+
+def read_object(event: HookEvent, value: Mapping[str, Any], who: str, text: str = "") -> Fired:
+    """Typed fields only: one of the wrong kind is told of and left out, an unknown one passed over."""
+    wrong: list[str] = []
+    own: dict[str, Any] = _take(value, "hookSpecificOutput", dict, wrong) or {}
+    reason = _take(value, "reason", str, wrong) or ""
+    context = _take(own, "additionalContext", str, wrong)
+    message = _take(value, "systemMessage", str, wrong)
+    fired = NOTHING
+    if event in GATES:
+        fired = _decide(value, own, reason, wrong, who)
+    elif value.get("decision") == "block":
+        fired = refuse(event, reason or f"The hook {who} refused it and gave no reason.")
+    if _take(value, "continue", bool, wrong) is False:
+        why = clean(_take(value, "stopReason", str, wrong) or _STOPPED)
+        fired = replace(fired if event not in GATES else refuse(event, why), stop=why)
+    if event == "WorktreeCreate":
+        place = _take(own, "worktreePath", str, wrong)
+        fired = replace(fired, printed=(place,) if place else tuple(text.splitlines()))
+    told = [shown(message, 1_000)] if message else []
+    told += [f"The hook {who} answered with a `{name}` of the wrong kind; it was not used." for name in wrong]
+    return replace(fired, context=(clean(context),) if context else (), messages=tuple(told))
+
+
+def _decide(value: Mapping[str, Any], own: Mapping[str, Any], reason: str, wrong: list[str], who: str) -> Fired:
+    """About a call. A decision that cannot be read refuses it: the hook is there to guard."""
+    inner = own.get("decision")  # how some scripts answer a PermissionRequest: {behavior, message, updatedInput}
+    inner = cast("dict[str, Any]", inner) if isinstance(inner, dict) else {}
+    said: Any = own.get("permissionDecision", inner.get("behavior"))
+    why = _take(own, "permissionDecisionReason", str, wrong) or _take(inner, "message", str, wrong) or reason
+    older = value.get("decision")  # `block` refuses, whatever else is said
+    said = "deny" if older == "block" else "allow" if said is None and older == "approve" else said
+    changed = _take(own if "updatedInput" in own else inner, "updatedInput", dict, wrong)
+    if said == "deny":
+        return refuse("PreToolUse", why or f"The hook {who} refused it and gave no reason.")
+    if said not in (None, "allow", "ask"):
+        return refuse("PreToolUse", f"The hook {who} answered with a decision that is not allow, deny or ask.")
+    if "updatedInput" in wrong:  # to run the call as it was is not what the hook wanted
+        return refuse("PreToolUse", f"The hook {who} changed the arguments into something that is not an object.")
+    return Fired(cast("HookDecision | None", said), clean(why) if said else "", changed)
+
+
+def _take(value: Mapping[str, Any], name: str, kind: type, wrong: list[str]) -> Any:
+    found = value.get(name)
+    if found is not None and not isinstance(found, kind):
+        wrong.append(name)
+        return None
+    return found
+
+
+def refuse(event: HookEvent, words: str) -> Fired:
+    """The call does not run, the prompt is not taken, the agent goes back to work: the model reads why."""
+    words = clean(words)
+    return Fired("deny", words, blocked=words) if event in GATES else Fired(blocked=words)
+
+
+def fail(who: str, words: str) -> Fired:
+    """Told to the person; nothing is blocked."""
+    return Fired(messages=(f"The hook {who} {shown(words, 500)}",))
+
+
+def unanswered(event: HookEvent, who: str, why: str) -> Fired:
+    """Ended at its limit, out of reach, or not to be read: what it should guard is refused, other things go on."""
+    if event not in GATES:
+        return fail(who, f"gave no answer: {why}")
+    return refuse(event, f"The hook {who} gave no answer: {shown(why)}. So the call is refused.")
+
+
+def clean(text: str) -> str:
+    """Words for the model: bounded, and what a terminal would obey is written out."""
+    if len(text) > MOST_TEXT:
+        text = f"{text[:MOST_TEXT]}\n[... {len(text) - MOST_TEXT:,} characters left out]"
+    return "\n".join(line if line.isprintable() else _escaped(line) for line in text.split("\n"))
+
+
+def _escaped(line: str) -> str:
+    return "".join(c if c.isprintable() or c == "\t" else f"\\u{ord(c):04x}" for c in line.removesuffix("\r"))

@@ -1,0 +1,71 @@
+"""Where a teammate runs: decided from what was asked and what this machine offers, never by trying."""
+
+from typing import Literal
+
+from msgspec import Struct
+
+Asked = Literal["auto", "in-process", "tmux", "iterm2", "local"]
+Backend = Literal["in-process", "tmux", "iterm2", "local"]
+
+_GET_TMUX = "Install it (`apt install tmux`, `brew install tmux`) to give each teammate a pane."
+_GET_IT2 = "install its command-line tool (`pip install it2`, then switch on the Python API in iTerm2's settings)"
+
+
+class Seen(Struct, frozen=True):
+    """What was found on this machine, once, at the start. A program that is missing is an empty path."""
+
+    inside_tmux: bool = False
+    in_iterm: bool = False
+    tmux: str = ""
+    it2: str = ""
+
+
+class Choice(Struct, frozen=True):
+    """`note` is for the person: why it is not the place that was asked for, and what to do about it."""
+
+    backend: Backend
+    note: str = ""
+
+
+def choose(asked: Asked, seen: Seen, *, interactive: bool, prefer_tmux: bool) -> Choice:
+    """The place for a session's teammates. Whatever is missing, the answer is one that works."""
+    match asked:
+        case "in-process" | "local":
+            return Choice(asked)
+        case "auto":
+            return _by_itself(seen) if interactive else Choice("in-process")
+        case "iterm2":
+            return _iterm(seen)
+        case "tmux":
+            return _tmux(seen, prefer_tmux=prefer_tmux)
+
+
+def _by_itself(seen: Seen) -> Choice:
+    if not seen.inside_tmux:
+        return Choice("in-process")
+    if not seen.tmux:
+        return Choice("in-process", f"This is a tmux pane, but tmux is not on PATH: teammates run here. {_GET_TMUX}")
+    return Choice("tmux")
+
+
+def _tmux(seen: Seen, *, prefer_tmux: bool) -> Choice:
+    if not seen.inside_tmux and seen.in_iterm and not prefer_tmux:
+        if seen.it2:
+            return Choice("iterm2")
+        if seen.tmux:
+            advice = f"For panes of iTerm2, {_GET_IT2}; `preferTmux` keeps tmux and this note away."
+            return Choice("tmux", f"it2 is not on PATH: teammates get a tmux session of their own. {advice}")
+        return Choice("in-process", f"Neither it2 nor tmux is on PATH: teammates run here. For panes, {_GET_IT2}.")
+    if not seen.tmux:
+        return Choice("in-process", f"tmux is not on PATH: teammates run here. {_GET_TMUX}")
+    return Choice("tmux")
+
+
+def _iterm(seen: Seen) -> Choice:
+    if not seen.in_iterm:
+        return Choice(
+            "in-process", "This is not a window of iTerm2: teammates run here. Start it there, or ask for tmux."
+        )
+    if not seen.it2:
+        return Choice("in-process", f"it2 is not on PATH: teammates run here. For panes, {_GET_IT2}.")
+    return Choice("iterm2")

@@ -1,0 +1,327 @@
+"""The shared task list as values: what a task is, what waits for what, and who may change it in which way."""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, Literal, NewType
+
+import msgspec
+from msgspec import Struct
+
+from teamwright.core.ids import AgentId
+
+TaskId = NewType("TaskId", int)  # counts up in its list; on the wire a string of digits
+Status = Literal["pending", "in_progress", "completed"]
+Code = Literal["task_not_found", "already_claimed", "already_resolved", "blocked", "cycle", "list_full", "too_large"]
+Edge = tuple[TaskId, TaskId]  # (what must be done first, what waits for it)
+
+MOST_TASKS = 10_000  # in one list
+MOST_METADATA = 16 * 1024  # bytes of one task's, as JSON
+
+
+class Owner(Struct, frozen=True):
+    name: str
+    agent: AgentId | None
+
+
+NOBODY = Owner("", None)
+
+
+class Task(Struct, frozen=True):
+    """`agent` is the incarnation that owns it. `epoch` grows with every change of owner, and `former` had it before."""
+
+    id: TaskId
+    subject: str
+    description: str = ""
+    status: Status = "pending"
+    owner: str | None = None
+    agent: AgentId | None = None
+    epoch: int = 0
+    former: tuple[AgentId, ...] = ()
+    active_form: str = ""
+    metadata: Mapping[str, Any] = {}
+    blocked_by: tuple[TaskId, ...] = ()  # only what is still open
+    blocks: tuple[TaskId, ...] = ()
+    created: int = 0  # milliseconds since 1970
+    updated: int = 0
+
+
+class Draft(Struct, frozen=True):
+    """A task that is to be made."""
+
+    subject: str
+    description: str = ""
+    active_form: str = ""
+    metadata: Mapping[str, Any] = {}
+    blocks: tuple[TaskId, ...] = ()
+    blocked_by: tuple[TaskId, ...] = ()
+
+
+class Change(Struct, frozen=True):
+    """What is asked of a task; None leaves a part as it is. Keys of `metadata` are merged, null takes one away."""
+
+    subject: str | None = None
+    description: str | None = None
+    active_form: str | None = None
+    metadata: Mapping[str, Any] | None = None
+    status: Status | Literal["deleted"] | None = None
+    owner: Owner | None = None
+    add_blocks: tuple[TaskId, ...] = ()
+    add_blocked_by: tuple[TaskId, ...] = ()
+
+
+class Actor(Struct, frozen=True):
+    """Who asks. The lead may also change what belongs to others."""
+
+    agent: AgentId
+    name: str
+    lead: bool = False
+
+
+class Hold(Struct, frozen=True):
+    """The part of a task that agents contend for."""
+
+    status: Status
+    owner: str | None = None
+    agent: AgentId | None = None
+
+
+class Refusal(Struct, frozen=True):
+    """A lost race or a rule that says no: a value, not an error."""
+
+    code: Code
+    words: str
+
+    def __str__(self) -> str:
+        return f"{self.code}: {self.words}"
+
+
+class Done(Struct, frozen=True):
+    """What a change did. `touched` are all records that changed, `freed` those that now wait for nothing more."""
+
+    id: TaskId
+    task: Task | None  # None: it is deleted
+    before: Task | None = None
+    touched: tuple[TaskId, ...] = ()
+    freed: tuple[Task, ...] = ()
+    repeated: bool = False  # the same call had been done before: nothing changed now
+
+    @property
+    def changed_hands(self) -> bool:
+        was = self.before.agent if self.before else None
+        return self.task is not None and self.task.agent != was
+
+    @property
+    def claimed(self) -> bool:
+        """Its owner began with it by this change."""
+        begun = self.before is None or self.before.status != "in_progress" or self.changed_hands
+        return self.task is not None and self.task.status == "in_progress" and begun
+
+    @property
+    def completed(self) -> bool:
+        was = self.before is not None and self.before.status == "completed"
+        return self.task is not None and self.task.status == "completed" and not was
+
+    @property
+    def claimable(self) -> bool:
+        """Is there something to claim that was not there before?"""
+        if any(is_claimable(task) for task in self.freed):
+            return True
+        was = self.before is not None and is_claimable(self.before)
+        return self.task is not None and is_claimable(self.task) and not was
+
+    def to_tell(self, by: Actor) -> list[Task]:
+        """Tasks whose owners must hear of it: given to them just now, or theirs and now free to be begun."""
+        freed = [task for task in self.freed if task.agent is not None and task.status == "pending"]
+        task = self.task
+        if task is None or not self.changed_hands or task.agent in (None, by.agent) or task.blocked_by:
+            return freed
+        return [task, *freed]
+
+
+def is_claimable(task: Task) -> bool:
+    return task.status == "pending" and task.agent is None and not task.blocked_by
+
+
+def first_claimable(tasks: Iterable[Task]) -> Task | None:
+    """The one with the lowest number."""
+    return min(filter(is_claimable, tasks), key=lambda task: task.id, default=None)
+
+
+def not_found(id: int) -> Refusal:
+    return Refusal("task_not_found", f"there is no task #{id}. TaskList shows those that there are.")
+
+
+def refuse_size(metadata: Mapping[str, Any]) -> Refusal | None:
+    if (size := len(msgspec.json.encode(metadata))) > MOST_METADATA:
+        return Refusal("too_large", f"metadata has {size:,} bytes as JSON; at most {MOST_METADATA:,} fit.")
+    return None
+
+
+def listed(ids: Iterable[int]) -> str:
+    return ", ".join(f"#{id}" for id in ids)
+
+
+# --- who may do what
+
+
+def decide(task: Task, ask: Change, by: Actor, held: int | None = None) -> Hold | Refusal:
+    """What becomes of status and owner. `held` is the epoch under which the caller knows itself to be the owner.
+
+    `task.blocked_by` must hold already what the change adds to it.
+    """
+    if ask.status == "deleted":
+        return _refuse_others(task, by, held) or Hold(task.status, task.owner, task.agent)
+    if ask.owner is None:
+        return _set_status(task, ask.status, by, held)
+    if ask.owner.agent is None:
+        return _release(task, ask.status, by, held)
+    if ask.owner.agent == by.agent:
+        return _claim(task, ask.status, by)
+    return _assign(task, ask.status, ask.owner, by, held)
+
+
+def is_mine(task: Task, by: Actor, held: int | None) -> bool:
+    """A result that comes under an epoch that has passed is a former owner's, even if it has the same id."""
+    return task.agent == by.agent and (held in (None, task.epoch) or task.status == "pending")
+
+
+def _refuse_others(task: Task, by: Actor, held: int | None) -> Refusal | None:
+    """The task belongs to somebody else, and the caller is not the lead."""
+    if task.agent is None or by.lead or is_mine(task, by, held):
+        return None
+    if task.status == "completed":
+        return _resolved(task)
+    return _taken(task, by)
+
+
+def _taken(task: Task, by: Actor) -> Refusal:
+    words = f"#{task.id} belongs to {task.owner}."
+    if task.agent == by.agent:
+        words = f"#{task.id} was taken from you and claimed again since. Claim it anew to go on with it."
+    elif by.agent in task.former:
+        words += " It is not yours any more, so a late result is not taken."
+    return Refusal("already_claimed", words)
+
+
+def _resolved(task: Task) -> Refusal:
+    return Refusal("already_resolved", f"#{task.id} is completed{f' by {task.owner}' if task.owner else ''}.")
+
+
+def _blocked(task: Task) -> Refusal:
+    return Refusal("blocked", f"#{task.id} waits for {listed(task.blocked_by)}: these must be completed first.")
+
+
+def _claim(task: Task, status: Status | None, by: Actor) -> Hold | Refusal:
+    own = task.agent == by.agent
+    if task.status == "completed":
+        return Hold("completed", task.owner, task.agent) if own and status == "completed" else _resolved(task)
+    if task.agent is not None and not own:
+        return _taken(task, by)
+    if task.blocked_by and not (own and task.status == "in_progress"):
+        return _blocked(task)
+    return Hold(status or "in_progress", by.name, by.agent)
+
+
+def _assign(task: Task, status: Status | None, to: Owner, by: Actor, held: int | None) -> Hold | Refusal:
+    """It stays pending: the new owner begins with it by a claim of its own."""
+    if task.agent == to.agent:
+        return _set_status(task, status, by, held)
+    if task.status == "completed":
+        return _resolved(task)
+    return _refuse_others(task, by, held) or Hold("pending", to.name, to.agent)
+
+
+def _release(task: Task, status: Status | None, by: Actor, held: int | None) -> Hold | Refusal:
+    if refusal := _refuse_others(task, by, held):
+        return refusal
+    done = status == "completed" or (task.status == "completed" and status is None)
+    return Hold("completed" if done else "pending")
+
+
+def _set_status(task: Task, status: Status | None, by: Actor, held: int | None) -> Hold | Refusal:
+    now = Hold(task.status, task.owner, task.agent)
+    match status:
+        case None:
+            return now
+        case "pending":
+            if task.status == "pending":
+                return now
+            return _refuse_others(task, by, held) or Hold("pending")  # given back: anybody may claim it
+        case "in_progress":
+            return _begin(task, by)
+        case "completed":
+            return _complete(task, by, held)
+
+
+def _begin(task: Task, by: Actor) -> Hold | Refusal:
+    if task.status == "completed":
+        own = task.agent == by.agent
+        return Hold("in_progress", task.owner or by.name, task.agent or by.agent) if own or by.lead else _resolved(task)
+    if by.lead and task.agent is not None:
+        return Hold("in_progress", task.owner, task.agent)
+    return _claim(task, None, by)
+
+
+def _complete(task: Task, by: Actor, held: int | None) -> Hold | Refusal:
+    if refusal := _refuse_others(task, by, held):
+        return refusal
+    if task.status == "completed" or task.agent is not None:
+        return Hold("completed", task.owner, task.agent)
+    if not by.lead and by.agent in task.former:
+        words = f"#{task.id} is not yours any more: it went back to the list. Claim it again before you complete it."
+        return Refusal("already_claimed", words)
+    if task.blocked_by and not by.lead:
+        return _blocked(task)
+    return Hold("completed", by.name, by.agent)
+
+
+# --- what waits for what
+
+
+def find_cycle(new: Sequence[Edge], blocks_of: Callable[[TaskId], Iterable[TaskId]]) -> list[TaskId] | None:
+    """The tasks of a circle that the new edges would close, the first one again at its end.
+
+    Completed tasks count: one that is set back would block again.
+    """
+    added: dict[TaskId, list[TaskId]] = {}
+    for before, after in new:
+        added.setdefault(before, []).append(after)
+    for before, after in new:
+        path = _find_path(after, before, lambda at: (*blocks_of(at), *added.get(at, ())))
+        if path is not None:
+            return [before, *path]
+    return None
+
+
+def _find_path(start: TaskId, goal: TaskId, next_of: Callable[[TaskId], Iterable[TaskId]]) -> list[TaskId] | None:
+    came_from: dict[TaskId, TaskId | None] = {start: None}
+    waiting = [start]
+    while waiting:
+        at = waiting.pop()
+        if at == goal:
+            return _trace(at, came_from)
+        for id in next_of(at):
+            if id not in came_from:
+                came_from[id] = at
+                waiting.append(id)
+    return None
+
+
+def _trace(end: TaskId, came_from: Mapping[TaskId, TaskId | None]) -> list[TaskId]:
+    path, at = [end], came_from[end]
+    while at is not None:
+        path.append(at)
+        at = came_from[at]
+    return path[::-1]
+
+
+def refuse_edges(
+    new: Sequence[Edge], known: Collection[TaskId], blocks_of: Callable[[TaskId], Iterable[TaskId]]
+) -> Refusal | None:
+    """Edges to tasks that there are not, or that would close a circle. `known` are the ends that exist."""
+    for edge in new:
+        for id in edge:
+            if id not in known:
+                return not_found(id)
+    if (circle := find_cycle(new, blocks_of)) is None:
+        return None
+    return Refusal("cycle", f"{' before '.join(f'#{id}' for id in circle)}: they would wait for each other for ever.")

@@ -1,0 +1,127 @@
+"""A bell that other processes can ring: a Unix datagram socket in a private directory. It carries no words.
+
+What is to be read lies in the store; a ring that is lost costs a look there, a ring too many as well.
+"""
+
+import contextlib
+import errno
+import os
+import socket
+import stat
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Literal
+
+import anyio
+
+from teamwright.core.errors import StoreError
+
+_LONGEST = 100  # bytes of a socket's path: 107 on Linux, 103 on macOS
+_RUNG = frozenset(
+    {errno.EAGAIN, errno.EWOULDBLOCK, errno.ENOBUFS}
+)  # its queue is full of rings that were not heard yet
+_SUFFIX = ".bell"
+
+
+class Bell:
+    """Made by `open_bell`. `address` goes into the process's row."""
+
+    def __init__(self, bound: socket.socket, path: Path) -> None:
+        self._socket = bound
+        self._path = path
+        self.address = str(path)
+
+    async def wait(self) -> None:
+        """Until somebody rings; however often it rang, once."""
+        await anyio.wait_readable(self._socket)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                self._socket.recv(16)
+
+    def close(self) -> None:
+        self._path.unlink(missing_ok=True)
+        self._socket.close()
+
+
+def open_bell(env: Mapping[str, str]) -> Bell:
+    """Raises StoreError where no directory can be had that only we can enter."""
+    for directory in _directories(env):
+        if _private(directory):
+            _sweep(directory)
+            return _bind(directory / f"{os.urandom(6).hex()}{_SUFFIX}")
+    raise StoreError("There is no private directory for sockets: check $XDG_RUNTIME_DIR, $TMPDIR and /tmp.")
+
+
+def ring(address: str) -> Literal["rung", "gone"]:
+    """Never waits. `gone`: no process listens there any more."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as caller:
+        caller.settimeout(0)
+        try:
+            caller.sendto(b"!", address)
+        except OSError as error:
+            return "rung" if error.errno in _RUNG else "gone"
+        except ValueError:  # an address that no socket can have
+            return "gone"
+    return "rung"
+
+
+def _directories(env: Mapping[str, str]) -> Iterator[Path]:
+    """Short ones first; the last is made new, should somebody else sit on our name."""
+    given = env.get("XDG_RUNTIME_DIR", "")
+    roots = [Path(given)] if given and Path(given).is_absolute() else []
+    names = [root / "teamwright" for root in roots if _owned(root)]
+    temps = [Path(tempfile.gettempdir()), Path("/tmp")]  # noqa: S108 -- checked for its owner and mode before use
+    names += [temp / f"teamwright-{os.getuid()}" for temp in temps]
+    for directory in names:
+        if _fits(directory):
+            yield directory
+    for temp in temps:
+        if _fits(temp / "teamwright-12345678"):
+            with contextlib.suppress(OSError):
+                yield Path(tempfile.mkdtemp(prefix="teamwright-", dir=temp))
+
+
+def _fits(directory: Path) -> bool:
+    return len(os.fsencode(directory / ("0" * 12 + _SUFFIX))) <= _LONGEST
+
+
+def _private(directory: Path) -> bool:
+    try:
+        directory.mkdir(0o700, exist_ok=True)
+    except OSError:
+        return False
+    return _owned(directory) and stat.S_IMODE(directory.lstat().st_mode) & 0o077 == 0
+
+
+def _owned(directory: Path) -> bool:
+    """A directory of ours, and not a link to one."""
+    try:
+        found = directory.lstat()
+    except OSError:
+        return False
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid()
+
+
+def _bind(path: Path) -> Bell:
+    bound = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    try:
+        bound.settimeout(0)
+        bound.bind(str(path))
+        path.chmod(0o600)
+    except OSError as error:
+        bound.close()
+        raise StoreError(f"Cannot listen at {path}: {error.strerror}. Check the directory and its disk.") from error
+    return Bell(bound, path)
+
+
+def _sweep(directory: Path) -> None:
+    """Remove what killed processes left. Connecting sends nothing; refused means that nobody is there."""
+    for path in directory.glob(f"*{_SUFFIX}"):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as caller:
+            try:
+                caller.connect(str(path))
+            except ConnectionRefusedError:
+                path.unlink(missing_ok=True)
+            except OSError:
+                continue

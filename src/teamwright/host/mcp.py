@@ -1,0 +1,150 @@
+"""Opens a connection to an MCP server, however it is reached, and ends it without leaving anything behind."""
+
+import sys
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import anyio
+import anyio.to_thread
+from msgspec import Struct
+
+from teamwright.core.server import Http, Sdk, ServerConfig, ServerFault, Sse, Stdio
+from teamwright.core.shown import shown
+from teamwright.host.environment import tool_environment
+from teamwright.host.mcp_ears import Ears
+from teamwright.host.mcp_pipes import Wire, open_program
+
+if TYPE_CHECKING:
+    from teamwright.host.mcp_link import Connection
+
+
+class Notes(Struct):
+    """What is known about a failure besides the error itself."""
+
+    complaint: str = ""
+    status: int | None = None  # the last HTTP status that was an error
+
+    @property
+    def also(self) -> str:
+        return f"; its last words: {shown(self.complaint)}" if self.complaint else ""
+
+
+Exchange = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any] | None]]  # server's name, message -> its answer
+
+
+class Surroundings(Struct, frozen=True, kw_only=True):
+    """Where servers run and how long we wait for them."""
+
+    env: Mapping[str, str]
+    cwd: Path
+    connect_seconds: float
+    call_seconds: float
+    exchange: Exchange | None = None  # the way to servers inside the program that drives us
+
+
+@asynccontextmanager
+async def connect(config: ServerConfig, around: Surroundings, ears: Ears) -> "AsyncGenerator[Connection]":
+    """Raises ServerFault: at once if it cannot be reached in time, later if the connection breaks."""
+    if config.fault:
+        raise ServerFault(config.fault)
+    notes = Notes()
+    limit = anyio.CancelScope(deadline=anyio.current_time() + around.connect_seconds)
+    lost = anyio.Event()
+    with _as_faults(notes), limit:
+        async with _open(config, around, lost, notes) as (read, write):
+            from teamwright.host.mcp_link import open_link  # noqa: PLC0415  # loaded in a thread by now
+
+            async with open_link(read, write, lost, ears, around.cwd) as connection:
+                limit.deadline = float("inf")
+                yield connection
+    if limit.cancelled_caught:
+        raise ServerFault(f"it did not answer within {around.connect_seconds:g} s{notes.also}")
+
+
+@asynccontextmanager
+async def _open(
+    config: ServerConfig, around: Surroundings, lost: anyio.Event, notes: Notes
+) -> AsyncGenerator[tuple[Any, Any]]:
+    """The two streams that the protocol package wants."""
+    match config.reach:
+        case Stdio(command, args, env):
+            clean = tool_environment(around.env, env)
+            async with open_program((command, *args), clean, around.cwd) as wire:
+                try:
+                    async with _over(wire, lost) as streams:
+                        yield streams
+                finally:
+                    notes.complaint = wire.complaint()
+        case Sdk():
+            from teamwright.host.mcp_relay import open_relay  # noqa: PLC0415
+
+            if around.exchange is None:
+                raise ServerFault("it lives in a program that drives this one over pipes, and none does")
+            async with open_relay(config.name, around.exchange) as wire, _over(wire, lost) as streams:
+                yield streams
+        case Http() | Sse() as reach:
+            await anyio.to_thread.run_sync(load_protocol)
+            from teamwright.host.mcp_http import open_http  # noqa: PLC0415
+
+            def note(status: int) -> None:
+                notes.status = status
+
+            async with open_http(reach, around.connect_seconds, around.call_seconds, lost, note) as streams:
+                yield streams
+
+
+@asynccontextmanager
+async def _over(wire: Wire, lost: anyio.Event) -> AsyncGenerator[tuple[Any, Any]]:
+    await anyio.to_thread.run_sync(load_protocol)  # meanwhile the program starts
+    from teamwright.host.mcp_streams import LineReader, LineWriter  # noqa: PLC0415
+
+    yield LineReader(wire, lost), LineWriter(wire)
+
+
+def load_protocol() -> None:
+    """Import the protocol package. It must not write to standard error whatever it logs."""
+    import importlib  # noqa: PLC0415
+    import logging  # noqa: PLC0415
+
+    importlib.import_module("teamwright.host.mcp_link")
+    importlib.import_module("teamwright.host.mcp_http")
+    for name in ("mcp", "client", "httpx2", "httpcore2"):
+        logger = logging.getLogger(name)
+        if not any(isinstance(handler, logging.NullHandler) for handler in logger.handlers):
+            logger.addHandler(logging.NullHandler())
+
+
+@contextmanager
+def _as_faults(notes: Notes) -> Generator[None]:
+    """Errors of transports become ours; anything else is a bug and passes as it is."""
+    try:
+        yield
+    except BaseExceptionGroup as group:
+        if group.split(_transport_errors())[1] is not None:
+            raise
+        raise _fault(_first(group), notes) from None
+    except _transport_errors() as error:
+        raise _fault(error, notes) from None
+
+
+def _transport_errors() -> tuple[type[Exception], ...]:
+    ours = (ServerFault, OSError, anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream)
+    loaded = sys.modules.get("teamwright.host.mcp_http")
+    return (*ours, *loaded.ERRORS) if loaded else ours
+
+
+def _first(error: BaseException) -> BaseException:
+    while isinstance(error, BaseExceptionGroup):
+        error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
+    return error
+
+
+def _fault(error: BaseException, notes: Notes) -> ServerFault:
+    if isinstance(error, ServerFault):
+        return ServerFault(f"{error}{notes.also}", error.kind) if error.kind == "lost" else error
+    if notes.status in (401, 403):
+        return ServerFault(f"it wants authorisation (HTTP {notes.status})", "needs-auth")
+    why = f"it answered with HTTP status {notes.status}" if notes.status else str(error) or type(error).__name__
+    return ServerFault(shown(why) + notes.also, "lost")

@@ -1,0 +1,21 @@
+"""What a server may tell us unasked, and who hears it."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from teamwright.core.server import Elicited
+
+Listing = Literal["tools", "prompts", "resources"]
+
+
+def _ignore(*_: Any) -> None:
+    return
+
+
+class Ears(Struct, kw_only=True):
+    changed: Callable[[Listing], None] = _ignore
+    push: Callable[[str, dict[str, Any]], None] = _ignore  # a channel's message and what it says about itself
+    log: Callable[[str], None] = _ignore
+    elicit: Callable[[str, dict[str, Any]], Awaitable[Elicited]] | None = None  # question, schema of the answer

@@ -1,0 +1,159 @@
+"""Hooks as people configure them, in settings and in the frontmatter of agents: read with every fault told by place."""
+
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, cast
+
+from teamwright.core.hook import (
+    DEFAULT_SECONDS,
+    EVENTS,
+    GATES,
+    CommandHook,
+    Hook,
+    HookBook,
+    HookEvent,
+    HttpHook,
+    compile_matcher,
+)
+from teamwright.core.shown import shown
+
+MOST_HOOKS = 100  # of one event
+MOST_COMMAND = 100_000  # characters; a longer one does not fit into argv
+MOST_SECONDS = 86_400.0
+_MOST_PROBLEMS = 50
+_HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_EVENTS: dict[str, HookEvent] = {event.lower(): event for event in EVENTS}
+
+
+class _Wrong(ValueError):
+    """Words about one hook, which is left out."""
+
+
+def read_hooks(sources: Iterable[tuple[str, Mapping[str, Any]]]) -> tuple[HookBook, tuple[str, ...]]:
+    """All hooks of `(file, events)`, in order, and what is wrong. A fault costs its own hook and no other."""
+    found: dict[HookEvent, list[Hook]] = {}
+    problems: list[str] = []
+    for file, events in sources:
+        for name, entries in events.items():
+            event = _EVENTS.get(name.lower())
+            if event is None or event != name:
+                hint = f"did you mean {event}?" if event else f"there are {', '.join(EVENTS)}."
+                problems.append(
+                    f"{shown(file)}: hooks: there is no event `{shown(name, 60)}`, so it is skipped; {hint}"
+                )
+                continue
+            found.setdefault(event, []).extend(_read_event(event, entries, file, problems))
+    for event, hooks in found.items():
+        if len(hooks) > MOST_HOOKS:
+            problems.append(f"hooks: {event} has {len(hooks)} hooks; only the first {MOST_HOOKS} run.")
+    book = HookBook({event: tuple(hooks[:MOST_HOOKS]) for event, hooks in found.items() if hooks})
+    if len(problems) > _MOST_PROBLEMS:
+        problems[_MOST_PROBLEMS:] = [f"hooks: {len(problems) - _MOST_PROBLEMS} more problems of this kind."]
+    return book, tuple(problems)
+
+
+def _read_event(event: HookEvent, entries: Any, file: str, problems: list[str]) -> Iterator[Hook]:
+    def tell(place: str, words: str) -> None:
+        problems.append(f"{shown(file)}: hooks.{event}{place}: {words}")
+
+    if not isinstance(entries, list):
+        tell("", "must be a list of `{matcher, hooks: [...]}`; it is skipped.")
+        return
+    for n, entry in enumerate(cast("list[Any]", entries)):
+        try:
+            matcher, hooks = _read_entry(entry)
+        except _Wrong as wrong:
+            tell(f"[{n}]", f"{wrong}; it is skipped.")
+            continue
+        if fault := _check(matcher):
+            # A guard that looks at too much is a nuisance, one that does not look is a hole.
+            tell(f"[{n}].matcher", f"{fault}; {'it is used for all' if event in GATES else 'its hooks are skipped'}.")
+            if event not in GATES:
+                continue
+            matcher = ""
+        for m, value in enumerate(hooks):
+            place = f"[{n}].hooks[{m}]"
+            try:
+                run = _read_run(value)
+            except _Wrong as wrong:
+                tell(place, f"{wrong}; it is skipped.")
+                continue
+            yield Hook(matcher, run, _read_seconds(value, place, tell), file)
+
+
+def _read_entry(entry: Any) -> tuple[str, list[Any]]:
+    if not isinstance(entry, dict):
+        raise _Wrong("must be an object `{matcher, hooks: [...]}`")
+    fields = cast("dict[str, Any]", entry)
+    matcher, hooks = fields.get("matcher"), fields.get("hooks")
+    if not isinstance(hooks, list):
+        raise _Wrong("has no list `hooks`: write `{matcher, hooks: [{type, command}]}`")
+    if matcher is not None and not isinstance(matcher, str):
+        raise _Wrong("`matcher` must be text")
+    return (matcher or "").strip(), cast("list[Any]", hooks)
+
+
+def _check(matcher: str) -> str:
+    if matcher == "*":
+        return ""
+    try:
+        compile_matcher(matcher)
+    except (re.error, RecursionError, OverflowError) as error:
+        return f"`{shown(matcher, 80)}` is no regular expression ({shown(str(error), 80)})"
+    return ""
+
+
+def _read_run(value: Any) -> CommandHook | HttpHook:
+    if not isinstance(value, dict):
+        raise _Wrong("must be an object `{type, command}`")
+    fields = cast("dict[str, Any]", value)
+    match fields.get("type", "command"):
+        case "command":
+            command = fields.get("command")
+            if not isinstance(command, str) or not command.strip():
+                raise _Wrong("`command` must be text")
+            if "\0" in command or len(command) > MOST_COMMAND or not _encodes(command):
+                raise _Wrong(f"`command` is no command: longer than {MOST_COMMAND:,} characters, or not plain text")
+            return CommandHook(command)
+        case "http":
+            return _read_http(fields)
+        case other:
+            raise _Wrong(f"`type` {shown(str(other), 40)} is not known here: there are command and http")
+
+
+def _encodes(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _read_http(fields: Mapping[str, Any]) -> HttpHook:
+    url = fields.get("url")
+    headers: Any = fields.get("headers", {})
+    passed: Any = fields.get("allowedEnvVars", [])
+    if not isinstance(url, str) or not re.fullmatch(r"https?://[^\s/?#][^\s]*", url) or not url.isprintable():
+        raise _Wrong("`url` must begin with http:// or https://")
+    if not isinstance(headers, dict) or not isinstance(passed, list):
+        raise _Wrong("`headers` must be an object of texts, `allowedEnvVars` a list of names")
+    pairs = tuple(cast("dict[str, Any]", headers).items())
+    for name, text in pairs:
+        if not _HEADER.fullmatch(name) or not isinstance(text, str) or not text.isprintable():
+            raise _Wrong(f"the header `{shown(name, 60)}` must be one line of text")
+    names = cast("list[Any]", passed)
+    if not all(isinstance(name, str) for name in names):
+        raise _Wrong("`allowedEnvVars` must be a list of names")
+    return HttpHook(url, pairs, tuple(names))
+
+
+def _read_seconds(value: Any, place: str, tell: Callable[[str, str], None]) -> float:
+    said = cast("dict[str, Any]", value).get("timeout")
+    if said is None:
+        return DEFAULT_SECONDS
+    fits = isinstance(said, int | float) and not isinstance(said, bool) and math.isfinite(said) and said > 0
+    if not fits:
+        tell(place, f"`timeout` must be a number of seconds above 0; {DEFAULT_SECONDS:g} is used.")
+        return DEFAULT_SECONDS
+    return min(float(said), MOST_SECONDS)

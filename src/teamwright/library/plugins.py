@@ -1,0 +1,209 @@
+"""Plugins: directories that bring agents, skills, commands, hooks and MCP servers, each under the plugin's name."""
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from msgspec import Struct
+
+from teamwright.core.errors import SettingsError
+from teamwright.core.shown import shown
+from teamwright.library.jsonfile import read_json
+from teamwright.library.plugin_list import folder_of, read_list
+
+MANIFESTS = (".claude-plugin/plugin.json", "plugin.json")
+ROOT = "${CLAUDE_PLUGIN_ROOT}"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_UNQUOTABLE = re.compile(r"[\"'$`\\\n]")  # in a path that is put into commands
+_MOST_PATHS = 50
+
+
+class Plugin(Struct, frozen=True, kw_only=True):
+    """What a plugin brings. `root` is resolved, and everything named here lies below it."""
+
+    name: str
+    root: Path
+    version: str = ""
+    description: str = ""
+    agents: tuple[Path, ...] = ()
+    skills: tuple[Path, ...] = ()
+    commands: tuple[Path, ...] = ()
+    hooks: tuple[tuple[str, dict[str, Any]], ...] = ()  # file, events: as `library.hooks.read_hooks` takes them
+    servers: tuple[tuple[str, dict[str, Any]], ...] = ()  # file, {name: configuration}
+    problems: tuple[str, ...] = ()
+
+
+class Plugins(Struct, frozen=True):
+    """Those that are enabled, and what is wrong with some."""
+
+    plugins: tuple[Plugin, ...] = ()
+    problems: tuple[str, ...] = ()
+
+    @property
+    def agent_places(self) -> list[tuple[str, Path]]:
+        """As `agent_places.find_places` takes them."""
+        return [(plugin.name, folder) for plugin in self.plugins for folder in plugin.agents]
+
+    @property
+    def hooks(self) -> list[tuple[str, dict[str, Any]]]:
+        return [entry for plugin in self.plugins for entry in plugin.hooks]
+
+    @property
+    def servers(self) -> list[tuple[str, dict[str, Any]]]:
+        return [entry for plugin in self.plugins for entry in plugin.servers]
+
+
+def find_plugins(state: Path, *, settings: Mapping[str, Any] | None = None, flags: Sequence[Path] = ()) -> Plugins:
+    """Installed ones that are enabled, then those of `--plugin-dir`, which win over others of the same name.
+
+    `settings` is `enabledPlugins`: it can turn installed ones on and off, by `name` or `name@anything`.
+    """
+    problems: list[str] = []
+    try:
+        listed = read_list(state)
+    except SettingsError as error:
+        listed, problems = {}, [shown(f"{error}; no installed plugin is used", 1000)]
+    said = {key.split("@")[0]: value for key, value in (settings or {}).items() if isinstance(value, bool)}
+    found: dict[str, Plugin] = {}
+    roots = [folder_of(state, name) for name, entry in listed.items() if said.get(name, entry.enabled)]
+    for root in (*roots, *flags):
+        try:
+            plugin = read_plugin(root)
+        except SettingsError as error:
+            problems.append(shown(f"{error}; the plugin is not used", 1000))
+            continue
+        problems += plugin.problems
+        found[plugin.name] = plugin
+    return Plugins(tuple(found.values()), tuple(problems))
+
+
+# --- one plugin
+
+
+class _Reader(Struct):
+    root: Path
+    file: str  # the manifest
+    problems: list[str]
+
+    def tell(self, words: str) -> None:
+        self.problems.append(shown(f"{self.file}: {words}", 1000))
+
+
+def read_plugin(root: Path) -> Plugin:
+    """Raises SettingsError where it is no plugin at all; what is wrong with a part of it costs that part."""
+    real = Path(os.path.realpath(root))
+    if not real.is_dir():
+        raise SettingsError(f"{root}: there is no such directory")
+    file, manifest = _manifest(real)
+    name = manifest.get("name", real.name)
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise SettingsError(f"{file}: `name` must be letters, digits, `.`, `_` and `-`, at most 64")
+    reader = _Reader(real, file, [])
+    return Plugin(
+        name=name,
+        root=real,
+        version=_word(manifest.get("version")),
+        description=_word(manifest.get("description")),
+        agents=_folders(reader, manifest, "agents"),
+        skills=_folders(reader, manifest, "skills"),
+        commands=_folders(reader, manifest, "commands"),
+        hooks=_objects(reader, manifest.get("hooks"), "hooks", "hooks/hooks.json"),
+        servers=_objects(reader, manifest.get("mcpServers"), "mcpServers", ".mcp.json"),
+        problems=tuple(reader.problems),
+    )
+
+
+def _manifest(root: Path) -> tuple[str, dict[str, Any]]:
+    for name in MANIFESTS:
+        _require_inside(root, root / name, name)
+        if (found := read_json(root / name)) is not None:
+            return str(root / name), found
+    parts = ("agents", "skills", "commands", "hooks/hooks.json", ".mcp.json")
+    if not any((root / part).exists() for part in parts):
+        raise SettingsError(f"{root}: no plugin: it has neither {MANIFESTS[0]} nor agents, skills or commands")
+    return str(root), {}
+
+
+def _word(value: Any) -> str:
+    return shown(value, 300) if isinstance(value, str) else ""
+
+
+def _require_inside(root: Path, path: Path, said: str) -> None:
+    """Neither `..` nor a link leads out of a plugin."""
+    real = Path(os.path.realpath(path))
+    if not real.is_relative_to(root):
+        raise SettingsError(f"{root}: `{shown(said, 200)}` leads out of the plugin")
+
+
+def _paths(reader: _Reader, value: Any, key: str) -> list[Path]:
+    """The paths of a field that may be used."""
+    items = cast("list[Any]", value) if isinstance(value, list) else [value]
+    found: list[Path] = []
+    for item in items[:_MOST_PATHS]:
+        if not isinstance(item, str) or not item.strip() or "\0" in item:
+            reader.tell(f"`{key}` must be a path, or a list of paths; ignored")
+        elif item.startswith(("/", "~")) or ".." in item.split("/"):
+            reader.tell(f"`{key}`: `{shown(item, 200)}` is refused: it must lie in the plugin")
+        else:
+            try:
+                _require_inside(reader.root, reader.root / item, item)
+                found.append(reader.root / item)
+            except SettingsError as error:
+                reader.tell(f"`{key}` is refused: {error}")
+    return found
+
+
+def _folders(reader: _Reader, manifest: Mapping[str, Any], key: str) -> tuple[Path, ...]:
+    """The usual directory, and those that the manifest adds."""
+    usual = _paths(reader, key, key) if os.path.lexists(reader.root / key) else []
+    more = _paths(reader, manifest[key], key) if manifest.get(key) is not None else []
+    folders: dict[Path, None] = {}
+    for path in (*usual, *more):
+        if path.is_dir():
+            folders[Path(os.path.realpath(path))] = None
+        else:
+            reader.tell(f"`{key}`: {shown(str(path), 300)} is no directory; ignored")
+    return tuple(folders)
+
+
+def _objects(reader: _Reader, value: Any, key: str, usual: str) -> tuple[tuple[str, dict[str, Any]], ...]:
+    """Hooks or servers: of the usual file, and written out or named in the manifest."""
+    found: list[tuple[str, dict[str, Any]]] = []
+    if isinstance(value, dict):
+        found.append((reader.file, cast("dict[str, Any]", value)))
+    named = [] if value is None or isinstance(value, dict) else _paths(reader, value, key)
+    standard = _paths(reader, usual, key) if os.path.lexists(reader.root / usual) else []
+    for path in dict.fromkeys([*standard, *named]):
+        try:
+            read = read_json(path)
+        except SettingsError as error:
+            reader.tell(f"{error}; ignored")
+            continue
+        if read is None:
+            reader.tell(f"`{key}`: there is no file {shown(str(path), 300)}; ignored")
+        else:
+            found.append((str(path), read))
+    inner = [(file, _inner(read, key)) for file, read in found]
+    if inner and _UNQUOTABLE.search(str(reader.root)):
+        reader.tell(f"`{key}` is ignored: the plugin's directory has quotes or signs in its name that commands misread")
+        return ()
+    return tuple((file, cast("dict[str, Any]", _rooted(events, str(reader.root)))) for file, events in inner if events)
+
+
+def _inner(read: dict[str, Any], key: str) -> dict[str, Any]:
+    """The block itself, where the file has it one level down."""
+    inner = read.get(key, read)
+    return cast("dict[str, Any]", inner) if isinstance(inner, dict) else {}
+
+
+def _rooted(value: Any, root: str) -> Any:
+    """With the plugin's directory in the place of its name."""
+    if isinstance(value, str):
+        return value.replace(ROOT, root)
+    if isinstance(value, list):
+        return [_rooted(item, root) for item in cast("list[Any]", value)]
+    if isinstance(value, dict):
+        return {key: _rooted(item, root) for key, item in cast("dict[str, Any]", value).items()}
+    return value

@@ -1,0 +1,261 @@
+"""One skill or command, from a Markdown file: what its head says, or what is wrong with it; its body on use."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from msgspec import Struct
+
+from teamwright.core.definition import DefinitionSource
+from teamwright.core.errors import SettingsError
+from teamwright.core.message import Effort
+from teamwright.core.rules import Problem, parse_rule, split_rules
+from teamwright.core.shown import shown
+from teamwright.library.definition_fields import MOST_NAME, Wrong, find_field, text
+from teamwright.library.definition_file import Place
+from teamwright.library.frontmatter import Document, split
+from teamwright.library.jsonfile import read_plain
+
+MOST_BYTES = 1_000_000
+HEAD = 8_192  # bytes in which the frontmatter of an ordinary skill ends
+_MOST_WORDS = 1_000  # characters of one line about a problem
+_MOST_GUESSED = 200  # of a description taken from the body
+_SILENT = frozenset({"license", "metadata", "compatibility", "version", "author", "tags"})  # told to people, not to us
+
+Kind = Literal["skill", "command"]
+
+
+class Skill(Struct, frozen=True, kw_only=True):
+    """What can be called by name. `name` is the whole of it: `plugin:name`, or `folder:name` of a command."""
+
+    name: str
+    namespace: str = ""
+    description: str = ""
+    allowed_tools: tuple[str, ...] = ()  # rules that hold while it is at work
+    model: str | None = None
+    effort: Effort | int | None = None
+    context: Literal["fork"] | None = None
+    agent: str | None = None
+    argument_hint: str = ""
+    disable_model_invocation: bool = False
+    user_invocable: bool = True
+    kind: Kind = "skill"
+    source: DefinitionSource = "project"
+    path: str = ""
+    root: str = ""  # of the plugin that brought it
+
+    @property
+    def folder(self) -> str:
+        """Where the files of a skill lie; a command has none of its own."""
+        return os.path.dirname(self.path) if self.kind == "skill" else ""  # noqa: PTH120
+
+
+class Shelf(Struct, frozen=True):
+    """A directory of skills or of commands."""
+
+    kind: Kind
+    place: Place
+    root: str = ""  # of a plugin
+
+
+class SkillOutcome(Struct, frozen=True):
+    """What became of one file: a skill, or an error; and one line for each problem."""
+
+    name: str
+    source: DefinitionSource
+    path: str
+    skill: Skill | None = None
+    error: str = ""
+    problems: tuple[str, ...] = ()
+
+
+class _Form(Struct):
+    values: dict[str, Any]
+    warnings: list[str]
+    errors: list[str]
+
+
+def read_skill(path: str, shelf: Shelf) -> SkillOutcome:
+    """Never raises for what is in the file, nor for what kind of file it is."""
+    stem = _stem(path, shelf)
+    try:
+        document = split(_head(path, shelf.place), path)
+    except SettingsError as error:
+        words = shown(str(error), _MOST_WORDS)
+        reason = shown(str(error).removeprefix(path).lstrip(":, "), _MOST_WORDS)
+        return SkillOutcome(stem, shelf.place.source, path, error=reason, problems=(f"{words}; the file is ignored",))
+    form = _Form({}, list(document.warnings), [])
+    _fill(form, document)
+    return _outcome(form, document, shelf, path, stem)
+
+
+def read_body(skill: Skill, within: tuple[Path, ...] | None = None) -> str:
+    """The text after the frontmatter, as it is now. Raises SettingsError."""
+    data = _bytes(skill.path, within, MOST_BYTES + 1)
+    if len(data) > MOST_BYTES:
+        raise SettingsError(f"{skill.path}: larger than {MOST_BYTES:,} bytes")
+    return split(data.decode(errors="replace"), skill.path).body.strip("\n")
+
+
+def check_name(name: str) -> str:
+    """What is wrong with the name of a skill; empty if nothing is."""
+    if not 0 < len(name) <= MOST_NAME:
+        return f"a name has 1 to {MOST_NAME} characters"
+    if not name.isprintable() or any(c.isspace() for c in name):
+        return "a name has no spaces, control or invisible characters"
+    if any(c in "/\\,()" for c in name) or not name.strip("."):
+        return "a name has no slashes, commas or parentheses, and is not made of dots alone"
+    return ""
+
+
+def _stem(path: str, shelf: Shelf) -> str:
+    """The name that the place of a file gives it."""
+    if shelf.kind == "skill":
+        return os.path.basename(os.path.dirname(path))  # noqa: PTH119, PTH120  # called for every file of a scan
+    below = os.path.relpath(path, shelf.place.folder).removesuffix(".md")
+    return below.replace(os.sep, ":")
+
+
+def _head(path: str, place: Place) -> str:
+    """Enough of the file to hold its frontmatter."""
+    data = _bytes(path, place.within, HEAD)
+    if len(data) == HEAD and data.lstrip(b"\xef\xbb\xbf\r\n").startswith(b"---") and data.count(b"\n---") < 1:
+        data = _bytes(path, place.within, MOST_BYTES + 1)
+        if len(data) > MOST_BYTES:
+            raise SettingsError(f"{path}: larger than {MOST_BYTES:,} bytes")
+    return data.decode(errors="replace")
+
+
+def _bytes(path: str, within: tuple[Path, ...] | None, most: int) -> bytes:
+    real = path
+    if within is not None:
+        real = os.path.realpath(path)
+        if not any(Path(real).is_relative_to(root) for root in within):
+            raise SettingsError(f"{path}: a link that leads out of the directory that may bring skills")
+    try:
+        data = read_plain(real, most, follow=within is None)
+    except SettingsError as error:  # called by the name that people know
+        raise SettingsError(str(error).replace(real, path, 1)) from None
+    if data is None:
+        raise SettingsError(f"{path}: there is no such file")
+    if b"\0" in data:
+        raise SettingsError(f"{path}: not a text file")
+    return data
+
+
+# --- fields
+
+
+def _as(name: str) -> Callable[[Any], Any]:
+    """How the field of an agent definition with that meaning is read."""
+    field = find_field(name)
+    assert field is not None
+    return field.read
+
+
+def _context(value: Any) -> str | None:
+    if value in ("fork", "inline"):
+        return "fork" if value == "fork" else None
+    raise Wrong("must be fork, or left out")
+
+
+def _hint(value: Any) -> str:
+    if isinstance(value, list):  # `[file] [words]` without quotes
+        return " ".join(f"[{item}]" for item in cast("list[Any]", value))
+    return text(value)
+
+
+_yes_no = _as("background")
+# `guards`: it limits what the skill may do, so a skill in which it cannot be read is not used at all.
+_FIELDS: dict[str, tuple[str, Callable[[Any], Any], bool]] = {
+    "name": ("name", text, False),
+    "description": ("description", text, False),
+    "whentouse": ("when", text, False),
+    "model": ("model", _as("model"), False),
+    "effort": ("effort", _as("effort"), False),
+    "context": ("context", _context, True),
+    "agent": ("agent", text, True),
+    "argumenthint": ("argument_hint", _hint, False),
+    "disablemodelinvocation": ("disable_model_invocation", _yes_no, True),
+    "userinvocable": ("user_invocable", _yes_no, True),
+}
+
+
+def _fill(form: _Form, document: Document) -> None:
+    unknown: list[str] = []
+    for key, value in document.fields.items():
+        flat = key.replace("-", "").replace("_", "").lower()
+        where = f"line {document.lines[key]}: " if key in document.lines else ""
+        if flat == "allowedtools":
+            form.values["allowed_tools"] = _rules(value, f"{where}{key}", form.warnings)
+        elif flat in _FIELDS:
+            _put(form, _FIELDS[flat], value, f"{where}{key}")
+        elif flat not in _SILENT:
+            unknown.append(f"{where}there is no field `{shown(key, 40)}`; ignored")
+    more = len(unknown) - 10
+    form.warnings += unknown[:10] + ([f"and {more} more fields that are not known; ignored"] if more > 0 else [])
+
+
+def _put(form: _Form, field: tuple[str, Callable[[Any], Any], bool], value: Any, where: str) -> None:
+    name, read, guards = field
+    if value is None:
+        return
+    try:
+        form.values[name] = read(value)
+    except Wrong as wrong:
+        if guards:
+            form.errors.append(f"{where}: {wrong}")
+        else:
+            form.warnings.append(f"{where}: {wrong}; ignored")
+
+
+def _rules(value: Any, where: str, warnings: list[str]) -> tuple[str, ...]:
+    """Rules that can be used; one that cannot allows nothing, and takes no other with it."""
+    items = cast("list[Any]", value) if isinstance(value, list) else [] if value is None else [value]
+    found: dict[str, None] = {}
+    for item in items:
+        if not isinstance(item, str):
+            warnings.append(f"{where}: must be a list of rules, or rules with commas between them; ignored")
+            continue
+        for rule in split_rules(item):
+            read = parse_rule(rule, "session")
+            if isinstance(read, Problem):
+                warnings.append(f"{where}: `{shown(rule, 80)}`: {read.reason}; ignored")
+            else:
+                found[rule] = None
+    return tuple(found)
+
+
+# --- the whole
+
+
+def _outcome(form: _Form, document: Document, shelf: Shelf, path: str, stem: str) -> SkillOutcome:
+    values, place = form.values, shelf.place
+    said = values.pop("name", "")
+    name = said if said and not check_name(said) else stem  # a title such as `My skill` cannot be typed as a command
+    if fault := check_name(name):
+        form.errors.append(f"name: {fault}")
+        name = shown(name, MOST_NAME)
+    full = f"{place.namespace}:{name}" if place.namespace else name
+    description = values.pop("description", "") or _first_words(document.body)
+    if when := values.pop("when", ""):
+        description = f"{description} {when}".strip()
+    told = [*form.warnings, *(f"{words}; the {shelf.kind} is ignored" for words in form.errors)]
+    where = shown(path, _MOST_WORDS)
+    problems = tuple(
+        where + (", " if words.startswith("line ") else ": ") + shown(words, _MOST_WORDS) for words in told
+    )
+    if form.errors:
+        return SkillOutcome(full, place.source, path, error="; ".join(form.errors), problems=problems)
+    agent = values.pop("agent", None) or None
+    skill = Skill(
+        name=full, namespace=place.namespace, description=description, agent=agent, kind=shelf.kind,
+        source=place.source, path=path, root=shelf.root, **values,
+    )  # fmt: skip
+    return SkillOutcome(full, place.source, path, skill, problems=problems)
+
+
+def _first_words(body: str) -> str:
+    line = next((line.strip().lstrip("#").strip() for line in body.splitlines() if line.strip(" #\t")), "")
+    return shown(line, _MOST_GUESSED)

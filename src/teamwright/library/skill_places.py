@@ -1,0 +1,100 @@
+"""Where skills and commands lie, lowest source first, and which files are there now."""
+
+import os
+from collections.abc import Collection, Sequence
+from itertools import islice
+from pathlib import Path
+
+from teamwright.core.definition import DefinitionSource
+from teamwright.core.shown import shown
+from teamwright.library.agent_places import MOST_ENTRIES, MOST_FILES, Sighting, scan
+from teamwright.library.definition_file import Place
+from teamwright.library.plugins import Plugin
+from teamwright.library.skill_file import Kind, Shelf
+
+MANAGED = Path("/etc/teamwright")
+_HOMES = (".claude", ".teamwright")  # the second wins
+_KINDS: tuple[tuple[Kind, str], ...] = (("command", "commands"), ("skill", "skills"))  # of one folder the skill wins
+
+
+def find_shelves(
+    *,
+    cwd: Path,
+    project: Path,
+    home: Path,
+    state: Path,
+    trusted: bool,
+    sources: Collection[str] = ("user", "project"),
+    plugins: Sequence[Plugin] = (),
+    managed: Path = MANAGED,
+) -> tuple[Shelf, ...]:
+    """All directories that may hold skills or commands, whether they exist yet or not; the later wins.
+
+    `state` is TEAMWRIGHT_HOME. Of a project that is not trusted nothing is looked at.
+    """
+    found = [shelf for plugin in plugins for shelf in _of_plugin(plugin)]
+    own = (home / ".claude", state)
+    if "user" in sources:
+        found += [shelf for folder in own for shelf in _pair("user", folder)]
+    if "project" in sources and trusted:
+        within = tuple(Path(os.path.realpath(folder)) for folder in (project, *own))
+        for folder in _way_down(cwd, project):
+            for name in _HOMES:
+                found += _pair("project", folder / name, within)
+    found += _pair("managed", managed)
+    unique: dict[str, Shelf] = {}  # in the home directory, the project's folder and the user's are one
+    for shelf in found:
+        unique.setdefault(os.path.realpath(shelf.place.folder), shelf)
+    return tuple(unique.values())
+
+
+def _pair(source: DefinitionSource, folder: Path, within: tuple[Path, ...] | None = None) -> list[Shelf]:
+    return [Shelf(kind, Place(source, folder / name, within=within)) for kind, name in _KINDS]
+
+
+def _of_plugin(plugin: Plugin) -> list[Shelf]:
+    within = (plugin.root,)
+    kinds: tuple[tuple[Kind, Sequence[Path]], ...] = (("command", plugin.commands), ("skill", plugin.skills))
+    return [
+        Shelf(kind, Place("plugin", folder, plugin.name, within), str(plugin.root))
+        for kind, folders in kinds
+        for folder in folders
+    ]
+
+
+def _way_down(cwd: Path, project: Path) -> list[Path]:
+    cwd, project = cwd.resolve(), project.resolve()
+    between = [folder for folder in (cwd, *cwd.parents) if folder.is_relative_to(project)]
+    return between[::-1] or [project]
+
+
+def readable_folders(shelves: Sequence[Shelf]) -> tuple[Path, ...]:
+    """Where the files of skills lie outside of the project: an agent that follows a skill may read them."""
+    return tuple(s.place.folder for s in shelves if s.kind == "skill" and s.place.source != "project")
+
+
+def scan_shelf(shelf: Shelf) -> tuple[list[Sighting], list[str]]:
+    """The files of a shelf in a fixed order, each with what tells whether it changed; and problems."""
+    return scan(shelf.place) if shelf.kind == "command" else _scan_skills(str(shelf.place.folder))
+
+
+def _scan_skills(folder: str) -> tuple[list[Sighting], list[str]]:
+    """`NAME/SKILL.md`, one level down."""
+    try:
+        with os.scandir(folder) as entries:
+            names = sorted(entry.name for entry in islice(entries, MOST_ENTRIES) if not entry.name.startswith("."))
+    except (FileNotFoundError, NotADirectoryError):
+        return [], []
+    except OSError as error:
+        return [], [f"{shown(folder)}: cannot be listed: {error.strerror}"]
+    found: list[Sighting] = []
+    for name in names:
+        path = f"{folder}/{name}/SKILL.md"
+        try:
+            seen = os.stat(path)  # noqa: PTH116  # in a hot path, as text
+        except OSError:
+            continue
+        if len(found) == MOST_FILES:
+            return found, [f"{shown(folder)}: more than {MOST_FILES:,} skills; the others are left out"]
+        found.append((path, (seen.st_ino, seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns, seen.st_mode)))
+    return found, []

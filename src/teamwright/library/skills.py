@@ -1,0 +1,143 @@
+"""All skills and commands of a session: which one a name means, what is shadowed or broken; read again on change."""
+
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from teamwright.core.definition import DefinitionSource
+from teamwright.core.errors import SettingsError
+from teamwright.core.shown import shown
+from teamwright.library.agent_places import Sighting, Signature, changed_at
+from teamwright.library.skill_file import Shelf, Skill, SkillOutcome, read_body, read_skill
+from teamwright.library.skill_index import Key, index_file, load_index, save_index
+from teamwright.library.skill_places import scan_shelf
+from teamwright.library.skill_text import fill_words
+
+MOST_PROBLEMS = 50
+MOST_PRELOADED = 200_000  # characters of all skills that one definition names
+SETTLED_NS = 50_000_000  # a file that changed so shortly before it was read may have changed after it, unnoticed
+_ORDER: tuple[DefinitionSource, ...] = ("built-in", "plugin", "user", "project", "code", "flag", "managed")
+
+
+class Skills(Struct, frozen=True):
+    """`by_name` holds what can be called; `outcomes` also what is shadowed or broken, lowest source first."""
+
+    by_name: dict[str, Skill] = {}
+    outcomes: tuple[SkillOutcome, ...] = ()
+    problems: tuple[str, ...] = ()  # one line each
+
+    @property
+    def offered(self) -> list[Skill]:
+        """What the model may call."""
+        return [skill for skill in self.by_name.values() if not skill.disable_model_invocation]
+
+    @property
+    def commands(self) -> list[Skill]:
+        """What a person may call as `/name`."""
+        return [skill for skill in self.by_name.values() if skill.user_invocable]
+
+    def find(self, name: str) -> Skill | None:
+        """By its whole name; else by the last part of it, where only one has that. Case does not matter."""
+        wanted = name.lower()
+        whole = [skill for full, skill in self.by_name.items() if full.lower() == wanted]
+        found = whole or [s for full, s in self.by_name.items() if full.lower().endswith(f":{wanted}")]
+        return found[0] if wanted and len(found) == 1 else None
+
+
+class SkillBook:
+    """Skills as they are now. Only the heads of their files are read here, and again where a file changed.
+
+    `cache` is a directory of ours in which they are kept from one start to the next.
+    """
+
+    def __init__(self, shelves: Sequence[Shelf], cache: Path | None = None) -> None:
+        self._shelves = tuple(shelves)
+        self._index = None if cache is None else index_file(cache, self._shelves)
+        self._read: dict[Key, tuple[Signature, SkillOutcome]] = {}
+        self._unsure: set[Key] = set()
+        self._listing: list[tuple[list[Sighting], list[str]]] | None = None
+        self._current = Skills()
+
+    def current(self) -> Skills:
+        """Look at the files again, and read those that changed. Nothing changed: the same object as before."""
+        listing = [scan_shelf(shelf) for shelf in self._shelves]
+        if listing == self._listing and not self._unsure:
+            return self._current
+        before, unsure = self._read, self._unsure
+        if self._listing is None and self._index is not None:
+            before = load_index(self._index)
+        self._read, self._unsure = {}, set()
+        for n, (sightings, _) in enumerate(listing):
+            for path, signature in sightings:
+                known = before.get((n, path))
+                if known is None or known[0] != signature or (n, path) in unsure:
+                    known = self._look((n, path), signature)
+                self._read[n, path] = known
+        same = listing == self._listing and all(before[key][1] == self._read[key][1] for key in before)
+        self._listing = listing
+        if self._index is not None and (unsure or before != self._read):
+            save_index(self._index, {key: known for key, known in self._read.items() if key not in self._unsure})
+        if not same:
+            outcomes = [outcome for _, outcome in self._read.values()]
+            self._current = assemble(outcomes, [words for _, problems in listing for words in problems])
+        return self._current
+
+    def _look(self, key: Key, signature: Signature) -> tuple[Signature, SkillOutcome]:
+        now = time.time_ns()
+        outcome = read_skill(key[1], self._shelves[key[0]])
+        if abs(now - changed_at(signature)) < SETTLED_NS:
+            self._unsure.add(key)
+        return signature, outcome
+
+    def body(self, skill: Skill) -> str:
+        """Its text as it is now. Raises SettingsError."""
+        key = next((key for key, (_, known) in self._read.items() if known.skill is skill), None)
+        return read_body(skill, None if key is None else self._shelves[key[0]].place.within)
+
+
+def assemble(outcomes: Iterable[SkillOutcome], problems: Sequence[str] = ()) -> Skills:
+    """Who wins, name by name: the later place. A policy that is broken still keeps others from taking its name."""
+    ranked = sorted(outcomes, key=lambda outcome: _ORDER.index(outcome.source))
+    winners: dict[str, SkillOutcome] = {}
+    told = list(problems)
+    for outcome in ranked:
+        told += outcome.problems
+        if outcome.skill is not None or outcome.source == "managed":
+            winners.pop(outcome.name.lower(), None)
+            winners[outcome.name.lower()] = outcome
+    if (more := len(told) - MOST_PROBLEMS) > 0:
+        told[MOST_PROBLEMS:] = [f"and {more} more problems with skills and commands"]
+    usable = sorted((o.skill for o in winners.values() if o.skill), key=lambda skill: skill.name.lower())
+    return Skills({skill.name: skill for skill in usable}, tuple(ranked), tuple(told))
+
+
+def preload(book: SkillBook, names: Sequence[str], who: str) -> tuple[str, tuple[str, ...]]:
+    """The skills that a definition called `who` names, as text for its agent from the start; and what is missing.
+
+    They are instructions only: nothing in them is run or included, and their placeholders are empty.
+    """
+    skills, parts, problems, room = book.current(), list[str](), list[str](), MOST_PRELOADED
+    for name in dict.fromkeys(names):
+        skill = skills.find(name)
+        if skill is None:
+            problems.append(f"the agent {shown(who, 80)} names the skill `{shown(name, 80)}`, which is not there")
+            continue
+        try:
+            text = fill_words(book.body(skill), "")
+        except SettingsError as error:
+            problems.append(shown(f"{error}; the agent {who} goes without it", 1000))
+            continue
+        if len(text) > room:
+            problems.append(f"the agent {shown(who, 80)} goes without the skill {skill.name}: its skills are too long")
+            continue
+        room -= len(text)
+        base = f" directory={_quoted(skill.folder)}" if skill.folder else ""
+        parts.append(f"<skill name={_quoted(skill.name)}{base}>\n{text}\n</skill>")
+    head = "# Skills\nYou know these skills; follow them where they fit.\n\n"
+    return (head + "\n\n".join(parts) if parts else ""), tuple(problems)
+
+
+def _quoted(text: str) -> str:
+    return '"' + shown(text, 1000).replace('"', "'") + '"'

@@ -1,0 +1,215 @@
+"""Runs hooks: all that an event concerns at the same time, each within its limit; what they say becomes one answer."""
+
+import inspect
+from collections.abc import Awaitable, Callable, Collection, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, cast
+
+import anyio
+import anyio.to_thread
+import msgspec
+from msgspec import Struct
+
+from teamwright.core.hook import (
+    DEFAULT_SECONDS,
+    NOTHING,
+    CommandHook,
+    Fired,
+    Hook,
+    HookBook,
+    HookEvent,
+    HttpHook,
+    compile_matcher,
+    matches,
+    merge,
+    name_hook,
+    payload,
+)
+from teamwright.core.hook_answer import fail, read_exit, read_object, read_text, refuse, unanswered
+from teamwright.core.ids import AgentId, SessionId
+from teamwright.core.shown import shown
+
+HookFunction = Callable[[dict[str, Any]], Awaitable[Mapping[str, Any] | None] | Mapping[str, Any] | None]
+
+
+class Called(Struct, frozen=True, eq=False):
+    """A function of Python: it takes the payload and gives the object that a command would print, or None."""
+
+    matcher: str
+    function: HookFunction
+    seconds: float
+    blocks: bool  # does an error of its own refuse?
+    name: str
+
+
+class Hooks:
+    """One for a session. Where there is no hook for an event, firing it costs a look into a dictionary."""
+
+    def __init__(
+        self,
+        book: HookBook,
+        *,
+        session: SessionId,
+        transcript: Path,
+        project: Path,
+        env: Mapping[str, str],
+        log: Callable[[str], None],
+        passed: Collection[str] = (),
+    ) -> None:
+        """`passed` names variables that commands get although they are not on the list."""
+        self._book, self._project, self._env, self._passed, self._log = book, project, env, passed, log
+        self._common = {"session_id": session, "transcript_path": str(transcript)}
+        self._called: dict[HookEvent, list[Called]] = {}
+        self._scoped: dict[AgentId, list[HookBook]] = {}
+        self._shell_env: dict[str, str] | None = None
+
+    def has(self, event: HookEvent, agent: AgentId | None = None) -> bool:
+        """Could this event concern a hook? With `agent`, hooks of other agents' definitions do not count."""
+        if event in self._book.hooks or self._called.get(event):
+            return True
+        agents = self._scoped if agent is None else (agent,)
+        return any(self._of_agent(event, one) for one in agents) if self._scoped else False
+
+    def add_callable(
+        self,
+        event: HookEvent,
+        matcher: str,
+        function: HookFunction,
+        *,
+        seconds: float = DEFAULT_SECONDS,
+        blocks: bool = False,
+        name: str = "",
+    ) -> None:
+        """Raises re.error for a matcher that is no expression."""
+        if matcher != "*":
+            compile_matcher(matcher)
+        called = name or getattr(function, "__name__", "") or type(function).__name__
+        self._called.setdefault(event, []).append(Called(matcher, function, seconds, blocks, shown(called, 80)))
+
+    @contextmanager
+    def scoped(self, agent: AgentId, book: HookBook) -> Generator[None]:
+        """Hooks of an agent's definition: for what this agent does, and as long as it lives."""
+        if not book.hooks:
+            yield
+            return
+        books = self._scoped.setdefault(agent, [])
+        books.append(book)
+        try:
+            yield
+        finally:
+            books.remove(book)
+            if not books:
+                del self._scoped[agent]
+
+    async def fire(
+        self,
+        event: HookEvent,
+        *,
+        subject: str = "",
+        agent: AgentId | None = None,
+        agent_type: str = "",
+        cwd: Path,
+        mode: str,
+        **fields: Any,
+    ) -> Fired:
+        """Run what is concerned and wait for all of it. `fields` go into the payload; None leaves one out."""
+        due = self._due(event, subject, agent)
+        if not due:
+            return NOTHING
+        common = self._common | {"cwd": str(cwd), "permission_mode": mode, "agent_id": agent}
+        data = payload(event, common | {"agent_type": agent_type or None}, fields)
+        if len(due) == 1:
+            return await self._run(event, due[0], data, cwd)
+        said: list[Fired] = [NOTHING] * len(due)
+
+        async def run(n: int) -> None:
+            said[n] = await self._run(event, due[n], data, cwd)
+
+        async with anyio.create_task_group() as group:
+            for n in range(len(due)):
+                group.start_soon(run, n)
+        return merge(said)
+
+    def _due(self, event: HookEvent, subject: str, agent: AgentId | None) -> Sequence[Hook | Called]:
+        written = [*self._book.hooks.get(event, ()), *(self._of_agent(event, agent) if agent else ())]
+        concerned = {hook.run: hook for hook in written if matches(hook.matcher, subject)}  # the same twice runs once
+        called = self._called.get(event, ())
+        return [*concerned.values(), *(one for one in called if matches(one.matcher, subject))]
+
+    def _of_agent(self, event: HookEvent, agent: AgentId) -> list[Hook]:
+        """A definition's `Stop` means the end of that agent, which is a SubagentStop where another one started it."""
+        names: tuple[HookEvent, ...] = ("SubagentStop", "Stop") if event == "SubagentStop" else (event,)
+        books = self._scoped.get(agent, ())
+        return [hook for book in books for name in names for hook in book.hooks.get(name, ())]
+
+    async def _run(self, event: HookEvent, hook: Hook | Called, data: bytes, cwd: Path) -> Fired:
+        if isinstance(hook, Called):
+            return await self._call(event, hook, data)
+        who = f"`{name_hook(hook.run)}` ({event}{f', {shown(hook.source, 120)}' if hook.source else ''})"
+        match hook.run:
+            case CommandHook():
+                return await self._start(event, hook, hook.run, data, cwd, who)
+            case HttpHook():
+                return await self._post(event, hook, hook.run, data, who)
+
+    async def _start(
+        self, event: HookEvent, hook: Hook, run: CommandHook, data: bytes, cwd: Path, who: str
+    ) -> Fired:  # fmt: skip
+        from teamwright.host.environment import tool_environment  # noqa: PLC0415
+        from teamwright.host.hook_process import run_hook  # noqa: PLC0415
+
+        if self._shell_env is None:
+            here = str(self._project)
+            places = {"CLAUDE_PROJECT_DIR": here, "TEAMWRIGHT_PROJECT_DIR": here}
+            self._shell_env = tool_environment(self._env, places, self._passed)
+        ended = await run_hook(run.command, data, cwd=self._stand(cwd), env=self._shell_env, limit=hook.seconds)
+        if ended.status is None:
+            self._log(f"a hook for {event} of {hook.source} gave no answer: {ended.fault}")
+            return unanswered(event, who, ended.fault)
+        if ended.status not in (0, 2):
+            self._log(f"a hook for {event} of {hook.source} ended with exit status {ended.status}")
+        return read_exit(event, ended.status, ended.out, ended.err, who)
+
+    def _stand(self, cwd: Path) -> Path:
+        """An agent's directory may be gone."""
+        return next((place for place in (cwd, self._project) if place.is_dir()), Path("/"))
+
+    async def _post(self, event: HookEvent, hook: Hook, run: HttpHook, data: bytes, who: str) -> Fired:
+        from teamwright.host.hook_http import post_hook  # noqa: PLC0415  # it imports aiohttp
+
+        posted = await post_hook(run, data, env=self._env, limit=hook.seconds)
+        if posted.status is None:
+            self._log(f"a hook for {event} of {hook.source} gave no answer")
+            return unanswered(event, who, posted.fault)
+        if not 200 <= posted.status < 300:
+            self._log(f"a hook for {event} of {hook.source} answered with status {posted.status}")
+            return fail(who, f"answered with status {posted.status}: {posted.text.strip()}")
+        return read_text(event, posted.text, who)
+
+    async def _call(self, event: HookEvent, hook: Called, data: bytes) -> Fired:
+        who = f"`{hook.name}` ({event})"
+        answer: Any = None
+        with anyio.move_on_after(hook.seconds) as limit:
+            try:
+                answer = await _answer_of(hook.function, msgspec.json.decode(data))
+            except Exception as error:  # noqa: BLE001 -- users' code: whatever it raises is its answer
+                self._log(f"a hook for {event} failed: {hook.name} raised {type(error).__name__}")
+                words = f"failed: {type(error).__name__}: {error}"
+                return refuse(event, f"The hook {who} {words}") if hook.blocks else fail(who, words)
+        if limit.cancelled_caught:
+            return unanswered(event, who, f"did not answer within {hook.seconds:g} s")
+        if answer is None:
+            return NOTHING
+        if not isinstance(answer, Mapping):
+            return unanswered(event, who, f"answered with {type(answer).__name__}, not with an object")
+        return read_object(event, cast("Mapping[str, Any]", answer), who)
+
+
+async def _answer_of(function: HookFunction, data: dict[str, Any]) -> Any:
+    """Its own copy of the payload: what it does to it changes nothing. Plain functions run in a thread."""
+    if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__):
+        found: Any = function(data)
+    else:
+        found = await anyio.to_thread.run_sync(function, data, abandon_on_cancel=True)
+    return await found if inspect.isawaitable(found) else found

@@ -1,0 +1,250 @@
+"""Makes teammates: their place on the roster first, then the agent, here or in a process of its own."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+import anyio
+from msgspec import Struct
+from msgspec.structs import replace
+
+from teamwright import __version__
+from teamwright.core.consent import Mode
+from teamwright.core.definition import AgentDefinition
+from teamwright.core.errors import SessionMissing, StoreError, ToolError
+from teamwright.core.event import AgentStarted, ModeChanged, Warned
+from teamwright.core.ids import AgentId, new_agent_id
+from teamwright.core.letter import Said
+from teamwright.core.ports import Desk, ToolContext
+from teamwright.core.spawn import Ask, Plan
+from teamwright.core.team import Backend, Member, Refused
+from teamwright.host.worktree import Worktree
+from teamwright.runtime.agent import Agent
+from teamwright.runtime.resident import Means, Resident
+from teamwright.runtime.rooms import move_in
+from teamwright.runtime.spawner import Ways, child_desk, narrowest
+from teamwright.runtime.workshop import Answers, Kit, Shape, Workshop, own_limits
+from teamwright.store.jobs import NewAgent
+
+
+class Place(Protocol):
+    """Where teammates run that have a process of their own."""
+
+    @property
+    def backend(self) -> Backend: ...
+
+    async def start(self, member: Member) -> Member:
+        """Start its process; raises ToolError."""
+        ...
+
+    async def watch(self, member: Member) -> None:
+        """Notice the end of a process that an earlier one of ours started."""
+        ...
+
+    async def stop(self, member: Member) -> None: ...
+
+
+class Roles(Struct, frozen=True):
+    """What the composition root knows about teammates."""
+
+    kit: Callable[[AgentDefinition, int], Kit]
+    system: Callable[[AgentDefinition, str, Path, Member], tuple[str, ...]]
+    place: Place | None  # None: in this process
+
+
+class Recruiter:
+    def __init__(self, workshop: Workshop, means: Means, ways: Ways, roles: Roles) -> None:
+        self._workshop, self._means, self._ways, self._roles = workshop, means, ways, roles
+        self.residents: dict[AgentId, Resident] = {}
+        self.answers: Answers | None = None
+        self._starting: set[AgentId] = set()
+
+    # --- a new one
+
+    async def recruit(
+        self, ask: Ask, plan: Plan, definition: AgentDefinition, parent: Agent, ctx: ToolContext, model: str
+    ) -> Member:
+        assert plan.team is not None and ask.name is not None
+        teams = self._means.teams
+        lead = teams.lead_of(plan.team)
+        if lead is None or lead.agent != parent.id:
+            raise ToolError(f"Only the lead of {plan.team} can add teammates to it.")
+        own = new_agent_id()
+        tree = await self._means.rooms.open(parent.desk.cwd, own) if plan.room == "worktree" else None
+        place = self._roles.place
+        planning = ask.mode == "plan"
+        draft = Member(
+            own, ask.name, plan.team, definition.name, model, ask.prompt, cwd=str(tree.path if tree else parent.desk.cwd),
+            backend=place.backend if place else "in-process", plan_mode_required=planning,
+            session=self._workshop.session, worktree=str(tree.path) if tree else "",
+            mode=narrowest(definition.permission_mode, None if planning else ask.mode),
+            effort=ask.effort or definition.effort or parent.effort, description=ask.description,
+        )  # fmt: skip
+        first = f"{definition.initial_prompt}\n\n{ask.prompt}" if definition.initial_prompt else ask.prompt
+        row = NewAgent(own, self._workshop.session, parent.id, definition.name, ask.name, parent.depth + 1)
+        key = f"{parent.id}/{ctx.call_id}"
+        member = await teams.tables.teams.add_member(
+            draft, agent=row, key=key,
+            first=lambda m: self._means.post.draft(lead, m, Said(first), id=f"m-{parent.id}-{ctx.call_id}"),
+        )  # fmt: skip
+        if isinstance(member, Refused):
+            if tree is not None:
+                await self._means.rooms.close(tree)
+            raise ToolError(member.reason)
+        with anyio.CancelScope(shield=True):
+            await teams.refresh(member.team)
+            member = await self._settle(member, tree)
+            await teams.copy(teams.tables.mirror.write_team, member.team)
+        teams.tell(member, "spawn", ask.description)
+        return member
+
+    async def _settle(self, member: Member, tree: Worktree | None) -> Member:
+        """In a process of its own, or here if that cannot be."""
+        place = self._roles.place
+        if place is not None and member.backend != "in-process":
+            try:
+                return await place.start(member)
+            except ToolError as error:
+                self._means.teams.here.tell(member.agent, Warned(f"{member.address} runs in this process: {error}"))
+                member = await self._amend(replace(member, backend="in-process"))
+        await self.start(member, tree)
+        return member
+
+    async def _amend(self, member: Member) -> Member:
+        changed = await self._means.teams.tables.teams.amend(member.team, member.agent, lambda _: member)
+        return member if isinstance(changed, Refused) else changed
+
+    # --- one that there is already
+
+    async def bring_back(self, member: Member) -> None:
+        """Nobody runs it: it goes on, where it was, with what it knew."""
+        if member.agent in self.residents or member.agent in self._starting or member.state == "shutdown":
+            return
+        self._starting.add(member.agent)
+        try:
+            await self._settle(member, None)
+        finally:
+            self._starting.discard(member.agent)
+
+    async def adopt(self, member: Member) -> None:
+        """It lives on in a process of its own: from now on we look after that."""
+        if self._roles.place is not None:
+            await self._roles.place.watch(member)
+
+    async def start(self, member: Member, tree: Worktree | None = None) -> Resident | None:
+        """Run it in this process, unless another living one does."""
+        teams = self._means.teams
+        lease = await teams.tables.processes.claim_agent(member.agent, (await teams.process()).id)
+        if isinstance(lease, Refused):
+            return None
+        if tree is None and member.worktree:
+            tree = await self._means.rooms.open(self._base().roots[0], member.agent)  # the same one, if it was kept
+        agent = await self._make(member, tree)
+        resident = Resident(agent, member, lease.epoch, self._means, tree)
+        self.residents[member.agent] = resident
+        teams.supervisor.house(agent, lambda: self._host(resident))
+        return resident
+
+    async def _host(self, resident: Resident) -> None:
+        try:
+            await resident.run()
+        finally:
+            self.residents.pop(resident.agent.id, None)
+
+    def _base(self) -> Desk:
+        return self._means.teams.supervisor.main.desk
+
+    async def _make(self, member: Member, tree: Worktree | None) -> Agent:
+        definition = next((d for d in self._ways.kinds().values() if d.name == member.kind), None)
+        if definition is None:
+            raise ToolError(f"The agent {member.kind} that {member.name} was made of is gone; spawn another one.")
+        main = self._means.teams.supervisor.main
+        kit = self._roles.kit(definition, 1)
+        desk = child_desk(self._base(), Path(member.cwd), member.agent, member.name)
+        desk.env |= {"TEAMWRIGHT_TEAM": member.team}
+        if tree is not None:
+            move_in(desk, tree)
+        mode: Mode | None = "plan" if member.plan_mode_required else member.mode
+        shape = Shape(
+            id=member.agent, name=member.name, kind=member.kind, model=member.model, effort=member.effort, kit=kit,
+            desk=desk, mode=mode, meter=main.meter.child(own_limits(definition)), parent=self._lead(member), depth=1,
+        )  # fmt: skip
+        if self._workshop.files.agent(member.agent).is_file():
+            return await self._again(shape, member)
+        started = AgentStarted(
+            self._workshop.session, str(desk.cwd), __version__, kind=member.kind, name=member.name, parent=shape.parent,
+            depth=1, description=member.description, worktree=member.worktree, limits=dict(kit.limits),
+            may_start=kit.may_start, team=member.team,
+        )  # fmt: skip
+        agent = self._workshop.begin(shape, started)
+        prompt = self._workshop.prompt(
+            (id(kit), member.model, desk.cwd, member.agent),
+            lambda: self._roles.system(definition, member.model, desk.cwd, member), kit.specs,
+        )  # fmt: skip
+        agent.render(prompt, member.model, "start", member.effort)
+        if mode is not None:
+            agent.emit(ModeChanged(mode))
+        agent.rest()
+        return agent
+
+    def _lead(self, member: Member) -> AgentId | None:
+        lead = self._means.teams.lead_of(member.team)
+        return lead.agent if lead else None
+
+    async def _again(self, shape: Shape, member: Member) -> Agent:
+        """From its transcript."""
+        try:
+            transcript, history = await self._workshop.reopen(member.agent, self.answers)
+        except (SessionMissing, StoreError) as error:
+            raise ToolError(f"{member.address} cannot go on: {error}") from None
+        if history.rendered is None:  # killed between its first line and the next
+            transcript.close()
+            self._workshop.files.agent(member.agent).unlink()
+            raise ToolError(f"{member.address} was killed before it began.")
+        shape.desk.seen = dict(history.seen)
+        if Path(history.cwd).is_dir():
+            shape.desk.cwd = Path(history.cwd)
+        mode = history.mode if history.mode != "bubble" else None
+        agent = self._workshop.make(replace(shape, mode=mode), history, transcript)
+        agent.prompt = self._workshop.stored_prompt(history.rendered.prompt)
+        agent.rest()
+        return agent
+
+    # --- the end of this process, and of teammates
+
+    async def park_all(self) -> None:
+        """Their state stays as it is; another process goes on with them."""
+        async with anyio.create_task_group() as group:
+            for resident in list(self.residents.values()):
+                group.start_soon(lambda r=resident: r.stop(park=True))
+
+    async def stop(self, member: Member) -> None:
+        """By force, wherever it runs."""
+        if resident := self.residents.get(member.agent):
+            await resident.stop(park=False)
+            return
+        if self._roles.place is not None and member.backend != "in-process":
+            await self._roles.place.stop(member)
+        await self.bury(member)
+
+    async def bury(self, member: Member) -> None:
+        """One that nobody runs any more is shut down: in the store, with what follows from it."""
+        from teamwright.runtime.resident import free_tasks  # noqa: PLC0415 -- only here
+
+        teams = self._means.teams
+        await teams.tables.teams.set_state(member.team, member.agent, "shutdown")
+        await free_tasks(self._means, member, f"{member.name} was stopped")
+        await teams.refresh(member.team)
+        await teams.copy(teams.tables.mirror.write_team, member.team)
+        await self._means.post.tell_of_failures(member.team)
+        teams.tell(member, "shutdown", "stopped")
+
+    async def apply_answers(self, member: Member) -> None:
+        if resident := self.residents.get(member.agent):
+            await resident.apply_answers()
+
+    async def apply_all(self) -> None:
+        for resident in list(self.residents.values()):
+            await resident.apply_answers()
+
+

@@ -1,0 +1,265 @@
+"""The life of a teammate: handle what came, go idle and say so once, wait, wake. Only a shutdown ends it."""
+
+import traceback
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Literal
+
+import anyio
+import msgspec
+from msgspec import Struct
+
+from teamwright.core.consent import Mode
+from teamwright.core.errors import StoreError
+from teamwright.core.event import AgentEnded, Event, LettersTaken, ToolEnded, TurnEnded
+from teamwright.core.ids import AgentId
+from teamwright.core.letter import Letter, Said, Sender, Signal
+from teamwright.core.team import Member, Refused, Request, iso
+from teamwright.core.work import Actor, Task
+from teamwright.host.worktree import Worktree
+from teamwright.runtime.agent import Agent, current_agent, current_teammate
+from teamwright.runtime.handshakes import Handshakes
+from teamwright.runtime.post import Post
+from teamwright.runtime.rooms import Rooms, words
+from teamwright.runtime.task_board import TaskBoard
+from teamwright.runtime.teams import Teams
+from teamwright.store.state import now_ms
+
+LAST_WORDS = 4_000  # characters that an idle notice repeats
+CLAIM_SENDER = "task-list"
+TALKING = frozenset({"SendMessage", "ListAgents"})
+Reason = Literal["available", "interrupted", "failed"]
+
+
+class Means(Struct, frozen=True):
+    """What a teammate needs besides itself."""
+
+    teams: Teams
+    post: Post
+    handshakes: Handshakes
+    board: TaskBoard
+    rooms: Rooms
+    before_idle: Callable[[Member], Awaitable[str | None]]  # words that send it back to work
+
+
+class Resident:
+    """One teammate in this process."""
+
+    def __init__(self, agent: Agent, member: Member, epoch: int, means: Means, tree: Worktree | None = None) -> None:
+        self.agent, self.member = agent, member
+        self._epoch, self._means, self._tree = epoch, means, tree
+        self.scope = anyio.CancelScope()
+        self.ended = anyio.Event()
+        self.parked = False  # this process ends, the teammate does not
+        self._leaving: Request | None = None
+        self._finished: Task | None = None
+
+    # --- life
+
+    async def run(self) -> None:
+        """The boundary: whatever happens inside, its end is told and its tasks are free again."""
+        current_agent.set(self.agent.id)
+        current_teammate.set(self.agent.id)
+        self.agent.on_event = self._heard
+        with self.scope:
+            try:
+                await self._live()
+            except Exception as bug:  # noqa: BLE001 -- the agent's boundary
+                self.parked = True  # not its end: a message brings it back
+                self._means.teams.here.log(f"teammate {self.member.address}: {''.join(traceback.format_exception(bug))}")
+                self._means.teams.tell(self.member, "died", f"internal error: {bug!r}; the log has the details")
+        with anyio.CancelScope(shield=True):
+            try:
+                await self._conclude()
+            except StoreError as error:
+                self._means.teams.here.log(f"the end of {self.member.address} could not be recorded: {error}")
+        self.ended.set()
+        self._means.teams.announce()
+
+    async def _live(self) -> None:
+        await self.apply_answers()
+        await self._move("running") if self.member.state == "created" else None
+        if self._under_way:
+            await self._turn(())
+        waited = 0.0
+        while self._leaving is None:
+            supervisor = self._means.teams.supervisor
+            if letters := await self.agent.inbox.take(at_rest=True):
+                await self._turn(letters)
+            elif owned := supervisor.jobs.unfinished(self.agent.id):
+                waited += await supervisor.wait_for_jobs(self.agent, owned, waited)
+            elif not await self._claim():
+                await self._rest()
+
+    @property
+    def _under_way(self) -> bool:
+        """A turn that an earlier process began and did not end."""
+        history = self.agent.history
+        return bool(history.messages) and history.ended is None and not history.resting
+
+    async def _turn(self, letters: Sequence[Letter]) -> None:
+        agent = self.agent
+        await self._move("running")
+        await agent.slot.take()
+        try:
+            await agent.turn(letters)
+        finally:
+            agent.slot.give_back()
+            agent.rest()
+        await self.apply_answers()
+
+    async def _rest(self) -> None:
+        """Idle: told once, then nothing is done until something comes."""
+        end = self.agent.history.ended
+        if self.member.state == "running" and (back := await self._means.before_idle(self.member)):
+            await self._means.post.notify(self.member, back)
+            return
+        if self.member.state == "running" and end is not None:
+            await self._tell_idle(end)
+        await self._move("idle")
+        self._means.teams.announce()
+        if self.agent.inbox.quiet:
+            await self.agent.inbox.wait()
+
+    async def _claim(self) -> bool:
+        """The first task that is free; the word about it is stored with the claim. Not while it plans."""
+        team, agent = self.member.team, self.agent
+        end = agent.history.ended
+        if agent.mode == "plan" or (end is not None and end.reason in ("interrupted", "failed")):
+            return False
+        by = Actor(agent.id, self.member.name)
+        task = await self._means.board.claim_first(team, by, lambda task: _claim_letter(task, team, agent.id))
+        if task is not None:
+            agent.inbox.ring()
+        return task is not None
+
+    # --- what it tells
+
+    async def _tell_idle(self, end: TurnEnded) -> None:
+        lead = self._means.teams.lead_of(self.member.team)
+        if lead is None:
+            return
+        reason: Reason = "available"
+        if end.reason in ("interrupted", "failed"):
+            reason = end.reason
+        elif end.reason == "refused":
+            reason = "failed"
+        said = end.text.strip()
+        body: dict[str, Any] = {
+            "type": "idle_notification", "from": self.member.name, "timestamp": iso(now_ms()), "idleReason": reason,
+        }  # fmt: skip
+        if said:
+            body["lastMessage"] = said if len(said) <= LAST_WORDS else f"{said[:LAST_WORDS]} [...]"
+        if (task := self._finished) is not None:
+            body |= {"completedTaskId": str(task.id), "completedStatus": "resolved"}
+        if end.error:
+            body["failureReason"] = end.error
+        quiet = not said and self._finished is None and reason == "available"
+        line = msgspec.json.encode(body).decode()
+        signal = Signal("idle_notification", line, self.member.color, quiet)
+        # The number of the turn makes it the same notice after a crash.
+        await self._means.post.signal(self.member, lead, signal, id=f"i-{self.agent.id}-{self.agent.history.ends}")
+        self._finished = None
+        self._means.teams.tell(self.member, "idle", reason)
+
+    def _heard(self, event: Event) -> None:
+        if isinstance(event, LettersTaken):
+            self._means.teams.read_by(self.agent.id)
+        elif isinstance(event, ToolEnded) and not event.is_error and event.call_id in self.agent.history.used:
+            self._worked(event)
+
+    def _worked(self, event: ToolEnded) -> None:
+        calls = (c for m in reversed(self.agent.history.messages) if m.role == "assistant" for c in m.calls)
+        call = next((c for c in calls if c.id == event.call_id), None)
+        if call is not None and call.name not in TALKING:
+            self._means.teams.tables.mail.worked_soon(self.agent.id)
+
+    def finished(self, task: Task) -> None:
+        """It has completed a task: part of its next idle notice."""
+        self._finished = task
+
+    # --- states and answers
+
+    async def _move(self, state: Literal["running", "idle", "shutdown"]) -> None:
+        before = self.member.state
+        if before == state:
+            return
+        teams, member = self._means.teams, self.member
+        moved = await teams.tables.teams.set_state(member.team, member.agent, state, epoch=self._epoch)
+        if isinstance(moved, Refused):
+            if moved.code == "fenced":
+                self.parked = True
+                self.scope.cancel()
+            return
+        await teams.refresh(member.team)
+        self.member = teams.find(member.team, member.agent) or msgspec.structs.replace(member, state=state)
+        await teams.copy(teams.tables.mirror.write_config, member.team)
+        if state == "running" and before == "idle":
+            teams.tell(self.member, "wake")
+
+    async def apply_answers(self) -> None:
+        """Act on the answers to its requests, and on its own yes to a shutdown."""
+        requests = self._means.teams.tables.requests
+        for request in await requests.asked_by(self.agent.id):
+            if request.kind == "plan" and request.answer is not None:
+                if request.answer.get("approve"):
+                    self.agent.end_plan(self._after_plan(request.answer.get("mode")))
+                await requests.handled(request.id)
+        for request in await requests.agreed_by(self.agent.id):
+            self._leaving = self._leaving or request
+
+    def _after_plan(self, mode: Mode | None) -> Mode | None:
+        return mode or self.member.mode
+
+    # --- the end
+
+    async def stop(self, *, park: bool) -> None:
+        """By force: for good, or only in this process."""
+        self.parked = self.agent.parked = park
+        self.scope.cancel()
+        with anyio.move_on_after(10):
+            await self.ended.wait()
+
+    async def _conclude(self) -> None:
+        teams, agent, member = self._means.teams, self.agent, self.member
+        await teams.supervisor.gone(agent)
+        if self.parked:
+            agent.close_transcript()
+            process = await teams.process()
+            await teams.tables.processes.release_agent(agent.id, process.id)
+            return
+        agent.emit(AgentEnded("completed", agent.history.last_words))
+        await agent.sync()
+        agent.close_transcript()
+        kept = await self._means.rooms.close(self._tree) if self._tree is not None else None
+        await free_tasks(self._means, member, f"{member.name} has shut down" + (f". {words(kept)}" if kept else ""))
+        await teams.tables.teams.set_state(member.team, member.agent, "shutdown", epoch=self._epoch)
+        await teams.refresh(member.team)
+        await teams.copy(teams.tables.mirror.write_team, member.team)
+        leaving = self._leaving
+        await self._means.handshakes.shut_down(member, leaving and leaving.id, leaving and leaving.asker)
+        await self._means.post.tell_of_failures(member.team)
+        teams.tell(member, "shutdown")
+
+
+async def free_tasks(means: Means, member: Member, why: str) -> None:
+    """The tasks of one that is gone go back to the list, and the lead is told of those that there were."""
+    by = Actor(member.agent, member.name, lead=True)
+    freed = await means.board.release_all(member.team, member.agent, by)
+    lead = means.teams.lead_of(member.team)
+    if lead is not None and (freed or "worktree" in why):
+        tasks = ", ".join(f"#{task.id} {task.subject}" for task in freed)
+        words = f"{why}." + (f" Free again: {tasks}." if tasks else "")
+        await means.post.notify(lead, words, f"f-{member.agent}-{now_ms()}")
+
+
+def _claim_letter(task: Task, team: str, agent: AgentId) -> Letter:
+    text = (
+        f"You have claimed task #{task.id}: {task.subject}\n\n{task.description}\n\n"
+        "Do it, mark it completed with TaskUpdate, then go on with further open tasks (TaskList)."
+    )
+    sender = Sender("system", CLAIM_SENDER)
+    return Letter(_claim_id(task, team), agent, sender, Said(text))
+
+
+def _claim_id(task: Task, team: str) -> Any:
+    return f"k-{team}-{task.id}-{task.epoch}"

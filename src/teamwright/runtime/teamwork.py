@@ -1,0 +1,148 @@
+"""Everything that makes teams work in one process, and what is done with them at its start and at its end."""
+
+from collections.abc import Awaitable, Callable
+
+import anyio
+from msgspec import Struct
+
+from teamwright.core.errors import StoreError, ToolError
+from teamwright.core.event import Warned
+from teamwright.core.ids import AgentId, CallId
+from teamwright.core.letter import Letter
+from teamwright.core.team import Member, Refused, Team
+from teamwright.runtime.agent import Agent
+from teamwright.runtime.handshakes import Handshakes
+from teamwright.runtime.post import Post
+from teamwright.runtime.recruiter import Recruiter
+from teamwright.runtime.task_board import TaskBoard
+from teamwright.runtime.teams import Teams
+
+STILL = 10.0  # seconds without any news after which tasks that nobody takes hold up the end no longer
+
+
+class Teamwork(Struct, frozen=True):
+    teams: Teams
+    post: Post
+    handshakes: Handshakes
+    recruiter: Recruiter
+    board: TaskBoard
+    waiting: Callable[[AgentId], Awaitable[list[Letter]]]  # letters that an agent has not read
+    leave: Callable[[], Awaitable[None]]  # this process is known no more
+
+    # --- what agents do
+
+    async def create(self, agent: Agent, name: str, description: str, kind: str, call: CallId) -> Team:
+        if agent.parent is not None:
+            raise ToolError("Only the main agent leads teams: ask it.")
+        if not name.strip():
+            raise ToolError("team_name is empty: give the team a name.")
+        team = await self.teams.create(agent, name, description, kind, call)
+        await self.board.adopt(self.teams.here.session, team.name)
+        return team
+
+    async def delete(self, agent: Agent) -> str:
+        """The current team, once nobody in it works any more; those that are idle are ended first."""
+        lead = self.teams.member_of(agent.id)
+        if lead is None:
+            raise ToolError("There is no team to delete.")
+        if not lead.is_lead:
+            raise ToolError(f"Only the lead of {lead.team} can delete it.")
+        others = [m for m in self.teams.members(lead.team) if not m.is_lead]
+        if busy := [m.name for m in others if m.state != "idle"]:
+            raise ToolError(f"These still work: {', '.join(busy)}. Ask them to shut down first, then delete the team.")
+        for member in others:
+            await self.recruiter.stop(member)
+        await self.teams.delete(lead.team)
+        await self.board.drop(lead.team)
+        return lead.team
+
+    async def stop(self, agent: Agent, address: str) -> Member:
+        """A teammate, by force."""
+        name, _, team = address.partition("@")
+        lead = self.teams.member_of(agent.id)
+        if lead is None or not lead.is_lead or (member := self.teams.find(team or lead.team, name)) is None:
+            raise ToolError(f"There is no teammate {address!r} that you lead.")
+        if member.is_lead or member.state == "shutdown":
+            raise ToolError(f"{address} has shut down already." if not member.is_lead else "The lead ends by itself.")
+        await self.recruiter.stop(member)
+        return member
+
+    async def recall(self, agent: AgentId) -> list[str]:
+        """What an agent must still know after its conversation was shortened, from the store."""
+        lines = self.teams.describe(agent)
+        listing = await self.board.listing(agent)
+        mine = self.teams.member_of(agent)
+        name = mine.name if mine else ""
+        for task in listing.tasks:
+            if task.status != "completed" and (task.agent in (agent, None) or name == "team-lead" or not mine):
+                owner = f", {task.owner}'s" if task.owner else ""
+                lines.append(f"Task #{task.id} ({task.status}{owner}): {task.subject}")
+        requests = self.teams.tables.requests
+        for request in await requests.open_for(agent) if mine else ():
+            lines.append(f"Waits for your answer: {request.kind} request {request.id}")
+        for request in await requests.asked_by(agent) if mine else ():
+            lines.append(f"You wait for the answer to your {request.kind} request {request.id}")
+        return lines[:60]
+
+    # --- the start and the end of this process
+
+    async def resume(self, main: Agent, team: str | None) -> None:
+        """Lead again what this session led, and `team` if one is asked for; its members go on where they were."""
+        names = [t.name for t in await self.teams.tables.teams.teams_of(main.id) if t.lead == main.id]
+        for name in reversed(names):  # the current one last
+            await self._take(name, main, ours=True)
+        if team is not None:
+            await self._take(team, main, ours=False)
+        for note in await self.teams.tables.mirror.rebuild() if names or team else ():
+            self.teams.here.log(f"teams/{note} is not a team's directory")
+
+    async def _take(self, name: str, main: Agent, *, ours: bool) -> None:
+        taken = await self.teams.lead_again(name, main)
+        if isinstance(taken, Refused):
+            if not ours:
+                raise ToolError(taken.reason)
+            self._warn(main, f"{taken.reason} This session does not lead it now.")
+            return
+        for note in await self.board.rebuild(name):
+            self._warn(main, note)
+        for member in self.teams.members(name):
+            if not member.is_lead:
+                await self._bring_back(member, main)
+        await self.post.tell_of_failures(name)
+
+    async def _bring_back(self, member: Member, main: Agent) -> None:
+        if await self.teams.tables.processes.holder(member.agent) is not None:
+            await self.recruiter.adopt(member)
+            return
+        try:
+            await self.recruiter.bring_back(member)
+        except (ToolError, StoreError) as error:
+            self._warn(main, f"{member.address} could not be brought back: {error}")
+            await self.recruiter.bury(member)
+
+    def _warn(self, main: Agent, words: str) -> None:
+        self.teams.here.tell(main.id, Warned(words))
+
+    async def settled(self) -> bool:
+        """Has every teammate that is led here nothing left to do? Waits for news if not."""
+        for name in self.teams.led_here():
+            idle = True
+            for member in self.teams.members(name):
+                if not member.is_lead:
+                    idle = idle and member.state == "idle" and not await self._has_mail(member)
+            if not idle:
+                await self.teams.news()
+                return False
+            if len(self.teams.members(name)) > 1 and await self.board.table.has_claimable(name):
+                with anyio.move_on_after(STILL) as scope:
+                    await self.teams.news()
+                if not scope.cancelled_caught:
+                    return False
+        return True
+
+    async def _has_mail(self, member: Member) -> bool:
+        return bool(await self.waiting(member.agent))
+
+    async def close(self) -> None:
+        await self.recruiter.park_all()
+        await self.leave()

@@ -1,0 +1,20 @@
+"""The net under every bell: a slow look whether another process has changed the store."""
+
+from collections.abc import Callable
+
+import anyio
+
+from teamwright.store.database import Database
+
+EVERY = 1.0  # seconds
+
+
+async def watch_changes(database: Database, changed: Callable[[], object], every: float = EVERY) -> None:
+    """Calls `changed` after commits of other processes, until it is cancelled. A look reads one number."""
+    seen = await database.data_version()
+    while True:
+        await anyio.sleep(every)
+        found = await database.data_version()
+        if found != seen:
+            seen = found
+            changed()

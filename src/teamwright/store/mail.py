@@ -1,0 +1,158 @@
+"""Mail between members of teams: stored with its letter in one transaction, and what became of each message.
+
+The rows stay after the delivery: they are the audit log.
+"""
+
+import sqlite3
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from teamwright.core.ids import AgentId, LetterId
+from teamwright.core.letter import Letter, Said
+from teamwright.core.team import Mail, MailState, Refused
+from teamwright.store.database import Database
+from teamwright.store.posting import LIMITS, MailLimits, Stored, abandon, find_outcome, post, set_aside
+from teamwright.store.state import agent_number, now_ms
+
+ATTEMPTS = 3  # then a message that cannot be handled is a dead letter
+_letters = msgspec.json.Decoder(Letter)
+
+
+class Entry(Struct, frozen=True):
+    """One message in the log. `delivered_at` is when it reached its reader's model."""
+
+    n: int
+    id: LetterId
+    team: str
+    from_name: str
+    to_name: str
+    summary: str
+    color: str
+    text: str
+    state: MailState
+    reason: str
+    sent_at: int
+    delivered_at: int | None
+    sender: AgentId | None
+    reader: AgentId | None
+
+
+class MailTable:
+    def __init__(self, database: Database, limits: MailLimits = LIMITS, now: Callable[[], int] = now_ms) -> None:
+        self._db = database
+        self._limits = limits
+        self._now = now
+
+    # --- sending
+
+    async def post_mail(self, mail: Mail) -> Stored | Refused:
+        """Durable on return. The same id again: nothing is stored, and the answer is the first one's."""
+        return (await self.post_all([mail]))[0]
+
+    async def post_all(self, mails: Sequence[Mail]) -> list[Stored | Refused]:
+        """One commit, for instance for a broadcast; each is stored or refused by itself."""
+        at = self._now()
+        return await self._db.write(lambda db: [post(db, mail, self._limits, at) for mail in mails])
+
+    async def outcome(self, id: LetterId) -> Stored | Refused | None:
+        """What an earlier `post_mail` of this id answered; None if it never got so far."""
+        return await self._db.read(lambda db: find_outcome(db, id))
+
+    # --- reading
+
+    async def audit(self, team: str, *, since: int = 0, most: int = 1000) -> list[Entry]:
+        """Everything that was sent in a team, in order, from the `n` after `since` on."""
+        return await self._entries("teams.name = ? AND mail.n > ? ORDER BY mail.n LIMIT ?", team, since, most)
+
+    async def receipts(self, sender: AgentId, *, most: int = 100) -> list[Entry]:
+        """What became of an agent's latest messages, in the order they were sent."""
+        where = "sender = (SELECT n FROM agents WHERE id = ?) ORDER BY mail.sent_at DESC, mail.n DESC LIMIT ?"
+        return (await self._entries(where, sender, most))[::-1]
+
+    async def receipt(self, id: LetterId) -> Entry | None:
+        found = await self._entries("mail.id = ?", id)
+        return found[0] if found else None
+
+    async def inbox(self, team: str, reader: AgentId, *, most_read: int = 200) -> list[Entry]:
+        """All that is unread and the last ones that were read, in the order they were sent."""
+        mine = "reader = (SELECT n FROM agents WHERE id = ?) AND teams.name = ?"
+        unread = await self._entries(f"{mine} AND state = 'stored'", reader, team)
+        where = f"{mine} AND state = 'delivered' ORDER BY mail.delivered_at DESC, mail.n DESC LIMIT ?"
+        read = await self._entries(where, reader, team, most_read)
+        found = {entry.n: entry for entry in (*unread, *read)}  # one that was delivered between the two is in both
+        return [found[n] for n in sorted(found)]
+
+    async def unread(self, reader: AgentId) -> int:
+        sql = "SELECT count(*) FROM mail WHERE reader = (SELECT n FROM agents WHERE id = ?) AND state = 'stored'"
+        return await self._db.read(lambda db: db.execute(sql, (reader,)).fetchone()[0])
+
+    # --- what cannot be delivered
+
+    async def failed(self, letters: Sequence[LetterId], why: str) -> list[LetterId]:
+        """An attempt to handle these has failed. Those that are dead letters now, set aside after the third."""
+
+        def work(db: sqlite3.Connection) -> list[LetterId]:
+            dead: list[LetterId] = []
+            for id in letters:
+                sql = "UPDATE mail SET attempts = attempts + 1 WHERE id = ? AND state = 'stored' RETURNING n, attempts"
+                row = db.execute(sql, (id,)).fetchone()
+                if row is not None and row[1] >= ATTEMPTS:
+                    set_aside(db, row[0], "dead", why)
+                    dead.append(id)
+            return dead
+
+        return await self._db.write(work)
+
+    async def give_up(self, reader: AgentId, why: str) -> list[LetterId]:
+        """The reader cannot be brought back: what is unread is undeliverable."""
+        return await self._db.write(lambda db: abandon(db, agent_number(db, reader), None, why))
+
+    async def untold(self, team: str) -> list[Entry]:
+        """Messages that failed after they were stored, and of which lead and sender have not been told."""
+        return await self._entries("teams.name = ? AND told = 0 AND state IN ('undeliverable', 'dead')", team)
+
+    async def told(self, letters: Sequence[LetterId]) -> None:
+        rows = [(id,) for id in letters]
+        await self._db.write(lambda db: _void(db.executemany("UPDATE mail SET told = 1 WHERE id = ?", rows)))
+
+    # --- answering without working
+
+    async def answers_in_a_row(self, one: AgentId, other: AgentId) -> int:
+        """Messages that went to and fro between two agents since either last worked."""
+
+        def work(db: sqlite3.Connection) -> int:
+            pair = sorted((agent_number(db, one), agent_number(db, other)))
+            row = db.execute("SELECT many FROM volleys WHERE a = ? AND b = ?", pair).fetchone()
+            return row[0] if row else 0
+
+        return await self._db.read(work)
+
+    def worked_soon(self, agent: AgentId) -> None:
+        """Queued: the agent has used a tool other than for talking."""
+        sql = "DELETE FROM volleys WHERE {} = (SELECT n FROM agents WHERE id = ?)"
+        self._db.write_soon(lambda db: [db.execute(sql.format(side), (agent,)).rowcount for side in "ab"])
+
+    async def _entries(self, where: str, *values: object) -> list[Entry]:
+        sql = f"""
+            SELECT mail.n, mail.id, teams.name, from_name, to_name, summary, color, text, state, coalesce(reason, ''),
+                mail.sent_at, mail.delivered_at, senders.id, readers.id, letters.letter
+            FROM mail JOIN teams ON teams.n = mail.team LEFT JOIN letters ON letters.n = mail.letter
+                LEFT JOIN agents AS senders ON senders.n = sender LEFT JOIN agents AS readers ON readers.n = reader
+            WHERE {where}
+        """  # noqa: S608
+        return [_entry(row) for row in await self._db.read(lambda db: db.execute(sql, values).fetchall())]
+
+
+def _entry(row: Sequence[Any]) -> Entry:
+    values = list(row[:-1])
+    if values[7] is None:
+        body = _letters.decode(row[-1]).body if row[-1] is not None else None
+        values[7] = body.text if isinstance(body, Said) else ""
+    return Entry(*values)
+
+
+def _void(_: object) -> None:
+    """For a lambda whose value nobody wants."""

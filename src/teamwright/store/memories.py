@@ -1,0 +1,94 @@
+"""The notes that sessions in one project leave for the next: one private file, never written by two at once."""
+
+import os
+from pathlib import Path
+
+from teamwright.core import notes
+from teamwright.core.errors import StoreError
+from teamwright.store.locks import Lock, hold
+from teamwright.store.paths import Home, slug
+from teamwright.store.private import fault, open_file, write_file
+
+MOST_READ = 256 * 1024  # bytes: a person may have written more than we would
+LOCK_WAIT = 5.0  # seconds
+
+
+class Notebook:
+    """`memory/projects/SLUG/MEMORY.md`. Its methods touch the disk and may wait for a lock: call them in a thread."""
+
+    def __init__(self, home: Home, project: Path, *, patience: float = LOCK_WAIT) -> None:
+        name = slug(project)
+        self.file = home.memory / "projects" / name / "MEMORY.md"
+        self.before = self.file.with_name("MEMORY.md.before")  # as it was before it was last rewritten
+        self._lock, self._patience = home.run / f"memory-{name}.lock", patience
+
+    def read(self) -> str:
+        """All of it; empty if there is none."""
+        if not self.file.is_file():
+            return ""
+        fd = open_file(self.file, os.O_RDONLY | os.O_NONBLOCK)
+        try:
+            data = bytearray()
+            while len(data) <= MOST_READ and (chunk := os.read(fd, MOST_READ + 1)):
+                data += chunk
+        except OSError as error:
+            raise fault("read", self.file, error) from error
+        finally:
+            os.close(fd)
+        if len(data) > MOST_READ:
+            raise StoreError(f"{self.file} is longer than {MOST_READ // 1024} KiB. Shorten it, or move it away.")
+        return data.decode("utf-8", errors="replace")
+
+    def add(self, answer: str, date: str) -> int:
+        """Put a model's notes with those that are there now; how many were new. The oldest go if there is no room."""
+        fresh = notes.read_answer(answer, date)
+        if not fresh:
+            return 0
+        lock = self._hold()
+        try:
+            sections, count = notes.joined(notes.read(self.read()), fresh)
+            if count:
+                self._write(sections)
+            return count
+        finally:
+            lock.release()
+
+    def rewrite(self, answer: str, seen: str, date: str) -> bool:
+        """Put a shorter text in the place of `seen`, and keep that beside it. Notes added meanwhile stay.
+
+        False if the answer is empty or not shorter.
+        """
+        shorter = notes.read_answer(answer, date, notes.MOST_KEPT)
+        if not shorter or len(notes.render(shorter).encode()) >= len(seen.encode()):
+            return False
+        lock = self._hold()
+        try:
+            now = self.read()
+            sections, _ = notes.joined(shorter, notes.since(seen, now))
+            write_file(self.before, now.encode(errors="replace"))
+            self._write(sections)
+            os.utime(self.before)  # later than the file: nothing was added since
+            return True
+        finally:
+            lock.release()
+
+    def is_fresh(self) -> bool:
+        """Was nothing added since it was last rewritten?"""
+        try:
+            return self.before.stat().st_mtime_ns >= self.file.stat().st_mtime_ns
+        except FileNotFoundError:
+            return False
+
+    def _write(self, sections: list[notes.Section]) -> None:
+        data = notes.render(notes.fitted(sections, notes.MOST)).encode(errors="replace")
+        if len(data) > notes.MOST:
+            raise StoreError(f"{self.file} is full: it holds {notes.MOST // 1024} KiB at most. Shorten what is there.")
+        write_file(self.file, data)
+
+    def _hold(self) -> Lock:
+        lock = hold(self._lock, self._patience)
+        if lock is None:
+            raise StoreError(
+                f"Another session has kept {self.file} locked for {self._patience:g} s: nothing was noted."
+            )
+        return lock

@@ -1,0 +1,151 @@
+"""Posting mail inside a transaction, for the table of mail and for those that post with a change of their own."""
+
+import sqlite3
+
+import msgspec
+from msgspec import Struct
+
+from teamwright.core.crashpoint import crashpoint
+from teamwright.core.ids import AgentId, LetterId
+from teamwright.core.letter import Letter, Said
+from teamwright.core.team import Code, Mail, MailState, Refused
+from teamwright.store.state import agent_number
+
+ASIDE = 0  # `delivered_at` of a letter that is handed to nobody any more
+_MINUTE = 60_000
+_encoder = msgspec.json.Encoder()
+_letters = msgspec.json.Decoder(Letter)
+
+
+class MailLimits(Struct, frozen=True):
+    unread: int = 1000
+    bytes: int = 256 * 1024
+    per_minute: int = 600
+
+
+LIMITS = MailLimits()
+
+
+class Stored(Struct, frozen=True):
+    """Durable. `volley`: answers in a row between these two without any work in between, this one included."""
+
+    id: LetterId
+    volley: int = 0
+
+
+def post(db: sqlite3.Connection, mail: Mail, limits: MailLimits, at: int) -> Stored | Refused:
+    if (known := find_outcome(db, mail.letter.id)) is not None:
+        return known
+    team = db.execute("SELECT n FROM teams WHERE name = ?", (mail.team,)).fetchone()
+    if team is None:
+        return Refused("no_team", f"There is no team {mail.team}: it was deleted.")
+    sender = agent_number(db, mail.letter.sender.id) if mail.letter.sender.id else None
+    row = db.execute("SELECT n FROM agents WHERE id = ?", (mail.letter.to,)).fetchone()
+    reader: int | None = row[0] if row else None
+    refused = _refusal(db, mail, team[0], sender, reader, limits, at)
+    letter = None if refused else _insert_letter(db, mail.letter, at)
+    own = isinstance(mail.letter.body, Said) and mail.letter.body.text == mail.text
+    text = None if refused or own else mail.text
+    db.execute(
+        """
+        INSERT INTO mail (id, letter, team, sender, reader, from_name, to_name, summary, color, text, part, state, code,
+            reason, sent_at)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        """,
+        (mail.letter.id, letter, team[0], sender, reader, mail.from_name, mail.to_name[:200], mail.summary[:1000],
+         mail.color, text, mail.part, "refused" if refused else "stored", refused and refused.code,
+         refused and refused.reason, at),
+    )  # fmt: skip
+    crashpoint("mail.post")
+    if refused:
+        return refused
+    return Stored(mail.letter.id, 0 if mail.control or sender is None else _count_volley(db, sender, reader or 0))
+
+
+def _refusal(
+    db: sqlite3.Connection, mail: Mail, team: int, sender: int | None, reader: int | None, limits: MailLimits, at: int
+) -> Refused | None:
+    sql = "SELECT state FROM members WHERE team = ? AND agent = ?"
+    member = db.execute(sql, (team, reader)).fetchone()
+    if member is None:
+        return Refused(
+            "no_member", f"There is no {mail.to_name[:100]} in team {mail.team}. ListAgents shows who is there."
+        )
+    if member[0] == "shutdown":
+        return Refused(
+            "shut_down", f"{mail.to_name} has shut down; nothing was sent. Spawn it again if you need it (Agent, name)."
+        )
+    if len(mail.text.encode(errors="replace")) > limits.bytes:
+        return Refused(
+            "too_long", f"The message is longer than {limits.bytes // 1024} KiB: write it to a file and name the file."
+        )
+    if mail.control:
+        return None
+    waits = "SELECT count(*) FROM (SELECT 1 FROM mail WHERE reader = ? AND state = 'stored' LIMIT ?)"
+    if db.execute(waits, (reader, limits.unread)).fetchone()[0] >= limits.unread:
+        return Refused(
+            "inbox_full",
+            f"{mail.to_name}'s inbox is full: {limits.unread} messages are unread. Wait until it has read some.",
+        )
+    # Both ends: after the clock was set back, what seems to lie ahead does not count for ever.
+    recent = """
+        SELECT count(*) FROM (
+            SELECT 1 FROM mail WHERE sender = ? AND sent_at BETWEEN ? AND ? AND part = 0 AND state <> 'refused' LIMIT ?
+        )
+    """
+    if mail.part == 0 and sender is not None:
+        sent = db.execute(recent, (sender, at - _MINUTE + 1, at, limits.per_minute)).fetchone()[0]
+        if sent >= limits.per_minute:
+            return Refused("too_many", f"You have sent {sent} messages within a minute, the most there is. Wait.")
+    return None
+
+
+def find_outcome(db: sqlite3.Connection, id: LetterId) -> Stored | Refused | None:
+    row: tuple[MailState, Code, str] | None
+    row = db.execute("SELECT state, code, reason FROM mail WHERE id = ?", (id,)).fetchone()
+    if row is None:
+        return None
+    return Refused(row[1], row[2]) if row[0] == "refused" else Stored(id)
+
+
+def _insert_letter(db: sqlite3.Connection, letter: Letter, at: int) -> int:
+    sql = "INSERT INTO letters (id, agent, letter, sent_at) VALUES (?, ?, ?, ?) RETURNING n"
+    return db.execute(sql, (letter.id, agent_number(db, letter.to), _encoder.encode(letter), at)).fetchone()[0]
+
+
+def _count_volley(db: sqlite3.Connection, sender: int, reader: int) -> int:
+    """A second message of the same sender is no answer: only a change of sides counts."""
+    sql = """
+        INSERT INTO volleys (a, b, last, many) VALUES (min(:s, :r), max(:s, :r), :s, 1)
+        ON CONFLICT (a, b) DO UPDATE SET many = many + (last <> :s), last = :s RETURNING many
+    """
+    return db.execute(sql, {"s": sender, "r": reader}).fetchone()[0]
+
+
+def abandon(db: sqlite3.Connection, reader: int, team: int | None, why: str) -> list[LetterId]:
+    """Everything unread of a reader, in one team or in all, is undeliverable."""
+    sql = "SELECT n, id FROM mail WHERE reader = ? AND state = 'stored' AND (? IS NULL OR team = ?) ORDER BY n"
+    rows = db.execute(sql, (reader, team, team)).fetchall()
+    for n, _ in rows:
+        set_aside(db, n, "undeliverable", why)
+    return [id for _, id in rows]
+
+
+def set_aside(db: sqlite3.Connection, n: int, state: MailState, why: str) -> None:
+    """Kept, but handed to nobody."""
+    db.execute("UPDATE mail SET state = ?, reason = ? WHERE n = ?", (state, why, n))
+    sql = "UPDATE letters SET delivered_at = ? WHERE n = (SELECT letter FROM mail WHERE n = ?) AND delivered_at IS NULL"
+    db.execute(sql, (ASIDE, n))
+
+
+def forward(db: sqlite3.Connection, team: int, reader: int, to: AgentId) -> None:
+    """What is unread of a reader in a team goes to whoever has its address now."""
+    number = agent_number(db, to)
+    sql = """
+        SELECT mail.n, letters.n, letters.letter FROM mail JOIN letters ON letters.n = mail.letter
+        WHERE reader = ? AND state = 'stored' AND team = ?
+    """
+    for mail, n, data in db.execute(sql, (reader, team)).fetchall():
+        letter = msgspec.structs.replace(_letters.decode(data), to=to)
+        db.execute("UPDATE letters SET agent = ?, letter = ? WHERE n = ?", (number, _encoder.encode(letter), n))
+        db.execute("UPDATE mail SET reader = ? WHERE n = ?", (number, mail))

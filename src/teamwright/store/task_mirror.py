@@ -1,0 +1,202 @@
+"""Task lists as plain files, `tasks/LIST/N.json`, for people and other programs.
+
+Written from the store after each change and rebuilt at a start; never read back.
+"""
+
+import os
+import re
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.to_thread
+import msgspec
+
+from teamwright.core.errors import StoreError
+from teamwright.core.shown import shown
+from teamwright.core.work import Task, TaskId
+from teamwright.store.locks import hold
+from teamwright.store.private import fault, make_dir, open_file, write_all
+from teamwright.store.tasks import Listing, TaskTable
+
+_WAIT = 5.0  # seconds for another process to finish with the same directory
+_SAFE = re.compile(r"[^\x00-\x1f/\x7f.][^\x00-\x1f/\x7f]*")
+_OURS = re.compile(r"([1-9][0-9]{0,17})\.json")
+_DRAFT = re.compile(r"\.[0-9]+\.json\.[0-9a-f]{8}")  # what a killed process left behind
+_LONGEST_NAME = 200
+_LARGEST = 1024 * 1024  # bytes of a file that is looked at; ours are smaller
+_MOST_TOLD = 20  # files that are named one by one
+
+
+def record(task: Task) -> dict[str, Any]:
+    """A task as people and programs see it."""
+    return {
+        "id": str(task.id),
+        "subject": task.subject,
+        "description": task.description,
+        "status": task.status,
+        "owner": task.owner,
+        "activeForm": task.active_form,
+        "blockedBy": [str(id) for id in task.blocked_by],
+        "blocks": [str(id) for id in task.blocks],
+        "createdAt": _iso(task.created),
+        "updatedAt": _iso(task.updated),
+        "metadata": dict(task.metadata),
+    }
+
+
+def _iso(ms: int) -> str:
+    return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+class TaskMirror:
+    def __init__(self, root: Path, table: TaskTable) -> None:
+        """`root` is TEAMWRIGHT_HOME."""
+        self._root, self._table = root, table
+        self._turn = anyio.Lock()
+
+    def dir(self, list: str) -> Path:
+        """Where the files of a list lie; a name that would lead elsewhere is refused."""
+        if not _SAFE.fullmatch(list) or len(list.encode(errors="replace")) > _LONGEST_NAME:
+            raise StoreError(f"{shown(list)!r} cannot be the name of a task list: it is no safe name for a directory.")
+        return self._root / "tasks" / list
+
+    async def write(self, list: str, ids: Sequence[TaskId]) -> None:
+        """These records as the store has them now. If it fails, only the mirror is behind, until it is rebuilt."""
+        async with self._locked(list) as dir:
+            found = await self._table.some(list, ids)
+            await anyio.to_thread.run_sync(_write_some, dir, found)
+
+    async def rebuild(self, list: str) -> "list[str]":
+        """Every file that differs is written anew; what should be told of files that somebody else made or changed."""
+        async with self._locked(list) as dir:
+            listing = await self._table.list(list)
+            return [*listing.problems, *await anyio.to_thread.run_sync(_rebuild, dir, listing)]
+
+    async def remove(self, list: str) -> None:
+        """The directory, with everything in it."""
+        if _is_there(self.dir(list)):  # without it, no lock is left for a list that had no files
+            async with self._locked(list) as dir:
+                await anyio.to_thread.run_sync(_remove, dir)
+
+    @asynccontextmanager
+    async def _locked(self, list: str) -> AsyncGenerator[Path, None]:
+        """One writer of a directory at a time, so that an older read never overwrites a newer one."""
+        dir, path = self.dir(list), self._root / "run" / f"tasks-{list}.lock"
+        async with self._turn:
+            lock = hold(path) or await anyio.to_thread.run_sync(hold, path, _WAIT)
+            if lock is None:
+                raise StoreError(f"{dir} is being written by another process for more than {_WAIT:g} s.")
+            try:
+                yield dir
+            finally:
+                lock.release()
+
+
+def _bytes(task: Task) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(record(task)), indent=2) + b"\n"
+
+
+def _write_some(dir: Path, tasks: Mapping[TaskId, Task | None]) -> None:
+    make_dir(dir)
+    for id, task in tasks.items():
+        if task is None:
+            _unlink(dir / f"{id}.json")
+        else:
+            _replace(dir / f"{id}.json", _bytes(task))
+
+
+def _replace(path: Path, data: bytes) -> None:
+    """Readers see the old or the new one. Not synced: what a power cut takes is rebuilt at the next start."""
+    draft = path.with_name(f".{path.name}.{os.urandom(4).hex()}")
+    fd = open_file(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+    try:
+        try:
+            write_all(fd, data)
+        finally:
+            os.close(fd)
+        draft.replace(path)
+    except OSError as error:
+        draft.unlink(missing_ok=True)
+        raise fault("write", path, error) from error
+
+
+def _unlink(path: Path) -> None:
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise fault("remove", path, error) from error
+
+
+def _is_there(dir: Path) -> bool:
+    return dir.is_symlink() or dir.exists()
+
+
+def _remove(dir: Path) -> None:
+    import shutil  # noqa: PLC0415  # seldom needed
+
+    try:
+        if dir.is_symlink():
+            dir.unlink()
+        elif dir.exists():
+            shutil.rmtree(dir)
+    except OSError as error:
+        raise fault("remove", dir, error) from error
+
+
+def _rebuild(dir: Path, listing: Listing) -> list[str]:
+    make_dir(dir)
+    ours = {f"{task.id}.json": task for task in listing.tasks}
+    told: list[str] = []
+    for path in sorted(dir.iterdir()):
+        if path.name not in ours and (words := _clear(path, listing.next)):
+            told.append(words)
+    for name, task in ours.items():
+        data = _bytes(task)
+        found = _read(dir / name)
+        if found != data:
+            if found is not None and not _is_behind(found, task):
+                told.append(f"{shown(str(dir / name))} was changed by somebody else; it is written anew.")
+            _replace(dir / name, data)
+    if len(told) > _MOST_TOLD:
+        told = [*told[:_MOST_TOLD], f"... and {len(told) - _MOST_TOLD} more such files in {shown(str(dir))}."]
+    return told
+
+
+def _clear(path: Path, next: int) -> str:
+    """Files of tasks that are deleted go; what was never ours stays and is told."""
+    found = _OURS.fullmatch(path.name)
+    if _DRAFT.fullmatch(path.name) or (found and int(found[1]) < next and not path.is_dir()):
+        _unlink(path)
+        return ""
+    return (
+        f"{shown(str(path))} is none of ours and is ignored: tasks are kept in the store, these files only show them."
+    )
+
+
+def _read(path: Path) -> bytes | None:
+    """None if there is no such file; empty for what cannot be one of ours."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except FileNotFoundError:
+        return None
+    except OSError:
+        return b""
+    try:
+        return os.read(fd, _LARGEST) if os.fstat(fd).st_size < _LARGEST else b""
+    except OSError:
+        return b""
+    finally:
+        os.close(fd)
+
+
+def _is_behind(data: bytes, task: Task) -> bool:
+    """Written by us for an older state of the task: a crash came between the store and the mirror."""
+    try:
+        found = msgspec.json.decode(data, type=dict[str, Any])
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return False
+    return found.keys() == record(task).keys() and str(found["updatedAt"]) < _iso(task.updated)

@@ -1,0 +1,167 @@
+"""The rows of tasks and of what they wait for: read as records, changed by statements. Used inside a transaction."""
+
+import sqlite3
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from teamwright.core.ids import AgentId
+from teamwright.core.work import Draft, Edge, Hold, Task, TaskId
+
+_COLUMNS = """
+    id, subject, description, status, owner, agent, epoch, former, active_form, metadata, created, updated
+"""
+_former = msgspec.json.Decoder(tuple[AgentId, ...])
+_metadata = msgspec.json.Decoder(dict[str, Any])
+_encoder = msgspec.json.Encoder()
+_MOST_FORMER = 50  # owners that are remembered
+
+
+class Broken(msgspec.Struct, frozen=True):
+    """A row that is no task."""
+
+    id: int
+    fault: str
+
+
+def list_number(db: sqlite3.Connection, name: str) -> int | None:
+    row = db.execute("SELECT n FROM task_lists WHERE name = ?", (name,)).fetchone()
+    return row[0] if row else None
+
+
+def make_list(db: sqlite3.Connection, name: str, origin: str | None = None) -> int:
+    """The list, begun if there is none. One that has a session's id as its name goes with that session."""
+    sql = """
+        INSERT INTO task_lists (name, session, origin)
+        VALUES (:name, (SELECT n FROM sessions WHERE id = :name), :origin)
+        ON CONFLICT (name) DO NOTHING
+    """
+    db.execute(sql, {"name": name, "origin": origin or name})
+    return db.execute("SELECT n FROM task_lists WHERE name = ?", (name,)).fetchone()[0]
+
+
+# --- tasks
+
+
+def load(db: sqlite3.Connection, n: int, id: int) -> Task | Broken | None:
+    row = db.execute(f"SELECT {_COLUMNS} FROM tasks WHERE list = ? AND id = ?", (n, id)).fetchone()  # noqa: S608
+    return None if row is None else _task(row, blockers(db, n, id), blocked(db, n, id))
+
+
+def load_good(db: sqlite3.Connection, n: int, id: int) -> Task | None:
+    task = load(db, n, id)
+    return task if isinstance(task, Task) else None
+
+
+def load_all(db: sqlite3.Connection, n: int) -> list[Task | Broken]:
+    before: dict[int, tuple[TaskId, ...]] = {}
+    after: dict[int, tuple[TaskId, ...]] = {}
+    sql = """
+        SELECT blocker, blocked, status = 'completed' FROM task_edges
+        JOIN tasks ON tasks.list = task_edges.list AND tasks.id = blocker
+        WHERE task_edges.list = ? ORDER BY blocker, blocked
+    """
+    for blocker, blocks, done in db.execute(sql, (n,)):
+        after[blocker] = (*after.get(blocker, ()), blocks)
+        if not done:
+            before[blocks] = (*before.get(blocks, ()), blocker)
+    rows = db.execute(f"SELECT {_COLUMNS} FROM tasks WHERE list = ? ORDER BY id", (n,)).fetchall()  # noqa: S608
+    return [_task(row, before.get(row[0], ()), after.get(row[0], ())) for row in rows]
+
+
+def _task(row: Sequence[Any], before: tuple[TaskId, ...], after: tuple[TaskId, ...]) -> Task | Broken:
+    record = dict(zip(_COLUMNS.replace(",", " ").split(), row, strict=True))
+    try:
+        record["former"] = _former.decode(record["former"])
+        record["metadata"] = _metadata.decode(record["metadata"])
+        return msgspec.convert(record | {"blocked_by": before, "blocks": after}, Task)
+    except (msgspec.MsgspecError, TypeError, UnicodeDecodeError) as error:
+        return Broken(row[0], str(error))
+
+
+def insert(db: sqlite3.Connection, n: int, id: TaskId, draft: Draft, now: int) -> None:
+    sql = """
+        INSERT INTO tasks (list, id, subject, description, active_form, metadata, created, updated)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+    """
+    metadata = _encoder.encode(draft.metadata).decode()
+    db.execute(sql, (n, id, draft.subject, draft.description, draft.active_form, metadata, now, now))
+    db.execute("UPDATE task_lists SET count = count + 1 WHERE n = ?", (n,))
+
+
+def write(db: sqlite3.Connection, n: int, task: Task) -> None:
+    """Words and metadata, as they are in the record."""
+    sql = "UPDATE tasks SET subject = ?, description = ?, active_form = ?, metadata = ? WHERE list = ? AND id = ?"
+    metadata = _encoder.encode(task.metadata).decode()
+    db.execute(sql, (task.subject, task.description, task.active_form, metadata, n, task.id))
+
+
+def give(db: sqlite3.Connection, n: int, task: Task, hold: Hold) -> None:
+    """Status and owner. A new owner means a new epoch, and the one before is remembered as a former one."""
+    former = [agent for agent in task.former if agent != hold.agent]
+    if task.agent is not None and task.agent != hold.agent:
+        former = [*(agent for agent in former if agent != task.agent), task.agent]
+    epoch = task.epoch + (task.agent != hold.agent)
+    sql = "UPDATE tasks SET status = ?, owner = ?, agent = ?, epoch = ?, former = ? WHERE list = ? AND id = ?"
+    values = (hold.status, hold.owner, hold.agent, epoch, _encoder.encode(former[-_MOST_FORMER:]).decode())
+    db.execute(sql, (*values, n, task.id))
+
+
+def stamp(db: sqlite3.Connection, n: int, ids: Iterable[TaskId], now: int) -> None:
+    """They have changed. The time grows even where the clock was set back."""
+    sql = "UPDATE tasks SET updated = max(updated + 1, ?) WHERE list = ? AND id = ?"
+    db.executemany(sql, [(now, n, id) for id in ids])
+
+
+def remove(db: sqlite3.Connection, n: int, id: TaskId) -> None:
+    """With every edge that leads to it or from it."""
+    db.execute("DELETE FROM task_edges WHERE list = ? AND (blocker = ? OR blocked = ?)", (n, id, id))
+    db.execute("DELETE FROM tasks WHERE list = ? AND id = ?", (n, id))
+    db.execute("UPDATE task_lists SET count = count - 1 WHERE n = ?", (n,))
+
+
+# --- edges
+
+
+def blockers(db: sqlite3.Connection, n: int, id: int) -> tuple[TaskId, ...]:
+    """Those that are not completed."""
+    sql = """
+        SELECT blocker FROM task_edges JOIN tasks ON tasks.list = task_edges.list AND tasks.id = blocker
+        WHERE task_edges.list = ? AND blocked = ? AND status <> 'completed' ORDER BY blocker
+    """
+    return tuple(row[0] for row in db.execute(sql, (n, id)))
+
+
+def all_blockers(db: sqlite3.Connection, n: int, id: int) -> tuple[TaskId, ...]:
+    sql = "SELECT blocker FROM task_edges WHERE list = ? AND blocked = ? ORDER BY blocker"
+    return tuple(row[0] for row in db.execute(sql, (n, id)))
+
+
+def blocked(db: sqlite3.Connection, n: int, id: int) -> tuple[TaskId, ...]:
+    sql = "SELECT blocked FROM task_edges WHERE list = ? AND blocker = ? ORDER BY blocked"
+    return tuple(row[0] for row in db.execute(sql, (n, id)))
+
+
+def existing(db: sqlite3.Connection, n: int, ids: Iterable[TaskId]) -> set[TaskId]:
+    sql = "SELECT 1 FROM tasks WHERE list = ? AND id = ?"
+    return {id for id in ids if db.execute(sql, (n, id)).fetchone()}
+
+
+def connect(db: sqlite3.Connection, n: int, edges: Collection[Edge]) -> None:
+    sql = "INSERT INTO task_edges (list, blocker, blocked) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
+    db.executemany(sql, [(n, before, after) for before, after in edges])
+    count_waits(db, n, {after for _, after in edges})
+
+
+def count_waits(db: sqlite3.Connection, n: int, ids: Iterable[int]) -> list[TaskId]:
+    """Count anew what each of them waits for; those that wait for nothing any more, but did before."""
+    freed: list[TaskId] = []
+    for id in ids:
+        row = db.execute("SELECT waits FROM tasks WHERE list = ? AND id = ?", (n, id)).fetchone()
+        now = len(blockers(db, n, id))
+        if row is not None and row[0] != now:
+            db.execute("UPDATE tasks SET waits = ? WHERE list = ? AND id = ?", (now, n, id))
+            if now == 0:
+                freed.append(TaskId(id))
+    return freed

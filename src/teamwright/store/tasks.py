@@ -1,0 +1,322 @@
+"""The shared task lists in `state.db`. Every change is one transaction, whichever process makes it."""
+
+import sqlite3
+from collections.abc import Callable, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from teamwright.core.ids import AgentId, CallId
+from teamwright.core.letter import Letter
+from teamwright.core.work import (
+    MOST_TASKS,
+    Actor,
+    Change,
+    Done,
+    Draft,
+    Edge,
+    Hold,
+    Owner,
+    Refusal,
+    Task,
+    TaskId,
+    decide,
+    not_found,
+    refuse_edges,
+    refuse_size,
+)
+from teamwright.store import task_rows as rows
+from teamwright.store.database import Database
+from teamwright.store.jobs import insert_letter
+from teamwright.store.state import now_ms
+
+LetterFor = Callable[[Task], Letter | None]  # what the owner of a task is to be told, in the same transaction
+
+
+class Listing(Struct, frozen=True):
+    """A list as it is now. `next` is the number that the next task will have."""
+
+    tasks: tuple[Task, ...]
+    problems: tuple[str, ...] = ()  # rows that are no tasks: skipped
+    next: int = 1
+
+
+class TaskTable:
+    """One for a process: it knows under which epoch the agents here made their claims."""
+
+    def __init__(self, database: Database, now: Callable[[], int] = now_ms) -> None:
+        self._db = database
+        self._now = now
+        self._held: dict[tuple[str, TaskId, AgentId], int] = {}
+
+    # --- reading
+
+    async def get(self, list: str, id: TaskId) -> Task | None:
+        def work(db: sqlite3.Connection) -> Task | None:
+            n = rows.list_number(db, list)
+            return None if n is None else rows.load_good(db, n, id)
+
+        return await self._db.read(work)
+
+    async def some(self, list: str, ids: Sequence[TaskId]) -> dict[TaskId, Task | None]:
+        """As they are now; None for one that is gone."""
+
+        def work(db: sqlite3.Connection) -> dict[TaskId, Task | None]:
+            n = rows.list_number(db, list)
+            return {id: None if n is None else rows.load_good(db, n, id) for id in ids}
+
+        return await self._db.read(work)
+
+    async def list(self, name: str) -> Listing:
+        def work(db: sqlite3.Connection) -> Listing:
+            found = db.execute("SELECT n, next FROM task_lists WHERE name = ?", (name,)).fetchone()
+            if found is None:
+                return Listing(())
+            every = rows.load_all(db, found[0])
+            broken = [task for task in every if isinstance(task, rows.Broken)]
+            problems = tuple(f"task #{b.id} of {name} cannot be read and is left out: {b.fault}" for b in broken)
+            return Listing(tuple(task for task in every if isinstance(task, Task)), problems, found[1])
+
+        return await self._db.read(work)
+
+    async def lists(self, origin: str | None = None) -> "list[str]":
+        """The names of all lists, or of those that a session began; the newest last."""
+        sql = "SELECT name FROM task_lists WHERE :origin IS NULL OR origin = :origin ORDER BY n"
+        found = await self._db.read(lambda db: db.execute(sql, {"origin": origin}).fetchall())
+        return [name for (name,) in found]
+
+    async def applied(self, agent: AgentId, call: CallId) -> str | None:
+        """What a call that was in flight at a crash had done; None if it had changed nothing."""
+        sql = "SELECT result FROM task_calls WHERE agent = ? AND call = ?"
+        row = await self._db.read(lambda db: db.execute(sql, (agent, call)).fetchone())
+        return row[0] if row else None
+
+    async def has_claimable(self, list: str) -> bool:
+        sql = f"SELECT 1 FROM tasks JOIN task_lists l ON l.n = list WHERE l.name = ? AND {_FREE} LIMIT 1"  # noqa: S608
+        return await self._db.read(lambda db: db.execute(sql, (list,)).fetchone() is not None)
+
+    # --- changing tasks
+
+    async def begin(self, list: str, origin: str) -> None:
+        """An empty list; one that there is stays as it is."""
+        await self._db.write(lambda db: rows.make_list(db, list, origin))
+
+    async def reserve(self, list: str) -> TaskId:
+        """A number for a task that may be made."""
+        return await self._db.write(lambda db: _next_id(db, rows.make_list(db, list)))
+
+    async def create(
+        self, list: str, draft: Draft, by: Actor, call: CallId | None = None, *, id: TaskId | None = None
+    ) -> Done | Refusal:
+        """`id` was reserved before. The same call again gives the same task."""
+        now = self._now()
+
+        def work(db: sqlite3.Connection) -> Done | Refusal:
+            if (before := _repeated(db, by.agent, call)) is not None:
+                return before
+            n = rows.make_list(db, list)
+            (count, following) = db.execute("SELECT count, next FROM task_lists WHERE n = ?", (n,)).fetchone()
+            own = TaskId(following) if id is None else id
+            edges = [*((own, after) for after in draft.blocks), *((before, own) for before in draft.blocked_by)]
+            if refusal := _refuse_new(db, n, own, edges, count):
+                return refusal
+            if id is None:
+                _next_id(db, n)
+            rows.insert(db, n, own, draft, now)
+            rows.connect(db, n, edges)
+            others = {end for edge in edges for end in edge} - {own}
+            rows.stamp(db, n, others, now)
+            _record_call(db, n, by.agent, call, own, f"Task #{own} had been created before the program ended.")
+            return Done(own, rows.load_good(db, n, own), None, (own, *sorted(others)))
+
+        return await self._db.write(work)
+
+    async def update(
+        self, list: str, id: TaskId, ask: Change, by: Actor, call: CallId | None = None, letter: LetterFor | None = None
+    ) -> Done | Refusal:
+        """All of the change or nothing. The same call again changes nothing more."""
+        now, held = self._now(), self._held.get((list, id, by.agent))
+
+        def work(db: sqlite3.Connection) -> Done | Refusal:
+            if (before := _repeated(db, by.agent, call)) is not None:
+                return before
+            n = rows.list_number(db, list)
+            task = None if n is None else rows.load_good(db, n, id)
+            if n is None or task is None:
+                return not_found(id)
+            edges = [*((id, after) for after in ask.add_blocks), *((before, id) for before in ask.add_blocked_by)]
+            known = rows.existing(db, n, {end for edge in edges for end in edge})
+            if refusal := refuse_edges(edges, known, lambda at: rows.blocked(db, n, at)):
+                return refusal
+            if refusal := refuse_size(_with_words(task, ask).metadata):
+                return refusal
+            hold = decide(_with_edges(db, n, task, ask), ask, by, held)
+            if isinstance(hold, Refusal):
+                return hold
+            done = _delete(db, n, task, now) if ask.status == "deleted" else _apply(db, n, task, ask, hold, edges, now)
+            _post_letters(db, done, by, letter)
+            what = "deleted" if done.task is None else "changed"
+            _record_call(db, n, by.agent, call, id, f"Task #{id} had been {what} before the program ended.")
+            return done
+
+        done = await self._db.write(work)
+        self._remember(list, done, by)
+        return done
+
+    async def claim(self, list: str, id: TaskId, by: Actor) -> Done | Refusal:
+        """Owner and `in_progress` in one step."""
+        return await self.update(list, id, Change(owner=Owner(by.name, by.agent)), by)
+
+    async def claim_first(self, list: str, by: Actor, letter: LetterFor | None = None) -> Done | None:
+        """The first task that is pending, nobody's and waits for nothing; None if there is none.
+
+        `letter` is stored with the claim: whoever claims it is sure to hear of it.
+        """
+        now = self._now()
+
+        def work(db: sqlite3.Connection) -> Done | None:
+            if (n := rows.list_number(db, list)) is None:
+                return None
+            sql = f"SELECT id FROM tasks WHERE list = ? AND {_FREE} ORDER BY id"  # noqa: S608
+            for (id,) in db.execute(sql, (n,)):
+                if (task := rows.load_good(db, n, id)) is not None:  # a row that cannot be read is passed over
+                    done = _apply(db, n, task, Change(), Hold("in_progress", by.name, by.agent), [], now)
+                    if letter is not None and done.task is not None and (found := letter(done.task)) is not None:
+                        insert_letter(db, found)
+                    return done
+            return None
+
+        done = await self._db.write(work)
+        if done is not None:
+            self._remember(list, done, by)
+        return done
+
+    async def release_all(self, list: str, agent: AgentId) -> "list[Done]":
+        """Everything open that this incarnation owns goes back to pending."""
+        now = self._now()
+
+        def work(db: sqlite3.Connection) -> "list[Done]":
+            if (n := rows.list_number(db, list)) is None:
+                return []
+            sql = "SELECT id FROM tasks WHERE list = ? AND agent = ? AND status <> 'completed' ORDER BY id"
+            owned = [rows.load_good(db, n, id) for (id,) in db.execute(sql, (n, agent)).fetchall()]
+            return [_apply(db, n, task, Change(), Hold("pending"), [], now) for task in owned if task is not None]
+
+        return await self._db.write(work)
+
+    def _remember(self, list: str, done: Done | Refusal, by: Actor) -> None:
+        if isinstance(done, Refusal) or done.repeated:
+            return
+        if done.task is not None and done.task.agent == by.agent:
+            self._held[list, done.id, by.agent] = done.task.epoch
+        else:
+            self._held.pop((list, done.id, by.agent), None)
+
+    # --- changing lists
+
+    async def adopt(self, source: str, into: str) -> bool:
+        """A team takes over the list of its session, numbers and all. False: the team has tasks of its own already."""
+
+        def work(db: sqlite3.Connection) -> bool:
+            sql = "SELECT n, next, session FROM task_lists WHERE name = ?"
+            old, new = db.execute(sql, (source,)).fetchone(), db.execute(sql, (into,)).fetchone()
+            if new is not None and new[1] > 1:
+                return False
+            if old is None:
+                rows.make_list(db, into, source)
+                return True
+            db.execute("DELETE FROM task_lists WHERE name = ?", (into,))
+            db.execute("UPDATE task_lists SET name = ?, session = NULL WHERE n = ?", (into, old[0]))
+            # The session's own list goes on counting: a number never means two tasks.
+            sql = "INSERT INTO task_lists (name, session, origin, next) VALUES (?, ?, ?, ?)"
+            db.execute(sql, (source, old[2], source, old[1]))
+            return True
+
+        return await self._db.write(work)
+
+    async def drop(self, list: str) -> bool:
+        """The list with all its tasks. False if there was none."""
+        return await self._db.write(
+            lambda db: db.execute("DELETE FROM task_lists WHERE name = ?", (list,)).rowcount > 0
+        )
+
+
+_FREE = "status = 'pending' AND agent IS NULL AND waits = 0"  # as the index `tasks_free` has it
+
+
+def _next_id(db: sqlite3.Connection, n: int) -> TaskId:
+    return db.execute("UPDATE task_lists SET next = next + 1 WHERE n = ? RETURNING next - 1", (n,)).fetchone()[0]
+
+
+def _repeated(db: sqlite3.Connection, agent: AgentId, call: CallId | None) -> Done | None:
+    row = db.execute("SELECT list, task FROM task_calls WHERE agent = ? AND call = ?", (agent, call)).fetchone()
+    return None if row is None else Done(row[1], rows.load_good(db, row[0], row[1]), repeated=True)
+
+
+def _record_call(db: sqlite3.Connection, n: int, agent: AgentId, call: CallId | None, id: TaskId, words: str) -> None:
+    if call is not None:
+        sql = "INSERT INTO task_calls (agent, call, list, task, result) VALUES (?, ?, ?, ?, ?)"
+        db.execute(sql, (agent, call, n, id, words))
+
+
+def _refuse_new(db: sqlite3.Connection, n: int, own: TaskId, edges: Sequence[Edge], count: int) -> Refusal | None:
+    if count >= MOST_TASKS:
+        return Refusal("list_full", f"the list has {count} tasks, and no more fit. Delete those that are done.")
+    known = rows.existing(db, n, {end for edge in edges for end in edge} - {own})
+    return refuse_edges(edges, {*known, own}, lambda at: rows.blocked(db, n, at))
+
+
+def _with_edges(db: sqlite3.Connection, n: int, task: Task, ask: Change) -> Task:
+    """As it will be with what it is to wait for."""
+    more = [id for id in ask.add_blocked_by if id not in task.blocked_by]
+    open_ones = [id for id in more if (other := rows.load_good(db, n, id)) and other.status != "completed"]
+    return replace(task, blocked_by=(*task.blocked_by, *open_ones)) if open_ones else task
+
+
+def _apply(
+    db: sqlite3.Connection, n: int, task: Task, ask: Change, hold: Hold, edges: Sequence[Edge], now: int
+) -> Done:
+    if (worded := _with_words(task, ask)) != task:
+        rows.write(db, n, worded)
+    rows.give(db, n, task, hold)
+    rows.connect(db, n, edges)
+    touched = {end for edge in edges for end in edge} | {task.id}
+    freed: list[TaskId] = []
+    if (task.status == "completed") != (hold.status == "completed"):
+        freed = rows.count_waits(db, n, task.blocks)
+        touched.update(task.blocks)
+    rows.stamp(db, n, touched, now)
+    loose = tuple(other for id in freed if (other := rows.load_good(db, n, id)))
+    return Done(task.id, rows.load_good(db, n, task.id), task, tuple(sorted(touched)), loose)
+
+
+def _with_words(task: Task, ask: Change) -> Task:
+    metadata = dict(task.metadata)
+    for key, value in (ask.metadata or {}).items():
+        if value is None:
+            metadata.pop(key, None)
+        else:
+            metadata[key] = value
+    return replace(
+        task,
+        subject=task.subject if ask.subject is None else ask.subject,
+        description=task.description if ask.description is None else ask.description,
+        active_form=task.active_form if ask.active_form is None else ask.active_form,
+        metadata=metadata,
+    )
+
+
+def _delete(db: sqlite3.Connection, n: int, task: Task, now: int) -> Done:
+    others = {*rows.all_blockers(db, n, task.id), *task.blocks}
+    rows.remove(db, n, task.id)
+    freed = rows.count_waits(db, n, task.blocks)
+    rows.stamp(db, n, others, now)
+    loose = tuple(other for id in freed if (other := rows.load_good(db, n, id)))
+    return Done(task.id, None, task, (task.id, *sorted(others)), loose)
+
+
+def _post_letters(db: sqlite3.Connection, done: Done, by: Actor, letter: LetterFor | None) -> None:
+    if letter is not None:
+        for task in done.to_tell(by):
+            if (found := letter(task)) is not None:
+                insert_letter(db, found)

@@ -1,0 +1,159 @@
+"""The team as plain JSON for people and other programs: written from the store after each change, never read back."""
+
+import os
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.to_thread
+import msgspec
+
+from teamwright.core.errors import StoreError
+from teamwright.core.ids import AgentId
+from teamwright.core.team import config, iso
+from teamwright.store.locks import hold
+from teamwright.store.mail import Entry, MailTable
+from teamwright.store.pace import Pace
+from teamwright.store.private import fault, make_dir, open_file, write_all
+from teamwright.store.teams import TeamTable
+
+_WAIT = 5.0  # seconds for another process to finish its copy
+
+
+class TeamMirror:
+    def __init__(self, root: Path, teams: TeamTable, mail: MailTable) -> None:
+        """`root` is TEAMWRIGHT_HOME."""
+        self._dir = root / "teams"
+        self._run = root / "run"
+        self._teams = teams
+        self._mail = mail
+        self._turns: dict[str, anyio.Lock] = {}
+        self._pace = Pace()
+
+    def path(self, team: str) -> Path:
+        return self._dir / team
+
+    async def write_config(self, team: str) -> None:
+        async with self._alone(team):
+            await self._write_config(team)
+
+    async def write_inbox(self, team: str, *names: str) -> None:
+        """The inboxes of these members."""
+        async with self._alone(team):
+            for name in names:
+                await self._write_inbox(team, name)
+
+    async def write_team(self, team: str) -> None:
+        """All of it; inboxes of members that are no more are removed."""
+        async with self._alone(team):
+            await self._write_config(team)
+            names = {m.name for m in await self._teams.members(team) if m.state != "shutdown"}
+            for name in sorted(names):
+                await self._write_inbox(team, name)
+            await anyio.to_thread.run_sync(_sweep, self.path(team) / "inboxes", {f"{name}.json" for name in names})
+
+    async def remove(self, team: str) -> None:
+        """After a team's deletion: only what we wrote there."""
+        async with self._alone(team):
+            if await self._teams.team(team) is None:
+                await anyio.to_thread.run_sync(_remove, self.path(team))
+                await self._teams.cleared(team)
+
+    async def rebuild(self) -> list[str]:
+        """At start. The names in the directory that are no team's, for the person: they are left alone."""
+        for name in await self._teams.removed():
+            await self.remove(name)
+        names = [team.name for team in await self._teams.teams()]
+        for name in names:
+            await self.write_team(name)
+        found = await anyio.to_thread.run_sync(_names, self._dir)
+        return sorted(found - set(names))
+
+    @asynccontextmanager
+    async def _alone(self, team: str) -> AsyncGenerator[None]:
+        """One writer of a team's files at a time, here and in all processes: the last one has read the latest."""
+        path = self._run / f"mirror-{team}.lock"
+        async with self._turns.setdefault(team, anyio.Lock()):
+            lock = hold(path)
+            if lock is None:
+                with anyio.CancelScope(shield=True):  # a lock that nobody knows of would be held for ever
+                    lock = await anyio.to_thread.run_sync(hold, path, _WAIT)
+            if lock is None:
+                raise StoreError(f"{path} has been held for more than {_WAIT:g} s: the copies are not up to date.")
+            try:
+                yield
+            finally:
+                lock.release()
+
+    async def _write_config(self, team: str) -> None:
+        found = await self._teams.team(team)
+        if found is not None:
+            await self._write(self.path(team) / "config.json", config(found, await self._teams.members(team)))
+
+    async def _write_inbox(self, team: str, name: str) -> None:
+        member = await self._teams.find(team, name)
+        if member is not None:
+            entries = await self._mail.inbox(team, AgentId(member.agent))
+            await self._write(self.path(team) / "inboxes" / f"{member.name}.json", [_message(e) for e in entries])
+
+    async def _write(self, path: Path, value: Any) -> None:
+        data = msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"
+        await self._pace.run(lambda: _replace(path, data))
+
+
+def _message(entry: Entry) -> dict[str, Any]:
+    return {
+        "from": entry.from_name,
+        "text": entry.text,
+        "timestamp": iso(entry.sent_at),
+        "color": entry.color,
+        "summary": entry.summary,
+        "read": entry.delivered_at is not None,
+    }
+
+
+def _replace(path: Path, data: bytes) -> None:
+    """Whole or not at all for readers; not synced, because a start writes it anew."""
+    make_dir(path.parent)
+    draft = path.with_name(f".{path.name}.{os.urandom(4).hex()}")
+    fd = open_file(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+    try:
+        try:
+            write_all(fd, data)
+        finally:
+            os.close(fd)
+        draft.replace(path)
+    except OSError as error:
+        draft.unlink(missing_ok=True)
+        raise fault("write", path, error) from error
+
+
+def _sweep(directory: Path, keep: Iterable[str]) -> None:
+    """Remove inboxes, and drafts of a writer that was killed, but for those to keep."""
+    if directory.is_dir():
+        for path in [*directory.glob("*.json"), *directory.glob(".*.json.*"), *directory.parent.glob(".*.json.*")]:
+            if path.name not in keep:
+                _unlink(path)
+
+
+def _remove(directory: Path) -> None:
+    _sweep(directory / "inboxes", ())
+    _unlink(directory / "config.json")
+    for empty in (directory / "inboxes", directory):
+        try:
+            empty.rmdir()
+        except OSError:  # a stranger's file is in it, or it is gone already
+            continue
+
+
+def _unlink(path: Path) -> None:
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise fault("remove", path, error) from error
+
+
+def _names(directory: Path) -> set[str]:
+    return {path.name for path in directory.iterdir()} if directory.is_dir() else set()

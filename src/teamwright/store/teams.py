@@ -1,0 +1,337 @@
+"""Teams and their rosters: names, states that can only follow their diagram, and the lease of the lead."""
+
+import sqlite3
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from teamwright.core.crashpoint import crashpoint
+from teamwright.core.errors import StoreError
+from teamwright.core.ids import AgentId
+from teamwright.core.team import (
+    LEAD_NAME,
+    Mail,
+    Member,
+    Moved,
+    ProcessId,
+    Refused,
+    State,
+    Team,
+    may_follow,
+    next_color,
+    safe_name,
+)
+from teamwright.store.database import Database
+from teamwright.store.jobs import NewAgent
+from teamwright.store.posting import LIMITS, abandon, forward, post
+from teamwright.store.processes import ProcessTable, lease_epoch, process_number
+from teamwright.store.state import agent_number, now_ms, session_number
+
+_encoder = msgspec.json.Encoder()
+_members = msgspec.json.Decoder(Member)
+_TEAM = """
+    SELECT teams.name, description, coalesce(agents.id, ''), teams.created, coalesce(sessions.id, ''), processes.id,
+        epoch, teams.n
+    FROM teams LEFT JOIN agents ON agents.n = lead LEFT JOIN sessions ON sessions.n = agents.session
+        LEFT JOIN processes ON processes.n = teams.process
+"""
+_MEMBER = "SELECT record, state, since, members.n FROM members"
+
+
+class Deleted(Struct, frozen=True):
+    """A team that is gone. `idle` were its members that had not shut down: whoever runs them ends them."""
+
+    idle: tuple[Member, ...]
+
+
+class TeamTable:
+    def __init__(self, database: Database, processes: ProcessTable, now: Callable[[], int] = now_ms) -> None:
+        self._db = database
+        self._processes = processes
+        self._now = now
+
+    # --- teams
+
+    async def create_team(
+        self, name: str, description: str, lead: Member, process: ProcessId, *, key: str | None = None
+    ) -> Team | Refused:
+        """`lead` is its first member and `process` has its lease. The same key again: the team that it made."""
+        at, safe = self._now(), safe_name(name, empty="team")
+
+        def work(db: sqlite3.Connection) -> Team | Refused:
+            if key is not None and (made := _team(db, "teams.key = ?", key)) is not None:
+                return made
+            if _team(db, "teams.name = ?", safe) is not None:
+                return Refused(
+                    "team_exists", f"There is a team {safe} already. Choose another name, or delete it (TeamDelete)."
+                )
+            number = agent_number(db, lead.agent)
+            db.execute(
+                """
+                INSERT INTO teams (name, description, lead, process, epoch, created, key) VALUES (?, ?, ?, ?, 1, ?, ?)
+                """,
+                (safe, description, number, process_number(db, process), at, key),
+            )
+            db.execute("DELETE FROM removed_teams WHERE name = ?", (safe,))
+            _add(db, _as_lead(lead, safe, at), None)
+            return _must(_team(db, "teams.name = ?", safe))
+
+        return await self._db.write(work)
+
+    async def delete_team(self, name: str, *, epoch: int | None = None) -> Deleted | Refused:
+        """Refused while members work. Its mail and requests go with it; letters stay with their readers."""
+
+        def work(db: sqlite3.Connection) -> Deleted | Refused:
+            team = _team(db, "teams.name = ?", name)
+            if team is None:
+                return Refused("no_team", f"There is no team {name}.")
+            if epoch is not None and team.epoch != epoch:
+                return Refused("fenced", f"Team {name} has another lead by now.")
+            others = [m for m in _roster(db, name) if not m.is_lead]
+            if busy := [m.name for m in others if m.state in ("created", "running")]:
+                return Refused(
+                    "members_running", f"These still work: {', '.join(busy)}. Ask them to shut down first, then delete."
+                )
+            db.execute("DELETE FROM teams WHERE name = ?", (name,))
+            db.execute("INSERT OR IGNORE INTO removed_teams (name) VALUES (?)", (team.name,))
+            return Deleted(tuple(others))
+
+        return await self._db.write(work)
+
+    async def take_over(self, name: str, lead: Member, process: ProcessId, *, current: bool = True) -> Team | Refused:
+        """Lead a team whose lead's process is gone. Never two: the check and the change are one transaction.
+
+        First mark as delivered what the former lead's transcript holds: what is unread then goes to the new one.
+        `current`: it becomes the current team of the agent.
+        """
+        at = self._now()
+
+        def work(db: sqlite3.Connection) -> Team | Refused:
+            team = _team(db, "teams.name = ?", name)
+            if team is None:
+                return Refused("no_team", f"There is no team {name}. `teamwright teams` lists them.")
+            mine = team.process == process and team.lead == lead.agent
+            if team.process is not None and team.process != process and self._processes.alive(team.process):
+                return Refused("held", f"Team {name} has a lead whose process lives. End that one first.")
+            if not mine:
+                sql = "UPDATE teams SET process = ?, epoch = epoch + 1 WHERE name = ?"
+                db.execute(sql, (process_number(db, process), name))
+            if team.lead != lead.agent:
+                _replace_lead(db, team, _as_lead(lead, team.name, at), at)
+            if current:
+                sql = "UPDATE members SET turn = ? WHERE team = ? AND agent = ?"
+                db.execute(sql, (_next_turn(db), _number(db, name), agent_number(db, lead.agent)))
+            crashpoint("team.take_over")
+            return _must(_team(db, "teams.name = ?", name))
+
+        return await self._db.write(work)
+
+    async def team(self, name: str) -> Team | None:
+        return await self._db.read(lambda db: _team(db, "teams.name = ?", name))
+
+    async def teams(self) -> list[Team]:
+        """All, in the order they were made."""
+        return await self._db.read(lambda db: [Team(*row[:-1]) for row in db.execute(f"{_TEAM} ORDER BY teams.n")])
+
+    async def teams_of(self, agent: AgentId) -> list[Team]:
+        """Those that an agent belongs to, the current one first."""
+        sql = f"""
+            {_TEAM} JOIN members ON members.team = teams.n
+            WHERE members.agent = (SELECT n FROM agents WHERE id = ?) AND state <> 'shutdown' ORDER BY turn DESC
+        """  # noqa: S608
+        return await self._db.read(lambda db: [Team(*row[:-1]) for row in db.execute(sql, (agent,))])
+
+    async def current_team_of(self, agent: AgentId) -> Team | None:
+        """The one that it created, joined or was given last; after that one's deletion the one before."""
+        found = await self.teams_of(agent)
+        return found[0] if found else None
+
+    async def removed(self) -> list[str]:
+        """Names of deleted teams whose files may still be there."""
+        return await self._db.read(lambda db: [name for (name,) in db.execute("SELECT name FROM removed_teams")])
+
+    async def cleared(self, name: str) -> None:
+        """The files of a deleted team are gone."""
+        await self._db.write(lambda db: db.execute("DELETE FROM removed_teams WHERE name = ?", (name,)).rowcount)
+
+    # --- members
+
+    async def add_member(
+        self,
+        draft: Member,
+        *,
+        agent: NewAgent | None = None,
+        first: Callable[[Member], Mail] | None = None,
+        key: str | None = None,
+    ) -> Member | Refused:
+        """A member with a name and a colour of its own, its agent's row and its first mail: all or nothing.
+
+        A name that a living member has gets `-2`; that of one that has shut down is given again. The same key again:
+        the member that it made.
+        """
+        at = self._now()
+
+        def work(db: sqlite3.Connection) -> Member | Refused:
+            if key is not None and (made := _member(db, "members.key = ?", key)) is not None:
+                return made
+            if _team(db, "teams.name = ?", draft.team) is None:
+                return Refused("no_team", f"There is no team {draft.team}. TeamCreate makes one.")
+            living = [m for m in _roster(db, draft.team) if m.state != "shutdown"]
+            name = safe_name(draft.name, [m.name for m in living])
+            color = draft.color or next_color(m.color for m in living)
+            member = replace(draft, name=name, color=color, joined_at=at, state="created", since=at)
+            if agent is not None:
+                sql = "INSERT INTO agents (id, session, parent, kind, name, depth) VALUES (?, ?, ?, ?, ?, ?)"
+                number = session_number(db, agent.session)
+                db.execute(sql, (agent.id, number, agent.parent, agent.kind, name, agent.depth))
+            _add(db, member, key)
+            crashpoint("team.member")
+            if first is not None and isinstance(refused := post(db, first(member), LIMITS, at), Refused):
+                raise StoreError(refused.reason)
+            return member
+
+        return await self._db.write(work)
+
+    async def set_state(
+        self, team: str, agent: AgentId, new: State, *, epoch: int | None = None, why: str = "it has shut down"
+    ) -> Moved | Refused:
+        """Along the diagram only, and with `epoch` only for whoever still runs the agent.
+
+        What a member that shuts down has not read is undeliverable from then on.
+        """
+        at = self._now()
+
+        def work(db: sqlite3.Connection) -> Moved | Refused:
+            found = db.execute(f"{_MEMBER} {_WHERE}", (agent, team)).fetchone()
+            if found is None:
+                return Refused("no_member", f"Agent {agent} is no member of team {team}.")
+            before: State = found[1]
+            if epoch is not None and lease_epoch(db, agent) != epoch:
+                return Refused("fenced", f"Agent {agent} is run by another process by now.")
+            if before == new:
+                return Moved(before, new)
+            if not may_follow(before, new):
+                return Refused("not_allowed", f"A member that is {before} cannot become {new}.")
+            db.execute("UPDATE members SET state = ?, since = ? WHERE n = ?", (new, at, found[3]))
+            crashpoint("team.state")
+            lost = abandon(db, agent_number(db, agent), _number(db, team), why) if new == "shutdown" else []
+            return Moved(before, new, tuple(lost))
+
+        return await self._db.write(work)
+
+    async def amend(self, team: str, agent: AgentId, change: Callable[[Member], Member]) -> Member | Refused:
+        """Change what is known of a member (its pane, worktree, model); name and state stay as they are."""
+
+        def work(db: sqlite3.Connection) -> Member | Refused:
+            row = db.execute(f"{_MEMBER} {_WHERE}", (agent, team)).fetchone()
+            if row is None:
+                return Refused("no_member", f"Agent {agent} is no member of team {team}.")
+            old = _read_member(row)
+            new = replace(change(old), agent=old.agent, name=old.name, team=old.team, state=old.state, since=old.since)
+            db.execute("UPDATE members SET record = ? WHERE n = ?", (_encoder.encode(new), row[3]))
+            return new
+
+        return await self._db.write(work)
+
+    async def members(self, team: str) -> list[Member]:
+        """In the order they joined; for a name that was given again the last incarnation only."""
+
+        def work(db: sqlite3.Connection) -> list[Member]:
+            latest: dict[str, Member] = {}
+            for member in _roster(db, team):
+                latest.pop(member.name.casefold(), None)
+                latest[member.name.casefold()] = member
+            return list(latest.values())
+
+        return await self._db.read(work)
+
+    async def member(self, agent: AgentId, team: str | None = None) -> Member | None:
+        """By default in its current team, else in the last one that it was in."""
+        where = """
+            members.agent = (SELECT n FROM agents WHERE id = ?)
+            AND (? IS NULL OR members.team = (SELECT n FROM teams WHERE name = ?))
+            ORDER BY state = 'shutdown', turn DESC LIMIT 1
+        """
+        return await self._db.read(lambda db: _member(db, where, agent, team, team))
+
+    async def find(self, team: str, name: str) -> Member | None:
+        """The living holder of a name, else the last one that had it."""
+        where = """
+            members.team = (SELECT n FROM teams WHERE name = ?) AND members.name = ?
+            ORDER BY state = 'shutdown', members.n DESC LIMIT 1
+        """
+        return await self._db.read(lambda db: _member(db, where, team, name))
+
+
+# --- inside a transaction
+
+_WHERE = """
+    WHERE members.agent = (SELECT n FROM agents WHERE id = ?) AND members.team = (SELECT n FROM teams WHERE name = ?)
+"""
+
+
+def _team(db: sqlite3.Connection, where: str, *values: object) -> Team | None:
+    row = db.execute(f"{_TEAM} WHERE {where}", values).fetchone()
+    return Team(*row[:-1]) if row else None
+
+
+def _number(db: sqlite3.Connection, team: str) -> int:
+    return db.execute("SELECT n FROM teams WHERE name = ?", (team,)).fetchone()[0]
+
+
+def _member(db: sqlite3.Connection, where: str, *values: object) -> Member | None:
+    row = db.execute(f"{_MEMBER} WHERE {where}", values).fetchone()
+    return _read_member(row) if row else None
+
+
+def _roster(db: sqlite3.Connection, team: str) -> list[Member]:
+    sql = f"{_MEMBER} WHERE members.team = (SELECT n FROM teams WHERE name = ?) ORDER BY members.n"  # noqa: S608
+    return [_read_member(row) for row in db.execute(sql, (team,))]
+
+
+def _read_member(row: Sequence[Any]) -> Member:
+    return replace(_members.decode(row[0]), state=row[1], since=row[2])
+
+
+def _add(db: sqlite3.Connection, member: Member, key: str | None) -> None:
+    sql = "INSERT INTO members (team, agent, name, state, since, turn, record, key) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+    team, agent = _number(db, member.team), agent_number(db, member.agent)
+    record = _encoder.encode(member)
+    db.execute(sql, (team, agent, member.name, member.state, member.since, _next_turn(db), record, key))
+
+
+def _next_turn(db: sqlite3.Connection) -> int:
+    return db.execute("SELECT coalesce(max(turn), 0) + 1 FROM members").fetchone()[0]
+
+
+def _as_lead(member: Member, team: str, at: int) -> Member:
+    color = member.color or next_color(())
+    return replace(
+        member, name=LEAD_NAME, team=team, color=color, state="running", since=at, joined_at=member.joined_at or at
+    )
+
+
+def _replace_lead(db: sqlite3.Connection, team: Team, lead: Member, at: int) -> None:
+    """Another agent has the lead's address: what waits for the former one, mail and questions, waits for it now."""
+    number, agent = _number(db, team.name), agent_number(db, lead.agent)
+    db.execute("UPDATE teams SET lead = ? WHERE n = ?", (agent, number))
+    sql = "SELECT agent FROM members WHERE team = ? AND name = ? AND state <> 'shutdown'"
+    former = db.execute(sql, (number, LEAD_NAME)).fetchone()
+    # An agent that led this team before, and lost it, comes back as a new incarnation of the address.
+    db.execute("DELETE FROM members WHERE team = ? AND agent = ?", (number, agent))
+    if former is not None:
+        sql = "UPDATE members SET state = 'shutdown', since = ? WHERE team = ? AND agent = ?"
+        db.execute(sql, (at, number, former[0]))
+        forward(db, number, former[0], lead.agent)
+        sql = "UPDATE requests SET {0} = ? WHERE team = ? AND {0} = ? AND handled = 0"
+        for side in ("asker", "answerer"):
+            db.execute(sql.format(side), (agent, number, former[0]))
+    _add(db, lead, None)
+
+
+def _must(team: Team | None) -> Team:
+    assert team is not None
+    return team

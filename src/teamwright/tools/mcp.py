@@ -1,0 +1,107 @@
+"""A server's tool as one of ours: what it says is data, bounded and made visible."""
+
+import base64
+import binascii
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import anyio.to_thread
+import msgspec
+
+from teamwright.core.errors import ToolError
+from teamwright.core.message import Content, Image, Text, ToolSpec
+from teamwright.core.ports import Outcome, ToolContext
+from teamwright.core.server import Answer, Blob, Link, Part
+from teamwright.runtime.server import Offer
+from teamwright.tools.bounds import bounded, visible
+
+MOST_DESCRIPTION = 4_000
+MOST_SCHEMA = 100_000  # bytes of JSON
+MOST_PICTURES = 20
+MOST_PICTURE = 5_000_000  # characters of base64, as providers take them
+_TOP_LEVEL = ("oneOf", "anyOf", "allOf", "not", "if", "then", "else", "$schema", "$id")
+
+
+class McpTool:
+    def __init__(self, offer: Offer) -> None:
+        self.spec = ToolSpec(
+            offer.name, visible(offer.tool.description)[:MOST_DESCRIPTION], _schema(offer), offer.tool.read_only
+        )
+        self._offer = offer
+
+    async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:
+        answer = await self._offer.call(args)
+        spill = ctx.desk.spill
+        content = await anyio.to_thread.run_sync(contents, answer, spill, self.spec.name)
+        if answer.is_error:
+            words = "\n".join(part.text for part in content if isinstance(part, Text))
+            raise ToolError(words or f"The MCP server {self._offer.server} reports an error and does not say which.")
+        return Outcome(content, _data(answer.data))
+
+
+def _schema(offer: Offer) -> dict[str, Any]:
+    """The server's own, as far as providers take it: an object at the top, of a sensible size."""
+    schema: dict[str, Any] = {key: value for key, value in offer.tool.schema.items() if key not in _TOP_LEVEL}
+    try:
+        fits = len(msgspec.json.encode(schema)) <= MOST_SCHEMA
+    except RecursionError:
+        fits = False
+    if not fits or not isinstance(schema.get("properties", {}), dict):
+        return {"type": "object", "properties": {}}
+    schema.setdefault("properties", {})
+    schema["type"] = "object"
+    return schema
+
+
+def _data(found: Any) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    data: dict[str, Any] = {"structuredContent": found}
+    return data if len(msgspec.json.encode(data)) <= MOST_SCHEMA else None
+
+
+def contents(answer: Answer, spill: Path | None, name: str) -> tuple[Content, ...]:
+    """What the model reads: text in its order, bounded as a whole; pictures as far as there is room."""
+    words: list[str] = []
+    pictures: list[Image] = []
+    for part in answer.parts:
+        if isinstance(part, Image) and len(pictures) < MOST_PICTURES and len(part.data) <= MOST_PICTURE:
+            pictures.append(part)
+        else:
+            words.append(_words(part, spill))
+    if answer.data is not None and not words:
+        words.append(msgspec.json.encode(answer.data).decode())
+    text = bounded(visible("\n".join(words)), spill=spill, name=name)
+    if not text and not pictures:
+        text = "(the tool gave nothing back)"
+    return (*((Text(text),) if text else ()), *pictures)
+
+
+def _words(part: Part, spill: Path | None) -> str:
+    match part:
+        case Text(text):
+            return text
+        case Link(uri, name, description):
+            about = " ".join(filter(None, (name, description)))
+            return f"[resource {uri}{': ' + about if about else ''}]"
+        case Image(media_type, data) | Blob(media_type, data):
+            return f"[{media_type}, {len(data) * 3 // 4:,} bytes{_keep(data, spill)}]"
+
+
+def _keep(data: str, spill: Path | None) -> str:
+    """Write the bytes to a private file; a full disk costs the file, never the result."""
+    import os  # noqa: PLC0415
+    import tempfile  # noqa: PLC0415
+
+    if spill is None:
+        return ", not shown"
+    try:
+        raw = base64.b64decode(data, validate=True)
+        spill.mkdir(parents=True, exist_ok=True, mode=0o700)
+        handle, path = tempfile.mkstemp(prefix="mcp-", suffix=".bin", dir=spill)
+        with os.fdopen(handle, "wb") as file:
+            file.write(raw)
+    except (OSError, binascii.Error, ValueError) as error:
+        return f", could not be kept: {error}"
+    return f", kept in {path}"

@@ -1,0 +1,102 @@
+"""The Skill tool: what people wrote down for the model to follow, called by name."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+
+from teamwright.core.errors import ToolError
+from teamwright.core.message import ToolSpec
+from teamwright.core.ports import Outcome, ToolContext, said
+from teamwright.library.skill_file import Skill
+from teamwright.runtime.skills import SkillDesk
+from teamwright.runtime.spawner import Spawner
+from teamwright.tools.agent import completed, launched
+from teamwright.tools.bounds import bounded, visible
+from teamwright.tools.define import read_args, spec
+
+MOST_LISTED = 8_192  # characters of the listing
+MOST_WORDS = 250  # of one description
+MOST_TEXT = 200_000
+
+_DESCRIPTION = """\
+Gives you the text of a skill: instructions that the person, or the project, wrote for a kind of task. Call it before \
+you begin when a skill fits what you are about to do, then follow the text. Some skills run as an agent of their own \
+and give you its report. Call only what is listed."""
+
+
+class SkillArgs(Struct, frozen=True):
+    skill: Annotated[str, Meta(description="Its name, as listed")]
+    args: Annotated[str, Meta(description="Words for it, as its hint says")] = ""
+
+
+def skill_spec(skills: Sequence[Skill]) -> ToolSpec:
+    """`skills` are those that the model may call."""
+    return spec("Skill", f"{_DESCRIPTION}\n\n{listing(skills)}", SkillArgs)
+
+
+def listing(skills: Sequence[Skill], most: int = MOST_LISTED) -> str:
+    """Names and descriptions as far as there is room; then names alone; then how many more there are."""
+    if not skills:
+        return "There are no skills here yet."
+    lines, rest = ["Skills:"], list[str]()
+    room = most - len(lines[0]) - min(most // 4, sum(len(skill.name) + 2 for skill in skills))  # names come first
+    for skill in skills:
+        line = _line(skill)
+        if rest or len(line) + 1 > room:
+            rest.append(visible(skill.name))
+        else:
+            room -= len(line) + 1
+            lines.append(line)
+    text = "\n".join(lines)
+    return text if not rest else f"{text}\nFurther skills: {_names(rest, most - len(text) - 60)}"
+
+
+def _line(skill: Skill) -> str:
+    words = " ".join(visible(skill.description).split())
+    cut = words if len(words) <= MOST_WORDS else words[: MOST_WORDS - 1] + "…"
+    hint = f" (args: {visible(skill.argument_hint)[:80]})" if skill.argument_hint else ""
+    return f"- {visible(skill.name)}: {cut}{hint}"
+
+
+def _names(names: Sequence[str], room: int) -> str:
+    kept: list[str] = []
+    for name in names:
+        room -= len(name) + 2
+        if room < 0:
+            break
+        kept.append(name)
+    more = len(names) - len(kept)
+    return ", ".join([*kept, *([f"and {more} more"] if more else [])])
+
+
+class SkillTool:
+    """`spawner` is asked for what is known of the agent that a skill ran as."""
+
+    def __init__(
+        self, desk: Callable[[], SkillDesk], spawner: Callable[[], Spawner], spec: ToolSpec, *, can_read: bool
+    ) -> None:
+        self._desk, self._spawner, self._can_read = desk, spawner, can_read
+        self.spec = spec
+
+    async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:
+        asked = read_args(SkillArgs, args)
+        desk = self._desk()
+        skill = desk.find(asked.skill)
+        if skill.disable_model_invocation:
+            raise ToolError(f"The skill {skill.name} is for people alone: they call it as /{skill.name}. Do without.")
+        await desk.judge(skill, asked.skill, ctx.agent)
+        if skill.context == "fork":
+            return await self._run_apart(desk, skill, asked.args, ctx)
+        desk.grant(skill, ctx.agent)
+        text = await desk.text(skill, asked.args, ctx.agent)
+        whole = bounded(text, most=MOST_TEXT, spill=ctx.desk.spill, name=f"skill-{skill.name}")
+        return said(f"The skill {skill.name}:\n\n{whole}", {"success": True, "commandName": skill.name})
+
+    async def _run_apart(self, desk: SkillDesk, skill: Skill, args: str, ctx: ToolContext) -> Outcome:
+        job, plan, prompt = await desk.run_apart(skill, args, ctx)
+        spawner = self._spawner()
+        known = next(known for known in spawner.known.values() if known.id == job.id)
+        if job.background:
+            return launched(job, known, prompt, plan.notes, can_read=self._can_read)
+        return completed(job, known, prompt, plan, spawner.is_one_shot(known.kind), ctx)

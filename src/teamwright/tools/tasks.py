@@ -1,0 +1,297 @@
+"""The shared task list: TaskCreate, TaskGet, TaskList, TaskUpdate."""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from teamwright.core.errors import ToolError
+from teamwright.core.ids import AgentId
+from teamwright.core.ports import Outcome, ToolContext, said
+from teamwright.core.work import (
+    NOBODY,
+    Change,
+    Done,
+    Draft,
+    Owner,
+    Refusal,
+    Task,
+    TaskId,
+    listed,
+    not_found,
+    refuse_size,
+)
+from teamwright.runtime.task_board import TaskBoard
+from teamwright.store.task_mirror import record
+from teamwright.tools.bounds import bounded, visible
+from teamwright.tools.define import read_args, spec
+from teamwright.tools.desk import encoded
+
+MOST_SUBJECT = 200  # characters
+MOST_DESCRIPTION = 64 * 1024  # bytes
+MOST_LISTED = 500  # tasks that one listing shows; open ones first
+MOST_SHOWN = 500  # characters of a description in a listing
+_ID = re.compile(r"\s*#?([1-9][0-9]{0,14})\s*", re.ASCII)
+_NONE = frozenset({"", "none", "null", "nobody"})
+
+Ids = list[str]
+_IDS = ("blocks", "blockedBy", "addBlocks", "addBlockedBy")
+
+
+class CreateArgs(Struct, frozen=True):
+    subject: Annotated[str, Meta(description="What is to be done, in a few words, as an order: Fix the login test")]
+    description: Annotated[str, Meta(description="All that whoever does it must know, and when it counts as done")]
+    activeForm: Annotated[str, Meta(description="What is shown while it is done: Fixing the login test")] = ""
+    metadata: Annotated[dict[str, Any] | None, Meta(description="Anything to keep with it")] = None
+    blocks: Annotated[Ids | None, Meta(description="Ids of tasks that must wait for this one")] = None
+    blockedBy: Annotated[Ids | None, Meta(description="Ids of tasks that must be completed before this one")] = None
+
+
+class GetArgs(Struct, frozen=True):
+    taskId: Annotated[str, Meta(description="The id of the task")]
+
+
+class ListArgs(Struct, frozen=True):
+    pass
+
+
+class UpdateArgs(Struct, frozen=True):
+    taskId: Annotated[str, Meta(description="The id of the task")]
+    subject: str | None = None
+    description: str | None = None
+    activeForm: str | None = None
+    status: Annotated[
+        Literal["pending", "in_progress", "completed", "deleted"] | None,
+        Meta(description="in_progress claims a task that is nobody's; pending gives one back; deleted removes it"),
+    ] = None
+    addBlocks: Annotated[Ids | None, Meta(description="Ids of tasks that must wait for this one")] = None
+    addBlockedBy: Annotated[Ids | None, Meta(description="Ids of tasks that must be completed before this one")] = None
+    owner: Annotated[
+        str | None, Meta(description="Your own name claims it; another's assigns it; an empty text gives it back")
+    ] = None
+    metadata: Annotated[dict[str, Any] | None, Meta(description="Merged with what is there; null removes a key")] = None
+
+
+class _TaskTool:
+    def __init__(self, board: Callable[[], TaskBoard]) -> None:
+        self._board = board
+
+
+class TaskCreate(_TaskTool):
+    spec = spec(
+        "TaskCreate",
+        "Puts a task on the list that all agents here share. Use it for work of several steps or for several agents. "
+        "A new task is pending and nobody's; whoever is free may claim it once nothing blocks it.",
+        CreateArgs,
+    )
+
+    async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:
+        asked = read_args(CreateArgs, _lenient(args))
+        draft = Draft(
+            _subject(asked.subject),
+            _description(asked.description),
+            _line(asked.activeForm, "activeForm"),
+            _metadata(asked.metadata or {}),
+            _ids(asked.blocks, "blocks"),
+            _ids(asked.blockedBy, "blockedBy"),
+        )
+        done = await self._board().create(ctx.agent, draft, ctx.call_id)
+        if isinstance(done, Refusal):
+            return _refused(done)
+        words = f"Task #{done.id} created: {visible(draft.subject)}"
+        if done.task is not None and done.task.blocked_by:
+            words += f" [blocked by {listed(done.task.blocked_by)}]"
+        return said(words, {"success": True, "taskId": str(done.id), "task": _data(done.task)})
+
+
+class TaskGet(_TaskTool):
+    spec = spec("TaskGet", "Shows one task of the shared list with all its details.", GetArgs, parallel=True)
+
+    async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:
+        id = _id(read_args(GetArgs, _lenient(args)).taskId, "taskId")
+        task = await self._board().get(ctx.agent, id)
+        if task is None:
+            return _refused(not_found(id))
+        lines = [line_of(task)]
+        if task.blocks:
+            lines.append(f"blocks {listed(task.blocks)}")
+        if task.active_form:
+            lines.append(f"activeForm: {visible(task.active_form)}")
+        if task.metadata:
+            lines.append(f"metadata: {visible(msgspec.json.encode(task.metadata).decode())}")
+        text = "\n".join([*lines, "", visible(task.description)])
+        return said(bounded(text.rstrip(), most=MOST_DESCRIPTION + 30_000), {"task": record(task)})
+
+
+class TaskList(_TaskTool):
+    spec = spec(
+        "TaskList",
+        "Lists the shared tasks: id, status, subject, owner, and what each still waits for. One that is pending, has "
+        "no owner and is not blocked is free to be claimed; take the lowest number first. TaskGet shows the details.",
+        ListArgs,
+        parallel=True,
+    )
+
+    async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:
+        listing = await self._board().listing(ctx.agent)
+        tasks = listing.tasks
+        if len(tasks) > MOST_LISTED:
+            shown = sorted(tasks, key=lambda task: (task.status == "completed", task.id))[:MOST_LISTED]
+            tasks = tuple(sorted(shown, key=lambda task: task.id))
+        lines = [line_of(task) for task in tasks]
+        if left := len(listing.tasks) - len(tasks):
+            lines.append(f"... and {left} more, completed ones left out first.")
+        lines += [f"({visible(problem)})" for problem in listing.problems]
+        data = {"tasks": [_short(task) for task in tasks], "total": len(listing.tasks)}
+        return said(bounded("\n".join(lines)) or "There are no tasks.", data)
+
+
+class TaskUpdate(_TaskTool):
+    spec = spec(
+        "TaskUpdate",
+        "Changes a task of the shared list: claim it before you begin (owner: your name), set it completed only when "
+        "it is really done, give it back if you cannot do it, assign it to another, or say what it waits for.",
+        UpdateArgs,
+    )
+
+    async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:
+        asked = read_args(UpdateArgs, _lenient(args))
+        id, board = _id(asked.taskId, "taskId"), self._board()
+        change = Change(
+            None if asked.subject is None else _subject(asked.subject),
+            None if asked.description is None else _description(asked.description),
+            None if asked.activeForm is None else _line(asked.activeForm, "activeForm"),
+            None if asked.metadata is None else _metadata(asked.metadata),
+            asked.status,
+            _owner(board, ctx.agent, asked),
+            _ids(asked.addBlocks, "addBlocks"),
+            _ids(asked.addBlockedBy, "addBlockedBy"),
+        )
+        if change == Change():
+            raise ToolError(f"Nothing to change: say what is to be different about #{id}.")
+        done = await board.update(ctx.agent, id, change, ctx.call_id)
+        if isinstance(done, Refusal):
+            return _refused(done)
+        freed = [str(task.id) for task in done.freed]
+        data = {"success": True, "taskId": str(id), "task": _data(done.task), "freed": freed}
+        return said(_words(done, ctx.agent), data)
+
+
+# --- words
+
+
+def line_of(task: Task) -> str:
+    """One line for the model, and for a person."""
+    owner = f" (owner {task.owner})" if task.owner else ""
+    waits = f" [blocked by {listed(task.blocked_by)}]" if task.blocked_by else ""
+    return visible(f"#{task.id} [{task.status}] {task.subject}{owner}{waits}").replace("\n", " ")
+
+
+def _words(done: Done, me: AgentId) -> str:
+    task = done.task
+    if task is None:
+        words = f"Deleted #{done.id}."
+    elif done.changed_hands and task.agent not in (None, me):
+        when = f" once {listed(task.blocked_by)} is done" if task.blocked_by else ""
+        words = f"Assigned to {task.owner}, who begins with it{when}: {line_of(task)}"
+    elif done.claimed and task.agent == me:
+        words = f"Claimed, it is yours now: {line_of(task)}"
+    else:
+        words = line_of(task)
+    if done.freed:
+        words += f"\nNot blocked any more: {listed(task.id for task in done.freed)}"
+    return words
+
+
+def _refused(refusal: Refusal) -> Outcome:
+    data = {"success": False, "reason": refusal.code, "message": refusal.words}
+    return said(visible(str(refusal)), data, is_error=True)
+
+
+def _data(task: Task | None) -> dict[str, Any] | None:
+    return None if task is None else record(task)
+
+
+def _short(task: Task) -> dict[str, Any]:
+    found = record(task)
+    found["description"] = bounded(task.description, most=MOST_SHOWN)
+    return found
+
+
+# --- what the model sent
+
+
+def _lenient(args: Mapping[str, Any]) -> dict[str, Any]:
+    """Ids may come as `"3"`, `3` or `"#3"`, lists of them as one text."""
+    found = dict(args)
+    if isinstance(found.get("taskId"), int):
+        found["taskId"] = str(found["taskId"])
+    for key in _IDS:
+        value: Any = found.get(key)
+        if isinstance(value, int):
+            value = str(value)
+        if isinstance(value, str):
+            value = [part for part in re.split(r"[\s,\[\]\"']+", value) if part]
+        if isinstance(value, list):
+            found[key] = [str(id) if isinstance(id, int) else id for id in value]  # pyright: ignore[reportUnknownVariableType]
+    return found
+
+
+def _id(text: str, what: str) -> TaskId:
+    found = _ID.fullmatch(text)
+    if found is None:
+        raise ToolError(f"{what}: {visible(text[:50])!r} is no task's id: give its number, for example 3.")
+    return TaskId(int(found[1]))
+
+
+def _ids(texts: Ids | None, what: str) -> tuple[TaskId, ...]:
+    return tuple(dict.fromkeys(_id(text, what) for text in texts or ()))
+
+
+def _line(text: str, what: str) -> str:
+    line = " ".join(text.split())
+    if len(line) > MOST_SUBJECT:
+        raise ToolError(f"{what} has {len(line)} characters; at most {MOST_SUBJECT} fit. Details go into description.")
+    encoded(line, what)
+    return line
+
+
+def _subject(text: str) -> str:
+    if not (line := _line(text, "subject")):
+        raise ToolError("subject is empty: say in a few words what is to be done.")
+    return line
+
+
+def _description(text: str) -> str:
+    if (size := len(encoded(text, "description"))) > MOST_DESCRIPTION:
+        raise ToolError(
+            f"description has {size:,} bytes; at most {MOST_DESCRIPTION:,} fit. Write it to a file and name the file."
+        )
+    return text
+
+
+def _metadata(found: dict[str, Any]) -> dict[str, Any]:
+    try:
+        refusal = refuse_size(found)
+    except (UnicodeEncodeError, OverflowError, RecursionError, TypeError):
+        raise ToolError("metadata cannot be kept: it holds a text or a number that JSON cannot hold.") from None
+    if refusal is not None:
+        raise ToolError(refusal.words)
+    return found
+
+
+def _owner(board: TaskBoard, me: AgentId, asked: UpdateArgs) -> Owner | None:
+    if asked.owner is None:
+        return None
+    name = asked.owner.strip().removeprefix("@")
+    if name.lower() in _NONE:
+        return NOBODY
+    found = board.desk.find(me, name)
+    if found is None:
+        names = ", ".join(board.desk.names(me)[:50])
+        raise ToolError(f"There is nobody called {visible(name[:100])!r} who could own a task. There are: {names}.")
+    if found.agent != me and asked.status == "completed":
+        raise ToolError("A task is assigned or completed, not both: leave out owner or status.")
+    return found

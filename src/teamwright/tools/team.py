@@ -1,0 +1,65 @@
+"""TeamCreate and TeamDelete."""
+
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+
+from teamwright.core.ports import Outcome, ToolContext, said
+from teamwright.core.team import config
+from teamwright.runtime.teamwork import Teamwork
+from teamwright.tools.define import read_args, spec
+
+
+class CreateArgs(Struct, frozen=True):
+    team_name: Annotated[str, Meta(description="A short name")]
+    description: Annotated[str, Meta(description="What the team is for")] = ""
+    agent_type: Annotated[str, Meta(description="What you are in it, if that is not plain")] = ""
+
+
+class TeamCreate:
+    spec = spec(
+        "TeamCreate",
+        "Makes a team that you lead. Then add teammates with Agent (name, and a task as prompt): each works on its own "
+        "for as long as the team lives, has an inbox (SendMessage) and shares the task list (TaskCreate, TaskList). "
+        "An idle teammate takes the next open task by itself, and you are told when one goes idle: do not wait or ask. "
+        "For work that several do side by side for a while; a single question needs only a sub-agent.",
+        CreateArgs,
+    )
+
+    def __init__(self, teamwork: Callable[[], Teamwork]) -> None:
+        self._teamwork = teamwork
+
+    async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:
+        asked = read_args(CreateArgs, args)
+        work = self._teamwork()
+        agent = work.teams.supervisor.agent(ctx.agent)
+        assert agent is not None
+        team = await work.create(agent, asked.team_name, asked.description, asked.agent_type, ctx.call_id)
+        data = config(team, work.teams.members(team.name))
+        words = f"The team {team.name} is made, and you lead it as team-lead. Agent with a name adds teammates."
+        return said(words, data | {"team_name": team.name})
+
+
+class DeleteArgs(Struct, frozen=True):
+    pass
+
+
+class TeamDelete:
+    spec = spec(
+        "TeamDelete",
+        "Ends your current team: its roster, inboxes and tasks are removed. Refused while members work: ask them to "
+        "shut down first (SendMessage with a shutdown_request). Idle ones are ended.",
+        DeleteArgs,
+    )
+
+    def __init__(self, teamwork: Callable[[], Teamwork]) -> None:
+        self._teamwork = teamwork
+
+    async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:
+        read_args(DeleteArgs, args)
+        work = self._teamwork()
+        agent = work.teams.supervisor.agent(ctx.agent)
+        assert agent is not None
+        team = await work.delete(agent)
+        return said(f"The team {team} is gone.", {"success": True, "team_name": team})

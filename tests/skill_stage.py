@@ -1,0 +1,93 @@
+"""A session in whose project there are skills, with a desk for them and a gate that knows what they allow."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from conftest import Walker
+from crew import Crew, stage
+from teamwright.app import open_session
+from teamwright.core.consent import Decision, Mode
+from teamwright.core.ids import AgentId
+from teamwright.core.message import ToolCall
+from teamwright.core.rules import Rules, parse_rules
+from teamwright.library.skill_places import find_shelves
+from teamwright.library.skills import SkillBook
+from teamwright.models.scripted import ScriptedModel
+from teamwright.runtime.gate import SessionGate
+from teamwright.runtime.grants import Grants
+from teamwright.runtime.skills import SkillDesk, Surroundings
+from teamwright.runtime.spawner import Spawner
+from teamwright.tools.bounds import visible
+from teamwright.tools.skill import SkillTool, skill_spec
+
+
+class SkillStage:
+    def __init__(self, walker: Walker, mode: Mode, rules: dict[str, list[str]]) -> None:
+        self.walker, self.mode = walker, mode
+        self.rules = Rules(**{k: parse_rules(v, "user", str(walker.project), "/")[0] for k, v in rules.items()})
+        shelves = find_shelves(
+            cwd=walker.project, project=walker.project, home=walker.home, state=walker.home / ".teamwright",
+            trusted=True, managed=walker.home / "none",
+        )  # fmt: skip
+        self.book = SkillBook(shelves)
+        self.grants = Grants(self.agent, base=walker.project, home=walker.home)
+        self.asked: list[ToolCall] = []
+        self.crew: Crew | None = None
+        around = Surroundings(agent=self.agent, ask=self.ask, clean=visible, env=walker.env)
+        self.desk = SkillDesk(self.book, self.grants, around, self.spawner)
+        self.tool = SkillTool(lambda: self.desk, self.spawner, skill_spec(self.book.current().offered), can_read=True)
+
+    def agent(self, id: AgentId) -> Any:
+        assert self.crew is not None
+        return self.crew.session.supervisor.agent(id)
+
+    def spawner(self) -> Spawner:
+        assert self.crew is not None
+        return self.crew.session.main.tools["Agent"]._spawner()
+
+    async def ask(self, id: AgentId, call: ToolCall) -> Decision:
+        self.asked.append(call)
+        gate = SessionGate(
+            mode=lambda _: self.mode, rules=lambda: self.rules + self.grants.of(id), desk=lambda _: self.agent(id).desk,
+            name=lambda _: "main", put=None, home=self.walker.home, protected=(self.walker.home / ".teamwright",),
+        )  # fmt: skip
+        return await gate.ask(id, call)
+
+    async def text(self, name: str, args: str = "") -> str:
+        assert self.crew is not None
+        return await self.desk.text(self.desk.find(name), args, self.crew.id)
+
+    async def expand(self, text: str) -> Any:
+        assert self.crew is not None
+        return await self.desk.expand(text, self.crew.id)
+
+
+@asynccontextmanager
+async def staged(
+    walker: Walker, scripts: Any = None, *, mode: Mode = "default", tools: Sequence[str] | None = None,
+    rules: dict[str, list[str]] | None = None, **more: Any,
+) -> AsyncIterator[SkillStage]:  # fmt: skip
+    made = SkillStage(walker, mode, rules or {})
+    model = scripts if isinstance(scripts, ScriptedModel) else stage(scripts or {"main": ["done"]})
+    options = walker.options(model, mode="bypassPermissions", tools=tools, own_tools=(made.tool,), **more)
+    session = await open_session(options)
+    async with session:
+        made.crew = Crew(session, model)
+        yield made
+    await made.crew.rest()
+
+
+def skill(walker: Walker, name: str, body: str, *fields: str) -> Path:
+    return _write(walker.project / ".claude/skills" / name / "SKILL.md", body, fields)
+
+
+def command(walker: Walker, name: str, body: str, *fields: str) -> Path:
+    return _write(walker.project / ".claude/commands" / f"{name}.md", body, fields)
+
+
+def _write(file: Path, body: str, fields: Sequence[str]) -> Path:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("\n".join(["---", f"description: about {file.stem}", *fields, "---", "", body, ""]))
+    return file

@@ -1,0 +1,117 @@
+"""A store with a session, a lead and teammates, for the tests of teams, mail and requests."""
+
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from teamwright.core.ids import AgentId, LetterId, SessionId, new_agent_id, new_session_id
+from teamwright.core.letter import Letter, Said, Sender
+from teamwright.core.team import LEAD_NAME, Mail, Member, Team
+from teamwright.store.jobs import NewAgent
+from teamwright.store.mail import MailTable
+from teamwright.store.posting import LIMITS, MailLimits
+from teamwright.store.processes import Process, ProcessTable
+from teamwright.store.requests import RequestTable
+from teamwright.store.state import State
+from teamwright.store.team_mirror import TeamMirror
+from teamwright.store.teams import TeamTable
+
+START = 1_700_000_000_000
+
+
+class Clock:
+    def __init__(self, now: int = START) -> None:
+        self.now = now
+
+    def __call__(self) -> int:
+        self.now += 1
+        return self.now
+
+
+class House(Struct):
+    root: Path
+    state: State
+    clock: Clock
+    session: SessionId
+    lead: AgentId
+    process: Process
+    processes: ProcessTable
+    teams: TeamTable
+    mail: MailTable
+    requests: RequestTable
+    mirror: TeamMirror
+    numbers: Any
+
+    def lead_member(self, agent: AgentId | None = None) -> Member:
+        return Member(agent or self.lead, LEAD_NAME, "", "team-lead", cwd="/w", session=self.session)
+
+    async def create(self, name: str = "crew", **more: Any) -> Team:
+        team = await self.teams.create_team(name, "a crew", self.lead_member(), self.process.id, **more)
+        assert isinstance(team, Team), team
+        return team
+
+    async def join(self, name: str, team: str = "crew", **more: Any) -> Member:
+        id = new_agent_id()
+        draft = Member(id, name, team, "general-purpose", "m", f"prompt of {name}", cwd="/w", session=self.session)
+        agent = NewAgent(id, self.session, self.lead, "general-purpose", name, 1)
+        member = await self.teams.add_member(draft, agent=agent, **more)
+        assert isinstance(member, Member), member
+        return member
+
+    async def another_session(self) -> AgentId:
+        """The main agent of another session."""
+        session = new_session_id()
+        await self.state.register_session(session, "/", 1)
+        await self.state.register_agent(AgentId(session), session, None, "main", "main", 0)
+        return AgentId(session)
+
+    def note(self, sender: Member | AgentId, to: Member, text: str = "hello", **more: Any) -> Mail:
+        """One mail under an id of its own."""
+        name, id = (sender.name, sender.agent) if isinstance(sender, Member) else (LEAD_NAME, sender)
+        letter_id = LetterId(more.pop("id", None) or f"l{next(self.numbers)}")
+        color = sender.color if isinstance(sender, Member) else "blue"
+        said = Said(text, "a note", color)
+        letter = Letter(letter_id, to.agent, Sender("agent", name, id), said)
+        return Mail(letter, to.team, name, to.name, text, "a note", color, **more)
+
+
+@asynccontextmanager
+async def open_house(root: Path, limits: MailLimits = LIMITS) -> AsyncIterator[House]:
+    clock = Clock()
+    state = await State.open(root / "state.db", clock)
+    session = new_session_id()
+    lead = AgentId(session)
+    await state.register_session(session, "/", 1)
+    await state.register_agent(lead, session, None, "main", "main", 0)
+    processes = ProcessTable(state.database, root / "run", clock)
+    teams = TeamTable(state.database, processes, clock)
+    mail = MailTable(state.database, limits, clock)
+    process = await processes.register(session, bell="/nowhere")
+    mirror = TeamMirror(root, teams, mail)
+    requests = RequestTable(state.database, clock)
+    try:
+        yield House(
+            root, state, clock, session, lead, process, processes, teams, mail, requests, mirror, count(1)
+        )  # fmt: skip
+    finally:
+        await processes.leave(process.id)
+        await state.close()
+
+
+def start(code: str, *args: str) -> subprocess.Popen[str]:
+    """A real process that talks over its pipes."""
+    command = [sys.executable, "-c", code, *args]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def finish(process: subprocess.Popen[str], *, kill: bool = False) -> str:
+    if kill:
+        process.kill()
+    out, _ = process.communicate(timeout=60)
+    return out

@@ -1,0 +1,66 @@
+"""`teamwright mcp`: list, add, remove, test."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from program import Program
+
+SMALL = Path(__file__).parent.parent / "servers" / "small_mcp.py"
+
+
+@pytest.mark.spec("D8")
+def test_added_listed_tried_and_removed(program: Program) -> None:
+    log = program.root / "near.log"
+    added = program.run("mcp", "add", "-s", "user", "near", "-e", "TOKEN=s3cret", sys.executable, str(SMALL), str(log))
+    assert added.rc == 0, added.err
+    file = program.state / "settings.json"
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert json.loads(file.read_text())["mcp"]["near"]["env"] == {"TOKEN": "s3cret"}
+    (row,) = json.loads(program.run("mcp", "list", "--json").out)
+    assert (row["name"], row["source"], row["type"], row["error"]) == ("near", "user", "stdio", None)
+    shown = program.run("mcp")
+    assert "near" in shown.out and "s3cret" not in shown.out and not log.exists()
+    tried = program.run("mcp", "test", "--json")
+    (state,) = json.loads(tried.out)
+    assert tried.rc == 0 and state["status"] == "connected" and "mcp__near__echo" in state["tools"]
+    assert log.read_text().splitlines()[-1].startswith("end")
+    assert program.run("mcp", "remove", "near").rc == 0
+    assert json.loads(file.read_text()) == {"mcp": {}}
+    assert "no MCP servers" in program.run("mcp", "list").out
+
+
+def test_urls_headers_and_what_follows_two_dashes(program: Program) -> None:
+    assert program.run("mcp", "add", "web", "https://u:p@x.org/mcp?key=k", "-H", "X: y").rc == 2  # no words after a URL
+    assert program.run("mcp", "add", "-H", "Authorization: Bearer ${T}", "web", "https://u:p@x.org/mcp?key=k").rc == 0
+    assert program.run("mcp", "add", "-t", "sse", "-s", "project", "old", "http://x/sse").rc == 0
+    assert program.run("mcp", "add", "tool", "--scope", "local", "--", "npx", "-y", "--json", "x").rc == 0
+    local = json.loads((program.project / ".teamwright" / "settings.local.json").read_text())["mcp"]
+    assert local["web"]["headers"] == {"Authorization": "Bearer ${T}"}
+    assert local["tool"] == {"command": "npx", "args": ["-y", "--json", "x"]}
+    (program.project / ".git").mkdir()
+    assert json.loads(program.run("mcp", "list", "--json").out) == []  # not trusted
+    rows = json.loads(program.run("mcp", "list", "--json", "--trust", env={"T": "t0p"}).out)
+    assert {r["name"]: (r["source"], r["where"]) for r in rows} == {
+        "web": ("local", "https://x.org/mcp"), "old": ("project", "http://x/sse"), "tool": ("local", "npx -y --json x"),
+    }  # fmt: skip
+
+
+def test_wrong_use_and_files_that_must_not_be_written_over(program: Program) -> None:
+    (program.project / ".mcp.json").write_text("{ this is somebody's")
+    for args in (("add", "x"), ("add", "-t", "http", "x", "ftp://y"), ("remove", "none"), ("test", "none"),
+                 ("add", "-e", "NOVALUE", "x", "y"), ("remove",), ("dance",)):  # fmt: skip
+        ran = program.run("mcp", *args)
+        assert ran.rc in (1, 2) and ran.err, args
+    ran = program.run("mcp", "add", "-s", "project", "x", "y")
+    assert ran.rc and (program.project / ".mcp.json").read_text() == "{ this is somebody's"
+    assert program.run("mcp", "add", "x", "y").rc == 0
+    assert "already" in program.run("mcp", "add", "x", "z").err
+
+
+def test_a_server_that_fails_fails_the_test(program: Program) -> None:
+    config = json.dumps({"mcpServers": {"bad": {"command": "/no/such\x1b[31m"}}})
+    ran = program.run("mcp", "test", "bad", "--mcp-config", config)
+    assert ran.rc == 1 and "failed" in ran.out and "no program" in ran.out

@@ -1,0 +1,85 @@
+"""`teamwright plugins`: install from a path or a git address, list, switch, remove."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+class House:
+    def __init__(self, root: Path) -> None:
+        self.root = root.resolve()
+        self.kit = self.root / "kit"
+        (self.root / "home").mkdir()
+        self.write("plugin.json", '{"name": "kit", "version": "1"}')
+        self.write("skills/soup/SKILL.md", "---\ndescription: soup\n---\nBoil.\n")
+        self.write("commands/serve.md", "Serve.\n")
+        self.write("agents/cook.md", "---\ndescription: cooks\n---\nYou cook.\n")
+        self.write("hooks/hooks.json", '{"hooks": {"Stop": []}}')
+
+    def write(self, file: str, text: str) -> None:
+        path = self.kit / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+    def run(self, *args: str, status: int = 0) -> tuple[str, str]:
+        env = {"HOME": str(self.root / "home"), "PATH": os.environ["PATH"], "PYTHONPATH": os.pathsep.join(sys.path)}
+        argv = [sys.executable, "-m", "teamwright", "plugins", *args]
+        ran = subprocess.run(argv, cwd=self.root, env=env, capture_output=True, timeout=60, check=False, text=True)
+        assert ran.returncode == status, ran.stdout + ran.stderr
+        return ran.stdout, ran.stderr
+
+    def listed(self) -> list[dict[str, object]]:
+        return json.loads(self.run("--json")[0])
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> House:
+    return House(tmp_path)
+
+
+def test_install_list_switch_remove(house: House) -> None:
+    assert "No plugins" in house.run()[0]
+    out, _ = house.run("install", "kit")
+    assert "agents: cook; skills: soup; commands: serve; hooks: Stop" in out
+    (row,) = house.listed()
+    assert row["name"] == "kit" and row["enabled"] is True and row["origin"] == str(house.kit)
+    assert row["skills"] == ["soup"] and row["servers"] == []
+    house.run("disable", "kit")
+    assert house.run()[0].splitlines()[1].split()[:2] == ["kit", "off"]
+    house.run("enable", "kit")
+    assert "installed already" in house.run("install", str(house.kit), status=2)[1]
+    house.run("remove", "kit")
+    assert house.listed() == [] and "no plugin 'kit'" in house.run("remove", "kit", status=2)[1]
+    for wrong in (("install",), ("list", "x"), ("install", "no-such"), ("install", "-x"), ("enable", "../kit")):
+        house.run(*wrong, status=2)
+
+
+def test_what_is_wrong_is_not_installed(house: House) -> None:
+    house.write("plugin.json", '{"name": "kit", "agents": "../evil\\u001b[2J"}')
+    _, err = house.run("install", "kit", status=2)
+    assert "not installed" in err and "refused" in err and "\x1b" not in err and house.listed() == []
+
+
+def test_from_a_git_address(house: House) -> None:
+    git = ["git", "-c", "user.name=x", "-c", "user.email=x@example.org", "-C", str(house.kit)]
+    subprocess.run([*git, "init", "-q"], check=True, timeout=20)
+    subprocess.run([*git, "add", "."], check=True, timeout=20)
+    subprocess.run([*git, "commit", "-qm", "all"], check=True, timeout=20)
+    house.run("install", f"file://{house.kit}")
+    (row,) = house.listed()
+    assert row["origin"] == f"file://{house.kit}" and row["agents"] == ["cook"]
+    assert not (house.root / "home/.teamwright/plugins/kit/.git").exists()
+    house.run("remove", "kit")
+    _, err = house.run("install", f"file://user:hunter2@{house.root}/none", status=2)
+    assert "could not be fetched" in err and "hunter2" not in err
+
+
+def test_a_damaged_plugin_is_listed_as_such(house: House) -> None:
+    house.run("install", "kit")
+    (house.root / "home/.teamwright/plugins/kit/plugin.json").write_text("{")
+    out, err = house.run()
+    assert "broken" in out and "plugin.json" in err

@@ -1,0 +1,97 @@
+"""`teamwright worktrees`: list, show, merge, clean, for people and with --json."""
+
+import json
+from pathlib import Path
+
+import anyio
+import pytest
+
+from program import Program, bash, tool
+from teamwright.host.worktree import make
+from worktree_kit import change, git, kept_refs, new_repo, nothing_left, save
+
+
+@pytest.fixture
+def repo(program: Program) -> Path:
+    program.project.rmdir()
+    return new_repo(program.project)
+
+
+def work(program: Program, command: str, name: str = "fix/it") -> dict[str, object]:
+    """What a session leaves that has entered a worktree."""
+    steps = [tool("EnterWorktree", name=name), bash(command), "done"]
+    ran = program.prompt(steps, "--dangerously-skip-permissions")
+    assert ran.rc == 0 and not any(failed for _, failed in ran.tool_results), ran.out
+    return ran.result
+
+
+COMMIT = "echo new > new.txt; git add -A; git commit -qm 'one more file'"
+
+
+@pytest.mark.spec("W8", "W3")
+def test_listed_with_its_session(program: Program, repo: Path) -> None:
+    result = work(program, "echo new > new.txt")
+    (row,) = json.loads(program.run("worktrees", "--json").out)
+    path = repo / ".teamwright" / "worktrees" / "fix+it"
+    assert row == {
+        "name": "fix+it", "path": str(path), "branch": "worktree-fix+it", "agent_id": result["session_id"],
+        "session_id": result["session_id"], "state": "changed", "ahead": 0, "files_changed": 1, "insertions": 1,
+        "deletions": 0,
+    }  # fmt: skip
+
+
+def test_one_is_shown_in_full(program: Program, repo: Path) -> None:
+    result = work(program, COMMIT + "; echo loose > loose.txt")
+    change(repo)
+    told = program.run("worktrees", "show", "fix/it")
+    assert told.rc == 0
+    for words in ("1 ahead of main and 1 behind", "one more file", "new.txt", "loose.txt", str(result["session_id"])):
+        assert words in told.out
+    found = json.loads(program.run("worktrees", "show", "fix+it", "--json").out)
+    assert (found["ahead_of_here"], found["behind_here"], found["here"]) == (1, 1, "main")
+    assert [file["path"] for file in found["files"]] == ["loose.txt", "new.txt"]
+
+
+def test_merged_then_cleaned(program: Program, repo: Path) -> None:
+    work(program, COMMIT)
+    tried = program.run("worktrees", "merge", "fix/it", "--preview")
+    assert tried.rc == 0 and "new.txt" in tried.out and not (repo / "new.txt").exists()
+    done = program.run("worktrees", "merge", "fix/it")
+    assert done.rc == 0 and "teamwright worktrees clean fix+it" in done.out and (repo / "new.txt").exists()
+    assert program.run("worktrees", "merge", "fix/it").rc == 2
+    (gone,) = json.loads(program.run("worktrees", "clean", "fix/it", "--json").out)
+    assert gone["name"] == "fix+it" and nothing_left(repo) and kept_refs(repo) == [gone["kept_ref"]]
+
+
+def test_conflicts_are_shown_and_refused(program: Program, repo: Path) -> None:
+    work(program, "echo there > README.md; git commit -qam there")
+    (repo / "README.md").write_text("here\n")
+    head = save(repo)
+    tried = program.run("worktrees", "merge", "fix/it", "--preview", "--json")
+    assert tried.rc == 1 and json.loads(tried.out)["conflicts"] == ["README.md"]
+    refused = program.run("worktrees", "merge", "fix/it")
+    assert refused.rc == 2 and "README.md" in refused.err
+    assert git(repo, "rev-parse", "HEAD").strip() == head and not git(repo, "status", "--porcelain")
+
+
+@pytest.mark.parametrize("args", [
+    ["show"], ["merge"], ["show", "a", "b"], ["show", "nobody"], ["merge", "../up"], ["show", "a\u202eb"],
+    ["list", "x"], ["clean", "nobody"], ["show", "x", "--preview"], ["burn"], ["merge", "-b"], ["show", "a\nb"],
+])  # fmt: skip
+def test_wrong_calls_are_told(program: Program, repo: Path, args: list[str]) -> None:
+    ran = program.run("worktrees", *args)
+    assert ran.rc == 2 and ran.err and nothing_left(repo)
+
+
+def test_outside_of_a_repository(program: Program) -> None:
+    for args in (["show", "x"], ["merge", "x"], []):
+        ran = program.run("worktrees", *args)
+        assert ran.rc == 2 and "not in a working tree" in ran.err
+
+
+@pytest.mark.spec("W8")
+def test_one_in_use_can_be_looked_at_but_not_cleaned(program: Program, repo: Path) -> None:
+    tree = anyio.run(make, repo, "work")
+    assert "in_use" in program.run("worktrees", "show", "work").out
+    ran = program.run("worktrees", "clean", "work")
+    assert ran.rc == 2 and "in use" in ran.err and tree.path.is_dir()
