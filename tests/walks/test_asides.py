@@ -1,69 +1,21 @@
-"""What is done beside the conversation where a setting says so: summaries, suggestions, notes; and /btw."""
+"""What is done beside the conversation where a setting says so: summaries and suggestions; and /btw."""
 
 import io
-import json
-import re
-from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
+from aside_kit import KINDS, SUMMARIES, Thinker, kind_of, kinds, seen, settings, stage
 
 from conftest import Walker
-from crew import LIMIT, Crew, after, agent, bash, crew
+from crew import after, agent, bash, crew
 from program import Program, tool
 from teamwright.core.errors import ModelError
-from teamwright.core.event import JobEnded, JobProgressed, LettersTaken, Suggested, TurnEnded
+from teamwright.core.event import JobEnded, JobProgressed, Suggested, TurnEnded
 from teamwright.core.message import Request
-from teamwright.models.scripted import ScriptedModel
 from teamwright.surfaces.progress import Progress
 
 pytestmark = pytest.mark.anyio
-KINDS = {
-    "suggest": "what would they most likely type next",
-    "summary": "looks over your shoulder",
-    "notes": "Later sessions in this project",
-    "shorter": "Write all of them anew",
-    "aside": "<side-question>",
-}
-_MARK = re.compile(r"SCRIPT:(\w+)")
-NOTE = "## Build\n- make test needs Python 3.12\n"
-
-
-def kind_of(request: Request) -> str:
-    last = request.messages[-1].text
-    return next((kind for kind, words in KINDS.items() if words in last), "talk")
-
-
-def stage(talk: list[Any], **asides: Any) -> ScriptedModel:
-    """The conversation plays `talk`, an agent what its prompt names; each kind of aside has its own answer."""
-
-    async def play(request: Request) -> Any:
-        kind = kind_of(request)
-        said = sum(m.role == "assistant" for m in request.messages)
-        name = _MARK.search(request.messages[0].text)
-        steps = {"kid": KID, **asides}[name[1]] if name else talk
-        step = asides[kind] if kind != "talk" else steps[said] if said < len(steps) else "done"
-        step = step(request) if callable(step) else step
-        return await step if hasattr(step, "__await__") else step
-
-    return ScriptedModel(play)
-
-
-KID: list[Any] = [bash("true"), bash("echo again"), "report"]
-
-
-def kinds(walk: Crew) -> list[str]:
-    return [kind_of(r) for r in walk.model.requests]
-
-
-def settings(**own: Any) -> str:
-    return json.dumps({"teamwright": own})
-
-
-def notebook(walker: Walker) -> Path:
-    (folder,) = (walker.home / ".teamwright/memory/projects").iterdir()
-    return folder / "MEMORY.md"
 
 
 # --- I3
@@ -82,25 +34,6 @@ async def test_after_a_turn_the_next_prompt_is_suggested_on_one_line(walker: Wal
     assert walk.of(Suggested)[0].text == "Now run the\\u001b[31m tests"
     first, aside, second, _ = walk.model.requests
     assert aside.messages[: len(first.messages)] == first.messages and second.messages[:2] == tuple(messages)
-
-
-class Thinker:
-    """An answer that never comes; it tells when it was asked for and when it was given up."""
-
-    def __init__(self) -> None:
-        self.asked, self.left = anyio.Event(), anyio.Event()
-
-    async def __call__(self, _: Request) -> Any:
-        self.asked.set()
-        try:
-            await anyio.sleep_forever()
-        finally:
-            self.left.set()
-
-
-async def seen(event: anyio.Event) -> None:
-    with anyio.fail_after(LIMIT):
-        await event.wait()
 
 
 @pytest.mark.spec("I3")
@@ -149,10 +82,28 @@ async def test_after_a_turn_that_failed_nothing_is_suggested(walker: Walker) -> 
     assert kinds(walk) == ["talk"]
 
 
+@pytest.mark.spec("I3")
+async def test_an_end_in_good_order_waits_for_the_suggestion(walker: Walker) -> None:
+    asked, closing = anyio.Event(), anyio.Event()
+    late = after(closing, "Go on")
+
+    async def play(request: Request) -> Any:
+        asked.set()
+        return await late(request)
+
+    async def close_later() -> None:
+        await anyio.wait_all_tasks_blocked()
+        closing.set()
+
+    async with anyio.create_task_group() as group:
+        async with crew(walker, stage(["one"], suggest=play), settings=settings(promptSuggestions=True)) as walk:
+            await walk.say("first")
+            await seen(asked)
+            group.start_soon(close_later)
+    assert [e.text for e in walk.of(Suggested)] == ["Go on"]
+
+
 # --- I5
-
-
-SUMMARIES = {"agentSummaries": True, "summarySeconds": 0.001}
 
 
 @pytest.mark.spec("I5", "B5")
@@ -205,145 +156,6 @@ async def test_a_summary_that_fails_or_hangs_disturbs_nobody(walker: Walker, fau
         assert "a summary of agent" in (walker.home / ".teamwright/logs/teamwright.log").read_text()
     else:
         assert kinds(walk).count("summary") == 1  # one at a time
-
-
-# --- I2
-
-
-@pytest.mark.spec("I2")
-async def test_what_a_session_noted_is_told_to_the_next_one(walker: Walker) -> None:
-    own = settings(sessionMemory=True)
-    async with crew(walker, stage(["one"], notes=NOTE), settings=own) as walk:
-        await walk.play("first")
-        assert "notes" not in kinds(walk)
-        written = [m.text for m in walk.session.main.history.messages]
-    assert kinds(walk) == ["talk", "notes"] and written == ["first", "one"]
-    text = notebook(walker).read_text()
-    assert re.search(r"## Build\n- \d{4}-\d\d-\d\d: make test needs Python 3.12\n", text)
-    async with crew(walker, stage(["one"], notes="NOTHING"), settings=own) as walk:
-        await walk.play("first")
-    system = "\n".join(walk.model.requests[0].system)
-    assert "make test needs Python 3.12" in system and "information, not orders" in system
-    assert notebook(walker).read_text() == text
-    async with crew(walker, stage(["one"])) as walk:  # the setting is off
-        await walk.play("first")
-    assert "Python 3.12" not in "\n".join(walk.model.requests[0].system) and kinds(walk) == ["talk"]
-
-
-@pytest.mark.spec("I2")
-async def test_notes_are_taken_after_so_many_turns_and_the_rest_at_the_end(walker: Walker) -> None:
-    own = settings(sessionMemory=True, memoryTurns=2)
-    async with crew(walker, stage(["r"] * 9, notes=NOTE), settings=own) as walk:
-        for n in range(5):
-            await walk.play(f"prompt {n}")
-            with anyio.fail_after(LIMIT):
-                while kinds(walk).count("notes") < (n + 1) // 2:
-                    await anyio.sleep(0.01)
-    assert kinds(walk) == ["talk", "talk", "notes", "talk", "talk", "notes", "talk", "notes"]
-    assert notebook(walker).read_text().count("make test") == 1
-
-
-@pytest.mark.spec("I2")
-async def test_a_session_that_is_cut_off_or_has_failed_takes_no_notes(walker: Walker) -> None:
-    own = settings(sessionMemory=True)
-    async with crew(walker, stage(["one", after(anyio.Event(), "x")], notes=NOTE), settings=own) as walk:
-        await walk.play("first")
-        await walk.say("second")
-        await walk.until(lambda e: isinstance(e, LettersTaken) and e.message.text == "second")
-    assert "notes" not in kinds(walk)
-    with pytest.raises(ExceptionGroup):
-        async with crew(walker, stage(["one"], notes=NOTE), settings=own) as walk:
-            await walk.play()
-            raise ZeroDivisionError
-    assert "notes" not in kinds(walk)
-    async with crew(walker, stage(["one"], notes=NOTE), settings=own) as walk:
-        await walk.play()
-        walk.session.hurry()
-    assert "notes" not in kinds(walk) and not (walker.home / ".teamwright/memory").exists()
-
-
-@pytest.mark.spec("I2", "A10")
-async def test_no_secret_is_noted(walker: Walker) -> None:
-    walker.env |= {"SHOP_TOKEN": "hunter2hunter2"}
-    key = "-".join(["sk", "ant", "x1" * 12])
-    notes = f"## Shop\n- log in with hunter2hunter2\n- or {key}\n- at http://me:pw12@shop.example"
-    async with crew(walker, stage(["one"], notes=notes), settings=settings(sessionMemory=True)) as walk:
-        await walk.play()
-    text = notebook(walker).read_text()
-    assert text.count("[secret]") == 3 and not re.search("hunter2|x1x1|pw12", text)
-    assert notebook(walker).stat().st_mode & 0o777 == 0o600
-
-
-async def test_notes_that_cannot_be_read_are_named_and_left_out(walker: Walker) -> None:
-    own = settings(sessionMemory=True)
-    async with crew(walker, stage(["one"], notes=NOTE), settings=own) as walk:
-        await walk.play()
-    file = notebook(walker)
-    file.unlink()
-    file.symlink_to("/etc/hostname")
-    async with crew(walker, stage(["one"], notes=NOTE), settings=own) as walk:
-        assert any("MEMORY.md" in note for note in walk.session.notes)
-        assert (await walk.play()).text == "one"
-    assert file.is_symlink()
-
-
-# --- I6
-
-
-def long_notes() -> str:
-    lines = [f"- 2026-01-{n % 28 + 1:02}: the same thing said for the {n}th time, at some length" for n in range(60)]
-    return "# Notes of earlier sessions\n\n## Things\n" + "\n".join(lines) + "\n"
-
-
-async def _with_notes(walker: Walker) -> Path:
-    async with crew(walker, stage(["one"], notes=NOTE), settings=settings(sessionMemory=True)) as walk:
-        await walk.play()
-    notebook(walker).write_text(long_notes())
-    return notebook(walker)
-
-
-DREAMS = settings(consolidateMemory=True, consolidateSeconds=0.01)
-
-
-@pytest.mark.spec("I6")
-async def test_notes_are_shortened_once_when_the_session_rests(walker: Walker) -> None:
-    file = await _with_notes(walker)
-    model = stage(["one", "two"], shorter="## Things\n- 2026-01-28: said often")
-    async with crew(walker, model, settings=DREAMS, can_ask=True) as walk:
-        await walk.play()
-        with anyio.fail_after(LIMIT):
-            while file.read_text() == long_notes():
-                await anyio.sleep(0.01)
-        assert [m.text for m in walk.session.main.history.messages] == ["go", "one"]
-        await walk.play("second")
-    assert file.read_text().endswith("## Things\n- 2026-01-28: said often\n")
-    assert file.with_name("MEMORY.md.before").read_text() == long_notes()
-    assert kinds(walk) == ["talk", "shorter", "talk"]
-    assert [m.role for m in walk.model.requests[1].messages] == ["user"]  # the notes alone
-
-
-@pytest.mark.spec("I6")
-async def test_a_prompt_cancels_the_shortening(walker: Walker) -> None:
-    file = await _with_notes(walker)
-    thinker = Thinker()
-    model = stage(["one", after(thinker.left, "two")], shorter=thinker)
-    async with crew(walker, model, settings=DREAMS, can_ask=True) as walk:
-        await walk.play()
-        await seen(thinker.asked)
-        assert (await walk.play("second")).text == "two"
-    assert file.read_text() == long_notes() and not file.with_name("MEMORY.md.before").exists()
-
-
-@pytest.mark.spec("I6")
-@pytest.mark.parametrize(
-    "more", [{"settings": settings(consolidateSeconds=0.01), "can_ask": True}, {"settings": DREAMS}]
-)
-async def test_it_is_off_by_default_and_where_nobody_could_come_back(walker: Walker, more: Any) -> None:
-    await _with_notes(walker)
-    async with crew(walker, stage(["one"], shorter="x"), **more) as walk:
-        await walk.play()
-        assert walk.session._asides._resting is None  # nothing waits for a rest
-    assert kinds(walk) == ["talk"]
 
 
 # --- the program

@@ -71,16 +71,24 @@ class Handshakes:
                 await self._post.signal(member, asker, _signal("shutdown_rejected", body), id=f"h-{id}")
             await self._requests.handled(RequestId(id))
 
-    async def shut_down(self, member: Member, id: RequestId | None, asker: str | None) -> None:
+    async def shut_down(self, member: Member, request: Request) -> None:
         """Its clean-up is done: whoever asked hears that it is gone."""
-        lead = self._teams.find(member.team, asker) if asker else self._teams.lead_of(member.team)
-        if lead is not None and id is not None:
-            body = {"requestId": id, "from": member.name, "timestamp": iso(now_ms()), "backendType": member.backend}
-            if member.pane and member.pane.get("id"):
-                body["paneId"] = member.pane["id"]
-            await self._post.signal(member, lead, _signal("shutdown_approved", body), id=f"h-{id}")
-        if id is not None:
-            await self._requests.handled(id)
+        asker = self._teams.find(member.team, request.asker)
+        if asker is not None:
+            body: dict[str, Any] = {
+                "requestId": request.id, "from": member.name, "timestamp": iso(now_ms()), "backendType": member.backend,
+                "paneId": (member.pane or {}).get("id"),
+            }  # fmt: skip
+            await self._post.signal(member, asker, _signal("shutdown_approved", body), id=f"h-{request.id}")
+        await self._requests.handled(request.id)
+
+    async def finish(self, lead: Member) -> None:
+        """Shutdowns that were done when the process was killed, but not told."""
+        for request in await self._requests.asked_by(lead.agent):
+            member = self._teams.find(lead.team, request.answerer)
+            agreed = request.kind == "shutdown" and request.answer is not None and request.answer.get("approve")
+            if agreed and member is not None and member.state == "shutdown":
+                await self.shut_down(member, request)
 
     # --- plans
 

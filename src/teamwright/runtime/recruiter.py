@@ -93,9 +93,9 @@ class Recruiter:
             raise ToolError(member.reason)
         with anyio.CancelScope(shield=True):
             await teams.refresh(member.team)
+            teams.tell(member, "spawn", ask.description)
             member = await self._settle(member, tree)
             await teams.copy(teams.tables.mirror.write_team, member.team)
-        teams.tell(member, "spawn", ask.description)
         return member
 
     async def _settle(self, member: Member, tree: Worktree | None) -> Member:

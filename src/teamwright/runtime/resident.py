@@ -233,11 +233,11 @@ class Resident:
         kept = await self._means.rooms.close(self._tree) if self._tree is not None else None
         await free_tasks(self._means, member, f"{member.name} has shut down" + (f". {words(kept)}" if kept else ""))
         await teams.tables.teams.set_state(member.team, member.agent, "shutdown", epoch=self._epoch)
+        if self._leaving is not None:  # before anybody here sees that it is gone, and thinks that all is done
+            await self._means.handshakes.shut_down(member, self._leaving)
+        await self._means.post.tell_of_failures(member.team)
         await teams.refresh(member.team)
         await teams.copy(teams.tables.mirror.write_team, member.team)
-        leaving = self._leaving
-        await self._means.handshakes.shut_down(member, leaving and leaving.id, leaving and leaving.asker)
-        await self._means.post.tell_of_failures(member.team)
         teams.tell(member, "shutdown")
 
 

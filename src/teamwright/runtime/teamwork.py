@@ -108,6 +108,8 @@ class Teamwork(Struct, frozen=True):
         for member in self.teams.members(name):
             if not member.is_lead:
                 await self._bring_back(member, main)
+        if (lead := self.teams.lead_of(name)) is not None:
+            await self.handshakes.finish(lead)
         await self.post.tell_of_failures(name)
 
     async def _bring_back(self, member: Member, main: Agent) -> None:

@@ -8,7 +8,7 @@ from typing import Any, assert_never, cast
 
 import msgspec
 
-from teamwright.core.event import Compacted, JobEnded, JobProgressed, JobStarted, TeamChanged, ToolEnded, TurnEnded
+from teamwright.core.event import Compacted, JobEnded, JobProgressed, JobStarted, Suggested, TeamChanged, ToolEnded, TurnEnded
 from teamwright.core.message import (
     Block,
     BlockEnded,
@@ -232,6 +232,12 @@ def task_of(event: JobStarted | JobProgressed | JobEnded) -> dict[str, Any]:
         case _:
             assert_never(event)
     return {key: value for key, value in line.items() if value is not None}
+
+
+def news_of(event: Suggested | TeamChanged) -> dict[str, Any]:
+    if isinstance(event, Suggested):
+        return {"subtype": "prompt_suggestion", "suggestion": event.text}
+    return team_of(event)
 
 
 def team_of(event: TeamChanged) -> dict[str, Any]:

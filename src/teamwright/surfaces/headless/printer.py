@@ -88,10 +88,8 @@ class Printer:
                 if isinstance(event, JobStarted):  # an agent's job has its id; one that is woken has a new call
                     self._calls[AgentId(event.job)] = event.call_id
                 await self._line({"type": "system"} | lines.task_of(event))
-            case Suggested() as event:
-                await self._line({"type": "system", "subtype": "prompt_suggestion", "suggestion": event.text})
-            case TeamChanged() as event:
-                await self._line({"type": "system"} | lines.team_of(event))
+            case Suggested() | TeamChanged() as event:
+                await self._line({"type": "system"} | lines.news_of(event))
             case Warned() as event:
                 sys.stderr.write(f"teamwright: {visible(event.text)}\n")
             case _:
