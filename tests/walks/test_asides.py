@@ -95,11 +95,12 @@ async def test_an_end_in_good_order_waits_for_the_suggestion(walker: Walker) -> 
         await anyio.wait_all_tasks_blocked()
         closing.set()
 
-    async with anyio.create_task_group() as group:
-        async with crew(walker, stage(["one"], suggest=play), settings=settings(promptSuggestions=True)) as walk:
-            await walk.say("first")
-            await seen(asked)
-            group.start_soon(close_later)
+    model = stage(["one"], suggest=play)
+    own = settings(promptSuggestions=True)
+    async with anyio.create_task_group() as group, crew(walker, model, settings=own) as walk:
+        await walk.say("first")
+        await seen(asked)
+        group.start_soon(close_later)
     assert [e.text for e in walk.of(Suggested)] == ["Go on"]
 
 

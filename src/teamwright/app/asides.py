@@ -8,7 +8,6 @@ from teamwright.app.options import Options
 from teamwright.core import notes
 from teamwright.core.errors import StoreError
 from teamwright.core.event import Event
-from teamwright.core.redaction import redacted, secrets_of
 from teamwright.runtime.agent import Agent
 from teamwright.runtime.asides import Asides, Habits
 from teamwright.runtime.jobs import Tell
@@ -31,10 +30,13 @@ def open_asides(
         notes_every=own.memory_turns if own.session_memory else None,
         consolidate_after=own.consolidate_seconds if own.consolidate_memory and lasting else None,
     )
-    secrets = secrets_of(ground.env)
-    memory = Memory(
-        Notebook(ground.home, ground.project), lambda text: redacted(text, secrets), lambda: time.strftime("%Y-%m-%d")
-    )
+
+    def clean(text: str) -> str:
+        from teamwright.core.redaction import redacted, secrets_of  # noqa: PLC0415  # its patterns take a while
+
+        return redacted(text, secrets_of(ground.env))
+
+    memory = Memory(Notebook(ground.home, ground.project), clean, lambda: time.strftime("%Y-%m-%d"))
     asides = Asides(
         main, habits, memory, launch=supervisor.launch, tell=tell, log=log,
         jobs_run=lambda: bool(supervisor.jobs.running()),

@@ -77,18 +77,22 @@ class Resident:
 
     async def _live(self) -> None:
         await self.apply_answers()
-        await self._move("running") if self.member.state == "created" else None
+        if self.member.state == "created":
+            await self._move("running")
         if self._under_way:
             await self._turn(())
-        waited = 0.0
+        jobs, waited = self._means.teams.supervisor.jobs, 0.0
         while self._leaving is None:
-            supervisor = self._means.teams.supervisor
             if letters := await self.agent.inbox.take(at_rest=True):
                 await self._turn(letters)
-            elif owned := supervisor.jobs.unfinished(self.agent.id):
-                waited += await supervisor.wait_for_jobs(self.agent, owned, waited)
+                waited = 0.0
+            elif owned := jobs.unfinished(self.agent.id):  # it is not idle yet
+                waited += await self._means.teams.supervisor.wait_for_jobs(self.agent, owned, waited)
+            elif self.member.state == "running" and self.agent.history.ended is not None:
+                await self._go_idle()
             elif not await self._claim():
-                await self._rest()
+                self._means.teams.announce()
+                await self.agent.inbox.wait()
 
     @property
     def _under_way(self) -> bool:
@@ -106,19 +110,17 @@ class Resident:
             agent.slot.give_back()
             agent.rest()
         await self.apply_answers()
+        if self._leaving is None and not self._means.teams.supervisor.jobs.unfinished(agent.id):
+            await self._go_idle()
 
-    async def _rest(self) -> None:
-        """Idle: told once, then nothing is done until something comes."""
+    async def _go_idle(self) -> None:
+        """Told once for each turn, whatever waits already."""
         end = self.agent.history.ended
-        if self.member.state == "running" and (back := await self._means.before_idle(self.member)):
+        if back := await self._means.before_idle(self.member):
             await self._means.post.notify(self.member, back)
-            return
-        if self.member.state == "running" and end is not None:
+        elif end is not None:
             await self._tell_idle(end)
-        await self._move("idle")
-        self._means.teams.announce()
-        if self.agent.inbox.quiet:
-            await self.agent.inbox.wait()
+            await self._move("idle")
 
     async def _claim(self) -> bool:
         """The first task that is free; the word about it is stored with the claim. Not while it plans."""

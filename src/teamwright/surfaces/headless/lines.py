@@ -8,7 +8,16 @@ from typing import Any, assert_never, cast
 
 import msgspec
 
-from teamwright.core.event import Compacted, JobEnded, JobProgressed, JobStarted, Suggested, TeamChanged, ToolEnded, TurnEnded
+from teamwright.core.event import (
+    Compacted,
+    JobEnded,
+    JobProgressed,
+    JobStarted,
+    Suggested,
+    TeamChanged,
+    ToolEnded,
+    TurnEnded,
+)
 from teamwright.core.message import (
     Block,
     BlockEnded,
