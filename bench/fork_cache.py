@@ -3,7 +3,8 @@
     python bench/fork_cache.py [--wire openai|anthropic] [--context TOKENS] [--slots 6 [--apart]] [--json]
 
 Every request goes to a local server (`local_server.py`), and every figure is the server's own. One reply is played: the
-parent's first one, because so small a model does not ask for five forks by itself. The forks' words are the model's.
+parent's first one, because so small a model does not ask for five forks by itself. Of the other replies the words are
+kept and the calls dropped: what it asks for at random would only blur the figures.
 """
 
 import argparse

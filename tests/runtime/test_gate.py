@@ -46,7 +46,7 @@ class Room:
     async def __call__(self, tool: str, **args: Any) -> Decision:
         put: Callable[[Question], Awaitable[Decision]] | None = self._put if self.answer else None
         gate = SessionGate(
-            mode=lambda _: self.mode, rules=lambda: self.rules, desk=lambda _: self.desk, name=lambda _: self.name,
+            mode=lambda _: self.mode, rules=lambda _: self.rules, desk=lambda _: self.desk, name=lambda _: self.name,
             put=put,
             home=self.home, readable=(self.home / ".teamwright/out",), protected=(self.home / ".teamwright",),
         )  # fmt: skip

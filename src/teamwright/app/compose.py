@@ -13,6 +13,7 @@ from teamwright.app.company import Company
 from teamwright.app.ground import Ground, read_rules, survey
 from teamwright.app.naming import GIVEN, Names, open_models
 from teamwright.app.options import Options
+from teamwright.app.places import open_places
 from teamwright.app.teamwork import Ground as TeamGround
 from teamwright.app.teamwork import open_teamwork
 from teamwright.core.budget import Limits
@@ -39,6 +40,7 @@ from teamwright.runtime.limits import LimitedGate
 from teamwright.runtime.meter import AgentMeter
 from teamwright.runtime.prompt import Place, system_prompt
 from teamwright.runtime.questions import Questions
+from teamwright.runtime.recruiter import Base
 from teamwright.runtime.resume import Left, Opened, close_open_calls, open_history
 from teamwright.runtime.rooms import Rooms
 from teamwright.runtime.rulebook import Rulebook
@@ -67,6 +69,7 @@ class Parts(Struct, kw_only=True):
     opened: Opened
     state: State
     notes: list[str]
+    mode: Mode | None = None  # the session's, where the main agent does not live here
 
 
 async def open_session(options: Options) -> Session:
@@ -126,8 +129,8 @@ async def _compose(parts: Parts) -> Session:
     options, ground, opened = parts.options, parts.ground, parts.opened
     own = ground.settings.own
     mains: list[Agent] = []
-    core = _core(parts, lambda: mains[0])
-    teamwork = _teamwork(parts, core)
+    core = build_core(parts, lambda: mains[0])
+    teamwork = build_teamwork(parts, core)
     parts.company.teamwork = teamwork
     put = core.questions.put if options.can_ask or options.answer else None
     parts.company.introduce(core.spawner, core.supervisor, core.workshop, core.rooms, put)
@@ -157,7 +160,7 @@ async def _close(parts: Parts, core: Core) -> None:
     parts.opened.lock.release()
 
 
-def _core(parts: Parts, main: Callable[[], Agent]) -> Core:
+def build_core(parts: Parts, main: Callable[[], Agent | None]) -> Core:
     options, ground, opened, state = parts.options, parts.ground, parts.opened, parts.state
     own = ground.settings.own
     log = Log(ground.home.logs, opened.id)
@@ -192,12 +195,16 @@ def _core(parts: Parts, main: Callable[[], Agent]) -> Core:
     )  # fmt: skip
 
 
-def _teamwork(parts: Parts, core: Core) -> Teamwork:
+def build_teamwork(parts: Parts, core: Core, base: Callable[[], Base] | None = None) -> Teamwork:
+    """`base` is what teammates start from: the main agent's, unless this process has none."""
     own, supervisor = parts.ground.settings.own, core.supervisor
     ground = TeamGround(
-        state=parts.state, home=parts.ground.home, env=parts.ground.env, tell=core.tell, log=core.log.write,
+        state=parts.state, home=parts.ground.home, env=parts.ground.env, user=parts.ground.user, tell=core.tell, log=core.log.write,
         patience=own.shutdown_timeout_seconds, lead_mode=lambda: supervisor.main.mode or "default",
         kit=parts.company.team_kit, system=lambda model, cwd: _system(parts, model, cwd, own=None),
+        base=base or (lambda: Base(supervisor.main.desk, supervisor.main.meter)),
+        places=None if base else open_places(parts.options, parts.ground, parts.notes), rules=lambda: parts.rules.rules,
+        put=core.questions.put if parts.options.can_ask or parts.options.answer else None, publish=core.bus.publish,
     )  # fmt: skip
     return open_teamwork(ground, core.workshop, supervisor, core.spawner, core.rooms, core.ways)
 
@@ -225,7 +232,7 @@ def _gate(parts: Parts, supervisor: Supervisor, questions: Questions) -> Limited
 
     def mode(id: AgentId) -> Mode:
         """A child is never wider than the session, than those between, nor than its own definition."""
-        found, who = supervisor.main.mode or "default", supervisor.agent(id)
+        found, who = parts.mode or supervisor.main.mode or "default", supervisor.agent(id)
         while who is not None and who.id != main_id:
             found = found if who.mode is None else mode_allowed(found, who.mode)
             who = supervisor.agent(who.parent) if who.parent else None
@@ -233,7 +240,7 @@ def _gate(parts: Parts, supervisor: Supervisor, questions: Questions) -> Limited
 
     gate = SessionGate(
         mode=mode,
-        rules=lambda: parts.rules.rules,
+        rules=lambda _: parts.rules.rules,
         desk=lambda who: agent(who).desk,
         name=lambda who: agent(who).name,
         put=questions.put if options.can_ask or options.answer else None,
@@ -273,11 +280,11 @@ def _main(parts: Parts, workshop: Workshop) -> Agent:
     effort = options.effort or (definition and definition.effort)
     effort = effort or (before.effort if before else ground.settings.effort)
     mode = options.mode or (definition and definition.permission_mode) or ground.settings.permissions.default_mode
-    limits = _limits(options.limits, ground.settings)
+    limits = build_limits(options.limits, ground.settings)
     if definition is not None and limits.turns is None:
         limits = replace(limits, turns=definition.max_turns)
     shape = Shape(
-        id=AgentId(opened.id), name="main", kind="main", model=model, effort=effort, kit=kit, desk=_desk(parts),
+        id=AgentId(opened.id), name="main", kind="main", model=model, effort=effort, kit=kit, desk=build_desk(parts),
         mode=mode or "default", meter=AgentMeter(limits, cost, time.monotonic),
     )  # fmt: skip
     main = workshop.make(shape, opened.history, opened.transcript)
@@ -329,7 +336,7 @@ def _platform() -> str:
     return f"{system.sysname} {system.release} {system.machine}"
 
 
-def _limits(limits: Limits, settings: Settings) -> Limits:
+def build_limits(limits: Limits, settings: Settings) -> Limits:
     """The command line's, else the settings'."""
     budget = settings.own.budget
     usd = budget.usd if limits.usd is None else limits.usd
@@ -342,7 +349,7 @@ def _roots(parts: Parts) -> tuple[Path, ...]:
     return tuple(dict.fromkeys((ground.cwd, *(d.resolve() for d in more if d.is_dir()))))
 
 
-def _desk(parts: Parts) -> Desk:
+def build_desk(parts: Parts) -> Desk:
     opened, roots = parts.opened, _roots(parts)
     kept = Path(opened.history.cwd)
     cwd = kept if kept.is_dir() and any(kept.is_relative_to(root) for root in roots) else parts.ground.cwd

@@ -1,15 +1,166 @@
-"""Which MCP servers a session has: what settings, the project and the command line say together."""
+"""Which MCP servers a session has, and the pool of their connections, made when there is one to connect to."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from anyio.abc import TaskGroup
 
 from teamwright.app.ground import Ground
-from teamwright.library.mcp_config import Servers, Written, find_servers
+from teamwright.app.options import Options
+from teamwright.core.definition import AgentDefinition
+from teamwright.core.event import Event, Warned
+from teamwright.core.ids import AgentId, LetterId
+from teamwright.core.ports import Tool
+from teamwright.runtime.gear import Exchange
+
+if TYPE_CHECKING:
+    from contextlib import AsyncExitStack
+
+    from teamwright.core.server import ServerConfig, ServerPrompt
+    from teamwright.library.mcp_config import Servers
+    from teamwright.runtime.server import Changes
+    from teamwright.runtime.servers import ServerPool
+
+PROMPTS_SECONDS = 5.0
 
 
-def configured(ground: Ground, flags: Sequence[str] = (), *, strict: bool = False) -> Servers:
+def configured(
+    ground: Ground, flags: Sequence[str] = (), *, strict: bool = False,
+    plugins: Iterable[tuple[str, Mapping[str, Any]]] = (),
+) -> "Servers":  # fmt: skip
     """`flags` are those of `--mcp-config`; `strict` is `--strict-mcp-config`."""
-    settings = [Written(x.source, x.file, x.values["mcp"]) for x in ground.settings.layers if x.values.get("mcp")]
+    from teamwright.library.mcp_config import Written, find_servers  # noqa: PLC0415
+
+    settings = [Written("plugin", file, servers) for file, servers in plugins]
+    settings += [Written(x.source, x.file, x.values["mcp"]) for x in ground.settings.layers if x.values.get("mcp")]
     return find_servers(
         ground.project, trusted=ground.trusted, env=ground.env, settings=settings, flags=flags, strict=strict,
         cwd=ground.cwd,
     )  # fmt: skip
+
+
+class Serving:
+    """The servers of one session. `tell` is for the person, `say` brings a channel's words to the main agent."""
+
+    def __init__(self, options: Options, ground: Ground, plugins: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
+        self._ground = ground
+        self.configs: dict[str, ServerConfig] = {}
+        self.problems: tuple[str, ...] = ()
+        self.pool: ServerPool | None = None
+        self.prompts: list[tuple[str, ServerPrompt]] = []
+        self._group: TaskGroup | None = None
+        self._exchange: Exchange | None = None
+        self._tell: Callable[[Event], None] = _ignore
+        self._log: Callable[[str], None] = _ignore
+        self._say: Callable[[str, str], None] | None = None
+        if _any_server(options, ground, plugins):
+            found = configured(ground, options.mcp_config, strict=options.strict_mcp_config, plugins=plugins)
+            self.configs, self.problems = found.configs, found.problems
+
+    def introduce(
+        self, tell: Callable[[Event], None], log: Callable[[str], None], say: Callable[[str, str], None]
+    ) -> None:
+        self._tell, self._log, self._say = tell, log, say
+
+    def use_driver(self, exchange: Exchange) -> None:
+        self._exchange = exchange
+
+    def use(self) -> "ServerPool":
+        if self.pool is None:
+            from teamwright.library.mcp_config import limits  # noqa: PLC0415
+            from teamwright.runtime.servers import ServerPool  # noqa: PLC0415
+            from teamwright.tools.mcp import McpTool  # noqa: PLC0415
+
+            connect, call = limits(self._ground.env)
+            self.pool = ServerPool(
+                self.configs, McpTool, env=self._ground.env, cwd=self._ground.project, connect_limit=connect,
+                call_limit=call, log=self._log, tell_changed=self._changed, push=self._pushed,
+                exchange=self._relay,
+            )  # fmt: skip
+            if self._group is not None:
+                self.pool.start(self._group)
+        return self.pool
+
+    async def _relay(self, server: str, message: dict[str, Any]) -> dict[str, Any] | None:
+        if self._exchange is None:
+            from teamwright.core.server import ServerFault  # noqa: PLC0415
+
+            raise ServerFault("it lives in a program that drives this one over pipes, and none does")
+        return await self._exchange(server, message)
+
+    def _changed(self, changes: "Changes") -> None:
+        names = ", ".join((*changes.added, *changes.changed))
+        if names:
+            self._tell(Warned(f"The MCP server {changes.server} has new or changed tools, which are off: {names}"))
+
+    def _pushed(self, server: str, text: str, meta: dict[str, Any]) -> None:
+        if self._say is not None:
+            self._say(server, text)
+
+    async def arrive(self, group: TaskGroup) -> None:
+        """Connect to what is configured, at most for as long as `MCP_TIMEOUT` says."""
+        self._group = group
+        if not self.configs:
+            return
+        import anyio  # noqa: PLC0415
+
+        from teamwright.core.errors import ToolError  # noqa: PLC0415
+        from teamwright.library.mcp_config import limits  # noqa: PLC0415
+
+        pool = self.use()
+        await pool.ready(limits(self._ground.env)[0])
+        with anyio.move_on_after(PROMPTS_SECONDS):
+            try:
+                self.prompts = await pool.prompts()
+            except ToolError as error:
+                self._log(f"prompts of MCP servers: {error}")
+
+    def tools(self) -> dict[str, Tool]:
+        return {} if self.pool is None else self.pool.tools()
+
+    def missing(self, definition: AgentDefinition) -> list[str]:
+        """Servers that an agent of this kind needs, and that nobody has configured."""
+        required = definition.required_mcp_servers
+        names = [name for name in definition.mcp_servers if isinstance(name, str)]
+        if not required and not names:
+            return []
+        lower = [name.lower() for name in self.configs]
+        patterns = [p for p in required if not any(p.lower() in name for name in lower)]
+        return [*patterns, *(name for name in names if name not in self.configs)]
+
+    async def lease(
+        self, stack: "AsyncExitStack", definition: AgentDefinition | None, agent: AgentId, parent: AgentId | None
+    ) -> Mapping[str, Tool] | None:
+        """The tools of all servers that the agent can reach while it lives; None: there are none at all."""
+        servers = () if definition is None else definition.mcp_servers
+        inline: dict[str, ServerConfig] = {}
+        if any(not isinstance(server, str) for server in servers):
+            from teamwright.library.mcp_config import inline_servers  # noqa: PLC0415
+
+            inline = inline_servers(servers, self._ground.env)
+        if self.pool is None and not inline:
+            return None
+        pool = self.use()
+        if definition is not None:
+            await pool.await_required(definition.required_mcp_servers)
+        for config in inline.values():
+            if config.fault:
+                self._tell(Warned(f"MCP server {config.name} of an agent's definition: {config.fault}"))
+        return await stack.enter_async_context(pool.lease(inline, agent, parent))
+
+
+def _any_server(options: Options, ground: Ground, plugins: Sequence[object]) -> bool:
+    """Could there be one? Looked at before anything is imported."""
+    if options.mcp_config or plugins or any(layer.values.get("mcp") for layer in ground.settings.layers):
+        return True
+    return ground.trusted and (ground.project / ".mcp.json").exists()
+
+
+def _ignore(*_: object) -> None:
+    return
+
+
+def channel_letter_id() -> LetterId:
+    from teamwright.core.ids import new_letter_id  # noqa: PLC0415
+
+    return new_letter_id()

@@ -5,17 +5,22 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from teamwright.core.consent import Mode
+from teamwright.core.consent import Decision, Mode, Question
 from teamwright.core.definition import AgentDefinition
-from teamwright.core.event import Event, Warned
+from teamwright.core.event import Event, Record, Warned
 from teamwright.core.ids import AgentId
-from teamwright.core.team import Member
+from teamwright.core.rules import Rules
+from teamwright.core.team import Backend, Member
 from teamwright.core.work import Owner
 from teamwright.host.bell import Bell, open_bell, ring
+from teamwright.host.panes import Panes
+from teamwright.runtime.deputy import Deputy
+from teamwright.runtime.follower import Follower
 from teamwright.runtime.handshakes import Handshakes
 from teamwright.runtime.post import Post
 from teamwright.runtime.prompt import team_prompt
-from teamwright.runtime.recruiter import Place, Recruiter, Roles
+from teamwright.runtime.quarters import Command, Quarters
+from teamwright.runtime.recruiter import Base, Recruiter, Roles
 from teamwright.runtime.resident import Means
 from teamwright.runtime.rooms import Rooms
 from teamwright.runtime.spawner import Spawner, Ways
@@ -38,19 +43,32 @@ from teamwright.store.team_mirror import TeamMirror
 from teamwright.store.teams import TeamTable
 
 
+class Places(Struct, frozen=True):
+    """Processes of their own for teammates."""
+
+    panes: Panes
+    backend: Backend
+    command: Command
+
+
 class Ground(Struct, frozen=True, kw_only=True):
     """What teams are built on."""
 
     state: State
     home: Home
     env: Mapping[str, str]
+    user: Path  # the person's home
     tell: Callable[[AgentId, Event], None]
     log: Callable[[str], None]
     patience: float  # seconds for the answer to a shutdown request
     lead_mode: Callable[[], Mode]
     kit: Callable[[AgentDefinition, int], Kit]
     system: Callable[[str, Path], tuple[str, ...]]  # of the main agent
-    place: Place | None = None
+    base: Callable[[], Base]
+    rules: Callable[[], Rules]
+    put: Callable[[Question], Awaitable[Decision]] | None  # a person, if one can be asked
+    publish: Callable[[Record], None]
+    places: Places | None = None
     check: Check | None = None
     before_idle: Callable[[Member], Awaitable[str | None]] | None = None
 
@@ -68,9 +86,15 @@ def open_teamwork(
     handshakes = Handshakes(teams, post, patience=ground.patience, lead_mode=ground.lead_mode, apply=apply)
     board = _board(ground, workshop, supervisor, spawner, teams)
     means = Means(teams, post, handshakes, board, rooms, ground.before_idle or _go_idle)
-    recruiter = Recruiter(workshop, means, ways, Roles(ground.kit, _system(ground), ground.place))
+    place = None
+    if ground.places is not None:
+        place = Quarters(ground.places.panes, ground.places.backend, ground.places.command, means)
+    recruiter = Recruiter(workshop, means, ways, Roles(ground.kit, _system(ground), place, ground.base))
     teams.bring_back = recruiter.bring_back
     teams.on_look.append(recruiter.apply_all)
+    deputy = Deputy(teams, mode=ground.lead_mode, rules=ground.rules, put=ground.put, user=ground.user)
+    teams.on_look.append(deputy.look)
+    teams.on_look.append(Follower(teams, workshop.files, ground.publish).look)
     spawner.teams, spawner.recruit = teams, recruiter.recruit
     board.on_completed = lambda agent, task: (
         recruiter.residents[agent].finished(task) if agent in recruiter.residents else None

@@ -12,7 +12,12 @@ Priority = Literal["now", "next", "later"]
 JobStatus = Literal["running", "completed", "failed", "killed"]
 ROOM = 200_000  # characters for what waits together, where the window is not known: a quarter of 200,000 tokens
 LEAST = 500  # characters that every shortened text keeps
-ELEMENTS = ("<teammate-message ", "<task-notification", "<monitor-lines>")  # how the words of others begin
+ELEMENTS = (
+    "<teammate-message ",
+    "<task-notification",
+    "<monitor-lines>",
+    "<hook-context>",
+)  # how the words of others begin
 LEAD = "team-lead"  # what the lead of a team is called by its members
 FRAME = 600  # characters of a notice besides its result
 
@@ -188,6 +193,12 @@ def _size(body: Body) -> int:
             return len(escape(body.result))
         case _:
             assert_never(body)
+
+
+def added(message: Message, context: Sequence[str]) -> Message:
+    """With what hooks have to say beside it, marked: it is not the person's own word."""
+    blocks = tuple(Text(f"<hook-context>\n{words}\n</hook-context>") for words in context)
+    return Message(message.role, (*message.blocks, *blocks)) if blocks else message
 
 
 def _blocks(letter: Letter, most: int | None) -> tuple[Content, ...]:

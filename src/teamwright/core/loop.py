@@ -5,6 +5,7 @@ early would keep its children alive and turn their errors into cancellations.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
 
 import anyio
 from msgspec import Struct
@@ -25,9 +26,24 @@ from teamwright.core.event import (
 )
 from teamwright.core.history import History
 from teamwright.core.ids import AgentId
-from teamwright.core.letter import Letter, as_message
+from teamwright.core.letter import Letter, added, as_message
 from teamwright.core.message import Message, Reply, Request, Text, ToolCall, user
-from teamwright.core.ports import Compactor, Desk, Emit, Gate, Inbox, Meter, Model, Outcome, Tool, ToolContext, said
+from teamwright.core.ports import (
+    Around,
+    Compactor,
+    Desk,
+    Emit,
+    Fate,
+    Gate,
+    Inbox,
+    Meter,
+    Model,
+    Outcome,
+    Received,
+    Tool,
+    ToolContext,
+    said,
+)
 
 CUT = (
     "Your last reply was cut off at its output limit, so no tool call in it was run. "
@@ -35,6 +51,7 @@ CUT = (
 )
 EMPTY = "Your last reply was empty. Go on with the task, or say in words that it is done."
 REPORT = "You have used up {limit}. No tool will run any more: report now what is done and what is not."
+REFUSED = "A prompt was refused before you could read it."
 MOST_STUMBLES = 3  # replies in a row that were cut or empty; then the turn ends
 
 
@@ -54,13 +71,15 @@ class Seat(Struct):
     request: Callable[[], Request]  # the history under the rendered prompt
     sync: Callable[[], Awaitable[None]]  # returns when everything emitted is on disk
     compactor: Compactor | None = None  # None: a conversation that is too long is an error
+    around: Around | None = None
 
 
 async def run_turn(seat: Seat, letters: Sequence[Letter] = ()) -> TurnEnded:
     """From the letters that started it to the answer that asks for nothing more."""
-    stumbles = 0
+    stumbles, rounds, done = 0, 0, True
     while True:
-        await _deliver(seat, letters)
+        if (refused := await _deliver(seat, letters)) and done:
+            return TurnEnded("failed", error=refused)
         if reached := seat.meter.reached():
             return await _end_at_limit(seat, reached)
         if seat.compactor is not None:
@@ -79,7 +98,11 @@ async def run_turn(seat: Seat, letters: Sequence[Letter] = ()) -> TurnEnded:
         done = not (stumbles or reply.message.calls or reply.stop == "pause")
         letters = await seat.inbox.take(at_rest=done)
         if done and not letters:
-            return TurnEnded("done", reply.message.text, stop=reply.stop)
+            back = await seat.around.stopping(seat.agent, reply.message.text, rounds) if seat.around else None
+            if back is None:
+                return TurnEnded("done", reply.message.text, stop=reply.stop)
+            rounds += 1
+            seat.emit(Reminded(user(back)))
 
 
 def _stumbled(reply: Reply) -> bool:
@@ -97,13 +120,20 @@ def _give_up(seat: Seat, reply: Reply) -> TurnEnded:
     return TurnEnded("failed", reply.message.text, error, reply.stop)
 
 
-async def _deliver(seat: Seat, letters: Sequence[Letter]) -> None:
-    """A letter is delivered when the event that carries its id is on disk, and acknowledged only then."""
-    if letters:
-        ids = tuple(letter.id for letter in letters)
-        seat.emit(LettersTaken(ids, as_message(letters, seat.letter_room)))
-        await seat.sync()
-        seat.inbox.acknowledge(ids)
+async def _deliver(seat: Seat, letters: Sequence[Letter]) -> str:
+    """A letter is delivered when the event that carries its id is on disk, and acknowledged only then.
+
+    Gives the reason if all of them were refused.
+    """
+    if not letters:
+        return ""
+    got = await seat.around.receive(seat.agent, letters) if seat.around else Received(letters)
+    context = (*got.context, REFUSED) if got.refused else got.context
+    ids = tuple(letter.id for letter in letters)
+    seat.emit(LettersTaken(ids, added(as_message(got.letters, seat.letter_room), context)))
+    await seat.sync()
+    seat.inbox.acknowledge(ids)
+    return "" if got.letters else got.refused
 
 
 async def _ask(seat: Seat) -> tuple[Request, Reply]:
@@ -167,7 +197,8 @@ async def _run_together(seat: Seat, calls: Sequence[ToolCall], request: Request,
 
 
 async def _run_call(seat: Seat, call: ToolCall, request: Request, reply: Reply) -> None:
-    args = None
+    args: dict[str, Any] | None = None
+    fate: Fate = "unfit"
     try:
         if call.fault:
             raise ToolError(f"{call.name} was not run: {call.fault}. Call it again with corrected arguments.")
@@ -177,18 +208,24 @@ async def _run_call(seat: Seat, call: ToolCall, request: Request, reply: Reply) 
             raise ToolError(f"There is no tool `{call.name}`. Tools: {', '.join(names)}.")
         decision = await seat.gate.ask(seat.agent, call)
         if isinstance(decision, Deny):
+            fate = "denied"
             seat.emit(Denied(call.id, call.name, call.args, decision.reason))
             raise ToolError(decision.reason)
-        args = decision.args
+        args, fate = decision.args, "ran"
         if not tool.spec.parallel:
             seat.emit(ToolStarted(call.id))
         context = ToolContext(seat.agent, call.id, seat.desk, request, reply, seat.emit, decision.paths)
         outcome = await tool.call(call.args if args is None else args, context)
     except ToolError as error:
         outcome = said(str(error), is_error=True)
+    if seat.around is not None:
+        outcome = await seat.around.after(seat.agent, call, args, outcome, fate)
     _end_call(seat, call, outcome, args)
 
 
-def _end_call(seat: Seat, call: ToolCall, outcome: Outcome, args: dict[str, object] | None) -> None:
-    ended = ToolEnded(call.id, outcome.content, outcome.is_error, outcome.data, outcome.seen, outcome.cwd, args, outcome.ends_turn)
-    seat.emit(ended)
+def _end_call(seat: Seat, call: ToolCall, outcome: Outcome, args: dict[str, Any] | None) -> None:
+    seat.emit(
+        ToolEnded(
+            call.id, outcome.content, outcome.is_error, outcome.data, outcome.seen, outcome.cwd, args, outcome.ends_turn
+        )
+    )  # fmt: skip

@@ -29,6 +29,7 @@ class Verdict(Struct, frozen=True):
     suggestions: tuple[str, ...] = ()
     blocked_path: str | None = None
     final: bool = False
+    guarded: bool = False  # of an ask: a rule or what is protected wants a person's yes, not a hook's
 
 
 def mode_allowed(parent: Mode, child: Mode) -> Mode:
@@ -82,7 +83,8 @@ def _conclude(findings: Sequence[Finding], mode: Mode) -> Verdict:
             "deny", f"{first.reason} The mode dontAsk refuses what would need a question.", blocked_path=path
         )
     suggestions = dict.fromkeys(s for f in asked for s in f.suggestions)
-    return Verdict("ask", first.reason, tuple(suggestions)[:8], path)
+    guarded = any(f.firm or f.guarded for f in asked)
+    return Verdict("ask", first.reason, tuple(suggestions)[:8], path, guarded=guarded)
 
 
 def _judge_fetch(facts: Fetches, scene: Scene) -> Finding:

@@ -24,6 +24,7 @@ class Finding(Struct, frozen=True):
     path: str | None = None
     firm: bool = False
     reading: bool = False
+    guarded: bool = False  # no hook's yes answers it, only a person's
 
 
 class Scene(Struct, frozen=True):
@@ -131,7 +132,7 @@ def judge_edit(place: Place, tool: str, scene: Scene, *, by_tool: bool = True) -
         if scene.mode != "plan" and any(_names_protected(r, scene) for r in _covering(allow, tool, place)):
             return FINE
         reason = f"{shown(place.path)} is protected: version control, or settings or state of this program."
-        return Finding("ask", reason, (f"Edit({_pattern(place.path)})",), place.path)
+        return Finding("ask", reason, (f"Edit({_pattern(place.path)})",), place.path, guarded=True)
     inside = any(within(place.path, root) for root in scene.roots)
     if scene.mode != "plan" and (rule or whole_rule(allow, tool) or (inside and scene.mode == "acceptEdits")):
         return FINE

@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from msgspec import Struct, field
 
 from teamwright.core.budget import Reached
 from teamwright.core.consent import Decision
 from teamwright.core.errors import ModelError
-from teamwright.core.event import Event, Seen, Why
+from teamwright.core.event import Event, Seen, TurnEnded, Why
 from teamwright.core.ids import AgentId, CallId, LetterId
 from teamwright.core.letter import Letter
 from teamwright.core.message import Content, Delta, Reply, Request, Text, ToolCall, ToolSpec
@@ -97,6 +97,35 @@ class Compactor(Protocol):
     async def compact(self, why: Why, instructions: str = "") -> bool:
         """False if there was nothing to shorten."""
         ...
+
+
+Fate = Literal["ran", "denied", "unfit"]  # of a call; `unfit`: there is no such tool, or no such arguments
+
+
+class Received(Struct, frozen=True):
+    """What is left of letters that were looked at before the agent reads them."""
+
+    letters: Sequence[Letter]
+    context: tuple[str, ...] = ()  # told to the model beside them
+    refused: str = ""  # why a prompt is not among them
+
+
+class Around(Protocol):
+    """What people have hung around an agent's turns: their hooks."""
+
+    async def receive(self, agent: AgentId, letters: Sequence[Letter]) -> Received: ...
+
+    async def after(
+        self, agent: AgentId, call: ToolCall, args: Mapping[str, Any] | None, outcome: Outcome, fate: Fate
+    ) -> Outcome:
+        """The result as the model gets it. `args` are given where they were changed."""
+        ...
+
+    async def stopping(self, agent: AgentId, text: str, rounds: int) -> str | None:
+        """Words that send it back to work; `rounds` times it was sent in this turn."""
+        ...
+
+    async def failed(self, agent: AgentId, end: TurnEnded) -> None: ...
 
 
 class Gate(Protocol):

@@ -29,7 +29,7 @@ from teamwright.core.ids import AgentId
 from teamwright.core.letter import Letter
 from teamwright.core.loop import Seat, run_turn
 from teamwright.core.message import Effort, Reply, Request, ToolCall, ToolSpec, user
-from teamwright.core.ports import Compactor, Desk, Model, OnDelta, Tool
+from teamwright.core.ports import Around, Compactor, Desk, Model, OnDelta, Tool
 from teamwright.runtime.bus import Bus
 from teamwright.runtime.inbox import AgentInbox
 from teamwright.runtime.meter import AgentMeter
@@ -87,6 +87,7 @@ class Agent:
         debug: Callable[[str], None] | None,
         flush: Callable[[], Awaitable[None]],
         fallback: str | None = None,
+        around: Around | None = None,
     ) -> None:
         self.id, self.name, self.history, self.desk, self.inbox, self.meter = id, name, history, desk, inbox, meter
         self.prompt = Prompt("", (), ())  # until it is rendered
@@ -107,7 +108,8 @@ class Agent:
         self._scope: anyio.CancelScope | None = None
         self._resting, self._woken = anyio.Event(), anyio.Event()
         self._seat = Seat(
-            id, history, self, tools, inbox, self, meter, letter_room, desk, self.emit, self.request, transcript.sync
+            id, history, self, tools, inbox, self, meter, letter_room, desk, self.emit, self.request, transcript.sync,
+            around=around,
         )  # fmt: skip
 
     # --- what the loop sees
@@ -290,6 +292,8 @@ class Agent:
             self._scope = None
             with anyio.CancelScope(shield=True):
                 await self._end(end)
+        if end.reason == "failed" and self._seat.around is not None:
+            await self._seat.around.failed(self.id, end)
         return end
 
     # --- the boundary: whatever happens inside becomes exactly one end

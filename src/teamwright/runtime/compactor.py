@@ -66,7 +66,7 @@ class Compactor:
         elif self._helps:
             try:
                 await self.compact("auto")
-            except ModelError as error:
+            except (ModelError, UsageError) as error:
                 agent.emit(Warned(f"The conversation could not be compacted: {error}"))
 
     async def overflowed(self, error: ModelError) -> bool:

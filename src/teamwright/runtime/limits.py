@@ -3,6 +3,9 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
+from msgspec.structs import replace
+
 from teamwright.core.consent import Decision, Deny
 from teamwright.core.ids import AgentId
 from teamwright.core.message import ToolCall
@@ -30,6 +33,8 @@ class LimitedGate:
         if call.name in READING:
             within = all(path_rule(rules, call.name, (path,), wide=False) for path in decision.paths.values())
         else:
+            if decision.args is not None:  # a hook or a person made something else of it
+                call = replace(call, input=msgspec.Raw(msgspec.json.encode(decision.args)))
             within = not isinstance(await self._limit(agent, Rules(allow=rules)).ask(agent, call), Deny)
         if within:
             return decision
@@ -38,6 +43,6 @@ class LimitedGate:
     def _limit(self, agent: AgentId, rules: Rules) -> SessionGate:
         desk: Desk = self._agent(agent).desk
         return SessionGate(
-            mode=lambda _: "dontAsk", rules=lambda: rules, desk=lambda _: desk, name=lambda _: "main", put=None,
+            mode=lambda _: "dontAsk", rules=lambda _: rules, desk=lambda _: desk, name=lambda _: "main", put=None,
             home=self._home,
         )  # fmt: skip

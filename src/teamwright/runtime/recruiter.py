@@ -20,6 +20,7 @@ from teamwright.core.spawn import Ask, Plan
 from teamwright.core.team import Backend, Member, Refused
 from teamwright.host.worktree import Worktree
 from teamwright.runtime.agent import Agent
+from teamwright.runtime.meter import AgentMeter
 from teamwright.runtime.resident import Means, Resident
 from teamwright.runtime.rooms import move_in
 from teamwright.runtime.spawner import Ways, child_desk, narrowest
@@ -43,6 +44,17 @@ class Place(Protocol):
 
     async def stop(self, member: Member) -> None: ...
 
+    async def close(self) -> None:
+        """This session ends: none of its processes stays behind."""
+        ...
+
+
+class Base(Struct, frozen=True):
+    """What every teammate starts from."""
+
+    desk: Desk
+    meter: AgentMeter
+
 
 class Roles(Struct, frozen=True):
     """What the composition root knows about teammates."""
@@ -50,6 +62,7 @@ class Roles(Struct, frozen=True):
     kit: Callable[[AgentDefinition, int], Kit]
     system: Callable[[AgentDefinition, str, Path, Member], tuple[str, ...]]
     place: Place | None  # None: in this process
+    base: Callable[[], Base]
 
 
 class Recruiter:
@@ -138,7 +151,7 @@ class Recruiter:
         if isinstance(lease, Refused):
             return None
         if tree is None and member.worktree:
-            tree = await self._means.rooms.open(self._base().roots[0], member.agent)  # the same one, if it was kept
+            tree = await self._means.rooms.open(self._roles.base().desk.roots[0], member.agent)  # the same one, if it was kept
         agent = await self._make(member, tree)
         resident = Resident(agent, member, lease.epoch, self._means, tree)
         self.residents[member.agent] = resident
@@ -151,23 +164,20 @@ class Recruiter:
         finally:
             self.residents.pop(resident.agent.id, None)
 
-    def _base(self) -> Desk:
-        return self._means.teams.supervisor.main.desk
-
     async def _make(self, member: Member, tree: Worktree | None) -> Agent:
         definition = next((d for d in self._ways.kinds().values() if d.name == member.kind), None)
         if definition is None:
             raise ToolError(f"The agent {member.kind} that {member.name} was made of is gone; spawn another one.")
-        main = self._means.teams.supervisor.main
+        base = self._roles.base()
         kit = self._roles.kit(definition, 1)
-        desk = child_desk(self._base(), Path(member.cwd), member.agent, member.name)
+        desk = child_desk(base.desk, Path(member.cwd), member.agent, member.name)
         desk.env |= {"TEAMWRIGHT_TEAM": member.team}
         if tree is not None:
             move_in(desk, tree)
         mode: Mode | None = "plan" if member.plan_mode_required else member.mode
         shape = Shape(
             id=member.agent, name=member.name, kind=member.kind, model=member.model, effort=member.effort, kit=kit,
-            desk=desk, mode=mode, meter=main.meter.child(own_limits(definition)), parent=self._lead(member), depth=1,
+            desk=desk, mode=mode, meter=base.meter.child(own_limits(definition)), parent=self._lead(member), depth=1,
         )  # fmt: skip
         if self._workshop.files.agent(member.agent).is_file():
             return await self._again(shape, member)
@@ -214,6 +224,8 @@ class Recruiter:
 
     async def park_all(self) -> None:
         """Their state stays as it is; another process goes on with them."""
+        if self._roles.place is not None:
+            await self._roles.place.close()
         async with anyio.create_task_group() as group:
             for resident in list(self.residents.values()):
                 group.start_soon(lambda r=resident: r.stop(park=True))

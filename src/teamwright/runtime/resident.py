@@ -195,6 +195,7 @@ class Resident:
         await teams.refresh(member.team)
         self.member = teams.find(member.team, member.agent) or msgspec.structs.replace(member, state=state)
         await teams.copy(teams.tables.mirror.write_config, member.team)
+        await teams.ring_lead(member.team)
         if state == "running" and before == "idle":
             teams.tell(self.member, "wake")
 
@@ -240,6 +241,7 @@ class Resident:
         await self._means.post.tell_of_failures(member.team)
         await teams.refresh(member.team)
         await teams.copy(teams.tables.mirror.write_team, member.team)
+        await teams.ring_lead(member.team)
         teams.tell(member, "shutdown")
 
 

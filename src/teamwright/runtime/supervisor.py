@@ -29,7 +29,7 @@ SHELL_KINDS = ("shell", "monitor")
 
 class Supervisor:
     def __init__(
-        self, jobs: Jobs, letters: LetterStore, rooms: Rooms, main: Callable[[], Agent], tell: Tell,
+        self, jobs: Jobs, letters: LetterStore, rooms: Rooms, main: Callable[[], Agent | None], tell: Tell,
         log: Callable[[str], None], *, job_wait: float,
     ) -> None:  # fmt: skip
         self.jobs = jobs
@@ -49,15 +49,18 @@ class Supervisor:
     def agent(self, id: AgentId) -> Agent | None:
         """A living agent; the main one always lives."""
         main = self._main()
-        return main if id == main.id else self._live.get(id)
+        return main if main is not None and id == main.id else self._live.get(id)
 
     @property
     def main(self) -> Agent:
-        return self._main()
+        main = self._main()
+        assert main is not None
+        return main
 
     @property
     def agents(self) -> list[Agent]:
-        return [self._main(), *self._live.values()]
+        main = self._main()
+        return [*([main] if main else []), *(a for a in self._live.values() if a is not main)]
 
     def ring(self, id: AgentId) -> None:
         if agent := self.agent(id):

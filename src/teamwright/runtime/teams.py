@@ -79,6 +79,10 @@ class Teams:
         """Those that have not shut down, the lead first."""
         return [m for m in self._members.get(team, []) if m.state != "shutdown"]
 
+    def everybody(self, team: str) -> list[Member]:
+        """Also those that have shut down."""
+        return self._members.get(team, [])
+
     def led_here(self) -> list[str]:
         return list(self._epochs)
 
@@ -203,7 +207,6 @@ class Teams:
         if found is None or found.process is None:
             return
         if found.process == (await self.process()).id:
-            self.supervisor.main.inbox.ring()
             self.announce()
         elif (process := await self.tables.processes.process(found.process)) is not None:
             self.here.ring(process.bell)

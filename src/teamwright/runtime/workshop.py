@@ -19,6 +19,8 @@ from teamwright.core.ports import Desk, Model, Tool
 from teamwright.runtime.agent import Agent, Prompt
 from teamwright.runtime.bus import Bus
 from teamwright.runtime.compactor import Compactor, Facts, Windows
+from teamwright.runtime.hook_points import HookPoints
+from teamwright.runtime.hook_services import CompactHooks
 from teamwright.runtime.inbox import AgentInbox, LetterStore
 from teamwright.runtime.meter import AgentMeter, Ledger, MeteredModel
 from teamwright.runtime.slots import Slots
@@ -72,6 +74,7 @@ class Workshop(Struct, kw_only=True):
     letter_room: Callable[[str], int]
     facts: Facts
     fallback: str | None = None
+    points: HookPoints | None = None
     rendered: dict[object, Prompt] = {}
 
     def make(self, shape: Shape, history: History, transcript: Transcript) -> Agent:
@@ -84,9 +87,10 @@ class Workshop(Struct, kw_only=True):
             kit_limits=shape.kit.limits, may_start=shape.kit.may_start, tools=shape.kit.tools, gate=self.gate,
             meter=shape.meter, slot=self.slots.slot(), letter_room=self.letter_room(shape.model),
             desk=shape.desk, mode=shape.mode, now=self.now, log=self.log, debug=self.debug, flush=self.flush,
-            fallback=self.fallback,
+            fallback=self.fallback, around=self.points,
         )  # fmt: skip
-        agent.use_compactor(Compactor(agent, self.windows, self.facts))
+        hooks = None if self.points is None else CompactHooks(self.points, agent)
+        agent.use_compactor(Compactor(agent, self.windows, self.facts, hooks))
         return agent
 
     def _metered(self, shape: Shape, history: History, *, turns: bool) -> MeteredModel:

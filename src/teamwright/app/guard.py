@@ -1,0 +1,74 @@
+"""The gate of a session's agents, and the points at which hooks are heard, put together."""
+
+from collections.abc import Callable
+
+from msgspec import Struct
+
+from teamwright.app.ground import Ground
+from teamwright.app.options import Options
+from teamwright.core.consent import Mode
+from teamwright.core.event import Event
+from teamwright.core.ids import AgentId
+from teamwright.core.permission import mode_allowed
+from teamwright.core.rules import Rules
+from teamwright.runtime.agent import Agent
+from teamwright.runtime.gate import SessionGate
+from teamwright.runtime.hook_points import HookPoints
+from teamwright.runtime.limits import LimitedGate
+from teamwright.runtime.questions import Questions
+from teamwright.runtime.resume import Opened
+from teamwright.runtime.supervisor import Supervisor
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teamwright.runtime.hooks import Hooks
+
+
+class Guard(Struct, frozen=True):
+    points: HookPoints
+    gate: LimitedGate
+
+
+class Law(Struct, frozen=True, kw_only=True):
+    """What the gate goes by."""
+
+    rules: Callable[[AgentId], Rules]
+    mode: Mode | None  # the session's, where the main agent does not live here
+    make_hooks: "Callable[[], Hooks]"
+
+
+def open_guard(
+    options: Options, ground: Ground, opened: Opened, law: Law, supervisor: Supervisor, questions: Questions,
+    tell: Callable[[AgentId, Event], None],
+) -> Guard:  # fmt: skip
+    main_id = AgentId(opened.id)
+
+    def agent(id: AgentId) -> Agent:
+        found = supervisor.agent(id)
+        assert found is not None
+        return found
+
+    def mode(id: AgentId) -> Mode:
+        """A child is never wider than the session, than those between, nor than its own definition."""
+        found, who = law.mode or supervisor.main.mode or "default", supervisor.agent(id)
+        while who is not None and who.id != main_id:
+            found = found if who.mode is None else mode_allowed(found, who.mode)
+            who = supervisor.agent(who.parent) if who.parent else None
+        return found
+
+    points = HookPoints(
+        agent=supervisor.agent, mode=mode, tell=tell, works=lambda who: bool(supervisor.jobs.unfinished(who)),
+        transcript=opened.files.agent, launch=supervisor.launch, make=law.make_hooks, home=ground.cwd,
+    )  # fmt: skip
+    gate = SessionGate(
+        mode=mode,
+        rules=law.rules,
+        desk=lambda who: agent(who).desk,
+        name=lambda who: agent(who).name,
+        put=questions.put if options.can_ask or options.answer else None,
+        readable=(opened.files.outputs, opened.files.jobs),
+        protected=(ground.home.root,),
+        home=ground.user,
+        points=points,
+    )
+    return Guard(points, LimitedGate(gate, agent, base=str(ground.project), home=ground.user.resolve()))

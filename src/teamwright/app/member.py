@@ -1,0 +1,69 @@
+"""A teammate's own process, put together: one agent of a session that somebody else leads."""
+
+from collections.abc import Mapping
+
+from teamwright.app.company import Company
+from teamwright.app.compose import Parts, build_core, build_desk, build_limits, build_teamwork
+from teamwright.app.ground import read_rules, survey
+from teamwright.app.naming import open_models
+from teamwright.app.places import unpack
+from teamwright.core.errors import SessionMissing
+from teamwright.core.history import History
+from teamwright.models.prices import cost
+from teamwright.runtime.agent import Agent
+from teamwright.runtime.deputy import Asker
+from teamwright.runtime.member import MemberHome
+from teamwright.runtime.meter import AgentMeter
+from teamwright.runtime.recruiter import Base
+from teamwright.runtime.resume import Left, Opened
+from teamwright.store.jobs import JobTable
+from teamwright.store.locks import hold
+from teamwright.store.paths import SessionFiles, find_transcript
+from teamwright.store.state import State
+from teamwright.store.transcripts import Transcript
+
+
+async def open_member(env: Mapping[str, str]) -> MemberHome:
+    """From what the lead handed on; it begins to live inside `async with`."""
+    import time  # noqa: PLC0415
+
+    packed, options = unpack(env)
+    asker = Asker()
+    options.answer = asker.put
+    ground = survey(options)
+    rules, problems = read_rules(options, ground)
+    path = find_transcript(ground.home, packed.session)
+    if path is None:
+        raise SessionMissing(f"there is no session {packed.session}")
+    lock = hold(ground.home.run / f"teammate-{packed.agent}.lock", 5.0)
+    if lock is None:
+        raise SessionMissing(f"the teammate {packed.agent} runs in another process already")
+    state = await State.open(ground.home.state)
+    models, names = open_models(options, ground)
+    history = History()
+    history.cwd = str(ground.cwd)
+    opened = Opened(packed.session, SessionFiles(path), Transcript(path, -1, 0, 0), history, lock, [])
+    parts = Parts(
+        options=options, ground=ground, rules=rules, models=models, names=names,
+        company=Company(options, ground, rules), opened=opened, state=state, notes=problems, mode=packed.mode,
+    )  # fmt: skip
+    living: list[Agent] = []
+    core = build_core(parts, lambda: living[0] if living else None)
+    meter = AgentMeter(build_limits(options.limits, ground.settings), cost, time.monotonic)
+    teamwork = build_teamwork(parts, core, lambda: Base(build_desk(parts), meter))
+    parts.company.teamwork = teamwork
+    parts.company.introduce(core.spawner, core.supervisor, core.workshop, core.rooms, core.questions.put)
+    rows = await JobTable(state.database).all(packed.session)
+    left = Left({(row.owner, row.call): row for row in rows if row.call}, state.has_letter)
+    teamwork.recruiter.answers = left.answers
+    asker.teams, asker.agent = teamwork.teams, packed.agent
+
+    async def close() -> None:
+        await core.rooms.let_all_go()
+        await state.close()
+        await models.aclose()
+        lock.release()
+
+    return MemberHome(
+        packed.agent, core.supervisor, teamwork, living, core.bus, close, patience=ground.settings.own.adopt_seconds
+    )

@@ -1,0 +1,99 @@
+"""Where the teammates of a session run, and how their processes are started."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from teamwright.app.ground import Ground
+from teamwright.app.options import Options
+from teamwright.app.teamwork import Places
+from teamwright.core.budget import Limits
+from teamwright.core.consent import Mode
+from teamwright.core.errors import UsageError
+from teamwright.core.ids import AgentId, SessionId
+from teamwright.core.placement import choose
+from teamwright.core.team import Member
+from teamwright.host.panes import Panes, look
+
+PACKED = "TEAMWRIGHT_TEAMMATE"  # the environment variable in which a teammate's process finds what it is to be
+KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL", "OPENAI_API_KEY", "OPENAI_BASE_URL")
+# What a teammate's process takes over as it is; the rest is the lead's own or cannot be handed on.
+SHARED = (
+    "fallback_model", "effort", "may_bypass", "allowed_tools", "disallowed_tools", "tools", "add_dirs", "settings",
+    "setting_sources", "trust", "debug", "agents", "append_system_prompt", "system_prompt",
+)  # fmt: skip
+
+
+def open_places(options: Options, ground: Ground, notes: list[str]) -> Places | None:
+    """None: in this process, where they always can."""
+    own = ground.settings.own
+    asked = options.teammate_mode or own.teammate_mode
+    if asked == "in-process":
+        return None
+    choice = choose(asked, look(ground.env), interactive=options.can_ask, prefer_tmux=own.prefer_tmux)
+    if choice.note and asked != "auto":
+        notes.append(choice.note)
+    if choice.backend == "in-process":
+        return None
+    if options.own_model or options.own_tools or options.definitions or options.answer:
+        notes.append("teammates run in this process: a model, tools or agents made in Python cannot be handed on")
+        return None
+    panes = _panes(choice.backend, ground, split=own.split_panes)
+    return Places(panes, choice.backend, lambda member, mode: _command(member, mode, options, ground))
+
+
+def _panes(backend: str, ground: Ground, *, split: bool) -> Panes:
+    seen, room = look(ground.env), ground.home.run / "parcels"
+    if backend == "tmux":
+        from teamwright.host.tmux import Tmux  # noqa: PLC0415
+
+        return Tmux(seen.tmux, env=ground.env, room=room, name=f"teamwright-{ground.project.name}", split=split)
+    if backend == "iterm2":
+        from teamwright.host.iterm import Iterm  # noqa: PLC0415
+
+        return Iterm(seen.it2, env=ground.env, room=room, split=split)
+    from teamwright.host.local_child import LocalChildren  # noqa: PLC0415
+
+    return LocalChildren(env=ground.env, logs=ground.home.logs)
+
+
+def _command(member: Member, mode: Mode, options: Options, ground: Ground) -> tuple[Sequence[str], Mapping[str, str]]:
+    """Nothing secret and nothing from outside stands in argv: it is in the environment, which nobody else can read."""
+    packed = {name: getattr(options, name) for name in SHARED} | {"model": member.model}
+    limits = options.limits
+    env = {name: ground.env[name] for name in ground.env if name in KEYS or name.startswith(("TEAMWRIGHT_", "MCP_"))}
+    provider_keys = {p.key_env for p in ground.settings.own.providers.values() if p.key_env}
+    env |= {name: ground.env[name] for name in provider_keys if name in ground.env}
+    said = {
+        "agent": member.agent, "session": member.session, "cwd": str(ground.cwd), "mode": mode,
+        "usd": limits.usd, "tokens": limits.tokens, "options": packed,
+    }  # fmt: skip
+    env[PACKED] = msgspec.json.encode(said).decode()
+    argv = [sys.executable, "-m", "teamwright", "teammate"]
+    return argv, env
+
+
+class Packed(Struct, frozen=True):
+    """What a teammate's process is told."""
+
+    agent: AgentId
+    session: SessionId
+    cwd: str
+    mode: Mode
+    options: dict[str, Any]
+    usd: float | None = None
+    tokens: int | None = None
+
+
+def unpack(env: Mapping[str, str]) -> tuple[Packed, Options]:
+    try:
+        packed = msgspec.json.decode(env[PACKED], type=Packed)
+    except (KeyError, msgspec.DecodeError):
+        raise UsageError("`teammate` is started by a lead, not by hand") from None
+    rest = {name: value for name, value in env.items() if name != PACKED}
+    limits = Limits(usd=packed.usd, tokens=packed.tokens)
+    return packed, Options(cwd=Path(packed.cwd), env=rest, limits=limits, mode=packed.mode, **packed.options)

@@ -1,0 +1,68 @@
+"""What an agent has for as long as it lives, and no longer: hooks of its definition, rules, servers of its own."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol
+
+from anyio.abc import TaskGroup
+from msgspec import Struct
+
+from teamwright.core.definition import AgentDefinition
+from teamwright.core.ids import AgentId
+from teamwright.core.ports import Tool
+from teamwright.runtime.hook_points import HookPoints
+
+if TYPE_CHECKING:
+    from teamwright.core.server import ServerPrompt
+    from teamwright.library.skill_file import Skill
+    from teamwright.runtime.servers import ServerPool
+    from teamwright.runtime.skills import Expanded
+
+
+class Gear(Struct, frozen=True):
+    tools: Mapping[str, Tool] | None  # of all servers that it can reach; None: the session's
+    close: Callable[[], Awaitable[None]]
+
+
+Equip = Callable[[AgentDefinition | None, AgentId, AgentId | None], Awaitable[Gear | None]]  # for whom, and its parent
+Exchange = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any] | None]]
+
+
+class Brought(Protocol):
+    """What people brought to a session, for those who show it or ask something of it."""
+
+    @property
+    def points(self) -> HookPoints: ...
+
+    @property
+    def pool(self) -> "ServerPool | None": ...
+
+    @property
+    def prompts(self) -> "list[tuple[str, ServerPrompt]]":
+        """Of servers, as commands."""
+        ...
+
+    @property
+    def offered(self) -> "list[Skill]":
+        """What the model may call."""
+        ...
+
+    @property
+    def commands(self) -> "list[Skill]":
+        """What a person may call as `/name`."""
+        ...
+
+    async def expand(self, text: str) -> "Expanded | None":
+        """`/name words` in the place of a prompt; None: it is meant for the model as it is."""
+        ...
+
+    async def arrive(self, group: TaskGroup) -> None:
+        """Before the first turn: servers are connected to, or have failed, or the time for it is over."""
+        ...
+
+    async def leave(self, *, limit: float) -> None:
+        """After the last turn, while the session's tasks can still work."""
+        ...
+
+    def use_driver(self, exchange: Exchange) -> None:
+        """The program that drives us holds servers of its own; this is how they are spoken to."""
+        ...

@@ -1,0 +1,91 @@
+"""Teammates in processes of their own: started by argv, known by pid and start time, looked after until they end."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import anyio
+import msgspec
+from msgspec.structs import replace
+
+from teamwright.core.consent import Mode
+from teamwright.core.errors import ToolError
+from teamwright.core.team import Backend, Member, Refused
+from teamwright.host.panes import Pane, Panes
+from teamwright.runtime.resident import Means, free_tasks
+
+Command = Callable[[Member, Mode], tuple[Sequence[str], Mapping[str, str]]]  # argv and environment
+CLOSE_LIMIT = 10.0
+
+
+class Quarters:
+    def __init__(self, panes: Panes, backend: Backend, command: Command, means: Means) -> None:
+        self.backend: Backend = backend
+        self._panes, self._command, self._means = panes, command, means
+        self._open: dict[str, tuple[Member, Pane]] = {}  # by address
+        self._closing = False
+
+    async def start(self, member: Member) -> Member:
+        argv, env = self._command(member, self._means.teams.supervisor.main.mode or "default")
+        pane = await self._panes.open(
+            argv, cwd=Path(member.cwd), env=env, title=member.address, color=member.color
+        )
+        record = msgspec.to_builtins(pane)
+        changed = await self._means.teams.tables.teams.amend(
+            member.team, member.agent, lambda old: replace(old, pane=record)
+        )
+        member = replace(member, pane=record) if isinstance(changed, Refused) else changed
+        self._look_after(member, pane)
+        return member
+
+    async def watch(self, member: Member) -> None:
+        pane = self._pane(member)
+        if pane is not None and member.address not in self._open:
+            self._look_after(member, pane)
+
+    def _look_after(self, member: Member, pane: Pane) -> None:
+        self._open[member.address] = (member, pane)
+        self._means.teams.supervisor.launch(lambda: self._wait(member, pane))
+
+    async def _wait(self, member: Member, pane: Pane) -> None:
+        await self._panes.watch(pane)
+        self._open.pop(member.address, None)
+        if not self._closing:
+            await self._died(member)
+
+    async def _died(self, member: Member) -> None:
+        """Unless it had shut down: its tasks are free again, the lead hears of it, a message brings it back."""
+        teams = self._means.teams
+        await teams.refresh(member.team)
+        now = teams.find(member.team, member.agent)
+        if now is None or now.state == "shutdown":
+            return
+        if now.state == "running":
+            await teams.tables.teams.set_state(now.team, now.agent, "idle")
+        teams.tell(now, "died", "its process has ended")
+        lead = teams.lead_of(now.team)
+        if lead is not None:
+            words = f"The process of {now.name} has ended unexpectedly. A message to it brings it back, with all it knew."
+            await self._means.post.notify(lead, words)
+        await free_tasks(self._means, now, f"The process of {now.name} is gone")
+        await teams.refresh(now.team)
+
+    async def stop(self, member: Member) -> None:
+        found = self._open.pop(member.address, None)
+        pane = found[1] if found else self._pane(member)
+        if pane is not None:
+            await self._panes.close(pane)
+
+    async def close(self) -> None:
+        self._closing = True
+        with anyio.move_on_after(CLOSE_LIMIT):
+            async with anyio.create_task_group() as group:
+                for _, pane in self._open.values():
+                    group.start_soon(self._panes.close, pane)
+
+    def _pane(self, member: Member) -> Pane | None:
+        if not member.pane:
+            return None
+        try:
+            return msgspec.convert(member.pane, Pane)
+        except msgspec.ValidationError as error:
+            raise ToolError(f"What is stored of the place of {member.address} cannot be read: {error}") from None
