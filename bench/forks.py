@@ -38,7 +38,7 @@ class Forking:
             return self._say("Scope: done")
         if len(request.messages) < self._messages:
             return self._say("looking", call("Glob", pattern="*"))
-        if self._forks < FORKS and "<task-notification>" in last or not self._forks:
+        if not self._forks or (self._forks < FORKS and "<task-notification>" in last):
             self._forks += 1
             task = call("Agent", description="part", prompt=f"part {self._forks}", subagent_type="fork")
             reply = self._say("forking", task)

@@ -1,20 +1,14 @@
 """The command line: argv in, exit status out. Imports are inside functions: `--version` must not pay for the rest."""
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 TYPE_CHECKING = False  # checkers know this name; importing `typing` for it would double what `--version` costs
 if TYPE_CHECKING:
     import argparse
     from typing import NoReturn
 
-    from teamwright.app import Options
-    from teamwright.runtime.resume import Origin
-    from teamwright.surfaces.headless.run import Headless
-
 USAGE = 2
-MODES = ("default", "acceptEdits", "plan", "dontAsk", "bypassPermissions")
-EFFORTS = ("low", "medium", "high", "xhigh", "max")
 
 
 def main(argv: Sequence[str] | None = None) -> "NoReturn":
@@ -212,7 +206,9 @@ def _run_prompt(args: list[str]) -> int:
     gc.disable()  # until the session is open: what is imported stays
     from teamwright.core.errors import UsageError
 
-    found = _prompt_parser().parse_args(args)
+    from teamwright.surfaces.headless.arguments import headless_of, options_of, prompt_parser
+
+    found = prompt_parser(COMMANDS).parse_args(args)
     if found.version:
         main(["--version"])
     if not found.print and found.input_format != "stream-json":
@@ -223,179 +219,4 @@ def _run_prompt(args: list[str]) -> int:
 
     from teamwright.surfaces.headless.run import run
 
-    headless, options = _headless(found), _options(found)
-    return anyio.run(run, headless, options)
-
-
-def _prompt_parser() -> "argparse.ArgumentParser":
-    import argparse
-
-    commands = "\n".join(f"  teamwright {name:<10} {words}" for name, words in COMMANDS.items())
-    parser = argparse.ArgumentParser(
-        prog="teamwright",
-        description="A coding agent for your terminal and your scripts, on any model.",
-        epilog=f"commands:\n{commands}\n\nexit status: 0 done, 1 ended in an error, 2 wrong use, 130 and 143 by signal",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    add = parser.add_argument
-    add("prompt", nargs="?", help="what to do; also from standard input")
-    add("-p", "--print", action="store_true", help="headless: do it, print the answer, end")
-    add("-v", "--version", action="store_true", help="print the version")
-    _add_formats(parser.add_argument_group("input and output").add_argument)
-    _add_model(parser.add_argument_group("model and limits").add_argument)
-    _add_permissions(parser.add_argument_group("tools and permissions").add_argument)
-    _add_session(parser.add_argument_group("session").add_argument)
-    return parser
-
-
-def _add_formats(add: Callable[..., object]) -> None:
-    add("--output-format", choices=("text", "json", "stream-json"), default="text")
-    add("--input-format", choices=("text", "stream-json"), default="text", help="stream-json: JSON lines on stdin")
-    add("--include-partial-messages", action="store_true", help="text as it comes, in stream-json")
-    add("--verbose", action="store_true", help="accepted; stream-json always shows every step")
-    add("--debug", action="store_true", help="write more into the log")
-
-
-def _add_model(add: Callable[..., object]) -> None:
-    add("--model", metavar="NAME", help="sonnet, opus, haiku, anthropic/NAME, openai/NAME, script/FILE, ...")
-    add("--fallback-model", metavar="NAME", help="when the first one is out of reach")
-    add("--effort", choices=EFFORTS, help="how hard it thinks")
-    add("--max-turns", type=_positive, metavar="N", help="model calls for one prompt")
-    add("--max-budget-usd", type=_money, metavar="X", help="money for the session")
-    add("--system-prompt", metavar="TEXT", help="in place of ours")
-    add("--append-system-prompt", metavar="TEXT", help="after ours")
-
-
-def _add_permissions(add: Callable[..., object]) -> None:
-    add("--agent", metavar="NAME", help="run the session itself as this kind of agent")
-    add("--agents", metavar="JSON", help="further kinds of agents, as JSON or a file of it")
-    add("--permission-mode", choices=MODES, help="what may happen unasked")
-    add("--dangerously-skip-permissions", action="store_true", help="bypassPermissions, for containers")
-    add("--allowed-tools", "--allowedTools", nargs="+", action="extend", metavar="RULE", help="e.g. 'Bash(git *)' Edit")
-    add("--disallowed-tools", "--disallowedTools", nargs="+", action="extend", metavar="RULE")
-    add("--tools", nargs="+", action="extend", metavar="NAME", help='what the model sees; "" is none, default is all')
-    add("--permission-prompt-tool", choices=("stdio",), help="questions as control requests on stdout")
-    add("--add-dir", nargs="+", action="extend", metavar="DIR", help="further working directories")
-    add("--settings", metavar="FILE_OR_JSON", help="settings for this run")
-    add("--setting-sources", metavar="LIST", help="which settings are read: user,project,local")
-    add("--trust", action="store_true", help="trust this directory, for this run")
-
-
-def _add_session(add: Callable[..., object]) -> None:
-    add("--resume", "-r", nargs="?", const="", metavar="ID", help="go on with a session")
-    add("--continue", "-c", dest="continue_", action="store_true", help="go on with the last one of this directory")
-    add("--session-id", metavar="UUID", help="name the new session")
-    add("--no-wait", action="store_true", help="end with the turn, whatever still runs in the background")
-    add("--fork", action="store_true", help="the agent may fork itself; every agent runs in the background")
-    add("--team", metavar="NAME", help="lead this team, whose lead is gone")
-    add("--teammate-mode", choices=("auto", "in-process", "tmux", "iterm2", "local"), help="where teammates run")
-    add("--coordinator", action="store_true", help="the main agent only delegates")
-    add("--assistant", action="store_true", help="nothing blocks: every agent runs in the background")
-    add("--proactive", action="store_true", help="the main agent may act by itself when idle")
-    add("--fork-session", action="store_true", help="with --resume or --continue: under a new id")
-
-
-def _positive(text: str) -> int:
-    import argparse
-
-    if not text.isascii() or not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")
-    return int(text)
-
-
-def _money(text: str) -> float:
-    import argparse
-    import math
-
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not (math.isfinite(value) and value > 0):
-        raise argparse.ArgumentTypeError(f"{text!r} is not an amount above 0")
-    return value
-
-
-def _headless(found: "argparse.Namespace") -> "Headless":
-    from teamwright.core.errors import UsageError
-    from teamwright.surfaces.headless.run import Headless
-
-    if found.input_format == "stream-json" and found.output_format != "stream-json":
-        raise UsageError("--input-format stream-json needs --output-format stream-json")
-    if found.include_partial_messages and found.output_format != "stream-json":
-        raise UsageError("--include-partial-messages needs --output-format stream-json")
-    return Headless(
-        found.prompt, found.output_format, found.input_format, found.include_partial_messages, not found.no_wait
-    )
-
-
-def _options(found: "argparse.Namespace") -> "Options":
-    import os
-    from pathlib import Path
-
-    from teamwright.app import Options
-    from teamwright.core.budget import Limits
-
-    return Options(
-        cwd=Path.cwd(),
-        env=dict(os.environ),
-        origin=_origin(found),
-        model=found.model,
-        fallback_model=found.fallback_model,
-        effort=found.effort,
-        limits=Limits(turns=found.max_turns, usd=found.max_budget_usd),
-        system_prompt=found.system_prompt,
-        append_system_prompt=found.append_system_prompt or "",
-        mode="bypassPermissions" if found.dangerously_skip_permissions else found.permission_mode,
-        may_bypass=found.dangerously_skip_permissions or found.permission_mode == "bypassPermissions",
-        allowed_tools=_names(found.allowed_tools),
-        disallowed_tools=_names(found.disallowed_tools),
-        tools=None if found.tools is None else _names(found.tools),
-        add_dirs=tuple(found.add_dir or ()),
-        settings=found.settings,
-        setting_sources=_sources(found.setting_sources),
-        trust=found.trust,
-        can_ask=found.permission_prompt_tool == "stdio",
-        debug=found.debug,
-        agent=found.agent,
-        agents=found.agents,
-        fork=found.fork,
-        team=found.team,
-        teammate_mode=found.teammate_mode,
-        coordinator=found.coordinator,
-        assistant=found.assistant,
-        proactive=found.proactive,
-    )
-
-
-def _origin(found: "argparse.Namespace") -> "Origin":
-    from teamwright.core.errors import UsageError
-    from teamwright.runtime.resume import Origin
-
-    if found.resume == "":
-        raise UsageError("--resume needs a session's id: `teamwright sessions` lists them, --continue takes the last")
-    if found.fork_session and not (found.resume or found.continue_):
-        raise UsageError("--fork-session needs --resume ID or --continue")
-    if found.resume and found.continue_:
-        raise UsageError("--resume and --continue exclude each other")
-    return Origin(found.resume, last=found.continue_, fork=found.fork_session, id=found.session_id)
-
-
-def _sources(text: str | None) -> tuple[str, ...]:
-    from teamwright.core.errors import UsageError
-
-    known = ("user", "project", "local")
-    if text is None:
-        return known
-    names = tuple(name.strip() for name in text.split(",") if name.strip())
-    for name in names:
-        if name not in known:
-            raise UsageError(f"--setting-sources: there is no source {name!r}; there are {', '.join(known)}")
-    return names
-
-
-def _names(texts: Sequence[str] | None) -> tuple[str, ...]:
-    from teamwright.core.rules import split_rules
-
-    return tuple(name for text in texts or () for name in split_rules(text))
+    return anyio.run(run, headless_of(found), options_of(found))

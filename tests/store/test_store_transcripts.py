@@ -54,6 +54,10 @@ KINDS: dict[type, st.SearchStrategy[Any]] = {
     events.LettersTaken: st.builds(events.LettersTaken, st.lists(TEXT, max_size=3).map(tuple), MESSAGE),
     Reminded: st.builds(Reminded, MESSAGE),
     Replied: st.builds(Replied, MESSAGE, STOP, USAGE, TEXT, COUNT),
+    events.Compacted: st.builds(
+        events.Compacted, st.lists(MESSAGE, max_size=3).map(tuple), st.sampled_from(["auto", "manual", "too_long"]),
+        COUNT, USAGE,
+    ),
     ToolStarted: st.builds(ToolStarted, TEXT),
     ToolEnded: st.builds(
         ToolEnded, TEXT, CONTENT, st.booleans(), st.none() | OBJECT, SEEN, TEXT, st.none() | OBJECT

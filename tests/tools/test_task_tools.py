@@ -14,8 +14,8 @@ from conftest import Walker
 from crew import agent, bash, crew, ended_calls
 from teamwright.core.errors import ToolError
 from teamwright.core.event import ToolStarted, Warned
-from teamwright.core.ids import AgentId
-from teamwright.core.letter import Letter
+from teamwright.core.ids import AgentId, LetterId, SessionId
+from teamwright.core.letter import Letter, Said, Sender
 from teamwright.core.message import Request, Text
 from teamwright.core.ports import Outcome
 from teamwright.core.work import MOST_TASKS, Actor, Done, Owner, Task
@@ -72,6 +72,7 @@ class Crew:
 
 class House:
     def __init__(self, state: State, root: Path) -> None:
+        self.state = state
         self.root, self.desk, self.reports, self.calls = root, Crew(), list[str](), 0
         table = TaskTable(state.database)
         self.board = TaskBoard(table, TaskMirror(root, table), self.desk, self.reports.append)
@@ -103,6 +104,8 @@ def words(outcome: Outcome) -> str:
 @pytest.fixture
 async def house(tmp_path: Path) -> AsyncIterator[House]:
     state = await State.open(tmp_path / "state.db")
+    await state.register_session(SessionId("s"), "/", 0)
+    await state.register_agent(AgentId("ADA"), SessionId("s"), None, "main", "ada", 0)
     yield House(state, tmp_path)
     await state.close()
 
@@ -186,7 +189,9 @@ async def test_a_hook_may_refuse_a_task_or_its_end(house: House) -> None:
 @pytest.mark.spec("K5", "K6")
 async def test_what_the_runtime_does_by_itself_is_followed_like_a_call(house: House) -> None:
     await house.make("one")
-    task = await house.board.claim_first("crew", house.desk.actor(AgentId("ADA")))
+    letter = Letter(LetterId("k"), AgentId("ADA"), Sender("system", "task-list"), Said("do it"))
+    task = await house.board.claim_first("crew", house.desk.actor(AgentId("ADA")), lambda _: letter)
+    assert await house.state.waiting(AgentId("ADA")) == [letter]  # stored with the claim
     file = house.root / "tasks/crew/1.json"
     assert task and json.loads(file.read_text())["owner"] == "ada" and house.desk.told[-1] == "crew #1 claimed"
     freed = await house.board.release_all("crew", AgentId("ADA"), house.desk.actor(AgentId("LEAD")))

@@ -285,3 +285,32 @@ async def test_a_named_kind_still_starts_fresh_with_the_gate_on(walker: Walker) 
         await walk.play()
     fresh = next(r for r in walk.model.requests if len(r.messages) == 1 and "SCRIPT:child" in r.messages[0].text)
     assert TAG not in str(fresh.messages)
+
+
+@pytest.mark.spec("F8")
+async def test_cost_says_what_forking_saved(walker: Walker, capsys: pytest.CaptureFixture[str]) -> None:
+    """Figures as the provider counted them: each fork read what it inherited from the cache."""
+    from anyio import to_thread
+
+    cached = blocks(text("said"), cache_read_input_tokens=50_000)
+    async with FakeApi([blocks(spawn("t1", "task-1"), spawn("t2", "task-2")), cached]) as api:
+        session = await play(walker, api, "go")
+
+    def show(*, as_json: bool) -> str:
+        import os
+
+        from teamwright.surfaces.commands import show_cost
+
+        before = os.environ.get("TEAMWRIGHT_HOME")
+        os.environ["TEAMWRIGHT_HOME"] = walker.env["TEAMWRIGHT_HOME"]
+        try:
+            show_cost(session, as_json=as_json)
+        finally:
+            os.environ.pop("TEAMWRIGHT_HOME") if before is None else os.environ.update(TEAMWRIGHT_HOME=before)
+        return capsys.readouterr().out
+
+    found = json.loads(await to_thread.run_sync(lambda: show(as_json=True)))
+    forks = [a for a in found["agents"] if a["name"] == "fork"]
+    assert [a["cached_tokens"] for a in forks] == [50_000, 50_000]
+    assert 0 < found["saved_by_forks_usd"] < found["saved_by_cache_usd"]
+    assert "by 2 forks" in await to_thread.run_sync(lambda: show(as_json=False))

@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from teamwright.app.ground import Ground
+from teamwright.app.extras import Extras, Served
+from teamwright.app.ground import Ground, passed_names
 from teamwright.app.options import Options
 from teamwright.core.definition import AgentDefinition
 from teamwright.core.errors import UsageError
@@ -34,20 +35,20 @@ TEAM = frozenset({
     "SendMessage", "ListAgents", "TaskCreate", "TaskGet", "TaskList", "TaskUpdate", "ExitPlanMode",
 })  # fmt: skip
 LEADING = frozenset({"TeamCreate", "TeamDelete", "EnterPlanMode"})
-OURS = frozenset({"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "OPENAI_API_KEY"})
 
 
 class Company:
     def __init__(self, options: Options, ground: Ground, rules: Rulebook) -> None:
         self._options, self._ground, self._rules = options, ground, rules
+        self.extras = Extras(options, ground, rules)
         places = find_places(
             cwd=ground.cwd, project=ground.project, home=ground.user, state=ground.home.root, trusted=ground.trusted,
-            sources=options.setting_sources,
+            sources=options.setting_sources, plugins=self.extras.agent_places,
         )  # fmt: skip
         self._book = DefinitionBook(places, flag=options.agents, cwd=ground.cwd, given=options.definitions)
-        self.problems = self._book.current().problems
+        self.problems = (*self._book.current().problems, *self.extras.problems, *self.extras.skills.problems)
         self.features = _features(options, ground)
-        self.main_definition = self._find_main()
+        self.main_definition = self.extras.main_definition = self._find_main()
         self._spawner: Spawner | None = None
         self._supervisor: Supervisor | None = None
         self._rooms: Rooms | None = None
@@ -55,7 +56,7 @@ class Company:
         self._put: Put | None = None
         self._commands: Commands | None = None
         self._tools = self._make_tools()
-        self._kits: dict[tuple[int, int, tuple[str, ...]], tuple[AgentDefinition, Kit]] = {}
+        self._kits: dict[object, tuple[object, Kit]] = {}
 
     def introduce(
         self, spawner: Spawner, supervisor: Supervisor, workshop: Workshop, rooms: Rooms, put: Put | None
@@ -97,13 +98,13 @@ class Company:
         return {
             n: d
             for n, d in self.kinds().items()
-            if detail_rule(denied, "Agent", n, wide=False) is None and not missing_servers(d)
+            if detail_rule(denied, "Agent", n, wide=False) is None and not self.extras.serving.missing(d)
         }
 
     def refusal(self, kind: str) -> str:
         """Why a kind that there is cannot be started now; empty if it can, or if there is none."""
         definition = self._book.current().find(kind)
-        missing = missing_servers(definition) if definition else []
+        missing = self.extras.serving.missing(definition) if definition else []
         if not definition or not missing:
             return ""
         names = ", ".join(missing)
@@ -120,52 +121,67 @@ class Company:
         return found
 
     def _make_tools(self) -> dict[str, Tool]:
-        passed = [name for name in self._ground.settings.env if name not in OURS]
+        passed = passed_names(self._ground)
         background = self.features.background
         tools = built_in_tools(self._ground.env, passed, self._get_commands if background else None)
         tools |= colleague_tools(self._get_spawner, self._get_supervisor, self._get_rooms, self.get_teamwork)
         tools |= task_tools(self.get_board)
-        plan = (EnterPlanMode(self._get_supervisor), ExitPlanMode(self._get_supervisor, lambda: self._put, self.get_teamwork))
+        plan = (
+            EnterPlanMode(self._get_supervisor),
+            ExitPlanMode(self._get_supervisor, lambda: self._put, self.get_teamwork),
+        )
         tools |= {tool.spec.name: tool for tool in (*plan, *self._options.own_tools)}
-        names = (*tools, "Agent")
+        names = (*tools, "Agent", "Skill")
         hidden = hidden_tools(self._rules.rules, names)
         wanted = self._options.tools
         if wanted is not None and "default" not in wanted:
             wanted = [*wanted, *(tool.spec.name for tool in self._options.own_tools)]
         kept = chosen(tools, names, wanted, hidden)
-        self._has_agent = "Agent" not in hidden and (wanted is None or "default" in wanted or "Agent" in wanted)
+        shown = {"Agent", "Skill"} - set(hidden)
+        self._made = shown if wanted is None or "default" in wanted else shown & set(wanted)  # for each kit anew
         return kept
 
-    def main_kit(self) -> Kit:
+    def main_kit(self, served: Served = None) -> Kit:
         if self.main_definition is not None:
-            return self.kit(self.main_definition, 0)
+            return self.kit(self.main_definition, 0, served)
         if self.features.coordinator:
-            return self._kit(ToolChoice(names=COORDINATOR), 0)
-        return self._kit(ToolChoice(), 0)
+            return self._kit(ToolChoice(names=COORDINATOR), 0, served)
+        return self._kit(ToolChoice(), 0, served)
 
-    def kit(self, definition: AgentDefinition, depth: int) -> Kit:
-        """Assembled once for each definition and depth, so that agents of one kind share their specs."""
-        key = (id(definition), depth, tuple(self.startable()))
-        if key not in self._kits:  # the definition is kept with it, so that its id stays its own
-            self._kits[key] = definition, self._kit(tool_names(definition, (*self._tools, "Agent")), depth)
+    def kit(self, definition: AgentDefinition, depth: int, served: Served = None) -> Kit:
+        """Assembled once for each definition and depth, so that agents of one kind share their specs.
+
+        `served` are the tools of the servers that the agent can reach; None: the session's.
+        """
+        if served is None:
+            served = self.extras.serving.tools()
+        skill = self.extras.skills.spec() if "Skill" in self._made else None
+        key = (id(definition), depth, tuple(self.startable()), id(skill), tuple(map(id, served.values())))
+        if key not in self._kits:  # what is named by its id is kept with it, so that the id stays its own
+            names = (*self._tools, "Agent", "Skill", *served)
+            choice = self.extras.with_memory(definition, tool_names(definition, names))
+            self._kits[key] = (definition, skill, served), self._kit(choice, depth, served)
         return self._kits[key][1]
 
-    def team_kit(self, definition: AgentDefinition, depth: int) -> Kit:
+    def team_kit(self, definition: AgentDefinition, depth: int, served: Served = None) -> Kit:
         """Of a teammate: its definition's tools, and always those that a team needs. It leads nobody."""
-        kit = self.kit(definition, depth)
+        kit = self.kit(definition, depth, served)
         wanted = {name: tool for name, tool in self._tools.items() if name in TEAM and name not in kit.tools}
         tools = {name: tool for name, tool in ({**kit.tools} | wanted).items() if name not in LEADING}
         shown = [spec for spec in kit.specs if spec.name not in LEADING]
         return Kit(tools, (*shown, *(tool.spec for tool in wanted.values())), kit.limits, kit.may_start)
 
-    def kit_of(self, specs: tuple[ToolSpec, ...], depth: int) -> Kit:
+    def kit_of(self, specs: tuple[ToolSpec, ...], depth: int, served: Served = None) -> Kit:
         """Of an agent that was rendered before: the same tools, as far as they still are there."""
-        return self._kit(ToolChoice(names=frozenset(spec.name for spec in specs)), depth)
+        return self._kit(ToolChoice(names=frozenset(spec.name for spec in specs)), depth, served)
 
-    def _kit(self, choice: ToolChoice, depth: int) -> Kit:
+    def _kit(self, choice: ToolChoice, depth: int, served: Served = None) -> Kit:
         tools = {name: tool for name, tool in self._tools.items() if choice.sees(name)}
-        if self._has_agent and choice.sees("Agent") and depth < self.features.max_depth:
+        if "Agent" in self._made and choice.sees("Agent") and depth < self.features.max_depth:
             tools = self._agent_tool(choice.may_start, tools) | tools
+        if "Skill" in self._made and "Skill" not in tools and choice.sees("Skill"):
+            tools |= self._skill_tool(tools)
+        tools |= self._served(choice, self.extras.serving.tools() if served is None else served)
         limits = dict(choice.limits)
         if "Bash" not in tools:
             tools.pop("Monitor", None)  # it is a shell too
@@ -181,11 +197,16 @@ class Company:
         spec = agent_spec(kinds, self.features)
         return {"Agent": AgentTool(self._get_spawner, spec, can_read="Read" in tools or "Bash" in tools)}
 
+    def _skill_tool(self, tools: Mapping[str, Tool]) -> dict[str, Tool]:
+        skills = self.extras.skills
+        spec = skills.spec()
+        return {} if spec is None else {"Skill": skills.tool(spec, can_read="Read" in tools or "Bash" in tools)}
 
-def missing_servers(definition: AgentDefinition) -> list[str]:
-    """MCP servers that an agent cannot do without. There are none yet, so it is every one that it names."""
-    inline = (server if isinstance(server, str) else ", ".join(server) for server in definition.mcp_servers)
-    return [*definition.required_mcp_servers, *inline]
+    def _served(self, choice: ToolChoice, served: Mapping[str, Tool]) -> dict[str, Tool]:
+        """Tools of servers, without those that a rule hides. A name of our own is never theirs."""
+        hidden = hidden_tools(self._rules.rules, tuple(served)) if served else ()
+        kept = {n: t for n, t in served.items() if n not in hidden and choice.sees(n)}
+        return {name: tool for name, tool in kept.items() if name not in self._tools}
 
 
 def _features(options: Options, ground: Ground) -> Features:

@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from msgspec import Struct
@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from teamwright.app.asides import earlier_notes, open_asides
 from teamwright.app.company import Company
 from teamwright.app.ground import Ground, read_rules, survey
+from teamwright.app.guard import Law, open_guard
 from teamwright.app.naming import GIVEN, Names, open_models
 from teamwright.app.options import Options
 from teamwright.app.places import open_places
@@ -20,10 +21,11 @@ from teamwright.core.budget import Limits
 from teamwright.core.consent import Mode
 from teamwright.core.crashpoint import arm
 from teamwright.core.event import Event, LettersTaken, Record, Reminded
-from teamwright.core.ids import AgentId
+from teamwright.core.ids import AgentId, new_letter_id
+from teamwright.core.letter import Letter, Said, Sender
 from teamwright.core.message import user
-from teamwright.core.permission import mode_allowed
-from teamwright.core.ports import Desk
+from teamwright.core.ports import Desk, Tool
+from teamwright.core.work import Actor, Task
 from teamwright.host.handles import allow_many_files
 from teamwright.host.near import is_near
 from teamwright.host.worktree_record import left_behind
@@ -34,9 +36,8 @@ from teamwright.models.routed import RoutedModel
 from teamwright.runtime.agent import Agent
 from teamwright.runtime.bus import Bus
 from teamwright.runtime.compactor import Windows
-from teamwright.runtime.gate import SessionGate
+from teamwright.runtime.hook_services import TeamHooks, WorktreeHooks
 from teamwright.runtime.jobs import Jobs
-from teamwright.runtime.limits import LimitedGate
 from teamwright.runtime.meter import AgentMeter
 from teamwright.runtime.prompt import Place, system_prompt
 from teamwright.runtime.questions import Questions
@@ -120,6 +121,7 @@ class Core(Struct, kw_only=True):
     workshop: Workshop
     spawner: Spawner
     ways: Ways
+    team_hooks: TeamHooks
 
     def tell(self, agent: AgentId, event: Event) -> None:
         self.bus.publish(Record(agent, 0, now_ms(), event))
@@ -136,14 +138,15 @@ async def _compose(parts: Parts) -> Session:
     parts.company.introduce(core.spawner, core.supervisor, core.workshop, core.rooms, put)
     main = _main(parts, core.workshop)
     mains.append(main)
+    parts.company.extras.rerender = lambda served: _rerender(parts, core.workshop, main, served)
     main.on_event = _reader(main, teamwork)
     await _take_over(parts, core.jobs, core.spawner, core.workshop)
     teamwork.recruiter.answers = core.spawner.answers
     await _go_back(parts, core.rooms, main)
     return Session(
         opened.id, cwd=ground.cwd, main=main, bus=core.bus, meter=main.meter, questions=core.questions,
-        supervisor=core.supervisor, resolve_model=parts.names.resolve, add_rules=parts.rules.add,
-        kinds=parts.company.kinds, model_names=parts.names.catalog.names(),
+        supervisor=core.supervisor, resolve_model=parts.names.resolve, add_rules=parts.rules.add, pass_on=core.spawner.pass_on,
+        kinds=parts.company.kinds, brought=parts.company.extras, model_names=parts.names.catalog.names(),
         may_bypass=options.may_bypass or main.mode == "bypassPermissions", notes=parts.notes,
         on_close=(lambda: _close(parts, core),),
         asides=open_asides(options, ground, main, core.supervisor, core.tell, core.log.write), teamwork=teamwork,
@@ -176,34 +179,62 @@ def build_core(parts: Parts, main: Callable[[], Agent | None]) -> Core:
         running = [f"Still at work for you: {j.description} ({j.kind} {j.id})" for j in jobs.unfinished(agent)]
         return [*running, *await parts.company.get_teamwork().recall(agent)]
 
+    def say(server: str, text: str) -> None:
+        letter = Letter(new_letter_id(), AgentId(opened.id), Sender("system", f"mcp:{server}"), Said(text))
+        supervisor.launch(lambda: supervisor.post(letter))
+
+    async def make_room(name: str, cwd: Path) -> Path | None:
+        return await trees.make(name, cwd)
+
+    async def room_removed(path: Path) -> bool:
+        return await trees.removed(path)
+
     jobs = Jobs(JobTable(state.database), opened.id, tell, ring)
-    rooms = Rooms(ground.settings.symlink_directories, session=opened.id, notes=opened.files.dir / "rooms")
+    rooms = Rooms(
+        ground.settings.symlink_directories, session=opened.id, notes=opened.files.dir / "rooms",
+        make_by_hook=make_room, removed_by_hook=room_removed,
+    )  # fmt: skip
     supervisor = Supervisor(jobs, state, rooms, main, tell, log.write, job_wait=own.job_wait_seconds)
     questions = Questions(tell, own.question_timeout_seconds, options.answer)
+    extras = parts.company.extras
+    law = Law(
+        rules=extras.rules_of, mode=parts.mode,
+        make_hooks=lambda: extras.make_hooks(opened.id, opened.files.transcript, log.write),
+    )  # fmt: skip
+    guard = open_guard(options, ground, opened, law, supervisor, questions, tell)
+    trees = WorktreeHooks(guard.points, AgentId(opened.id))
     workshop = Workshop(
         session=opened.id, files=opened.files, bus=bus, letters=state, ledger=state, model=parts.models,
-        gate=_gate(parts, supervisor, questions).ask, slots=Slots(_most_agents(ground)), now=now_ms, log=log.write,
+        gate=guard.gate.ask, points=guard.points, slots=Slots(_most_agents(ground)), now=now_ms, log=log.write,
         debug=log.write if options.debug else None, flush=state.flush, facts=facts,
         windows=Windows(parts.names.window, parts.models.window),
         letter_room=lambda model: parts.names.window(model) or 200_000, fallback=parts.names.fallback,
     )  # fmt: skip
     ways = _ways(parts)
     spawner = Spawner(workshop, supervisor, rooms, ways)
+    extras.introduce(
+        AgentId(opened.id), guard.points, guard.gate.ask, supervisor, spawner, tell, log.write, say
+    )  # fmt: skip
     return Core(
         log=log, bus=bus, jobs=jobs, rooms=rooms, supervisor=supervisor, questions=questions, workshop=workshop,
-        spawner=spawner, ways=ways,
+        spawner=spawner, ways=ways, team_hooks=TeamHooks(guard.points),
     )  # fmt: skip
 
 
 def build_teamwork(parts: Parts, core: Core, base: Callable[[], Base] | None = None) -> Teamwork:
     """`base` is what teammates start from: the main agent's, unless this process has none."""
-    own, supervisor = parts.ground.settings.own, core.supervisor
+    own, supervisor, hooks = parts.ground.settings.own, core.supervisor, core.team_hooks
+
+    async def check(event: str, task: Task, by: Actor) -> str | None:
+        return await hooks.check(event, task, by, parts.company.get_teamwork().teams.team_of(by.agent))
+
     ground = TeamGround(
         state=parts.state, home=parts.ground.home, env=parts.ground.env, user=parts.ground.user, tell=core.tell, log=core.log.write,
         patience=own.shutdown_timeout_seconds, lead_mode=lambda: supervisor.main.mode or "default",
+        check=check if hooks.guards else None, before_idle=hooks.before_idle, told=parts.company.extras.told,
         kit=parts.company.team_kit, system=lambda model, cwd: _system(parts, model, cwd, own=None),
         base=base or (lambda: Base(supervisor.main.desk, supervisor.main.meter)),
-        places=None if base else open_places(parts.options, parts.ground, parts.notes), rules=lambda: parts.rules.rules,
+        places=None if base else open_places(parts.options, parts.ground, parts.notes), rules=parts.rules.of,
         put=core.questions.put if parts.options.can_ask or parts.options.answer else None, publish=core.bus.publish,
     )  # fmt: skip
     return open_teamwork(ground, core.workshop, supervisor, core.spawner, core.rooms, core.ways)
@@ -222,35 +253,6 @@ def _most_agents(ground: Ground) -> int:
     return int(said) if said.isdigit() and int(said) else ground.settings.own.max_agents
 
 
-def _gate(parts: Parts, supervisor: Supervisor, questions: Questions) -> LimitedGate:
-    options, ground, main_id = parts.options, parts.ground, AgentId(parts.opened.id)
-
-    def agent(id: AgentId) -> Agent:
-        found = supervisor.agent(id)
-        assert found is not None
-        return found
-
-    def mode(id: AgentId) -> Mode:
-        """A child is never wider than the session, than those between, nor than its own definition."""
-        found, who = parts.mode or supervisor.main.mode or "default", supervisor.agent(id)
-        while who is not None and who.id != main_id:
-            found = found if who.mode is None else mode_allowed(found, who.mode)
-            who = supervisor.agent(who.parent) if who.parent else None
-        return found
-
-    gate = SessionGate(
-        mode=mode,
-        rules=lambda _: parts.rules.rules,
-        desk=lambda who: agent(who).desk,
-        name=lambda who: agent(who).name,
-        put=questions.put if options.can_ask or options.answer else None,
-        readable=(parts.opened.files.outputs, parts.opened.files.jobs),
-        protected=(ground.home.root,),
-        home=ground.user,
-    )
-    return LimitedGate(gate, agent, base=str(ground.project), home=ground.user.resolve())
-
-
 def _ways(parts: Parts) -> Ways:
     company, ground = parts.company, parts.ground
 
@@ -265,6 +267,8 @@ def _ways(parts: Parts) -> Ways:
         kit=company.kit,
         kit_of=company.kit_of,
         system=lambda definition, model, cwd: _system(parts, model, cwd, own=definition.prompt),
+        told=company.extras.told,
+        equip=company.extras.equip,
         resolve_model=resolve,
         features=company.features,
         background_after=ground.settings.own.background_after_seconds,
@@ -290,14 +294,31 @@ def _main(parts: Parts, workshop: Workshop) -> Agent:
     main = workshop.make(shape, opened.history, opened.transcript)
     asked = options.system_prompt is not None or options.append_system_prompt or options.agent
     same = before and not asked and before.model == model and before.effort == effort
-    if before and same and prompts.get(opened.files.prompts, before.prompt)[1] == kit.specs:
+    served = bool(parts.company.extras.serving.configs)  # those tools are still to come
+    if before and same and (served or prompts.get(opened.files.prompts, before.prompt)[1] == kit.specs):
         main.prompt = workshop.stored_prompt(before.prompt)
     else:
-        own = options.system_prompt if definition is None else definition.prompt
-        prompt = workshop.prompt("main", lambda: _system(parts, model, ground.cwd, own=own, main=True), kit.specs)
+        prompt = workshop.prompt("main", lambda: _main_system(parts, model), kit.specs)
         main.render(prompt, model, "resume" if before else "start", effort)
     main.set_mode(mode or "default")
     return main
+
+
+def _main_system(parts: Parts, model: str) -> tuple[str, ...]:
+    definition = parts.company.main_definition
+    if definition is None:
+        return _system(parts, model, parts.ground.cwd, own=parts.options.system_prompt, main=True)
+    told = parts.company.extras.told(definition)
+    return (*_system(parts, model, parts.ground.cwd, own=definition.prompt, main=True), *told)
+
+
+def _rerender(parts: Parts, workshop: Workshop, main: Agent, served: Mapping[str, Tool] | None) -> None:
+    """The tools of servers are there now. What has been rendered with the very same tools stays."""
+    kit = parts.company.main_kit(served)
+    main.use_tools(kit.tools, kit.limits)
+    if main.prompt.tools != kit.specs:
+        prompt = workshop.prompt("main, served", lambda: _main_system(parts, main.model), kit.specs)
+        main.render(prompt, main.model, "servers", main.effort)
 
 
 def _model(parts: Parts) -> str:

@@ -15,6 +15,8 @@ from teamwright.store.settings import load, project_root
 from teamwright.store.settings_schema import Rule as SettingsRule
 from teamwright.store.settings_schema import Settings
 
+KEYS = frozenset({"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "OPENAI_API_KEY"})
+
 
 class Ground(Struct, frozen=True):
     """Where a session stands: directories, settings, trust; and what the person should be told about them."""
@@ -27,6 +29,11 @@ class Ground(Struct, frozen=True):
     settings: Settings
     trusted: bool
     notes: tuple[str, ...]
+
+
+def passed_names(ground: Ground) -> list[str]:
+    """Variables of the settings that commands of agents and hooks see; never our own keys."""
+    return [name for name in ground.settings.env if name not in KEYS]
 
 
 def survey(options: Options) -> Ground:

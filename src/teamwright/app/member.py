@@ -7,6 +7,7 @@ from teamwright.app.compose import Parts, build_core, build_desk, build_limits, 
 from teamwright.app.ground import read_rules, survey
 from teamwright.app.naming import open_models
 from teamwright.app.places import unpack
+from teamwright.core.crashpoint import arm
 from teamwright.core.errors import SessionMissing
 from teamwright.core.history import History
 from teamwright.models.prices import cost
@@ -27,6 +28,9 @@ async def open_member(env: Mapping[str, str]) -> MemberHome:
     """From what the lead handed on; it begins to live inside `async with`."""
     import time  # noqa: PLC0415
 
+    if point := env.get("TEAMWRIGHT_TEAMMATE_CRASHPOINT"):  # as TEAMWRIGHT_CRASHPOINT, for these processes alone
+        name, _, passes = point.partition(":")
+        arm(name, int(passes or 1))
     packed, options = unpack(env)
     asker = Asker()
     options.answer = asker.put
@@ -54,7 +58,7 @@ async def open_member(env: Mapping[str, str]) -> MemberHome:
     parts.company.teamwork = teamwork
     parts.company.introduce(core.spawner, core.supervisor, core.workshop, core.rooms, core.questions.put)
     rows = await JobTable(state.database).all(packed.session)
-    left = Left({(row.owner, row.call): row for row in rows if row.call}, state.has_letter)
+    left = Left({(row.owner, row.call): row for row in rows if row.call}, state.has_letter, teamwork.board.table.applied)
     teamwork.recruiter.answers = left.answers
     asker.teams, asker.agent = teamwork.teams, packed.agent
 

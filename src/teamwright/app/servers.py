@@ -9,7 +9,7 @@ from teamwright.app.ground import Ground
 from teamwright.app.options import Options
 from teamwright.core.definition import AgentDefinition
 from teamwright.core.event import Event, Warned
-from teamwright.core.ids import AgentId, LetterId
+from teamwright.core.ids import AgentId
 from teamwright.core.ports import Tool
 from teamwright.runtime.gear import Exchange
 
@@ -40,7 +40,7 @@ def configured(
 
 
 class Serving:
-    """The servers of one session. `tell` is for the person, `say` brings a channel's words to the main agent."""
+    """The servers of one session."""
 
     def __init__(self, options: Options, ground: Ground, plugins: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
         self._ground = ground
@@ -60,6 +60,7 @@ class Serving:
     def introduce(
         self, tell: Callable[[Event], None], log: Callable[[str], None], say: Callable[[str, str], None]
     ) -> None:
+        """`tell` is for the person, `say` brings a channel's words (server, text) to the main agent."""
         self._tell, self._log, self._say = tell, log, say
 
     def use_driver(self, exchange: Exchange) -> None:
@@ -97,18 +98,28 @@ class Serving:
         if self._say is not None:
             self._say(server, text)
 
-    async def arrive(self, group: TaskGroup) -> None:
-        """Connect to what is configured, at most for as long as `MCP_TIMEOUT` says."""
+    def open(self, group: TaskGroup) -> None:
+        """Begin to connect to what is configured."""
         self._group = group
-        if not self.configs:
-            return
+        if self.configs:
+            self.use()
+
+    async def ready(self) -> None:
+        """At most for as long as `MCP_TIMEOUT` says."""
+        if self.pool is not None:
+            from teamwright.library.mcp_config import limits  # noqa: PLC0415
+
+            await self.pool.ready(limits(self._ground.env)[0])
+
+    async def arrive(self) -> None:
         import anyio  # noqa: PLC0415
 
         from teamwright.core.errors import ToolError  # noqa: PLC0415
-        from teamwright.library.mcp_config import limits  # noqa: PLC0415
 
-        pool = self.use()
-        await pool.ready(limits(self._ground.env)[0])
+        pool = self.pool
+        if pool is None:
+            return
+        await self.ready()
         with anyio.move_on_after(PROMPTS_SECONDS):
             try:
                 self.prompts = await pool.prompts()
@@ -141,6 +152,7 @@ class Serving:
         if self.pool is None and not inline:
             return None
         pool = self.use()
+        await self.ready()
         if definition is not None:
             await pool.await_required(definition.required_mcp_servers)
         for config in inline.values():
@@ -158,9 +170,3 @@ def _any_server(options: Options, ground: Ground, plugins: Sequence[object]) -> 
 
 def _ignore(*_: object) -> None:
     return
-
-
-def channel_letter_id() -> LetterId:
-    from teamwright.core.ids import new_letter_id  # noqa: PLC0415
-
-    return new_letter_id()

@@ -36,9 +36,7 @@ class Skillset:
         self._people: Callable[[], tuple[Supervisor, Spawner]] | None = None
         self.rules = Rules()  # skills lie where agents may not read otherwise
 
-    def introduce(
-        self, judge: "Callable[[], Judge]", people: Callable[[], tuple[Supervisor, Spawner]]
-    ) -> None:
+    def introduce(self, judge: "Callable[[], Judge]", people: Callable[[], tuple[Supervisor, Spawner]]) -> None:
         self._judge, self._people = judge, people
 
     def book(self) -> "SkillBook | None":

@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
+import anyio
 from msgspec import Struct
 
 from teamwright.core.consent import Decision, Mode, Question
@@ -23,7 +24,7 @@ from teamwright.runtime.quarters import Command, Quarters
 from teamwright.runtime.recruiter import Base, Recruiter, Roles
 from teamwright.runtime.resident import Means
 from teamwright.runtime.rooms import Rooms
-from teamwright.runtime.spawner import Spawner, Ways
+from teamwright.runtime.spawner import Served, Spawner, Ways
 from teamwright.runtime.supervisor import Supervisor
 from teamwright.runtime.task_board import TaskBoard
 from teamwright.runtime.task_desk import SessionDesk
@@ -41,6 +42,9 @@ from teamwright.store.task_mirror import TaskMirror
 from teamwright.store.tasks import TaskTable
 from teamwright.store.team_mirror import TeamMirror
 from teamwright.store.teams import TeamTable
+
+
+LEAVE_LIMIT = 2.0  # seconds for what a bell has begun
 
 
 class Places(Struct, frozen=True):
@@ -62,10 +66,11 @@ class Ground(Struct, frozen=True, kw_only=True):
     log: Callable[[str], None]
     patience: float  # seconds for the answer to a shutdown request
     lead_mode: Callable[[], Mode]
-    kit: Callable[[AgentDefinition, int], Kit]
+    kit: Callable[[AgentDefinition, int, Served], Kit]
     system: Callable[[str, Path], tuple[str, ...]]  # of the main agent
+    told: Callable[[AgentDefinition], tuple[str, ...]]  # what an agent of this kind knows besides
     base: Callable[[], Base]
-    rules: Callable[[], Rules]
+    rules: Callable[[AgentId], Rules]  # that hold for an agent
     put: Callable[[Question], Awaitable[Decision]] | None  # a person, if one can be asked
     publish: Callable[[Record], None]
     places: Places | None = None
@@ -99,7 +104,7 @@ def open_teamwork(
     board.on_completed = lambda agent, task: (
         recruiter.residents[agent].finished(task) if agent in recruiter.residents else None
     )
-    return Teamwork(teams, post, handshakes, recruiter, board, ground.state.waiting, presence.leave)
+    return Teamwork(teams, post, handshakes, recruiter, board, ground.state.waiting, presence.leave, spawner.spawn)
 
 
 class _Presence:
@@ -112,6 +117,7 @@ class _Presence:
         self._processes = ProcessTable(database, ground.home.run)
         self._bell: Bell | None = None
         self._me: Process | None = None
+        self._ears, self._deaf = anyio.CancelScope(), anyio.Event()
         table, mail = TeamTable(database, self._processes), MailTable(database)
         mirror = TeamMirror(ground.home.root, table, mail)
         tables = Tables(table, mail, RequestTable(database), self._processes, mirror)
@@ -126,9 +132,13 @@ class _Presence:
         return self._me
 
     async def _listen(self, bell: Bell) -> None:
-        while True:
-            await bell.wait()
-            await self.teams.look()
+        try:
+            with self._ears:
+                while True:
+                    await bell.wait()
+                    await self.teams.look()
+        finally:
+            self._deaf.set()
 
     async def _poll(self) -> None:
         """A bell that was lost costs a second, never a letter."""
@@ -138,13 +148,14 @@ class _Presence:
     async def leave(self) -> None:
         if self._me is not None:
             await self._processes.leave(self._me.id)
-        if self._bell is not None:
+        if self._bell is not None:  # nobody may wait at a socket that is closed
+            self._ears.cancel()
+            with anyio.move_on_after(LEAVE_LIMIT):
+                await self._deaf.wait()
             self._bell.close()
 
 
-def _board(
-    ground: Ground, workshop: Workshop, supervisor: Supervisor, spawner: Spawner, teams: Teams
-) -> TaskBoard:
+def _board(ground: Ground, workshop: Workshop, supervisor: Supervisor, spawner: Spawner, teams: Teams) -> TaskBoard:
     table = TaskTable(ground.state.database)
     session = workshop.session
 
@@ -169,7 +180,8 @@ def _board(
 
 def _system(ground: Ground) -> Callable[[AgentDefinition, str, Path, Member], tuple[str, ...]]:
     def system(definition: AgentDefinition, model: str, cwd: Path, member: Member) -> tuple[str, ...]:
-        return (*ground.system(model, cwd), team_prompt(member.name, member.team, definition.prompt))
+        role = team_prompt(member.name, member.team, definition.prompt)
+        return (*ground.system(model, cwd), role, *ground.told(definition))
 
     return system
 

@@ -11,10 +11,11 @@ from teamwright.core.message import Content
 
 
 class Say(Struct, frozen=True, tag="say"):
-    """A person's prompt for the main agent."""
+    """A person's prompt for the main agent, or for another one: a teammate, or an agent that somebody started."""
 
     content: tuple[Content, ...]
     priority: Priority = "next"
+    agent: AgentId | None = None
 
 
 class Interrupt(Struct, frozen=True, tag="interrupt"):
@@ -30,6 +31,8 @@ class SendToBackground(Struct, frozen=True, tag="send_to_background"):
 
 
 class StopJob(Struct, frozen=True, tag="stop_job"):
+    """A job by its id, or a teammate, by force, by its address `name@team`."""
+
     job: JobId
 
 
@@ -60,10 +63,11 @@ class AskAside(Struct, frozen=True, tag="ask_aside"):
 
 
 class AddRules(Struct, frozen=True, tag="add_rules"):
-    """Permission rules for the rest of the session, in the words of a settings file."""
+    """Permission rules for the rest of the session, in the words of a settings file; for all agents, or for one."""
 
     rules: tuple[str, ...]
     behaviour: Literal["allow", "ask", "deny"]
+    agent: AgentId | None = None
 
 
 class AddDirectories(Struct, frozen=True, tag="add_directories"):

@@ -50,6 +50,13 @@ class Transcript(Protocol):
     def close(self) -> None: ...
 
 
+class Gear(Protocol):
+    """What it has for as long as it lives."""
+
+    @property
+    def close(self) -> Callable[[], Awaitable[None]]: ...
+
+
 class Prompt(msgspec.Struct, frozen=True):
     """System prompt and tools as rendered: these very objects go into every request, so they are encoded once."""
 
@@ -95,6 +102,7 @@ class Agent:
         self.limits, self.may_start = kit_limits, may_start
         self.mode: Mode | None = mode  # of its own; None: its parent's
         self.on_event: Callable[[Event], None] | None = None  # whoever keeps its output file
+        self.gear: Gear | None = None
         self.parked = False  # this process leaves it, in the middle of a turn if need be
         self.replied_at = 0  # the line of its last reply: where a fork branches off
         self._transcript, self._bus, self._now, self._log, self._flush = transcript, bus, now, log, flush
@@ -217,6 +225,16 @@ class Agent:
         if self.mode == "plan":
             self.mode = mode
             self.emit(ModeChanged(mode or "bubble"))
+
+    def use_tools(self, tools: Mapping[str, Tool], limits: Mapping[str, tuple[str, ...]]) -> None:
+        """Others than it was made with; before its first turn."""
+        self._seat.tools, self.limits = tools, limits
+
+    async def put_away(self) -> None:
+        """It has ended: what it had for its life alone ends, too."""
+        gear, self.gear = self.gear, None
+        if gear is not None:
+            await gear.close()
 
     def use_compactor(self, compactor: Compactor) -> None:
         self._seat.compactor = compactor

@@ -70,7 +70,7 @@ class Deputy:
     """In the lead's process: decides the questions of teammates elsewhere by its rules and its person."""
 
     def __init__(
-        self, teams: Teams, *, mode: Callable[[], Mode], rules: Callable[[], Rules], put: Put | None, user: Path
+        self, teams: Teams, *, mode: Callable[[], Mode], rules: Callable[[AgentId], Rules], put: Put | None, user: Path
     ) -> None:
         self._teams, self._mode, self._rules, self._put, self._user = teams, mode, rules, put, user
         self._asked: set[RequestId] = set()
@@ -88,7 +88,7 @@ class Deputy:
         desk = Desk(Path(body["cwd"]), tuple(map(Path, body["roots"])) or (Path(body["cwd"]),))
         mode = mode_allowed(self._mode(), body["mode"]) if body.get("mode") else self._mode()
         gate = SessionGate(
-            mode=lambda _: mode, rules=lambda _: self._rules(), desk=lambda _: desk, name=lambda _: str(body["agent"]),
+            mode=lambda _: mode, rules=self._rules, desk=lambda _: desk, name=lambda _: str(body["agent"]),
             put=self._put, home=self._user,
         )  # fmt: skip
         call = ToolCall(CallId(body["toolUseId"]), body["tool"], msgspec.Raw(msgspec.json.encode(body["input"])))

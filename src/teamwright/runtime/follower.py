@@ -1,4 +1,4 @@
-"""What teammates in other processes do, as this process's watchers see it: read from their transcripts and the store."""
+"""What teammates in other processes do, as watchers here see it: read from their transcripts and the store."""
 
 from collections.abc import Callable
 

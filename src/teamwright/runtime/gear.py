@@ -55,12 +55,16 @@ class Brought(Protocol):
         """`/name words` in the place of a prompt; None: it is meant for the model as it is."""
         ...
 
-    async def arrive(self, group: TaskGroup) -> None:
+    def open(self, group: TaskGroup) -> None:
+        """Begin to connect to servers."""
+        ...
+
+    async def arrive(self) -> None:
         """Before the first turn: servers are connected to, or have failed, or the time for it is over."""
         ...
 
-    async def leave(self, *, limit: float) -> None:
-        """After the last turn, while the session's tasks can still work."""
+    async def leave(self, *, limit: float, ends: bool = True) -> None:
+        """After the last turn, while tasks can still work; `ends`: the session, not only this process."""
         ...
 
     def use_driver(self, exchange: Exchange) -> None:

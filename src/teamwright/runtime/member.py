@@ -90,8 +90,9 @@ class MemberHome:
 
     async def _is_led(self) -> bool:
         assert self._resident is not None
-        team = await self._teamwork.teams.tables.teams.team(self._resident.member.team)
-        return team is not None and team.process is not None and self._teamwork.teams.tables.processes.alive(team.process)
+        tables = self._teamwork.teams.tables
+        team = await tables.teams.team(self._resident.member.team)
+        return team is not None and team.process is not None and tables.processes.alive(team.process)
 
     async def _report(self, watch: Watch) -> None:
         """The lead's process shows what is done here: it is told that there is something to read."""

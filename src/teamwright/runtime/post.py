@@ -31,10 +31,8 @@ class Post:
     async def say(self, sender: Member, to: str, text: str, summary: str, call: CallId) -> Posted:
         """To a member of the sender's current team, or `*` for all but the sender. Durable when it returns."""
         readers = self._readers(sender, to)
-        mails = [
-            self._draft(sender, reader, Said(text, summary, sender.color), text, summary, key=f"{sender.agent}-{call}", part=n)
-            for n, reader in enumerate(readers)
-        ]  # fmt: skip
+        body, key = Said(text, summary, sender.color), f"{sender.agent}-{call}"
+        mails = [self._draft(sender, reader, body, key=key, part=n) for n, reader in enumerate(readers)]
         outcomes = await self._mail.post_all(mails)
         refused = [r.reason for r in outcomes if isinstance(r, Refused)]
         if len(refused) == len(readers):
@@ -104,19 +102,18 @@ class Post:
         await self._mail.post_mail(mail)
         await self.arrived(reader)
 
-    def _draft(
-        self, sender: Member, reader: Member, body: Said, text: str, summary: str, *, key: str, part: int
-    ) -> Mail:
+    def _draft(self, sender: Member, reader: Member, body: Said, *, key: str, part: int) -> Mail:
         id = LetterId(f"m-{key}" if not part else f"m-{key}-{part}")
         letter = Letter(id, reader.agent, Sender("agent", sender.name, sender.agent), body)
-        return Mail(letter, sender.team, sender.name, reader.name, text, summary, sender.color, part)
+        return Mail(letter, sender.team, sender.name, reader.name, body.text, body.summary, sender.color, part)
 
     async def tell_of_failures(self, team: str) -> None:
         """Letters that reached nobody: their senders and the lead are told, once."""
         untold = await self._mail.untold(team)
         lead = self._teams.lead_of(team)
         for entry in untold:
-            words = f"Your message to {entry.to_name} ({entry.summary or 'no summary'}) was not delivered: {entry.reason}"
+            what = f"Your message to {entry.to_name} ({entry.summary or 'no summary'})"
+            words = f"{what} was not delivered: {entry.reason}"
             sender = next((m for m in self._teams.members(team) if m.agent == entry.sender), None)
             if sender is not None:
                 await self.notify(sender, words, f"u-{entry.id}")

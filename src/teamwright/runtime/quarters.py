@@ -26,9 +26,7 @@ class Quarters:
 
     async def start(self, member: Member) -> Member:
         argv, env = self._command(member, self._means.teams.supervisor.main.mode or "default")
-        pane = await self._panes.open(
-            argv, cwd=Path(member.cwd), env=env, title=member.address, color=member.color
-        )
+        pane = await self._panes.open(argv, cwd=Path(member.cwd), env=env, title=member.address, color=member.color)
         record = msgspec.to_builtins(pane)
         changed = await self._means.teams.tables.teams.amend(
             member.team, member.agent, lambda old: replace(old, pane=record)
@@ -64,7 +62,7 @@ class Quarters:
         teams.tell(now, "died", "its process has ended")
         lead = teams.lead_of(now.team)
         if lead is not None:
-            words = f"The process of {now.name} has ended unexpectedly. A message to it brings it back, with all it knew."
+            words = f"The process of {now.name} has ended unexpectedly. A message brings it back, with all it knew."
             await self._means.post.notify(lead, words)
         await free_tasks(self._means, now, f"The process of {now.name} is gone")
         await teams.refresh(now.team)

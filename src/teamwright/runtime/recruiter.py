@@ -23,7 +23,7 @@ from teamwright.runtime.agent import Agent
 from teamwright.runtime.meter import AgentMeter
 from teamwright.runtime.resident import Means, Resident
 from teamwright.runtime.rooms import move_in
-from teamwright.runtime.spawner import Ways, child_desk, narrowest
+from teamwright.runtime.spawner import Served, Ways, child_desk, narrowest
 from teamwright.runtime.workshop import Answers, Kit, Shape, Workshop, own_limits
 from teamwright.store.jobs import NewAgent
 
@@ -59,7 +59,7 @@ class Base(Struct, frozen=True):
 class Roles(Struct, frozen=True):
     """What the composition root knows about teammates."""
 
-    kit: Callable[[AgentDefinition, int], Kit]
+    kit: Callable[[AgentDefinition, int, Served], Kit]
     system: Callable[[AgentDefinition, str, Path, Member], tuple[str, ...]]
     place: Place | None  # None: in this process
     base: Callable[[], Base]
@@ -87,8 +87,8 @@ class Recruiter:
         place = self._roles.place
         planning = ask.mode == "plan"
         draft = Member(
-            own, ask.name, plan.team, definition.name, model, ask.prompt, cwd=str(tree.path if tree else parent.desk.cwd),
-            backend=place.backend if place else "in-process", plan_mode_required=planning,
+            own, ask.name, plan.team, definition.name, model, ask.prompt, plan_mode_required=planning,
+            cwd=str(tree.path if tree else parent.desk.cwd), backend=place.backend if place else "in-process",
             session=self._workshop.session, worktree=str(tree.path) if tree else "",
             mode=narrowest(definition.permission_mode, None if planning else ask.mode),
             effort=ask.effort or definition.effort or parent.effort, description=ask.description,
@@ -151,7 +151,8 @@ class Recruiter:
         if isinstance(lease, Refused):
             return None
         if tree is None and member.worktree:
-            tree = await self._means.rooms.open(self._roles.base().desk.roots[0], member.agent)  # the same one, if it was kept
+            root = self._roles.base().desk.roots[0]
+            tree = await self._means.rooms.open(root, member.agent)  # the same one, if it was kept
         agent = await self._make(member, tree)
         resident = Resident(agent, member, lease.epoch, self._means, tree)
         self.residents[member.agent] = resident
@@ -163,13 +164,27 @@ class Recruiter:
             await resident.run()
         finally:
             self.residents.pop(resident.agent.id, None)
+            with anyio.CancelScope(shield=True):
+                await resident.agent.put_away()
 
     async def _make(self, member: Member, tree: Worktree | None) -> Agent:
         definition = next((d for d in self._ways.kinds().values() if d.name == member.kind), None)
         if definition is None:
             raise ToolError(f"The agent {member.kind} that {member.name} was made of is gone; spawn another one.")
+        gear = await self._ways.equip(definition, member.agent, self._lead(member))
+        try:
+            agent = await self._build(member, definition, tree, gear.tools if gear else None)
+        except BaseException:
+            if gear is not None:
+                with anyio.CancelScope(shield=True):
+                    await gear.close()
+            raise
+        agent.gear = gear
+        return agent
+
+    async def _build(self, member: Member, definition: AgentDefinition, tree: Worktree | None, served: Served) -> Agent:
         base = self._roles.base()
-        kit = self._roles.kit(definition, 1)
+        kit = self._roles.kit(definition, 1, served)
         desk = child_desk(base.desk, Path(member.cwd), member.agent, member.name)
         desk.env |= {"TEAMWRIGHT_TEAM": member.team}
         if tree is not None:
@@ -212,8 +227,7 @@ class Recruiter:
             self._workshop.files.agent(member.agent).unlink()
             raise ToolError(f"{member.address} was killed before it began.")
         shape.desk.seen = dict(history.seen)
-        if Path(history.cwd).is_dir():
-            shape.desk.cwd = Path(history.cwd)
+        shape.desk.cwd = _still_there(history.cwd) or shape.desk.cwd
         mode = history.mode if history.mode != "bubble" else None
         agent = self._workshop.make(replace(shape, mode=mode), history, transcript)
         agent.prompt = self._workshop.stored_prompt(history.rendered.prompt)
@@ -260,3 +274,6 @@ class Recruiter:
             await resident.apply_answers()
 
 
+def _still_there(cwd: str) -> Path | None:
+    path = Path(cwd)
+    return path if path.is_dir() else None

@@ -65,7 +65,8 @@ class Resident:
                 await self._live()
             except Exception as bug:  # noqa: BLE001 -- the agent's boundary
                 self.parked = True  # not its end: a message brings it back
-                self._means.teams.here.log(f"teammate {self.member.address}: {''.join(traceback.format_exception(bug))}")
+                trace = "".join(traceback.format_exception(bug))
+                self._means.teams.here.log(f"teammate {self.member.address}: {trace}")
                 self._means.teams.tell(self.member, "died", f"internal error: {bug!r}; the log has the details")
         with anyio.CancelScope(shield=True):
             try:

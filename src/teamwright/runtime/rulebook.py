@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from typing import Literal
 
-import msgspec
-
+from teamwright.core.ids import AgentId
 from teamwright.core.rules import Rules, parse_rules, path_rule
 
 Behaviour = Literal["allow", "ask", "deny"]
@@ -15,13 +14,21 @@ class Rulebook:
         self.rules = rules
         self._base = base
         self._home = home
+        self._own: dict[AgentId, Rules] = {}  # what was added for one agent alone
 
-    def add(self, behaviour: Behaviour, texts: Sequence[str]) -> list[str]:
-        """For the rest of the session; returns what is wrong with those that cannot be used."""
+    def add(self, behaviour: Behaviour, texts: Sequence[str], agent: AgentId | None = None) -> list[str]:
+        """For the rest of the session, for all or for one agent; returns what is wrong with those that cannot be used."""
         rules, problems = parse_rules(texts, "session", self._base, self._home)
-        kept: tuple[object, ...] = getattr(self.rules, behaviour)
-        self.rules = msgspec.structs.replace(self.rules, **{behaviour: (*kept, *rules)})
+        if agent is None:
+            self.rules += Rules(**{behaviour: rules})
+        else:
+            self._own[agent] = self._own.get(agent, Rules()) + Rules(**{behaviour: rules})
         return [str(problem) for problem in problems]
+
+    def of(self, agent: AgentId) -> Rules:
+        """Those that hold for an agent: everybody's and its own."""
+        own = self._own.get(agent)
+        return self.rules if own is None else self.rules + own
 
     def hides(self, path: str) -> bool:
         """Is this resolved path denied to Read? Searches leave it out."""

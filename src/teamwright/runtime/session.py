@@ -33,6 +33,8 @@ from teamwright.core.op import (
 from teamwright.runtime.agent import Agent
 from teamwright.runtime.asides import Asides
 from teamwright.runtime.bus import Bus, Cursor, Watch
+from teamwright.runtime.gear import Brought
+from teamwright.runtime.led_team import LedTeam, lead_team
 from teamwright.runtime.meter import AgentMeter
 from teamwright.runtime.proactive import tick
 from teamwright.runtime.questions import Questions
@@ -40,6 +42,7 @@ from teamwright.runtime.supervisor import Supervisor
 from teamwright.runtime.teamwork import Teamwork
 
 CLOSE_LIMIT = 4.0  # seconds for the running turn to end
+LEAVE_LIMIT, HURRY = 12.0, 0.8  # seconds for hooks, and then for servers, to end in good order
 
 
 class SessionView(msgspec.Struct, frozen=True):
@@ -68,7 +71,8 @@ class Session:
         meter: AgentMeter,
         questions: Questions,
         resolve_model: Callable[[str], str],
-        add_rules: Callable[[Literal["allow", "ask", "deny"], Sequence[str]], list[str]],
+        add_rules: Callable[[Literal["allow", "ask", "deny"], Sequence[str], AgentId | None], list[str]],
+        pass_on: Callable[[Letter], Awaitable[bool]],
         may_bypass: bool,
         supervisor: Supervisor,
         asides: Asides,
@@ -76,6 +80,7 @@ class Session:
         resumes: bool = False,
         team: str | None = None,
         kinds: Callable[[], Mapping[str, AgentDefinition]],
+        brought: Brought,
         model_names: Sequence[str] = (),
         tick_seconds: float | None = None,
         notes: Sequence[str] = (),
@@ -86,21 +91,29 @@ class Session:
         self.supervisor, self.kinds, self.model_names = supervisor, kinds, list(model_names)
         self.teamwork, self._resumes, self._team = teamwork, resumes, team
         self._bus, self._asides = bus, asides
-        self._resolve_model, self._add_rules = resolve_model, add_rules
+        self._resolve_model, self._add_rules, self._pass_on = resolve_model, add_rules, pass_on
         self._first_model, self._may_bypass = main.model, may_bypass
-        self._on_close = on_close
+        self._on_close, self._hurried = on_close, False
+        self.brought, self._arriving = brought, anyio.CancelScope()
         self._tick_seconds = tick_seconds
         self._group = anyio.create_task_group()
 
     async def __aenter__(self) -> Self:
         await self._group.__aenter__()
         self.supervisor.open(self._group)
+        self.brought.open(self._group)
         if self._resumes or self._team is not None:
             await self._lead_again()
-        self._group.start_soon(self.main.live)
+        self._group.start_soon(self._live)
         if self._tick_seconds is not None:
             self._group.start_soon(tick, self.main, self._tick_seconds)
         return self
+
+    async def _live(self) -> None:
+        """What people brought must be there before the first turn."""
+        with self._arriving:
+            await self.brought.arrive()
+        await self.main.live()
 
     async def _lead_again(self) -> None:
         try:
@@ -125,11 +138,14 @@ class Session:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.main.close()
+        self._arriving.cancel()
         try:
-            with anyio.CancelScope(shield=True), anyio.move_on_after(CLOSE_LIMIT):
-                await self.supervisor.stop_all()
-                await self.teamwork.close()
-                await self.main.closed()
+            with anyio.CancelScope(shield=True):
+                with anyio.move_on_after(CLOSE_LIMIT):
+                    await self.supervisor.stop_all()
+                    await self.teamwork.close()
+                    await self.main.closed()
+                await self.brought.leave(limit=HURRY if self._hurried or kind else LEAVE_LIMIT)
             self._group.cancel_scope.cancel()
             await self._group.__aexit__(kind, error, trace)
         finally:
@@ -140,7 +156,7 @@ class Session:
 
     def hurry(self) -> None:
         """Close without the notes that a session otherwise leaves for later ones."""
-        self._asides.hurried = True
+        self._asides.hurried = self._hurried = True
 
     # --- ops in
 
@@ -167,7 +183,7 @@ class Session:
             case AskAside():
                 await self.aside(op.question)
             case AddRules():
-                for problem in self._add_rules(op.behaviour, op.rules):
+                for problem in self._add_rules(op.behaviour, op.rules, op.agent):
                     self.tell(self.main.id, Warned(problem))
             case AddDirectories():
                 self._add_directories(op.directories)
@@ -178,11 +194,27 @@ class Session:
                 assert_never(op)
 
     async def say(self, op: Say) -> LetterId:
-        """A prompt for the main agent; durable when this returns."""
+        """A prompt for the main agent or another one; durable when this returns."""
         self._asides.disturb()
-        letter = Letter(new_letter_id(), self.main.id, PERSON, Prompt(op.content), op.priority)
-        await self.main.inbox.post(letter)
+        to = op.agent or self.main.id
+        letter = Letter(new_letter_id(), to, PERSON, Prompt(op.content), op.priority)
+        if to == self.main.id:
+            await self.main.inbox.post(letter)
+        else:
+            await self._say_to(letter)
         return letter.id
+
+    async def _say_to(self, letter: Letter) -> None:
+        """A teammate, also one in another process; or an agent that was started here, which goes on if it had ended."""
+        member = self.teamwork.teams.member_of(letter.to)
+        try:
+            if member is not None:
+                await self.supervisor.post(letter)
+                await self.teamwork.teams.ring(member)
+            elif not await self._pass_on(letter):
+                raise UsageError(f"there is no agent {letter.to} to talk to: it is of another session, or has shut down")
+        except ToolError as error:
+            raise UsageError(f"{error} What you wrote is kept for it.") from None
 
     async def aside(self, question: str) -> str:
         """Ask about the conversation without entering it, also while a turn runs. It costs a request, but no turn."""
@@ -205,6 +237,12 @@ class Session:
             await self.supervisor.jobs.send_to_background(job)
 
     async def _stop(self, id: JobId) -> None:
+        if "@" in id:
+            try:
+                await self.teamwork.stop(self.main, id)
+            except ToolError as error:
+                raise UsageError(str(error)) from None
+            return
         job = self.supervisor.jobs.get(id)
         if job is None or not await self.supervisor.stop(job):
             raise UsageError(f"no task {id!r} is running")
@@ -270,6 +308,10 @@ class Session:
             group.start_soon(teams)
             group.start_soon(main)
         return settled
+
+    async def team(self, name: str, description: str = "") -> LedTeam:
+        """A team that is led from code; a new one, unless this session leads one of that name already."""
+        return await lead_team(self.teamwork, self.main, name, description)
 
     async def ask(self, prompt: str) -> TurnEnded:
         """Say something and wait for the end of the turn that answers it."""

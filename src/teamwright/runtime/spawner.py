@@ -19,11 +19,12 @@ from teamwright.core.ids import AgentId, CallId, JobId, new_agent_id, new_letter
 from teamwright.core.letter import Letter, Prompt, Sender
 from teamwright.core.message import Text, ToolSpec
 from teamwright.core.permission import mode_allowed
-from teamwright.core.ports import Desk, ToolContext
+from teamwright.core.ports import Desk, Tool, ToolContext
 from teamwright.core.spawn import FORK, Ask, Caller, Features, Plan, plan_spawn
 from teamwright.core.team import Member
 from teamwright.host.worktree import Worktree
 from teamwright.runtime.agent import Agent
+from teamwright.runtime.gear import Equip, Gear
 from teamwright.runtime.jobs import Job
 from teamwright.runtime.rooms import Rooms, move_in
 from teamwright.runtime.supervisor import Supervisor
@@ -50,6 +51,7 @@ class Roster(Protocol):
     def member_of(self, agent: AgentId) -> Member | None: ...
 
 
+Served = Mapping[str, Tool] | None  # tools of servers; None: the session's
 Recruit = Callable[[Ask, Plan, AgentDefinition, Agent, ToolContext, str], Awaitable[Member]]
 
 
@@ -58,9 +60,11 @@ class Ways(Struct, frozen=True, kw_only=True):
 
     kinds: Callable[[], Mapping[str, AgentDefinition]]  # those that may be started now
     refusal: Callable[[str], str]  # why a kind that exists cannot be started; empty if it can
-    kit: Callable[[AgentDefinition, int], Kit]  # the tools of a definition at a depth
-    kit_of: Callable[[tuple[ToolSpec, ...], int], Kit]  # and of an agent that was rendered before
+    kit: Callable[[AgentDefinition, int, Served], Kit]  # the tools of a definition at a depth
+    kit_of: Callable[[tuple[ToolSpec, ...], int, Served], Kit]  # and of an agent that was rendered before
     system: Callable[[AgentDefinition, str, Path], tuple[str, ...]]  # definition, model, cwd
+    told: Callable[[AgentDefinition], tuple[str, ...]]  # what it is told besides: its skills, its memory
+    equip: Equip  # what it has for as long as it lives
     resolve_model: Callable[[str], str]
     features: Features
     background_after: float | None = None
@@ -101,16 +105,21 @@ class Spawner:
             return await self.recruit(ask, plan, definition, parent, ctx, self._model(ask, definition, parent)), plan
         own = new_agent_id()
         tree = await self._rooms.open(parent.desk.cwd, own) if plan.room == "worktree" else None
+        gear: Gear | None = None
         try:
+            gear = await self._ways.equip(kinds.get(plan.kind), own, parent.id)
             if plan.context == "inherit":
                 await parent.sync()  # what it points to is on the disk before it begins
                 made = self._fork(ask, parent, ctx, own, tree)
             else:
-                made = self._make(ask, kinds[plan.kind], parent, ctx.call_id, own, tree)
+                made = self._make(ask, kinds[plan.kind], parent, ctx.call_id, own, tree, gear)
+            made[0].gear = gear
             job = await self._begin(*made, parent, ctx.call_id, plan, tree)
         except BaseException:
-            if tree is not None:
-                with anyio.CancelScope(shield=True):
+            with anyio.CancelScope(shield=True):
+                if gear is not None:
+                    await gear.close()
+                if tree is not None:
                     await self._rooms.close(tree)
             raise
         if not job.background:
@@ -138,12 +147,13 @@ class Spawner:
         )  # fmt: skip
 
     def _make(
-        self, ask: Ask, definition: AgentDefinition, parent: Agent, call: CallId, own: AgentId, tree: Worktree | None
-    ) -> tuple[Agent, Known, str]:
+        self, ask: Ask, definition: AgentDefinition, parent: Agent, call: CallId, own: AgentId, tree: Worktree | None,
+        gear: Gear | None,
+    ) -> tuple[Agent, Known, str]:  # fmt: skip
         name = self._free_name(ask.name or definition.name) if ask.name else definition.name
         model = self._model(ask, definition, parent)
         effort = ask.effort or definition.effort or parent.effort
-        kit = self._ways.kit(definition, parent.depth + 1)
+        kit = self._ways.kit(definition, parent.depth + 1, gear.tools if gear else None)
         desk = child_desk(parent.desk, self._cwd(ask, parent), own, name)
         if tree is not None:
             move_in(desk, tree)
@@ -158,8 +168,9 @@ class Spawner:
             limits=dict(kit.limits), may_start=kit.may_start,
         )  # fmt: skip
         agent = self._workshop.begin(shape, started)
-        key = (id(kit), model, desk.cwd)  # a kit belongs to one definition, and is kept
-        prompt = self._workshop.prompt(key, lambda: self._ways.system(definition, model, desk.cwd), kit.specs)
+        told = self._ways.told(definition)
+        key = (id(kit), model, desk.cwd, told)  # a kit belongs to one definition, and is kept
+        prompt = self._workshop.prompt(key, lambda: (*self._ways.system(definition, model, desk.cwd), *told), kit.specs)
         agent.render(prompt, model, "start", effort)
         if shape.mode is not None:
             agent.emit(ModeChanged(shape.mode))
@@ -263,6 +274,14 @@ class Spawner:
             self._waking.discard(id)
         return job
 
+    async def pass_on(self, letter: Letter) -> bool:
+        """A person's words for an agent that was started here. False if there is no such agent; else they are stored."""
+        known = self.known.get(letter.to)
+        if known is not None:
+            await self._supervisor.post(letter)
+            await self.wake(known, self._supervisor.main.id, None)
+        return known is not None
+
     async def _revive(self, known: Known) -> tuple[Agent, Worktree | None]:
         try:
             transcript, history = await self._workshop.reopen(known.id, self.answers)
@@ -276,7 +295,8 @@ class Spawner:
             raise ToolError(f"Agent {known.id} was killed before it began; start a new one.")
         prompt = self._workshop.stored_prompt(rendered.prompt)
         definition = next((d for d in self._ways.kinds().values() if d.name == known.kind), None)
-        kit = self._ways.kit_of(prompt.tools, known.depth)
+        gear = await self._ways.equip(definition, known.id, known.parent)
+        kit = self._ways.kit_of(prompt.tools, known.depth, gear.tools if gear else None)
         if history.started is not None:  # how far its tools may be used is not in what was rendered
             kit = replace(kit, limits=history.started.limits, may_start=history.started.may_start)
         desk = child_desk(main.desk, Path(history.cwd), known.id, known.name)
@@ -294,7 +314,7 @@ class Spawner:
             meter=parent.meter.child(limits),
         )  # fmt: skip
         agent = self._workshop.make(shape, history, transcript)
-        agent.prompt = prompt
+        agent.prompt, agent.gear = prompt, gear
         agent.rest()
         return agent, tree
 

@@ -159,11 +159,13 @@ class Supervisor:
         result = JobResult(said, error, _summary(agent, status, error), self.figures(agent, job))
         try:
             await self.jobs.finish(job, status, result)
+            await agent.put_away()
             if job.tree is not None:  # slow: whoever reads the end does not wait for it
                 job.kept = await self._rooms.close(job.tree)
             await self.jobs.notify(job, words(job.kept) if job.kept else "")
         except StoreError as fault:
             self._log(f"the end of job {job.id} could not be recorded: {fault}")
+            await agent.put_away()
             self.jobs.close(job)
 
     async def _stop_owned(self, owner: AgentId) -> None:

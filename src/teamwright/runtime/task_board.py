@@ -25,8 +25,11 @@ class TaskBoard:
 
     # --- what agents ask for
 
-    async def create(self, agent: AgentId, draft: Draft, call: CallId | None = None) -> Done | Refusal:
-        list, by = self.desk.list_of(agent), self.desk.actor(agent)
+    async def create(
+        self, agent: AgentId, draft: Draft, call: CallId | None = None, *, list: str | None = None
+    ) -> Done | Refusal:
+        """On `list`, or the one that the agent works on now."""
+        list, by = list or self.desk.list_of(agent), self.desk.actor(agent)
         id = None
         if self.desk.guarded:
             id = await self.table.reserve(list)
@@ -35,8 +38,10 @@ class TaskBoard:
                 raise ToolError(f"The task was not made: {words}")
         return await self._follow(list, by, await self.table.create(list, draft, by, call, id=id))
 
-    async def update(self, agent: AgentId, id: TaskId, ask: Change, call: CallId | None = None) -> Done | Refusal:
-        list, by = self.desk.list_of(agent), self.desk.actor(agent)
+    async def update(
+        self, agent: AgentId, id: TaskId, ask: Change, call: CallId | None = None, *, list: str | None = None
+    ) -> Done | Refusal:
+        list, by = list or self.desk.list_of(agent), self.desk.actor(agent)
         if ask.status == "completed" and self.desk.guarded:
             task = await self.table.get(list, id)
             if task and task.status != "completed" and (words := await self.desk.completing(task, by)):

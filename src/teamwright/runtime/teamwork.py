@@ -9,14 +9,18 @@ from teamwright.core.errors import StoreError, ToolError
 from teamwright.core.event import Warned
 from teamwright.core.ids import AgentId, CallId
 from teamwright.core.letter import Letter
+from teamwright.core.ports import ToolContext
+from teamwright.core.spawn import Ask, Plan
 from teamwright.core.team import Member, Refused, Team
 from teamwright.runtime.agent import Agent
 from teamwright.runtime.handshakes import Handshakes
+from teamwright.runtime.jobs import Job
 from teamwright.runtime.post import Post
 from teamwright.runtime.recruiter import Recruiter
 from teamwright.runtime.task_board import TaskBoard
 from teamwright.runtime.teams import Teams
 
+LOOK = 1.0  # seconds after which a team that works is looked at again
 STILL = 10.0  # seconds without any news after which tasks that nobody takes hold up the end no longer
 
 
@@ -28,6 +32,7 @@ class Teamwork(Struct, frozen=True):
     board: TaskBoard
     waiting: Callable[[AgentId], Awaitable[list[Letter]]]  # letters that an agent has not read
     leave: Callable[[], Awaitable[None]]  # this process is known no more
+    spawn: Callable[[Ask, ToolContext], Awaitable[tuple[Job | Member, Plan]]]  # as the Agent tool does it
 
     # --- what agents do
 
@@ -40,12 +45,12 @@ class Teamwork(Struct, frozen=True):
         await self.board.adopt(self.teams.here.session, team.name)
         return team
 
-    async def delete(self, agent: Agent) -> str:
-        """The current team, once nobody in it works any more; those that are idle are ended first."""
-        lead = self.teams.member_of(agent.id)
+    async def delete(self, agent: Agent, team: str | None = None) -> str:
+        """This team or the current one, once nobody in it works any more; those that are idle are ended first."""
+        lead = self.teams.lead_of(team) if team else self.teams.member_of(agent.id)
         if lead is None:
             raise ToolError("There is no team to delete.")
-        if not lead.is_lead:
+        if not lead.is_lead or lead.agent != agent.id:
             raise ToolError(f"Only the lead of {lead.team} can delete it.")
         others = [m for m in self.teams.members(lead.team) if not m.is_lead]
         if busy := [m.name for m in others if m.state != "idle"]:
@@ -128,18 +133,24 @@ class Teamwork(Struct, frozen=True):
     async def settled(self) -> bool:
         """Has every teammate that is led here nothing left to do? Waits for news if not."""
         for name in self.teams.led_here():
-            idle = True
-            for member in self.teams.members(name):
-                if not member.is_lead:
-                    idle = idle and member.state == "idle" and not await self._has_mail(member)
-            if not idle:
-                await self.teams.news()
+            if not await self.rests(name):
                 return False
-            if len(self.teams.members(name)) > 1 and await self.board.table.has_claimable(name):
-                with anyio.move_on_after(STILL) as scope:
-                    await self.teams.news()
-                if not scope.cancelled_caught:
-                    return False
+        return True
+
+    async def rests(self, name: str) -> bool:
+        """The same of one team."""
+        idle = True
+        for member in self.teams.members(name):
+            if not member.is_lead:
+                idle = idle and member.state == "idle" and not await self._has_mail(member)
+        if not idle:
+            with anyio.move_on_after(LOOK):  # news that came while the store was read
+                await self.teams.news()
+            return False
+        if len(self.teams.members(name)) > 1 and await self.board.table.has_claimable(name):
+            with anyio.move_on_after(STILL) as scope:
+                await self.teams.news()
+            return scope.cancelled_caught
         return True
 
     async def _has_mail(self, member: Member) -> bool:

@@ -106,7 +106,9 @@ class RequestTable:
 
     async def agreed_by(self, agent: AgentId) -> list[Request]:
         """Shutdowns that an agent has said yes to and that are not done yet."""
-        found = await self._select("answerers.id = ? AND requests.kind = 'shutdown' AND state = 'answered' AND handled = 0", agent)
+        found = await self._select(
+            "answerers.id = ? AND requests.kind = 'shutdown' AND state = 'answered' AND handled = 0", agent
+        )
         return [request for request in found if request.answer and request.answer.get("approve")]
 
     async def _select(self, where: str, *values: str) -> list[Request]:

@@ -48,6 +48,7 @@ class Cost(Struct, frozen=True):
     unknown_cost: bool
     seconds: float
     turns: int
+    kind: str = ""  # of agent
 
 
 def now_ms() -> int:
@@ -185,7 +186,7 @@ class State:
         """Settled calls, added up for each agent and model; agents in the order of their start."""
         sql = f"""
             SELECT {_SUMS}, coalesce(sum(ms), 0), sum(outcome = {_OK}),
-                sessions.id, coalesce(agents.id, ''), coalesce(agents.name, ''), agents.parent, models.name
+                sessions.id, coalesce(agents.id, ''), coalesce(agents.name, ''), agents.parent, models.name, coalesce(agents.kind, '')
             FROM ledger JOIN sessions ON sessions.n = ledger.session JOIN models ON models.n = ledger.model
                 LEFT JOIN agents ON agents.n = ledger.agent
             WHERE outcome IS NOT NULL AND (:session IS NULL OR sessions.id = :session)
@@ -193,9 +194,9 @@ class State:
         """  # noqa: S608
         rows = await self._db.read(lambda db: db.execute(sql, {"session": session}).fetchall())
         return [
-            Cost(id, agent, name, parent, model, _usage(row), row[4], row[5] > 0, ms / 1000, turns)
+            Cost(id, agent, name, parent, model, _usage(row), row[4], row[5] > 0, ms / 1000, turns, kind)
             for row in rows
-            for ms, turns, id, agent, name, parent, model in [row[6:]]
+            for ms, turns, id, agent, name, parent, model, kind in [row[6:]]
         ]
 
 

@@ -13,6 +13,7 @@ import msgspec
 from teamwright.app import Options, survey
 from teamwright.core.errors import SessionBusy, SessionMissing, UsageError
 from teamwright.core.ids import SessionId
+from teamwright.core.spawn import FORK
 from teamwright.models.prices import saved_by_cache
 from teamwright.store.locks import hold
 from teamwright.store.paths import (
@@ -149,12 +150,14 @@ def show_cost(session: str | None, *, as_json: bool) -> int:
         agents.setdefault((c.session, c.agent), AgentCost(c.agent, c.name, c.parent, c.session)).add(c)
         total.add(c)
     saved = sum(saved_by_cache(c.model, c.usage) or 0.0 for c in costs)
+    forks = [c for c in costs if c.kind == FORK]
+    by_forks = sum(saved_by_cache(c.model, c.usage) or 0.0 for c in forks)
     if as_json:
         print_json(
             {
                 "total_usd": total.usd, "unknown_cost": total.unknown_cost, "input_tokens": total.input_tokens,
                 "cached_tokens": total.cached_tokens, "output_tokens": total.output_tokens,
-                "saved_by_cache_usd": saved, "agents": list(agents.values()),
+                "saved_by_cache_usd": saved, "saved_by_forks_usd": by_forks, "agents": list(agents.values()),
             }
         )  # fmt: skip
     elif not agents:
@@ -163,6 +166,10 @@ def show_cost(session: str | None, *, as_json: bool) -> int:
         head = ["AGENT", "NAME", "INPUT", "CACHED", "OUTPUT", "TURNS", "TIME", "COST", "MODEL"]
         print_table([head, *(_cost_row(row, depth) for row, depth in [*_tree(list(agents.values())), (total, 0)])])
         sys.stdout.write(f"saved by the prompt cache: ${saved:.4f}\n")
+        if forks:
+            read = sum(c.usage.cache_read for c in forks)
+            count = len({c.agent for c in forks})
+            sys.stdout.write(f"  of that by {count} forks: ${by_forks:.4f} ({read:,} tokens of what they inherited)\n")
     return 0
 
 

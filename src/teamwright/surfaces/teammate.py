@@ -1,4 +1,4 @@
-"""`teamwright teammate`: a teammate's own process, in a pane or without a terminal. Started by a lead, never by hand."""
+"""`teamwright teammate`: a teammate's own process, in a pane or without a terminal. Only a lead starts it."""
 
 import os
 import signal

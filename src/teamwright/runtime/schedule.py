@@ -1,0 +1,182 @@
+"""Prompts for later: one timer for the next due one. What is due becomes a letter of the main agent."""
+
+import os
+from collections.abc import Awaitable, Callable
+from datetime import tzinfo
+from typing import Protocol
+
+import anyio
+from msgspec.structs import replace
+
+from teamwright.core.errors import StoreError, ToolError
+from teamwright.core.ids import AgentId, CallId, SessionId
+from teamwright.core.letter import SYSTEM, Letter, Prompt
+from teamwright.core.message import Text
+from teamwright.core.schedule import Schedule, ScheduleId, next_time, read_cron, read_time, scheduled_words, shown_time
+from teamwright.store.schedules import ScheduleTable, letter_id
+
+MOST = 100  # schedules of one session
+MOST_PROMPT = 16_000  # characters
+# Sleeping counts on a clock that stands still while the machine does, and the wall clock can be set anew:
+# so it is looked at now and then, without touching the store.
+LONGEST_SLEEP = 60.0
+JUMP_MS = 5_000  # between the two clocks: somebody has set the wall clock, or the machine slept
+AGAIN = 30.0  # seconds until a store that failed is tried once more
+
+
+class Clock(Protocol):
+    def now(self) -> int:
+        """Milliseconds since 1970."""
+        ...
+
+    async def sleep(self, seconds: float) -> None: ...
+
+
+class Schedules:
+    def __init__(
+        self, table: ScheduleTable, session: SessionId, main: AgentId, *, clock: Clock, zone: Callable[[], tzinfo],
+        ring: Callable[[], None], log: Callable[[str], None], stays: bool,
+    ) -> None:  # fmt: skip
+        """`stays`: the program does not end while something is scheduled."""
+        self._table, self._session, self.main = table, session, main
+        self._clock, self._make_zone, self._ring, self._log = clock, zone, ring, log
+        self._zone: tzinfo | None = None
+        self._rows: list[Schedule] = []
+        self._changed = anyio.Event()
+        self.stays = stays
+
+    @property
+    def zone(self) -> tzinfo:
+        if self._zone is None:  # reading it takes a file and a module that most sessions do not need
+            self._zone = self._make_zone()
+        return self._zone
+
+    @property
+    def rows(self) -> list[Schedule]:
+        """The next due one first."""
+        return list(self._rows)
+
+    @property
+    def hold(self) -> bool:
+        """Does the program stay for what is still to come?"""
+        return self.stays and bool(self._rows)
+
+    @property
+    def now(self) -> int:
+        return self._clock.now()
+
+    # --- what the agent asks for
+
+    async def create(
+        self, *, cron: str | None, at: str | None, prompt: str, recurring: bool | None, call: CallId
+    ) -> Schedule:
+        draft = self._draft(cron, at, prompt, recurring)
+        made = await self._table.add(self._session, draft, f"{self.main}/{call}", MOST)
+        if made is None:
+            raise ToolError(f"There are {MOST} schedules already: CronDelete some first.")
+        await self._reread()
+        return made
+
+    def _draft(self, cron: str | None, at: str | None, prompt: str, recurring: bool | None) -> Schedule:
+        if not prompt.strip():
+            raise ToolError("prompt is empty: say what is to be done then.")
+        if len(prompt) > MOST_PROMPT:
+            raise ToolError(f"prompt has {len(prompt):,} characters; at most {MOST_PROMPT:,} fit. Name a file instead.")
+        if bool(cron) == bool(at):
+            raise ToolError("Give either cron, for a time that comes again, or at, for one moment.")
+        if at and recurring:
+            raise ToolError("A moment comes once: use cron for what comes again.")
+        now = self.now
+        try:
+            due = read_time(at, self.zone) if at else next_time(read_cron(cron or ""), now, self.zone)
+        except ValueError as error:
+            raise ToolError(f"{error}.") from None
+        if due is None:
+            raise ToolError(f"There is no such day: {cron} never comes.")
+        if due <= now:
+            raise ToolError(f"{at} is past: it is {self.shown(now)} now.")
+        again = not at and recurring is not False
+        return Schedule(ScheduleId("s" + os.urandom(4).hex()), prompt, " ".join((cron or "").split()), again, due, now)
+
+    async def delete(self, id: str) -> None:
+        if not await self._table.remove(self._session, ScheduleId(id)):
+            raise ToolError(f"There is no schedule {id!r}. There are: {', '.join(r.id for r in self._rows) or 'none'}.")
+        await self._reread()
+
+    def shown(self, instant: int) -> str:
+        return shown_time(instant, self.zone)
+
+    async def _reread(self) -> None:
+        self._rows = await self._table.all(self._session)
+        self._changed.set()
+
+    # --- the timer
+
+    async def open(self) -> None:
+        """At resume: the zone, or the clock, may be another than when they were planned."""
+        self._rows = await self._table.all(self._session)
+        if self._rows:
+            await self._plan_again()
+
+    async def run(self) -> None:
+        """For as long as the session lives."""
+        while True:
+            self._changed = anyio.Event()
+            try:
+                await self._fire_all()
+                pause = self._pause()
+            except StoreError as error:
+                self._log(f"schedules: {error}")
+                pause = AGAIN
+            await self._sleep(pause)
+
+    def _pause(self) -> float | None:
+        if not self._rows:
+            return None
+        return min(LONGEST_SLEEP, max(0.0, (self._rows[0].next - self.now) / 1000))
+
+    async def _sleep(self, seconds: float | None) -> None:
+        """Until then, or until the schedules change. A clock that was set meanwhile: everything is planned anew."""
+        if seconds is None:
+            await self._changed.wait()
+            return
+        wall, steady = self.now, anyio.current_time()
+        await _first(lambda: self._clock.sleep(seconds), self._changed.wait)
+        if abs(self.now - wall - (anyio.current_time() - steady) * 1000) > JUMP_MS:
+            await self._plan_again()
+
+    async def _plan_again(self) -> None:
+        """A cron expression means times on the wall; what is due already is not touched."""
+        now = self.now
+        for row in self._rows:
+            if row.cron and row.next > now:
+                due = next_time(read_cron(row.cron), now, self.zone)
+                if due is not None and due != row.next:
+                    await self._table.move(row.id, row.next, due)
+        await self._reread()
+
+    async def _fire_all(self) -> None:
+        while self._rows and self._rows[0].next <= self.now:
+            await self._fire(self._rows[0])
+            self._rows = await self._table.all(self._session)
+
+    async def _fire(self, row: Schedule) -> None:
+        """However often it was due meanwhile, it is told once, and says so."""
+        now = self.now
+        after = next_time(read_cron(row.cron), now, self.zone) if row.recurring else None
+        words = scheduled_words(row, row.next, now, self.zone)
+        letter = Letter(letter_id(row.id, row.next), self.main, SYSTEM, Prompt((Text(words),)))
+        if await self._table.fire(row, letter, after):
+            self._ring()
+
+
+async def _first(*waits: Callable[[], Awaitable[object]]) -> None:
+    """Until one of them returns."""
+    async with anyio.create_task_group() as group:
+
+        async def end_with(wait: Callable[[], Awaitable[object]]) -> None:
+            await wait()
+            group.cancel_scope.cancel()
+
+        for wait in waits:
+            group.start_soon(end_with, wait)

@@ -1,0 +1,187 @@
+"""The options of a run as argv says them: read, checked, and made into what the program and a session take."""
+
+import math
+import os
+from argparse import ArgumentParser, ArgumentTypeError, Namespace, RawDescriptionHelpFormatter
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from teamwright.app import Options
+from teamwright.core.budget import Limits
+from teamwright.core.errors import UsageError
+from teamwright.core.rules import split_rules
+from teamwright.runtime.resume import Origin
+from teamwright.surfaces.headless.run import Headless
+
+MODES = ("default", "acceptEdits", "plan", "dontAsk", "bypassPermissions")
+EFFORTS = ("low", "medium", "high", "xhigh", "max")
+
+
+def prompt_parser(commands: Mapping[str, str]) -> ArgumentParser:
+    """`commands` are told of in the help."""
+    told = "\n".join(f"  teamwright {name:<10} {words}" for name, words in commands.items())
+    parser = ArgumentParser(
+        prog="teamwright",
+        description="A coding agent for your terminal and your scripts, on any model.",
+        epilog=f"commands:\n{told}\n\nexit status: 0 done, 1 ended in an error, 2 wrong use, 130 and 143 by signal",
+        formatter_class=RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    add = parser.add_argument
+    add("prompt", nargs="?", help="what to do; also from standard input")
+    add("-p", "--print", action="store_true", help="headless: do it, print the answer, end")
+    add("-v", "--version", action="store_true", help="print the version")
+    _add_formats(parser.add_argument_group("input and output").add_argument)
+    _add_model(parser.add_argument_group("model and limits").add_argument)
+    _add_permissions(parser.add_argument_group("tools and permissions").add_argument)
+    _add_session(parser.add_argument_group("session").add_argument)
+    return parser
+
+
+def _add_formats(add: Callable[..., object]) -> None:
+    add("--output-format", choices=("text", "json", "stream-json"), default="text")
+    add("--input-format", choices=("text", "stream-json"), default="text", help="stream-json: JSON lines on stdin")
+    add("--include-partial-messages", action="store_true", help="text as it comes, in stream-json")
+    add("--verbose", action="store_true", help="accepted; stream-json always shows every step")
+    add("--debug", action="store_true", help="write more into the log")
+
+
+def _add_model(add: Callable[..., object]) -> None:
+    add("--model", metavar="NAME", help="sonnet, opus, haiku, anthropic/NAME, openai/NAME, script/FILE, ...")
+    add("--fallback-model", metavar="NAME", help="when the first one is out of reach")
+    add("--effort", choices=EFFORTS, help="how hard it thinks")
+    add("--max-turns", type=_positive, metavar="N", help="model calls for one prompt")
+    add("--max-budget-usd", type=_money, metavar="X", help="money for the session")
+    add("--system-prompt", metavar="TEXT", help="in place of ours")
+    add("--system-prompt-file", metavar="FILE", help="the same, from a file")
+    add("--append-system-prompt", metavar="TEXT", help="after ours")
+
+
+def _add_permissions(add: Callable[..., object]) -> None:
+    add("--agent", metavar="NAME", help="run the session itself as this kind of agent")
+    add("--agents", metavar="JSON", help="further kinds of agents, as JSON or a file of it")
+    add("--permission-mode", choices=MODES, help="what may happen unasked")
+    add("--dangerously-skip-permissions", action="store_true", help="bypassPermissions, for containers")
+    add("--allowed-tools", "--allowedTools", nargs="+", action="extend", metavar="RULE", help="e.g. 'Bash(git *)' Edit")
+    add("--disallowed-tools", "--disallowedTools", nargs="+", action="extend", metavar="RULE")
+    add("--tools", nargs="+", action="extend", metavar="NAME", help='what the model sees; "" is none, default is all')
+    add("--permission-prompt-tool", choices=("stdio",), help="questions as control requests on stdout")
+    add("--add-dir", nargs="+", action="extend", metavar="DIR", help="further working directories")
+    add("--settings", metavar="FILE_OR_JSON", help="settings for this run")
+    add("--mcp-config", nargs="+", action="extend", metavar="FILE_OR_JSON", help="MCP servers for this run")
+    add("--strict-mcp-config", action="store_true", help="no MCP servers but those of --mcp-config")
+    add("--plugin-dir", action="append", metavar="DIR", help="a plugin for this run")
+    add("--setting-sources", metavar="LIST", help="which settings are read: user,project,local")
+    add("--trust", action="store_true", help="trust this directory, for this run")
+
+
+def _add_session(add: Callable[..., object]) -> None:
+    add("--resume", "-r", nargs="?", const="", metavar="ID", help="go on with a session")
+    add("--continue", "-c", dest="continue_", action="store_true", help="go on with the last one of this directory")
+    add("--session-id", metavar="UUID", help="name the new session")
+    add("--no-wait", action="store_true", help="end with the turn, whatever still runs in the background")
+    add("--fork", action="store_true", help="the agent may fork itself; every agent runs in the background")
+    add("--team", metavar="NAME", help="lead this team, whose lead is gone")
+    add("--teammate-mode", choices=("auto", "in-process", "tmux", "iterm2", "local"), help="where teammates run")
+    add("--coordinator", action="store_true", help="the main agent only delegates")
+    add("--assistant", action="store_true", help="nothing blocks: every agent runs in the background")
+    add("--proactive", action="store_true", help="the main agent may act by itself when idle")
+    add("--fork-session", action="store_true", help="with --resume or --continue: under a new id")
+
+
+def _positive(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise ArgumentTypeError(f"{text!r} is not a whole number above 0")
+    return int(text)
+
+
+def _money(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not (math.isfinite(value) and value > 0):
+        raise ArgumentTypeError(f"{text!r} is not an amount above 0")
+    return value
+
+
+def headless_of(found: Namespace) -> Headless:
+    if found.input_format == "stream-json" and found.output_format != "stream-json":
+        raise UsageError("--input-format stream-json needs --output-format stream-json")
+    if found.include_partial_messages and found.output_format != "stream-json":
+        raise UsageError("--include-partial-messages needs --output-format stream-json")
+    return Headless(
+        found.prompt, found.output_format, found.input_format, found.include_partial_messages, not found.no_wait
+    )
+
+
+def options_of(found: Namespace) -> Options:
+    return Options(
+        cwd=Path.cwd(),
+        env=dict(os.environ),
+        origin=_origin(found),
+        model=found.model,
+        fallback_model=found.fallback_model,
+        effort=found.effort,
+        limits=Limits(turns=found.max_turns, usd=found.max_budget_usd),
+        system_prompt=_system_prompt(found),
+        append_system_prompt=found.append_system_prompt or "",
+        mode="bypassPermissions" if found.dangerously_skip_permissions else found.permission_mode,
+        may_bypass=found.dangerously_skip_permissions or found.permission_mode == "bypassPermissions",
+        allowed_tools=_names(found.allowed_tools),
+        disallowed_tools=_names(found.disallowed_tools),
+        tools=None if found.tools is None else _names(found.tools),
+        add_dirs=tuple(found.add_dir or ()),
+        settings=found.settings,
+        mcp_config=tuple(found.mcp_config or ()),
+        strict_mcp_config=found.strict_mcp_config,
+        plugin_dirs=tuple(found.plugin_dir or ()),
+        setting_sources=_sources(found.setting_sources),
+        trust=found.trust,
+        can_ask=found.permission_prompt_tool == "stdio",
+        debug=found.debug,
+        agent=found.agent,
+        agents=found.agents,
+        fork=found.fork,
+        team=found.team,
+        teammate_mode=found.teammate_mode,
+        coordinator=found.coordinator,
+        assistant=found.assistant,
+        proactive=found.proactive,
+    )
+
+
+def _system_prompt(found: Namespace) -> str | None:
+    if found.system_prompt_file is None:
+        return found.system_prompt
+    if found.system_prompt is not None:
+        raise UsageError("--system-prompt and --system-prompt-file exclude each other")
+    try:
+        return Path(found.system_prompt_file).expanduser().read_text(errors="replace")
+    except (OSError, RuntimeError) as error:
+        raise UsageError(f"--system-prompt-file {found.system_prompt_file}: {error}") from None
+
+
+def _origin(found: Namespace) -> Origin:
+    if found.resume == "":
+        raise UsageError("--resume needs a session's id: `teamwright sessions` lists them, --continue takes the last")
+    if found.fork_session and not (found.resume or found.continue_):
+        raise UsageError("--fork-session needs --resume ID or --continue")
+    if found.resume and found.continue_:
+        raise UsageError("--resume and --continue exclude each other")
+    return Origin(found.resume, last=found.continue_, fork=found.fork_session, id=found.session_id)
+
+
+def _sources(text: str | None) -> tuple[str, ...]:
+    known = ("user", "project", "local")
+    if text is None:
+        return known
+    names = tuple(name.strip() for name in text.split(",") if name.strip())
+    for name in names:
+        if name not in known:
+            raise UsageError(f"--setting-sources: there is no source {name!r}; there are {', '.join(known)}")
+    return names
+
+
+def _names(texts: Sequence[str] | None) -> tuple[str, ...]:
+    return tuple(name for text in texts or () for name in split_rules(text))

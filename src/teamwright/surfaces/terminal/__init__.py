@@ -1,0 +1,1 @@
+"""The terminal app: a watcher of a session's events and a submitter of ops. Textual is imported only here."""

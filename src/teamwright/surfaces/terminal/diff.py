@@ -1,0 +1,122 @@
+"""A call as a person must see it before saying yes: the exact command, the diff, all other arguments; nothing is cut."""
+
+import difflib
+import os
+import stat
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+
+from teamwright.tools.bounds import visible
+
+Kind = Literal["plain", "strong", "dim", "add", "del"]
+MOST_COMPARED = 3_000  # lines of both sides together; beyond it all of the old goes and all of the new comes
+MOST_BEFORE = 1_000_000  # bytes of a file that is read to compare with
+CONTEXT = 3
+TABS = 4
+# Arguments that are shown as text of their own, in this order; all others follow as `name: value`.
+_TEXTS = {
+    "Bash": ("command",),
+    "Monitor": ("command",),
+    "ExitPlanMode": ("plan",),
+    "WebFetch": ("url", "prompt"),
+    "NotebookEdit": ("notebook_path", "new_source"),
+    "Skill": ("skill", "args"),
+}
+_DIM = frozenset({"description"})
+
+
+class Row(Struct, frozen=True):
+    """One line of text, safe to draw but for its width."""
+
+    kind: Kind
+    text: str
+
+
+def rows_of(tool: str, args: Mapping[str, Any], before: str | None = None) -> list[Row]:
+    """`before` is what a file that is written anew holds now, if it is known."""
+    if tool == "Edit" and _are_texts(args, "file_path", "old_string", "new_string"):
+        rows = [*_text("strong", args["file_path"]), *compare(args["old_string"], args["new_string"])]
+        return [*rows, *_rest(args, {"file_path", "old_string", "new_string"})]
+    if tool == "Write" and _are_texts(args, "file_path", "content"):
+        rows = [*_text("strong", args["file_path"]), *compare(before or "", args["content"])]
+        return [*rows, *_rest(args, {"file_path", "content"})]
+    shown = [name for name in _TEXTS.get(tool, ()) if isinstance(args.get(name), str)]
+    rows = [row for n, name in enumerate(shown) for row in _text("plain" if n else "strong", args[name])]
+    if tool == "ExitPlanMode":
+        rows = [Row("plain", row.text) for row in rows]
+    return [*rows, *_rest(args, set(shown))]
+
+
+def compare(old: str, new: str) -> list[Row]:
+    """The lines that go and come, with some around them."""
+    gone, come = _lines(old), _lines(new)
+    if len(gone) + len(come) > MOST_COMPARED or not old:
+        return [*(Row("del", line) for line in gone if old), *(Row("add", line) for line in come)]
+    rows: list[Row] = []
+    for group in difflib.SequenceMatcher(None, gone, come, autojunk=False).get_grouped_opcodes(CONTEXT):
+        if rows or group[0][1] > 0:
+            rows.append(Row("dim", "⋯"))
+        for tag, a, b, c, d in group:
+            if tag == "equal":
+                rows += [Row("dim", line) for line in gone[a:b]]
+                continue
+            rows += [Row("del", line) for line in gone[a:b]]
+            rows += [Row("add", line) for line in come[c:d]]
+    return rows or [Row("dim", "no line changes")]
+
+
+def read_before(tool: str, args: Mapping[str, Any]) -> str | None:
+    """The file that a Write would replace, if it can be had at once. Blocks: call it in a thread."""
+    path = args.get("file_path")
+    if tool != "Write" or not isinstance(path, str) or not path.startswith("/"):
+        return None
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (OSError, ValueError):
+        return None
+    try:
+        found = os.fstat(handle)
+        if not stat.S_ISREG(found.st_mode) or found.st_size > MOST_BEFORE:
+            return None
+        return os.read(handle, MOST_BEFORE).decode(errors="replace")
+    except OSError:
+        return None
+    finally:
+        os.close(handle)
+
+
+def _are_texts(args: Mapping[str, Any], *names: str) -> bool:
+    return all(isinstance(args.get(name), str) for name in names)
+
+
+def _rest(args: Mapping[str, Any], shown: set[str]) -> list[Row]:
+    rows: list[Row] = []
+    for name, value in args.items():
+        if name in shown:
+            continue
+        text = value if isinstance(value, str) else msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+        first, *more = _lines(text)
+        kind: Kind = "dim" if name in _DIM else "plain"
+        rows += [Row(kind, f"{_safe(name)}: {first}"), *(Row(kind, f"  {line}") for line in more)]
+    return rows
+
+
+def _text(kind: Kind, text: str) -> list[Row]:
+    return [Row(kind, line) for line in _lines(text)]
+
+
+def _lines(text: str) -> list[str]:
+    return _safe(text).split("\n")
+
+
+def _safe(text: str) -> str:
+    return visible(text).expandtabs(TABS)
+
+
+def count(rows: Sequence[Row]) -> str:
+    """How much a diff changes, in a few words; empty where it is none."""
+    added, gone = (sum(row.kind == kind for row in rows) for kind in ("add", "del"))
+    return f"+{added} -{gone}" if added or gone else ""

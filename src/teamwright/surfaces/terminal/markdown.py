@@ -1,0 +1,159 @@
+"""Words of a model as drawn lines. Markdown is rendered in pieces that stay the same, so that streaming costs little.
+
+Nothing is hidden: HTML is shown as it is written, links with their addresses, entities are not decoded.
+"""
+
+import re
+from functools import cache
+from io import StringIO
+from typing import Any, ClassVar
+
+from markdown_it import MarkdownIt
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.markdown import CodeBlock, Heading, Markdown, MarkdownElement
+from rich.padding import Padding
+from rich.segment import Segment
+from rich.style import Style
+from rich.syntax import Syntax
+from rich.text import Text
+from rich.theme import Theme
+from textual.strip import Strip
+
+from teamwright.surfaces.terminal.text import safe
+from teamwright.surfaces.terminal.themes import Palette
+from teamwright.tools.bounds import visible
+
+PIECE = 600  # characters that a piece has at least, if the text goes on
+MOST_HIGHLIGHTED = 6_000  # characters of code that are coloured
+_FENCE = re.compile(r"^ {0,3}(```+|~~~+)", re.M)
+
+
+class _Heading(Heading):
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        self.text.justify = "left"
+        yield self.text
+
+
+class _Code(CodeBlock):
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        code = str(self.text).rstrip("\n")
+        if len(code) > MOST_HIGHLIGHTED or self.theme == "bw" or self.lexer_name == "text":
+            shown: RenderableType = Text(code, style="markdown.code_block")
+        else:
+            shown = Syntax(code, self.lexer_name, theme=self.theme, word_wrap=True, background_color="default")
+        yield Padding(shown, (0, 0, 0, 2))
+
+
+class _Plain(Markdown):
+    elements: ClassVar[dict[str, type[MarkdownElement]]] = {
+        **Markdown.elements, "heading_open": _Heading, "fence": _Code, "code_block": _Code,
+    }  # fmt: skip
+
+    def __init__(self, markup: str, palette: Palette) -> None:
+        super().__init__("", code_theme=palette.syntax, hyperlinks=False)
+        self.parsed = _parser().parse(markup)
+
+
+@cache
+def _parser() -> MarkdownIt:
+    parser = MarkdownIt("commonmark", {"html": False}).enable("strikethrough").enable("table")
+    return parser.disable(["entity", "image", "html_inline", "html_block", "reference"])
+
+
+@cache
+def console(palette: Palette) -> Console:
+    p = palette
+    styles: dict[str, Any] = {
+        "markdown.code": p.code or "italic",
+        "markdown.code_block": p.code or "none",
+        "markdown.h1": f"bold underline {p.accent}".replace("bold bold", "bold"),
+        "markdown.h2": f"bold {p.accent}",
+        "markdown.h3": "bold",
+        "markdown.h4": "bold",
+        "markdown.link": p.accent or "none",
+        "markdown.link_url": p.dim or "none",
+        "markdown.item.bullet": p.dim or "none",
+        "markdown.item.number": p.dim or "none",
+        "markdown.block_quote": p.dim or "none",
+        "markdown.hr": p.dim or "none",
+        "markdown.table.border": p.dim or "none",
+        "markdown.table.header": "bold",
+    }
+    return Console(
+        file=StringIO(), force_terminal=True, color_system="truecolor", theme=Theme(styles), legacy_windows=False,
+        highlight=False, markup=False, emoji=False,
+    )  # fmt: skip
+
+
+def draw(renderable: RenderableType, width: int, palette: Palette, style: str = "") -> list[Strip]:
+    """As lines of at most `width` cells. Whatever slipped through is written out here, the last door to the screen."""
+    board = console(palette)
+    options = board.options.update(width=max(width, 4), height=None)
+    base = Style.parse(style) if style else None
+    lines = board.render_lines(renderable, options, style=base, pad=False)
+    return [Strip([_clean(segment) for segment in line]) for line in lines]
+
+
+def _clean(segment: Segment) -> Segment:
+    text = visible(segment.text)
+    plain = Style.null() if segment.style is None else segment.style
+    if plain.link:
+        plain = plain.update_link(None)
+    return Segment(text.replace("\n", " "), plain)
+
+
+def draw_text(text: str, width: int, palette: Palette, style: str = "") -> list[Strip]:
+    """Words as they are; long lines are folded, never cut."""
+    return draw(Text(safe(text), style=style, overflow="fold", no_wrap=False), width, palette)
+
+
+class Pieces:
+    """The drawn pieces of one text that may still grow. Only its last piece is drawn anew."""
+
+    def __init__(self) -> None:
+        self._key: tuple[int, str] = (0, "")
+        self._done: list[tuple[str, list[Strip]]] = []
+
+    def draw(self, text: str, width: int, palette: Palette) -> list[Strip]:
+        if self._key != (width, palette.name):
+            self._key, self._done = (width, palette.name), []
+        drawn: list[Strip] = []
+        pieces = split(text)
+        for place, piece in enumerate(pieces):
+            if place < len(self._done) and self._done[place][0] == piece:
+                lines = self._done[place][1]
+            else:
+                lines = _draw_piece(piece, width, palette)
+                del self._done[place:]
+                self._done.append((piece, lines))
+            if drawn and lines:
+                drawn.append(Strip([]))
+            drawn += lines
+        return drawn
+
+
+def _draw_piece(piece: str, width: int, palette: Palette) -> list[Strip]:
+    lines = draw(_Plain(safe(piece), palette), width, palette, palette.text)
+    while lines and not lines[0].text.strip():
+        lines.pop(0)
+    while lines and not lines[-1].text.strip():
+        lines.pop()
+    return lines
+
+
+def split(text: str) -> list[str]:
+    """At blank lines that stand outside of code, where a piece is long enough and no list goes on."""
+    if len(text) < 2 * PIECE:
+        return [text] if text.strip() else []
+    pieces: list[str] = []
+    start, place, fenced = 0, 0, False
+    while (end := text.find("\n\n", place)) != -1:
+        fenced ^= len(_FENCE.findall(text, place, end)) % 2 == 1
+        place = end + 2
+        after = text[place : place + 1]
+        if end - start >= PIECE and not fenced and after not in ("", " ", "\n", "\t"):
+            pieces.append(text[start:end])
+            start = place
+    if text[start:].strip():
+        pieces.append(text[start:])
+    return pieces

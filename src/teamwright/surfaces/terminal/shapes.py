@@ -1,0 +1,121 @@
+"""What the screen shows, as plain data: items of a conversation, agents, jobs, news of teams."""
+
+from typing import Any, Literal
+
+from msgspec import Struct, field
+
+from teamwright.core.event import TeamKind
+from teamwright.core.ids import AgentId, CallId, JobId, LetterId
+from teamwright.core.job import JobKind
+from teamwright.core.letter import JobStatus
+
+Status = Literal["running", "ok", "error", "denied"]
+State = Literal["running", "waiting", "idle", "done", "failed", "stopped"]
+NoteKind = Literal["info", "warning", "error", "message", "notice", "aside", "output"]
+
+
+class Spoken(Struct, eq=False):
+    """Words of the person or of the agent. `n` is the line of the transcript; 0 while it is streamed."""
+
+    role: Literal["person", "agent"]
+    text: str
+    streaming: bool = False
+    n: int = 0
+    at: int = 0
+
+
+class Thought(Struct, eq=False):
+    text: str
+    streaming: bool = False
+    n: int = 0
+    at: int = 0
+
+
+class Step(Struct, eq=False):
+    """One call of a tool."""
+
+    call_id: CallId
+    tool: str
+    title: str  # what it is about, on one line; made safe already
+    args: dict[str, Any]
+    status: Status = "running"
+    result: str = ""  # bounded, raw: it must pass `text.safe` before it is drawn
+    progress: str = ""
+    asked: bool = False  # it waits for somebody's yes
+    agent: AgentId | None = None  # the agent that this call started
+    n: int = 0
+    at: int = 0
+    ended: int = 0
+
+
+class Note(Struct, eq=False):
+    """A line of the program's own, or what others told the agent. `who` is the sender of a message."""
+
+    kind: NoteKind
+    text: str
+    who: str = ""
+    n: int = 0
+    at: int = 0
+
+
+Item = Spoken | Thought | Step | Note
+
+
+class AgentView(Struct):
+    """One agent as a person follows it. Times are milliseconds since 1970; 0 where it is not known."""
+
+    id: AgentId
+    name: str
+    kind: str = "main"
+    parent: AgentId | None = None
+    team: str = ""
+    color: str = ""
+    state: State = "idle"
+    doing: str = ""  # a few words
+    tokens: int = 0
+    usd: float | None = 0.0  # None: the price is not known
+    started: int = 0
+    ended: int = 0
+    waiting_for: str = ""
+    background: bool = False
+    description: str = ""
+    model: str = ""
+    summary: str = ""  # in its own words, if it was asked
+
+
+class JobView(Struct):
+    id: JobId
+    kind: JobKind
+    description: str
+    owner: AgentId
+    status: JobStatus = "running"
+    background: bool = False
+    summary: str = ""
+    started: int = 0
+    ended: int = 0
+
+
+class TeamEvent(Struct, frozen=True):
+    at: int
+    team: str
+    kind: TeamKind
+    agent: str
+    text: str = ""
+    to: str = ""
+    task: str = ""
+
+
+class Queued(Struct, frozen=True):
+    """A prompt that waits until the agent can read it."""
+
+    letter: LetterId
+    text: str
+    agent: AgentId | None = None  # None: the main one
+
+
+class Talk(Struct):
+    """The newest part of one agent's conversation. What is older than `items` is read from the transcript again."""
+
+    items: list[Item] = field(default_factory=list[Item])
+    dropped: int = 0  # items that were there before the first one
+    version: int = 0  # grows with every change

@@ -1,0 +1,83 @@
+"""Colours: a light and a dark theme, and one without any colour. One palette for what Textual draws and what we draw."""
+
+from msgspec import Struct
+from textual.theme import Theme
+
+NAMES = ("dark", "light", "none")
+
+
+class Palette(Struct, frozen=True):
+    """Rich styles by what they mean."""
+
+    name: str
+    dark: bool
+    text: str
+    dim: str
+    accent: str
+    good: str
+    warn: str
+    bad: str
+    person: str  # the person's own words
+    person_back: str  # behind them
+    code: str
+    added: str
+    removed: str
+    selected: str  # behind the chosen item
+    syntax: str  # the theme of code blocks
+
+
+DARK = Palette(
+    "dark", dark=True, text="#d7dae0", dim="#858d9b", accent="#7fb4ff", good="#86c98a", warn="#e5b567", bad="#ef7d7d",
+    person="#eef1f6", person_back="#232936", code="#c3a6ff", added="#86c98a", removed="#ef7d7d", selected="#29303f",
+    syntax="nord-darker",
+)  # fmt: skip
+LIGHT = Palette(
+    "light", dark=False, text="#24292f", dim="#6a737d", accent="#0757b8", good="#1a7f37", warn="#8a5a00", bad="#b3261e",
+    person="#1b1f24", person_back="#e6ecf4", code="#6f42c1", added="#1a7f37", removed="#b3261e", selected="#dbe5f3",
+    syntax="friendly",
+)  # fmt: skip
+NONE = Palette(
+    "none", dark=True, text="", dim="dim", accent="bold", good="", warn="bold", bad="bold", person="bold",
+    person_back="", code="italic", added="bold", removed="dim", selected="reverse", syntax="bw",
+)  # fmt: skip
+PALETTES = {palette.name: palette for palette in (DARK, LIGHT, NONE)}
+
+AGENT_COLORS = {
+    "blue": "#6ea8fe", "green": "#79c98f", "yellow": "#d9b44a", "purple": "#b58cf0", "orange": "#e59a5a",
+    "pink": "#ea8fc0", "cyan": "#5ec4d4", "red": "#ef7d7d", "teal": "#4fc2a5", "gold": "#c9a13b", "lime": "#a3c85a",
+    "violet": "#9d8df1",
+}  # fmt: skip
+_ON_LIGHT = {
+    "blue": "#0757b8", "green": "#1a7f37", "yellow": "#8a6a00", "purple": "#6f42c1", "orange": "#a24a00",
+    "pink": "#b02a75", "cyan": "#00708a", "red": "#b3261e", "teal": "#0b7261", "gold": "#7a5c00", "lime": "#4f7000",
+    "violet": "#5a3fc0",
+}  # fmt: skip
+
+
+def agent_style(color: str, palette: Palette) -> str:
+    """How an agent's name is written; names of colours come from files that people wrote."""
+    if palette.name == "none":
+        return "bold"
+    known = AGENT_COLORS if palette.dark else _ON_LIGHT
+    return f"bold {known.get(color, palette.accent)}"
+
+
+def _theme(name: str, p: Palette, *, background: str, surface: str, panel: str) -> Theme:
+    return Theme(
+        name=name, primary=p.accent, secondary=p.code, accent=p.accent, warning=p.warn, error=p.bad, success=p.good,
+        foreground=p.text, background=background, surface=surface, panel=panel, dark=p.dark,
+        variables={"border": p.dim, "border-blurred": p.dim, "footer-key-foreground": p.accent},
+    )  # fmt: skip
+
+
+def themes() -> list[Theme]:
+    grey = Palette(
+        "none", dark=True, text="#e0e0e0", dim="#909090", accent="#ffffff", good="#e0e0e0", warn="#e0e0e0",
+        bad="#ffffff", person="#ffffff", person_back="#303030", code="#e0e0e0", added="#e0e0e0", removed="#909090",
+        selected="#404040", syntax="bw",
+    )  # fmt: skip
+    return [
+        _theme("tw-dark", DARK, background="#16191f", surface="#1b1f27", panel="#232936"),
+        _theme("tw-light", LIGHT, background="#fbfcfd", surface="#f3f5f8", panel="#e6ecf4"),
+        _theme("tw-none", grey, background="#000000", surface="#101010", panel="#202020"),
+    ]

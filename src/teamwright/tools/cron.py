@@ -1,0 +1,112 @@
+"""CronCreate, CronDelete and CronList: prompts for later."""
+
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+
+from teamwright.core.errors import ToolError
+from teamwright.core.ports import Outcome, ToolContext, said
+from teamwright.core.schedule import Schedule
+from teamwright.runtime.schedule import Schedules
+from teamwright.tools.bounds import visible
+from teamwright.tools.define import read_args, spec
+
+MOST_SHOWN = 200  # characters of a prompt in a listing
+CRON = "Five fields in local time: minute, hour, day of month, month, day of week; e.g. '0 9 * * 1-5'"
+STAYS = "The program stays open for it."
+ENDS = (
+    "It comes while this session is open, and the session is not kept open for it; "
+    "what was due meanwhile is given, once, when it is resumed."
+)
+
+
+class CreateArgs(Struct, frozen=True):
+    prompt: Annotated[str, Meta(description="What you are to do then, complete in itself")]
+    cron: Annotated[str | None, Meta(description=CRON)] = None
+    at: Annotated[
+        str | None, Meta(description="Instead of cron, one moment: 2026-03-01T09:00 local, or with an offset")
+    ] = None
+    recurring: Annotated[bool | None, Meta(description="false: only the next time that cron names")] = None
+
+
+class DeleteArgs(Struct, frozen=True):
+    id: Annotated[str, Meta(description="The id of the schedule")]
+
+
+class ListArgs(Struct, frozen=True):
+    pass
+
+
+class _CronTool:
+    def __init__(self, schedules: Callable[[], Schedules]) -> None:
+        self._get = schedules
+
+    def _schedules(self, ctx: ToolContext) -> Schedules:
+        schedules = self._get()
+        if ctx.agent != schedules.main:
+            raise ToolError("Only the main agent has schedules: tell it what is to be done, and when.")
+        return schedules
+
+
+class CronCreate(_CronTool):
+    spec = spec(
+        "CronCreate",
+        "Gives you a prompt at a later time, once (at) or again and again (cron), as a message in an element "
+        "scheduled-prompt. Schedules stay with the session, also when the program ends and is resumed. For reminders, "
+        "regular checks, or work that must wait. Choose a minute other than 0 and 30 where it does not matter.",
+        CreateArgs,
+    )
+
+    async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:
+        asked = read_args(CreateArgs, args)
+        schedules = self._schedules(ctx)
+        made = await schedules.create(
+            cron=asked.cron, at=asked.at, prompt=asked.prompt, recurring=asked.recurring, call=ctx.call_id
+        )
+        return said(created_words(schedules, made), _data(schedules, made) | {"keptOpen": schedules.stays})
+
+
+class CronDelete(_CronTool):
+    spec = spec("CronDelete", "Removes a schedule: it does not come any more.", DeleteArgs)
+
+    async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:
+        asked = read_args(DeleteArgs, args)
+        await self._schedules(ctx).delete(asked.id.strip())
+        return said(f"The schedule {visible(asked.id.strip())} is gone.", {"success": True, "id": asked.id.strip()})
+
+
+class CronList(_CronTool):
+    spec = spec("CronList", "Lists your schedules, the next due one first.", ListArgs, parallel=True)
+
+    async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:
+        read_args(ListArgs, args)
+        schedules = self._schedules(ctx)
+        rows = schedules.rows
+        words = "\n".join(_line(schedules, row) for row in rows) or "There are no schedules."
+        return said(
+            f"{words}\nIt is {schedules.shown(schedules.now)} now.",
+            {"schedules": [_data(schedules, row) for row in rows]},
+        )
+
+
+def created_words(schedules: Schedules, made: Schedule) -> str:
+    how = f"again and again ({made.cron})" if made.recurring else "once"
+    return (
+        f"Scheduled as {made.id}, {how}; due next at {schedules.shown(made.next)}. {STAYS if schedules.stays else ENDS}"
+    )
+
+
+def _line(schedules: Schedules, row: Schedule) -> str:
+    prompt = " ".join(visible(row.prompt).split())
+    short = prompt if len(prompt) <= MOST_SHOWN else f"{prompt[:MOST_SHOWN]} [...]"
+    how = row.cron if row.recurring else "once"
+    return f"{row.id}  {schedules.shown(row.next)}  {how}  {short}"
+
+
+def _data(schedules: Schedules, row: Schedule) -> dict[str, Any]:
+    last = None if row.last is None else schedules.shown(row.last)
+    return {
+        "id": row.id, "cron": row.cron or None, "recurring": row.recurring, "next": schedules.shown(row.next),
+        "last": last, "prompt": row.prompt,
+    }  # fmt: skip

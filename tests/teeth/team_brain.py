@@ -1,0 +1,239 @@
+"""A provider for teams that are killed: a real HTTP server whose answers follow from the conversation alone.
+
+Nothing is remembered between requests, so whoever comes back after a kill goes on with what is not done yet. Every
+message has a name of its own, `MSG:from:to:round.number.attempt`, by which the checker knows it again.
+"""
+
+import asyncio
+import json
+import re
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+LEAD, TEAM = "team-lead", "crew"
+MATES = ("ada", "bob", "cyd")
+TASKS = 3  # in each round
+MSG = re.compile(r"MSG:([\w-]+):([\w*-]+):(\d+\.\d+)\.(\d+)")
+CLAIM = re.compile(r"You have claimed task #(\d+): ")
+RACE = re.compile(r"RACE:([\d,]+)")
+ROUND = re.compile(r"ROUND:(\d+)")
+CREW = re.compile(r"CREW:([\w-]+)")
+CREATED = re.compile(r"Task #(\d+) (?:created|had been created)")
+UNDONE = ("Not run:", "was not stored", "was not made", "before this call was stored")  # it may be asked for again
+TOGETHER = 3  # calls in one reply
+
+
+class Call(Struct):
+    """A call as its agent's conversation has it; `result` is None while there is none."""
+
+    name: str
+    input: dict[str, Any]
+    result: str | None = None
+    is_error: bool = False
+
+    @property
+    def settled(self) -> bool:
+        """Done or refused for good: it is not asked for again."""
+        if self.result is None:
+            return True  # under way
+        return not (self.is_error and any(words in self.result for words in UNDONE))
+
+
+class Talk:
+    """What a request says, as far as the plan needs it."""
+
+    def __init__(self, body: dict[str, Any]) -> None:
+        self.texts: list[str] = []
+        self.calls: dict[str, Call] = {}
+        for message in body["messages"]:
+            blocks = message["content"]
+            for block in [{"type": "text", "text": blocks}] if isinstance(blocks, str) else blocks:
+                self._read(message["role"], block)
+
+    def _read(self, role: str, block: dict[str, Any]) -> None:
+        if block["type"] == "text" and role == "user":
+            self.texts.append(block["text"])
+        elif block["type"] == "tool_use":
+            self.calls[block["id"]] = Call(block["name"], block["input"])
+        elif block["type"] == "tool_result":
+            call = self.calls[block["tool_use_id"]]
+            content = block.get("content") or ""
+            call.result = content if isinstance(content, str) else "\n".join(c.get("text", "") for c in content)
+            call.is_error = bool(block.get("is_error"))
+
+    @property
+    def name(self) -> str:
+        return next((found[1] for text in self.texts if (found := CREW.search(text))), "")
+
+    def of(self, name: str) -> Iterator[Call]:
+        return (call for call in self.calls.values() if call.name == name)
+
+    def heard(self) -> list[tuple[str, str, str]]:
+        """(from, to, number) of every message in it."""
+        return [(m[1], m[2], m[3]) for text in self.texts for m in MSG.finditer(text)]
+
+
+def tool(name: str, /, **input: Any) -> dict[str, Any]:
+    return {"name": name, "input": input}
+
+
+def plan(talk: Talk) -> list[dict[str, Any]]:
+    """What the agent still has to do, in order."""
+    name = talk.name
+    return list(_lead(talk) if name == LEAD else _mate(talk, name) if name in MATES else ())
+
+
+def _send(talk: Talk, sender: str, to: str, number: str, more: str = "") -> Iterator[dict[str, Any]]:
+    found = [m for c in talk.of("SendMessage") if (m := MSG.search(c.input["message"])) and m[2] == to and m[3] == number]
+    tried = [c for c in talk.of("SendMessage") if f"MSG:{sender}:{to}:{number}." in c.input["message"]]
+    if not tried or not tried[-1].settled:
+        text = f"MSG:{sender}:{to}:{number}.{len(found) + 1} {more}".rstrip()
+        yield tool("SendMessage", to=to, message=text, summary="one of many")
+
+
+def _lead(talk: Talk) -> Iterator[dict[str, Any]]:
+    if not any(call.settled for call in talk.of("TeamCreate")):
+        yield tool("TeamCreate", team_name=TEAM, description="is killed")
+        return
+    for mate in MATES:
+        if not any(call.settled for call in talk.of("Agent") if call.input["name"] == mate):
+            yield tool(
+                "Agent", name=mate, team_name=TEAM, description="works", prompt=f"CREW:{mate}",
+                subagent_type="general-purpose",
+            )  # fmt: skip
+    rounds = max((int(n) for text in talk.texts for n in ROUND.findall(text)), default=0)
+    for r in range(1, rounds + 1):
+        yield from _round(talk, r)
+
+
+def _round(talk: Talk, r: int) -> Iterator[dict[str, Any]]:
+    ids: list[str] = []
+    for n in range(TASKS):
+        subject = f"JOB:{r}.{n}"
+        made = [call for call in talk.of("TaskCreate") if call.input["subject"] == subject and call.settled]
+        if not made:
+            yield tool("TaskCreate", subject=subject, description="to be done once")
+        ids += [found[1] for call in made if (found := CREATED.search(call.result or ""))]
+    if r % 2:
+        yield from _send(talk, LEAD, MATES[r // 2 % len(MATES)], f"{r}.1")
+    if len(ids) == TASKS:
+        yield from _send(talk, LEAD, "*", f"{r}.0", f"RACE:{','.join(ids)}")
+
+
+def _mate(talk: Talk, name: str) -> Iterator[dict[str, Any]]:
+    changes = list(talk.of("TaskUpdate"))
+    tried = {c.input["taskId"] for c in changes if "owner" in c.input and c.settled}
+    races = [id for text in talk.texts for ids in RACE.findall(text) for id in ids.split(",")]
+    for id in dict.fromkeys(races):
+        if id not in tried:
+            yield tool("TaskUpdate", taskId=id, owner=name)
+    mine = [id for text in talk.texts for id in CLAIM.findall(text)]
+    mine += [c.input["taskId"] for c in changes if "owner" in c.input and c.result and not c.is_error]
+    ended = {c.input["taskId"] for c in changes if "status" in c.input and c.settled}
+    for id in dict.fromkeys(mine):
+        if id not in ended:
+            yield tool("TaskUpdate", taskId=id, status="completed")
+    after = MATES[(MATES.index(name) + 1) % len(MATES)]
+    for sender, _, number in dict.fromkeys(talk.heard()):
+        yield from _send(talk, name, after if sender == LEAD else LEAD, number)
+
+
+# --- the wire
+
+
+def _events(talk: Talk) -> list[dict[str, Any]]:
+    steps = plan(talk)[:TOGETHER]
+    usage = {"input_tokens": 10, "output_tokens": 1}
+    message = {"id": "msg_1", "type": "message", "role": "assistant", "content": [], "model": "m", "usage": usage}
+    events: list[dict[str, Any]] = [{"type": "message_start", "message": message}]
+    number = len(talk.calls)
+    for index, step in enumerate(steps or [None]):
+        if step is None:
+            block = {"type": "text", "text": ""}
+            delta = {"type": "text_delta", "text": "resting"}
+        else:
+            block = {"type": "tool_use", "id": f"toolu_{number + index:05}", "name": step["name"], "input": {}}
+            delta = {"type": "input_json_delta", "partial_json": json.dumps(step["input"])}
+        events += [
+            {"type": "content_block_start", "index": index, "content_block": block},
+            {"type": "content_block_delta", "index": index, "delta": delta},
+            {"type": "content_block_stop", "index": index},
+        ]
+    stop = {"stop_reason": "tool_use" if steps else "end_turn", "stop_sequence": None}
+    return [
+        *events,
+        {"type": "message_delta", "delta": stop, "usage": {"output_tokens": 9}},
+        {"type": "message_stop"},
+    ]
+
+
+class Brain:
+    """The server, in a thread of its own. `teams` has for each path what was asked there."""
+
+    def __init__(self) -> None:
+        self.counts: dict[str, int] = {}
+        self.last: dict[tuple[str, str], bytes] = {}  # by team and agent: the newest whole conversation
+        self._loop = asyncio.new_event_loop()
+        ready = threading.Event()
+        self._thread = threading.Thread(target=self._run, args=(ready,), daemon=True)
+        self._thread.start()
+        assert ready.wait(10)
+
+    def _run(self, ready: threading.Event) -> None:
+        asyncio.set_event_loop(self._loop)
+        self._loop.run_until_complete(self._serve(ready))
+        self._loop.close()
+
+    async def _serve(self, ready: threading.Event) -> None:
+        self._stop = asyncio.Event()
+        writers: set[asyncio.StreamWriter] = set()
+
+        async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            writers.add(writer)
+            try:
+                while True:
+                    writer.write(self._answer(*await _request(reader)))
+                    await writer.drain()
+            except (asyncio.IncompleteReadError, ConnectionError):
+                pass
+            finally:
+                writers.discard(writer)
+                writer.transport.abort()
+
+        server = await asyncio.start_server(talk, "127.0.0.1", 0, limit=2**26)
+        self.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        ready.set()
+        await self._stop.wait()
+        server.close()
+        for writer in list(writers):
+            writer.transport.abort()
+        while writers:
+            await asyncio.sleep(0.01)
+
+    def _answer(self, path: str, body: bytes) -> bytes:
+        team = path.split("/")[1]
+        talk = Talk(msgspec.json.decode(body))
+        self.counts[team] = self.counts.get(team, 0) + 1
+        self.last[team, talk.name] = body
+        wire = b"".join(b"event: %b\ndata: %b\n\n" % (e["type"].encode(), json.dumps(e).encode()) for e in _events(talk))
+        head = f"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: {len(wire)}\r\n\r\n"
+        return head.encode() + wire
+
+    def forget(self, team: str) -> None:
+        self.counts.pop(team, None)
+        for key in [key for key in self.last if key[0] == team]:
+            del self.last[key]
+
+    def close(self) -> None:
+        self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join(10)
+
+
+async def _request(reader: asyncio.StreamReader) -> tuple[str, bytes]:
+    head = (await reader.readuntil(b"\r\n\r\n")).decode("latin1")
+    size = re.search(r"(?i)\r\ncontent-length: *(\d+)", head)
+    return head.split(" ", 2)[1], await reader.readexactly(int(size[1]) if size else 0)

@@ -1,0 +1,192 @@
+"""Teams of real processes that are killed again and again, and resumed until they have come to rest."""
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+
+from msgspec import Struct
+
+from team_brain import LEAD, Brain
+from team_ledger import Figures, check
+
+LIMIT = 60.0  # seconds until a team must have come to rest
+PATIENCE = 8.0  # seconds after which a run that is not killed by its crash point is killed from outside
+MODEL = "anthropic/claude-sonnet-4-6"
+ARGV = [sys.executable, "-m", "teamwright"]
+# Where the writes of a team can be cut in two; `state.upgrade` and the worktrees have tests of their own.
+POINTS = (
+    "transcript.append", "transcript.half", "transcript.sync", "state.commit", "state.committed", "mail.post",
+    "team.member", "team.state", "team.take_over",
+)  # fmt: skip
+
+
+class Kill(Struct, frozen=True):
+    """How one run ends: at a pass of a crash point, or by SIGKILL from here after so many requests and seconds."""
+
+    point: str = ""
+    whom: str = "all"  # all, lead, or mate: one that has a process of its own
+    requests: int = 0
+    wait: float = 0.0
+
+
+class Crew:
+    """One team in a home of its own, whose provider is at the brain's address followed by its name."""
+
+    def __init__(self, brain: Brain, mode: str, seed: int) -> None:
+        self.brain, self.mode, self.dice = brain, mode, random.Random(seed)
+        self.name = f"{mode}-{seed}-{os.getpid()}"
+        self.root = Path(tempfile.mkdtemp(prefix="tw"))  # short: the paths of sockets are
+        self.home, self.project = self.root / "home", self.root / "project"
+        self.state = self.home / ".teamwright"
+        for directory in (self.home, self.project, self.root / "tmux", self.root / "run"):
+            directory.mkdir(mode=0o700)
+        self.session = str(uuid.UUID(int=self.dice.getrandbits(128), version=4))
+        self.round = 0
+        self.figures = Figures()
+        self.env = {
+            "HOME": str(self.home), "TEAMWRIGHT_HOME": str(self.state), "PATH": os.environ["PATH"], "LANG": "C.UTF-8",
+            "TMUX_TMPDIR": str(self.root / "tmux"), "XDG_RUNTIME_DIR": str(self.root / "run"), "TERM": "xterm",
+            "ANTHROPIC_BASE_URL": f"{brain.url}/{self.name}", "ANTHROPIC_API_KEY": "none",
+        } | {k: v for k, v in os.environ.items() if k == "PYTHONPATH"}  # fmt: skip
+
+    # --- processes
+
+    def processes(self) -> dict[int, str]:
+        """Everything alive that belongs to this home, by pid: lead, mate or other."""
+        mark = f"TEAMWRIGHT_HOME={self.state}".encode()
+        found: dict[int, str] = {}
+        for entry in Path("/proc").iterdir():
+            if not entry.name.isdigit() or int(entry.name) == os.getpid():
+                continue
+            try:
+                if mark in (entry / "environ").read_bytes().split(b"\0"):
+                    words = (entry / "cmdline").read_bytes().split(b"\0")
+                    ours = b"teamwright" in words
+                    kind = "mate" if ours and b"teammate" in words else "lead" if ours and b"-p" in words else "other"
+                    if words != [b""]:  # a zombie
+                        found[int(entry.name)] = kind
+            except (OSError, ProcessLookupError):
+                continue
+        return found
+
+    def shoot(self, whom: str) -> int:
+        """SIGKILL, from here. How many were killed."""
+        alive = self.processes()
+        mates = [pid for pid, kind in alive.items() if kind == "mate"]
+        if whom == "mate" and mates:
+            chosen = [self.dice.choice(mates)]
+        else:
+            chosen = [pid for pid, kind in alive.items() if kind == "lead" or (whom != "lead" and kind == "mate")]
+        killed = 0
+        for pid in chosen:
+            try:
+                os.kill(pid, signal.SIGKILL)
+                killed += 1
+            except ProcessLookupError:
+                pass
+        return killed
+
+    @property
+    def transcript(self) -> Path | None:
+        return next((self.state / "projects").glob(f"*/{self.session}.jsonl"), None)
+
+    def start(self, **env: str) -> subprocess.Popen[bytes]:
+        self.round += 1
+        prompt = f"CREW:{LEAD} ROUND:{self.round}"
+        begun = self.transcript is not None and self.transcript.read_bytes().count(b"\n") > 0
+        if not begun and self.transcript is not None:
+            self.transcript.unlink()  # killed before its first line: there is nothing to resume, and the program says so
+        which = ["--resume", self.session] if begun else ["--session-id", self.session]
+        self.figures.resumes += begun
+        argv = [*ARGV, "-p", prompt, "--model", MODEL, "--dangerously-skip-permissions", "--teammate-mode", self.mode, *which]
+        with (self.root / "out").open("ab") as out, (self.root / "err").open("wb") as err:
+            return subprocess.Popen(
+                argv, cwd=self.project, env=self.env | env, stdin=subprocess.DEVNULL, stdout=out, stderr=err,
+                start_new_session=True,
+            )  # fmt: skip
+
+    # --- runs
+
+    def run_killed(self, kill: Kill) -> None:
+        env = {}
+        if kill.point:
+            env = {("TEAMWRIGHT_TEAMMATE_CRASHPOINT" if kill.whom == "mate" else "TEAMWRIGHT_CRASHPOINT"): kill.point}
+        before = self.brain.counts.get(self.name, 0)
+        process = self.start(**env)
+        if not kill.point:
+            asked = lambda: self.brain.counts.get(self.name, 0) - before >= kill.requests  # noqa: E731
+            self._wait(process, asked, LIMIT)
+            self._wait(process, lambda: False, kill.wait)
+            self.figures.kills += self.shoot(kill.whom)
+            if kill.whom == "mate":  # the others go on without it for a while
+                self._wait(process, lambda: False, kill.wait * 4)
+        else:
+            self._wait(process, lambda: False, PATIENCE)
+        self._end(process, kill)
+
+    def _end(self, process: subprocess.Popen[bytes], kill: Kill) -> None:
+        """Whatever is left of it goes too, but panes and children may outlive a lead that was shot alone."""
+        if process.poll() is None:
+            self.figures.kills += self.shoot("lead" if kill.whom == "lead" else "all")
+        elif kill.point:
+            self.figures.kills += process.returncode == -signal.SIGKILL
+        code = process.wait(10)
+        if code not in (0, -signal.SIGKILL):
+            self._failed(f"status {code}")
+        if kill.whom != "lead" and code:
+            self.figures.kills += self.shoot("all")
+
+    def finish(self) -> Figures:
+        """One more run, undisturbed; then everything is looked at."""
+        process = self.start()
+        self._wait(process, lambda: False, LIMIT)
+        if process.poll() is None:
+            self._failed("it did not come to rest")
+            self.shoot("all")
+        elif process.returncode:
+            self._failed(f"status {process.returncode}")
+        process.wait(10)
+        bodies = {name: body for (team, name), body in self.brain.last.items() if team == self.name}
+        self.figures += check(self.state, bodies)
+        return self.figures
+
+    def _failed(self, what: str) -> None:
+        self.figures.failed += 1
+        self.figures.faults.append(f"run {self.round}: {what}: {(self.root / 'err').read_text()[-2000:]}")
+
+    def _wait(self, process: subprocess.Popen[bytes], seen: Callable[[], bool], limit: float) -> None:
+        end = time.monotonic() + limit
+        while process.poll() is None and not seen() and time.monotonic() < end:
+            time.sleep(0.002)
+
+    def close(self) -> None:
+        self.shoot("all")
+        if self.mode == "tmux":
+            subprocess.run(["tmux", "kill-server"], env=self.env, capture_output=True, check=False)
+        for pid in self.processes():
+            os.kill(pid, signal.SIGKILL)
+        self.brain.forget(self.name)
+        shutil.rmtree(self.root, ignore_errors=True)
+
+
+def random_kill(dice: random.Random, mode: str) -> Kill:
+    """From outside at any time, or at any pass of any crash point."""
+    whom = "all" if mode == "in-process" else dice.choice(["all", "all", "lead", "mate"])
+    if dice.random() < 0.5:
+        most = {"team.member": 3, "team.take_over": 1, "team.state": 12, "mail.post": 25}.get(point := dice.choice(POINTS), 120)
+        return Kill(f"{point}:{dice.randint(1, most)}", whom)
+    return Kill("", whom, requests=dice.choice([0, dice.randint(0, 40)]), wait=dice.random() * dice.choice([0.005, 0.05, 0.4]))
+
+
+def torment(crew: Crew, kills: list[Kill]) -> Figures:
+    for kill in kills:
+        crew.run_killed(kill)
+    return crew.finish()
