@@ -17,6 +17,7 @@ from teamwright.library.tool_choice import ToolChoice, tool_names
 from teamwright.runtime.commands import Commands
 from teamwright.runtime.rooms import Rooms
 from teamwright.runtime.rulebook import Rulebook
+from teamwright.runtime.schedule import Schedules
 from teamwright.runtime.spawner import Spawner
 from teamwright.runtime.supervisor import Supervisor
 from teamwright.runtime.task_board import TaskBoard
@@ -25,7 +26,7 @@ from teamwright.runtime.workshop import Kit, Workshop
 from teamwright.tools.agent import AgentTool, agent_spec
 from teamwright.tools.bounds import visible
 from teamwright.tools.plan import EnterPlanMode, ExitPlanMode, Put
-from teamwright.tools.pool import INTERACTIVE, built_in_tools, chosen, colleague_tools, task_tools
+from teamwright.tools.pool import INTERACTIVE, built_in_tools, chosen, colleague_tools, cron_tools, task_tools
 
 COORDINATOR = frozenset({
     "Agent", "SendMessage", "ListAgents", "TaskOutput", "TaskStop", "Read", "TeamCreate", "TeamDelete", "TaskCreate",
@@ -35,6 +36,7 @@ TEAM = frozenset({
     "SendMessage", "ListAgents", "TaskCreate", "TaskGet", "TaskList", "TaskUpdate", "ExitPlanMode",
 })  # fmt: skip
 LEADING = frozenset({"TeamCreate", "TeamDelete", "EnterPlanMode"})
+MAINS = frozenset({"CronCreate", "CronDelete", "CronList"})  # what only the main agent can use
 
 
 class Company:
@@ -53,6 +55,7 @@ class Company:
         self._supervisor: Supervisor | None = None
         self._rooms: Rooms | None = None
         self.teamwork: Teamwork | None = None  # set with the others
+        self.schedules: Schedules | None = None  # likewise
         self._put: Put | None = None
         self._commands: Commands | None = None
         self._tools = self._make_tools()
@@ -84,6 +87,10 @@ class Company:
 
     def get_board(self) -> TaskBoard:
         return self.get_teamwork().board
+
+    def get_schedules(self) -> Schedules:
+        assert self.schedules is not None
+        return self.schedules
 
     def _get_commands(self) -> Commands:
         assert self._commands is not None
@@ -125,7 +132,7 @@ class Company:
         background = self.features.background
         tools = built_in_tools(self._ground.env, passed, self._get_commands if background else None)
         tools |= colleague_tools(self._get_spawner, self._get_supervisor, self._get_rooms, self.get_teamwork)
-        tools |= task_tools(self.get_board)
+        tools |= task_tools(self.get_board) | cron_tools(self.get_schedules)
         plan = (
             EnterPlanMode(self._get_supervisor),
             ExitPlanMode(self._get_supervisor, lambda: self._put, self.get_teamwork),
@@ -176,7 +183,8 @@ class Company:
         return self._kit(ToolChoice(names=frozenset(spec.name for spec in specs)), depth, served)
 
     def _kit(self, choice: ToolChoice, depth: int, served: Served = None) -> Kit:
-        tools = {name: tool for name, tool in self._tools.items() if choice.sees(name)}
+        unfit = MAINS if depth else ()
+        tools = {name: tool for name, tool in self._tools.items() if choice.sees(name) and name not in unfit}
         if "Agent" in self._made and choice.sees("Agent") and depth < self.features.max_depth:
             tools = self._agent_tool(choice.may_start, tools) | tools
         if "Skill" in self._made and "Skill" not in tools and choice.sees("Skill"):

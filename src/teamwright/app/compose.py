@@ -15,6 +15,7 @@ from teamwright.app.guard import Law, open_guard
 from teamwright.app.naming import GIVEN, Names, open_models
 from teamwright.app.options import Options
 from teamwright.app.places import open_places
+from teamwright.app.schedules import open_schedules
 from teamwright.app.teamwork import Ground as TeamGround
 from teamwright.app.teamwork import open_teamwork
 from teamwright.core.budget import Limits
@@ -140,6 +141,7 @@ async def _compose(parts: Parts) -> Session:
     mains.append(main)
     parts.company.extras.rerender = lambda served: _rerender(parts, core.workshop, main, served)
     main.on_event = _reader(main, teamwork)
+    schedules = parts.company.schedules = open_schedules(options, ground, parts.state, main, core.log.write)
     await _take_over(parts, core.jobs, core.spawner, core.workshop)
     teamwork.recruiter.answers = core.spawner.answers
     await _go_back(parts, core.rooms, main)
@@ -150,7 +152,7 @@ async def _compose(parts: Parts) -> Session:
         may_bypass=options.may_bypass or main.mode == "bypassPermissions", notes=parts.notes,
         on_close=(lambda: _close(parts, core),),
         asides=open_asides(options, ground, main, core.supervisor, core.tell, core.log.write), teamwork=teamwork,
-        resumes=not opened.new, team=options.team,
+        resumes=not opened.new, team=options.team, schedules=schedules, driven=options.driven,
         tick_seconds=own.proactive_seconds if options.proactive else None,
     )  # fmt: skip
 

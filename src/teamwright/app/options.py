@@ -54,3 +54,4 @@ class Options(Struct, kw_only=True):
     coordinator: bool = False
     assistant: bool = False
     proactive: bool = False
+    driven: bool = False  # a program acts in the main agent's place: its model is never asked

@@ -5,7 +5,7 @@ they show twice counts the first time, but for a schedule of every hour both tim
 """
 
 from collections.abc import Iterator
-from datetime import date, datetime, timedelta, timezone, tzinfo
+from datetime import UTC, date, datetime, timedelta, tzinfo
 from typing import NewType
 
 from msgspec import Struct
@@ -159,7 +159,7 @@ def _instant(wall: datetime, zone: tzinfo, fold: int = 0) -> int:
         return round(seconds * 1000)
     late, early = at.replace(fold=0).utcoffset(), at.replace(fold=1).utcoffset()
     assert late is not None and early is not None
-    plain = wall.replace(tzinfo=timezone.utc).timestamp()
+    plain = wall.replace(tzinfo=UTC).timestamp()
     before, after = int(plain - early.total_seconds()), int(plain - late.total_seconds())
     old = _offset(before, zone)
     while after - before > 1:  # the jump is after `before` and not after `after`
@@ -181,7 +181,7 @@ def scheduled_words(schedule: Schedule, due: int, now: int, zone: tzinfo) -> str
     marks += [f'cron="{escape(schedule.cron)}"'] if schedule.recurring else []
     late = ""
     if now - due > LATE_MS:
-        late = f"[It comes late, at {shown_time(now, zone)}: the program did not run when it was due, or the machine slept."
+        late = f"[It comes late, at {shown_time(now, zone)}: the program did not run then, or the machine slept."
         if schedule.recurring and (missed := count_times(read_cron(schedule.cron), due, now, zone)) > 1:
             many = f"{missed} or more" if missed == MOST_COUNTED else str(missed)
             late += f" It was due {many} times meanwhile, and is told once."

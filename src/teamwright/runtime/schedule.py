@@ -6,7 +6,6 @@ from datetime import tzinfo
 from typing import Protocol
 
 import anyio
-from msgspec.structs import replace
 
 from teamwright.core.errors import StoreError, ToolError
 from teamwright.core.ids import AgentId, CallId, SessionId
@@ -27,6 +26,10 @@ AGAIN = 30.0  # seconds until a store that failed is tried once more
 class Clock(Protocol):
     def now(self) -> int:
         """Milliseconds since 1970."""
+        ...
+
+    def steady(self) -> float:
+        """Seconds, on a clock that nobody sets."""
         ...
 
     async def sleep(self, seconds: float) -> None: ...
@@ -70,14 +73,14 @@ class Schedules:
     async def create(
         self, *, cron: str | None, at: str | None, prompt: str, recurring: bool | None, call: CallId
     ) -> Schedule:
-        draft = self._draft(cron, at, prompt, recurring)
+        draft = self._draft(cron, at, prompt, recurring=recurring)
         made = await self._table.add(self._session, draft, f"{self.main}/{call}", MOST)
         if made is None:
             raise ToolError(f"There are {MOST} schedules already: CronDelete some first.")
         await self._reread()
         return made
 
-    def _draft(self, cron: str | None, at: str | None, prompt: str, recurring: bool | None) -> Schedule:
+    def _draft(self, cron: str | None, at: str | None, prompt: str, *, recurring: bool | None) -> Schedule:
         if not prompt.strip():
             raise ToolError("prompt is empty: say what is to be done then.")
         if len(prompt) > MOST_PROMPT:
@@ -113,37 +116,42 @@ class Schedules:
     # --- the timer
 
     async def open(self) -> None:
-        """At resume: the zone, or the clock, may be another than when they were planned."""
-        self._rows = await self._table.all(self._session)
-        if self._rows:
+        """At resume: what was due meanwhile is told; the zone, or the clock, may be another one now."""
+        try:
+            self._rows = await self._table.all(self._session)
+            await self._fire_all()
             await self._plan_again()
+        except StoreError as error:
+            self._log(f"schedules: {error}")
 
     async def run(self) -> None:
         """For as long as the session lives."""
+        jumped = False
         while True:
             self._changed = anyio.Event()
             try:
                 await self._fire_all()
+                if jumped:
+                    await self._plan_again()
                 pause = self._pause()
             except StoreError as error:
                 self._log(f"schedules: {error}")
                 pause = AGAIN
-            await self._sleep(pause)
+            jumped = await self._sleep(pause)
 
     def _pause(self) -> float | None:
         if not self._rows:
             return None
         return min(LONGEST_SLEEP, max(0.0, (self._rows[0].next - self.now) / 1000))
 
-    async def _sleep(self, seconds: float | None) -> None:
-        """Until then, or until the schedules change. A clock that was set meanwhile: everything is planned anew."""
+    async def _sleep(self, seconds: float | None) -> bool:
+        """Until then, or until the schedules change. True if the wall clock was set meanwhile."""
         if seconds is None:
             await self._changed.wait()
-            return
-        wall, steady = self.now, anyio.current_time()
+            return False
+        wall, steady = self.now, self._clock.steady()
         await _first(lambda: self._clock.sleep(seconds), self._changed.wait)
-        if abs(self.now - wall - (anyio.current_time() - steady) * 1000) > JUMP_MS:
-            await self._plan_again()
+        return abs(self.now - wall - (self._clock.steady() - steady) * 1000) > JUMP_MS
 
     async def _plan_again(self) -> None:
         """A cron expression means times on the wall; what is due already is not touched."""
@@ -153,7 +161,7 @@ class Schedules:
                 due = next_time(read_cron(row.cron), now, self.zone)
                 if due is not None and due != row.next:
                     await self._table.move(row.id, row.next, due)
-        await self._reread()
+        self._rows = await self._table.all(self._session)
 
     async def _fire_all(self) -> None:
         while self._rows and self._rows[0].next <= self.now:

@@ -38,6 +38,7 @@ from teamwright.runtime.led_team import LedTeam, lead_team
 from teamwright.runtime.meter import AgentMeter
 from teamwright.runtime.proactive import tick
 from teamwright.runtime.questions import Questions
+from teamwright.runtime.schedule import Schedules
 from teamwright.runtime.supervisor import Supervisor
 from teamwright.runtime.teamwork import Teamwork
 
@@ -77,12 +78,14 @@ class Session:
         supervisor: Supervisor,
         asides: Asides,
         teamwork: Teamwork,
+        schedules: Schedules,
         resumes: bool = False,
         team: str | None = None,
         kinds: Callable[[], Mapping[str, AgentDefinition]],
         brought: Brought,
         model_names: Sequence[str] = (),
         tick_seconds: float | None = None,
+        driven: bool = False,
         notes: Sequence[str] = (),
         on_close: Sequence[Callable[[], Awaitable[None]]] = (),
     ) -> None:
@@ -95,7 +98,7 @@ class Session:
         self._first_model, self._may_bypass = main.model, may_bypass
         self._on_close, self._hurried = on_close, False
         self.brought, self._arriving = brought, anyio.CancelScope()
-        self._tick_seconds = tick_seconds
+        self._tick_seconds, self.schedules, self._driven = tick_seconds, schedules, driven
         self._group = anyio.create_task_group()
 
     async def __aenter__(self) -> Self:
@@ -104,7 +107,10 @@ class Session:
         self.brought.open(self._group)
         if self._resumes or self._team is not None:
             await self._lead_again()
+        if self._resumes:
+            await self.schedules.open()
         self._group.start_soon(self._live)
+        self._group.start_soon(self.schedules.run)
         if self._tick_seconds is not None:
             self._group.start_soon(tick, self.main, self._tick_seconds)
         return self
@@ -113,7 +119,8 @@ class Session:
         """What people brought must be there before the first turn."""
         with self._arriving:
             await self.brought.arrive()
-        await self.main.live()
+        if not self._driven:
+            await self.main.live()
 
     async def _lead_again(self) -> None:
         try:
@@ -144,7 +151,8 @@ class Session:
                 with anyio.move_on_after(CLOSE_LIMIT):
                     await self.supervisor.stop_all()
                     await self.teamwork.close()
-                    await self.main.closed()
+                    if not self._driven:
+                        await self.main.closed()
                 await self.brought.leave(limit=HURRY if self._hurried or kind else LEAVE_LIMIT)
             self._group.cancel_scope.cancel()
             await self._group.__aexit__(kind, error, trace)
@@ -279,7 +287,8 @@ class Session:
     async def idle(self, *, jobs: bool = True) -> None:
         """Return when no turn runs and nothing waits; with `jobs`, also when none of them runs.
 
-        Commands are waited for only as long as those of any agent, then stopped.
+        Commands are waited for only as long as those of any agent, then stopped. A session that stays for its
+        schedules is idle once there are none.
         """
         waited = 0.0
         while True:
@@ -289,7 +298,9 @@ class Session:
             if owned := self.supervisor.jobs.unfinished(self.main.id):
                 waited += await self.supervisor.wait_for_jobs(self.main, owned, waited)
             elif await self._team_rests() and self.main.resting:
-                return
+                if not self.schedules.hold:
+                    return
+                await self.main.woken()
 
     async def _team_rests(self) -> bool:
         """Has nobody in a team anything left to do? Waits for a change of that, or for the main agent to wake."""

@@ -6,12 +6,14 @@ from teamwright.core.errors import UsageError
 from teamwright.core.ports import Tool
 from teamwright.runtime.commands import Commands
 from teamwright.runtime.rooms import Rooms
+from teamwright.runtime.schedule import Schedules
 from teamwright.runtime.spawner import Spawner
 from teamwright.runtime.supervisor import Supervisor
 from teamwright.runtime.task_board import TaskBoard
 from teamwright.runtime.teamwork import Teamwork
 from teamwright.tools.ask import AskTool
 from teamwright.tools.bash import BashTool
+from teamwright.tools.cron import CronCreate, CronDelete, CronList
 from teamwright.tools.edit import EDIT
 from teamwright.tools.jobs import TaskOutput, TaskStop
 from teamwright.tools.messages import ListAgents, SendMessage
@@ -55,6 +57,11 @@ def colleague_tools(
 def task_tools(board: Callable[[], TaskBoard]) -> dict[str, Tool]:
     """The shared task list."""
     return {tool.spec.name: tool for tool in (TaskCreate(board), TaskGet(board), TaskList(board), TaskUpdate(board))}
+
+
+def cron_tools(schedules: Callable[[], Schedules]) -> dict[str, Tool]:
+    """Prompts for later; the main agent's alone."""
+    return {tool.spec.name: tool for tool in (CronCreate(schedules), CronDelete(schedules), CronList(schedules))}
 
 
 def chosen(

@@ -1,4 +1,4 @@
-"""A call as a person must see it before saying yes: the exact command, the diff, all other arguments; nothing is cut."""
+"""A call as a person must see it before saying yes: the command or diff, and all other arguments; nothing is cut."""
 
 import difflib
 import os

@@ -1,0 +1,34 @@
+"""Prompts for later, put together for a session."""
+
+from collections.abc import Callable
+
+import anyio
+
+from teamwright.app.ground import Ground
+from teamwright.app.options import Options
+from teamwright.core.ids import SessionId
+from teamwright.host.zone import local_zone
+from teamwright.runtime.agent import Agent
+from teamwright.runtime.schedule import Schedules
+from teamwright.store.schedules import ScheduleTable
+from teamwright.store.state import State, now_ms
+
+
+class WallClock:
+    def now(self) -> int:
+        return now_ms()
+
+    def steady(self) -> float:
+        return anyio.current_time()
+
+    async def sleep(self, seconds: float) -> None:
+        await anyio.sleep(seconds)
+
+
+def open_schedules(options: Options, ground: Ground, state: State, main: Agent, log: Callable[[str], None]) -> Schedules:
+    """Only where nobody waits for the program to end does it stay for them."""
+    return Schedules(
+        ScheduleTable(state.database), SessionId(main.id), main.id, clock=WallClock(),
+        zone=lambda: local_zone(ground.env), ring=main.inbox.ring, log=log,
+        stays=options.proactive or options.assistant or ground.settings.own.assistant,
+    )  # fmt: skip

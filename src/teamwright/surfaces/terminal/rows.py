@@ -1,0 +1,74 @@
+"""Rows of lists: pieces of text with styles, fitted to a width. Words from outside become text here, never markup."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from rich.cells import cell_len
+from textual.content import Content
+from textual.dom import DOMNode
+from textual.widgets import OptionList
+from textual.widgets.option_list import Option
+
+from teamwright.surfaces.terminal.text import fit
+from teamwright.surfaces.terminal.themes import DARK, LIGHT, PALETTES, Palette
+
+Piece = tuple[str, str]  # text that is safe to draw, style
+
+
+def palette_of(node: DOMNode) -> Palette:
+    app = node.app
+    named = PALETTES.get(app.theme.removeprefix("tw-"))
+    return named or (DARK if app.current_theme.dark else LIGHT)
+
+
+def row(left: Sequence[Piece], right: Sequence[Piece], width: int) -> Content:
+    """What is on the left is cut to what the right leaves free; the last piece that fits is cut first."""
+    room = width - sum(cell_len(text) for text, _ in right)
+    pieces: list[Piece] = []
+    for text, style in left:
+        shown = fit(text, room)
+        room -= cell_len(shown)
+        pieces.append((shown, style))
+        if shown != text:
+            break
+    return Content.assemble(*pieces, (" " * max(room, 0), ""), *right)
+
+
+class RowList(OptionList):
+    """A list whose rows change while it is looked at: the choice stays on the same thing."""
+
+    DEFAULT_CSS = """
+    RowList { border: none; padding: 0; background: transparent; height: 1fr; scrollbar-size-vertical: 1; }
+    RowList:focus { border: none; background-tint: transparent; }
+    RowList > .option-list--option { padding: 0; }
+    """
+
+    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
+        super().__init__(id=id, classes=classes, markup=False)
+        self._shown: list[tuple[str, Content]] = []
+
+    @property
+    def chosen(self) -> str | None:
+        option = self.highlighted_option
+        return option.id if option is not None else None
+
+    @property
+    def room(self) -> int:
+        """Cells for a row."""
+        return max(10, self.scrollable_content_region.width or self.size.width)
+
+    def show(self, rows: Sequence[tuple[str, Content]], *, follow: Literal["choice", "end"] = "choice") -> None:
+        """Rows by their ids. Only what has changed is drawn anew."""
+        if [id for id, _ in rows] == [id for id, _ in self._shown]:
+            for n, ((_, new), (_, old)) in enumerate(zip(rows, self._shown, strict=True)):
+                if not new.is_same(old):
+                    self.replace_option_prompt_at_index(n, new)
+        else:
+            before, at_end = self.chosen, self.highlighted in (None, self.option_count - 1)
+            self.set_options([Option(prompt, id=id) for id, prompt in rows])
+            ids = [id for id, _ in rows]
+            if follow == "end" and at_end:
+                self.highlighted = len(ids) - 1 if ids else None
+            else:
+                self.highlighted = ids.index(before) if before in ids else 0 if ids else None
+        self._shown = list(rows)
