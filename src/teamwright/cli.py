@@ -205,7 +205,6 @@ def _run_prompt(args: list[str]) -> int:
 
     gc.disable()  # until the session is open: what is imported stays
     from teamwright.core.errors import UsageError
-
     from teamwright.surfaces.headless.arguments import headless_of, options_of, prompt_parser
 
     found = prompt_parser(COMMANDS).parse_args(args)

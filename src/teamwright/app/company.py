@@ -12,7 +12,7 @@ from teamwright.core.ports import Tool
 from teamwright.core.rules import detail_rule, hidden_tools
 from teamwright.core.spawn import Features
 from teamwright.library.agent_places import find_places
-from teamwright.library.agents import DefinitionBook
+from teamwright.library.agents import DefinitionBook, Objects
 from teamwright.library.tool_choice import ToolChoice, tool_names
 from teamwright.runtime.commands import Commands
 from teamwright.runtime.rooms import Rooms
@@ -48,6 +48,7 @@ class Company:
             sources=options.setting_sources, plugins=self.extras.agent_places,
         )  # fmt: skip
         self._book = DefinitionBook(places, flag=options.agents, cwd=ground.cwd, given=options.definitions)
+        self.extras.define = lambda agents: self._book.add(Objects("flag", "initialize", agents))
         self.problems = (*self._book.current().problems, *self.extras.problems, *self.extras.skills.problems)
         self.features = _features(options, ground)
         self.main_definition = self.extras.main_definition = self._find_main()

@@ -315,12 +315,12 @@ def _main_system(parts: Parts, model: str) -> tuple[str, ...]:
 
 
 def _rerender(parts: Parts, workshop: Workshop, main: Agent, served: Mapping[str, Tool] | None) -> None:
-    """The tools of servers are there now. What has been rendered with the very same tools stays."""
+    """Other tools are there now. What has been rendered with the very same tools stays."""
     kit = parts.company.main_kit(served)
     main.use_tools(kit.tools, kit.limits)
     if main.prompt.tools != kit.specs:
-        prompt = workshop.prompt("main, served", lambda: _main_system(parts, main.model), kit.specs)
-        main.render(prompt, main.model, "servers", main.effort)
+        prompt = workshop.prompt(object(), lambda: _main_system(parts, main.model), kit.specs)
+        main.render(prompt, main.model, "tools", main.effort)
 
 
 def _model(parts: Parts) -> str:
@@ -395,7 +395,9 @@ async def _take_over(parts: Parts, jobs: Jobs, spawner: Spawner, workshop: Works
         )
     # A copy of a session has calls that were made under the other one's id.
     tasks = None if parts.options.origin.fork else parts.company.get_board().table.applied
-    left = Left({(row.owner, row.call): row for row in rows if row.call}, parts.state.has_letter, tasks)
+    made = parts.company.get_schedules().made_by
+    left = Left({(row.owner, row.call): row for row in rows if row.call}, parts.state.has_letter, tasks, made)
+    left = replace(left, teams=parts.company.get_teamwork().teams.tables.teams.made_by if tasks else None)
     spawner.answers = left.answers
     await close_open_calls(opened, left)
     board = parts.company.get_board()

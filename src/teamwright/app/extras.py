@@ -1,6 +1,6 @@
 """What people bring to a session: plugins, hooks, skills, memory, MCP servers. Each is imported where it is there."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -62,6 +62,7 @@ class Extras:
         self._tell: Callable[[AgentId, Event], None] = _ignore
         self._main = AgentId("")
         self._gear: Gear | None = None  # the main agent's
+        self.define: Callable[[Mapping[str, Any]], None] = _ignore  # further kinds of agents
         self.rerender: Callable[[Served], None] = _ignore  # the main agent, once all tools are there
         self.main_definition: AgentDefinition | None = None
 
@@ -101,6 +102,14 @@ class Extras:
     @property
     def commands(self) -> "list[Skill]":
         return self.skills.commands
+
+    def add_agents(self, agents: Mapping[str, Any]) -> None:
+        self.define(agents)
+        self.rerender(self._gear.tools if self._gear else None)
+
+    def only_skills(self, names: Sequence[str]) -> None:
+        self.skills.choose(names)
+        self.rerender(self._gear.tools if self._gear else None)
 
     def use_driver(self, exchange: Exchange) -> None:
         self.serving.use_driver(exchange)

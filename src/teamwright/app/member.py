@@ -58,7 +58,9 @@ async def open_member(env: Mapping[str, str]) -> MemberHome:
     parts.company.teamwork = teamwork
     parts.company.introduce(core.spawner, core.supervisor, core.workshop, core.rooms, core.questions.put)
     rows = await JobTable(state.database).all(packed.session)
-    left = Left({(row.owner, row.call): row for row in rows if row.call}, state.has_letter, teamwork.board.table.applied)
+    known = {(row.owner, row.call): row for row in rows if row.call}
+    looked_up = teamwork.teams.tables.teams.made_by
+    left = Left(known, state.has_letter, teamwork.board.table.applied, teams=looked_up)
     teamwork.recruiter.answers = left.answers
     asker.teams, asker.agent = teamwork.teams, packed.agent
 

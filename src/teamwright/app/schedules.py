@@ -25,7 +25,9 @@ class WallClock:
         await anyio.sleep(seconds)
 
 
-def open_schedules(options: Options, ground: Ground, state: State, main: Agent, log: Callable[[str], None]) -> Schedules:
+def open_schedules(
+    options: Options, ground: Ground, state: State, main: Agent, log: Callable[[str], None]
+) -> Schedules:
     """Only where nobody waits for the program to end does it stay for them."""
     return Schedules(
         ScheduleTable(state.database), SessionId(main.id), main.id, clock=WallClock(),

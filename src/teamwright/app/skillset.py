@@ -34,6 +34,7 @@ class Skillset:
         self._spec: tuple[Skills, ToolSpec] | None = None
         self._judge: Callable[[], Judge] | None = None
         self._people: Callable[[], tuple[Supervisor, Spawner]] | None = None
+        self.only: frozenset[str] | None = None  # what the model is told of, where somebody chose
         self.rules = Rules()  # skills lie where agents may not read otherwise
 
     def introduce(self, judge: "Callable[[], Judge]", people: Callable[[], tuple[Supervisor, Spawner]]) -> None:
@@ -71,7 +72,13 @@ class Skillset:
     @property
     def offered(self) -> "list[Skill]":
         book = self.book()
-        return [] if book is None else book.current().offered
+        return [] if book is None else self._chosen(book.current())
+
+    def choose(self, names: Sequence[str]) -> None:
+        self.only, self._spec = frozenset(names), None
+
+    def _chosen(self, skills: "Skills") -> "list[Skill]":
+        return [skill for skill in skills.offered if self.only is None or skill.name in self.only]
 
     @property
     def commands(self) -> "list[Skill]":
@@ -87,7 +94,7 @@ class Skillset:
         if self._spec is None or self._spec[0] is not skills:
             from teamwright.tools.skill import skill_spec  # noqa: PLC0415
 
-            self._spec = skills, skill_spec(skills.offered)
+            self._spec = skills, skill_spec(self._chosen(skills))
         return self._spec[1]
 
     def tool(self, spec: ToolSpec, *, can_read: bool) -> Tool:

@@ -25,7 +25,8 @@ LATE_MS = 60_000  # a prompt that comes later than this says so
 
 
 class Schedule(Struct, frozen=True):
-    """A prompt for later. `cron` is empty for one that has a time instead; `next` is when it is due."""
+    """A prompt for later. `cron` is empty for one that has a time instead; `next` is when it is due,
+    `last` the due time that was told last."""
 
     id: ScheduleId
     prompt: str

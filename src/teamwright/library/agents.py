@@ -77,6 +77,11 @@ class DefinitionBook:
         self._listing: list[tuple[list[Sighting], list[str]]] | None = None
         self._current = Definitions({}, (), (), {})
 
+    def add(self, group: Objects) -> None:
+        """Further definitions, from now on."""
+        self._fixed += [read_object(n, v, group.source, group.where, group.path) for n, v in group.agents.items()]
+        self._listing = None
+
     def current(self) -> Definitions:
         """Look at the files again, and read those that changed. Nothing changed: the same object as before.
 

@@ -335,11 +335,12 @@ class Agent:
 
     async def _end(self, end: TurnEnded) -> None:
         try:
+            if end.reason == "interrupted" and self.parked:
+                # No end and no results: whoever opens it again looks up what was done, and goes on with the turn.
+                await self._transcript.sync()
+                return
             for ended in self.history.unfinished(crashed=False):
                 self.emit(ended)
-            if end.reason == "interrupted" and self.parked:
-                await self._transcript.sync()  # no end: whoever opens it again goes on with the turn
-                return
             if end.reason == "interrupted":
                 self.emit(Reminded(user(INTERRUPTED)))
             self.emit(end)

@@ -1,6 +1,6 @@
 """What an agent has for as long as it lives, and no longer: hooks of its definition, rules, servers of its own."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from anyio.abc import TaskGroup
@@ -65,6 +65,14 @@ class Brought(Protocol):
 
     async def leave(self, *, limit: float, ends: bool = True) -> None:
         """After the last turn, while tasks can still work; `ends`: the session, not only this process."""
+        ...
+
+    def add_agents(self, agents: Mapping[str, Any]) -> None:
+        """Further definitions; before the first turn."""
+        ...
+
+    def only_skills(self, names: Sequence[str]) -> None:
+        """What the model is told of, where somebody chose."""
         ...
 
     def use_driver(self, exchange: Exchange) -> None:

@@ -26,6 +26,7 @@ from teamwright.runtime.rooms import move_in
 from teamwright.runtime.spawner import Served, Ways, child_desk, narrowest
 from teamwright.runtime.workshop import Answers, Kit, Shape, Workshop, own_limits
 from teamwright.store.jobs import NewAgent
+from teamwright.store.teams import call_key
 
 
 class Place(Protocol):
@@ -95,7 +96,7 @@ class Recruiter:
         )  # fmt: skip
         first = f"{definition.initial_prompt}\n\n{ask.prompt}" if definition.initial_prompt else ask.prompt
         row = NewAgent(own, self._workshop.session, parent.id, definition.name, ask.name, parent.depth + 1)
-        key = f"{parent.id}/{ctx.call_id}"
+        key = call_key(parent.id, ctx.call_id)
         member = await teams.tables.teams.add_member(
             draft, agent=row, key=key,
             first=lambda m: self._means.post.draft(lead, m, Said(first), id=f"m-{parent.id}-{ctx.call_id}"),

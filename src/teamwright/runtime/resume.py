@@ -137,7 +137,10 @@ def _go_on(id: SessionId, path: Path, lock: Lock) -> Opened:
     return Opened(id, SessionFiles(path), transcript, history, lock, notes)
 
 
+NOT_SENT = "The program ended before this message was stored: it was not sent. Send it again if it is still needed."
+TEAM_LOST = "The program ended before the team was stored: it was not made. Call it again if it is still needed."
 TASK_LOST = "The program ended before this call was stored, so the task list is unchanged. Call it again if needed."
+SCHEDULE_LOST = "The program ended before this call was stored: nothing is scheduled by it. Call it again if needed."
 
 
 class Left(Struct, frozen=True):
@@ -149,6 +152,8 @@ class Left(Struct, frozen=True):
     jobs: Mapping[tuple[AgentId, CallId], JobRow]
     sent: Callable[[LetterId], Awaitable[bool]]
     tasks: Callable[[AgentId, CallId], Awaitable[str | None]] | None = None  # None: another session made the calls
+    schedules: Callable[[AgentId, CallId], Awaitable[str | None]] | None = None  # the id of one that a call made
+    teams: Callable[[AgentId, CallId], Awaitable[str | None]] | None = None  # the team or member it made, in words
 
     async def answers(self, agent: AgentId, history: History) -> list[ToolEnded]:
         """Each call that was in flight gets the one result that is true.
@@ -165,9 +170,19 @@ class Left(Struct, frozen=True):
             return ToolEnded(call.id, (Text(text),), is_error=not job.background)
         if call.name == "SendMessage" and await self.sent(LetterId(f"m-{agent}-{call.id}")):
             return ToolEnded(call.id, (Text("The message was stored before the program ended."),))
+        if call.name == "SendMessage" and self.tasks is not None and isinstance(call.args.get("message"), str):
+            return ToolEnded(call.id, (Text(NOT_SENT),), is_error=True)
+        if call.name in ("TeamCreate", "Agent") and self.teams is not None:
+            team = await self.teams(agent, call.id)
+            if team is not None or call.name == "TeamCreate":
+                return ToolEnded(call.id, (Text(team or TEAM_LOST),), is_error=team is None)
         if call.name in ("TaskCreate", "TaskUpdate") and self.tasks is not None:
             done = await self.tasks(agent, call.id)
             return ToolEnded(call.id, (Text(done or TASK_LOST),), is_error=done is None)
+        if call.name == "CronCreate" and self.schedules is not None:
+            made = await self.schedules(agent, call.id)
+            words = f"Scheduled as {made} before the program ended; CronList shows it." if made else SCHEDULE_LOST
+            return ToolEnded(call.id, (Text(words),), is_error=made is None)
         return unknown
 
 

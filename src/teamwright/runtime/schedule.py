@@ -80,6 +80,11 @@ class Schedules:
         await self._reread()
         return made
 
+    async def made_by(self, agent: AgentId, call: CallId) -> ScheduleId | None:
+        """What a call has stored, for when its result was lost in a crash."""
+        made = await self._table.made_by(f"{agent}/{call}")
+        return made.id if made else None
+
     def _draft(self, cron: str | None, at: str | None, prompt: str, *, recurring: bool | None) -> Schedule:
         if not prompt.strip():
             raise ToolError("prompt is empty: say what is to be done then.")

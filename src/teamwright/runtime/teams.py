@@ -18,7 +18,7 @@ from teamwright.store.mail import MailTable
 from teamwright.store.processes import Process, ProcessTable
 from teamwright.store.requests import RequestTable
 from teamwright.store.team_mirror import TeamMirror
-from teamwright.store.teams import TeamTable
+from teamwright.store.teams import TeamTable, call_key
 
 MIRROR_LIMIT = 10.0  # seconds for the copies that people read
 
@@ -116,7 +116,7 @@ class Teams:
             agent.id, LEAD_NAME, name, kind or agent.kind, agent.model, cwd=str(agent.desk.cwd),
             session=self.here.session, state="running",
         )  # fmt: skip
-        team = await self.tables.teams.create_team(name, description, lead, me.id, key=f"{agent.id}/{call}")
+        team = await self.tables.teams.create_team(name, description, lead, me.id, key=call_key(agent.id, call))
         if isinstance(team, Refused):
             raise ToolError(team.reason)
         self._epochs[team.name] = team.epoch

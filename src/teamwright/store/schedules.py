@@ -66,14 +66,14 @@ class ScheduleTable:
         """
 
         def work(db: sqlite3.Connection) -> bool:
+            tell = schedule.last is None or not _waits(db, letter_id(schedule.id, schedule.last))
             if after is None:
                 sql, values = "DELETE FROM schedules WHERE id = ? AND next = ?", (schedule.id, schedule.next)
             else:
                 sql = "UPDATE schedules SET next = ?, last = ? WHERE id = ? AND next = ?"
-                values = (after, schedule.next, schedule.id, schedule.next)
-            if db.execute(sql, values).rowcount == 0:
-                return False
-            if schedule.last is not None and _waits(db, letter_id(schedule.id, schedule.last)):
+                last = schedule.next if tell else schedule.last
+                values = (after, last, schedule.id, schedule.next)
+            if db.execute(sql, values).rowcount == 0 or not tell:
                 return False
             insert_letter(db, letter)
             return True

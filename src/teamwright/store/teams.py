@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from teamwright.core.crashpoint import crashpoint
 from teamwright.core.errors import StoreError
-from teamwright.core.ids import AgentId
+from teamwright.core.ids import AgentId, CallId
 from teamwright.core.team import (
     LEAD_NAME,
     Mail,
@@ -39,6 +39,11 @@ _TEAM = """
         LEFT JOIN processes ON processes.n = teams.process
 """
 _MEMBER = "SELECT record, state, since, members.n FROM members"
+
+
+def call_key(agent: AgentId, call: CallId) -> str:
+    """Under which a team or a member is found again by the call that made it."""
+    return f"{agent}/{call}"
 
 
 class Deleted(Struct, frozen=True):
@@ -148,6 +153,19 @@ class TeamTable:
         """The one that it created, joined or was given last; after that one's deletion the one before."""
         found = await self.teams_of(agent)
         return found[0] if found else None
+
+    async def made_by(self, agent: AgentId, call: CallId) -> str | None:
+        """What a call that was in flight at a crash had made, in words; None if it had made nothing."""
+        key = call_key(agent, call)
+
+        def work(db: sqlite3.Connection) -> str | None:
+            if (team := _team(db, "teams.key = ?", key)) is not None:
+                return f"The team {team.name} had been created before the program ended."
+            if (member := _member(db, "members.key = ?", key)) is not None:
+                return f"{member.address} had been made a member of the team before the program ended."
+            return None
+
+        return await self._db.read(work)
 
     async def removed(self) -> list[str]:
         """Names of deleted teams whose files may still be there."""

@@ -1,8 +1,8 @@
-"""Control over pipes: what a driving program may ask of us, and the one thing that we ask of it."""
+"""Control over pipes: what a driving program may ask of us, and the question that we ask of it."""
 
 import re
 from collections.abc import Mapping
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -25,6 +25,9 @@ from teamwright.core.op import (
     StopJob,
 )
 from teamwright.runtime.session import Session
+
+if TYPE_CHECKING:
+    from teamwright.runtime.servers import ServerPool
 
 _RULE = re.compile(r"^([A-Za-z_][\w-]*)(?:\((.*)\))?$", re.DOTALL)
 
@@ -51,6 +54,7 @@ class Said(Struct):
 
 class UserLine(Struct, tag="user"):
     message: Said
+    client_composed: bool = False  # no commands in it
 
 
 class ControlRequest(Struct, tag="control_request"):
@@ -106,6 +110,24 @@ class PermissionAnswer(Struct):
     interrupt: bool = False
 
 
+class HookEntry(Struct):
+    hookCallbackIds: list[str] = []
+    matcher: str | None = None
+    timeout: float | None = None  # seconds
+    onFailure: str | None = None
+
+
+class Initialize(Struct):
+    hooks: dict[str, list[HookEntry]] | None = None
+    agents: dict[str, dict[str, Any]] | None = None
+    skills: list[str] | str | None = None
+
+
+class ServerNamed(Struct):
+    serverName: str
+    enabled: bool = True
+
+
 class SetPermissionMode(Struct):
     mode: Mode
 
@@ -130,6 +152,10 @@ def _read(kind: type[Body], value: Mapping[str, Any]) -> Body:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
         raise UsageError(f"not understood: {error}") from None
+
+
+def read_initialize(request: Mapping[str, Any]) -> Initialize:
+    return _read(Initialize, request)
 
 
 def prompt_of(line: UserLine) -> Say:
@@ -255,6 +281,31 @@ async def _carry_out(
             await session.submit(StopJob(_read(TaskNamed, request).task_id or JobId("")))
         case "background":
             await session.submit(SendToBackground(_read(TaskNamed, request).task_id))
+        case "mcp_status":
+            return {"mcpServers": servers_of(session)}
+        case "mcp_reconnect":
+            await _get_pool(session).reconnect(_read(ServerNamed, request).serverName)
+        case "mcp_toggle":
+            named = _read(ServerNamed, request)
+            await _get_pool(session).toggle(named.serverName, enabled=named.enabled)
         case unknown:
             raise UsageError(f"unknown control request {unknown!r}")
     return None
+
+
+def servers_of(session: Session) -> list[dict[str, Any]]:
+    """MCP servers as they are now. Tools under the names that their servers give them."""
+    pool = session.brought.pool
+    states = [] if pool is None else pool.states()
+    return [
+        {"name": s.name, "status": s.status, "tools": [{"name": name.split("__", 2)[-1]} for name in s.tools]}
+        | ({"error": s.error} if s.error else {})
+        for s in states
+    ]
+
+
+def _get_pool(session: Session) -> "ServerPool":
+    pool = session.brought.pool
+    if pool is None:
+        raise UsageError("there are no MCP servers in this session")
+    return pool

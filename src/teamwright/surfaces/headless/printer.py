@@ -2,6 +2,7 @@
 
 import sys
 import uuid
+from collections.abc import Callable
 from typing import Any, Literal
 
 import anyio
@@ -39,7 +40,9 @@ Format = Literal["text", "json", "stream-json"]
 class Printer:
     """Consumes records one by one. `last` is the newest result, and with it the program's exit status."""
 
-    def __init__(self, session: Session, out: Out, init: dict[str, Any], *, format: Format, partial: bool) -> None:
+    def __init__(
+        self, session: Session, out: Out, init: Callable[[], dict[str, Any]], *, format: Format, partial: bool
+    ) -> None:
         self._session = session
         self._out = out
         self._init = init
@@ -134,7 +137,7 @@ class Printer:
     def _init_line(self) -> dict[str, Any]:
         main = self._session.main
         now = {"model": lines.bare(main.model), "permissionMode": main.mode, "cwd": str(self._session.cwd)}
-        return {"type": "system", "subtype": "init"} | self._init | now
+        return {"type": "system", "subtype": "init"} | self._init() | now
 
     def _result(self, end: TurnEnded, at: int) -> dict[str, Any]:
         meter = self._session.meter

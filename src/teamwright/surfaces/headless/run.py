@@ -11,15 +11,16 @@ import msgspec
 
 from teamwright import __version__
 from teamwright.app import Options, open_session
-from teamwright.core.errors import TeamwrightError, UsageError
+from teamwright.core.errors import UsageError
 from teamwright.core.message import Text
 from teamwright.core.op import Say
 from teamwright.runtime.bus import Watch
 from teamwright.runtime.session import Session
-from teamwright.surfaces.headless import control
+from teamwright.surfaces.headless.control import servers_of
+from teamwright.surfaces.headless.driver import Driver
 from teamwright.surfaces.headless.out import Out
 from teamwright.surfaces.headless.printer import Format, Printer
-from teamwright.surfaces.headless.slash import COMMANDS, run_command
+from teamwright.surfaces.headless.slash import COMMANDS, expand, run_command
 from teamwright.surfaces.headless.stdin import read_lines, read_text
 from teamwright.tools.bounds import visible
 
@@ -48,8 +49,11 @@ async def run(headless: Headless, options: Options) -> int:
     for note in session.notes:
         sys.stderr.write(f"teamwright: {visible(note)}\n")
     printer = Printer(
-        session, Out(sys.stdout.fileno()), _init(session), format=headless.output, partial=headless.partial
+        session, Out(sys.stdout.fileno()), lambda: _init(session), format=headless.output, partial=headless.partial
     )
+    driver = None
+    if headless.input == "stream-json":
+        driver = Driver(session, printer, lambda say: _say(session, say), lambda: _greeting(session))
     signals: list[signal.Signals] = []
     async with anyio.create_task_group() as group:
         async with session:
@@ -57,7 +61,7 @@ async def run(headless: Headless, options: Options) -> int:
             with anyio.CancelScope() as work:
                 group.start_soon(_print, watch, printer, work)
                 group.start_soon(_heed_signals, work, signals)
-                await _feed(session, printer, prompt, wait=headless.wait)
+                await _feed(session, prompt, driver, wait=headless.wait)
             if work.cancel_called:
                 session.hurry()
         with anyio.move_on_after(PRINT_LIMIT):
@@ -79,38 +83,25 @@ async def _read_prompt(argument: str | None) -> str:
     return prompt
 
 
-async def _feed(session: Session, printer: Printer, prompt: str | None, *, wait: bool) -> None:
+async def _feed(session: Session, prompt: str | None, driver: Driver | None, *, wait: bool) -> None:
     if prompt is not None:
         await _say(session, Say((Text(prompt),)))
-    else:
+    elif driver is not None:
         number = 0
-        async for line in read_lines():
-            number += 1
-            if line.strip():
-                await _take_line(session, printer, number, line)
-        session.questions.leave("Standard input has ended, so nobody can be asked.")
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(driver.take_prompts)
+            async for line in read_lines():
+                number += 1
+                if line.strip():
+                    await driver.take(number, line, tasks)
+            driver.end()
+            session.questions.leave("Standard input has ended, so nobody can be asked.")
     await session.idle(jobs=wait)
 
 
 async def _say(session: Session, say: Say) -> None:
-    if not await run_command(session, say.content):
-        await session.submit(say)
-
-
-async def _take_line(session: Session, printer: Printer, number: int, line: bytes) -> None:
-    """One line of a driving program. What cannot be read is told and left out; nothing else is lost by it."""
-    try:
-        match control.read_line(line):
-            case control.UserLine() as said:
-                await _say(session, control.prompt_of(said))
-            case control.ControlRequest() as request:
-                await printer.line(await control.answer_request(session, request, _greeting(session)))
-            case control.ControlResponse() as answer:
-                await control.take_answer(session, answer.response)
-            case control.ControlCancel():
-                pass
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, TeamwrightError) as error:
-        sys.stderr.write(f"teamwright: line {number} of standard input: {visible(str(error))}\n")
+    if not await run_command(session, say.content) and (rest := await expand(session, say)) is not None:
+        await session.submit(rest)
 
 
 async def _print(watch: Watch, printer: Printer, work: anyio.CancelScope) -> None:
@@ -139,13 +130,14 @@ async def _heed_signals(work: anyio.CancelScope, caught: list[signal.Signals]) -
 
 
 def _init(session: Session) -> dict[str, Any]:
-    """The part of `system/init` that does not change."""
+    """`system/init`, but for what is the main agent's own."""
+    brought = session.brought
     return {
         "tools": [tool.name for tool in session.main.prompt.tools],
         "agents": list(session.kinds()),
-        "skills": [],
-        "slash_commands": list(COMMANDS),
-        "mcp_servers": [],
+        "skills": [skill.name for skill in brought.offered],
+        "slash_commands": [name for name, _, _ in _commands(session)],
+        "mcp_servers": [{"name": s["name"], "status": s["status"]} for s in servers_of(session)],
         "version": __version__,
         "claude_code_version": PROTOCOL_LEVEL,
         "output_style": "default",
@@ -153,10 +145,19 @@ def _init(session: Session) -> dict[str, Any]:
     }
 
 
+def _commands(session: Session) -> list[tuple[str, str, str]]:
+    """(name, description, hint) of all that can be said as `/name`."""
+    found = [(name, words, "") for name, words in COMMANDS.items()]
+    found += [(skill.name, skill.description, skill.argument_hint) for skill in session.brought.commands]
+    for name, prompt in session.brought.prompts:
+        found.append((name, prompt.description, " ".join(f"[{one.name}]" for one in prompt.arguments)))
+    return found
+
+
 def _greeting(session: Session) -> dict[str, Any]:
     """The answer to `initialize`."""
     return {
-        "commands": [],
+        "commands": [{"name": n, "description": d, "argumentHint": hint} for n, d, hint in _commands(session)],
         "agents": [{"name": d.name, "description": d.description} for d in session.kinds().values()],
         "models": [{"value": name, "displayName": name, "description": ""} for name in session.model_names],
         "output_style": "default",

@@ -2,10 +2,12 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 
+from msgspec.structs import replace
+
 from teamwright.core.errors import TeamwrightError
 from teamwright.core.event import TurnEnded, TurnStarted
 from teamwright.core.message import Content, Text
-from teamwright.core.op import Compact
+from teamwright.core.op import Compact, Say
 from teamwright.runtime.session import Session
 
 Command = Callable[[Session, str], Awaitable[str]]
@@ -20,22 +22,57 @@ async def _btw(session: Session, words: str) -> str:
     return await session.aside(words)
 
 
-COMMANDS: dict[str, Command] = {"btw": _btw, "compact": _compact}
+COMMANDS = {
+    "btw": "ask about the conversation without entering it",
+    "compact": "go on from a summary of the conversation",
+}
+_RUN: dict[str, Command] = {"btw": _btw, "compact": _compact}
 
 
 async def run_command(session: Session, content: Sequence[Content]) -> bool:
     """False if it is no command of ours, but something for the model."""
-    if len(content) != 1 or not isinstance(content[0], Text) or not content[0].text.startswith("/"):
+    text = _slashed(content)
+    name, _, words = text[1:].partition(" ")
+    command = _RUN.get(name.strip())
+    if not text or command is None:
         return False
-    name, _, words = content[0].text[1:].partition(" ")
-    command = COMMANDS.get(name.strip())
-    if command is None:
-        return False
-    if not session.main.running:  # a turn that runs has begun already
-        session.tell(session.main.id, TurnStarted())
+    _begin(session)
     try:
         end = TurnEnded("done", await command(session, words.strip()))
     except TeamwrightError as error:
         end = TurnEnded("failed", error=f"/{name}: {error}")
     session.tell(session.main.id, end)
     return True
+
+
+async def expand(session: Session, say: Say) -> Say | None:
+    """A skill or a server's prompt in the place of what names it; None if that is answered already."""
+    text = _slashed(say.content)
+    if not text:
+        return say
+    name = text[1:].split(maxsplit=1)[:1]
+    apart = any([skill.name] == name and skill.context == "fork" for skill in session.brought.commands)
+    if apart:  # what its agent does is shown as part of a turn
+        _begin(session)
+    found = await session.brought.expand(text)
+    if found is None:
+        return say
+    if found.content:
+        return replace(say, content=found.content)
+    if not apart:
+        _begin(session)
+    end = TurnEnded("failed", error=found.error) if found.error else TurnEnded("done", found.output or "")
+    session.tell(session.main.id, end)
+    return None
+
+
+def _slashed(content: Sequence[Content]) -> str:
+    """The words of a command; empty where it is none."""
+    if len(content) != 1 or not isinstance(content[0], Text) or not content[0].text.startswith("/"):
+        return ""
+    return content[0].text
+
+
+def _begin(session: Session) -> None:
+    if not session.main.running:  # a turn that runs has begun already
+        session.tell(session.main.id, TurnStarted())

@@ -20,6 +20,7 @@ from teamwright.surfaces.terminal.view import View
 
 MARKS: dict[State, str] = {"running": "●", "waiting": "◐", "idle": "○", "done": "✓", "failed": "✗", "stopped": "■"}
 MOST_ENDED = 30  # of those that have ended, the newest
+_DEEPEST = 20  # steps up to the main agent
 REFRESH = 0.5  # seconds; times tick on
 _WIDE, _MIDDLE = 64, 40  # cells from which money, and tokens, are shown
 _ENDED = ("done", "failed", "stopped")
@@ -53,10 +54,12 @@ def _worth_showing(view: View) -> dict[AgentId, AgentView]:
     ended = sorted((a for a in view.agents.values() if a.state in _ENDED), key=lambda a: a.ended)
     dropped = {agent.id for agent in ended[:-MOST_ENDED]}
     for agent in view.agents.values():
-        at: AgentId | None = agent.id
-        while agent.id not in dropped and at in dropped:
-            dropped.discard(at)
-            at = view.agents[at].parent
+        above = view.agents.get(agent.parent) if agent.parent and agent.id not in dropped else None
+        for _ in range(_DEEPEST):
+            if above is None:
+                break
+            dropped.discard(above.id)
+            above = view.agents.get(above.parent) if above.parent else None
     return {id: agent for id, agent in view.agents.items() if id not in dropped}
 
 

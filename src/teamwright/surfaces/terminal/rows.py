@@ -16,9 +16,8 @@ Piece = tuple[str, str]  # text that is safe to draw, style
 
 
 def palette_of(node: DOMNode) -> Palette:
-    app = node.app
-    named = PALETTES.get(app.theme.removeprefix("tw-"))
-    return named or (DARK if app.current_theme.dark else LIGHT)
+    named = PALETTES.get(node.app.theme.removeprefix("tw-"))
+    return named or (DARK if node.app.current_theme.dark else LIGHT)
 
 
 def row(left: Sequence[Piece], right: Sequence[Piece], width: int) -> Content:

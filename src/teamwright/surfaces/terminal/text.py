@@ -7,7 +7,7 @@ from rich.cells import cell_len, set_cell_size
 
 from teamwright.tools.bounds import visible
 
-LONGEST_LINE = 2_000  # characters of one line; a longer one is cut in the middle, and says so
+LONGEST_LINE = 20_000  # characters of one line; a longer one is cut in the middle, and says so
 MOST_LINES = 2_000
 MOST_TEXT = 200_000
 TABS = 4

@@ -1,4 +1,4 @@
-"""Colours: a light and a dark theme, and one without any colour. One palette for what Textual draws and what we draw."""
+"""Colours: a dark theme, a light one, and one without any colour; for what Textual draws and for what we draw."""
 
 from msgspec import Struct
 from textual.theme import Theme

@@ -1,0 +1,58 @@
+"""Sets the stage for the demo, plays the story once, and says how it ended."""
+
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from uuid import uuid4
+
+import anyio
+
+from teamwright.core.errors import UsageError
+from teamwright.surfaces.demo.screen import Screen
+from teamwright.surfaces.demo.shop import make_shop, tests_pass
+from teamwright.surfaces.demo.stage import Plan, Stage
+from teamwright.surfaces.progress import wants_colours
+
+
+def play(*, fast: bool, keep: bool, kill: bool = False) -> int:
+    """0 if everything is as it should be at the end."""
+    if shutil.which("git") is None:
+        raise UsageError("the demo needs git, and it is not installed")
+    root = Path(tempfile.mkdtemp(prefix="teamwright-demo-"))
+    colours = wants_colours(sys.stdout, dict(os.environ))
+    plan = Plan(str(root), str(uuid4()), fast=fast, colours=colours)
+    screen = Screen(sys.stdout, colours=colours)
+    try:
+        make_shop(plan.shop)
+        _introduce(screen, plan)
+        if kill:
+            from teamwright.surfaces.demo.kill import play_with_kill  # noqa: PLC0415 -- only where it is asked for
+
+            return play_with_kill(plan, screen)
+        return _play(plan, screen)
+    finally:
+        if keep:
+            sys.stdout.write(f"\nThe repository, the transcripts and the database are in {root}\n")
+        else:
+            shutil.rmtree(root, ignore_errors=True)
+
+
+def _play(plan: Plan, screen: Screen) -> int:
+    ended = False
+    try:
+        ended = anyio.run(Stage(plan, screen).play)
+    except* BrokenPipeError:
+        raise BrokenPipeError from None  # nobody reads on
+    passed = tests_pass(plan.shop)
+    screen.say()
+    screen.say("The tests pass." if passed else "The tests still fail.", "green" if passed else "red")
+    return 0 if ended and passed else 1
+
+
+def _introduce(screen: Screen, plan: Plan) -> None:
+    screen.say("Teamwright demo", "bold")
+    screen.say("A script plays the model's part, so no key is needed. The rest is real: the team with its", "dim")
+    screen.say("mail and tasks, the tools, the permission rules, the worktrees, and a git repository in", "dim")
+    screen.say(str(plan.shop), "dim")

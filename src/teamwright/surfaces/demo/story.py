@@ -1,0 +1,202 @@
+"""What the scripted model says. Each part is a list of replies; which one comes is read off the conversation alone, so
+that a resumed session goes on at the right place. A reply may wait for a cue, so that the story is told in one order.
+"""
+
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from teamwright.core.message import Request
+from teamwright.models.script import read_step
+from teamwright.models.scripted import Step, call
+from teamwright.surfaces.demo.shop import BANNER, LABELS, PRICES, TASKS
+
+TEAM = "shop"
+PROMPT = "The tests of this shop fail. Make a team, let everybody work in a tree of their own, and merge what they do."
+ADA = "You look after prices.py. Do task #1, then tell ben where to find it."
+BEN = "You look after labels.py. Do task #2, and tell ada what it means for prices."
+ALLOWED = ("Bash(python3 -m unittest *)", "Bash(git add *)", "Bash(git commit *)", "Bash(git merge *)")
+
+_BRANCH = re.compile(r"worktree-\w+")
+_REQUEST = re.compile(r"shutdown-[0-9a-f]+")
+
+
+class Said(Struct, frozen=True):
+    """A cue: this part has given so many replies."""
+
+    part: str
+    replies: int
+
+
+class Left(Struct, frozen=True):
+    """A cue: these have shut down."""
+
+    names: tuple[str, ...]
+
+
+class Owned(Struct, frozen=True):
+    """A cue: somebody has this task."""
+
+    task: int
+
+
+Cue = Said | Left | Owned
+Wait = Callable[[str, int, Cue | None], Awaitable[None]]  # part, number of the reply, its cue
+
+
+class Line(Struct, frozen=True):
+    """A reply: words, then calls, which may need the request; not before its cue."""
+
+    words: str = ""
+    calls: Callable[[Request], Sequence[Any]] = lambda _: ()
+    cue: Cue | None = None
+
+
+def branches(request: Request) -> list[str]:
+    """In the order in which the conversation tells of them."""
+    return list(dict.fromkeys(_BRANCH.findall(_text(request))))
+
+
+def _text(request: Request) -> str:
+    """What was said to this agent, results of tools included."""
+    found: list[str] = []
+    for message in request.messages:
+        for block in message.blocks if message.role == "user" else ():
+            parts = getattr(block, "content", (block,))
+            found += [part.text for part in parts if hasattr(part, "text")]
+    return "\n".join(found)
+
+
+def _run(command: str) -> Callable[[Request], Sequence[Any]]:
+    return lambda _: [call("Bash", command=command)]
+
+
+def _done(task: int) -> Any:
+    return call("TaskUpdate", taskId=str(task), status="completed")
+
+
+def _mine(task: int, name: str) -> Any:
+    return call("TaskUpdate", taskId=str(task), owner=name)
+
+
+def _tell(to: str, summary: str, text: str) -> Any:
+    return call("SendMessage", to=to, summary=summary, message=text)
+
+
+def _agree(request: Request) -> Sequence[Any]:
+    id = _REQUEST.findall(_text(request))[-1]
+    message = {"type": "shutdown_response", "request_id": id, "approve": True}
+    return [call("SendMessage", to="team-lead", message=message)]
+
+
+def _tasks(_: Request) -> Sequence[Any]:
+    waits: dict[int, dict[str, Any]] = {2: {"blockedBy": ["1", "2"]}}
+    made = [call("TaskCreate", subject=s, description=d, **waits.get(n, {})) for n, (s, d) in enumerate(TASKS)]
+    return [call("TeamCreate", team_name=TEAM, description="mends the shop"), *made]
+
+
+def _teammate(name: str, prompt: str, about: str) -> Any:
+    return call("Agent", name=name, description=about, prompt=prompt, isolation="worktree")
+
+
+def _merge(request: Request) -> Sequence[Any]:
+    both = " && ".join(f"git merge -q --no-ff --no-edit {branch}" for branch in branches(request)[:2])
+    return [call("Bash", command=both), call("Bash", command="python3 -m unittest -q")]
+
+
+def _recruit(_: Request) -> Sequence[Any]:
+    return [_teammate("ada", ADA, "prices"), _teammate("ben", BEN, "labels")]
+
+
+def _dismiss(_: Request) -> Sequence[Any]:
+    return [call("SendMessage", to=name, message={"type": "shutdown_request"}) for name in ("ada", "ben")]
+
+
+def _edit(file: str, change: tuple[str, str], tests: str) -> Callable[[Request], Sequence[Any]]:
+    edit = call("Edit", file_path=file, old_string=change[0], new_string=change[1])
+    return lambda _: [edit, call("Bash", command=f"python3 -m unittest -q {tests}")]
+
+
+def _commit(words: str) -> Callable[[Request], Sequence[Any]]:
+    return _run(f"git commit -qam '{words}' && git branch --show-current")
+
+
+def _hand_over(request: Request) -> Sequence[Any]:
+    text = f"cheapest([]) is None now, on the branch {branches(request)[0]}."
+    return [_done(1), _tell("ben", "where to find cheapest()", text)]
+
+
+def _advise(_: Request) -> Sequence[Any]:
+    return [_done(2), _tell("ada", "label() takes cents", "label() takes cents: let cheapest() stay in cents, too.")]
+
+
+def _bring_in(request: Request) -> Sequence[Any]:
+    return [call("Bash", command=f"git merge -q --no-edit {branches(request)[1]}")]
+
+
+def _write(_: Request) -> Sequence[Any]:
+    return [
+        call("Write", file_path="banner.py", content=BANNER),
+        call("Bash", command="python3 -m unittest -q"),
+        call("Bash", command="git add banner.py && git commit -qm 'A banner'"),
+    ]
+
+
+PARTS: dict[str, Sequence[Line]] = {
+    "lead": (
+        Line("I look at the tests first.", _run("python3 -m unittest -q")),
+        Line("Two faults that have nothing to do with each other, and a banner that needs both.", _tasks),
+        Line("Each fault gets a teammate, with a worktree of its own.", _recruit),
+        Line("They are at work. I need not wait for them: I am told when one goes idle."),
+        Line("ben is done with #2. ada works on."),
+        Line("ada is done with #1. So #3 waits for nothing more, and ben, who was idle, has taken it."),
+        Line("All three are done. I merge both branches and run all tests.", _merge),
+        Line("The shop is whole, so nobody is needed any more.", _dismiss),
+        Line("", _run("git log --oneline --no-merges"), Left(("ada", "ben"))),
+        Line("Three commits of two teammates are merged, all tests pass, and both have shut down."),
+    ),
+    "ada": (
+        Line("I take #1.", lambda _: [_mine(1, "ada"), call("Read", file_path="prices.py")]),
+        Line("min() of nothing raises. It takes a default.", _edit("prices.py", PRICES, "test_prices"), Said("lead", 5)),
+        Line("ben needs cents, and cents they are.", _commit("cheapest() of an empty list is None")),
+        Line("", _hand_over),
+        Line("#1 is done, on the branch {branch}.", cue=Owned(3)),
+        Line("", _agree),
+    ),
+    "ben": (
+        Line("I take #2.", lambda _: [_mine(2, "ben"), call("Read", file_path="labels.py")]),
+        Line("str() drops a zero.", _edit("labels.py", LABELS, "test_labels")),
+        Line("", _commit("Prices with two digits")),
+        Line("ada should know how I count.", _advise),
+        Line("#2 is done, on the branch {branch}."),  # a kill comes before it
+        Line("What does #3 still need?", _run("python3 -m unittest -q test_banner"), Said("lead", 6)),
+        Line("First ada's work, then the file.", _bring_in),
+        Line("", _write),
+        Line("", lambda _: [_done(3)]),
+        Line("#3 is done, on the same branch."),
+        Line("", _agree, Left(("ada",))),
+    ),
+}
+KILLED_AT = "ben", 4  # #2 is done, the message to ada is stored, and she has not read it
+
+
+def part_of(request: Request) -> str:
+    first = _text(request)
+    return "ada" if ADA in first else "ben" if BEN in first else "lead"
+
+
+def tell(wait: Wait) -> Callable[[Request], Awaitable[Step]]:
+    """The whole story, for a scripted model."""
+
+    async def play(request: Request) -> Step:
+        part = part_of(request)
+        number = sum(message.role == "assistant" for message in request.messages)
+        line = PARTS[part][number]
+        await wait(part, number, line.cue)
+        found = branches(request)
+        words = line.words.format(branch=found[0] if found else "")
+        return read_step([*([words] if words else ()), *line.calls(request)], ())
+
+    return play

@@ -1,0 +1,165 @@
+"""The program that drives us over pipes: its lines are acted on, and what only it can answer is asked of it."""
+
+import re
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from itertools import count
+from typing import Any
+
+import anyio
+import msgspec
+from anyio.abc import TaskGroup
+
+from teamwright.core.errors import TeamwrightError, UsageError
+from teamwright.core.hook import DEFAULT_SECONDS, EVENTS, HookEvent
+from teamwright.core.op import Say
+from teamwright.runtime.session import Session
+from teamwright.surfaces.headless import control
+from teamwright.surfaces.headless.printer import Printer
+from teamwright.tools.bounds import visible
+
+SLOW = frozenset({"mcp_reconnect", "mcp_toggle"})  # they may need answers of the driver themselves
+MOST_WAITING = 10_000  # prompts that wait to be taken
+_EVENTS: dict[str, HookEvent] = {event: event for event in EVENTS}
+
+
+class _Slot:
+    def __init__(self) -> None:
+        self.answered = anyio.Event()
+        self.response: control.Response | None = None
+
+
+class Driver:
+    def __init__(
+        self, session: Session, printer: Printer, say: Callable[[Say], Awaitable[None]],
+        greeting: Callable[[], Mapping[str, Any]],
+    ) -> None:  # fmt: skip
+        """`say` takes a prompt or a command in its place, `greeting` answers `initialize`."""
+        self._session, self._printer, self._say_it, self._greeting = session, printer, say, greeting
+        self._slots: dict[str, _Slot] = {}
+        self._ids = count(1)
+        self._gone = False
+        self._send, self._said = anyio.create_memory_object_stream[tuple[int, Say, bool]](MOST_WAITING)
+        session.brought.use_driver(self.exchange)
+
+    # --- its lines
+
+    async def take(self, number: int, line: bytes, tasks: TaskGroup) -> None:
+        """What cannot be read is told and left out; nothing else is lost by it."""
+        with told(number):
+            match control.read_line(line):
+                case control.UserLine() as said:
+                    # One after the other, in a task of their own: a command may itself need the next lines.
+                    await self._send.send((number, control.prompt_of(said), said.client_composed))
+                case control.ControlRequest() as request:
+                    if request.request.get("subtype") in SLOW:
+                        tasks.start_soon(self._answer, request)
+                    else:
+                        await self._answer(request)
+                case control.ControlResponse() as answer:
+                    await self._take_answer(answer.response)
+                case control.ControlCancel():
+                    pass
+
+    async def take_prompts(self) -> None:
+        """Until there are no more."""
+        async with self._said:
+            async for number, say, composed in self._said:
+                with told(number):
+                    await (self._session.submit(say) if composed else self._say_it(say))
+
+    def end(self) -> None:
+        """No more lines: whatever waits for an answer has none."""
+        self._gone = True
+        self._send.close()
+        for slot in self._slots.values():
+            slot.answered.set()
+
+    async def _answer(self, request: control.ControlRequest) -> None:
+        try:
+            if request.request.get("subtype") == "initialize":
+                self._initialize(request.request)
+        except UsageError as error:
+            sys.stderr.write(f"teamwright: initialize: {visible(str(error))}\n")
+        await self._printer.line(await control.answer_request(self._session, request, self._greeting()))
+
+    async def _take_answer(self, response: control.Response) -> None:
+        slot = self._slots.get(response.request_id)
+        if slot is None:
+            await control.take_answer(self._session, response)
+            return
+        slot.response = response
+        slot.answered.set()
+
+    # --- what it is asked
+
+    async def ask(self, subtype: str, **fields: Any) -> dict[str, Any]:
+        """Raises UsageError where it answers with an error or not at all; the caller sets the time limit."""
+        if self._gone:
+            raise UsageError("the driving program has ended its input")
+        id = f"t{next(self._ids)}"
+        slot = self._slots[id] = _Slot()
+        body = {"type": "control_request", "request_id": id, "request": {"subtype": subtype, **fields}}
+        try:
+            await self._printer.line(body)
+            await slot.answered.wait()
+        except anyio.get_cancelled_exc_class():
+            with anyio.CancelScope(shield=True), anyio.move_on_after(1):
+                await self._printer.line({"type": "control_cancel_request", "request_id": id})
+            raise
+        finally:
+            del self._slots[id]
+        if slot.response is None:
+            raise UsageError("the driving program has ended its input")
+        if slot.response.subtype != "success":
+            raise UsageError(f"the driving program answered with an error: {slot.response.error}")
+        return slot.response.response or {}
+
+    async def exchange(self, server: str, message: dict[str, Any]) -> dict[str, Any] | None:
+        """One message for a server that it holds; the answer is the server's."""
+        answer = await self.ask("mcp_message", server_name=server, message=message)
+        return answer.get("mcp_response")
+
+    def _initialize(self, request: Mapping[str, Any]) -> None:
+        asked = control.read_initialize(request)
+        if asked.agents:
+            self._session.brought.add_agents(asked.agents)
+        if isinstance(asked.skills, list):
+            self._session.brought.only_skills(asked.skills)
+        for event, entries in (asked.hooks or {}).items():
+            known = _EVENTS.get(event)
+            if known is None:
+                sys.stderr.write(f"teamwright: initialize: there is no hook event {visible(event)}\n")
+                continue
+            for entry in entries:
+                for callback in entry.hookCallbackIds:
+                    self._add_hook(known, entry, callback)
+
+    def _add_hook(self, event: HookEvent, entry: control.HookEntry, callback: str) -> None:
+        async def call(payload: dict[str, Any]) -> dict[str, Any]:
+            used = payload.get("tool_use_id")
+            return await self.ask("hook_callback", callback_id=callback, input=payload, tool_use_id=used)
+
+        try:
+            self._session.brought.points.use().add_callable(
+                event, entry.matcher or "", call, seconds=entry.timeout or DEFAULT_SECONDS,
+                blocks=entry.onFailure == "block", name="a hook of the driving program",
+            )  # fmt: skip
+        except re.error as error:
+            raise UsageError(f"the matcher {entry.matcher!r} of {event} is no expression: {error}") from None
+
+
+class told:
+    """What is wrong with a line of standard input is said, and its number."""
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+
+    def __enter__(self) -> None:
+        return
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
+        if not isinstance(error, msgspec.DecodeError | UnicodeDecodeError | RecursionError | TeamwrightError):
+            return False
+        sys.stderr.write(f"teamwright: line {self._number} of standard input: {visible(str(error))}\n")
+        return True

@@ -1,0 +1,271 @@
+"""The conversation of one agent: only what can be seen is drawn, and what is older is fetched when scrolled to."""
+
+import time
+from bisect import bisect_right
+from itertools import accumulate
+from typing import ClassVar
+
+from rich.style import Style
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.geometry import Size
+from textual.message import Message
+from textual.scroll_view import ScrollView
+from textual.selection import Selection
+from textual.strip import Strip
+
+from teamwright.core.ids import AgentId
+from teamwright.surfaces.terminal.drawing import Block, gap_between
+from teamwright.surfaces.terminal.shapes import Item, Step
+from teamwright.surfaces.terminal.themes import DARK, Palette
+from teamwright.surfaces.terminal.view import View
+
+WINDOW = 120  # items that are laid out; more when somebody scrolls up
+MOST_OLDER = 5_000  # items that were read again from the transcript
+
+
+class Conversation(ScrollView, can_focus=True):
+    """Lines of the items of one talk. `follow` it to the end unless somebody has scrolled away."""
+
+    DEFAULT_CSS = "Conversation { background: $background; scrollbar-size-vertical: 1; overflow-x: hidden; }"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up", "choose(-1)", show=False),
+        Binding("down", "choose(1)", show=False),
+        Binding("enter,space", "open", show=False),
+        Binding("home", "top", show=False),
+        Binding("end", "bottom", show=False),
+        Binding("escape", "leave", show=False),
+    ]
+
+    class Older(Message):
+        """What was before the first item is wanted."""
+
+        def __init__(self, agent: AgentId, before: int) -> None:
+            super().__init__()
+            self.agent, self.before = agent, before
+
+    class Left(Message):
+        """The keyboard goes back to the input."""
+
+    def __init__(self, view: View, agent: AgentId, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.view, self.agent = view, agent
+        self.palette: Palette = DARK
+        self.everything = False  # all steps opened
+        self.chosen: Block | None = None
+        self._older: list[Item] = []
+        self._asked_older = False
+        self._first = 0  # index of the first item that is laid out
+        self._blocks: dict[int, Block] = {}  # by the identity of the item
+        self._rows: list[Block] = []
+        self._tops: list[int] = []  # the first line of each row, and one for the end
+        self._version = -1
+
+    # --- what is shown
+
+    def open(self, agent: AgentId) -> None:
+        """Another agent's conversation."""
+        self.agent = agent
+        self._older, self._asked_older, self._blocks, self.chosen, self._version = [], False, {}, None, -1
+        self._first = max(0, len(self._items()) - WINDOW)
+        self.update()
+        self.scroll_end(animate=False, immediate=True)
+
+    def use(self, palette: Palette) -> None:
+        self.palette = palette
+        self.update()
+
+    def add_older(self, agent: AgentId, items: list[Item]) -> None:
+        """Read from the transcript: they stand before the first item that is in memory."""
+        self._asked_older = False
+        if agent != self.agent or self._older or not items:
+            return
+        self._older = items[-MOST_OLDER:]
+        self._first += len(self._older)
+        self._extend()
+
+    @property
+    def following(self) -> bool:
+        return self.scroll_y >= self.max_scroll_y - 1
+
+    def _items(self) -> list[Item]:
+        items = self.view.talk(self.agent).items
+        return [*self._older, *items] if self._older else items
+
+    def tick(self) -> None:
+        """Called often: draws what has changed since."""
+        talk = self.view.talk(self.agent)
+        live = any(isinstance(row.item, Step) and row.item.status == "running" for row in self._rows[-20:])
+        if talk.version != self._version or live:
+            self.update()
+        if self.scroll_y < 5 and self.is_attached and self._rows:
+            self._extend()
+
+    def update(self) -> None:
+        """Lay out everything from the first item on, and keep the place of whoever reads above the end."""
+        if self.size.width < 10:
+            return
+        follow, anchor = self.following, self._anchor()
+        items = self._items()
+        if follow and len(items) - self._first > 3 * WINDOW:
+            self._first = len(items) - WINDOW
+        self._first = min(self._first, max(0, len(items) - 1))
+        changed = self._lay_out(items[self._first :])
+        self._version = self.view.talk(self.agent).version
+        if not changed:
+            return
+        self.virtual_size = Size(self.size.width, self._tops[-1])
+        if follow:
+            self.scroll_end(animate=False, immediate=True)
+        elif anchor is not None:
+            self._back_to(*anchor)
+        self.refresh()
+
+    def _lay_out(self, items: list[Item]) -> bool:
+        width, now, before, changed = self.size.width, time.time_ns() // 1_000_000, None, False
+        rows: list[Block] = []
+        blocks: dict[int, Block] = {}
+        for item in items:
+            block = self._blocks.get(id(item))
+            if block is None or block.item is not item:
+                block = Block(item)
+                changed = True
+            gap = gap_between(before, item)
+            changed |= block.gap != gap
+            block.gap = gap
+            changed |= block.update(width, self.palette, self.view, everything=self.everything, now=now)
+            blocks[id(item)] = block
+            rows.append(block)
+            before = item
+        changed |= len(rows) != len(self._rows)
+        self._rows, self._blocks = rows, blocks
+        self._tops = list(accumulate((row.height for row in rows), initial=0))
+        return changed
+
+    def _anchor(self) -> tuple[Block, int] | None:
+        """The block at the top of the screen, and how far it is scrolled into."""
+        if not self._rows:
+            return None
+        top = round(self.scroll_y)
+        place = min(max(bisect_right(self._tops, top) - 1, 0), len(self._rows) - 1)
+        return self._rows[place], top - self._tops[place]
+
+    def _back_to(self, block: Block, inside: int) -> None:
+        for row, top in zip(self._rows, self._tops, strict=False):
+            if row.item is block.item:
+                self.scroll_to(y=top + inside, animate=False, immediate=True)
+                return
+
+    def _extend(self) -> None:
+        """More of what is above."""
+        if self._first > 0:
+            anchor = self._anchor()
+            self._first = max(0, self._first - WINDOW)
+            self._lay_out(self._items()[self._first :])
+            self.virtual_size = Size(self.size.width, self._tops[-1])
+            if anchor is not None:
+                self._back_to(*anchor)
+            self.refresh()
+        elif self.view.talk(self.agent).dropped and not self._older and not self._asked_older:
+            self._asked_older = True
+            first = next((item.n for item in self._items() if item.n), 0)
+            self.post_message(self.Older(self.agent, first))
+
+    # --- drawing
+
+    def render_line(self, y: int) -> Strip:
+        at, width, base = y + round(self.scroll_offset.y), self.size.width, self.rich_style
+        found = self._at(at)
+        if found is None:
+            return Strip.blank(width, base)
+        block, line = found
+        strip = block.lines[line] if line >= 0 else Strip([])
+        if block is self.chosen and line >= 0 and self.has_focus:
+            base = base + Style.parse(f"on {self.palette.selected}" if self.palette.name != "none" else "reverse")
+        strip = strip.crop_extend(0, width, base).apply_style(base)
+        selection = self.text_selection
+        if selection is not None and (span := selection.get_span(at)) is not None:
+            strip = _mark(strip, *span)
+        return strip.apply_offsets(0, at)
+
+    def _at(self, line: int) -> tuple[Block, int] | None:
+        """The block on a line, and which of its lines it is; negative in the gap before it."""
+        if not self._rows or not 0 <= line < self._tops[-1]:
+            return None
+        place = bisect_right(self._tops, line) - 1
+        while place < len(self._rows) and not self._rows[place].height:
+            place += 1
+        block = self._rows[place]
+        return block, line - self._tops[place] - block.gap
+
+    def get_selection(self, selection: Selection) -> tuple[str, str] | None:
+        lines: list[str] = []
+        for row in self._rows:
+            lines += [""] * row.gap + [line.text.rstrip() for line in row.lines]
+        return selection.extract("\n".join(lines)), "\n"
+
+    def selection_updated(self, selection: Selection | None) -> None:
+        self.refresh()
+
+    def on_resize(self, event: events.Resize) -> None:
+        if self._version == -1:
+            self._first = max(0, len(self._items()) - WINDOW)
+        self.update()
+
+    # --- choosing and opening
+
+    def on_click(self, event: events.Click) -> None:
+        found = self._at(event.y + round(self.scroll_offset.y))
+        if found is not None and found[1] >= 0 and found[0].opens and self.text_selection is None:
+            self.chosen = found[0]
+            self.action_open()
+
+    def action_choose(self, step: int) -> None:
+        openable = [row for row in self._rows if row.opens]
+        if not openable:
+            return
+        if self.chosen in openable:
+            place = min(max(openable.index(self.chosen) + step, 0), len(openable) - 1)
+        else:
+            place = len(openable) - 1
+        self.chosen = openable[place]
+        top = self._tops[self._rows.index(self.chosen)]
+        if not self.scroll_y <= top < self.scroll_y + self.size.height - 1:
+            self.scroll_to(y=max(0, top - self.size.height // 3), animate=False, immediate=True)
+        self.refresh()
+
+    def action_open(self) -> None:
+        if self.chosen is not None:
+            self.chosen.opened = not self.chosen.opened
+            self.update()
+
+    def toggle_everything(self) -> None:
+        self.everything = not self.everything
+        for row in self._rows:
+            row.opened = False
+        self.update()
+
+    def action_top(self) -> None:
+        self.scroll_home(animate=False)
+
+    def action_bottom(self) -> None:
+        self.scroll_end(animate=False)
+
+    def action_leave(self) -> None:
+        self.post_message(self.Left())
+
+    def on_focus(self) -> None:
+        if self.chosen is None:
+            self.action_choose(1)
+        self.refresh()
+
+    def on_blur(self) -> None:
+        self.refresh()
+
+
+def _mark(strip: Strip, start: int, end: int) -> Strip:
+    """What is selected, in reverse."""
+    length = strip.cell_length
+    end = length if end == -1 else min(end, length)
+    parts = [strip.crop(0, start), strip.crop(start, end).apply_style(Style(reverse=True)), strip.crop(end, length)]
+    return Strip.join(parts)

@@ -1,0 +1,30 @@
+"""How many tokens a model takes: known, asked for once, or learnt from a refusal."""
+
+import pytest
+
+from teamwright.runtime.compactor import Windows
+
+pytestmark = [pytest.mark.anyio, pytest.mark.spec("I1")]
+
+
+async def test_a_server_is_asked_once_and_only_where_nothing_is_known() -> None:
+    asked: list[str] = []
+
+    async def ask(model: str) -> int | None:
+        asked.append(model)
+        return 8_192 if model == "openai/local" else None
+
+    windows = Windows({"anthropic/c": 200_000}.get, ask)
+    assert await windows.of("anthropic/c") == 200_000 and not asked
+    assert [await windows.of("openai/local") for _ in range(2)] == [8_192, 8_192]
+    assert [await windows.of("openai/other") for _ in range(2)] == [None, None]
+    assert asked == ["openai/local", "openai/other"]
+
+
+async def test_a_refusal_teaches_the_smaller_figure() -> None:
+    windows = Windows(lambda _: None)
+    windows.learn("m", 9_000)
+    windows.learn("m", 12_000)
+    assert await windows.of("m") == 9_000
+    windows.learn("m", 4_000)
+    assert await windows.of("m") == 4_000
