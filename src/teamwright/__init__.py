@@ -9,10 +9,11 @@ if TYPE_CHECKING:
     from teamwright.api import session
     from teamwright.core.consent import Allow, Deny, Question
     from teamwright.core.definition import AgentDefinition
-    from teamwright.core.errors import ModelError, TeamwrightError, ToolError
+    from teamwright.core.errors import ModelError, TeamwrightError, ToolError, UsageError
     from teamwright.core.event import Record
     from teamwright.core.ports import Outcome, ToolContext
     from teamwright.models.scripted import ScriptedModel, call, thinking
+    from teamwright.runtime.led_team import LedTeam
     from teamwright.runtime.session import Session
     from teamwright.tools.function import tool
 
@@ -20,6 +21,7 @@ _PLACES = {
     "AgentDefinition": "teamwright.core.definition",
     "session": "teamwright.api",
     "Session": "teamwright.runtime.session",
+    "LedTeam": "teamwright.runtime.led_team",
     "tool": "teamwright.tools.function",
     "ToolContext": "teamwright.core.ports",
     "Outcome": "teamwright.core.ports",
@@ -30,13 +32,14 @@ _PLACES = {
     "TeamwrightError": "teamwright.core.errors",
     "ModelError": "teamwright.core.errors",
     "ToolError": "teamwright.core.errors",
+    "UsageError": "teamwright.core.errors",
     "ScriptedModel": "teamwright.models.scripted",
     "call": "teamwright.models.scripted",
     "thinking": "teamwright.models.scripted",
 }
 __all__ = [
-    "AgentDefinition", "Allow", "Deny", "ModelError", "Outcome", "Question", "Record", "ScriptedModel", "Session",
-    "TeamwrightError", "ToolContext", "ToolError", "call", "session", "thinking", "tool",
+    "AgentDefinition", "Allow", "Deny", "LedTeam", "ModelError", "Outcome", "Question", "Record", "ScriptedModel",
+    "Session", "TeamwrightError", "ToolContext", "ToolError", "UsageError", "call", "session", "thinking", "tool",
 ]  # fmt: skip
 
 

@@ -8,6 +8,21 @@
 ...             return (await agent.ask("Say hello")).text
 >>> anyio.run(main)
 'Hello.'
+
+Or lead a team from code:
+
+>>> model = ScriptedModel({"main": [], "ada": {"when": "Greet", "steps": ["Ready.", "Hello, lead."]}})
+>>> async def lead():
+...     with tempfile.TemporaryDirectory() as home:
+...         async with session(home, model=model, home=home) as agent:
+...             team = await agent.team("crew", "to say hello")
+...             await team.spawn("ada", "Greet whoever writes to you.")
+...             await team.idle()
+...             await team.send("ada", "Hello, ada.")
+...             await team.idle()
+...             return [(member.name, member.state) for member in team.members]
+>>> anyio.run(lead)
+[('team-lead', 'running'), ('ada', 'idle')]
 """
 
 import os

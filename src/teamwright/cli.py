@@ -70,7 +70,7 @@ def _run(args: list[str]) -> int:
 # --- commands
 
 COMMANDS = {
-    "demo": "an agent fixes a failing test before your eyes; needs no key",
+    "demo": "a team of agents mends a small shop before your eyes; needs no key",
     "agents": "the kinds of agents that there are here, and where each comes from",
     "sessions": "list sessions; `sessions delete ID ...` or `--older-than DAYS` removes them",
     "teams": "the teams that there are and who is in them",
@@ -79,7 +79,7 @@ COMMANDS = {
     "jobs": "what ran or runs in the background of a session",
     "why": "what the agents of a session that are not running wait for",
     "worktrees": "the git worktrees of agents; `show NAME`, `merge NAME`, `clean [NAME ...]`",
-    "mcp": "MCP servers: `list`, `add NAME COMMAND ...`, `remove NAME`, `test [NAME ...]`",
+    "mcp": "MCP servers: `list`, `add NAME COMMAND ...`, `remove NAME`, `test [NAME ...]`; `serve` is one",
     "cost": "what sessions and agents have used: tokens, money, time",
     "config": "the settings that hold here, and where each comes from",
     "plugins": "what plugins bring; `install PATH_OR_GIT_ADDRESS`, `enable`, `disable`, `remove NAME`",
@@ -136,10 +136,11 @@ def _run_command(name: str, args: list[str]) -> int:
 def _demo(parser: "argparse.ArgumentParser", args: list[str]) -> int:
     parser.add_argument("--fast", action="store_true", help="do not slow the typing down")
     parser.add_argument("--keep", action="store_true", help="keep the little repository afterwards")
+    parser.add_argument("--kill", action="store_true", help="kill the whole program half-way, and go on")
     found = parser.parse_args(args)
-    from teamwright.surfaces.demo import play
+    from teamwright.surfaces.demo.run import play
 
-    return play(fast=found.fast, keep=found.keep)
+    return play(fast=found.fast, keep=found.keep, kill=found.kill)
 
 
 def _agents(parser: "argparse.ArgumentParser", args: list[str]) -> int:
@@ -204,18 +205,27 @@ def _run_prompt(args: list[str]) -> int:
     import gc
 
     gc.disable()  # until the session is open: what is imported stays
-    from teamwright.core.errors import UsageError
     from teamwright.surfaces.headless.arguments import headless_of, options_of, prompt_parser
 
     found = prompt_parser(COMMANDS).parse_args(args)
     if found.version:
         main(["--version"])
     if not found.print and found.input_format != "stream-json":
-        raise UsageError(
-            "the terminal app is not there yet. Use `teamwright -p PROMPT` (see --help), or watch `teamwright demo`."
-        )
+        return _run_app(found)
     import anyio
 
     from teamwright.surfaces.headless.run import run
 
     return anyio.run(run, headless_of(found), options_of(found))
+
+
+def _run_app(found: "argparse.Namespace") -> int:
+    import anyio
+
+    from teamwright.surfaces.headless.arguments import options_of
+    from teamwright.surfaces.terminal.run import check_terminal, run_terminal
+
+    check_terminal()
+    pick = found.resume == ""
+    found.resume = found.resume or None
+    return anyio.run(run_terminal, options_of(found), found.prompt, pick)

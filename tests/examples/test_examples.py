@@ -59,5 +59,16 @@ def test_answer_questions(place: Path) -> None:
     assert not any("built:" in line for line in lines)
 
 
+def test_team(place: Path) -> None:
+    assert run("team.py", place) == [
+        "#1 Make soup: completed by cook",
+        "#2 Write the menu: completed by clerk",
+        "cook leaves: True",
+        "clerk leaves: True",
+        "menu.txt: Today: soup",
+    ]
+
+
 def test_every_example_is_tested() -> None:
-    assert {file.name for file in EXAMPLES.glob("*.py")} == {"ask.py", "own_tool.py", "answer_questions.py"}
+    tested = {"ask.py", "own_tool.py", "answer_questions.py", "team.py"}
+    assert {file.name for file in EXAMPLES.glob("*.py")} == tested

@@ -76,3 +76,18 @@ def test_a_childs_time_begins_with_it_and_the_sessions_holds_it_too() -> None:
     clock.now = 10.0
     found = child.reached()
     assert found and found.limit == "seconds" and not found.may_report
+
+
+@pytest.mark.spec("O6")
+def test_what_other_processes_have_used_counts_against_a_shared_limit() -> None:
+    root = AgentMeter(Limits(usd=1.0, tokens=1000), lambda *_: 0.1, lambda: 0.0)
+    child = root.child(Limits())
+    child.count("m", Usage(100))
+    assert child.reached() is None
+    root.others_spent(0.5, 400)
+    assert child.reached() is None
+    root.others_spent(1.0, 400)
+    found = child.reached()
+    assert found is not None and found.limit == "usd" and not found.may_report
+    root.others_spent(0.5, 1000)
+    assert root.reached() is not None and root.reached().limit == "tokens"

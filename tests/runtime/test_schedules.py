@@ -245,7 +245,7 @@ async def test_the_same_call_makes_one_and_there_are_not_too_many(state: State) 
         await create(schedules, cron="0 9 * * *", call=CallId(f"n{n}"))
     with pytest.raises(ToolError, match=f"{MOST} schedules already"):
         await create(schedules, cron="0 9 * * *")
-    with pytest.raises(ToolError, match="no schedule 'x'. There are: s"):
+    with pytest.raises(ToolError, match=r"no schedule 'x'\. There are: s"):
         await schedules.delete("x")
     await schedules.delete(one)
     assert len(schedules.rows) == MOST - 1

@@ -1,7 +1,6 @@
-"""cost, config, doctor and demo: for people and, with --json, for programs."""
+"""cost, config and doctor: for people and, with --json, for programs."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -141,12 +140,3 @@ def test_config_says_what_holds_and_where_it_comes_from(program: Program) -> Non
     assert {row["key"]: row["value"] for row in trusted["settings"]}["model"] == "haiku"
     table = program.run("config", "--settings", '{"model": "sonnet"}')
     assert table.rc == 0 and "sonnet" in table.out and "not trusted" in table.out and "rm *" in table.out
-
-
-def test_the_demo_runs_without_a_key_and_leaves_nothing(program: Program, tmp_path: Path) -> None:
-    temp = tmp_path / "tmp"
-    temp.mkdir()
-    ran = program.run("demo", "--fast", env={"TMPDIR": str(temp)})
-    assert ran.rc == 0, ran.out + ran.err
-    assert "script plays the model" in ran.out and "The tests pass." in ran.out and list(temp.iterdir()) == []
-    assert not program.state.exists()

@@ -23,7 +23,7 @@ RACE = re.compile(r"RACE:([\d,]+)")
 ROUND = re.compile(r"ROUND:(\d+)")
 CREW = re.compile(r"CREW:([\w-]+)")
 CREATED = re.compile(r"Task #(\d+) (?:created|had been created)")
-UNDONE = ("Not run:", "was not stored", "was not made", "before this call was stored")  # it may be asked for again
+UNDONE = ("Not run:", "was not sent", "was not made", "before this call was stored")  # it may be asked for again
 TOGETHER = 3  # calls in one reply
 
 
@@ -133,9 +133,10 @@ def _mate(talk: Talk, name: str) -> Iterator[dict[str, Any]]:
             yield tool("TaskUpdate", taskId=id, owner=name)
     mine = [id for text in talk.texts for id in CLAIM.findall(text)]
     mine += [c.input["taskId"] for c in changes if "owner" in c.input and c.result and not c.is_error]
-    ended = {c.input["taskId"] for c in changes if "status" in c.input and c.settled}
-    for id in dict.fromkeys(mine):
-        if id not in ended:
+    tries = [c for c in changes if "status" in c.input and c.settled]
+    done = {c.input["taskId"] for c in tries if not c.is_error}
+    for id in dict.fromkeys(mine):  # one that was taken away and claimed again is tried again
+        if id not in done and sum(c.input["taskId"] == id for c in tries) < mine.count(id):
             yield tool("TaskUpdate", taskId=id, status="completed")
     after = MATES[(MATES.index(name) + 1) % len(MATES)]
     for sender, _, number in dict.fromkeys(talk.heard()):

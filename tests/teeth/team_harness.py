@@ -20,6 +20,7 @@ from team_ledger import Figures, check
 LIMIT = 60.0  # seconds until a team must have come to rest
 PATIENCE = 8.0  # seconds after which a run that is not killed by its crash point is killed from outside
 MODEL = "anthropic/claude-sonnet-4-6"
+RECORDER = Path(__file__).parent / "recorder"
 ARGV = [sys.executable, "-m", "teamwright"]
 # Where the writes of a team can be cut in two; `state.upgrade` and the worktrees have tests of their own.
 POINTS = (
@@ -35,6 +36,7 @@ class Kill(Struct, frozen=True):
     whom: str = "all"  # all, lead, or mate: one that has a process of its own
     requests: int = 0
     wait: float = 0.0
+    power: bool = False  # the machine goes with it: of the transcripts only what was synced is left
 
 
 class Crew:
@@ -51,11 +53,14 @@ class Crew:
         self.session = str(uuid.UUID(int=self.dice.getrandbits(128), version=4))
         self.round = 0
         self.figures = Figures()
+        self.killed: set[int] = set()  # in the current run
         self.env = {
             "HOME": str(self.home), "TEAMWRIGHT_HOME": str(self.state), "PATH": os.environ["PATH"], "LANG": "C.UTF-8",
             "TMUX_TMPDIR": str(self.root / "tmux"), "XDG_RUNTIME_DIR": str(self.root / "run"), "TERM": "xterm",
             "ANTHROPIC_BASE_URL": f"{brain.url}/{self.name}", "ANTHROPIC_API_KEY": "none",
-        } | {k: v for k, v in os.environ.items() if k == "PYTHONPATH"}  # fmt: skip
+            "TEAMWRIGHT_SYNC_LOG": str(self.root / "syncs"),
+            "PYTHONPATH": os.pathsep.join(filter(None, (str(RECORDER), os.environ.get("PYTHONPATH")))),
+        }  # fmt: skip
 
     # --- processes
 
@@ -77,22 +82,20 @@ class Crew:
                 continue
         return found
 
-    def shoot(self, whom: str) -> int:
-        """SIGKILL, from here. How many were killed."""
+    def shoot(self, whom: str) -> None:
+        """SIGKILL, from here."""
         alive = self.processes()
         mates = [pid for pid, kind in alive.items() if kind == "mate"]
         if whom == "mate" and mates:
             chosen = [self.dice.choice(mates)]
         else:
             chosen = [pid for pid, kind in alive.items() if kind == "lead" or (whom != "lead" and kind == "mate")]
-        killed = 0
         for pid in chosen:
             try:
                 os.kill(pid, signal.SIGKILL)
-                killed += 1
+                self.killed.add(pid)
             except ProcessLookupError:
                 pass
-        return killed
 
     @property
     def transcript(self) -> Path | None:
@@ -125,7 +128,7 @@ class Crew:
             asked = lambda: self.brain.counts.get(self.name, 0) - before >= kill.requests  # noqa: E731
             self._wait(process, asked, LIMIT)
             self._wait(process, lambda: False, kill.wait)
-            self.figures.kills += self.shoot(kill.whom)
+            self.shoot(kill.whom)
             if kill.whom == "mate":  # the others go on without it for a while
                 self._wait(process, lambda: False, kill.wait * 4)
         else:
@@ -135,14 +138,38 @@ class Crew:
     def _end(self, process: subprocess.Popen[bytes], kill: Kill) -> None:
         """Whatever is left of it goes too, but panes and children may outlive a lead that was shot alone."""
         if process.poll() is None:
-            self.figures.kills += self.shoot("lead" if kill.whom == "lead" else "all")
-        elif kill.point:
-            self.figures.kills += process.returncode == -signal.SIGKILL
+            self.shoot("lead" if kill.whom == "lead" else "all")
         code = process.wait(10)
+        if code == -signal.SIGKILL:  # also where it died at its crash point
+            self.killed.add(process.pid)
         if code not in (0, -signal.SIGKILL):
             self._failed(f"status {code}")
         if kill.whom != "lead" and code:
-            self.figures.kills += self.shoot("all")
+            self.shoot("all")
+        self.figures.kills += len(self.killed)
+        self.killed.clear()
+        if kill.power:
+            self._cut_power()
+
+    def _cut_power(self) -> None:
+        """Nothing of this team runs any more. The store syncs by itself, in C: what it has committed is there."""
+        self._until_alone()
+        log = self.root / "syncs"
+        safe: dict[str, int] = {}
+        for line in log.read_text().splitlines() if log.exists() else ():
+            size, _, name = line.partition(" ")
+            safe[name] = int(size)
+        for file in (self.state / "projects").rglob("*.jsonl"):
+            if str(file) in safe:
+                os.truncate(file, min(safe[str(file)], file.stat().st_size))
+            else:
+                file.unlink()
+
+    def _until_alone(self) -> None:
+        end = time.monotonic() + LIMIT
+        while set(self.processes().values()) & {"lead", "mate"} and time.monotonic() < end:
+            self.shoot("all")
+            time.sleep(0.002)
 
     def finish(self) -> Figures:
         """One more run, undisturbed; then everything is looked at."""
@@ -180,10 +207,12 @@ class Crew:
 def random_kill(dice: random.Random, mode: str) -> Kill:
     """From outside at any time, or at any pass of any crash point."""
     whom = "all" if mode == "in-process" else dice.choice(["all", "all", "lead", "mate"])
+    power = whom == "all" and dice.random() < 0.3
     if dice.random() < 0.5:
         most = {"team.member": 3, "team.take_over": 1, "team.state": 12, "mail.post": 25}.get(point := dice.choice(POINTS), 120)
-        return Kill(f"{point}:{dice.randint(1, most)}", whom)
-    return Kill("", whom, requests=dice.choice([0, dice.randint(0, 40)]), wait=dice.random() * dice.choice([0.005, 0.05, 0.4]))
+        return Kill(f"{point}:{dice.randint(1, most)}", whom, power=power)
+    requests, wait = dice.choice([0, dice.randint(0, 40)]), dice.random() * dice.choice([0.005, 0.05, 0.4])
+    return Kill("", whom, requests, wait, power=power)
 
 
 def torment(crew: Crew, kills: list[Kill]) -> Figures:

@@ -10,7 +10,6 @@ import pytest
 from conftest import Walker
 from crew import LIMIT, agent, crew, results
 from teamwright.core.event import LettersTaken, TurnEnded
-from teamwright.core.ids import SessionId
 from teamwright.core.message import Request
 from teamwright.models.scripted import call
 from teamwright.runtime.resume import Origin
@@ -79,7 +78,13 @@ async def test_listing_and_deleting(walker: Walker) -> None:
         assert found
         return call("CronDelete", id=found[1])
 
-    steps = [call("CronCreate", cron=FAR, prompt="a\x1b[31m b"), delete, call("CronList"), call("CronDelete", id="s0"), "ok"]
+    steps = [
+        call("CronCreate", cron=FAR, prompt="a\x1b[31m b"),
+        delete,
+        call("CronList"),
+        call("CronDelete", id="s0"),
+        "ok",
+    ]
     async with crew(walker, {"main": [call("CronCreate", cron="5 4 * * 0", prompt="sundays"), *steps]}) as team:
         await team.play()
         texts = [results(request.messages[-1])[0] for request in team.model.requests[1:]]
@@ -97,15 +102,15 @@ async def test_others_than_the_main_agent_have_none(walker: Walker) -> None:
         assert "CronCreate" in {spec.name for spec in team.requests()[0].tools}
         assert not any(spec.name.startswith("Cron") for spec in child[0].tools)
         assert "There is no tool `CronCreate`" in last_result(child[1])
-    forks = {"main": [call("Agent", description="d", prompt="SCRIPT:forked"), "done"]}
-    forks["forked"] = []
 
-    def fork(request: Request) -> Any:
-        if "fork" not in str(request.messages[-1])[-4000:]:
-            return "done"
-        return call("CronCreate", cron=FAR, prompt="x")
 
-    assert fork
+async def test_a_fork_sees_the_tools_and_is_told_that_they_are_not_its_own(walker: Walker) -> None:
+    fork = call("Agent", description="d", prompt="SCRIPT:forked")
+    scripts = {"main": [fork, "waiting", "done"], "forked": ["", call("CronCreate", cron=FAR, prompt="x"), "tried"]}
+    async with crew(walker, scripts, fork=True) as team:
+        await team.play()
+        assert "Only the main agent has schedules" in last_result(team.requests("forked")[1])
+        assert not team.session.schedules.rows
 
 
 @pytest.mark.spec("Q1")
@@ -114,4 +119,3 @@ async def test_a_letter_of_a_schedule_is_in_the_transcript_under_its_own_id(walk
         await team.play()
     taken = [id for event in team.of(LettersTaken) for id in event.letters]
     assert sum(id.startswith("c-s") for id in taken) == 1
-    assert SessionId(team.session.id)

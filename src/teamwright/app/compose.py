@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from teamwright.app.asides import earlier_notes, open_asides
@@ -72,6 +72,7 @@ class Parts(Struct, kw_only=True):
     state: State
     notes: list[str]
     mode: Mode | None = None  # the session's, where the main agent does not live here
+    since: int = field(default_factory=now_ms)  # when the lead's process began
 
 
 async def open_session(options: Options) -> Session:
@@ -236,7 +237,8 @@ def build_teamwork(parts: Parts, core: Core, base: Callable[[], Base] | None = N
         check=check if hooks.guards else None, before_idle=hooks.before_idle, told=parts.company.extras.told,
         kit=parts.company.team_kit, system=lambda model, cwd: _system(parts, model, cwd, own=None),
         base=base or (lambda: Base(supervisor.main.desk, supervisor.main.meter)),
-        places=None if base else open_places(parts.options, parts.ground, parts.notes), rules=parts.rules.of,
+        places=None if base else open_places(parts.options, parts.ground, parts.notes, parts.since), since=parts.since,
+        rules=parts.rules.of,
         put=core.questions.put if parts.options.can_ask or parts.options.answer else None, publish=core.bus.publish,
     )  # fmt: skip
     return open_teamwork(ground, core.workshop, supervisor, core.spawner, core.rooms, core.ways)

@@ -49,7 +49,7 @@ async def open_member(env: Mapping[str, str]) -> MemberHome:
     opened = Opened(packed.session, SessionFiles(path), Transcript(path, -1, 0, 0), history, lock, [])
     parts = Parts(
         options=options, ground=ground, rules=rules, models=models, names=names,
-        company=Company(options, ground, rules), opened=opened, state=state, notes=problems, mode=packed.mode,
+        company=Company(options, ground, rules), opened=opened, state=state, notes=problems, mode=packed.mode, since=packed.since,
     )  # fmt: skip
     living: list[Agent] = []
     core = build_core(parts, lambda: living[0] if living else None)
@@ -71,5 +71,6 @@ async def open_member(env: Mapping[str, str]) -> MemberHome:
         lock.release()
 
     return MemberHome(
-        packed.agent, core.supervisor, teamwork, living, core.bus, close, patience=ground.settings.own.adopt_seconds
-    )
+        packed.agent, core.supervisor, teamwork, living, core.bus, parts.company.extras, close,
+        patience=ground.settings.own.adopt_seconds,
+    )  # fmt: skip

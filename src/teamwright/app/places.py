@@ -24,11 +24,12 @@ KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL", "OPEN
 # What a teammate's process takes over as it is; the rest is the lead's own or cannot be handed on.
 SHARED = (
     "fallback_model", "effort", "may_bypass", "allowed_tools", "disallowed_tools", "tools", "add_dirs", "settings",
-    "setting_sources", "trust", "debug", "agents", "append_system_prompt", "system_prompt",
+    "setting_sources", "mcp_config", "strict_mcp_config", "plugin_dirs", "trust", "debug", "agents",
+    "append_system_prompt", "system_prompt",
 )  # fmt: skip
 
 
-def open_places(options: Options, ground: Ground, notes: list[str]) -> Places | None:
+def open_places(options: Options, ground: Ground, notes: list[str], since: int) -> Places | None:
     """None: in this process, where they always can."""
     own = ground.settings.own
     asked = options.teammate_mode or own.teammate_mode
@@ -43,7 +44,7 @@ def open_places(options: Options, ground: Ground, notes: list[str]) -> Places | 
         notes.append("teammates run in this process: a model, tools or agents made in Python cannot be handed on")
         return None
     panes = _panes(choice.backend, ground, split=own.split_panes)
-    return Places(panes, choice.backend, lambda member, mode: _command(member, mode, options, ground))
+    return Places(panes, choice.backend, lambda member, mode: _command(member, mode, options, ground, since))
 
 
 def _panes(backend: str, ground: Ground, *, split: bool) -> Panes:
@@ -61,7 +62,9 @@ def _panes(backend: str, ground: Ground, *, split: bool) -> Panes:
     return LocalChildren(env=ground.env, logs=ground.home.logs)
 
 
-def _command(member: Member, mode: Mode, options: Options, ground: Ground) -> tuple[Sequence[str], Mapping[str, str]]:
+def _command(
+    member: Member, mode: Mode, options: Options, ground: Ground, since: int
+) -> tuple[Sequence[str], Mapping[str, str]]:
     """Nothing secret and nothing from outside stands in argv: it is in the environment, which nobody else can read."""
     packed = {name: getattr(options, name) for name in SHARED} | {"model": member.model}
     limits = options.limits
@@ -70,7 +73,7 @@ def _command(member: Member, mode: Mode, options: Options, ground: Ground) -> tu
     env |= {name: ground.env[name] for name in provider_keys if name in ground.env}
     said = {
         "agent": member.agent, "session": member.session, "cwd": str(ground.cwd), "mode": mode,
-        "usd": limits.usd, "tokens": limits.tokens, "options": packed,
+        "usd": limits.usd, "tokens": limits.tokens, "since": since, "options": packed,
     }  # fmt: skip
     env[PACKED] = msgspec.json.encode(said).decode()
     argv = [sys.executable, "-m", "teamwright", "teammate"]
@@ -85,6 +88,7 @@ class Packed(Struct, frozen=True):
     cwd: str
     mode: Mode
     options: dict[str, Any]
+    since: int
     usd: float | None = None
     tokens: int | None = None
 

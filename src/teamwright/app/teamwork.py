@@ -73,6 +73,7 @@ class Ground(Struct, frozen=True, kw_only=True):
     rules: Callable[[AgentId], Rules]  # that hold for an agent
     put: Callable[[Question], Awaitable[Decision]] | None  # a person, if one can be asked
     publish: Callable[[Record], None]
+    since: int = 0  # when the lead's process began, in milliseconds: what is spent from then on counts
     places: Places | None = None
     check: Check | None = None
     before_idle: Callable[[Member], Awaitable[str | None]] | None = None
@@ -99,6 +100,7 @@ def open_teamwork(
     teams.on_look.append(recruiter.apply_all)
     deputy = Deputy(teams, mode=ground.lead_mode, rules=ground.rules, put=ground.put, user=ground.user)
     teams.on_look.append(deputy.look)
+    teams.on_look.append(lambda: _share_limits(ground, workshop))
     teams.on_look.append(Follower(teams, workshop.files, ground.publish).look)
     spawner.teams, spawner.recruit = teams, recruiter.recruit
     board.on_completed = lambda agent, task: (
@@ -184,6 +186,14 @@ def _system(ground: Ground) -> Callable[[AgentDefinition, str, Path, Member], tu
         return (*ground.system(model, cwd), role, *ground.told(definition))
 
     return system
+
+
+async def _share_limits(ground: Ground, workshop: Workshop) -> None:
+    """Every process counts against one limit: what the others have used is in the ledger."""
+    meter = ground.base().meter
+    if meter.limits.usd is not None or meter.limits.tokens is not None:
+        spent = await ground.state.spent(workshop.session, ground.since)
+        meter.others_spent(spent.usd, spent.usage.total)
 
 
 async def _go_idle(_: Member) -> str | None:

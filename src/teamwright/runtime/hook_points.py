@@ -152,7 +152,7 @@ class HookPoints:
                 await self.fire("PostToolUseFailure", agent, subject=call.name, error=_words(outcome), **fields)
             )
         elif fate == "ran":
-            response = _words(outcome) if outcome.data is None else outcome.data
+            response = _response(call.name, outcome)
             said.append(await self.fire("PostToolUse", agent, subject=call.name, tool_response=response, **fields))
         if outcome.cwd and (found := self._agent(agent)):
             said.append(await self.fire("CwdChanged", agent, old_cwd=found.history.cwd, new_cwd=outcome.cwd))
@@ -201,6 +201,13 @@ class HookPoints:
 
 def _of_call(call: ToolCall, args: Mapping[str, Any]) -> dict[str, Any]:
     return {"tool_name": call.name, "tool_input": args, "tool_use_id": call.id}
+
+
+def _response(tool: str, outcome: Outcome) -> str | dict[str, Any]:
+    """The result as data, and its words under the name that scripts look for."""
+    if outcome.data is None:
+        return _words(outcome)
+    return {"stdout" if tool == "Bash" else "content": _words(outcome)} | outcome.data
 
 
 def _words(outcome: Outcome) -> str:

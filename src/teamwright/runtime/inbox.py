@@ -12,6 +12,7 @@ from teamwright.core.letter import Letter, due, is_quiet
 class LetterStore(Protocol):
     async def post(self, letter: Letter) -> None: ...
     async def waiting(self, agent: AgentId) -> list[Letter]: ...
+    async def withdraw(self, id: LetterId) -> bool: ...
     def delivered_soon(self, letters: Sequence[LetterId]) -> None: ...
 
 
@@ -51,6 +52,14 @@ class AgentInbox:
 
     def acknowledge(self, letters: Sequence[LetterId]) -> None:
         self._store.delivered_soon(letters)
+
+    async def withdraw(self, letter: LetterId) -> bool:
+        """The person takes a letter back. False if the agent has it already."""
+        if letter in self._handed or letter in self._delivered:
+            return False
+        self._handed.add(letter)  # a look at the store that is under way must not give it out any more
+        self.forget(letter)
+        return await self._store.withdraw(letter)
 
     def forget(self, letter: LetterId) -> None:
         """It was withdrawn from the store before it was handed over."""

@@ -11,29 +11,32 @@ from teamwright.core.event import is_durable
 from teamwright.core.ids import AgentId
 from teamwright.runtime.agent import Agent
 from teamwright.runtime.bus import Bus, Watch
+from teamwright.runtime.gear import Brought
 from teamwright.runtime.resident import Resident
 from teamwright.runtime.supervisor import Supervisor
 from teamwright.runtime.teamwork import Teamwork
 
 LOOK = 1.0  # seconds between two looks whether the lead lives
 CLOSE_LIMIT = 5.0
+LEAVE_LIMIT = 2.0  # seconds for servers to end in good order
 QUIET = 0.05  # seconds in which what it does is told to the lead's process at most once
 
 
 class MemberHome:
     def __init__(
         self, agent: AgentId, supervisor: Supervisor, teamwork: Teamwork, living: list[Agent], bus: Bus,
-        on_close: Callable[[], Awaitable[None]], *, patience: float,
+        brought: Brought, on_close: Callable[[], Awaitable[None]], *, patience: float,
     ) -> None:  # fmt: skip
         """`living` gets the agent once there is one. `patience`: seconds to wait for a new lead."""
         self._agent, self._supervisor, self._teamwork, self._living = agent, supervisor, teamwork, living
-        self._bus, self._on_close, self._patience = bus, on_close, patience
+        self._bus, self._brought, self._on_close, self._patience = bus, brought, on_close, patience
         self._group = anyio.create_task_group()
         self._resident: Resident | None = None
 
     async def __aenter__(self) -> Self:
         await self._group.__aenter__()
         self._supervisor.open(self._group)
+        self._brought.open(self._group)
         try:
             await self._begin()
         except BaseException:
@@ -65,6 +68,7 @@ class MemberHome:
             with anyio.CancelScope(shield=True), anyio.move_on_after(CLOSE_LIMIT):
                 await self._supervisor.stop_all()
                 await self._teamwork.close()
+                await self._brought.leave(limit=LEAVE_LIMIT, ends=False)
             self._group.cancel_scope.cancel()
             await self._group.__aexit__(kind, error, trace)
         finally:

@@ -32,6 +32,7 @@ class AgentMeter:
         self._price = price
         self._clock = clock
         self._began = clock()
+        self._all_usd, self._all_tokens = 0.0, 0
         self.turns = 0
         self.api_seconds = 0.0
         self.by_model: dict[str, Usage] = {}
@@ -90,9 +91,13 @@ class AgentMeter:
             above = above.parent
         return None
 
+    def others_spent(self, usd: float, tokens: int) -> None:
+        """What all processes of the session have used together; this one alone cannot know it."""
+        self._all_usd, self._all_tokens = usd, tokens
+
     def _spent(self, turns: int) -> Spent:
-        usd = self.usd if self.limits.usd is not None else 0.0
-        tokens = self.usage.total if self.limits.tokens is not None else 0
+        usd = max(self.usd, self._all_usd) if self.limits.usd is not None else 0.0
+        tokens = max(self.usage.total, self._all_tokens) if self.limits.tokens is not None else 0
         return Spent(turns, usd, tokens, self.seconds)
 
 

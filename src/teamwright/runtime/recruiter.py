@@ -195,8 +195,8 @@ class Recruiter:
             id=member.agent, name=member.name, kind=member.kind, model=member.model, effort=member.effort, kit=kit,
             desk=desk, mode=mode, meter=base.meter.child(own_limits(definition)), parent=self._lead(member), depth=1,
         )  # fmt: skip
-        if self._workshop.files.agent(member.agent).is_file():
-            return await self._again(shape, member)
+        if self._workshop.files.agent(member.agent).is_file() and (agent := await self._again(shape, member)):
+            return agent
         started = AgentStarted(
             self._workshop.session, str(desk.cwd), __version__, kind=member.kind, name=member.name, parent=shape.parent,
             depth=1, description=member.description, worktree=member.worktree, limits=dict(kit.limits),
@@ -217,8 +217,8 @@ class Recruiter:
         lead = self._means.teams.lead_of(member.team)
         return lead.agent if lead else None
 
-    async def _again(self, shape: Shape, member: Member) -> Agent:
-        """From its transcript."""
+    async def _again(self, shape: Shape, member: Member) -> Agent | None:
+        """From its transcript. None if it was killed before it could do anything: it begins anew."""
         try:
             transcript, history = await self._workshop.reopen(member.agent, self.answers)
         except (SessionMissing, StoreError) as error:
@@ -226,12 +226,15 @@ class Recruiter:
         if history.rendered is None:  # killed between its first line and the next
             transcript.close()
             self._workshop.files.agent(member.agent).unlink()
-            raise ToolError(f"{member.address} was killed before it began.")
+            return None
         shape.desk.seen = dict(history.seen)
         shape.desk.cwd = _still_there(history.cwd) or shape.desk.cwd
-        mode = history.mode if history.mode != "bubble" else None
+        mode = None if history.mode == "bubble" else history.mode or shape.mode
+        untold = history.mode is None and mode is not None  # killed before the line that says its mode
         agent = self._workshop.make(replace(shape, mode=mode), history, transcript)
         agent.prompt = self._workshop.stored_prompt(history.rendered.prompt)
+        if untold and mode is not None:
+            agent.emit(ModeChanged(mode))
         agent.rest()
         return agent
 

@@ -224,6 +224,11 @@ class Session:
         except ToolError as error:
             raise UsageError(f"{error} What you wrote is kept for it.") from None
 
+    async def withdraw(self, letter: LetterId, agent: AgentId | None = None) -> bool:
+        """Take a prompt back that nobody has read yet. False: it was read, or the agent does not live here."""
+        reader = self.main if agent is None else self.supervisor.agent(agent)
+        return reader is not None and await reader.inbox.withdraw(letter)
+
     async def aside(self, question: str) -> str:
         """Ask about the conversation without entering it, also while a turn runs. It costs a request, but no turn."""
         return await self._asides.ask(question)

@@ -121,6 +121,11 @@ class State:
         rows = await self._db.read(lambda db: db.execute(sql, (agent,)).fetchall())
         return [_letters.decode(data) for (data,) in rows]
 
+    async def withdraw(self, id: LetterId) -> bool:
+        """Its sender takes it back. False if it is not there, or was delivered."""
+        sql = "DELETE FROM letters WHERE id = ? AND delivered_at IS NULL"
+        return await self._db.write(lambda db: _do(db, sql, id) > 0)
+
     async def has_letter(self, id: LetterId) -> bool:
         sql = "SELECT 1 FROM letters WHERE id = ?"
         return await self._db.read(lambda db: db.execute(sql, (id,)).fetchone() is not None)
@@ -174,19 +179,21 @@ class State:
         await self._db.flush()
         return len(rows)
 
-    async def spent(self, session: SessionId) -> Spending:
-        """All settled calls of the session."""
+    async def spent(self, session: SessionId, since: int = 0) -> Spending:
+        """All settled calls of the session, of all its processes."""
         sql = f"""
             SELECT {_SUMS} FROM ledger WHERE session = (SELECT n FROM sessions WHERE id = ?) AND outcome IS NOT NULL
+                AND at >= ?
         """  # noqa: S608
-        row = await self._db.read(lambda db: db.execute(sql, (session,)).fetchone())
+        row = await self._db.read(lambda db: db.execute(sql, (session, since)).fetchone())
         return Spending(_usage(row), row[4], row[5] > 0)
 
     async def costs(self, session: SessionId | None = None) -> list[Cost]:
         """Settled calls, added up for each agent and model; agents in the order of their start."""
         sql = f"""
             SELECT {_SUMS}, coalesce(sum(ms), 0), sum(outcome = {_OK}),
-                sessions.id, coalesce(agents.id, ''), coalesce(agents.name, ''), agents.parent, models.name, coalesce(agents.kind, '')
+                sessions.id, coalesce(agents.id, ''), coalesce(agents.name, ''), agents.parent, models.name,
+                coalesce(agents.kind, '')
             FROM ledger JOIN sessions ON sessions.n = ledger.session JOIN models ON models.n = ledger.model
                 LEFT JOIN agents ON agents.n = ledger.agent
             WHERE outcome IS NOT NULL AND (:session IS NULL OR sessions.id = :session)

@@ -1,4 +1,4 @@
-"""`teamwright mcp`: which servers there are, adding and removing them, and trying whether they answer."""
+"""`teamwright mcp`: which servers there are, adding and removing them, trying whether they answer; and being one."""
 
 import os
 import sys
@@ -14,18 +14,23 @@ import msgspec
 from teamwright.app import Options, survey
 from teamwright.app.ground import Ground
 from teamwright.app.servers import configured
+from teamwright.core.consent import MODES
 from teamwright.core.errors import UsageError
 from teamwright.core.server import Http, Reach, Sdk, ServerConfig, ServerState, Sse, Stdio
 from teamwright.library.jsonfile import read_json
 from teamwright.library.mcp_config import limits, read_server
+from teamwright.runtime.resume import Origin
 from teamwright.runtime.servers import ServerPool
 from teamwright.store.private import write_file
 from teamwright.surfaces.tables import print_json, print_table
 from teamwright.tools.bounds import visible
 from teamwright.tools.mcp import McpTool
 
-ACTIONS = ("list", "add", "remove", "test")
-VALUED = ("-s", "--scope", "-t", "--transport", "-e", "--env", "-H", "--header", "--mcp-config")
+ACTIONS = ("list", "add", "remove", "test", "serve")
+VALUED = (
+    "-s", "--scope", "-t", "--transport", "-e", "--env", "-H", "--header", "--mcp-config", "--model",
+    "--permission-mode", "--resume", "--team", "--teammate-mode",
+)  # fmt: skip
 SCOPES = ("local", "user", "project")
 
 
@@ -41,7 +46,10 @@ def run_mcp(parser: ArgumentParser, args: Sequence[str]) -> int:
     add("--strict-mcp-config", action="store_true", help="list, test: only those of --mcp-config")
     add("--trust", action="store_true", help="as if this directory were trusted")
     add("words", nargs="*", metavar="NAME [COMMAND ...]", help="add: a name, then a URL or a command; else names")
+    _add_serving(parser.add_argument_group("serve: teams as tools for an MCP client, on standard input and output"))
     found = parser.parse_intermixed_args(own)
+    if found.action == "serve":
+        return _serve(found)
     ground = survey(Options(cwd=Path.cwd(), env=dict(os.environ), trust=found.trust))
     match found.action:
         case "add":
@@ -52,6 +60,29 @@ def run_mcp(parser: ArgumentParser, args: Sequence[str]) -> int:
             return _test(found, ground)
         case _:
             return _list(found, ground)
+
+
+def _add_serving(group: Any) -> None:
+    add = group.add_argument
+    add("--model", metavar="NAME", help="what teammates run on")
+    add("--permission-mode", choices=MODES, help="what they may do unasked: nobody can be asked")
+    add("--resume", metavar="ID", help="go on with a session and its teams")
+    add("--team", metavar="NAME", help="lead this team, whose lead is gone")
+    add("--teammate-mode", choices=("auto", "in-process", "tmux", "iterm2", "local"), help="where teammates run")
+
+
+def _serve(found: Namespace) -> int:
+    from teamwright.surfaces.mcp_serve import serve  # noqa: PLC0415  # the protocol package takes a second
+
+    if found.words:
+        raise UsageError("mcp serve takes no words; an MCP client starts it and speaks to it by pipes")
+    options = Options(
+        cwd=Path.cwd(), env=dict(os.environ), trust=found.trust, origin=Origin(found.resume), model=found.model,
+        mode=found.permission_mode, may_bypass=found.permission_mode == "bypassPermissions", team=found.team,
+        teammate_mode=found.teammate_mode, mcp_config=found.mcp_config, strict_mcp_config=found.strict_mcp_config,
+        driven=True,
+    )  # fmt: skip
+    return anyio.run(serve, options)
 
 
 def _divide(args: Sequence[str]) -> tuple[list[str], list[str]]:

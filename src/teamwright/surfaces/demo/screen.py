@@ -11,10 +11,19 @@ from teamwright.core.team import split_address
 from teamwright.tools.bounds import visible
 
 COLUMNS, GUTTER = 98, 7
-MOST_TAIL = 44  # characters of a result
-CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "purple": "35", "cyan": "36"}
+MOST_CALL, MOST_TAIL, MOST_LINES = 64, 36, 4  # characters of a call and of its result, lines of a result
+CODES = {
+    "bold": "1",
+    "dim": "2",
+    "red": "31",
+    "green": "32",
+    "yellow": "33",
+    "blue": "34",
+    "purple": "35",
+    "cyan": "36",
+}
 NAMES = ("yellow", "purple", "green", "blue")  # of teammates, as they come
-QUIET = frozenset({"TaskUpdate", "Agent"})  # events of the team tell of them
+QUIET = frozenset({"TaskUpdate", "Agent", "SendMessage"})  # events of the team tell of them
 
 
 class Screen:
@@ -33,7 +42,7 @@ class Screen:
         who = self._names.get(record.agent, "lead")
         match record.event:
             case AgentStarted() as event if event.parent is not None:
-                self._meet(record.agent, event.name)
+                self.meet(record.agent, event.name)
             case LettersTaken() as event:
                 texts = [block.text for block in event.message.blocks if isinstance(block, Text)]
                 if who == "lead" and texts and not texts[0].startswith("<"):
@@ -42,6 +51,11 @@ class Screen:
                 self._calls.update({call.id: call for call in event.message.calls})
                 if event.message.text:
                     self._line(who, visible(event.message.text))
+                for call in event.message.calls:
+                    if call.name == "SendMessage" and not isinstance(call.args.get("message"), str):
+                        asks = f"asks {call.args['to']} to shut down"
+                        agrees = call.args["message"].get("type") == "shutdown_response"
+                        self._step(who, "agrees to shut down" if agrees else asks)
             case ToolEnded() as event:
                 self._tool(who, event)
             case Denied() as event:
@@ -53,7 +67,7 @@ class Screen:
             case _:
                 pass
 
-    def _meet(self, agent: AgentId, name: str) -> None:
+    def meet(self, agent: AgentId, name: str) -> None:
         self._names[agent] = name
         self._paints.setdefault(name, NAMES[(len(self._paints) - 1) % len(NAMES)])
 
@@ -68,7 +82,7 @@ class Screen:
         if name == "team-lead":
             name = "lead"
         elif agent not in self._names:
-            self._meet(agent, name)
+            self.meet(agent, name)
         words = {
             "spawn": "joins the team, in a worktree of its own",
             "idle": "is idle",
@@ -79,20 +93,23 @@ class Screen:
             "shutdown": "has shut down",
             "died": f"is gone: {event.text}",
         }[event.kind]
-        self._line(name, self._paint("dim", "* ") + self._paint(self._paints.get(name, ""), visible(words)))
+        self._step(name, words)
+
+    def _step(self, name: str, words: str) -> None:
+        self._line(name, f"* {self._paint(self._paints.get(name, ''), visible(words))}")
 
     def _tool(self, who: str, ended: ToolEnded) -> None:
         call = self._calls.pop(ended.call_id, None)
-        if call is None or (call.name in QUIET and not ended.is_error) or _is_text(call):
+        if call is None or (call.name in QUIET and not ended.is_error):
             return
         text = "\n".join(part.text for part in ended.content if isinstance(part, Text)).strip()
-        tail = text.splitlines()[-1] if text and (call.name == "Bash" or ended.is_error) else ""
-        if tail.startswith("Exit code"):
-            tail = next((line for line in reversed(text.splitlines()[:-1]) if line.strip()), tail)
+        tail = _tail(call, text) if call.name == "Bash" or ended.is_error else []
         mark = self._paint("red", "x") if ended.is_error else self._paint("green", "+")
-        short = textwrap.shorten(visible(tail), MOST_TAIL, placeholder=" ...")
-        what = textwrap.shorten(visible(about(call, ended)), COLUMNS - GUTTER - 4, placeholder=" ...")
-        self._line(who, f"{mark} {what}" + (f"  {self._paint('dim', short)}" if short else ""))
+        what = textwrap.shorten(visible(about(call, ended)), MOST_CALL, placeholder=" ...")
+        beside = f"  {self._paint('dim', visible(tail[0]))}" if len(tail) == 1 else ""
+        self._line(who, f"{mark} {what}{beside}")
+        for line in tail if not beside else ():
+            self._line(who, self._paint("dim", f"  {visible(line)}"))
 
     def _line(self, who: str, text: str) -> None:
         """The name stands before its first line; then only where somebody else has spoken in between."""
@@ -110,8 +127,15 @@ class Screen:
         return f"\x1b[{CODES[style]}m{text}\x1b[0m" if self._colours and style in CODES and text else text
 
 
-def _is_text(call: ToolCall) -> bool:
-    return call.name == "SendMessage" and isinstance(call.args.get("message"), str)
+def _tail(call: ToolCall, text: str) -> list[str]:
+    """What a person wants to see of a result: the verdict of tests, a list of commits, an error."""
+    lines = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("Exit code")]
+    command = str(call.args.get("command", ""))
+    if command.startswith("git log"):
+        return lines[:MOST_LINES]
+    if lines and (command.startswith("python3") or not command):
+        return [textwrap.shorten(lines[-1], MOST_TAIL, placeholder=" ...")]
+    return []
 
 
 def about(call: ToolCall, ended: ToolEnded) -> str:
@@ -128,8 +152,5 @@ def about(call: ToolCall, ended: ToolEnded) -> str:
         case "TaskCreate":
             waits = ", ".join(f"#{id}" for id in args.get("blockedBy", ()))
             return f"task #{data.get('taskId', '?')}: {args['subject']}" + (f" (waits for {waits})" if waits else "")
-        case "SendMessage":
-            asks = args["message"].get("type") == "shutdown_request"
-            return f"asks {args['to']} to shut down" if asks else "agrees to shut down"
         case _:
             return call.name

@@ -73,6 +73,12 @@ class Banner(unittest.TestCase):
 """,
     ".gitignore": "__pycache__/\n",
 }
+_CONFIG = {  # what a person has set up for their own repositories is not for this one
+    "user.name": "Demo",
+    "user.email": "demo@example.invalid",
+    "commit.gpgsign": "false",
+    "core.hooksPath": "/dev/null",
+}
 _TESTS = ("python3", "-m", "unittest", "-q")
 
 
@@ -81,7 +87,7 @@ def make_shop(path: Path) -> None:
     for name, text in FILES.items():
         (path / name).write_text(text)
     git(path, "-c", "init.defaultBranch=main", "init", "-q")
-    for key, value in (("user.name", "Demo"), ("user.email", "demo@example.invalid"), ("commit.gpgsign", "false")):
+    for key, value in _CONFIG.items():
         git(path, "config", key, value)
     git(path, "add", "-A")
     git(path, "commit", "-q", "-m", "A shop")

@@ -13,19 +13,21 @@ import msgspec
 from msgspec import Struct
 
 from teamwright.app import Options, open_session
-from teamwright.core.event import TurnEnded
+from teamwright.core.event import TeamChanged, TurnEnded
 from teamwright.core.message import Text
 from teamwright.core.op import Say
+from teamwright.core.team import split_address
 from teamwright.models.scripted import ScriptedModel
 from teamwright.runtime.agent import Agent
 from teamwright.runtime.bus import Watch
 from teamwright.runtime.resume import Origin
 from teamwright.runtime.session import Session
 from teamwright.surfaces.demo.screen import Screen
-from teamwright.surfaces.demo.story import ALLOWED, KILLED_AT, PROMPT, TEAM, Cue, Left, Owned, Said, tell
+from teamwright.surfaces.demo.story import ALLOWED, KILLED_AT, PROMPT, TEAM, Asked, Cue, Idle, Left, Said, tell
 
-PACE = 90.0  # characters a second
-STEP = 0.35  # seconds before each reply, for people to read
+PACE = 250.0  # characters a second
+STEP = 0.15  # seconds before each reply, for people to read
+LOOK = 0.05  # seconds until a cue is looked for again, if no event came
 LIMIT = 60.0  # seconds for anything that the story waits for
 
 
@@ -53,6 +55,8 @@ class Stage:
         self._plan, self._screen = plan, screen
         self._session: Session | None = None
         self._news = anyio.Event()
+        self._asked: dict[str, int] = {}  # the reply that each part is about to give
+        self._left = set[str]()
         self.end: TurnEnded | None = None
 
     async def play(self) -> bool:
@@ -61,7 +65,7 @@ class Stage:
         origin = Origin(plan.session) if plan.resume else Origin(id=plan.session)
         options = Options(
             cwd=plan.shop,
-            env=dict(os.environ) | {"TEAMWRIGHT_HOME": str(plan.home), "HOME": plan.root},
+            env=dict(os.environ) | {"TEAMWRIGHT_HOME": str(plan.home), "XDG_RUNTIME_DIR": plan.root},
             origin=origin,
             own_model=ScriptedModel(tell(self._wait), pace=0.0 if plan.fast else PACE),
             mode="acceptEdits",
@@ -70,8 +74,12 @@ class Stage:
             teammate_mode="in-process",
         )
         session = self._session = await open_session(options)
+        watch = session.watch(deltas=False)  # before anybody goes on with what was under way
         async with anyio.create_task_group() as group, session:
-            group.start_soon(self._show, session.watch(deltas=False))
+            for member in session.teamwork.teams.members(TEAM):
+                if not member.is_lead:
+                    self._screen.meet(member.agent, member.name)
+            group.start_soon(self._show, watch)
             if not plan.resume:
                 await session.submit(Say((Text(PROMPT),)))
             await session.idle()
@@ -84,35 +92,42 @@ class Stage:
             self._screen.show(record)
             if isinstance(record.event, TurnEnded) and record.agent == self._session.main.id:
                 self.end = record.event
-            self._news.set()
-            self._news = anyio.Event()
+            if isinstance(record.event, TeamChanged) and record.event.kind == "shutdown":
+                self._left.add(split_address(record.event.agent)[0])
+            self._announce()
 
     # --- cues
 
+    def _announce(self) -> None:
+        self._news.set()
+        self._news = anyio.Event()
+
     async def _wait(self, part: str, number: int, cue: Cue | None) -> None:
+        self._asked[part] = number
+        self._announce()
         if self._plan.moment is not None and (part, number) == KILLED_AT:
-            os.write(self._plan.moment, b".")
+            os.write(self._plan.moment, b".")  # whoever kills this process need not guess when
             await anyio.sleep(LIMIT)
         with anyio.fail_after(LIMIT):
-            while cue is not None and not await self._given(cue):
-                with anyio.move_on_after(1.0):
+            while cue is not None and not self._given(cue):
+                with anyio.move_on_after(LOOK):
                     await self._news.wait()
         if not self._plan.fast:
             await anyio.sleep(STEP)
 
-    async def _given(self, cue: Cue) -> bool:
+    def _given(self, cue: Cue) -> bool:
         assert self._session is not None
-        work = self._session.teamwork
+        teams = self._session.teamwork.teams
         match cue:
             case Said():
                 agent = self._agent(cue.part)
                 return agent is not None and _replies(agent) >= cue.replies
+            case Asked():
+                return self._asked.get(cue.part, -1) >= cue.reply
+            case Idle():
+                return (member := teams.find(TEAM, cue.name)) is not None and member.state == "idle"
             case Left():
-                found = [work.teams.find(TEAM, name) for name in cue.names]
-                return all(member is None or member.state == "shutdown" for member in found)
-            case Owned():
-                tasks = (await work.board.table.list(TEAM)).tasks
-                return any(task.id == cue.task and task.owner for task in tasks)
+                return self._left.issuperset(cue.names)
 
     def _agent(self, part: str) -> Agent | None:
         assert self._session is not None

@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from teamwright.core.message import Request
+from teamwright.core.message import Request, Text, ToolResult
 from teamwright.models.script import read_step
 from teamwright.models.scripted import Step, call
 from teamwright.surfaces.demo.shop import BANNER, LABELS, PRICES, TASKS
@@ -36,13 +36,18 @@ class Left(Struct, frozen=True):
     names: tuple[str, ...]
 
 
-class Owned(Struct, frozen=True):
-    """A cue: somebody has this task."""
+class Asked(Struct, frozen=True):
+    """A cue: this part is about to give that reply; so all that its replies before asked for is done."""
 
-    task: int
+    part: str
+    reply: int
 
 
-Cue = Said | Left | Owned
+class Idle(Struct, frozen=True):
+    name: str
+
+
+Cue = Said | Asked | Idle | Left
 Wait = Callable[[str, int, Cue | None], Awaitable[None]]  # part, number of the reply, its cue
 
 
@@ -50,7 +55,7 @@ class Line(Struct, frozen=True):
     """A reply: words, then calls, which may need the request; not before its cue."""
 
     words: str = ""
-    calls: Callable[[Request], Sequence[Any]] = lambda _: ()
+    calls: Callable[[Request], Sequence[Any]] | None = None
     cue: Cue | None = None
 
 
@@ -64,8 +69,8 @@ def _text(request: Request) -> str:
     found: list[str] = []
     for message in request.messages:
         for block in message.blocks if message.role == "user" else ():
-            parts = getattr(block, "content", (block,))
-            found += [part.text for part in parts if hasattr(part, "text")]
+            parts = block.content if isinstance(block, ToolResult) else (block,)
+            found += [part.text for part in parts if isinstance(part, Text)]
     return "\n".join(found)
 
 
@@ -97,21 +102,17 @@ def _tasks(_: Request) -> Sequence[Any]:
     return [call("TeamCreate", team_name=TEAM, description="mends the shop"), *made]
 
 
-def _teammate(name: str, prompt: str, about: str) -> Any:
-    return call("Agent", name=name, description=about, prompt=prompt, isolation="worktree")
+def _recruit(name: str, prompt: str, about: str) -> Callable[[Request], Sequence[Any]]:
+    return lambda _: [call("Agent", name=name, description=about, prompt=prompt, isolation="worktree")]
 
 
 def _merge(request: Request) -> Sequence[Any]:
-    both = " && ".join(f"git merge -q --no-ff --no-edit {branch}" for branch in branches(request)[:2])
-    return [call("Bash", command=both), call("Bash", command="python3 -m unittest -q")]
+    merges = [call("Bash", command=f"git merge -q --no-ff --no-edit {b}") for b in reversed(branches(request)[:2])]
+    return [*merges, call("Bash", command="python3 -m unittest -q")]
 
 
-def _recruit(_: Request) -> Sequence[Any]:
-    return [_teammate("ada", ADA, "prices"), _teammate("ben", BEN, "labels")]
-
-
-def _dismiss(_: Request) -> Sequence[Any]:
-    return [call("SendMessage", to=name, message={"type": "shutdown_request"}) for name in ("ada", "ben")]
+def _dismiss(name: str) -> Callable[[Request], Sequence[Any]]:
+    return lambda _: [call("SendMessage", to=name, message={"type": "shutdown_request"})]
 
 
 def _edit(file: str, change: tuple[str, str], tests: str) -> Callable[[Request], Sequence[Any]]:
@@ -125,7 +126,7 @@ def _commit(words: str) -> Callable[[Request], Sequence[Any]]:
 
 def _hand_over(request: Request) -> Sequence[Any]:
     text = f"cheapest([]) is None now, on the branch {branches(request)[0]}."
-    return [_done(1), _tell("ben", "where to find cheapest()", text)]
+    return [_tell("ben", "where to find cheapest()", text)]
 
 
 def _advise(_: Request) -> Sequence[Any]:
@@ -148,35 +149,40 @@ PARTS: dict[str, Sequence[Line]] = {
     "lead": (
         Line("I look at the tests first.", _run("python3 -m unittest -q")),
         Line("Two faults that have nothing to do with each other, and a banner that needs both.", _tasks),
-        Line("Each fault gets a teammate, with a worktree of its own.", _recruit),
+        Line("Each fault gets a teammate, with a worktree of its own.", _recruit("ada", ADA, "prices")),
+        Line("", _recruit("ben", BEN, "labels")),
         Line("They are at work. I need not wait for them: I am told when one goes idle."),
-        Line("ben is done with #2. ada works on."),
-        Line("ada is done with #1. So #3 waits for nothing more, and ben, who was idle, has taken it."),
-        Line("All three are done. I merge both branches and run all tests.", _merge),
-        Line("The shop is whole, so nobody is needed any more.", _dismiss),
-        Line("", _run("git log --oneline --no-merges"), Left(("ada", "ben"))),
+        Line("ben is done with #2. ada works on.", cue=Idle("ben")),
+        Line("ada is done with #1. So #3 waits for nothing more, and ben has taken it.", cue=Idle("ada")),
+        Line("All three are done. I merge both branches and run all tests.", _merge, Idle("ben")),
+        Line("The shop is whole, so nobody is needed any more.", _dismiss("ada")),
+        Line("", _dismiss("ben"), Left(("ada",))),
+        Line("", _run("git log --no-merges --format=%s"), Left(("ada", "ben"))),
         Line("Three commits of two teammates are merged, all tests pass, and both have shut down."),
     ),
     "ada": (
-        Line("I take #1.", lambda _: [_mine(1, "ada"), call("Read", file_path="prices.py")]),
-        Line("min() of nothing raises. It takes a default.", _edit("prices.py", PRICES, "test_prices"), Said("lead", 5)),
+        Line("I take #1.", lambda _: [_mine(1, "ada"), call("Read", file_path="prices.py")], Said("lead", 5)),
+        Line(
+            "min() of nothing raises. It takes a default.", _edit("prices.py", PRICES, "test_prices"), Said("lead", 6)
+        ),
         Line("ben needs cents, and cents they are.", _commit("cheapest() of an empty list is None")),
-        Line("", _hand_over),
-        Line("#1 is done, on the branch {branch}.", cue=Owned(3)),
+        Line("", lambda _: [_done(1)]),
+        Line("", _hand_over, Asked("ben", 5)),
+        Line("#1 is done, on the branch {branch}."),
         Line("", _agree),
     ),
     "ben": (
-        Line("I take #2.", lambda _: [_mine(2, "ben"), call("Read", file_path="labels.py")]),
+        Line("I take #2.", lambda _: [_mine(2, "ben"), call("Read", file_path="labels.py")], Asked("ada", 1)),
         Line("str() drops a zero.", _edit("labels.py", LABELS, "test_labels")),
         Line("", _commit("Prices with two digits")),
         Line("ada should know how I count.", _advise),
         Line("#2 is done, on the branch {branch}."),  # a kill comes before it
-        Line("What does #3 still need?", _run("python3 -m unittest -q test_banner"), Said("lead", 6)),
+        Line("What does #3 still need?", _run("python3 -m unittest -q test_banner"), Said("lead", 7)),
         Line("First ada's work, then the file.", _bring_in),
         Line("", _write),
         Line("", lambda _: [_done(3)]),
         Line("#3 is done, on the same branch."),
-        Line("", _agree, Left(("ada",))),
+        Line("", _agree),
     ),
 }
 KILLED_AT = "ben", 4  # #2 is done, the message to ada is stored, and she has not read it
@@ -197,6 +203,6 @@ def tell(wait: Wait) -> Callable[[Request], Awaitable[Step]]:
         await wait(part, number, line.cue)
         found = branches(request)
         words = line.words.format(branch=found[0] if found else "")
-        return read_step([*([words] if words else ()), *line.calls(request)], ())
+        return read_step([*([words] if words else ()), *(line.calls(request) if line.calls else ())], ())
 
     return play

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import ClassVar
 
+from msgspec.structs import replace
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
@@ -14,7 +15,7 @@ from teamwright.core.ids import AgentId
 from teamwright.surfaces.terminal.messages import Background, OpenAgent, StopAgent, StopEverything
 from teamwright.surfaces.terminal.rows import Piece, RowList, palette_of, row
 from teamwright.surfaces.terminal.shapes import AgentView, State
-from teamwright.surfaces.terminal.text import duration, money, one_line, tokens
+from teamwright.surfaces.terminal.text import duration, money, one_line, title, tokens
 from teamwright.surfaces.terminal.themes import Palette, agent_style
 from teamwright.surfaces.terminal.view import View
 
@@ -94,6 +95,15 @@ def agent_row(agent: AgentView, prefix: str, width: int, palette: Palette, now: 
     return row(left, right, width)
 
 
+def asking(agent: AgentView, view: View) -> AgentView:
+    """With the question that it waits for, if there is one: also a teammate's that runs elsewhere."""
+    question = next((q for q in view.questions if q.agent == agent.id), None)
+    if question is None or agent.state == "waiting":
+        return agent
+    about = f"your answer: {question.tool} {title(question.tool, question.args)}"
+    return replace(agent, state="waiting", waiting_for=about)
+
+
 def why(agent: AgentView, now: int) -> str:
     """Why it does not go on, in a sentence."""
     since = f" for {took(agent, now)}" if agent.started and not agent.ended else ""
@@ -151,7 +161,7 @@ class AgentsPanel(Vertical):
         listing, palette, now = self.query_one(RowList), palette_of(self), int(time.time() * 1000)
         here = self._here() if self._here is not None else None
         rows = [
-            (agent.id, agent_row(agent, prefix, listing.room, palette, now, here=agent.id == here))
+            (agent.id, agent_row(asking(agent, self._view), prefix, listing.room, palette, now, here=agent.id == here))
             for agent, prefix in tree_of(self._view)
         ]
         listing.show(rows)
@@ -176,8 +186,8 @@ class AgentsPanel(Vertical):
 
     @property
     def _chosen(self) -> AgentView | None:
-        chosen = self.query_one(RowList).chosen
-        return self._view.agents.get(AgentId(chosen)) if chosen is not None else None
+        found = self._view.agents.get(AgentId(self.query_one(RowList).chosen or ""))
+        return asking(found, self._view) if found is not None else None
 
     def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
         event.stop()

@@ -52,9 +52,9 @@ def rows_of(tool: str, args: Mapping[str, Any], before: str | None = None) -> li
 
 def compare(old: str, new: str) -> list[Row]:
     """The lines that go and come, with some around them."""
-    gone, come = _lines(old), _lines(new)
+    gone, come = _file_lines(old), _file_lines(new)
     if len(gone) + len(come) > MOST_COMPARED or not old:
-        return [*(Row("del", line) for line in gone if old), *(Row("add", line) for line in come)]
+        return [*(Row("del", line) for line in gone), *(Row("add", line) for line in come)]
     rows: list[Row] = []
     for group in difflib.SequenceMatcher(None, gone, come, autojunk=False).get_grouped_opcodes(CONTEXT):
         if rows or group[0][1] > 0:
@@ -65,7 +65,15 @@ def compare(old: str, new: str) -> list[Row]:
                 continue
             rows += [Row("del", line) for line in gone[a:b]]
             rows += [Row("add", line) for line in come[c:d]]
+    if old and new and old.endswith("\n") != new.endswith("\n"):
+        change = "loses" if old.endswith("\n") else "gets"
+        rows.append(Row("dim", f"the last line {change} its line end"))
     return rows or [Row("dim", "no line changes")]
+
+
+def _file_lines(text: str) -> list[str]:
+    """The end of the last line begins no further one."""
+    return _lines(text.removesuffix("\n")) if text else []
 
 
 def read_before(tool: str, args: Mapping[str, Any]) -> str | None:

@@ -1,9 +1,10 @@
 """Rows of lists: pieces of text with styles, fitted to a width. Words from outside become text here, never markup."""
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal, cast
 
 from rich.cells import cell_len
+from textual.app import App
 from textual.content import Content
 from textual.dom import DOMNode
 from textual.widgets import OptionList
@@ -16,8 +17,13 @@ Piece = tuple[str, str]  # text that is safe to draw, style
 
 
 def palette_of(node: DOMNode) -> Palette:
-    named = PALETTES.get(node.app.theme.removeprefix("tw-"))
-    return named or (DARK if node.app.current_theme.dark else LIGHT)
+    app = app_of(node)
+    named = PALETTES.get(app.theme.removeprefix("tw-"))
+    return named or (DARK if app.current_theme.dark else LIGHT)
+
+
+def app_of(node: DOMNode) -> App[Any]:
+    return cast("App[Any]", node.app)  # pyright: ignore[reportUnknownMemberType] -- Textual leaves its type open
 
 
 def row(left: Sequence[Piece], right: Sequence[Piece], width: int) -> Content:

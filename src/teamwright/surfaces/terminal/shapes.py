@@ -76,6 +76,7 @@ class AgentView(Struct):
     usd: float | None = 0.0  # None: the price is not known
     started: int = 0
     ended: int = 0
+    turn: int = 0  # when its running turn began
     waiting_for: str = ""
     background: bool = False
     description: str = ""

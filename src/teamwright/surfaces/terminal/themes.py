@@ -1,7 +1,12 @@
 """Colours: a dark theme, a light one, and one without any colour; for what Textual draws and for what we draw."""
 
+from collections.abc import Mapping
+from pathlib import Path
+
 from msgspec import Struct
 from textual.theme import Theme
+
+from teamwright.store.private import write_file
 
 NAMES = ("dark", "light", "none")
 
@@ -81,3 +86,21 @@ def themes() -> list[Theme]:
         _theme("tw-light", LIGHT, background="#fbfcfd", surface="#f3f5f8", panel="#e6ecf4"),
         _theme("tw-none", grey, background="#000000", surface="#101010", panel="#202020"),
     ]
+
+
+def keep(root: Path, name: str) -> None:
+    """For the next time. Blocks."""
+    write_file(root / "input" / "theme", name.encode())
+
+
+def wanted(root: Path, env: Mapping[str, str]) -> str:
+    """NO_COLOR counts before what was chosen; else the terminal's own background, where it tells."""
+    if env.get("NO_COLOR"):
+        return "none"
+    try:
+        chosen = (root / "input" / "theme").read_text()
+    except (OSError, ValueError):
+        chosen = ""
+    if chosen in NAMES:
+        return chosen
+    return "light" if env.get("COLORFGBG", "").rpartition(";")[2] in ("7", "15") else "dark"

@@ -15,8 +15,8 @@ from teamwright.core.team import split_address
 from teamwright.store.mail import Entry
 from teamwright.surfaces.terminal.diff import Row
 from teamwright.surfaces.terminal.rows import Piece, RowList, palette_of, row
-from teamwright.surfaces.terminal.sheet import Sheet
 from teamwright.surfaces.terminal.shapes import TeamEvent
+from teamwright.surfaces.terminal.sheet import Sheet
 from teamwright.surfaces.terminal.text import one_line, safe
 from teamwright.surfaces.terminal.themes import Palette, agent_style
 

@@ -26,7 +26,7 @@ from teamwright.core.event import (
     TurnStarted,
     Warned,
 )
-from teamwright.core.ids import AgentId, JobId
+from teamwright.core.ids import AgentId, JobId, LetterId
 from teamwright.core.message import BlockStarted, Usage
 from teamwright.core.work import Task
 from teamwright.surfaces.terminal.shapes import (
@@ -72,6 +72,7 @@ class View:
         self.jobs: dict[JobId, JobView] = {}
         self.suggestion = ""
         self.version = 0
+        self._taken: deque[LetterId] = deque(maxlen=200)  # letters that were read of late
         self._price = price
         self._color = color
 
@@ -90,6 +91,12 @@ class View:
     def note(self, agent: AgentId, note: Note) -> None:
         """A line of the surface's own; no transcript has it."""
         self._fold(agent).add(note)
+
+    def enqueue(self, queued: Queued) -> None:
+        """It was sent while the agent works; it may have been read in the meantime."""
+        if queued.letter not in self._taken:
+            self.queue.append(queued)
+            self.version += 1
 
     def apply(self, record: Record) -> None:
         self._fold(record.agent).apply(record)
@@ -128,8 +135,10 @@ class View:
         match event:
             case TurnStarted():
                 agent.state, agent.doing, agent.waiting_for = "running", "thinking", ""
+                agent.turn = record.at
                 self.suggestion = ""
             case LettersTaken():
+                self._taken.extend(event.letters)
                 taken = set(event.letters)
                 self.queue[:] = [queued for queued in self.queue if queued.letter not in taken]
                 agent.state, agent.doing, agent.ended = "running", "thinking", 0

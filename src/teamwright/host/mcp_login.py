@@ -1,0 +1,133 @@
+"""Signing in to MCP servers: authorisation code with PKCE, by the protocol package; the answer comes to loopback."""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import anyio
+from anyio.abc import SocketStream
+from mcp.client.auth import OAuthClientProvider, OAuthFlowError
+from mcp.shared.auth import (
+    AuthorizationCodeResult,
+    OAuthClientMetadata,
+    OAuthMetadata,
+    ProtectedResourceMetadata,
+)
+from pydantic import AnyUrl
+
+from teamwright.core.shown import shown
+from teamwright.host.mcp_tokens import TokenFile
+
+Show = Callable[[str], Awaitable[None]]  # the address at which a person agrees
+PATH = "/callback"
+_LONGEST = 16 << 10  # bytes of a request's head
+_SECONDS = 10.0  # for one request to arrive
+_PAGE = "<!doctype html><meta charset=utf-8><title>teamwright</title><p>{}"
+
+
+async def known_login(folder: Path, url: str) -> OAuthClientProvider | None:
+    """With what was agreed before; it renews its token by itself. None if nobody has signed in."""
+    tokens = TokenFile(folder, url)
+    grant = await tokens.load()
+    if grant is None or grant.tokens is None:
+        return None
+    provider = OAuthClientProvider(url, _client("http://127.0.0.1" + PATH), tokens, _refuse, _no_answer)
+    context = provider.context  # where tokens are renewed must be known without asking the server first
+    if grant.server is not None:
+        context.oauth_metadata = OAuthMetadata.model_validate(grant.server)
+    if grant.resource is not None:
+        context.protected_resource_metadata = ProtectedResourceMetadata.model_validate(grant.resource)
+    return provider
+
+
+@asynccontextmanager
+async def new_login(folder: Path, url: str, show: Show) -> AsyncGenerator[OAuthClientProvider]:
+    """`show` tells the person where to go; the browser comes back to us. What was agreed is kept at the end."""
+    listener = await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=0)
+    port: int = listener.extra(anyio.abc.SocketAttribute.local_port)
+    back = _Callback()
+    tokens = TokenFile(folder, url, signing_in=True)
+
+    async def told(address: str) -> None:
+        if urlsplit(address).scheme not in ("http", "https"):
+            raise OAuthFlowError(f"the server sends the person to {shown(address)}, which is no web address")
+        await show(address)
+
+    provider = OAuthClientProvider(
+        url, _client(f"http://127.0.0.1:{port}{PATH}"), tokens, told, back.result
+    )
+    async with anyio.create_task_group() as group, listener:
+        group.start_soon(listener.serve, back.serve)
+        try:
+            yield provider
+        finally:
+            group.cancel_scope.cancel()
+    if provider.context.current_tokens is not None:
+        await tokens.set_places(provider.context.oauth_metadata, provider.context.protected_resource_metadata)
+
+
+def _client(redirect: str) -> OAuthClientMetadata:
+    """We can keep no secret: whoever has this program has it."""
+    return OAuthClientMetadata(
+        client_name="Teamwright", redirect_uris=[AnyUrl(redirect)], token_endpoint_auth_method="none"  # noqa: S106
+    )
+
+
+async def _refuse(_: str) -> None:
+    raise OAuthFlowError("what was agreed has run out")
+
+
+async def _no_answer() -> AuthorizationCodeResult:
+    raise OAuthFlowError("what was agreed has run out")
+
+
+class _Callback:
+    """A web server for one answer."""
+
+    def __init__(self) -> None:
+        self._came = anyio.Event()
+        self._found: dict[str, str] = {}
+
+    async def result(self) -> AuthorizationCodeResult:
+        await self._came.wait()
+        if "error" in self._found:
+            why = self._found.get("error_description") or self._found["error"]
+            raise OAuthFlowError(f"the server did not agree: {shown(why)}")
+        return AuthorizationCodeResult(
+            code=self._found["code"], state=self._found.get("state"), iss=self._found.get("iss")
+        )
+
+    async def serve(self, stream: SocketStream) -> None:
+        async with stream:
+            with anyio.move_on_after(_SECONDS):
+                status, words = self._take(await _head(stream))
+                page = _PAGE.format(words).encode()
+                head = f"HTTP/1.1 {status}\r\ncontent-type: text/html\r\ncontent-length: {len(page)}\r\nconnection: close\r\n\r\n"
+                try:
+                    await stream.send(head.encode() + page)
+                except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+                    pass  # it has said what we wanted to know
+
+    def _take(self, head: bytes) -> tuple[str, str]:
+        words = head.split(b"\r\n", 1)[0].decode("latin-1").split(" ")
+        target = urlsplit(words[1]) if len(words) == 3 and words[0] == "GET" else None
+        if target is None or target.path != PATH:
+            return "404 Not Found", "There is nothing here."
+        found = {key: values[0] for key, values in parse_qs(target.query).items()}
+        if "code" not in found and "error" not in found:
+            return "400 Bad Request", "This is no answer of an authorisation server."
+        if not self._came.is_set():
+            self._found = found
+            self._came.set()
+        return "200 OK", "You can close this window: the terminal says how it went."
+
+
+async def _head(stream: SocketStream) -> bytes:
+    head = b""
+    while b"\r\n\r\n" not in head and len(head) < _LONGEST:
+        try:
+            head += await stream.receive(_LONGEST)
+        except (anyio.EndOfStream, anyio.BrokenResourceError):
+            break
+    return head

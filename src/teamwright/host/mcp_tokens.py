@@ -1,0 +1,112 @@
+"""What was agreed with the authorisation server of an MCP server: a private file for each address."""
+
+import hashlib
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import anyio.to_thread
+import msgspec
+from mcp.shared.auth import OAuthClientInformationFull, OAuthMetadata, OAuthToken, ProtectedResourceMetadata
+from msgspec import Struct
+
+EARLY = 30  # seconds before its end a token counts as used up
+_MOST = 1 << 20  # bytes
+
+
+class Grant(Struct, omit_defaults=True):
+    """As JSON texts of the protocol package, which alone knows their fields."""
+
+    url: str
+    client: dict[str, Any] | None = None
+    tokens: dict[str, Any] | None = None
+    expires_at: float | None = None
+    server: dict[str, Any] | None = None  # where tokens are renewed
+    resource: dict[str, Any] | None = None
+
+
+class TokenFile:
+    """The package's token storage. Only whoever signs in may change what it is registered as."""
+
+    def __init__(self, folder: Path, url: str, *, signing_in: bool = False) -> None:
+        self.path = token_path(folder, url)
+        self._url, self._signing_in = url, signing_in
+        self._grant = Grant(url)
+
+    async def load(self) -> Grant | None:
+        """None if there is none, or none that can be read."""
+        data = await anyio.to_thread.run_sync(self._read)
+        try:
+            found = msgspec.json.decode(data, type=Grant) if data else None
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return None
+        if found is None or found.url != self._url:
+            return None
+        self._grant = found
+        return found
+
+    async def get_tokens(self) -> OAuthToken | None:
+        """One that has run out comes without its access token: then the package renews it before it asks."""
+        if self._signing_in:
+            return None
+        found = await self.load()  # another process may have renewed it
+        if found is None or found.tokens is None:
+            return None
+        token = OAuthToken.model_validate(found.tokens)
+        if found.expires_at is not None and found.expires_at < time.time() + EARLY:
+            token.access_token = ""
+        return token
+
+    async def set_tokens(self, tokens: OAuthToken) -> None:
+        self._grant.tokens = tokens.model_dump(mode="json", exclude_none=True)
+        self._grant.expires_at = None if tokens.expires_in is None else time.time() + tokens.expires_in
+        await self._save()
+
+    async def get_client_info(self) -> OAuthClientInformationFull | None:
+        client = None if self._signing_in else self._grant.client
+        return None if client is None else OAuthClientInformationFull.model_validate(client)
+
+    async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
+        if self._signing_in:
+            self._grant.client = client_info.model_dump(mode="json", exclude_none=True)
+
+    async def set_places(self, server: OAuthMetadata | None, resource: ProtectedResourceMetadata | None) -> None:
+        self._grant.server = None if server is None else server.model_dump(mode="json", exclude_none=True)
+        self._grant.resource = None if resource is None else resource.model_dump(mode="json", exclude_none=True)
+        await self._save()
+
+    async def _save(self) -> None:
+        await anyio.to_thread.run_sync(self._write, msgspec.json.encode(self._grant))
+
+    def _read(self) -> bytes:
+        try:
+            handle = os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except OSError:
+            return b""
+        with os.fdopen(handle, "rb") as file:
+            return file.read(_MOST)
+
+    def _write(self, data: bytes) -> None:
+        """Replaced as a whole, and never readable by others."""
+        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        draft = self.path.with_name(f".{self.path.name}.{os.getpid()}")
+        draft.unlink(missing_ok=True)
+        handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(handle)
+        draft.replace(self.path)
+
+
+def token_path(folder: Path, url: str) -> Path:
+    return folder / f"{hashlib.sha256(url.encode()).hexdigest()[:32]}.json"
+
+
+def forget(folder: Path, url: str) -> bool:
+    """False if there was nothing."""
+    path = token_path(folder, url)
+    there = path.exists()
+    path.unlink(missing_ok=True)
+    return there

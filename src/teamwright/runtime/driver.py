@@ -1,0 +1,82 @@
+"""Acting in the main agent's place: a program uses its tools and reads its letters, and no model is asked."""
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import anyio
+import msgspec
+from msgspec import Raw
+
+from teamwright.core.consent import Deny
+from teamwright.core.errors import ToolError
+from teamwright.core.event import LettersTaken
+from teamwright.core.ids import CallId
+from teamwright.core.letter import Letter, as_message
+from teamwright.core.message import Message, Reply, ToolCall, Usage
+from teamwright.core.ports import Outcome, ToolContext
+from teamwright.runtime.session import Session
+
+
+class Driver:
+    """Of a session that was opened as `driven`: nobody else takes its main agent's letters."""
+
+    def __init__(self, session: Session) -> None:
+        self.session, self.main = session, session.main
+        self._acting, self._reading = anyio.Lock(), anyio.Lock()
+
+    @property
+    def team(self) -> str | None:
+        return self.session.teamwork.teams.team_of(self.main.id)
+
+    async def act(self, name: str, args: Mapping[str, Any]) -> Outcome:
+        """As if the main agent's model had called this tool: judged by the same rules, one call at a time."""
+        tool = self.main.tools.get(name)
+        if tool is None:
+            raise ToolError(f"{name} is not available in this session.")
+        call = ToolCall(CallId(f"mcp_{os.urandom(8).hex()}"), name, Raw(msgspec.json.encode(args)))
+        async with self._acting:
+            decision = await self.main.ask(self.main.id, call)
+            if isinstance(decision, Deny):
+                raise ToolError(decision.reason)
+            nothing = Reply(Message("assistant", ()), "end_turn", Usage())
+            ctx = ToolContext(
+                self.main.id, call.id, self.main.desk, self.main.request(), nothing, self.main.emit, decision.paths
+            )
+            return await tool.call(args if decision.args is None else decision.args, ctx)
+
+    async def read(self, wait: float = 0.0) -> Sequence[Letter]:
+        """What has come for the main agent, waited for if there is nothing yet.
+
+        A letter counts as delivered once the transcript has it, as everywhere; so no two readers get the same one.
+        """
+        inbox = self.main.inbox
+        async with self._reading:
+            letters = await inbox.take(at_rest=True)
+            if not letters and wait > 0:
+                with anyio.move_on_after(wait):
+                    while not letters:
+                        await inbox.wait()
+                        with anyio.CancelScope(shield=True):  # taken and not recorded: nobody would get it
+                            letters = await inbox.take(at_rest=True)
+            if letters:
+                with anyio.CancelScope(shield=True):
+                    await self._record(letters)
+        return letters
+
+    async def _record(self, letters: Sequence[Letter]) -> None:
+        ids = tuple(letter.id for letter in letters)
+        self.main.emit(LettersTaken(ids, as_message(letters)))
+        await self.main.sync()
+        self.main.inbox.acknowledge(ids)
+
+    async def unread(self) -> int:
+        return len(await self.session.teamwork.waiting(self.main.id))
+
+    async def idle(self, limit: float) -> bool:
+        """Until no teammate has anything left to do; False if that took too long."""
+        with anyio.move_on_after(limit):
+            while not await self.session.teamwork.settled():
+                await anyio.lowlevel.checkpoint()
+            return True
+        return False

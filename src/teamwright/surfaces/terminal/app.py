@@ -1,0 +1,407 @@
+"""The app: the frame of the screen, its keys, and who does what they ask for. It watches a session and submits ops."""
+
+import time
+from collections.abc import Awaitable
+from pathlib import Path
+from typing import ClassVar, cast
+
+from anyio import to_thread
+from msgspec import Struct
+from textual import events, on
+from textual.app import App, ComposeResult, SystemCommand
+from textual.binding import BindingType
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.filter import LineFilter, NoColor
+from textual.screen import Screen
+from textual.widgets import Static
+
+from teamwright.app import Options
+from teamwright.core.consent import Mode
+from teamwright.core.errors import TeamwrightError
+from teamwright.core.ids import AgentId
+from teamwright.core.op import Interrupt, SetMode
+from teamwright.models.prices import cost
+from teamwright.runtime.resume import Origin
+from teamwright.runtime.session import Session
+from teamwright.store.paths import home_from
+from teamwright.surfaces.terminal import acts, errands, keys, messages, themes
+from teamwright.surfaces.terminal.agents_panel import neighbour
+from teamwright.surfaces.terminal.completion import Completions
+from teamwright.surfaces.terminal.conversation import Conversation
+from teamwright.surfaces.terminal.drafts import Drafts
+from teamwright.surfaces.terminal.follow import Follower, read_again
+from teamwright.surfaces.terminal.picker import SessionPicker
+from teamwright.surfaces.terminal.prompt_input import PromptInput
+from teamwright.surfaces.terminal.question_list import QuestionsScreen, screen_for
+from teamwright.surfaces.terminal.queue_list import QueueList
+from teamwright.surfaces.terminal.shapes import AgentView, Item, Note, NoteKind
+from teamwright.surfaces.terminal.side import BESIDE, PAGES, Page, Side
+from teamwright.surfaces.terminal.status import StatusLine, read_facts
+from teamwright.surfaces.terminal.submit import Clerk
+from teamwright.surfaces.terminal.text import one_line
+from teamwright.surfaces.terminal.view import View
+
+FRAMES = 15  # a second, at most
+TWICE = 2.0  # seconds in which a second press counts as one
+NEXT_MODE: dict[str, Mode] = {"default": "acceptEdits", "acceptEdits": "plan"}
+
+
+class Leave(Struct, frozen=True):
+    """How the app was left: for good, or for another session."""
+
+    origin: Origin | None = None
+
+
+class TerminalApp(App[Leave]):
+    CSS_PATH = None
+    CSS = """
+    #main { width: 1fr; }
+    #entry { height: auto; border: round $border; padding: 0 1; margin: 0; background: $background; }
+    #entry:focus-within { border: round $primary; }
+    #mark { width: auto; margin-right: 1; color: $primary; }
+    Conversation { height: 1fr; padding: 0; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = list(keys.BINDINGS)
+    ENABLE_COMMAND_PALETTE = False
+
+    def __init__(
+        self, session: Session, options: Options, *, prompt: str | None = None, theme: str = "dark", pick: bool = False
+    ) -> None:
+        super().__init__()
+        for known in themes.themes():
+            self.register_theme(known)
+        self.session, self.options = session, options
+        self.home = home_from(options.env)
+        self.drafts = Drafts(self.home, session.cwd)
+        self.view = View(session.main.id, price=cost, color=self._color)
+        self.clerk = Clerk(self)
+        self._prompt, self._first_theme, self._pick = prompt, theme, pick
+        self._branch, self._hint, self._hint_until = "", "", 0.0
+        self._pressed: dict[str, float] = {}
+        self._later: set[str] = set()  # questions that the person put off
+        self._crew_version = -1
+        self._seen_until = time.monotonic()
+
+    # --- the frame
+
+    def compose(self) -> ComposeResult:
+        completions = Completions(id="completions")
+        with Horizontal(id="body"):
+            with Vertical(id="main"):
+                yield Conversation(self.view, self.view.main, id="conversation")
+                yield QueueList(id="queue")
+                yield completions
+                with Horizontal(id="entry"):
+                    yield Static("›", id="mark", markup=False)
+                    yield PromptInput(self.drafts, completions, id="prompt")
+                yield StatusLine(id="status")
+            yield Side(self.view, here=lambda: self.here, budget=lambda: acts.budget_left(self.session), id="side")
+
+    def on_mount(self) -> None:
+        self.use_theme(self._first_theme, keep=False)
+        self.prompt.focus()
+        for note in self.session.notes:
+            self.tell(note, "warning")
+        self.run_worker(Follower(self.session, self.view, self._heard).follow(), name="follow")
+        self.run_worker(self._read_branch(), name="branch")
+        self.set_interval(1 / FRAMES, self._tick)
+        self.set_interval(0.5, self._save)
+        if self._prompt:
+            self.run_worker(self.clerk.take(self._prompt), name="prompt")
+        if self._pick:
+            self.pick_session()
+
+    @property
+    def conversation(self) -> Conversation:
+        return self.screen_stack[0].query_one("#conversation", Conversation)
+
+    @property
+    def prompt(self) -> PromptInput:
+        return self.screen_stack[0].query_one("#prompt", PromptInput)
+
+    @property
+    def side(self) -> Side:
+        return self.screen_stack[0].query_one("#side", Side)
+
+    @property
+    def here(self) -> AgentId:
+        return self.conversation.agent
+
+    def _tick(self) -> None:
+        if not self.is_running or not self.screen_stack:
+            return
+        base = self.screen_stack[0]
+        self.conversation.tick()
+        base.query_one("#queue", QueueList).show(self.view.queue)
+        agent = self.view.agent(self.here)
+        hint = self._hint if time.monotonic() < self._hint_until else ""
+        facts = read_facts(self.session, self._branch, hint)
+        base.query_one("#status", StatusLine).show(facts, agent, self.view)
+        self._ask()
+        if self.side.display and self._crew_version != self.view.version:
+            self._crew_version = self.view.version
+            self.run_worker(self._read_crew(), group="crew", exclusive=True)
+
+    async def _read_crew(self) -> None:
+        self.side.show(await acts.read_crew(self.session))
+
+    async def _read_branch(self) -> None:
+        self._branch = await errands.branch_of(self.session.cwd)
+
+    async def _save(self) -> None:
+        if words := await to_thread.run_sync(self.drafts.save):
+            self.hint(words)
+
+    def on_unmount(self) -> None:
+        self.drafts.save()
+
+    def on_resize(self, event: events.Resize) -> None:
+        self._arrange(event.size.width)
+
+    def _arrange(self, width: int) -> None:
+        """In a narrow terminal the side takes the place of the conversation."""
+        base = self.screen_stack[0]
+        alone = width < BESIDE
+        self.side.set_class(alone, "-alone")
+        base.query_one("#main").display = not (alone and self.side.display)
+
+    def get_system_commands(self, screen: Screen[object]) -> list[SystemCommand]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return []
+
+    def get_line_filters(self) -> list[LineFilter]:
+        filters = list(super().get_line_filters())
+        return [*filters, NoColor()] if self.theme == "tw-none" else filters
+
+    # --- what is told
+
+    def tell(self, text: str, kind: NoteKind = "info") -> None:
+        self.view.note(self.here if self.screen_stack else self.view.main, Note(kind, text))
+
+    def hint(self, text: str) -> None:
+        """In the status line, for a moment."""
+        self._hint, self._hint_until = text, time.monotonic() + TWICE
+
+    def _color(self, agent: AgentView) -> str:
+        member = self.session.teamwork.teams.member_of(agent.id)
+        if member is not None and member.color:
+            return member.color
+        kind = self.session.kinds().get(agent.kind)
+        return (kind.color or "") if kind is not None else ""
+
+    def _heard(self, *, ended: bool, asked: bool) -> None:
+        """Somebody should look: a turn has ended, or a question is asked."""
+        if ended:
+            self.run_worker(self._read_branch(), name="branch")
+        if asked or (ended and not self.app_focus):
+            self.bell()
+
+    # --- questions
+
+    def _ask(self) -> None:
+        waiting = [question for question in self.view.questions if question.id not in self._later]
+        self._later &= {question.id for question in self.view.questions}
+        if waiting and len(self.screen_stack) == 1:
+            self.open_questions()
+
+    def open_questions(self) -> None:
+        questions = self.view.questions
+        agents = cast("dict[object, AgentView]", self.view.agents)
+        if not questions:
+            return
+        self._later.update(question.id for question in questions)
+        if len(questions) == 1:
+            self.push_screen(screen_for(questions[0], agents))
+        else:
+            self.push_screen(QuestionsScreen(lambda: self.view.questions, agents))
+
+    @on(messages.AnswerQuestion)
+    async def _answer(self, event: messages.AnswerQuestion) -> None:
+        await self._try(
+            acts.answer(self.session, event.question, event.decision, cast("messages.Scope", event.rule_scope))
+        )
+
+    # --- what panels and widgets ask for
+
+    @on(messages.OpenAgent)
+    def _open_agent(self, event: messages.OpenAgent) -> None:
+        self.open_agent(event.agent)
+
+    def open_agent(self, agent: AgentId) -> None:
+        self.conversation.open(agent)
+        found = self.view.agent(agent)
+        main = agent == self.view.main
+        to = Content("›") if main else Content.assemble((f"to {one_line(found.name, 30)} ›", self._name_style(found)))
+        self.screen_stack[0].query_one("#mark", Static).update(to)
+        self.run_worker(self._read_older(agent), group="older")
+        if self.side.has_class("-alone"):
+            self.close_side()
+        self.prompt.focus()
+
+    def _name_style(self, agent: AgentView) -> str:
+        return themes.agent_style(agent.color, self.conversation.palette)
+
+    async def _read_older(self, agent: AgentId) -> None:
+        """An agent of an earlier run: nothing of it is in memory yet."""
+        talk = self.view.talk(agent)
+        if not talk.items:
+            talk.items[:0] = await read_again(self.home, self.session.id, agent)
+            talk.version += 1
+
+    @on(Conversation.Older)
+    def _older(self, event: Conversation.Older) -> None:
+        async def read() -> None:
+            items = await read_again(self.home, self.session.id, event.agent, event.before)
+            self.conversation.add_older(event.agent, items)
+
+        self.run_worker(read(), group="older")
+
+    async def everything(self) -> list[Item]:
+        return await read_again(self.home, self.session.id, self.here)
+
+    @on(messages.StopAgent)
+    async def _stop(self, event: messages.StopAgent) -> None:
+        await self._try(acts.stop_agent(self.session, event.agent))
+
+    @on(messages.StopEverything)
+    async def _stop_all(self) -> None:
+        await self._try(acts.stop_everything(self.session))
+
+    @on(messages.Background)
+    async def action_background(self) -> None:
+        await self._try(acts.send_to_background(self.session))
+
+    async def _try(self, doing: Awaitable[object]) -> None:
+        try:
+            await doing
+        except TeamwrightError as error:
+            self.hint(str(error))
+
+    @on(PromptInput.Submitted)
+    def _submitted(self, event: PromptInput.Submitted) -> None:
+        if event.text.strip():
+            self.run_worker(self.clerk.take(event.text), group="submit")
+        else:
+            self.open_questions()
+
+    @on(PromptInput.Wanted)
+    def _wanted(self, event: PromptInput.Wanted) -> None:
+        self.run_worker(self.clerk.complete(event.word), group="complete", exclusive=True)
+
+    @on(PromptInput.Emptied)
+    async def _take_back(self) -> None:
+        """A queued prompt, else the one before."""
+        if self.view.queue:
+            await self.clerk.take_back(self.view.queue[-1])
+        else:
+            self.prompt.go_back(-1)
+
+    @on(QueueList.Picked)
+    async def _picked(self, event: QueueList.Picked) -> None:
+        await self.clerk.take_back(event.queued)
+
+    @on(Conversation.Left)
+    def _left(self) -> None:
+        self.prompt.focus()
+
+    # --- keys
+
+    def _twice(self, what: str) -> bool:
+        now = time.monotonic()
+        before, self._pressed[what] = self._pressed.get(what, 0.0), now
+        return now - before < TWICE
+
+    @on(PromptInput.Escaped)
+    async def _escaped(self) -> None:
+        agent = self.view.agent(self.here)
+        if self.side.display:
+            self.close_side()
+        elif agent.state in ("running", "waiting"):
+            main = agent.id == self.view.main
+            await self._try(self.session.submit(Interrupt(None if main else agent.id)))
+        elif agent.id != self.view.main:
+            self.open_agent(self.view.main)
+        elif self.prompt.text:
+            if self._twice("clear"):
+                self.prompt.send_away()
+            else:
+                self.hint("Esc again puts this away (Up brings it back)")
+        elif self._twice("back"):
+            self.prompt.go_back(-1)
+        else:
+            self.hint("Esc again takes the last prompt back")
+
+    def action_interrupt_or_leave(self) -> None:
+        selected = self.screen.get_selected_text() or self.prompt.selected_text
+        if selected:
+            self.copy_to_clipboard(selected)
+            self.screen.clear_selection()
+            self.hint("copied")
+        elif self.prompt.text:
+            self.prompt.send_away()
+            self.hint("put away; Up brings it back")
+        elif self._twice("leave"):
+            self.exit(Leave())
+        else:
+            running = [a for a in self.view.agents.values() if a.state == "running" and a.id != self.view.main]
+            what = f"stops {len(running)} agents and leaves" if running else "leaves"
+            self.hint(f"Ctrl+C again {what}")
+
+    @on(PromptInput.Ended)
+    def action_leave(self) -> None:
+        self.exit(Leave())
+
+    def action_nothing(self) -> None:
+        """A key that Textual would take, and that must do no harm here."""
+
+    def action_details(self) -> None:
+        self.conversation.toggle_everything()
+
+    def action_page(self, by: int) -> None:
+        talk = self.conversation
+        talk.scroll_to(y=talk.scroll_y + by * max(1, talk.size.height - 2), animate=False)
+
+    def action_bottom(self) -> None:
+        self.conversation.action_bottom()
+
+    def action_neighbour(self, step: int) -> None:
+        self.open_agent(neighbour(self.view, self.here, step))
+
+    async def action_next_mode(self) -> None:
+        await self._try(self.session.submit(SetMode(NEXT_MODE.get(self.session.snapshot().mode, "default"))))
+
+    def action_side(self) -> None:
+        if not self.side.display:
+            self.open_side("agents")
+        elif self.side.page == PAGES[-1]:
+            self.close_side()
+        else:
+            self.open_side(PAGES[PAGES.index(self.side.page) + 1])
+
+    def open_side(self, page: Page) -> None:
+        self._crew_version = -1
+        self.side.open(page)
+        self._arrange(self.size.width)
+
+    def close_side(self) -> None:
+        self.side.display = False
+        self._arrange(self.size.width)
+        self.prompt.focus()
+
+    # --- what commands ask for
+
+    def use_theme(self, name: str, *, keep: bool = True) -> None:
+        self.theme = f"tw-{name}"
+        self.conversation.use(themes.PALETTES[name])
+        if keep:
+            self.run_worker(to_thread.run_sync(themes.keep, self.home.root, name), name="theme")
+
+    def go_on_with(self, origin: Origin) -> None:
+        self.exit(Leave(origin))
+
+    def pick_session(self) -> None:
+        def chosen(id: str | None) -> None:
+            if id is not None:
+                self.go_on_with(Origin(id))
+
+        self.push_screen(SessionPicker(self.home, Path(self.session.cwd), here=self.session.id), chosen)

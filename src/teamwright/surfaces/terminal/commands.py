@@ -1,0 +1,222 @@
+"""Commands that a person types after `/`: what each does to the session or the screen. Skills stand beside them."""
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Protocol
+
+from anyio import to_thread
+from msgspec import Struct
+
+from teamwright.app import Options
+from teamwright.core.consent import MODES, Mode
+from teamwright.core.errors import UsageError
+from teamwright.core.ids import AgentId
+from teamwright.core.op import Compact, SetMode, SetModel
+from teamwright.library import instructions
+from teamwright.runtime.resume import Origin
+from teamwright.runtime.session import Session
+from teamwright.store.paths import home_from
+from teamwright.store.settings import project_root
+from teamwright.surfaces.terminal import errands, keys, themes
+from teamwright.surfaces.terminal.completion import Choice
+from teamwright.surfaces.terminal.shapes import Item
+from teamwright.surfaces.terminal.side import Page
+from teamwright.surfaces.terminal.status import MODES as MODE_WORDS
+
+
+class Stage(Protocol):
+    """The app, as commands see it."""
+
+    session: Session
+    options: Options
+
+    @property
+    def here(self) -> AgentId: ...
+    def open_side(self, page: Page) -> None: ...
+    def use_theme(self, name: str) -> None: ...
+    def go_on_with(self, origin: Origin) -> None:
+        """Leave this session for another one."""
+        ...
+
+    def pick_session(self) -> None: ...
+    async def everything(self) -> list[Item]:
+        """The whole conversation that is open, from its transcript."""
+        ...
+
+
+Run = Callable[[Stage, str], Awaitable[str]]  # what is to be shown, empty if nothing
+
+
+class Command(Struct, frozen=True):
+    about: str
+    run: Run
+    words: str = ""  # what may follow its name
+
+
+def _table(*arguments: str, session: bool = False) -> Run:
+    async def run(stage: Stage, words: str) -> str:
+        own = [stage.session.id] if session else []
+        return await errands.printed([*arguments, *own, *words.split()], stage.session.cwd, stage.options.env)
+
+    return run
+
+
+def _side(page: Page) -> Run:
+    async def run(stage: Stage, words: str) -> str:
+        stage.open_side(page)
+        return ""
+
+    return run
+
+
+async def _help(stage: Stage, words: str) -> str:
+    names = {name: f"/{name} {command.words}".rstrip() for name, command in COMMANDS.items()}
+    widest = max(map(len, names.values()))
+    lines = ["Ask for anything in plain words. `@` names a file, `!` runs a line in the shell, and:", ""]
+    lines += [f"  {names[name].ljust(widest)}  {command.about}" for name, command in COMMANDS.items()]
+    if own := stage.session.brought.commands:
+        lines += ["", "skills:", *(f"  /{skill.name}  {skill.description}" for skill in own)]
+    return "\n".join(lines)
+
+
+async def _keys(stage: Stage, words: str) -> str:
+    return keys.describe()
+
+
+async def _model(stage: Stage, words: str) -> str:
+    if not words:
+        names = "\n".join(f"  {name}" for name in stage.session.model_names)
+        return f"The model is {stage.session.snapshot().model}. /model NAME changes it; known names:\n{names}"
+    await stage.session.submit(SetModel(None if words == "default" else words))
+    return f"The model is {stage.session.snapshot().model} from the next request on."
+
+
+async def _permissions(stage: Stage, words: str) -> str:
+    session = stage.session
+    if words:
+        chosen: Mode | None = next((known for known in MODES if known.casefold() == words.casefold()), None)
+        if chosen is None:
+            raise UsageError(f"no permission mode {words!r}; there are {', '.join(MODES)}")
+        await session.submit(SetMode(chosen))
+    mode = session.snapshot().mode
+    rules = await _settings(stage, "permissions.") or "  no rules in the settings"
+    return f"Mode {mode}: {MODE_WORDS[mode]}. /permissions MODE changes it ({', '.join(MODES)}).\n\n{rules}"
+
+
+async def _hooks(stage: Stage, words: str) -> str:
+    return await _settings(stage, "hooks.") or "No hooks in the settings that hold here."
+
+
+async def _settings(stage: Stage, prefix: str) -> str:
+    """The lines of `teamwright config` about one part of the settings."""
+    flags = ["--trust"] if stage.options.trust else []
+    flags += ["--settings", stage.options.settings] if stage.options.settings else []
+    lines = (await errands.printed(["config", *flags], stage.session.cwd, stage.options.env)).split("\n")
+    return "\n".join(f"  {line}" for line in lines if line.startswith(prefix))
+
+
+async def _memory(stage: Stage, words: str) -> str:
+    """The files that tell the agent how to work here."""
+    env, cwd = stage.options.env, stage.session.cwd
+    home, user = home_from(env), Path(env.get("HOME") or Path.home())
+
+    def read() -> list[str]:
+        found = instructions.collect(
+            cwd, project_root(cwd, user), home=user, state=home.root, trusted=stage.options.trust,
+            sources=stage.options.setting_sources,
+        )  # fmt: skip
+        notes = sorted(home.memory.rglob("*.md")) if home.memory.is_dir() else []
+        lines = [f"  {file.path}  ({file.origin}, {len(file.text):,} characters)" for file in found.files]
+        return lines + [f"  {path}  (notes of earlier sessions)" for path in notes]
+
+    lines = await to_thread.run_sync(read)
+    return "\n".join(["Read at the start:", *lines]) if lines else "No instruction files: AGENTS.md is one."
+
+
+async def _compact(stage: Stage, words: str) -> str:
+    await stage.session.submit(Compact(words))
+    return ""
+
+
+async def _btw(stage: Stage, words: str) -> str:
+    if not words:
+        raise UsageError("/btw needs a question")
+    await stage.session.aside(words)
+    return ""
+
+
+async def _clear(stage: Stage, words: str) -> str:
+    stage.go_on_with(Origin())
+    return ""
+
+
+async def _resume(stage: Stage, words: str) -> str:
+    if words:
+        stage.go_on_with(Origin(words))
+    else:
+        stage.pick_session()
+    return ""
+
+
+async def _fork(stage: Stage, words: str) -> str:
+    if not stage.session.main.history.messages:
+        raise UsageError("there is nothing to fork yet")
+    stage.go_on_with(Origin(stage.session.id, fork=True))
+    return ""
+
+
+async def _export(stage: Stage, words: str) -> str:
+    path = stage.session.cwd / (words or f"conversation-{stage.session.id[:8]}.md")
+    items = await stage.everything()
+
+    def write() -> None:
+        with path.open("x", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(errands.as_markdown(items, f"Session {stage.session.id}"))
+
+    try:
+        await to_thread.run_sync(write)
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror}") from None
+    return f"Written to {path}"
+
+
+async def _theme(stage: Stage, words: str) -> str:
+    if words not in themes.NAMES:
+        raise UsageError(f"/theme takes one of {', '.join(themes.NAMES)}")
+    stage.use_theme(words)
+    return ""
+
+
+COMMANDS: dict[str, Command] = {
+    "help": Command("this page", _help),
+    "agents": Command("all agents of this session, what each does and has used", _side("agents")),
+    "tasks": Command("the task board", _side("tasks")),
+    "team": Command("the teams and who is in them", _table("teams")),
+    "inbox": Command("the mail of the team as a timeline", _side("mail")),
+    "jobs": Command("what ran or runs in the background", _table("jobs", session=True)),
+    "why": Command("what those wait for who are not running", _table("why", session=True), "[AGENT]"),
+    "cost": Command("what this session has used", _table("cost", session=True)),
+    "model": Command("show or change the model", _model, "[NAME]"),
+    "permissions": Command("show the rules, show or change the mode", _permissions, "[MODE]"),
+    "hooks": Command("the hooks that hold here", _hooks),
+    "mcp": Command("MCP servers", _table("mcp", "list")),
+    "memory": Command("files that tell the agent how to work here", _memory),
+    "compact": Command("go on from a summary of the conversation", _compact, "[WHAT MATTERS]"),
+    "btw": Command("ask about the conversation without entering it", _btw, "QUESTION"),
+    "clear": Command("begin a new session here; this one can be resumed", _clear),
+    "resume": Command("go on with another session", _resume, "[ID]"),
+    "fork": Command("go on in a copy of this session", _fork),
+    "worktrees": Command("the git worktrees of agents", _table("worktrees")),
+    "export": Command("write this conversation to a file", _export, "[FILE]"),
+    "theme": Command("dark, light or none", _theme, "NAME"),
+    "keys": Command("all keys", _keys),
+    "doctor": Command("check this machine, keys, servers and files", _table("doctor")),
+    "kinds": Command("kinds of agents that can be started here", _table("agents")),
+}
+
+
+def choices(session: Session) -> list[Choice]:
+    """Everything that can follow `/`."""
+    own = [Choice(name, command.about) for name, command in COMMANDS.items()]
+    own += [Choice(skill.name, skill.description) for skill in session.brought.commands if skill.name not in COMMANDS]
+    return own

@@ -1,0 +1,128 @@
+"""What a word could become: commands after `/`, files after `@`. Pure, but for the list of files."""
+
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+from textual.content import Content
+from textual.widgets import OptionList
+from textual.widgets.option_list import Option
+
+from teamwright.core.errors import ToolError
+from teamwright.host.search import search_below
+from teamwright.surfaces.terminal.rows import palette_of, row
+from teamwright.surfaces.terminal.text import one_line
+
+MOST_FILES = 50_000
+MOST_SHOWN = 50
+_AT = re.compile(r'(?:^|(?<=\s))@(?:"([^"]*)|(\S*))$')
+_SLASH = re.compile(r"^/([\w:.-]*)$")
+
+
+class Choice(Struct, frozen=True):
+    word: str  # what is put in
+    about: str = ""
+
+
+class Word(Struct, frozen=True):
+    """The word before the cursor that can be completed, from `start` on in its line."""
+
+    kind: str  # "/" or "@"
+    text: str
+    start: int
+
+
+def word_at(text: str, row: int, column: int) -> Word | None:
+    before = text.split("\n")[row][:column]
+    if row == 0 and (found := _SLASH.match(before)):
+        return Word("/", found[1], 0)
+    if found := _AT.search(before):
+        return Word("@", found[1] if found[1] is not None else found[2], found.start())
+    return None
+
+
+def rank(choices: Iterable[Choice], wanted: str, most: int = MOST_SHOWN) -> list[Choice]:
+    """Those that fit, the best first: by their beginning, by that of a file's name, anywhere, by scattered letters."""
+    asked = wanted.casefold()
+    found: list[tuple[int, int, str, Choice]] = []
+    for choice in choices:
+        score = _score(choice.word.casefold(), asked)
+        if score is not None:
+            found.append((score, len(choice.word), choice.word, choice))
+    found.sort(key=lambda entry: entry[:3])
+    return [entry[3] for entry in found[:most]]
+
+
+def _score(word: str, asked: str) -> int | None:
+    if word.startswith(asked):
+        return 0
+    name = word.rstrip("/").rpartition("/")[2]
+    if name.startswith(asked):
+        return 1
+    if asked in word:
+        return 2
+    letters = iter(word)
+    return 3 if all(letter in letters for letter in asked) else None
+
+
+def quoted(path: str) -> str:
+    return f'@"{path}"' if re.search(r"\s", path) else f"@{path}"
+
+
+async def list_files(root: Path) -> list[str]:
+    """Files and directories below, as the person would name them; what git ignores is left out."""
+    files: list[str] = []
+
+    def take(name: bytes) -> bool:
+        if name:
+            files.append(name.decode(errors="replace").removeprefix("./"))
+        return len(files) < MOST_FILES
+
+    try:
+        await search_below(root, ["--files", "--null"], [], take, separator=b"\0")
+    except (ToolError, OSError):
+        return []
+    folders = {f"{parent}/" for file in files for parent in map(str, Path(file).parents) if parent != "."}
+    return sorted([*folders, *files])
+
+
+class Completions(OptionList):
+    """The list above the input. It never has the focus: the input drives it."""
+
+    can_focus = False
+    DEFAULT_CSS = """
+    Completions { display: none; height: auto; max-height: 8; border: none; padding: 0 1; background: $surface; }
+    Completions > .option-list--option { padding: 0; }
+    """
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id, markup=False)
+        self.choices: Sequence[Choice] = ()
+
+    def offer(self, choices: Sequence[Choice]) -> None:
+        self.choices = choices
+        self.display = bool(choices)
+        palette, width = palette_of(self), max(20, self.screen.size.width - 3)
+        longest = max((len(choice.word) for choice in choices), default=0)
+        rows: list[Content] = []
+        for choice in choices:
+            left = one_line(choice.word, 200)
+            pieces = [(left, palette.text), (" " * (min(longest, width // 2) - len(left) + 2), "")]
+            rows.append(row([*pieces, (one_line(choice.about, 200), palette.dim)], [], width))
+        self.set_options([Option(content) for content in rows])
+        if choices:
+            self.highlighted = 0
+
+    @property
+    def chosen(self) -> Choice | None:
+        if not self.display or self.highlighted is None or not self.choices:
+            return None
+        return self.choices[self.highlighted]
+
+    def move(self, step: int) -> None:
+        if self.choices:
+            self.highlighted = ((self.highlighted or 0) + step) % len(self.choices)
+
+    def close(self) -> None:
+        self.offer(())

@@ -1,0 +1,215 @@
+"""Questions to the person: may this be done, is this plan good, is this directory trusted."""
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from anyio import to_thread
+from textual import on, work
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Input, Static
+
+from teamwright.core.consent import Allow, Decision, Deny, Question
+from teamwright.library.trust import Found
+from teamwright.surfaces.terminal.choices import GRACE, Choice, Choices
+from teamwright.surfaces.terminal.diff import Row, count, read_before, rows_of
+from teamwright.surfaces.terminal.messages import AnswerQuestion, Scope
+from teamwright.surfaces.terminal.rows import Piece, app_of, palette_of
+from teamwright.surfaces.terminal.shapes import AgentView
+from teamwright.surfaces.terminal.sheet import Sheet
+from teamwright.surfaces.terminal.text import one_line, safe
+from teamwright.surfaces.terminal.themes import Palette, agent_style
+from teamwright.tools.bounds import visible
+
+NO = "The person said no."
+_WARNING = "Its files can start programs and decide what is asked. Trust it only if you know who wrote them."
+_BOX = """
+    align: center bottom;
+    & > Vertical {
+        height: auto; max-height: 90%; width: 100%; max-width: 120;
+        background: $surface; border: round $warning; padding: 0 1;
+    }
+    & .dialog--head, & .dialog--reason, & .dialog--note { height: auto; }
+    & .dialog--reason { color: $text-muted; margin-bottom: 1; }
+    & .dialog--note { color: $text-muted; }
+    & .dialog--more { height: auto; color: $text-warning; display: none; }
+    & Sheet { max-height: 20; margin-bottom: 1; }
+    & Input { display: none; border: tall $border; }
+    &.-saying Input { display: block; }
+    &.-saying Choices { display: none; }
+"""
+
+
+def choices_for(question: Question) -> list[Choice]:
+    if question.tool == "ExitPlanMode":
+        return [
+            Choice("once", "Yes, carry out the plan", "y"),
+            Choice("no", "No, keep planning", "n"),
+            Choice("words", "No, and say what to change …", "w"),
+        ]
+    choices = [Choice("once", "Yes, this once", "y")]
+    if question.suggestions:
+        rules = visible(", ".join(question.suggestions)).replace("\n", "\\n")  # whole: it holds from now on
+        name = one_line(question.agent_name, 30)
+        choices.append(Choice("agent", f"Yes, and always for {name}: {rules}", "t"))
+        choices.append(Choice("all", f"Yes, and always for all agents: {rules}", "a"))
+    return [*choices, Choice("no", "No", "n"), Choice("words", "No, and say why …", "w")]
+
+
+def head_of(question: Question, agent: AgentView | None, palette: Palette) -> list[Piece]:
+    """Who asks, in its colour. The name is the runtime's, never what a model wrote."""
+    style = agent_style(agent.color if agent else "", palette)
+    name = one_line(question.agent_name, 40)
+    kind = f" ({one_line(agent.kind, 40)})" if agent and agent.kind not in ("main", question.agent_name) else ""
+    team = f" of {one_line(agent.team, 40)}" if agent and agent.team else ""
+    wants = " has a plan" if question.tool == "ExitPlanMode" else " wants to use "
+    tool = "" if question.tool == "ExitPlanMode" else one_line(question.tool, 60)
+    return [("■ ", style), (name, style), (f"{kind}{team}", palette.dim), (wants, palette.text), (tool, "bold")]
+
+
+class QuestionScreen(ModalScreen[None]):
+    """One question, whole. Esc leaves it waiting; the answer goes to the app as a message."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "later", "Later"),
+        Binding("tab", "app.focus_next", show=False),
+        Binding("pageup", "page(-1)", show=False),
+        Binding("pagedown", "page(1)", show=False),
+    ]
+    DEFAULT_CSS = f"QuestionScreen {{ {_BOX} }}"
+
+    def __init__(
+        self, question: Question, agents: Mapping[object, AgentView], *, others: int = 0, grace: float = GRACE
+    ) -> None:
+        """`others` is how many more questions wait."""
+        super().__init__()
+        self.question = question
+        self._agent, self._others, self._grace = agents.get(question.agent), others, grace
+        self._rows = rows_of(question.tool, question.args)
+
+    def compose(self) -> ComposeResult:
+        with Vertical():
+            yield Static("", classes="dialog--head", markup=False)
+            yield Static("", classes="dialog--reason", markup=False)
+            yield Sheet(self._rows)
+            yield Static("", classes="dialog--more", markup=False)
+            yield Choices(choices_for(self.question), grace=self._grace)
+            yield Input(placeholder="What should it do instead? Enter sends it, Esc goes back", select_on_focus=False)
+            yield Static("", classes="dialog--note", markup=False)
+
+    def on_mount(self) -> None:
+        palette = palette_of(self)
+        self._show_head()
+        reason = [(one_line(self.question.reason, 600), palette.dim)]
+        if self.question.blocked_path:
+            reason.append((f"\npath: {safe(self.question.blocked_path)}", palette.warn))
+        self.query_one(".dialog--reason", Static).update(Content.assemble(*reason))
+        note = f"Esc: later · {self._others} more waiting" if self._others else "Esc: later, it keeps waiting"
+        self.query_one(".dialog--note", Static).update(Content(note))
+        self.query_one(Choices).focus()
+        if self.question.tool == "Write":
+            self._compare()
+
+    def _show_head(self) -> None:
+        palette = palette_of(self)
+        head = head_of(self.question, self._agent, palette)
+        if changed := count(self._rows):
+            head.append((f"  {changed}", palette.dim))
+        self.query_one(".dialog--head", Static).update(Content.assemble(*head))
+
+    @work
+    async def _compare(self) -> None:
+        """With what the file holds now: what goes matters as much as what comes."""
+        before = await to_thread.run_sync(
+            read_before, self.question.tool, self.question.args, abandon_on_cancel=True
+        )  # fmt: skip
+        if before:
+            self._rows = rows_of(self.question.tool, self.question.args, before)
+            self.query_one(Sheet).show(self._rows)
+            self._show_head()
+
+    def on_sheet_scrolled(self, event: Sheet.Scrolled) -> None:
+        """What cannot be seen at once must not go unnoticed."""
+        hidden = event.total - (event.last - event.first + 1)
+        words = f"lines {event.first} to {event.last} of {event.total}: PgUp and PgDn show the rest"
+        more = self.query_one(".dialog--more", Static)
+        more.update(Content(words))
+        more.display = hidden > 0
+
+    @on(Choices.Chosen)
+    def _chosen(self, event: Choices.Chosen) -> None:
+        match event.choice:
+            case "once" | "agent" | "all":
+                self._answer(Allow(), event.choice)
+            case "no":
+                self._answer(Deny(NO))
+            case _:
+                self.add_class("-saying")
+                self.query_one(Input).focus()
+
+    @on(Input.Submitted)
+    def _said(self, event: Input.Submitted) -> None:
+        words = event.value.strip()
+        self._answer(Deny(f"{NO} They say: {words}" if words else NO))
+
+    def _answer(self, decision: Decision, scope: Scope = "once") -> None:
+        """To the app itself: this screen is gone when it is handled."""
+        app_of(self).post_message(AnswerQuestion(self.question, decision, scope))
+        self.dismiss()
+
+    def action_page(self, by: int) -> None:
+        sheet = self.query_one(Sheet)
+        sheet.scroll_page_down(animate=False) if by > 0 else sheet.scroll_page_up(animate=False)
+
+    def action_later(self) -> None:
+        if self.has_class("-saying"):
+            self.remove_class("-saying")
+            self.query_one(Choices).focus()
+        else:
+            self.dismiss()
+
+
+class TrustScreen(ModalScreen[bool]):
+    """Before anything of a directory is obeyed: what it would run, and whether the person wants that."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(False)", "No")]
+    DEFAULT_CSS = f"TrustScreen {{ {_BOX} }}"
+
+    def __init__(self, found: Found, *, grace: float = GRACE) -> None:
+        super().__init__()
+        self._found, self._grace = found, grace
+
+    def compose(self) -> ComposeResult:
+        with Vertical():
+            yield Static("", classes="dialog--head", markup=False)
+            yield Static(_WARNING, classes="dialog--reason", markup=False)
+            yield Sheet(trust_rows(self._found))
+            no, yes = Choice("no", "No: work here without these files", "n"), Choice("yes", "Yes, I trust it", "y")
+            yield Choices([no, yes], grace=self._grace)
+            yield Static("asked once; `teamwright --trust` is a yes for one run", classes="dialog--note", markup=False)
+
+    def on_mount(self) -> None:
+        where = safe(str(self._found.project))
+        head = Content.assemble(("Do you trust this directory?\n", "bold"), (where, palette_of(self).accent))
+        self.query_one(".dialog--head", Static).update(head)
+        self.query_one(Choices).focus()
+
+    @on(Choices.Chosen)
+    def _chosen(self, event: Choices.Chosen) -> None:
+        self.dismiss(event.choice == "yes")
+
+
+def trust_rows(found: Found) -> list[Row]:
+    kinds = (
+        ("hooks, which run commands", found.hooks), ("MCP servers, which are programs", found.servers),
+        ("settings, which can allow commands", found.settings), ("agents", found.agents), ("skills", found.skills),
+        ("commands", found.commands),
+    )  # fmt: skip
+    rows: list[Row] = []
+    for kind, names in kinds:
+        if names:
+            rows += [Row("strong", kind), *(Row("plain", f"  {safe(name)}") for name in names)]
+    return rows

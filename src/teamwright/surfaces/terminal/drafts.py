@@ -1,0 +1,52 @@
+"""What a person typed, kept on disk: the prompts of earlier, and the one that is not sent yet."""
+
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct, field
+
+from teamwright.core.errors import StoreError
+from teamwright.store.paths import Home, slug
+from teamwright.store.private import write_file
+
+MOST_PROMPTS = 300
+LONGEST = 50_000  # characters of a prompt that is kept for later
+
+
+class Kept(Struct):
+    prompts: list[str] = field(default_factory=list[str])  # the oldest first
+    draft: str = ""
+    pastes: dict[str, str] = field(default_factory=dict[str, str])  # what stands behind a chip of the draft
+
+
+class Drafts:
+    """One small file for each working directory. What cannot be read or written costs the memory, never the session."""
+
+    def __init__(self, home: Home, cwd: Path) -> None:
+        self._path = home.root / "input" / f"{slug(cwd)}.json"
+        self.kept = self._read()
+        self._written = msgspec.json.encode(self.kept)
+
+    def _read(self) -> Kept:
+        try:
+            return msgspec.json.decode(self._path.read_bytes(), type=Kept)
+        except (OSError, ValueError):
+            return Kept()
+
+    def remember(self, prompt: str) -> None:
+        prompts = self.kept.prompts
+        if prompt.strip() and len(prompt) <= LONGEST and prompts[-1:] != [prompt]:
+            prompts.append(prompt)
+            del prompts[:-MOST_PROMPTS]
+
+    def save(self) -> str:
+        """Blocks. Words if it could not be done."""
+        data = msgspec.json.encode(self.kept)
+        if data == self._written:
+            return ""
+        try:
+            write_file(self._path, data)
+        except StoreError as error:
+            return str(error)
+        self._written = data
+        return ""

@@ -1,0 +1,51 @@
+"""Opens a session, shows the app, and goes on with another session if the person asks for one."""
+
+import gc
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from teamwright.app import Options, open_session
+from teamwright.core.errors import UsageError
+from teamwright.store.paths import home_from
+
+if TYPE_CHECKING:
+    from teamwright.surfaces.terminal.app import Leave
+
+
+async def run_terminal(options: Options, prompt: str | None = None, pick: bool = False) -> int:  # noqa: FBT001, FBT002
+    """Until the person leaves; the exit status. `pick`: begin with the list of sessions."""
+    options = replace(options, can_ask=True)
+    while True:
+        leave, status = await _show(options, prompt, pick=pick)
+        if leave is None or leave.origin is None:
+            return status
+        options, prompt, pick = replace(options, origin=leave.origin), None, False
+
+
+def check_terminal() -> None:
+    """Standard error counts too: Textual draws on it."""
+    if not all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)) or os.environ.get("TERM") == "dumb":
+        raise UsageError(
+            "the app needs a terminal for its input and output. Without one use `teamwright -p PROMPT` (see --help)."
+        )
+
+
+async def _show(options: Options, prompt: str | None, *, pick: bool) -> "tuple[Leave | None, int]":
+    from teamwright.surfaces.terminal import themes  # noqa: PLC0415  # with all of Textual
+    from teamwright.surfaces.terminal.app import TerminalApp  # noqa: PLC0415
+
+    session = await open_session(options)
+    gc.freeze()
+    gc.enable()
+    async with session:
+        app = TerminalApp(
+            session, options, prompt=prompt, theme=themes.wanted(home_from(options.env).root, options.env)
+        )
+        leave = await app.run_async()
+        session.hurry()
+    if (leave is None or leave.origin is None) and session.main.history.messages:
+        sys.stdout.write(f"Go on with this session: teamwright --resume {session.id}\n")
+    return leave, app.return_code or 0

@@ -1,0 +1,62 @@
+"""The side of the screen: agents, the task board, the mail of a team. Beside the conversation, or in its place."""
+
+from collections.abc import Callable
+from typing import Literal
+
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.content import Content
+from textual.widgets import ContentSwitcher, Static
+
+from teamwright.core.ids import AgentId
+from teamwright.surfaces.terminal.acts import Crew
+from teamwright.surfaces.terminal.agents_panel import AgentsPanel
+from teamwright.surfaces.terminal.board import TaskBoard
+from teamwright.surfaces.terminal.rows import Piece, RowList, palette_of
+from teamwright.surfaces.terminal.timeline import MailTimeline
+from teamwright.surfaces.terminal.view import View
+
+Page = Literal["agents", "tasks", "mail"]
+PAGES: tuple[Page, ...] = ("agents", "tasks", "mail")
+BESIDE = 110  # columns from which it stands beside the conversation
+
+
+class Side(Vertical):
+    DEFAULT_CSS = """
+    Side { display: none; width: 44%; max-width: 90; border-left: vkey $panel; padding: 0 1; background: $background; }
+    Side.-alone { width: 1fr; max-width: 1000; border-left: none; }
+    Side > #side-tabs { height: 1; margin-bottom: 1; }
+    Side > ContentSwitcher { height: 1fr; }
+    """
+
+    def __init__(self, view: View, *, here: Callable[[], AgentId], budget: Callable[[], str], id: str) -> None:
+        super().__init__(id=id)
+        self._view = view
+        self._agents = AgentsPanel(view, here=here, budget=budget, id="agents")
+        self._tasks, self._mail = TaskBoard(id="tasks"), MailTimeline(id="mail")
+        self.page: Page = "agents"
+
+    def compose(self) -> ComposeResult:
+        yield Static("", id="side-tabs", markup=False)
+        with ContentSwitcher(initial="agents"):
+            yield self._agents
+            yield self._tasks
+            yield self._mail
+
+    def open(self, page: Page) -> None:
+        self.page, self.display = page, True
+        self.query_one(ContentSwitcher).current = page
+        self.draw_tabs()
+        self.query_one(f"#{page}").query(RowList).first(RowList).focus()
+
+    def draw_tabs(self) -> None:
+        palette = palette_of(self)
+        pieces: list[Piece] = []
+        for page in PAGES:
+            pieces.append((f" {page} ", f"reverse {palette.accent}".strip() if page == self.page else palette.dim))
+        self.query_one("#side-tabs", Static).update(Content.assemble(*pieces, ("  F2 next · Esc closes", palette.dim)))
+
+    def show(self, crew: Crew) -> None:
+        colors = {agent.name: agent.color for agent in self._view.agents.values()}
+        self._tasks.show(crew.tasks, colors)
+        self._mail.show(crew.mail, self._view.team_events, colors)

@@ -1,0 +1,137 @@
+"""What becomes of what is typed: a prompt, a command, a line for the shell; and what a word could become."""
+
+import re
+import time
+from collections.abc import Sequence
+from typing import Protocol
+
+from anyio import to_thread
+
+from teamwright.app import Options
+from teamwright.core.errors import TeamwrightError
+from teamwright.core.ids import AgentId
+from teamwright.core.message import Content, Text
+from teamwright.core.op import Say
+from teamwright.runtime.session import Session
+from teamwright.surfaces.terminal.commands import COMMANDS, Stage, choices
+from teamwright.surfaces.terminal.completion import Choice, Word, list_files, rank
+from teamwright.surfaces.terminal.errands import run_shell_line, with_pictures
+from teamwright.surfaces.terminal.prompt_input import PromptInput
+from teamwright.surfaces.terminal.shapes import NoteKind, Queued
+from teamwright.surfaces.terminal.text import one_line
+from teamwright.surfaces.terminal.view import View
+
+FRESH = 15.0  # seconds for which the list of files is good
+_NAME = re.compile(r"/([\w:.-]+)(?:\s+(.*))?", re.S)
+
+
+class Counter(Stage, Protocol):
+    """The app, as the clerk sees it."""
+
+    session: Session
+    options: Options
+    view: View
+
+    @property
+    def prompt(self) -> PromptInput: ...
+    def tell(self, text: str, kind: NoteKind = "info") -> None: ...
+    def hint(self, text: str) -> None: ...
+
+
+class Clerk:
+    def __init__(self, counter: Counter) -> None:
+        self._counter = counter
+        self._files: list[Choice] = []
+        self._listed = 0.0
+
+    async def take(self, text: str) -> None:
+        """Whatever goes wrong is told, and the words stand in the input again."""
+        counter = self._counter
+        try:
+            if text.startswith("!") and text[1:].strip():
+                await self._shell(text[1:].strip())
+            elif not (found := _NAME.fullmatch(text.strip())) or not await self._command(
+                found[1], found[2] or "", text
+            ):
+                content = await to_thread.run_sync(with_pictures, text, counter.session.cwd)
+                await self._say(content, text)
+        except TeamwrightError as error:
+            counter.tell(str(error), "error")
+            if not counter.prompt.text:
+                counter.prompt.put(text)
+
+    async def _say(self, content: Sequence[Content], text: str, *, model: str | None = None) -> None:
+        counter = self._counter
+        agent = self._elsewhere()
+        busy = counter.view.agent(counter.here).state in ("running", "waiting")
+        letter = await counter.session.say(Say(tuple(content), agent=agent))
+        if busy:
+            counter.view.enqueue(Queued(letter, text, agent))
+
+    def _elsewhere(self) -> AgentId | None:
+        here = self._counter.here
+        return None if here == self._counter.view.main else here
+
+    async def _command(self, name: str, words: str, text: str) -> bool:
+        """False if it is no command, but words that begin with a slash."""
+        counter = self._counter
+        if (command := COMMANDS.get(name)) is not None:
+            counter.hint(f"/{name} …")
+            shown = await command.run(counter, words.strip())
+            if shown:
+                counter.tell(shown, "output")
+            counter.hint("")
+            return True
+        expanded = await counter.session.brought.expand(text.strip())
+        if expanded is None:
+            if "/" in text.strip()[1:]:  # a path
+                return False
+            counter.tell(f"There is no command /{name}: /help lists them.", "error")
+            counter.prompt.put(text)
+        elif expanded.content:
+            await self._say(expanded.content, text)
+        elif expanded.error:
+            counter.tell(expanded.error, "error")
+        elif expanded.output:
+            counter.tell(expanded.output, "aside")
+        return True
+
+    async def _shell(self, command: str) -> None:
+        counter = self._counter
+        short = one_line(command, 40)
+        counter.hint(f"! {short} …")
+        text = await run_shell_line(
+            command, counter.session.main.desk.cwd, counter.options.env,
+            lambda last: counter.hint(f"! {short}: {one_line(last, 80)}"),
+        )  # fmt: skip
+        counter.hint("")
+        await self._say((Text(text),), f"! {command}")
+
+    async def take_back(self, queued: Queued) -> None:
+        """Out of the queue and into the input, unless the agent was quicker."""
+        counter = self._counter
+        if not await counter.session.withdraw(queued.letter, queued.agent):
+            counter.hint("too late: it was read just now")
+            return
+        counter.view.queue[:] = [other for other in counter.view.queue if other.letter != queued.letter]
+        prompt = counter.prompt
+        prompt.put(f"{queued.text}\n{prompt.text}" if prompt.text else queued.text)
+
+    # --- completion
+
+    async def complete(self, word: Word | None) -> None:
+        prompt = self._counter.prompt
+        if word is None:
+            prompt.offer(None, [])
+            return
+        if word.kind == "/":
+            found = choices(self._counter.session)
+        else:
+            found = await self._list_files()
+        prompt.offer(word, await to_thread.run_sync(rank, found, word.text))
+
+    async def _list_files(self) -> list[Choice]:
+        if not self._files or time.monotonic() - self._listed > FRESH:
+            self._files = [Choice(name) for name in await list_files(self._counter.session.main.desk.cwd)]
+            self._listed = time.monotonic()
+        return self._files

@@ -1,0 +1,192 @@
+"""Delivery in any order of sends, rings that are dropped or doubled, interrupts and kills: each letter once, none lost.
+
+Writers and reader have connections of their own, as processes have. A kill leaves what is on disk and nothing else.
+"""
+
+import asyncio
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from teamwright.core.event import AgentStarted, LettersTaken
+from teamwright.core.history import fold
+from teamwright.core.ids import AgentId, LetterId, SessionId
+from teamwright.core.letter import Letter, Said, Sender, as_message
+from teamwright.core.team import LEAD_NAME, Mail, Member
+from teamwright.runtime.inbox import AgentInbox
+from teamwright.store.mail import MailTable
+from teamwright.store.posting import Stored
+from teamwright.store.processes import ProcessTable
+from teamwright.store.state import State
+from teamwright.store.teams import TeamTable
+from teamwright.store.transcripts import Transcript
+
+S = SessionId("00000000-0000-4000-8000-000000000001")
+LEAD, ADA = AgentId(S), AgentId("ada1")
+WRITERS = 2
+
+
+class Delivery(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.loop = asyncio.new_event_loop()
+        self.dir = Path(tempfile.mkdtemp())
+        self.sent = 0
+        self.accepted: set[str] = set()
+        self.versions: dict[str, int] = {}
+
+    def do(self, work: Coroutine[Any, Any, Any]) -> Any:
+        return self.loop.run_until_complete(asyncio.wait_for(work, 20))
+
+    @initialize()
+    def build(self) -> None:
+        self.do(self._build())
+        self.transcript = Transcript.create(self.dir / "ada.jsonl")
+        self.transcript.append(AgentStarted(S, "/", "0", name="ada"), 1)
+        self.transcript.close()
+        self.reader: State | None = None
+        self.begin()
+
+    async def _build(self) -> None:
+        self.writers = [await State.open(self.dir / "state.db") for _ in range(WRITERS)]
+        state = self.writers[0]
+        await state.register_session(S, "/", 1)
+        for id in (LEAD, ADA):
+            await state.register_agent(id, S, None, "x", id, 0)
+        processes = ProcessTable(state.database, self.dir / "run")
+        me = await processes.register(S)
+        teams = TeamTable(state.database, processes)
+        await teams.create_team("crew", "", Member(LEAD, LEAD_NAME, "", "lead"), me.id)
+        await teams.add_member(Member(ADA, "ada", "crew", "x"))
+        await processes.leave(me.id)
+
+    def begin(self) -> None:
+        """A process takes the reader up from its transcript."""
+        self.reader = self.do(State.open(self.dir / "state.db"))
+        self.transcript, events, _ = Transcript.open(self.dir / "ada.jsonl")
+        self.history = fold(events)
+        self.inbox = AgentInbox(ADA, self.reader, self.history.letters)
+        self.version = self.do(self.reader.database.data_version())
+        self.hand: list[Letter] = []
+        self.recorded: list[LetterId] = []
+
+    # --- writers
+
+    def post(self, writer: int, n: int) -> None:
+        id = LetterId(f"m-{n}")
+        letter = Letter(id, ADA, Sender("agent", LEAD_NAME, LEAD), Said(f"letter {n}"), "later" if n % 3 == 0 else "next")
+        mail = Mail(letter, "crew", LEAD_NAME, "ada", f"letter {n}", control=True)
+        assert self.do(MailTable(self.writers[writer].database).post_mail(mail)) == Stored(id)
+        self.accepted.add(id)
+
+    @rule(writer=st.integers(0, WRITERS - 1))
+    def send(self, writer: int) -> None:
+        self.sent += 1
+        self.post(writer, self.sent)
+
+    @rule(writer=st.integers(0, WRITERS - 1), n=st.integers(1, 8))
+    def send_again(self, writer: int, n: int) -> None:
+        """As a sender does that was killed before it knew."""
+        if n <= self.sent:
+            self.post(writer, n)
+
+    # --- bells: a send rings or it does not, and some rings are for nothing
+
+    @rule(times=st.integers(1, 3))
+    def ring(self, times: int) -> None:
+        for _ in range(times):
+            self.inbox.ring()
+
+    @rule()
+    def poll(self) -> None:
+        """The net: a look at one number."""
+        assert self.reader is not None
+        if (now := self.do(self.reader.database.data_version())) != self.version:
+            self.version = now
+            self.inbox.ring()
+
+    # --- the reader
+
+    @rule(at_rest=st.booleans())
+    def take(self, at_rest: bool) -> None:
+        taken = self.do(self.inbox.take(at_rest=at_rest))
+        assert not {x.id for x in taken} & ({x.id for x in self.hand} | self.history.letters)
+        self.hand += taken
+
+    @rule()
+    def record(self) -> None:
+        if self.hand:
+            event = LettersTaken(tuple(x.id for x in self.hand), as_message(self.hand))
+            self.transcript.append(event, 1)
+            self.history.apply(event)
+            self.recorded += [x.id for x in self.hand]
+            self.hand = []
+
+    @rule()
+    def acknowledge(self) -> None:
+        if self.recorded:
+            self.do(self.transcript.sync())
+            self.inbox.acknowledge(self.recorded)
+            self.recorded = []
+
+    @rule()
+    def write_what_is_queued(self) -> None:
+        assert self.reader is not None
+        self.do(self.reader.flush())
+
+    @rule()
+    def interrupt(self) -> None:
+        """The turn ends with letters in hand that it has not delivered."""
+        self.hand = []
+        self.inbox.hand_back()
+
+    @rule()
+    def kill(self) -> None:
+        """What was queued for the store is gone, as is all that the process knew."""
+        assert self.reader is not None and self.reader.database._connection is not None
+        self.reader.database._connection.close()
+        self.transcript.close()
+        self.begin()
+
+    # --- what must hold
+
+    @invariant()
+    def none_is_read_twice_and_none_that_was_not_sent(self) -> None:
+        _, events, _ = found = Transcript.open(self.dir / "ada.jsonl")
+        found[0].close()
+        read = Counter(id for event in events if isinstance(event, LettersTaken) for id in event.letters)
+        assert set(read) <= self.accepted and all(many == 1 for many in read.values()), read
+
+    def teardown(self) -> None:
+        if not hasattr(self, "inbox"):
+            return
+        self.record()
+        self.poll()  # whatever was dropped, one look finds it
+        for _ in range(2):
+            self.take(at_rest=True)
+            self.record()
+            self.acknowledge()
+        assert self.history.letters == self.accepted, self.accepted - self.history.letters
+        assert self.reader is not None
+        self.do(self.reader.flush())
+        assert self.do(self.reader.waiting(ADA)) == []
+        for state in (self.reader, *self.writers):
+            self.do(state.close())
+        self.transcript.close()
+        self.loop.run_until_complete(self.loop.shutdown_default_executor())
+        self.loop.close()
+        shutil.rmtree(self.dir)
+
+
+Delivery.TestCase.settings = settings(
+    max_examples=25, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
+)
+TestDelivery = pytest.mark.spec("X2", "X3", "X5", "Q5")(Delivery.TestCase)

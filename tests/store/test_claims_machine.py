@@ -1,0 +1,156 @@
+"""Claims of several processes, each with a clock of its own that jumps: one owner at a time, and a process that has lost
+an agent to another one completes nothing any more for it."""
+
+import asyncio
+import shutil
+import tempfile
+from collections.abc import Coroutine
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from teamwright.core.ids import AgentId
+from teamwright.core.work import Actor, Change, Done, Draft, Refusal, TaskId
+from teamwright.store.database import Database, open_database
+from teamwright.store.tasks import TaskTable
+
+ACTORS = {name: Actor(AgentId(name.upper()), name, lead=name == "lead") for name in ("ada", "bob", "lead")}
+WORKERS, PROCESSES = st.sampled_from(["ada", "bob"]), st.integers(0, 2)
+NUMBERS = st.integers(1, 4)
+
+
+@dataclass
+class Process:
+    database: Database
+    table: TaskTable
+    now: int
+    holds: dict[tuple[str, int], int] = field(default_factory=dict)  # (agent, task): the claim it knows of
+
+
+@dataclass
+class Known:
+    status: str = "pending"
+    owner: str | None = None
+    claim: int = 0  # counts up with each change of hands
+    lost: set[str] = field(default_factory=set)
+    completions: int = 0
+
+
+class Claims(RuleBasedStateMachine):
+    """Any process may speak for any agent: one of them is then a late one, that was taken for dead or has been parked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.loop = asyncio.new_event_loop()
+        self.dir = Path(tempfile.mkdtemp())
+        self.processes = [self.open(1_000_000 * n) for n in range(3)]
+        self.known: dict[int, Known] = {}
+
+    def do(self, work: Coroutine[Any, Any, Any]) -> Any:
+        return self.loop.run_until_complete(asyncio.wait_for(work, 20))
+
+    def open(self, now: int) -> Process:
+        database = self.do(open_database(self.dir / "state.db"))
+        process = Process(database, None, now)  # type: ignore[arg-type]
+        process.table = TaskTable(database, lambda: process.now)
+        return process
+
+    def give(self, process: Process, id: int, status: str, owner: str | None, who: str) -> None:
+        task = self.known[id]
+        if task.owner != owner:
+            task.claim += 1
+            if task.owner:
+                task.lost.add(task.owner)
+        if owner:
+            task.lost.discard(owner)
+        task.status, task.owner = status, owner
+        if owner == who:
+            process.holds[who, id] = task.claim
+        else:
+            process.holds.pop((who, id), None)
+
+    @rule(p=PROCESSES)
+    def create(self, p: int) -> None:
+        if len(self.known) < 4:
+            done = self.do(self.processes[p].table.create("crew", Draft("x"), ACTORS["lead"]))
+            assert done.id == len(self.known) + 1
+            self.known[done.id] = Known()
+
+    @rule(who=WORKERS, p=PROCESSES, id=NUMBERS)
+    def claim(self, who: str, p: int, id: int) -> None:
+        process, task = self.processes[p], self.known.get(id)
+        found = self.do(process.table.claim("crew", TaskId(id), ACTORS[who]))
+        won = task is not None and task.status != "completed" and task.owner in (None, who)
+        assert isinstance(found, Done) == won
+        if won:
+            self.give(process, id, "in_progress", who, who)
+
+    @rule(who=WORKERS, p=PROCESSES)
+    def claim_first(self, who: str, p: int) -> None:
+        process = self.processes[p]
+        free = [n for n, t in self.known.items() if t.status == "pending" and t.owner is None]
+        done = self.do(process.table.claim_first("crew", ACTORS[who]))
+        assert (done.id if done else None) == min(free, default=None)
+        if done:
+            self.give(process, done.id, "in_progress", who, who)
+
+    @rule(who=WORKERS, p=PROCESSES, id=NUMBERS)
+    def complete_in_time_or_late(self, who: str, p: int, id: int) -> None:
+        process, task = self.processes[p], self.known.get(id)
+        found = self.do(process.table.update("crew", TaskId(id), Change(status="completed"), ACTORS[who]))
+        if task is None:
+            assert isinstance(found, Refusal)
+            return
+        knows = process.holds.get((who, id))
+        mine = task.owner == who and (knows in (None, task.claim) or task.status == "pending")
+        unowned = task.owner is None and task.status == "pending" and who not in task.lost
+        assert isinstance(found, Done) == (mine or unowned), (found, task, knows)
+        if isinstance(found, Done):
+            task.completions += task.status != "completed"
+            self.give(process, id, "completed", who, who)
+
+    @rule(who=WORKERS, p=PROCESSES)
+    def free_the_dead(self, who: str, p: int) -> None:
+        owned = {n for n, t in self.known.items() if t.owner == who and t.status != "completed"}
+        freed = self.do(self.processes[p].table.release_all("crew", ACTORS[who].agent))
+        assert {done.id for done in freed} == owned
+        for n in owned:
+            task = self.known[n]
+            task.status, task.owner, task.claim = "pending", None, task.claim + 1
+            task.lost.add(who)
+
+    @rule(p=PROCESSES, by=st.integers(-10_000_000_000, 10_000_000_000))
+    def jump(self, p: int, by: int) -> None:
+        self.processes[p].now = max(0, self.processes[p].now + by)
+
+    @rule(p=PROCESSES)
+    def restart(self, p: int) -> None:
+        """A kill: another process knows nothing of earlier claims, and believes the store."""
+        self.do(self.processes[p].database.close())
+        self.processes[p] = self.open(self.processes[p].now)
+
+    @invariant()
+    def every_process_sees_the_same_owner_and_no_end_comes_twice(self) -> None:
+        wanted = {n: (t.status, t.owner) for n, t in self.known.items()}
+        for process in self.processes:
+            found = self.do(process.table.list("crew"))
+            assert {t.id: (t.status, t.owner) for t in found.tasks} == wanted
+        assert all(t.completions <= 1 for t in self.known.values())
+
+    def teardown(self) -> None:
+        for process in self.processes:
+            self.do(process.database.close())
+        self.loop.run_until_complete(self.loop.shutdown_default_executor())
+        self.loop.close()
+        shutil.rmtree(self.dir)
+
+
+Claims.TestCase.settings = settings(
+    max_examples=40, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
+)
+TestClaims = pytest.mark.spec("K3", "K6")(Claims.TestCase)

@@ -1,0 +1,296 @@
+"""Questions: who asks, what exactly, every kind of answer; lists, plans, the agent's own questions, trust."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.widgets import Input
+from tui_parts import EVIL, Host, answered, ask, make_view, question, screen_text, until
+
+from teamwright.core.consent import Allow, Deny, Question
+from teamwright.library.trust import Found
+from teamwright.surfaces.terminal.dialogs import NO, QuestionScreen, TrustScreen
+from teamwright.surfaces.terminal.diff import compare, read_before, rows_of
+from teamwright.surfaces.terminal.question_list import QuestionsScreen, screen_for
+
+QUESTIONS: dict[str, Any] = {
+    "questions": [
+        {
+            "question": "Which database?",
+            "header": "DB",
+            "options": [
+                {"label": "SQLite", "description": "one file"},
+                {"label": "Postgres", "description": "a server"},
+            ],
+        },
+        {
+            "question": "Which parts?",
+            "header": "Parts",
+            "multiSelect": True,
+            "options": [{"label": "API", "description": "x"}, {"label": "Web", "description": "y"}],
+        },
+    ]
+}
+
+
+def dialog(asked: Question, grace: float = 0.0) -> Host:
+    return Host(lambda: screen_for(asked, make_view().agents, others=2, grace=grace))
+
+
+@pytest.mark.anyio
+@pytest.mark.spec("M5")
+@pytest.mark.parametrize("width", [60, 100, 200])
+async def test_who_asks_and_the_exact_command_are_seen(width: int) -> None:
+    host = dialog(question(command="git push \\\n  --force origin main", description="pushes"))
+    async with host.run_test(size=(width, 30)) as pilot:
+        await until(pilot, lambda: "1. Yes, this once" in screen_text(host))
+        text = screen_text(host)
+        assert "■ ada (general-purpose) of site wants to use Bash" in text
+        assert "git push \\" in text and "--force origin main" in text and "description: pushes" in text
+        assert "always for ada: Bash(git push *)" in text and "always for all agents: Bash(git push *)" in text
+        assert "2 more waiting" in text
+        color = host.screen.query_one(".dialog--head").visual.spans[0].style  # type: ignore[attr-defined]
+        assert "#6ea8fe" in str(color)
+
+
+@pytest.mark.anyio
+@pytest.mark.spec("M5")
+@pytest.mark.parametrize(
+    ("key", "decision", "scope"),
+    [
+        ("1", Allow(), "once"), ("y", Allow(), "once"), ("enter", Allow(), "once"), ("2", Allow(), "agent"),
+        ("t", Allow(), "agent"), ("3", Allow(), "all"), ("a", Allow(), "all"), ("4", Deny(NO), "once"),
+        ("n", Deny(NO), "once"),
+    ],
+)  # fmt: skip
+async def test_each_answer_has_a_key(key: str, decision: object, scope: str) -> None:
+    host = dialog(question())
+    async with host.run_test(size=(80, 30)) as pilot:
+        await until(pilot, lambda: "1. Yes" in screen_text(host))
+        await pilot.press(key)
+        await until(pilot, lambda: host.heard)
+        assert answered(host) == [("q1", decision, scope)]
+        await until(pilot, lambda: not isinstance(host.screen, QuestionScreen))
+
+
+@pytest.mark.anyio
+@pytest.mark.spec("M5")
+async def test_no_with_words_reaches_the_model() -> None:
+    host = dialog(question())
+    async with host.run_test(size=(80, 30)) as pilot:
+        await until(pilot, lambda: "1. Yes" in screen_text(host))
+        await pilot.press("w")
+        await until(pilot, lambda: host.screen.query_one(Input).has_focus)
+        await pilot.press(*"1y no", "escape", "5", *"!", "enter")
+        await until(pilot, lambda: host.heard)
+        assert answered(host) == [("q1", Deny(f"{NO} They say: 1y no!"), "once")]
+
+
+@pytest.mark.anyio
+@pytest.mark.spec("M10")
+async def test_escape_leaves_it_waiting() -> None:
+    host = dialog(question())
+    async with host.run_test(size=(80, 30)) as pilot:
+        await until(pilot, lambda: "1. Yes" in screen_text(host))
+        await pilot.press("escape")
+        await until(pilot, lambda: not isinstance(host.screen, QuestionScreen))
+        assert host.heard == []
+
+
+@pytest.mark.anyio
+async def test_keys_typed_when_it_appears_answer_nothing() -> None:
+    host = dialog(question(), grace=60.0)
+    async with host.run_test(size=(80, 30)) as pilot:
+        await until(pilot, lambda: "1. Yes" in screen_text(host))
+        await pilot.press("y", "1", "3", "a", "enter", "n")
+        await pilot.click("Choices", offset=(3, 0))
+        await pilot.pause()
+        assert host.heard == [] and isinstance(host.screen, QuestionScreen)
+
+
+@pytest.mark.anyio
+async def test_the_mouse_answers() -> None:
+    host = dialog(question())
+    async with host.run_test(size=(80, 30)) as pilot:
+        await until(pilot, lambda: "4. No" in screen_text(host))
+        await pilot.click("Choices", offset=(3, 3))
+        await until(pilot, lambda: host.heard)
+        assert answered(host) == [("q1", Deny(NO), "once")]
+
+
+@pytest.mark.anyio
+@pytest.mark.spec("A12")
+async def test_hostile_commands_are_shown_whole_and_written_out() -> None:
+    hidden = f"echo ok{' ' * 500}; rm -rf / #{EVIL}"
+    host = dialog(question(command=hidden, suggestions=(f"Bash({EVIL})",), name=f"ada{EVIL}"))
+    async with host.run_test(size=(60, 40)) as pilot:
+        await until(pilot, lambda: "1. Yes" in screen_text(host))
+        text = screen_text(host)
+        assert "; rm -rf / #\\x1b[31mred\\x1b]52;c;aGk=\\x07\\u202eevil" in text.replace(" │\n│ ↪ ", "")
+        assert "\u202e" not in text and "\u200b" not in text and not any(ord(c) < 32 and c != "\n" for c in text)
+        assert text.count("↪") >= 9 and "[bold]x[/bold]" in text
+
+
+@pytest.mark.anyio
+@pytest.mark.spec("A12")
+async def test_a_megabyte_on_one_line_is_there_to_the_end() -> None:
+    host = dialog(question(command="x" * 1_000_000 + "THE END"))
+    async with host.run_test(size=(80, 30)) as pilot:
+        await until(pilot, lambda: "PgUp and PgDn show the rest" in screen_text(host))
+        assert "lines 1 to" in screen_text(host)
+        await pilot.press("tab")
+        await until(pilot, lambda: host.screen.focused is not None and host.screen.focused.id is None)
+        host.screen.query_one("Sheet").scroll_end(animate=False)
+        await until(pilot, lambda: "THE END" in screen_text(host))
+
+
+@pytest.mark.spec("A12")
+def test_nothing_that_is_asked_for_is_left_out() -> None:
+    rows = rows_of("Bash", {"command": "ls", "timeout": 5, "odd": {"deep": ["\x1b[2J"]}})
+    text = "\n".join(row.text for row in rows)
+    assert "timeout: 5" in text and "odd: {" in text and "\\u001b[2J" in text
+    assert rows_of("mcp__x__y", {}) == []
+    assert "command: 7" in rows_of("Bash", {"command": 7})[0].text
+
+
+def test_an_edit_is_a_diff() -> None:
+    rows = rows_of("Edit", {"file_path": "/a", "old_string": "a\nb\nc\n", "new_string": "a\nB\nc\n", "replace_all": True})
+    assert [(r.kind, r.text) for r in rows] == [
+        ("strong", "/a"), ("dim", "a"), ("del", "b"), ("add", "B"), ("dim", "c"), ("plain", "replace_all: true"),
+    ]  # fmt: skip
+    assert [r.text for r in compare("a\n", "a")] == ["the last line loses its line end"]
+    assert {r.kind for r in compare("a\n" * 5_000, "b\n" * 5_000)} == {"del", "add"}
+
+
+@pytest.mark.anyio
+async def test_a_written_file_is_compared_with_what_is_there(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("one\ntwo\n")
+    host = dialog(question(tool="Write", file_path=str(path), content="one\nthree\n"))
+    async with host.run_test(size=(100, 30)) as pilot:
+        await until(pilot, lambda: "- two" in screen_text(host) and "+ three" in screen_text(host))
+        assert "+1 -1" in screen_text(host)
+
+
+def test_only_plain_files_are_read_for_a_comparison(tmp_path: Path) -> None:
+    import os
+
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", tmp_path, tmp_path / "none", "/dev/zero", "relative", "/\x00"):
+        assert read_before("Write", {"file_path": str(path)}) is None
+    assert read_before("Edit", {"file_path": str(tmp_path)}) is None
+
+
+@pytest.mark.anyio
+@pytest.mark.spec("H2")
+async def test_a_plan_is_read_and_approved_or_sent_back() -> None:
+    plan = question(tool="ExitPlanMode", suggestions=(), name="main", agent="main-1", plan="1. Read\n2. Write")
+    host = dialog(plan)
+    async with host.run_test(size=(80, 30)) as pilot:
+        await until(pilot, lambda: "main has a plan" in screen_text(host))
+        assert "2. Write" in screen_text(host) and "always" not in screen_text(host)
+        await pilot.press("w")
+        await until(pilot, lambda: host.screen.query_one(Input).has_focus)
+        await pilot.press(*"test it", "enter")
+        await until(pilot, lambda: host.heard)
+        assert answered(host) == [("q1", Deny(f"{NO} They say: test it"), "once")]
+    host = dialog(plan)
+    async with host.run_test(size=(80, 30)) as pilot:
+        await until(pilot, lambda: "main has a plan" in screen_text(host))
+        await pilot.press("y")
+        await until(pilot, lambda: host.heard)
+        assert answered(host) == [("q1", Allow(), "once")]
+
+
+@pytest.mark.anyio
+async def test_an_agents_own_questions_are_answered_one_after_the_other() -> None:
+    asked = question(tool="AskUserQuestion", suggestions=(), **QUESTIONS)
+    host = dialog(asked)
+    async with host.run_test(size=(80, 30)) as pilot:
+        await until(pilot, lambda: "Which database?" in screen_text(host))
+        assert "■ ada asks you" in screen_text(host)
+        await pilot.press("2")
+        await until(pilot, lambda: "Which parts?" in screen_text(host))
+        await pilot.press("space", "down", "space", "enter")
+        await until(pilot, lambda: host.heard)
+        [(_, decision, _)] = answered(host)
+        assert isinstance(decision, Allow) and decision.args is not None
+        assert decision.args["answers"] == {"Which database?": "Postgres", "Which parts?": "API, Web"}
+        assert decision.args["questions"] == asked.args["questions"]
+
+
+@pytest.mark.anyio
+async def test_an_agents_question_takes_other_words_or_none() -> None:
+    one = {"questions": QUESTIONS["questions"][:1]}
+    host = dialog(question(tool="AskUserQuestion", suggestions=(), **one))
+    async with host.run_test(size=(80, 30)) as pilot:
+        await until(pilot, lambda: "Something else" in screen_text(host))
+        await pilot.press("3")
+        await until(pilot, lambda: host.screen.query_one(Input).has_focus)
+        await pilot.press(*"DuckDB", "enter")
+        await until(pilot, lambda: host.heard)
+        assert answered(host)[0][1].args["answers"] == {"Which database?": "DuckDB"}
+    host = dialog(question(tool="AskUserQuestion", suggestions=(), **one))
+    async with host.run_test(size=(80, 30)) as pilot:
+        await until(pilot, lambda: "rather not" in screen_text(host))
+        await pilot.press("4")
+        await until(pilot, lambda: host.heard)
+        assert isinstance(answered(host)[0][1], Deny)
+
+
+@pytest.mark.anyio
+async def test_a_question_that_cannot_be_read_is_shown_like_any_call() -> None:
+    host = dialog(question(tool="AskUserQuestion", suggestions=(), questions="what?"))
+    async with host.run_test(size=(80, 30)) as pilot:
+        await until(pilot, lambda: "questions: what?" in screen_text(host))
+
+
+@pytest.mark.anyio
+@pytest.mark.spec("M5", "M10")
+async def test_several_are_answered_together() -> None:
+    view = make_view()
+    ask(view, question("q1"), question("q2", command="make"), question("q3", command="curl x"))
+    host = Host(lambda: QuestionsScreen(lambda: view.questions, view.agents, grace=0.0))
+    async with host.run_test(size=(100, 30)) as pilot:
+        await until(pilot, lambda: "3 questions wait for you" in screen_text(host))
+        assert "always: Bash(git push *)" in screen_text(host)
+        await pilot.press("space", "space", "y")
+        await until(pilot, lambda: len(host.heard) == 2)
+        assert answered(host) == [("q1", Allow(), "once"), ("q2", Allow(), "once")]
+        view.questions[:] = view.questions[2:]
+        await until(pilot, lambda: "1 question waits for you" in screen_text(host))
+        await pilot.press("n")
+        await until(pilot, lambda: len(host.heard) == 3)
+        assert answered(host)[2] == ("q3", Deny(NO), "once")
+        view.questions.clear()
+        await until(pilot, lambda: not isinstance(host.screen, QuestionsScreen))
+
+
+@pytest.mark.anyio
+async def test_a_list_opens_one_whole_and_never_approves_a_plan_blindly() -> None:
+    view = make_view()
+    plan = question("q1", tool="ExitPlanMode", suggestions=(), plan="1. Delete everything")
+    ask(view, plan)
+    host = Host(lambda: QuestionsScreen(lambda: view.questions, view.agents, grace=0.0))
+    async with host.run_test(size=(100, 30)) as pilot:
+        await until(pilot, lambda: "1 question waits" in screen_text(host))
+        await pilot.press("y")
+        await until(pilot, lambda: isinstance(host.screen, QuestionScreen))
+        assert host.heard == []
+        await pilot.press("escape", "enter")
+        await until(pilot, lambda: isinstance(host.screen, QuestionScreen))
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(("key", "trusted"), [("y", True), ("n", False), ("escape", False), ("enter", False)])
+async def test_trust_lists_what_would_run(key: str, trusted: bool) -> None:
+    found = Found(Path("/home/me/project"), (".claude/settings.json",), ("reviewer",), (), (), ("PreToolUse",), (EVIL,))
+    host = Host(lambda: TrustScreen(found, grace=0.0))
+    async with host.run_test(size=(80, 30)) as pilot:
+        await until(pilot, lambda: "Do you trust this directory?" in screen_text(host))
+        text = screen_text(host)
+        assert "/home/me/project" in text and "PreToolUse" in text and ".claude/settings.json" in text
+        assert "reviewer" in text and "\\x1b[31mred" in text
+        await pilot.press(key)
+        await until(pilot, lambda: host.results)
+        assert host.results == [trusted]

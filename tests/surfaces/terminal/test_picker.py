@@ -1,0 +1,57 @@
+"""The picker of sessions: found, narrowed, chosen; other directories; damaged ones cannot be taken."""
+
+import pytest
+from conftest import Walker
+from tui_parts import Host, screen_text, until
+
+from teamwright.store.paths import home_from
+from teamwright.surfaces.terminal.picker import SessionPicker
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("width", [60, 120])
+async def test_a_session_is_found_and_chosen(walker: Walker, width: int) -> None:
+    first = (await walker.walk(["done"], ["write the parser"])).session.id
+    second = (await walker.walk(["done"], ["fix the \x1b[31mlexer"])).session.id
+    home = home_from(walker.env)
+    host = Host(lambda: SessionPicker(home, walker.project, teams=lambda id: ("site",) if id == first else ()))
+    async with host.run_test(size=(width, 24)) as pilot:
+        await until(pilot, lambda: "2 of 2 sessions" in screen_text(host))
+        text = screen_text(host)
+        assert text.index("fix the \\x1b[31mlexer") < text.index("team site  write the parser")
+        assert second[:8] in text
+        await pilot.press(*"parser")
+        await until(pilot, lambda: "1 of 2 sessions" in screen_text(host))
+        await pilot.press("enter")
+        await until(pilot, lambda: host.results)
+        assert host.results == [first]
+
+
+@pytest.mark.anyio
+async def test_the_open_one_is_left_out_and_other_directories_are_a_key_away(walker: Walker) -> None:
+    here = (await walker.walk(["done"], ["one"])).session.id
+    elsewhere = walker.project.parent / "other"
+    elsewhere.mkdir()
+    other = (await walker.walk(["done"], ["two"], cwd=elsewhere)).session.id
+    host = Host(lambda: SessionPicker(home_from(walker.env), walker.project, here=here))
+    async with host.run_test(size=(120, 24)) as pilot:
+        await until(pilot, lambda: "0 of 0 sessions" in screen_text(host))
+        await pilot.press("enter", "ctrl+a")
+        await until(pilot, lambda: "1 of 1 sessions, everywhere" in screen_text(host))
+        await pilot.press("enter")
+        await until(pilot, lambda: host.results)
+        assert host.results == [other]
+
+
+@pytest.mark.anyio
+async def test_a_damaged_session_is_shown_but_not_taken(walker: Walker) -> None:
+    session = (await walker.walk(["done"], ["one"])).session
+    home = home_from(walker.env)
+    path = home.transcript(walker.project, session.id)
+    path.write_text('{"broken\n' + path.read_text())
+    host = Host(lambda: SessionPicker(home, walker.project))
+    async with host.run_test(size=(120, 24)) as pilot:
+        await until(pilot, lambda: "damaged" in screen_text(host))
+        await pilot.press("enter", "escape")
+        await until(pilot, lambda: host.results)
+        assert host.results == [None]

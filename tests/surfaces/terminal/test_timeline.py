@@ -1,0 +1,74 @@
+"""The mail of a team as a timeline."""
+
+import pytest
+from tui_parts import EVIL, NOW, Host, mail, make_view, screen_text, until
+
+from teamwright.store.mail import Entry
+from teamwright.surfaces.terminal.acts import Crew
+from teamwright.surfaces.terminal.crew import CrewScreen
+from teamwright.surfaces.terminal.shapes import TeamEvent
+from teamwright.surfaces.terminal.timeline import MOST, happenings
+
+MAIL = [
+    mail(1, "team-lead", "ada", "please write the parser"),
+    mail(2, "ada", "bert", "the interface is there", "It is in parser.py.\nLook at read()."),
+    mail(3, "bert", "team-lead", "done", state="stored"),
+]
+
+
+def timeline(entries: list[Entry]) -> CrewScreen:
+    async def read() -> Crew:
+        return Crew(("site",), (), tuple(entries), "")
+
+    return CrewScreen(make_view(), read, tab="mail")
+
+
+def test_mail_and_doings_come_in_the_order_of_time() -> None:
+    events = [
+        TeamEvent(NOW - 59_500, "site", "spawn", "ada@site", "writes the parser"),
+        TeamEvent(NOW - 58_500, "site", "message", "ada@site", "the interface", "bert@site"),
+        TeamEvent(NOW, "site", "claim", "bert@site", task="4"),
+    ]
+    found = [(h.who, h.to, h.text) for h in happenings(MAIL, events)]
+    assert found == [
+        ("ada", "", "joined: writes the parser"),
+        ("team-lead", "ada", "please write the parser"),
+        ("ada", "bert", "the interface is there"),
+        ("bert", "team-lead", "done"),
+        ("bert", "", "took task #4"),
+    ]
+
+
+def test_only_the_newest_stay() -> None:
+    found = happenings([mail(n, "ada", "bert", f"n{n}") for n in range(MOST + 10)], [])
+    assert len(found) == MOST and found[-1].text == f"n{MOST + 9}"
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("width", [60, 120])
+async def test_messages_are_seen_with_what_became_of_them(width: int) -> None:
+    host = Host(lambda: timeline(MAIL))
+    async with host.run_test(size=(width, 20)) as pilot:
+        await until(pilot, lambda: "bert → team-lead  done" in screen_text(host))
+        text = screen_text(host)
+        assert "team-lead → ada  please write" in text and "not read yet" in text and "bert  went idle" in text
+
+
+@pytest.mark.anyio
+async def test_enter_shows_the_whole_message() -> None:
+    host = Host(lambda: timeline(MAIL))
+    async with host.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: "went idle" in screen_text(host))
+        await pilot.press("up", "up", "enter")
+        await until(pilot, lambda: "Look at read()." in screen_text(host))
+
+
+@pytest.mark.anyio
+@pytest.mark.spec("A12")
+async def test_hostile_messages_are_written_out() -> None:
+    host = Host(lambda: timeline([mail(1, "ada", "bert", EVIL, f"{EVIL}\n{'x' * 1_000_000}")]))
+    async with host.run_test(size=(160, 24)) as pilot:
+        await until(pilot, lambda: "\\x1b[31mred" in screen_text(host))
+        await pilot.press("up", "enter")
+        await until(pilot, lambda: screen_text(host).count("\\x1b[31mred") == 2)
+        assert "\u202e" not in screen_text(host) and "[bold]x[/bold]" in screen_text(host)
