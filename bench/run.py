@@ -11,6 +11,7 @@ import time
 
 import disk
 import forks
+import hooks
 import memory
 import start
 import turns
@@ -24,6 +25,7 @@ PARTS = {
     "memory": memory.measure,
     "disk": disk.measure,
     "forks": forks.measure,
+    "hooks": hooks.measure,
     "worktree": worktree.measure,
 }
 

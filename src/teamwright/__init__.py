@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from teamwright.core.event import Record
     from teamwright.core.ports import Outcome, ToolContext
     from teamwright.models.scripted import ScriptedModel, call, thinking
+    from teamwright.runtime.agent import current_agent, current_teammate
     from teamwright.runtime.led_team import LedTeam
     from teamwright.runtime.session import Session
     from teamwright.tools.function import tool
@@ -36,10 +37,13 @@ _PLACES = {
     "ScriptedModel": "teamwright.models.scripted",
     "call": "teamwright.models.scripted",
     "thinking": "teamwright.models.scripted",
+    "current_agent": "teamwright.runtime.agent",
+    "current_teammate": "teamwright.runtime.agent",
 }
 __all__ = [
     "AgentDefinition", "Allow", "Deny", "LedTeam", "ModelError", "Outcome", "Question", "Record", "ScriptedModel",
-    "Session", "TeamwrightError", "ToolContext", "ToolError", "UsageError", "call", "session", "thinking", "tool",
+    "Session", "TeamwrightError", "ToolContext", "ToolError", "UsageError", "call", "current_agent",
+    "current_teammate", "session", "thinking", "tool",
 ]  # fmt: skip
 
 

@@ -78,8 +78,9 @@ COMMANDS = {
     "tasks": "the shared task list of a session or a team",
     "jobs": "what ran or runs in the background of a session",
     "why": "what the agents of a session that are not running wait for",
+    "attach": "watch a running session from another terminal, and talk to it",
     "worktrees": "the git worktrees of agents; `show NAME`, `merge NAME`, `clean [NAME ...]`",
-    "mcp": "MCP servers: `list`, `add NAME COMMAND ...`, `remove NAME`, `test [NAME ...]`; `serve` is one",
+    "mcp": "MCP servers: `list`, `add NAME COMMAND ...`, `remove NAME`, `test [NAME ...]`, `login NAME`; `serve` is one",
     "cost": "what sessions and agents have used: tokens, money, time",
     "config": "the settings that hold here, and where each comes from",
     "plugins": "what plugins bring; `install PATH_OR_GIT_ADDRESS`, `enable`, `disable`, `remove NAME`",
@@ -106,6 +107,10 @@ def _run_command(name: str, args: list[str]) -> int:
             from teamwright.surfaces.worktrees_command import run_worktrees
 
             return run_worktrees(parser, args)
+        case "attach":
+            from teamwright.surfaces.attach import run_attach
+
+            return run_attach(parser, args)
         case "tasks":
             from teamwright.surfaces.tasks_command import run_tasks
 

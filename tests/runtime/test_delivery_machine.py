@@ -41,7 +41,6 @@ class Delivery(RuleBasedStateMachine):
         self.dir = Path(tempfile.mkdtemp())
         self.sent = 0
         self.accepted: set[str] = set()
-        self.versions: dict[str, int] = {}
 
     def do(self, work: Coroutine[Any, Any, Any]) -> Any:
         return self.loop.run_until_complete(asyncio.wait_for(work, 20))
@@ -52,7 +51,6 @@ class Delivery(RuleBasedStateMachine):
         self.transcript = Transcript.create(self.dir / "ada.jsonl")
         self.transcript.append(AgentStarted(S, "/", "0", name="ada"), 1)
         self.transcript.close()
-        self.reader: State | None = None
         self.begin()
 
     async def _build(self) -> None:
@@ -70,7 +68,7 @@ class Delivery(RuleBasedStateMachine):
 
     def begin(self) -> None:
         """A process takes the reader up from its transcript."""
-        self.reader = self.do(State.open(self.dir / "state.db"))
+        self.reader: State = self.do(State.open(self.dir / "state.db"))
         self.transcript, events, _ = Transcript.open(self.dir / "ada.jsonl")
         self.history = fold(events)
         self.inbox = AgentInbox(ADA, self.reader, self.history.letters)
@@ -87,10 +85,13 @@ class Delivery(RuleBasedStateMachine):
         assert self.do(MailTable(self.writers[writer].database).post_mail(mail)) == Stored(id)
         self.accepted.add(id)
 
-    @rule(writer=st.integers(0, WRITERS - 1))
-    def send(self, writer: int) -> None:
-        self.sent += 1
-        self.post(writer, self.sent)
+    @rule(writer=st.integers(0, WRITERS - 1), many=st.integers(1, 3), rung=st.booleans())
+    def send(self, writer: int, many: int, rung: bool) -> None:
+        for _ in range(many):
+            self.sent += 1
+            self.post(writer, self.sent)
+        if rung:  # otherwise the bell was dropped
+            self.inbox.ring()
 
     @rule(writer=st.integers(0, WRITERS - 1), n=st.integers(1, 8))
     def send_again(self, writer: int, n: int) -> None:
@@ -108,12 +109,19 @@ class Delivery(RuleBasedStateMachine):
     @rule()
     def poll(self) -> None:
         """The net: a look at one number."""
-        assert self.reader is not None
         if (now := self.do(self.reader.database.data_version())) != self.version:
             self.version = now
             self.inbox.ring()
 
     # --- the reader
+
+    @rule(steps=st.sampled_from(["k", "rk", "rak", "rafk", "i", "ri", "ra", "raf"]))
+    def turn(self, steps: str) -> None:
+        """One that comes so far: recorded, acknowledged, flushed, interrupted, killed."""
+        self.take(at_rest=True)
+        known = {"r": self.record, "a": self.acknowledge, "f": self.write_what_is_queued, "i": self.interrupt}
+        for step in steps:
+            (known | {"k": self.kill})[step]()
 
     @rule(at_rest=st.booleans())
     def take(self, at_rest: bool) -> None:
@@ -139,7 +147,6 @@ class Delivery(RuleBasedStateMachine):
 
     @rule()
     def write_what_is_queued(self) -> None:
-        assert self.reader is not None
         self.do(self.reader.flush())
 
     @rule()
@@ -151,7 +158,7 @@ class Delivery(RuleBasedStateMachine):
     @rule()
     def kill(self) -> None:
         """What was queued for the store is gone, as is all that the process knew."""
-        assert self.reader is not None and self.reader.database._connection is not None
+        assert self.reader.database._connection is not None
         self.reader.database._connection.close()
         self.transcript.close()
         self.begin()
@@ -166,27 +173,31 @@ class Delivery(RuleBasedStateMachine):
         assert set(read) <= self.accepted and all(many == 1 for many in read.values()), read
 
     def teardown(self) -> None:
-        if not hasattr(self, "inbox"):
-            return
+        try:
+            if hasattr(self, "inbox"):
+                self.none_is_lost()
+        finally:
+            self.transcript.close()
+            for state in (self.reader, *self.writers):
+                self.do(state.close())
+            self.loop.run_until_complete(self.loop.shutdown_default_executor())
+            self.loop.close()
+            shutil.rmtree(self.dir)
+
+    def none_is_lost(self) -> None:
+        """Whatever was dropped, one look finds it."""
         self.record()
-        self.poll()  # whatever was dropped, one look finds it
+        self.poll()
         for _ in range(2):
             self.take(at_rest=True)
             self.record()
             self.acknowledge()
         assert self.history.letters == self.accepted, self.accepted - self.history.letters
-        assert self.reader is not None
         self.do(self.reader.flush())
         assert self.do(self.reader.waiting(ADA)) == []
-        for state in (self.reader, *self.writers):
-            self.do(state.close())
-        self.transcript.close()
-        self.loop.run_until_complete(self.loop.shutdown_default_executor())
-        self.loop.close()
-        shutil.rmtree(self.dir)
 
 
 Delivery.TestCase.settings = settings(
-    max_examples=25, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=40, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
 )
 TestDelivery = pytest.mark.spec("X2", "X3", "X5", "Q5")(Delivery.TestCase)

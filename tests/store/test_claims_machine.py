@@ -20,8 +20,8 @@ from teamwright.store.database import Database, open_database
 from teamwright.store.tasks import TaskTable
 
 ACTORS = {name: Actor(AgentId(name.upper()), name, lead=name == "lead") for name in ("ada", "bob", "lead")}
-WORKERS, PROCESSES = st.sampled_from(["ada", "bob"]), st.integers(0, 2)
-NUMBERS = st.integers(1, 4)
+WORKERS, PROCESSES = st.sampled_from(["ada", "bob"]), st.integers(0, 1)
+NUMBERS = st.integers(1, 2)
 
 
 @dataclass
@@ -48,7 +48,7 @@ class Claims(RuleBasedStateMachine):
         super().__init__()
         self.loop = asyncio.new_event_loop()
         self.dir = Path(tempfile.mkdtemp())
-        self.processes = [self.open(1_000_000 * n) for n in range(3)]
+        self.processes = [self.open(1_000_000 * n) for n in range(2)]
         self.known: dict[int, Known] = {}
 
     def do(self, work: Coroutine[Any, Any, Any]) -> Any:
@@ -76,7 +76,7 @@ class Claims(RuleBasedStateMachine):
 
     @rule(p=PROCESSES)
     def create(self, p: int) -> None:
-        if len(self.known) < 4:
+        if len(self.known) < 2:
             done = self.do(self.processes[p].table.create("crew", Draft("x"), ACTORS["lead"]))
             assert done.id == len(self.known) + 1
             self.known[done.id] = Known()
@@ -124,6 +124,13 @@ class Claims(RuleBasedStateMachine):
             task.status, task.owner, task.claim = "pending", None, task.claim + 1
             task.lost.add(who)
 
+    @rule(who=WORKERS, p=PROCESSES)
+    def take_for_dead_and_go_on_elsewhere(self, who: str, p: int) -> None:
+        owned = [n for n, t in self.known.items() if t.owner == who and t.status != "completed"]
+        self.free_the_dead(who, 1 - p)
+        for n in owned:
+            self.claim(who, p, n)
+
     @rule(p=PROCESSES, by=st.integers(-10_000_000_000, 10_000_000_000))
     def jump(self, p: int, by: int) -> None:
         self.processes[p].now = max(0, self.processes[p].now + by)
@@ -153,4 +160,23 @@ class Claims(RuleBasedStateMachine):
 Claims.TestCase.settings = settings(
     max_examples=40, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
 )
+
+
+@pytest.mark.anyio
+@pytest.mark.spec("K6")
+async def test_a_late_process_completes_nothing_for_an_agent_that_has_claimed_again_elsewhere(tmp_path: Path) -> None:
+    databases = [await open_database(tmp_path / "state.db") for _ in range(2)]
+    late, new = map(TaskTable, databases)
+    ada, first, done = ACTORS["ada"], TaskId(1), Change(status="completed")
+    await new.create("crew", Draft("x"), ACTORS["lead"])
+    assert isinstance(await late.claim("crew", first, ada), Done)
+    await new.release_all("crew", ada.agent)  # it was taken for dead
+    assert isinstance(await late.update("crew", first, done, ada), Refusal)
+    assert isinstance(await new.claim("crew", first, ada), Done)
+    assert isinstance(await late.update("crew", first, done, ada), Refusal)
+    assert isinstance(await new.update("crew", first, done, ada), Done)
+    for database in databases:
+        await database.close()
+
+
 TestClaims = pytest.mark.spec("K3", "K6")(Claims.TestCase)

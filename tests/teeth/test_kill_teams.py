@@ -60,5 +60,6 @@ def test_lead_teammates_and_all_at_once_killed_where_each_has_its_process(brain:
     assert figures.kills >= len(kills)
 
 
-def test_killed_right_after_commits(brain: Brain) -> None:
-    play(brain, "in-process", 5, [Kill(f"state.committed:{n}") for n in (23, 29, 26, 33, 30, 37)])
+def test_killed_around_the_delivery_of_letters(brain: Brain) -> None:
+    kills = [Kill(f"transcript.append:{n}") for n in (21, 24, 27)] + [Kill(f"state.committed:{n}") for n in (24, 29, 34)]
+    play(brain, "in-process", 5, kills)

@@ -24,6 +24,7 @@ from teamwright.runtime.task_board import TaskBoard
 from teamwright.runtime.teamwork import Teamwork
 from teamwright.runtime.workshop import Kit, Workshop
 from teamwright.tools.agent import AgentTool, agent_spec
+from teamwright.tools.ask import AskTool
 from teamwright.tools.bounds import visible
 from teamwright.tools.plan import EnterPlanMode, ExitPlanMode, Put
 from teamwright.tools.pool import INTERACTIVE, built_in_tools, chosen, colleague_tools, cron_tools, task_tools
@@ -137,6 +138,7 @@ class Company:
         plan = (
             EnterPlanMode(self._get_supervisor),
             ExitPlanMode(self._get_supervisor, lambda: self._put, self.get_teamwork),
+            AskTool(lambda: self._put if self._options.interactive else None, self._get_supervisor),
         )
         tools |= {tool.spec.name: tool for tool in (*plan, *self._options.own_tools)}
         names = (*tools, "Agent", "Skill")
@@ -196,7 +198,8 @@ class Company:
             tools.pop("Monitor", None)  # it is a shell too
         elif "Bash" in limits:
             limits["Monitor"] = limits["Bash"]
-        unseen = INTERACTIVE if self.features.background else INTERACTIVE | {"Monitor"}
+        unseen = frozenset[str]() if self._options.interactive and depth == 0 else INTERACTIVE
+        unseen = unseen if self.features.background else unseen | {"Monitor"}
         specs = tuple(tool.spec for name, tool in tools.items() if name not in unseen)
         return Kit(tools, specs, limits, choice.may_start)
 

@@ -55,6 +55,7 @@ from teamwright.runtime.workshop import Shape, Workshop
 from teamwright.store import prompts, transcripts
 from teamwright.store.jobs import JobTable
 from teamwright.store.logs import Log
+from teamwright.store.paths import SessionFiles
 from teamwright.store.settings_schema import Settings
 from teamwright.store.state import State, now_ms
 
@@ -170,7 +171,7 @@ def build_core(parts: Parts, main: Callable[[], Agent | None]) -> Core:
     options, ground, opened, state = parts.options, parts.ground, parts.opened, parts.state
     own = ground.settings.own
     log = Log(ground.home.logs, opened.id)
-    bus = Bus(lambda agent, since: _reread(opened, agent, since))
+    bus = Bus(lambda agent, since: _reread(opened, workshop.files_of(agent), agent, since))
 
     def tell(agent: AgentId, event: Event) -> None:
         bus.publish(Record(agent, 0, now_ms(), event))
@@ -417,7 +418,7 @@ async def _go_back(parts: Parts, rooms: Rooms, main: Agent) -> None:
         parts.notes.append(f"worktrees left by a process that is gone: {names}; `teamwright worktrees` shows them")
 
 
-def _reread(opened: Opened, agent: AgentId, since: int) -> Iterator[Record]:
-    path = opened.files.transcript if agent == opened.id else opened.files.agent(agent)
+def _reread(opened: Opened, files: SessionFiles, agent: AgentId, since: int) -> Iterator[Record]:
+    path = opened.files.transcript if agent == opened.id else files.agent(agent)
     for n, line in transcripts.read(path, since):
         yield Record(agent, n, line.at, line.event)

@@ -62,6 +62,7 @@ class Extras:
         self._tell: Callable[[AgentId, Event], None] = _ignore
         self._main = AgentId("")
         self._gear: Gear | None = None  # the main agent's
+        self._here = anyio.Event()
         self.define: Callable[[Mapping[str, Any]], None] = _ignore  # further kinds of agents
         self.rerender: Callable[[Served], None] = _ignore  # the main agent, once all tools are there
         self.main_definition: AgentDefinition | None = None
@@ -149,10 +150,18 @@ class Extras:
         self.serving.open(group)
 
     async def arrive(self) -> None:
-        await self.serving.arrive()
-        self._gear = await self.equip(self.main_definition, self._main, None)
-        if self._gear is not None and self._gear.tools is not None:
-            self.rerender(self._gear.tools)
+        try:
+            await self.serving.arrive()
+            self._gear = await self.equip(self.main_definition, self._main, None)
+            if self._gear is not None and self._gear.tools is not None:
+                self.rerender(self._gear.tools)
+        except ToolError as error:  # a server that the main agent's own definition needs
+            self._warn((str(error),))
+        finally:
+            self._here.set()
+
+    async def arrived(self) -> None:
+        await self._here.wait()
 
     async def leave(self, *, limit: float, ends: bool = True) -> None:
         if ends:
@@ -226,7 +235,9 @@ class Extras:
         given = [name for name in missing if name not in choice.denied]
         if folder is None or choice.names is None or not given:
             return choice
-        limits = {name: (f"/{folder.resolve()}/**",) for name in given}
+        from teamwright.library.memory_dir import memory_pattern  # noqa: PLC0415
+
+        limits = dict.fromkeys(given, (memory_pattern(folder),))
         return ToolChoice(
             choice.names | set(given), choice.limits | limits, choice.may_start, choice.denied, choice.denied_patterns
         )

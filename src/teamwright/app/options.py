@@ -40,6 +40,7 @@ class Options(Struct, kw_only=True):
     setting_sources: Sequence[str] = SOURCES
     trust: bool = False
     can_ask: bool = False  # somebody watches and answers questions by an op
+    interactive: bool = False  # it is a person, whom the main agent may also ask questions of its own
     answer: Callable[[Question], Awaitable[Decision]] | None = None  # or code does
     debug: bool = False
     agent: str | None = None  # run the session itself as this kind of agent

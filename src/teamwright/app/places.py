@@ -75,7 +75,11 @@ def _command(
         "agent": member.agent, "session": member.session, "cwd": str(ground.cwd), "mode": mode,
         "usd": limits.usd, "tokens": limits.tokens, "since": since, "options": packed,
     }  # fmt: skip
-    env[PACKED] = msgspec.json.encode(said).decode()
+    env |= {
+        PACKED: msgspec.json.encode(said).decode(), "TEAMWRIGHT_AGENT_ID": member.agent,
+        "TEAMWRIGHT_AGENT_NAME": member.name, "TEAMWRIGHT_TEAM": member.team,
+        "TEAMWRIGHT_PARENT_SESSION_ID": member.session,
+    }  # fmt: skip
     argv = [sys.executable, "-m", "teamwright", "teammate"]
     return argv, env
 

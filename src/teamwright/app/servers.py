@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from teamwright.runtime.servers import ServerPool
 
 PROMPTS_SECONDS = 5.0
+TOKENS = "mcp-tokens"  # below our home: what was agreed at servers
 
 
 def configured(
@@ -76,7 +77,7 @@ class Serving:
             self.pool = ServerPool(
                 self.configs, McpTool, env=self._ground.env, cwd=self._ground.project, connect_limit=connect,
                 call_limit=call, log=self._log, tell_changed=self._changed, push=self._pushed,
-                exchange=self._relay,
+                exchange=self._relay, tokens=self._ground.home.root / TOKENS,
             )  # fmt: skip
             if self._group is not None:
                 self.pool.start(self._group)

@@ -1,6 +1,6 @@
 """Teams, put together for one process."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 
 import anyio
@@ -8,10 +8,10 @@ from msgspec import Struct
 
 from teamwright.core.consent import Decision, Mode, Question
 from teamwright.core.definition import AgentDefinition
-from teamwright.core.event import Event, Record, Warned
+from teamwright.core.event import Event, LettersTaken, Record, Warned
 from teamwright.core.ids import AgentId
 from teamwright.core.rules import Rules
-from teamwright.core.team import Backend, Member
+from teamwright.core.team import Backend, Member, Team
 from teamwright.core.work import Owner
 from teamwright.host.bell import Bell, open_bell, ring
 from teamwright.host.panes import Panes
@@ -32,9 +32,10 @@ from teamwright.runtime.team_desk import Check, TeamDesk
 from teamwright.runtime.teams import Here, Tables, Teams
 from teamwright.runtime.teamwork import Teamwork
 from teamwright.runtime.workshop import Kit, Workshop
+from teamwright.store import transcripts
 from teamwright.store.changes import watch_changes
 from teamwright.store.mail import MailTable
-from teamwright.store.paths import Home
+from teamwright.store.paths import Home, SessionFiles, find_transcript
 from teamwright.store.processes import Process, ProcessTable
 from teamwright.store.requests import RequestTable
 from teamwright.store.state import State
@@ -42,7 +43,6 @@ from teamwright.store.task_mirror import TaskMirror
 from teamwright.store.tasks import TaskTable
 from teamwright.store.team_mirror import TeamMirror
 from teamwright.store.teams import TeamTable
-
 
 LEAVE_LIMIT = 2.0  # seconds for what a bell has begun
 
@@ -101,12 +101,27 @@ def open_teamwork(
     deputy = Deputy(teams, mode=ground.lead_mode, rules=ground.rules, put=ground.put, user=ground.user)
     teams.on_look.append(deputy.look)
     teams.on_look.append(lambda: _share_limits(ground, workshop))
-    teams.on_look.append(Follower(teams, workshop.files, ground.publish).look)
+    teams.on_look.append(Follower(teams, workshop.files_of, ground.publish).look)
     spawner.teams, spawner.recruit = teams, recruiter.recruit
     board.on_completed = lambda agent, task: (
         recruiter.residents[agent].finished(task) if agent in recruiter.residents else None
     )
-    return Teamwork(teams, post, handshakes, recruiter, board, ground.state.waiting, presence.leave, spawner.spawn)
+
+    async def settle(team: Team, members: Sequence[Member]) -> None:
+        await _settle(ground, workshop, team, members)
+
+    return Teamwork(teams, post, handshakes, recruiter, board, presence.leave, spawner.spawn, settle)
+
+
+async def _settle(ground: Ground, workshop: Workshop, team: Team, members: Sequence[Member]) -> None:
+    """Before another session's team is led here: what its lead has read is read; where its members' files are."""
+    path = find_transcript(ground.home, team.session) if team.session else None
+    if path is not None and team.session != workshop.session:
+        taken = [line.event.letters for _, line in transcripts.read(path) if isinstance(line.event, LettersTaken)]
+        await ground.state.delivered([id for ids in taken for id in ids])
+    for member in members:
+        if member.session != workshop.session and (path := find_transcript(ground.home, member.session)):
+            workshop.lodgers[member.agent] = SessionFiles(path)
 
 
 class _Presence:

@@ -45,11 +45,16 @@ class Bell:
 
 
 def open_bell(env: Mapping[str, str]) -> Bell:
-    """Raises StoreError where no directory can be had that only we can enter."""
+    directory = private_directory(env)
+    sweep(directory)
+    return _bind(directory / f"{os.urandom(6).hex()}{_SUFFIX}")
+
+
+def private_directory(env: Mapping[str, str]) -> Path:
+    """For sockets, with room for a name of 17 bytes. Raises StoreError where none can be had that only we can enter."""
     for directory in _directories(env):
         if _private(directory):
-            _sweep(directory)
-            return _bind(directory / f"{os.urandom(6).hex()}{_SUFFIX}")
+            return directory
     raise StoreError("There is no private directory for sockets: check $XDG_RUNTIME_DIR, $TMPDIR and /tmp.")
 
 
@@ -115,10 +120,11 @@ def _bind(path: Path) -> Bell:
     return Bell(bound, path)
 
 
-def _sweep(directory: Path) -> None:
+def sweep(directory: Path, suffix: str = _SUFFIX, kind: socket.SocketKind = socket.SOCK_DGRAM) -> None:
     """Remove what killed processes left. Connecting sends nothing; refused means that nobody is there."""
-    for path in directory.glob(f"*{_SUFFIX}"):
-        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as caller:
+    for path in directory.glob(f"*{suffix}"):
+        with socket.socket(socket.AF_UNIX, kind) as caller:
+            caller.settimeout(0)
             try:
                 caller.connect(str(path))
             except ConnectionRefusedError:

@@ -24,7 +24,8 @@ class Notes(Struct):
     """What is known about a failure besides the error itself."""
 
     complaint: str = ""
-    status: int | None = None  # the last HTTP status that was an error
+    status: int | None = None  # of the last HTTP request, if that was an error
+    refusal: str = ""  # why signing in came to nothing
 
     @property
     def also(self) -> str:
@@ -42,6 +43,8 @@ class Surroundings(Struct, frozen=True, kw_only=True):
     connect_seconds: float
     call_seconds: float
     exchange: Exchange | None = None  # the way to servers inside the program that drives us
+    tokens: Path | None = None  # where it is kept what a person has agreed to at servers
+    sign_in: Callable[[str], Awaitable[None]] | None = None  # tells a person the address where to agree
 
 
 @asynccontextmanager
@@ -89,10 +92,32 @@ async def _open(
             from teamwright.host.mcp_http import open_http  # noqa: PLC0415
 
             def note(status: int) -> None:
-                notes.status = status
+                notes.status = status if status >= 400 else None  # a refusal may have been overcome
 
-            async with open_http(reach, around.connect_seconds, around.call_seconds, lost, note) as streams:
+            async with (
+                _login(reach, around, notes) as login,
+                open_http(reach, around.connect_seconds, around.call_seconds, lost, note, login) as streams,
+            ):
                 yield streams
+
+
+@asynccontextmanager
+async def _login(reach: Http | Sse, around: Surroundings, notes: Notes) -> AsyncGenerator[Any]:
+    """None where a token was written down by hand, or nobody has signed in."""
+    if around.tokens is None or any(name.lower() == "authorization" for name in reach.headers):
+        yield None
+        return
+    from teamwright.host.mcp_login import known_login, new_login  # noqa: PLC0415
+
+    if around.sign_in is None:
+        yield await known_login(around.tokens, reach.url)
+        return
+
+    def refused(why: str) -> None:
+        notes.refusal = why
+
+    async with new_login(around.tokens, reach.url, around.sign_in, refused) as provider:
+        yield provider
 
 
 @asynccontextmanager
@@ -145,6 +170,7 @@ def _fault(error: BaseException, notes: Notes) -> ServerFault:
     if isinstance(error, ServerFault):
         return ServerFault(f"{error}{notes.also}", error.kind) if error.kind == "lost" else error
     if notes.status in (401, 403):
-        return ServerFault(f"it wants authorisation (HTTP {notes.status})", "needs-auth")
+        how = notes.refusal or "sign in by `teamwright mcp login`, or give it a token in its headers"
+        return ServerFault(f"it wants authorisation (HTTP {notes.status}); {how}", "needs-auth")
     why = f"it answered with HTTP status {notes.status}" if notes.status else str(error) or type(error).__name__
     return ServerFault(shown(why) + notes.also, "lost")

@@ -1,26 +1,29 @@
 """Signing in to MCP servers: authorisation code with PKCE, by the protocol package; the answer comes to loopback."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import anyio
-from anyio.abc import SocketStream
+import httpx2
+from anyio.abc import SocketAttribute, SocketStream
 from mcp.client.auth import OAuthClientProvider, OAuthFlowError
 from mcp.shared.auth import (
     AuthorizationCodeResult,
     OAuthClientMetadata,
     OAuthMetadata,
+    OAuthToken,
     ProtectedResourceMetadata,
 )
-from pydantic import AnyUrl
+from pydantic import AnyUrl, ValidationError
 
 from teamwright.core.shown import shown
-from teamwright.host.mcp_tokens import TokenFile
+from teamwright.host.mcp_tokens import Grant, TokenFile
 
 Show = Callable[[str], Awaitable[None]]  # the address at which a person agrees
 PATH = "/callback"
+EARLY = 30.0  # seconds before its end a token counts as used up
 _LONGEST = 16 << 10  # bytes of a request's head
 _SECONDS = 10.0  # for one request to arrive
 _PAGE = "<!doctype html><meta charset=utf-8><title>teamwright</title><p>{}"
@@ -32,20 +35,58 @@ async def known_login(folder: Path, url: str) -> OAuthClientProvider | None:
     grant = await tokens.load()
     if grant is None or grant.tokens is None:
         return None
-    provider = OAuthClientProvider(url, _client("http://127.0.0.1" + PATH), tokens, _refuse, _no_answer)
-    context = provider.context  # where tokens are renewed must be known without asking the server first
-    if grant.server is not None:
-        context.oauth_metadata = OAuthMetadata.model_validate(grant.server)
-    if grant.resource is not None:
-        context.protected_resource_metadata = ProtectedResourceMetadata.model_validate(grant.resource)
+    provider = _Login(url, _client("http://127.0.0.1" + PATH), tokens, _refuse, _no_answer)
+    context = provider.context  # when and where tokens are renewed must be known without asking the server first
+    context.token_expiry_time = _until(grant)
+    try:
+        if grant.server is not None:
+            context.oauth_metadata = OAuthMetadata.model_validate(grant.server)
+        if grant.resource is not None:
+            context.protected_resource_metadata = ProtectedResourceMetadata.model_validate(grant.resource)
+    except ValidationError:
+        return None
     return provider
 
 
+class _Login(OAuthClientProvider):
+    refused: Callable[[str], None] | None = None  # told why nothing was agreed
+
+    async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
+        await self._catch_up()
+        try:
+            async with aclosing(super().async_auth_flow(request)) as flow:
+                with suppress(StopAsyncIteration):
+                    sent = await anext(flow)
+                    while True:
+                        sent = await flow.asend((yield sent))
+        except OAuthFlowError as error:  # whoever waits for the response learns only that none came
+            if self.refused is not None:
+                self.refused(shown(str(error)))
+            raise
+
+    async def _catch_up(self) -> None:
+        """A token that has run out here may have been renewed by another process."""
+        context = self.context
+        async with context.lock:
+            if context.is_token_valid() or not isinstance(context.storage, TokenFile):
+                return
+            grant = await context.storage.load()
+            if grant is not None and grant.tokens is not None:
+                context.current_tokens = OAuthToken.model_validate(grant.tokens)
+                context.token_expiry_time = _until(grant)
+
+
+def _until(grant: Grant) -> float | None:
+    return None if grant.expires_at is None else grant.expires_at - EARLY
+
+
 @asynccontextmanager
-async def new_login(folder: Path, url: str, show: Show) -> AsyncGenerator[OAuthClientProvider]:
+async def new_login(
+    folder: Path, url: str, show: Show, refused: Callable[[str], None]
+) -> AsyncGenerator[OAuthClientProvider]:
     """`show` tells the person where to go; the browser comes back to us. What was agreed is kept at the end."""
     listener = await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=0)
-    port: int = listener.extra(anyio.abc.SocketAttribute.local_port)
+    port: int = listener.extra(SocketAttribute.local_port)  # noqa: S610
     back = _Callback()
     tokens = TokenFile(folder, url, signing_in=True)
 
@@ -54,10 +95,9 @@ async def new_login(folder: Path, url: str, show: Show) -> AsyncGenerator[OAuthC
             raise OAuthFlowError(f"the server sends the person to {shown(address)}, which is no web address")
         await show(address)
 
-    provider = OAuthClientProvider(
-        url, _client(f"http://127.0.0.1:{port}{PATH}"), tokens, told, back.result
-    )
-    async with anyio.create_task_group() as group, listener:
+    provider = _Login(url, _client(f"http://127.0.0.1:{port}{PATH}"), tokens, told, back.result)
+    provider.refused = refused
+    async with listener, anyio.create_task_group() as group:
         group.start_soon(listener.serve, back.serve)
         try:
             yield provider
@@ -70,7 +110,9 @@ async def new_login(folder: Path, url: str, show: Show) -> AsyncGenerator[OAuthC
 def _client(redirect: str) -> OAuthClientMetadata:
     """We can keep no secret: whoever has this program has it."""
     return OAuthClientMetadata(
-        client_name="Teamwright", redirect_uris=[AnyUrl(redirect)], token_endpoint_auth_method="none"  # noqa: S106
+        client_name="Teamwright",
+        redirect_uris=[AnyUrl(redirect)],
+        token_endpoint_auth_method="none",  # noqa: S106
     )
 
 
@@ -103,11 +145,14 @@ class _Callback:
             with anyio.move_on_after(_SECONDS):
                 status, words = self._take(await _head(stream))
                 page = _PAGE.format(words).encode()
-                head = f"HTTP/1.1 {status}\r\ncontent-type: text/html\r\ncontent-length: {len(page)}\r\nconnection: close\r\n\r\n"
-                try:
-                    await stream.send(head.encode() + page)
-                except (anyio.BrokenResourceError, anyio.ClosedResourceError):
-                    pass  # it has said what we wanted to know
+                head = (
+                    f"HTTP/1.1 {status}",
+                    "content-type: text/html",
+                    f"content-length: {len(page)}",
+                    "connection: close",
+                )
+                with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):  # it has said what it came for
+                    await stream.send("\r\n".join((*head, "", "")).encode() + page)
 
     def _take(self, head: bytes) -> tuple[str, str]:
         words = head.split(b"\r\n", 1)[0].decode("latin-1").split(" ")

@@ -10,8 +10,8 @@ import anyio.to_thread
 import msgspec
 from mcp.shared.auth import OAuthClientInformationFull, OAuthMetadata, OAuthToken, ProtectedResourceMetadata
 from msgspec import Struct
+from pydantic import ValidationError
 
-EARLY = 30  # seconds before its end a token counts as used up
 _MOST = 1 << 20  # bytes
 
 
@@ -36,27 +36,23 @@ class TokenFile:
 
     async def load(self) -> Grant | None:
         """None if there is none, or none that can be read."""
+        if self._signing_in:
+            return None
         data = await anyio.to_thread.run_sync(self._read)
         try:
-            found = msgspec.json.decode(data, type=Grant) if data else None
-        except (msgspec.DecodeError, UnicodeDecodeError):
+            found = msgspec.json.decode(data, type=Grant)
+            OAuthToken.model_validate(found.tokens)
+            OAuthClientInformationFull.model_validate(found.client)
+        except (msgspec.DecodeError, UnicodeDecodeError, ValidationError):
             return None
-        if found is None or found.url != self._url:
+        if found.url != self._url:
             return None
         self._grant = found
         return found
 
     async def get_tokens(self) -> OAuthToken | None:
-        """One that has run out comes without its access token: then the package renews it before it asks."""
-        if self._signing_in:
-            return None
         found = await self.load()  # another process may have renewed it
-        if found is None or found.tokens is None:
-            return None
-        token = OAuthToken.model_validate(found.tokens)
-        if found.expires_at is not None and found.expires_at < time.time() + EARLY:
-            token.access_token = ""
-        return token
+        return None if found is None or found.tokens is None else OAuthToken.model_validate(found.tokens)
 
     async def set_tokens(self, tokens: OAuthToken) -> None:
         self._grant.tokens = tokens.model_dump(mode="json", exclude_none=True)

@@ -1,5 +1,6 @@
 """The memory of an agent: a directory of its own, whose index it is given each time it starts."""
 
+import re
 from pathlib import Path
 
 from teamwright.core.definition import Scope
@@ -24,10 +25,16 @@ def memory_directory(name: str, scope: Scope, *, state: Path, project: Path) -> 
     return roots[scope].absolute() / name
 
 
+def memory_pattern(folder: Path) -> str:
+    """All of the directory, by its whole path: inside a project, what is protected must be named."""
+    return "/" + re.sub(r"([*?\[\\])", r"\\\1", str(folder.resolve())) + "/**"
+
+
 def memory_rules(folder: Path) -> Rules:
     """An agent may read and write in its own memory, though it lies where others may not."""
-    base = str(folder.resolve())
-    return Rules(allow=(Rule("Read", "/**", base=base), Rule("Edit", "/**", base=base)))
+    base, pattern = str(folder.resolve()), memory_pattern(folder)
+    own = (Rule("Read", "/**", base=base), Rule("Edit", "/**", base=base))  # whatever characters its path has
+    return Rules(allow=(*own, Rule("Edit", pattern)))
 
 
 def memory_text(folder: Path, *, trusted: bool = True) -> str:

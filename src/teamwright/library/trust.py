@@ -1,6 +1,7 @@
 """Which directories the person trusts, and what a directory would run or decide if it were trusted."""
 
 import fcntl
+import hashlib
 import os
 import time
 from collections.abc import Generator, Iterable
@@ -50,14 +51,38 @@ def is_trusted(path: Path, *, state: Path, listed: Iterable[Path] = (), flag: bo
 
 def trust(path: Path, *, state: Path) -> None:
     """Remember that the person trusts this directory."""
-    with _changing(state) as directories:
-        directories.setdefault(os.path.realpath(path), {"at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())})
+    with _changing(state) as records:
+        records["directories"].setdefault(os.path.realpath(path), {"at": _now()})
+        records["declined"].pop(os.path.realpath(path), None)
 
 
 def untrust(path: Path, *, state: Path) -> bool:
     """Forget it; False if there was nothing to forget."""
-    with _changing(state) as directories:
-        return directories.pop(os.path.realpath(path), None) is not None
+    with _changing(state) as records:
+        return records["directories"].pop(os.path.realpath(path), None) is not None
+
+
+def decline(found: "Found", *, state: Path) -> None:
+    """Remember that the person was asked, and said no to what the directory holds now."""
+    with _changing(state) as records:
+        records["declined"][os.path.realpath(found.project)] = {"at": _now(), "found": _digest(found)}
+
+
+def is_declined(found: "Found", *, state: Path) -> bool:
+    """Was the person asked about just this? Something new in the directory is asked about again."""
+    try:
+        said = _records(state, "declined").get(os.path.realpath(found.project))
+    except SettingsError:
+        return False
+    return isinstance(said, dict) and cast("dict[str, Any]", said).get("found") == _digest(found)
+
+
+def _digest(found: "Found") -> str:
+    return hashlib.sha256(msgspec.json.encode(msgspec.to_builtins(found, enc_hook=str))).hexdigest()[:32]
+
+
+def _now() -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
 
 def trusted_directories(state: Path) -> list[str]:
@@ -67,15 +92,15 @@ def trusted_directories(state: Path) -> list[str]:
         raise StoreError(str(error)) from None
 
 
-def _records(state: Path) -> dict[str, Any]:
-    found = (read_json(state / "trust.json") or {}).get("directories", {})
+def _records(state: Path, name: str = "directories") -> dict[str, Any]:
+    found = (read_json(state / "trust.json") or {}).get(name, {})
     if not isinstance(found, dict):
-        raise SettingsError(f"{state / 'trust.json'}: `directories` must be an object")
+        raise SettingsError(f"{state / 'trust.json'}: `{name}` must be an object")
     return cast("dict[str, Any]", found)
 
 
 @contextmanager
-def _changing(state: Path) -> Generator[dict[str, Any]]:
+def _changing(state: Path) -> Generator[dict[str, dict[str, Any]]]:
     """The records to be changed: one process at a time, the file replaced as a whole."""
     try:
         state.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -83,11 +108,11 @@ def _changing(state: Path) -> Generator[dict[str, Any]]:
         lock = os.open(state / "run" / "trust.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             _wait_for(lock, state)
-            directories = _records(state)
-            before = dict(directories)
-            yield directories
-            if directories != before:
-                _replace(state / "trust.json", {"version": 1, "directories": directories})
+            records = {name: _records(state, name) for name in ("directories", "declined")}
+            before = {name: dict(found) for name, found in records.items()}
+            yield records
+            if records != before:
+                _replace(state / "trust.json", {"version": 1, **records})
         finally:
             os.close(lock)
     except SettingsError as error:

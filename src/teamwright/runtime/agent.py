@@ -254,6 +254,7 @@ class Agent:
 
     async def live(self) -> None:
         """Wait for letters, handle them, rest; for as long as the session lives."""
+        current_agent.set(self.id)
         while not self._closing:
             letters = await self.inbox.take(at_rest=True)
             if letters:

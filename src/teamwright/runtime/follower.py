@@ -11,7 +11,9 @@ from teamwright.store.paths import SessionFiles
 
 
 class Follower:
-    def __init__(self, teams: Teams, files: SessionFiles, publish: Callable[[Record], None]) -> None:
+    def __init__(
+        self, teams: Teams, files: Callable[[AgentId], SessionFiles], publish: Callable[[Record], None]
+    ) -> None:
         self._teams, self._files, self._publish = teams, files, publish
         self._lines: dict[AgentId, int] = {}
         self._states: dict[AgentId, State] = {}
@@ -27,7 +29,7 @@ class Follower:
             await self._tell_mail(team)
 
     def _tell_events(self, member: Member) -> None:
-        path = self._files.agent(member.agent)
+        path = self._files(member.agent).agent(member.agent)
         if not path.is_file():
             return
         for n, line in transcripts.read(path, self._lines.get(member.agent, 0)):

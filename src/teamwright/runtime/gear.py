@@ -63,6 +63,10 @@ class Brought(Protocol):
         """Before the first turn: servers are connected to, or have failed, or the time for it is over."""
         ...
 
+    async def arrived(self) -> None:
+        """When that is so."""
+        ...
+
     async def leave(self, *, limit: float, ends: bool = True) -> None:
         """After the last turn, while tasks can still work; `ends`: the session, not only this process."""
         ...

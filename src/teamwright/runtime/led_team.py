@@ -15,7 +15,7 @@ from teamwright.core.message import Effort, Message, Reply, Usage
 from teamwright.core.ports import ToolContext
 from teamwright.core.spawn import Ask
 from teamwright.core.team import Member, Request, RequestId
-from teamwright.core.work import Change, Done, Draft, Owner, Refusal, Task, TaskId
+from teamwright.core.work import Done, Draft, Owner, Refusal, Task, TaskId
 from teamwright.runtime.agent import Agent
 from teamwright.runtime.teamwork import Teamwork
 
@@ -137,10 +137,8 @@ class LedTeam:
         member = self._find(owner) if owner else None
         draft = Draft(line, description, blocked_by=tuple(TaskId(id) for id in dict.fromkeys(blocked_by)))
         board, agent, team = self._work.board, self._agent.id, self._lead.team
-        done = _done(await _spoken(board.create(agent, draft, _new_call(), list=team)))
-        if member is not None:
-            change = Change(owner=Owner(member.name, member.agent))
-            done = _done(await _spoken(board.update(agent, done.id, change, _new_call(), list=team)))
+        given = Owner(member.name, member.agent) if member else None
+        done = _done(await _spoken(board.create(agent, draft, _new_call(), list=team, owner=given)))
         assert done.task is not None
         return done.task
 

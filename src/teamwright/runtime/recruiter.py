@@ -195,7 +195,8 @@ class Recruiter:
             id=member.agent, name=member.name, kind=member.kind, model=member.model, effort=member.effort, kit=kit,
             desk=desk, mode=mode, meter=base.meter.child(own_limits(definition)), parent=self._lead(member), depth=1,
         )  # fmt: skip
-        if self._workshop.files.agent(member.agent).is_file() and (agent := await self._again(shape, member)):
+        path = self._workshop.files_of(member.agent).agent(member.agent)
+        if path.is_file() and (agent := await self._again(shape, member)):
             return agent
         started = AgentStarted(
             self._workshop.session, str(desk.cwd), __version__, kind=member.kind, name=member.name, parent=shape.parent,
@@ -225,14 +226,14 @@ class Recruiter:
             raise ToolError(f"{member.address} cannot go on: {error}") from None
         if history.rendered is None:  # killed between its first line and the next
             transcript.close()
-            self._workshop.files.agent(member.agent).unlink()
+            self._workshop.files_of(member.agent).agent(member.agent).unlink()
             return None
         shape.desk.seen = dict(history.seen)
         shape.desk.cwd = _still_there(history.cwd) or shape.desk.cwd
         mode = None if history.mode == "bubble" else history.mode or shape.mode
         untold = history.mode is None and mode is not None  # killed before the line that says its mode
         agent = self._workshop.make(replace(shape, mode=mode), history, transcript)
-        agent.prompt = self._workshop.stored_prompt(history.rendered.prompt)
+        agent.prompt = self._workshop.stored_prompt(history.rendered.prompt, member.agent)
         if untold and mode is not None:
             agent.emit(ModeChanged(mode))
         agent.rest()

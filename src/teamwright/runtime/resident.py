@@ -13,7 +13,7 @@ from teamwright.core.errors import StoreError
 from teamwright.core.event import AgentEnded, Event, LettersTaken, ToolEnded, TurnEnded
 from teamwright.core.ids import AgentId
 from teamwright.core.letter import Letter, Said, Sender, Signal
-from teamwright.core.team import Member, Refused, Request, iso
+from teamwright.core.team import Mail, Member, Refused, Request, iso
 from teamwright.core.work import Actor, Task
 from teamwright.host.worktree import Worktree
 from teamwright.runtime.agent import Agent, current_agent, current_teammate
@@ -120,8 +120,10 @@ class Resident:
         if back := await self._means.before_idle(self.member):
             await self._means.post.notify(self.member, back)
         elif end is not None:
-            await self._tell_idle(end)
-            await self._move("idle")
+            reason, notice = self._idle_notice(end)
+            await self._move("idle", notice)
+            self._finished = None
+            self._means.teams.tell(self.member, "idle", reason)
 
     async def _claim(self) -> bool:
         """The first task that is free; the word about it is stored with the claim. Not while it plans."""
@@ -137,10 +139,8 @@ class Resident:
 
     # --- what it tells
 
-    async def _tell_idle(self, end: TurnEnded) -> None:
+    def _idle_notice(self, end: TurnEnded) -> tuple[Reason, Mail | None]:
         lead = self._means.teams.lead_of(self.member.team)
-        if lead is None:
-            return
         reason: Reason = "available"
         if end.reason in ("interrupted", "failed"):
             reason = end.reason
@@ -159,10 +159,11 @@ class Resident:
         quiet = not said and self._finished is None and reason == "available"
         line = msgspec.json.encode(body).decode()
         signal = Signal("idle_notification", line, self.member.color, quiet)
+        if lead is None:
+            return reason, None
         # The number of the turn makes it the same notice after a crash.
-        await self._means.post.signal(self.member, lead, signal, id=f"i-{self.agent.id}-{self.agent.history.ends}")
-        self._finished = None
-        self._means.teams.tell(self.member, "idle", reason)
+        id = f"i-{self.agent.id}-{self.agent.history.ends}"
+        return reason, self._means.post.draft(self.member, lead, signal, id=id)
 
     def _heard(self, event: Event) -> None:
         if isinstance(event, LettersTaken):
@@ -182,20 +183,26 @@ class Resident:
 
     # --- states and answers
 
-    async def _move(self, state: Literal["running", "idle", "shutdown"]) -> None:
+    async def _move(self, state: Literal["running", "idle"], notice: Mail | None = None) -> None:
+        """`notice` tells the lead of it: stored with the change, so that neither is seen without the other."""
         before = self.member.state
         if before == state:
             return
         teams, member = self._means.teams, self.member
-        moved = await teams.tables.teams.set_state(member.team, member.agent, state, epoch=self._epoch)
+        moved = await teams.tables.teams.set_state(member.team, member.agent, state, epoch=self._epoch, mail=notice)
         if isinstance(moved, Refused):
             if moved.code == "fenced":
                 self.parked = True
                 self.scope.cancel()
             return
+        lead = teams.lead_of(member.team) if notice is not None else None
+        if lead is not None:  # before anybody here sees that it is idle, and thinks that all is done
+            await teams.ring(lead)
+        await teams.copy(teams.tables.mirror.write_config, member.team)
+        if lead is not None:
+            await teams.copy(teams.tables.mirror.write_inbox, member.team, lead.name)
         await teams.refresh(member.team)
         self.member = teams.find(member.team, member.agent) or msgspec.structs.replace(member, state=state)
-        await teams.copy(teams.tables.mirror.write_config, member.team)
         await teams.ring_lead(member.team)
         if state == "running" and before == "idle":
             teams.tell(self.member, "wake")
@@ -240,10 +247,10 @@ class Resident:
         if self._leaving is not None:  # before anybody here sees that it is gone, and thinks that all is done
             await self._means.handshakes.shut_down(member, self._leaving)
         await self._means.post.tell_of_failures(member.team)
-        await teams.refresh(member.team)
         await teams.copy(teams.tables.mirror.write_team, member.team)
-        await teams.ring_lead(member.team)
         teams.tell(member, "shutdown")
+        await teams.refresh(member.team)
+        await teams.ring_lead(member.team)
 
 
 async def free_tasks(means: Means, member: Member, why: str) -> None:

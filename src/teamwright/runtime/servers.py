@@ -59,9 +59,10 @@ class ServerPool:
         push: Callable[[str, str, dict[str, Any]], None] | None = None,
         elicit: Callable[[str, str, dict[str, Any]], Awaitable[Elicited]] | None = None,
         exchange: Exchange | None = None,
+        tokens: Path | None = None,
     ) -> None:
         self._around = Surroundings(
-            env=env, cwd=cwd, connect_seconds=connect_limit, call_seconds=call_limit, exchange=exchange
+            env=env, cwd=cwd, connect_seconds=connect_limit, call_seconds=call_limit, exchange=exchange, tokens=tokens
         )
         self._make, self._log, self._tell = make, log, tell_changed
         self._push, self._elicit = push, elicit

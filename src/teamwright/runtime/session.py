@@ -278,6 +278,10 @@ class Session:
     def watch(self, since: Cursor | None = None, *, deltas: bool = True) -> Watch:
         return self._bus.watch(since, deltas=deltas)
 
+    def recent(self, lines: int) -> Cursor:
+        """A place to watch from: the last lines of every agent come again."""
+        return {agent: max(0, n - lines) for agent, n in self._bus.agents.items()}
+
     def tell(self, agent: AgentId, event: Event) -> None:
         """An event that is not an agent's own doing."""
         self._bus.publish(Record(agent, 0, 0, event))

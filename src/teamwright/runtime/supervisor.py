@@ -16,7 +16,7 @@ from teamwright.core.event import AgentEnded, Event, JobProgressed, Replied, Tur
 from teamwright.core.ids import AgentId, CallId, JobId
 from teamwright.core.job import JobResult
 from teamwright.core.letter import Figures, JobStatus, Letter
-from teamwright.runtime.agent import Agent, current_agent
+from teamwright.runtime.agent import Agent, current_agent, current_teammate
 from teamwright.runtime.inbox import LetterStore
 from teamwright.runtime.jobs import Job, Jobs, Tell, letter_id
 from teamwright.runtime.outputs import OutputFile
@@ -41,6 +41,7 @@ class Supervisor:
         self._job_wait = job_wait
         self._group: TaskGroup | None = None
         self._live: dict[AgentId, Agent] = {}
+        self._housed: set[AgentId] = set()  # those of them that are teammates
         self.summaries: Summaries | None = None  # of agents in the background, if they are wanted
 
     def open(self, group: TaskGroup) -> None:
@@ -82,14 +83,25 @@ class Supervisor:
     def house(self, agent: Agent, live: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """A teammate: it lives by a loop of its own, until `gone`."""
         self._live[agent.id] = agent
+        self._housed.add(agent.id)
         self.launch(live)
 
     async def gone(self, agent: Agent) -> None:
         self._live.pop(agent.id, None)
+        self._housed.discard(agent.id)
         await self._stop_owned(agent.id)
+
+    def teammate_of(self, agent: Agent) -> AgentId | None:
+        """The teammate that an agent works for, if it works for one."""
+        who: Agent | None = agent
+        while who is not None and who.id not in self._housed:
+            who = self.agent(who.parent) if who.parent else None
+        return who.id if who else None
 
     async def _run(self, agent: Agent, job: Job) -> None:
         current_agent.set(agent.id)
+        if teammate := self.teammate_of(agent):
+            current_teammate.set(teammate)
         output = OutputFile(job.output)
         agent.on_event = lambda event: self._heard(agent, job, output, event)
         status, error = cast("tuple[JobStatus, str]", ("killed", ""))

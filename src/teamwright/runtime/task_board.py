@@ -8,7 +8,7 @@ import anyio
 from teamwright.core.errors import StoreError, ToolError
 from teamwright.core.ids import AgentId, CallId
 from teamwright.core.letter import Letter
-from teamwright.core.work import Actor, Change, Done, Draft, Refusal, Task, TaskId
+from teamwright.core.work import Actor, Change, Done, Draft, Owner, Refusal, Task, TaskId
 from teamwright.runtime.task_desk import TaskDesk
 from teamwright.store.task_mirror import TaskMirror
 from teamwright.store.tasks import Listing, TaskTable
@@ -26,8 +26,9 @@ class TaskBoard:
     # --- what agents ask for
 
     async def create(
-        self, agent: AgentId, draft: Draft, call: CallId | None = None, *, list: str | None = None
-    ) -> Done | Refusal:
+        self, agent: AgentId, draft: Draft, call: CallId | None = None, *, list: str | None = None,
+        owner: Owner | None = None,
+    ) -> Done | Refusal:  # fmt: skip
         """On `list`, or the one that the agent works on now."""
         list, by = list or self.desk.list_of(agent), self.desk.actor(agent)
         id = None
@@ -36,7 +37,10 @@ class TaskBoard:
             task = Task(id, draft.subject, draft.description, active_form=draft.active_form, metadata=draft.metadata)
             if words := await self.desk.creating(task, by):
                 raise ToolError(f"The task was not made: {words}")
-        return await self._follow(list, by, await self.table.create(list, draft, by, call, id=id))
+        done = await self.table.create(
+            list, draft, by, call, id=id, owner=owner, letter=lambda task: self.desk.letter(task, by)
+        )
+        return await self._follow(list, by, done)
 
     async def update(
         self, agent: AgentId, id: TaskId, ask: Change, call: CallId | None = None, *, list: str | None = None

@@ -180,9 +180,9 @@ class Teams:
 
     async def look(self) -> None:
         """A bell rang, or another process changed the store: see what is new for whom."""
-        await self.refresh(*list(self._members))
-        for agent in self.supervisor.agents:
+        for agent in self.supervisor.agents:  # first: whoever sees that all others are idle must not miss a letter
             agent.inbox.ring()
+        await self.refresh(*list(self._members))
         for step in self.on_look:
             await step()
 

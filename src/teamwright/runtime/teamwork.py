@@ -1,6 +1,6 @@
 """Everything that makes teams work in one process, and what is done with them at its start and at its end."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 import anyio
 from msgspec import Struct
@@ -8,7 +8,6 @@ from msgspec import Struct
 from teamwright.core.errors import StoreError, ToolError
 from teamwright.core.event import Warned
 from teamwright.core.ids import AgentId, CallId
-from teamwright.core.letter import Letter
 from teamwright.core.ports import ToolContext
 from teamwright.core.spawn import Ask, Plan
 from teamwright.core.team import Member, Refused, Team
@@ -30,9 +29,9 @@ class Teamwork(Struct, frozen=True):
     handshakes: Handshakes
     recruiter: Recruiter
     board: TaskBoard
-    waiting: Callable[[AgentId], Awaitable[list[Letter]]]  # letters that an agent has not read
     leave: Callable[[], Awaitable[None]]  # this process is known no more
     spawn: Callable[[Ask, ToolContext], Awaitable[tuple[Job | Member, Plan]]]  # as the Agent tool does it
+    settle: Callable[[Team, Sequence[Member]], Awaitable[None]]  # what another session's process left of a team
 
     # --- what agents do
 
@@ -52,6 +51,7 @@ class Teamwork(Struct, frozen=True):
             raise ToolError("There is no team to delete.")
         if not lead.is_lead or lead.agent != agent.id:
             raise ToolError(f"Only the lead of {lead.team} can delete it.")
+        await self.teams.refresh(lead.team)
         others = [m for m in self.teams.members(lead.team) if not m.is_lead]
         if busy := [m.name for m in others if m.state != "idle"]:
             raise ToolError(f"These still work: {', '.join(busy)}. Ask them to shut down first, then delete the team.")
@@ -102,6 +102,8 @@ class Teamwork(Struct, frozen=True):
             self.teams.here.log(f"teams/{note} is not a team's directory")
 
     async def _take(self, name: str, main: Agent, *, ours: bool) -> None:
+        if (before := await self.teams.tables.teams.team(name)) is not None and not self._is_led(before):
+            await self.settle(before, await self.teams.tables.teams.members(name))
         taken = await self.teams.lead_again(name, main)
         if isinstance(taken, Refused):
             if not ours:
@@ -116,6 +118,9 @@ class Teamwork(Struct, frozen=True):
         if (lead := self.teams.lead_of(name)) is not None:
             await self.handshakes.finish(lead)
         await self.post.tell_of_failures(name)
+
+    def _is_led(self, team: Team) -> bool:
+        return team.process is not None and self.teams.tables.processes.alive(team.process)
 
     async def _bring_back(self, member: Member, main: Agent) -> None:
         if await self.teams.tables.processes.holder(member.agent) is not None:
@@ -135,15 +140,14 @@ class Teamwork(Struct, frozen=True):
         for name in self.teams.led_here():
             if not await self.rests(name):
                 return False
+            if (await self.teams.tables.teams.unrest(name)).lead and (lead := self.teams.lead_of(name)) is not None:
+                self.teams.supervisor.ring(lead.agent)  # the bell for it has not been heard yet
+                return False
         return True
 
     async def rests(self, name: str) -> bool:
         """The same of one team."""
-        idle = True
-        for member in self.teams.members(name):
-            if not member.is_lead:
-                idle = idle and member.state == "idle" and not await self._has_mail(member)
-        if not idle:
+        if (await self.teams.tables.teams.unrest(name)).mates:
             with anyio.move_on_after(LOOK):  # news that came while the store was read
                 await self.teams.news()
             return False
@@ -151,10 +155,7 @@ class Teamwork(Struct, frozen=True):
             with anyio.move_on_after(STILL) as scope:
                 await self.teams.news()
             return scope.cancelled_caught
-        return True
-
-    async def _has_mail(self, member: Member) -> bool:
-        return bool(await self.waiting(member.agent))
+        return not (await self.teams.tables.teams.unrest(name)).mates  # one may have claimed a task before it was looked for
 
     async def close(self) -> None:
         await self.recruiter.park_all()

@@ -76,6 +76,7 @@ class Workshop(Struct, kw_only=True):
     fallback: str | None = None
     points: HookPoints | None = None
     rendered: dict[object, Prompt] = {}
+    lodgers: dict[AgentId, SessionFiles] = {}  # agents whose transcripts are with another session
 
     def make(self, shape: Shape, history: History, transcript: Transcript) -> Agent:
         """An agent on a transcript that is open already; its prompt is still to be rendered."""
@@ -99,9 +100,12 @@ class Workshop(Struct, kw_only=True):
             tokens=history.tokens,
         )  # fmt: skip
 
+    def files_of(self, agent: AgentId) -> SessionFiles:
+        return self.lodgers.get(agent, self.files)
+
     def begin(self, shape: Shape, started: AgentStarted, history: History | None = None) -> Agent:
         """A new agent with a transcript of its own; a fork brings the history that it branches off from."""
-        transcript = Transcript.create(self.files.agent(shape.id))
+        transcript = Transcript.create(self.files_of(shape.id).agent(shape.id))
         agent = self.make(shape, history or History(), transcript)
         agent.emit(started)
         return agent
@@ -111,7 +115,7 @@ class Workshop(Struct, kw_only=True):
 
         `answers` knows more than the transcript about calls that were in flight when that process was killed.
         """
-        path = self.files.agent(id)
+        path = self.files_of(id).agent(id)
         if not path.is_file():
             raise SessionMissing(f"the transcript of agent {id} is gone")
         transcript, events, torn = Transcript.open(path)
@@ -153,9 +157,10 @@ class Workshop(Struct, kw_only=True):
             self.rendered[key] = Prompt(prompts.put(self.files.prompts, text, specs), text, specs)
         return self.rendered[key]
 
-    def stored_prompt(self, hash: str) -> Prompt:
+    def stored_prompt(self, hash: str, agent: AgentId | None = None) -> Prompt:
         if hash not in self.rendered:
-            system, tools = prompts.get(self.files.prompts, hash)
+            files = self.files_of(agent) if agent else self.files
+            system, tools = prompts.get(files.prompts, hash)
             self.rendered[hash] = Prompt(hash, system, tools)
         return self.rendered[hash]
 

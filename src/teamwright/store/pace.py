@@ -39,4 +39,7 @@ class Pace:
             self._last = time.perf_counter() - began
 
     async def run_there(self, work: Callable[[], Value]) -> Value:
-        return await anyio.to_thread.run_sync(self.run_here, work, limiter=self._threads)
+        """Shielded: on its way to the thread a cancelled caller would drop the work, which may be that of others."""
+        with anyio.CancelScope(shield=True):
+            return await anyio.to_thread.run_sync(self.run_here, work, limiter=self._threads)
+        raise AssertionError("a shield lets nothing through")

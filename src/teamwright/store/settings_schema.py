@@ -84,6 +84,7 @@ class File(Struct, frozen=True, rename="camel"):
     mcp: dict[str, Any] = {}
     worktree: WorktreePart = WorktreePart()
     enable_all_project_mcp_servers: bool = False
+    enabled_plugins: dict[str, bool] = {}
     teamwright: Own = Own()
 
 

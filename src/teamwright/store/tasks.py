@@ -106,9 +106,10 @@ class TaskTable:
         return await self._db.write(lambda db: _next_id(db, rows.make_list(db, list)))
 
     async def create(
-        self, list: str, draft: Draft, by: Actor, call: CallId | None = None, *, id: TaskId | None = None
-    ) -> Done | Refusal:
-        """`id` was reserved before. The same call again gives the same task."""
+        self, list: str, draft: Draft, by: Actor, call: CallId | None = None, *, id: TaskId | None = None,
+        owner: Owner | None = None, letter: LetterFor | None = None,
+    ) -> Done | Refusal:  # fmt: skip
+        """`id` was reserved before. The same call again gives the same task. With an owner nobody else can claim it."""
         now = self._now()
 
         def work(db: sqlite3.Connection) -> Done | Refusal:
@@ -127,7 +128,12 @@ class TaskTable:
             others = {end for edge in edges for end in edge} - {own}
             rows.stamp(db, n, others, now)
             _record_call(db, n, by.agent, call, own, f"Task #{own} had been created before the program ended.")
-            return Done(own, rows.load_good(db, n, own), None, (own, *sorted(others)))
+            done = Done(own, rows.load_good(db, n, own), None, (own, *sorted(others)))
+            if owner is not None and done.task is not None:
+                given = _apply(db, n, done.task, Change(), Hold("pending", owner.name, owner.agent), [], now)
+                done = replace(done, task=given.task)
+                _post_letters(db, done, by, letter)
+            return done
 
         return await self._db.write(work)
 

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from teamwright.core.crashpoint import crashpoint
 from teamwright.core.errors import StoreError
 from teamwright.core.ids import AgentId, CallId
+from teamwright.core.letter import Letter, is_quiet
 from teamwright.core.team import (
     LEAD_NAME,
     Mail,
@@ -32,6 +33,7 @@ from teamwright.store.state import agent_number, now_ms, session_number
 
 _encoder = msgspec.json.Encoder()
 _members = msgspec.json.Decoder(Member)
+_letters = msgspec.json.Decoder(Letter)
 _TEAM = """
     SELECT teams.name, description, coalesce(agents.id, ''), teams.created, coalesce(sessions.id, ''), processes.id,
         epoch, teams.n
@@ -44,6 +46,11 @@ _MEMBER = "SELECT record, state, since, members.n FROM members"
 def call_key(agent: AgentId, call: CallId) -> str:
     """Under which a team or a member is found again by the call that made it."""
     return f"{agent}/{call}"
+
+
+class Unrest(Struct, frozen=True):
+    mates: bool  # one of them works, or has not read something
+    lead: bool  # it has not read something that would start a turn
 
 
 class Deleted(Struct, frozen=True):
@@ -154,6 +161,21 @@ class TeamTable:
         found = await self.teams_of(agent)
         return found[0] if found else None
 
+    async def unrest(self, name: str) -> Unrest:
+        """Who of a team has something left to do. One statement, so that nothing can slip from one part to the other."""
+        sql = """
+            SELECT members.name, state, NULL FROM members
+            WHERE team = (SELECT n FROM teams WHERE name = :name) AND state <> 'shutdown'
+            UNION ALL
+            SELECT members.name, state, letters.letter FROM members
+                JOIN letters ON letters.agent = members.agent AND letters.delivered_at IS NULL
+            WHERE team = (SELECT n FROM teams WHERE name = :name) AND state <> 'shutdown'
+        """
+        rows = await self._db.read(lambda db: db.execute(sql, {"name": name}).fetchall())
+        mates = any(who != LEAD_NAME and (letter is not None or state != "idle") for who, state, letter in rows)
+        mail = (letter for who, _, letter in rows if who == LEAD_NAME and letter is not None)
+        return Unrest(mates, any(not is_quiet(_letters.decode(letter)) for letter in mail))
+
     async def made_by(self, agent: AgentId, call: CallId) -> str | None:
         """What a call that was in flight at a crash had made, in words; None if it had made nothing."""
         key = call_key(agent, call)
@@ -214,11 +236,13 @@ class TeamTable:
         return await self._db.write(work)
 
     async def set_state(
-        self, team: str, agent: AgentId, new: State, *, epoch: int | None = None, why: str = "it has shut down"
-    ) -> Moved | Refused:
+        self, team: str, agent: AgentId, new: State, *, epoch: int | None = None, why: str = "it has shut down",
+        mail: Mail | None = None,
+    ) -> Moved | Refused:  # fmt: skip
         """Along the diagram only, and with `epoch` only for whoever still runs the agent.
 
-        What a member that shuts down has not read is undeliverable from then on.
+        What a member that shuts down has not read is undeliverable from then on. `mail` tells of the change: whoever
+        reads it finds the new state.
         """
         at = self._now()
 
@@ -235,6 +259,8 @@ class TeamTable:
                 return Refused("not_allowed", f"A member that is {before} cannot become {new}.")
             db.execute("UPDATE members SET state = ?, since = ? WHERE n = ?", (new, at, found[3]))
             crashpoint("team.state")
+            if mail is not None:
+                post(db, mail, LIMITS, at)
             lost = abandon(db, agent_number(db, agent), _number(db, team), why) if new == "shutdown" else []
             return Moved(before, new, tuple(lost))
 

@@ -13,7 +13,7 @@ import msgspec
 
 from teamwright.app import Options, survey
 from teamwright.app.ground import Ground
-from teamwright.app.servers import configured
+from teamwright.app.servers import TOKENS, configured
 from teamwright.core.consent import MODES
 from teamwright.core.errors import UsageError
 from teamwright.core.server import Http, Reach, Sdk, ServerConfig, ServerState, Sse, Stdio
@@ -26,7 +26,7 @@ from teamwright.surfaces.tables import print_json, print_table
 from teamwright.tools.bounds import visible
 from teamwright.tools.mcp import McpTool
 
-ACTIONS = ("list", "add", "remove", "test", "serve")
+ACTIONS = ("list", "add", "remove", "test", "login", "logout", "serve")
 VALUED = (
     "-s", "--scope", "-t", "--transport", "-e", "--env", "-H", "--header", "--mcp-config", "--model",
     "--permission-mode", "--resume", "--team", "--teammate-mode",
@@ -58,6 +58,8 @@ def run_mcp(parser: ArgumentParser, args: Sequence[str]) -> int:
             return _remove(found, ground)
         case "test":
             return _test(found, ground)
+        case "login" | "logout":
+            return _sign(found, ground)
         case _:
             return _list(found, ground)
 
@@ -171,8 +173,9 @@ def _test(found: Namespace, ground: Ground) -> int:
 async def _try(configs: dict[str, ServerConfig], ground: Ground) -> list[ServerState]:
     connect, call = limits(ground.env)
     pool = ServerPool(
-        configs, McpTool, env=ground.env, cwd=ground.project, connect_limit=connect, call_limit=call, log=_hush
-    )
+        configs, McpTool, env=ground.env, cwd=ground.project, connect_limit=connect, call_limit=call, log=_hush,
+        tokens=ground.home.root / TOKENS,
+    )  # fmt: skip
     states: list[ServerState] = []
     async with anyio.create_task_group() as group:
         pool.start(group)
@@ -180,6 +183,15 @@ async def _try(configs: dict[str, ServerConfig], ground: Ground) -> list[ServerS
         states += pool.states()
         await pool.close()
     return states
+
+
+def _sign(found: Namespace, ground: Ground) -> int:
+    from teamwright.surfaces.mcp_login import log_in, log_out  # noqa: PLC0415
+
+    if len(found.words) != 1:
+        raise UsageError(f"mcp {found.action}: give one name")
+    (config,) = _servers(found, ground).values()
+    return (log_in if found.action == "login" else log_out)(config, ground)
 
 
 def _hush(words: str) -> None:

@@ -1,13 +1,16 @@
-"""AskUserQuestion where nobody is there to answer: the call is declined, and the model decides by itself."""
+"""AskUserQuestion: questions with options for the person. Where nobody is there, the model decides by itself."""
 
-from collections.abc import Mapping
-from typing import Annotated, Any
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Annotated, Any, cast
 
 from msgspec import Meta, Struct
 
+from teamwright.core.consent import Decision, Deny, Question
 from teamwright.core.errors import ToolError
-from teamwright.core.ports import Outcome, ToolContext
-from teamwright.tools.define import spec
+from teamwright.core.ids import new_question_id
+from teamwright.core.ports import Outcome, ToolContext, said
+from teamwright.runtime.supervisor import Supervisor
+from teamwright.tools.define import read_args, spec
 
 DESCRIPTION = """\
 Asks the user one to four questions with two to four options each, where a choice is really theirs to make. \
@@ -17,6 +20,9 @@ DECLINED = (
     "Nobody is there to answer: this session runs without a person. Decide yourself: take the choice that is easiest "
     "to undo and closest to what was asked for, go on, and say in your answer what you assumed and why."
 )
+UNANSWERED = "The person did not answer. Decide yourself, go on, and say in your answer what you assumed and why."
+
+Put = Callable[[Question], Awaitable[Decision]]
 
 
 class Option(Struct):
@@ -36,9 +42,40 @@ class AskArgs(Struct):
 
 
 class AskTool:
-    """The headless form. Arguments are not even checked: a corrected call would be declined as well."""
+    """Without `put` nobody can be asked; then arguments are not even checked: a corrected call is declined as well."""
 
     spec = spec("AskUserQuestion", DESCRIPTION, AskArgs, parallel=True)
 
+    def __init__(
+        self, put: Callable[[], Put | None] = lambda: None, supervisor: Callable[[], Supervisor] | None = None
+    ) -> None:
+        self._put, self._supervisor = put, supervisor
+
     async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:
-        raise ToolError(DECLINED)
+        put = self._put()
+        if put is None or self._supervisor is None:
+            raise ToolError(DECLINED)
+        asked = read_args(AskArgs, args)
+        agent = self._supervisor().agent(ctx.agent)
+        assert agent is not None
+        question = Question(
+            new_question_id(), agent.id, agent.name, ctx.call_id, "AskUserQuestion", dict(args),
+            "The agent asks you to choose.",
+        )  # fmt: skip
+        async with agent.slot.waiting():
+            decision = await put(question)
+        if isinstance(decision, Deny):
+            raise ToolError(decision.reason)
+        answers = _answers(decision.args or {})
+        if not answers:
+            raise ToolError(UNANSWERED)
+        lines = [f"{one.question} {answers[one.question]}" for one in asked.questions if one.question in answers]
+        return said("The user answered:\n" + "\n".join(lines), {"questions": args["questions"], "answers": answers})
+
+
+def _answers(args: Mapping[str, Any]) -> dict[str, str]:
+    """By the text of each question, as whoever asked the person put them beside the questions."""
+    found = args.get("answers")
+    if not isinstance(found, dict):
+        return {}
+    return {str(key): str(value) for key, value in cast("dict[Any, Any]", found).items()}

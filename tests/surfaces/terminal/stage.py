@@ -31,7 +31,7 @@ class Stage:
     @property
     def screen(self) -> str:
         """What stands on the screen, line by line."""
-        strips = self.app.screen._compositor.render_strips()  # noqa: SLF001
+        strips = self.app.screen._compositor.render_strips()
         return "\n".join(strip.text.rstrip() for strip in strips)
 
     async def until(self, done: Callable[[], object], what: str = "") -> None:
@@ -66,8 +66,8 @@ class Stage:
 
 @asynccontextmanager
 async def staged(
-    walker: Any, script: Any = None, *, size: tuple[int, int] = (100, 30), theme: str = "dark", prompt: str | None = None,
-    **more: Any,
+    walker: Any, script: Any = None, *, size: tuple[int, int] = (100, 30), theme: str = "dark",
+    prompt: str | None = None, **more: Any,
 ) -> AsyncIterator[Stage]:  # fmt: skip
     options = walker.options(script, can_ask=True, **more)
     session = await open_session(options)

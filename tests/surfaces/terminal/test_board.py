@@ -3,12 +3,11 @@
 from collections.abc import Sequence
 
 import pytest
-from tui_parts import EVIL, Host, make_view, screen_text, task, until
+from tui_parts import EVIL, Host, make_view, screen_text, side_host, task, until
 
 from teamwright.core.work import Task
 from teamwright.surfaces.terminal.acts import Crew
 from teamwright.surfaces.terminal.board import MOST_DONE, in_order, summary_of
-from teamwright.surfaces.terminal.crew import CrewScreen
 
 TASKS = (
     task(1, "Parse the file", "completed", "ada"),
@@ -19,11 +18,8 @@ TASKS = (
 )
 
 
-def board(tasks: Sequence[Task]) -> CrewScreen:
-    async def read() -> Crew:
-        return Crew(tasks=tuple(tasks))
-
-    return CrewScreen(make_view(), read, tab="tasks")
+def board(tasks: Sequence[Task]) -> Host:
+    return side_host(make_view(), "tasks", Crew(tasks=tuple(tasks)))
 
 
 def test_what_is_at_work_comes_first_and_what_is_done_last() -> None:
@@ -40,7 +36,7 @@ def test_of_many_that_are_done_only_the_newest_are_listed() -> None:
 @pytest.mark.anyio
 @pytest.mark.parametrize("width", [60, 140])
 async def test_owners_and_dependencies_are_seen(width: int) -> None:
-    host = Host(lambda: board(TASKS))
+    host = board(TASKS)
     async with host.run_test(size=(width, 20)) as pilot:
         await until(pilot, lambda: "#4 Release" in screen_text(host))
         lines = screen_text(host).splitlines()
@@ -51,7 +47,7 @@ async def test_owners_and_dependencies_are_seen(width: int) -> None:
 
 @pytest.mark.anyio
 async def test_enter_shows_a_task_whole_and_escape_folds_it() -> None:
-    host = Host(lambda: board(TASKS))
+    host = board(TASKS)
     async with host.run_test(size=(80, 30)) as pilot:
         await until(pilot, lambda: "#4 Release" in screen_text(host))
         await pilot.press("down", "down", "enter")
@@ -59,12 +55,11 @@ async def test_enter_shows_a_task_whole_and_escape_folds_it() -> None:
         assert "waits for: #2" in screen_text(host)
         await pilot.press("escape")
         await until(pilot, lambda: "All about Document it." not in screen_text(host))
-        assert isinstance(host.screen, CrewScreen)
 
 
 @pytest.mark.anyio
 async def test_what_it_waits_for_is_never_cut_off() -> None:
-    host = Host(lambda: board([task(7, "long " * 60, "pending", None, 1, 2)]))
+    host = board([task(7, "long " * 60, "pending", None, 1, 2)])
     async with host.run_test(size=(60, 20)) as pilot:
         await until(pilot, lambda: "waits for #1, #2" in screen_text(host))
 
@@ -72,7 +67,7 @@ async def test_what_it_waits_for_is_never_cut_off() -> None:
 @pytest.mark.anyio
 @pytest.mark.spec("A12")
 async def test_hostile_subjects_are_written_out() -> None:
-    host = Host(lambda: board([task(1, EVIL, "in_progress", EVIL)]))
+    host = board([task(1, EVIL, "in_progress", EVIL)])
     async with host.run_test(size=(200, 20)) as pilot:
         await until(pilot, lambda: "\\x1b[31mred" in screen_text(host))
         await pilot.press("enter")

@@ -1,18 +1,16 @@
 """The panel of agents: a tree with state, doings, tokens, money and time; opening, stopping, switching."""
 
 import pytest
-from tui_parts import EVIL, MAIN, NOW, Host, add, ask, make_view, question, screen_text, until
+from tui_parts import EVIL, MAIN, NOW, Host, add, ask, make_view, question, screen_text, side_host, until
 
 from teamwright.core.event import AgentEnded, Record
 from teamwright.core.ids import AgentId
 from teamwright.surfaces.terminal.acts import Crew
 from teamwright.surfaces.terminal.agents_panel import MOST_ENDED, AgentsPanel, neighbour, tree_of, why
-from teamwright.surfaces.terminal.crew import CrewScreen
 from teamwright.surfaces.terminal.messages import Background, OpenAgent, StopAgent, StopEverything
 
 
-async def no_crew() -> Crew:
-    return Crew(budget="$1.20 of $5.00")
+BUDGET = Crew(budget="$1.20 of $5.00")
 
 
 def test_children_stand_below_whoever_started_them() -> None:
@@ -68,7 +66,7 @@ def test_why_names_what_is_waited_for() -> None:
 async def test_state_doing_tokens_and_reasons_are_seen(width: int) -> None:
     view = make_view()
     ask(view, question("q1", agent="a3", name="Explore", command="make all"))
-    host = Host(lambda: CrewScreen(view, no_crew))
+    host = side_host(view, "agents", BUDGET)
     async with host.run_test(size=(width, 24)) as pilot:
         await until(pilot, lambda: "budget left: $1.20 of $5.00" in screen_text(host))
         text = screen_text(host)
@@ -84,7 +82,7 @@ async def test_state_doing_tokens_and_reasons_are_seen(width: int) -> None:
 @pytest.mark.spec("T7", "Y3")
 async def test_keys_open_stop_and_send_to_the_background() -> None:
     view = make_view()
-    host = Host(lambda: CrewScreen(view, no_crew))
+    host = side_host(view, "agents", BUDGET)
     async with host.run_test(size=(100, 24)) as pilot:
         await until(pilot, lambda: "ada" in screen_text(host))
         await pilot.press("down", "x", "X", "b")
@@ -96,7 +94,6 @@ async def test_keys_open_stop_and_send_to_the_background() -> None:
         await until(pilot, lambda: len(host.heard) == 4)
         opened = host.heard[-1]
         assert isinstance(opened, OpenAgent) and opened.agent == "a1"
-        await until(pilot, lambda: not isinstance(host.screen, CrewScreen))
 
 
 @pytest.mark.anyio

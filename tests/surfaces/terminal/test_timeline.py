@@ -1,11 +1,10 @@
 """The mail of a team as a timeline."""
 
 import pytest
-from tui_parts import EVIL, NOW, Host, mail, make_view, screen_text, until
+from tui_parts import EVIL, NOW, Host, mail, make_view, screen_text, side_host, until
 
 from teamwright.store.mail import Entry
 from teamwright.surfaces.terminal.acts import Crew
-from teamwright.surfaces.terminal.crew import CrewScreen
 from teamwright.surfaces.terminal.shapes import TeamEvent
 from teamwright.surfaces.terminal.timeline import MOST, happenings
 
@@ -16,11 +15,8 @@ MAIL = [
 ]
 
 
-def timeline(entries: list[Entry]) -> CrewScreen:
-    async def read() -> Crew:
-        return Crew(("site",), (), tuple(entries), "")
-
-    return CrewScreen(make_view(), read, tab="mail")
+def timeline(entries: list[Entry]) -> Host:
+    return side_host(make_view(), "mail", Crew(("site",), (), tuple(entries), ""))
 
 
 def test_mail_and_doings_come_in_the_order_of_time() -> None:
@@ -47,7 +43,7 @@ def test_only_the_newest_stay() -> None:
 @pytest.mark.anyio
 @pytest.mark.parametrize("width", [60, 120])
 async def test_messages_are_seen_with_what_became_of_them(width: int) -> None:
-    host = Host(lambda: timeline(MAIL))
+    host = timeline(MAIL)
     async with host.run_test(size=(width, 20)) as pilot:
         await until(pilot, lambda: "bert → team-lead  done" in screen_text(host))
         text = screen_text(host)
@@ -56,7 +52,7 @@ async def test_messages_are_seen_with_what_became_of_them(width: int) -> None:
 
 @pytest.mark.anyio
 async def test_enter_shows_the_whole_message() -> None:
-    host = Host(lambda: timeline(MAIL))
+    host = timeline(MAIL)
     async with host.run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: "went idle" in screen_text(host))
         await pilot.press("up", "up", "enter")
@@ -66,7 +62,7 @@ async def test_enter_shows_the_whole_message() -> None:
 @pytest.mark.anyio
 @pytest.mark.spec("A12")
 async def test_hostile_messages_are_written_out() -> None:
-    host = Host(lambda: timeline([mail(1, "ada", "bert", EVIL, f"{EVIL}\n{'x' * 1_000_000}")]))
+    host = timeline([mail(1, "ada", "bert", EVIL, f"{EVIL}\n{'x' * 1_000_000}")])
     async with host.run_test(size=(160, 24)) as pilot:
         await until(pilot, lambda: "\\x1b[31mred" in screen_text(host))
         await pilot.press("up", "enter")

@@ -16,8 +16,10 @@ from teamwright.core.event import AgentStarted, Asked, Record, TeamChanged, Turn
 from teamwright.core.ids import AgentId, CallId, LetterId, QuestionId, SessionId
 from teamwright.core.work import Task, TaskId
 from teamwright.store.mail import Entry
+from teamwright.surfaces.terminal.acts import Crew
 from teamwright.surfaces.terminal.messages import AnswerQuestion, Background, OpenAgent, StopAgent, StopEverything
 from teamwright.surfaces.terminal.shapes import AgentView
+from teamwright.surfaces.terminal.side import Page, Side
 from teamwright.surfaces.terminal.themes import themes
 from teamwright.surfaces.terminal.view import View
 
@@ -63,6 +65,22 @@ class Host(App[None]):
 
     def on_answer_question(self, event: AnswerQuestion) -> None:
         self.heard.append(event)
+
+
+def side_host(view: View, page: Page, crew: Crew | None = None) -> Host:
+    """The side of the app, open at a page."""
+    shown = crew or Crew()
+
+    class Opened(Side):
+        def on_mount(self) -> None:
+            self.add_class("-alone")
+            self.call_after_refresh(self.fill)
+
+        def fill(self) -> None:
+            self.open(page)
+            self.show(shown)
+
+    return Host(lambda: Opened(view, here=lambda: MAIN, budget=lambda: shown.budget, id="side"))
 
 
 async def until(pilot: Pilot[Any], seen: Callable[[], object]) -> None:

@@ -48,7 +48,7 @@ def play_with_kill(plan: Plan, screen: Screen) -> int:
     killed = _play_until_the_moment(plan)
     before = anyio.run(look, plan)
     _tell_of_the_kill(screen, killed, before)
-    ended = _start(replace(plan, resume=True)).wait(LIMIT)
+    ended = _play_to_the_end(replace(plan, resume=True))
     after = anyio.run(look, plan)
     screen.say()
     screen.say("What was not lost", "bold")
@@ -74,6 +74,18 @@ def _play_until_the_moment(plan: Plan) -> int:
         child.kill()
         child.wait(LIMIT)
     return child.pid
+
+
+def _play_to_the_end(plan: Plan) -> int:
+    """The exit status."""
+    child = _start(plan)
+    try:
+        return child.wait(2 * LIMIT)
+    except subprocess.TimeoutExpired:
+        raise TeamwrightError(f"the resumed demo did not end within {2 * LIMIT:g} s") from None
+    finally:
+        child.kill()
+        child.wait(LIMIT)
 
 
 def _start(plan: Plan, *fds: int) -> "subprocess.Popen[bytes]":

@@ -6,7 +6,6 @@ As a program it is what `teamwright demo --kill` kills.
 import os
 import sys
 from pathlib import Path
-from typing import Any
 
 import anyio
 import msgspec
@@ -142,9 +141,12 @@ def _replies(agent: Agent) -> int:
 
 
 def main(argv: list[str]) -> int:
-    plan: Any = msgspec.json.decode(argv[0], type=Plan)
+    plan = msgspec.json.decode(argv[0], type=Plan)
     screen = Screen(sys.stdout, colours=plan.colours)
-    return 0 if anyio.run(Stage(plan, screen).play) else 1
+    try:
+        return 0 if anyio.run(Stage(plan, screen).play) else 1
+    except KeyboardInterrupt:
+        return 130
 
 
 if __name__ == "__main__":

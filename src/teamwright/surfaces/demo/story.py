@@ -14,7 +14,7 @@ from teamwright.models.scripted import Step, call
 from teamwright.surfaces.demo.shop import BANNER, LABELS, PRICES, TASKS
 
 TEAM = "shop"
-PROMPT = "The tests of this shop fail. Make a team, let everybody work in a tree of their own, and merge what they do."
+PROMPT = "The tests of this shop fail. Make a team, each in a tree of its own, and merge their work."
 ADA = "You look after prices.py. Do task #1, then tell ben where to find it."
 BEN = "You look after labels.py. Do task #2, and tell ada what it means for prices."
 ALLOWED = ("Bash(python3 -m unittest *)", "Bash(git add *)", "Bash(git commit *)", "Bash(git merge *)")

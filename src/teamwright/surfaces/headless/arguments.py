@@ -79,6 +79,7 @@ def _add_session(add: Callable[..., object]) -> None:
     add("--resume", "-r", nargs="?", const="", metavar="ID", help="go on with a session")
     add("--continue", "-c", dest="continue_", action="store_true", help="go on with the last one of this directory")
     add("--session-id", metavar="UUID", help="name the new session")
+    add("--listen", action="store_true", help="`teamwright attach` may come in, and answer questions")
     add("--no-wait", action="store_true", help="end with the turn, whatever still runs in the background")
     add("--fork", action="store_true", help="the agent may fork itself; every agent runs in the background")
     add("--team", metavar="NAME", help="lead this team, whose lead is gone")
@@ -111,7 +112,8 @@ def headless_of(found: Namespace) -> Headless:
     if found.include_partial_messages and found.output_format != "stream-json":
         raise UsageError("--include-partial-messages needs --output-format stream-json")
     return Headless(
-        found.prompt, found.output_format, found.input_format, found.include_partial_messages, not found.no_wait
+        found.prompt, found.output_format, found.input_format, found.include_partial_messages, not found.no_wait,
+        found.listen,
     )
 
 
@@ -138,7 +140,7 @@ def options_of(found: Namespace) -> Options:
         plugin_dirs=tuple(found.plugin_dir or ()),
         setting_sources=_sources(found.setting_sources),
         trust=found.trust,
-        can_ask=found.permission_prompt_tool == "stdio",
+        can_ask=found.permission_prompt_tool == "stdio" or found.listen,
         debug=found.debug,
         agent=found.agent,
         agents=found.agents,

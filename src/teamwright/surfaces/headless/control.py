@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from teamwright.core.consent import Allow, Decision, Deny, Mode, Question
 from teamwright.core.errors import TeamwrightError, UsageError
@@ -24,6 +25,7 @@ from teamwright.core.op import (
     StopAll,
     StopJob,
 )
+from teamwright.core.team import split_address
 from teamwright.runtime.session import Session
 
 if TYPE_CHECKING:
@@ -55,6 +57,7 @@ class Said(Struct):
 class UserLine(Struct, tag="user"):
     message: Said
     client_composed: bool = False  # no commands in it
+    agent_id: str | None = None  # whom it is for, by id or name; the main agent if left out
 
 
 class ControlRequest(Struct, tag="control_request"):
@@ -168,6 +171,25 @@ def prompt_of(line: UserLine) -> Say:
     if not any(isinstance(b, Image) or b.text.strip() for b in blocks):
         raise UsageError("a user line without any content was left out")
     return Say(tuple(b for b in blocks if isinstance(b, Image) or b.text.strip()))
+
+
+def prompt_for(session: Session, line: UserLine) -> Say:
+    """The same, for whom it names."""
+    say = prompt_of(line)
+    return say if line.agent_id is None else replace(say, agent=find_agent(session, line.agent_id))
+
+
+def find_agent(session: Session, named: str) -> AgentId:
+    """By id, name or address; an id that nobody here has is left to the session to refuse."""
+    teams = session.teamwork.teams
+    name, team = split_address(named)
+    for known in [team] if team else sorted(teams.names):
+        if (member := teams.find(known, name)) is not None:
+            return member.agent
+    living = [agent.id for agent in session.supervisor.agents if named in (agent.id, agent.name)]
+    if len(living) > 1:
+        raise UsageError(f"several agents are called {named!r}: use an id ({', '.join(living)})")
+    return living[0] if living else AgentId(named)
 
 
 # --- the question that we ask

@@ -50,7 +50,7 @@ class Driver:
             match control.read_line(line):
                 case control.UserLine() as said:
                     # One after the other, in a task of their own: a command may itself need the next lines.
-                    await self._send.send((number, control.prompt_of(said), said.client_composed))
+                    await self._send.send((number, control.prompt_for(self._session, said), said.client_composed))
                 case control.ControlRequest() as request:
                     if request.request.get("subtype") in SLOW:
                         tasks.start_soon(self._answer, request)
@@ -66,7 +66,7 @@ class Driver:
         async with self._said:
             async for number, say, composed in self._said:
                 with told(number):
-                    await (self._session.submit(say) if composed else self._say_it(say))
+                    await (self._session.submit(say) if composed or say.agent else self._say_it(say))
 
     def end(self) -> None:
         """No more lines: whatever waits for an answer has none."""

@@ -2,10 +2,17 @@
 
 import os
 import select
+from typing import Protocol
 
 import anyio
 
 _CHUNK = 4096  # PIPE_BUF: a pipe that polls writable takes this much without blocking
+
+
+class Sink(Protocol):
+    async def write(self, data: bytes) -> None:
+        """Raises BrokenPipeError when nobody reads any more."""
+        ...
 
 
 class Out:

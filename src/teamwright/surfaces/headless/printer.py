@@ -31,7 +31,7 @@ from teamwright.core.message import Message, Retrying, Text, Usage
 from teamwright.runtime.session import Session
 from teamwright.surfaces.headless import lines
 from teamwright.surfaces.headless.control import cancel_of, question_of
-from teamwright.surfaces.headless.out import Out
+from teamwright.surfaces.headless.out import Sink
 from teamwright.tools.bounds import visible
 
 Format = Literal["text", "json", "stream-json"]
@@ -41,7 +41,7 @@ class Printer:
     """Consumes records one by one. `last` is the newest result, and with it the program's exit status."""
 
     def __init__(
-        self, session: Session, out: Out, init: Callable[[], dict[str, Any]], *, format: Format, partial: bool
+        self, session: Session, out: Sink, init: Callable[[], dict[str, Any]], *, format: Format, partial: bool
     ) -> None:
         self._session = session
         self._out = out

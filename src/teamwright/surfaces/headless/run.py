@@ -16,6 +16,7 @@ from teamwright.core.message import Text
 from teamwright.core.op import Say
 from teamwright.runtime.bus import Watch
 from teamwright.runtime.session import Session
+from teamwright.store.paths import home_from
 from teamwright.surfaces.headless.control import servers_of
 from teamwright.surfaces.headless.driver import Driver
 from teamwright.surfaces.headless.out import Out
@@ -38,6 +39,7 @@ class Headless(msgspec.Struct, frozen=True):
     input: Literal["text", "stream-json"] = "text"
     partial: bool = False
     wait: bool = True  # for background jobs, before the program ends
+    listen: bool = False  # others may attach
 
 
 async def run(headless: Headless, options: Options) -> int:
@@ -49,11 +51,11 @@ async def run(headless: Headless, options: Options) -> int:
     for note in session.notes:
         sys.stderr.write(f"teamwright: {visible(note)}\n")
     printer = Printer(
-        session, Out(sys.stdout.fileno()), lambda: _init(session), format=headless.output, partial=headless.partial
+        session, Out(sys.stdout.fileno()), lambda: init_of(session), format=headless.output, partial=headless.partial
     )
     driver = None
     if headless.input == "stream-json":
-        driver = Driver(session, printer, lambda say: _say(session, say), lambda: _greeting(session))
+        driver = Driver(session, printer, lambda say: say_it(session, say), lambda: greeting_of(session))
     signals: list[signal.Signals] = []
     async with anyio.create_task_group() as group:
         async with session:
@@ -61,6 +63,10 @@ async def run(headless: Headless, options: Options) -> int:
             with anyio.CancelScope() as work:
                 group.start_soon(_print, watch, printer, work)
                 group.start_soon(_heed_signals, work, signals)
+                if headless.listen:
+                    from teamwright.surfaces.door import keep_door  # noqa: PLC0415  # it imports this module
+
+                    group.start_soon(keep_door, session, home_from(options.env), options.env)
                 await _feed(session, prompt, driver, wait=headless.wait)
             if work.cancel_called:
                 session.hurry()
@@ -85,7 +91,7 @@ async def _read_prompt(argument: str | None) -> str:
 
 async def _feed(session: Session, prompt: str | None, driver: Driver | None, *, wait: bool) -> None:
     if prompt is not None:
-        await _say(session, Say((Text(prompt),)))
+        await say_it(session, Say((Text(prompt),)))
     elif driver is not None:
         number = 0
         async with anyio.create_task_group() as tasks:
@@ -99,7 +105,7 @@ async def _feed(session: Session, prompt: str | None, driver: Driver | None, *, 
     await session.idle(jobs=wait)
 
 
-async def _say(session: Session, say: Say) -> None:
+async def say_it(session: Session, say: Say) -> None:
     if not await run_command(session, say.content) and (rest := await expand(session, say)) is not None:
         await session.submit(rest)
 
@@ -129,7 +135,7 @@ async def _heed_signals(work: anyio.CancelScope, caught: list[signal.Signals]) -
             work.cancel()
 
 
-def _init(session: Session) -> dict[str, Any]:
+def init_of(session: Session) -> dict[str, Any]:
     """`system/init`, but for what is the main agent's own."""
     brought = session.brought
     return {
@@ -154,7 +160,7 @@ def _commands(session: Session) -> list[tuple[str, str, str]]:
     return found
 
 
-def _greeting(session: Session) -> dict[str, Any]:
+def greeting_of(session: Session) -> dict[str, Any]:
     """The answer to `initialize`."""
     return {
         "commands": [{"name": n, "description": d, "argumentHint": hint} for n, d, hint in _commands(session)],

@@ -36,7 +36,7 @@ async def run_command(session: Session, content: Sequence[Content]) -> bool:
     command = _RUN.get(name.strip())
     if not text or command is None:
         return False
-    _begin(session)
+    await _begin(session)
     try:
         end = TurnEnded("done", await command(session, words.strip()))
     except TeamwrightError as error:
@@ -53,14 +53,15 @@ async def expand(session: Session, say: Say) -> Say | None:
     name = text[1:].split(maxsplit=1)[:1]
     apart = any([skill.name] == name and skill.context == "fork" for skill in session.brought.commands)
     if apart:  # what its agent does is shown as part of a turn
-        _begin(session)
+        await _begin(session)
+    await session.brought.arrived()  # a server's prompt may be meant
     found = await session.brought.expand(text)
     if found is None:
         return say
     if found.content:
         return replace(say, content=found.content)
     if not apart:
-        _begin(session)
+        await _begin(session)
     end = TurnEnded("failed", error=found.error) if found.error else TurnEnded("done", found.output or "")
     session.tell(session.main.id, end)
     return None
@@ -73,6 +74,7 @@ def _slashed(content: Sequence[Content]) -> str:
     return content[0].text
 
 
-def _begin(session: Session) -> None:
+async def _begin(session: Session) -> None:
+    await session.brought.arrived()
     if not session.main.running:  # a turn that runs has begun already
         session.tell(session.main.id, TurnStarted())

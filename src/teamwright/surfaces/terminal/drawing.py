@@ -14,6 +14,7 @@ NOTES = {
     "info": "·", "warning": "!", "error": "✗", "message": "✉", "notice": "◆", "aside": "?", "output": " ",
 }  # fmt: skip
 MOST_NOTE = 12  # lines of a note that is not opened
+MOST_PROMPT, LONG_PROMPT = 20, 3_000  # lines and characters of a prompt that is not opened
 
 
 class Block:
@@ -34,7 +35,13 @@ class Block:
     @property
     def opens(self) -> bool:
         """Is there more of it than one line?"""
-        return isinstance(self.item, Step | Thought) or (isinstance(self.item, Note) and self.item.text.count("\n") > 1)
+        match self.item:
+            case Step() | Thought():
+                return True
+            case Note(text=text):
+                return text.count("\n") >= MOST_NOTE
+            case Spoken(role=role, text=text):
+                return role == "person" and (text.count("\n") >= MOST_PROMPT or len(text) > LONG_PROMPT)
 
     def update(self, width: int, palette: Palette, view: View, *, everything: bool, now: int) -> bool:
         """Draw it anew if anything about it has changed; True if so."""
@@ -63,7 +70,7 @@ class Block:
         item = self.item
         match item:
             case Spoken(role="person"):
-                return _draw_person(item, width, palette)
+                return _draw_person(item, width, palette, opened=opened)
             case Spoken():
                 return _indent(self._pieces.draw(item.text, width - 4, palette), 2)
             case Thought():
@@ -90,9 +97,12 @@ def _indent(lines: list[Strip], cells: int) -> list[Strip]:
     return [Strip([*pad, *line]) if line.text.strip() else Strip([]) for line in lines]
 
 
-def _draw_person(item: Spoken, width: int, palette: Palette) -> list[Strip]:
+def _draw_person(item: Spoken, width: int, palette: Palette, *, opened: bool) -> list[Strip]:
     back = f" on {palette.person_back}" if palette.person_back else ""
-    lines = draw_text(item.text.strip("\n"), width - 5, palette, palette.person + back)
+    text = item.text.strip("\n")
+    if not opened:
+        text = _beginning(text)
+    lines = draw_text(text, width - 5, palette, palette.person + back)
     bar = list(draw(Text(" ▌ ", style=palette.accent + back, end=""), 8, palette)[0])
     drawn = [Strip([*bar, *line]) for line in lines]
     if not back:
@@ -101,6 +111,16 @@ def _draw_person(item: Spoken, width: int, palette: Palette) -> list[Strip]:
 
     fill = Style.parse(back.strip())
     return [line.extend_cell_length(width - 1, fill) for line in drawn]
+
+
+def _beginning(text: str) -> str:
+    """Of a long prompt, such as one with a paste in it."""
+    lines = text.split("\n", MOST_PROMPT)
+    more = lines.pop().count("\n") + 1 if len(lines) > MOST_PROMPT else 0
+    short = "\n".join(lines)
+    if len(short) > LONG_PROMPT:
+        return f"{short[:LONG_PROMPT]} … {len(text) - LONG_PROMPT:,} more characters"
+    return f"{short}\n… {more:,} more lines" if more else short
 
 
 def _draw_thought(item: Thought, width: int, palette: Palette, *, opened: bool) -> list[Strip]:
@@ -120,7 +140,7 @@ def _draw_note(item: Note, width: int, palette: Palette, view: View, *, opened: 
     )
     lines = safe(item.text.strip("\n")).split("\n")
     hidden = len(lines) - MOST_NOTE
-    if hidden > 1 and not opened and item.kind not in ("output", "aside"):
+    if hidden > 0 and not opened and item.kind not in ("output", "aside"):
         lines = [*lines[:MOST_NOTE], f"… {hidden} more lines"]
     text = Text.assemble((f"  {NOTES[item.kind]} ", style))
     if item.who:

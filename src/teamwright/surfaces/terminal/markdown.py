@@ -4,7 +4,7 @@ Nothing is hidden: HTML is shown as it is written, links with their addresses, e
 """
 
 import re
-from functools import cache
+from functools import cache, lru_cache
 from io import StringIO
 from typing import Any, ClassVar
 
@@ -95,11 +95,18 @@ def draw(renderable: RenderableType, width: int, palette: Palette, style: str = 
 
 
 def _clean(segment: Segment) -> Segment:
-    text = visible(segment.text)
-    plain = Style.null() if segment.style is None else segment.style
-    if plain.link:
-        plain = plain.update_link(None)
-    return Segment(text.replace("\n", " "), plain)
+    style = None if segment.style is None else _flat(segment.style)
+    return Segment(visible(segment.text).replace("\n", " "), style)
+
+
+@lru_cache(1_000)
+def _flat(style: Style) -> Style:
+    """Without links, and without a background of its own where it is only the terminal's."""
+    back = None if style.bgcolor is None or style.bgcolor.is_default else style.bgcolor
+    return Style(
+        color=style.color, bgcolor=back, bold=style.bold, dim=style.dim, italic=style.italic,
+        underline=style.underline, strike=style.strike, reverse=style.reverse,
+    )  # fmt: skip
 
 
 def draw_text(text: str, width: int, palette: Palette, style: str = "") -> list[Strip]:

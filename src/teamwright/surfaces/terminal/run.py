@@ -5,6 +5,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
+import anyio
 from msgspec.structs import replace
 
 from teamwright.app import Options, open_session
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 async def run_terminal(options: Options, prompt: str | None = None, pick: bool = False) -> int:  # noqa: FBT001, FBT002
     """Until the person leaves; the exit status. `pick`: begin with the list of sessions."""
-    options = replace(options, can_ask=True)
+    options = replace(options, can_ask=True, interactive=True)
     while True:
         leave, status = await _show(options, prompt, pick=pick)
         if leave is None or leave.origin is None:
@@ -34,9 +35,13 @@ def check_terminal() -> None:
 
 
 async def _show(options: Options, prompt: str | None, *, pick: bool) -> "tuple[Leave | None, int]":
+    from teamwright.surfaces.door import keep_door  # noqa: PLC0415
     from teamwright.surfaces.terminal import themes  # noqa: PLC0415  # with all of Textual
     from teamwright.surfaces.terminal.app import TerminalApp  # noqa: PLC0415
+    from teamwright.surfaces.terminal.trusting import settle_trust  # noqa: PLC0415
 
+    if not await settle_trust(options, themes.wanted(home_from(options.env).root, options.env)):
+        return None, 0
     session = await open_session(options)
     gc.freeze()
     gc.enable()
@@ -44,7 +49,11 @@ async def _show(options: Options, prompt: str | None, *, pick: bool) -> "tuple[L
         app = TerminalApp(
             session, options, prompt=prompt, theme=themes.wanted(home_from(options.env).root, options.env)
         )
-        leave = await app.run_async()
+        leave = None
+        async with anyio.create_task_group() as group:
+            group.start_soon(keep_door, session, home_from(options.env), options.env)
+            leave = await app.run_async()
+            group.cancel_scope.cancel()
         session.hurry()
     if (leave is None or leave.origin is None) and session.main.history.messages:
         sys.stdout.write(f"Go on with this session: teamwright --resume {session.id}\n")

@@ -73,7 +73,7 @@ def right_side(facts: Facts, palette: Palette, room: int) -> list[Piece]:
     parts: list[Piece] = [(MODES.get(facts.mode, facts.mode), mode_style), (one_line(facts.model, 40), palette.dim)]
     parts += [(facts.used, palette.dim)] if facts.used else []
     parts += [(f"⎇ {one_line(facts.branch, 30)}", palette.dim)] if facts.branch else []
-    parts += [(f"{tokens(facts.window)} in view", palette.dim)] if facts.window else []
+    parts += [(f"{tokens(facts.window)} context", palette.dim)] if facts.window else []
     shown: list[Piece] = []
     for text, style in parts:
         room -= cell_len(text) + 3

@@ -1,5 +1,9 @@
 """One agent's conversation as a fold of its events: what is said, thought and done, the newest part of it in memory."""
 
+from typing import Any
+
+import msgspec
+
 from teamwright.core.event import (
     Compacted,
     Denied,
@@ -146,7 +150,7 @@ class TalkFold:
                     pass
         for call in event.message.calls:
             args = {} if call.fault else call.args
-            step = Step(call.id, call.name, words.title(call.name, args), args, n=n, at=at)
+            step = Step(call.id, call.name, words.title(call.name, args), bounded_args(args), n=n, at=at)
             self.steps[call.id] = step
             self.talk.items.append(step)
 
@@ -160,7 +164,7 @@ class TalkFold:
             step.status = "error" if event.is_error else "ok"
         step.result, step.ended, step.asked, step.progress = _result(event.content), at, False, ""
         if event.args is not None:
-            step.args, step.title = event.args, words.title(step.tool, event.args)
+            step.args, step.title = bounded_args(event.args), words.title(step.tool, event.args)
 
     def _turn_ended(self, event: TurnEnded, n: int, at: int) -> None:
         self._settle_stream()
@@ -178,6 +182,20 @@ class TalkFold:
             extra = len(items) - self._most
             del items[:extra]
             self.talk.dropped += extra
+
+
+def bounded_args(args: dict[str, Any]) -> dict[str, Any]:
+    """What stays in memory of a call: a file of a megabyte is not kept for a line on the screen."""
+    return {name[:200]: _bounded(value) for name, value in args.items()}
+
+
+def _bounded(value: Any) -> Any:
+    if isinstance(value, str):
+        return bounded(value, most=MOST_RESULT)
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    data = msgspec.json.encode(value)
+    return value if len(data) <= MOST_RESULT else bounded(data.decode(), most=MOST_RESULT)
 
 
 def _reuse(streamed: list[Spoken | Thought], whole: Spoken | Thought) -> Item:

@@ -7,9 +7,8 @@ from rich.cells import cell_len, set_cell_size
 
 from teamwright.tools.bounds import visible
 
-LONGEST_LINE = 20_000  # characters of one line; a longer one is cut in the middle, and says so
-MOST_LINES = 2_000
-MOST_TEXT = 200_000
+LONGEST_LINE = 10_000  # characters of one line; a longer one is cut in the middle, and says so
+MOST_TEXT = 60_000  # characters of what is drawn as one piece
 TABS = 4
 
 _NAMED = ("command", "file_path", "notebook_path", "pattern", "url", "query", "skill", "task_id", "taskId", "to")

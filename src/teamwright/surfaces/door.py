@@ -1,0 +1,193 @@
+"""A running session's door: a private Unix socket at which others speak the headless stream-json with it.
+
+Whoever comes in sees the last lines of every agent, then all that happens, and may say, answer, stop: as the person.
+"""
+
+import contextlib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import anyio
+import msgspec
+from anyio.abc import TaskGroup
+
+from teamwright.core.errors import StoreError, TeamwrightError, UsageError
+from teamwright.core.event import Answered, LettersTaken, Record, Warned
+from teamwright.core.ids import SessionId
+from teamwright.core.letter import ELEMENTS
+from teamwright.core.message import Text
+from teamwright.host.wire import Wire, connect, open_listener
+from teamwright.runtime.bus import Watch
+from teamwright.runtime.session import Session
+from teamwright.store.paths import Home
+from teamwright.store.private import write_file
+from teamwright.surfaces.headless import control
+from teamwright.surfaces.headless.printer import Printer
+from teamwright.surfaces.headless.run import greeting_of, init_of, say_it
+
+AGAIN = 400  # lines of each agent that a newcomer is shown
+LONGEST = 64 * 1024 * 1024  # bytes of one line
+MOST_GUESTS = 16
+PATIENCE = 60.0  # seconds that a guest may leave a line unread
+
+
+def address_file(home: Home, session: SessionId) -> Path:
+    return home.run / f"session-{session.lower()}.door"
+
+
+async def keep_door(session: Session, home: Home, env: Mapping[str, str]) -> None:
+    """Listen until cancelled. A session that cannot have a door goes on without one, and says so."""
+    try:
+        await _listen(session, home, env)
+    except (OSError, StoreError) as error:
+        session.tell(session.main.id, Warned(f"`teamwright attach` cannot come in: {error}"))
+
+
+async def _listen(session: Session, home: Home, env: Mapping[str, str]) -> None:
+    """The address lies beside the session's lock; what a killed process left is replaced."""
+    listener = open_listener(env)
+    note = address_file(home, session.id)
+    seats = anyio.Semaphore(MOST_GUESTS)
+
+    async def receive(wire: Wire) -> None:
+        async with wire, seats:
+            await _host(session, wire)
+
+    try:
+        await anyio.to_thread.run_sync(write_file, note, os.fsencode(listener.path))
+        await listener.serve(receive)
+    finally:
+        listener.close()
+        with contextlib.suppress(OSError):
+            note.unlink(missing_ok=True)
+
+
+class _Reply:
+    """Lines to one guest. One who does not read for long is shown out: he can come again."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire, self._one_at_a_time = wire, anyio.Lock()
+
+    async def write(self, data: bytes) -> None:
+        try:
+            with anyio.fail_after(PATIENCE):
+                async with self._one_at_a_time:
+                    await self._wire.send(data)
+        except TimeoutError:
+            raise BrokenPipeError from None
+
+
+async def _host(session: Session, wire: Wire) -> None:
+    printer = Printer(session, _Reply(wire), lambda: init_of(session), format="stream-json", partial=False)
+    watch = session.watch(session.recent(AGAIN), deltas=False)
+    try:
+        async with anyio.create_task_group() as group:
+            group.start_soon(_show, session, watch, printer, group)
+            await _take_lines(session, wire, printer)
+            group.cancel_scope.cancel()
+    except* BrokenPipeError:
+        pass  # gone
+    finally:
+        watch.close()
+
+
+async def _show(session: Session, watch: Watch, printer: Printer, group: TaskGroup) -> None:
+    await printer.line(_greeted(session))
+    for question in session.questions.waiting:
+        await printer.line(control.question_of(question))
+    async for record in watch:
+        if line := _told(record):
+            await printer.line(line)
+        else:
+            await printer.show(record)
+    group.cancel_scope.cancel()  # the session has ended
+
+
+def _greeted(session: Session) -> dict[str, Any]:
+    view = session.snapshot()
+    return {
+        "type": "system", "subtype": "attached", "cwd": view.cwd, "model": view.model, "permissionMode": view.mode,
+        "running": view.running,
+    }  # fmt: skip
+
+
+def _told(record: Record) -> dict[str, Any] | None:
+    """What headless has other ways for: warnings, prompts of others, questions that somebody else has answered."""
+    match record.event:
+        case Warned() as event:
+            return {"type": "system", "subtype": "warning", "text": event.text, "agent_id": record.agent}
+        case Answered() as event:
+            return control.cancel_of(event.question)
+        case LettersTaken() as event:
+            texts = (block.text for block in event.message.blocks if isinstance(block, Text))
+            said = "\n".join(text for text in texts if not text.startswith(ELEMENTS))
+            message = {"role": "user", "content": said}
+            return {"type": "user", "message": message, "isReplay": True, "agent_id": record.agent} if said else None
+        case _:
+            return None
+
+
+# --- what a guest says
+
+
+async def _take_lines(session: Session, wire: Wire, printer: Printer) -> None:
+    waiting: list[bytes] = []
+    while chunk := await wire.receive():
+        *ended, rest = chunk.split(b"\n")
+        for part in ended:
+            line, waiting = b"".join([*waiting, part]), []
+            if line.strip():
+                await _take(session, line, printer)
+        waiting.append(rest)
+        if sum(map(len, waiting)) > LONGEST:
+            await printer.line(_refused(f"a line is longer than {LONGEST // 1024 // 1024} MiB"))
+            return
+
+
+async def _take(session: Session, line: bytes, printer: Printer) -> None:
+    """What cannot be done is told to whoever asked for it, and to nobody else."""
+    try:
+        match control.read_line(line):
+            case control.UserLine() as said:
+                await _say(session, said)
+            case control.ControlRequest() as request:
+                await printer.line(await control.answer_request(session, request, greeting_of(session)))
+            case control.ControlResponse() as answer:
+                await control.take_answer(session, answer.response)
+            case control.ControlCancel():
+                pass
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, TeamwrightError) as error:
+        await printer.line(_refused(str(error)))
+
+
+def _refused(words: str) -> dict[str, Any]:
+    return {"type": "system", "subtype": "refused", "text": words}
+
+
+async def _say(session: Session, line: control.UserLine) -> None:
+    say = control.prompt_for(session, line)
+    if line.client_composed or say.agent is not None:
+        await session.submit(say)
+    else:
+        await say_it(session, say)
+
+
+# --- the other side
+
+
+def knock(home: Home, session: SessionId) -> Wire:
+    """Raises UsageError where nobody opens."""
+    try:
+        return connect(os.fsdecode(address_file(home, session).read_bytes()))
+    except (OSError, ValueError):
+        words = f"session {session} is not open in an app, nor runs with --listen"
+        raise UsageError(f"{words}: `teamwright --resume {session}` goes on with it") from None
+
+
+def open_doors(home: Home) -> set[SessionId]:
+    """Sessions that listen, or did when they were killed."""
+    with contextlib.suppress(OSError):
+        return {SessionId(path.stem.removeprefix("session-")) for path in home.run.glob("session-*.door")}
+    return set()

@@ -1,0 +1,65 @@
+"""`teamwright mcp login` and `logout`: a person agrees, in a browser, to what an MCP server may be asked for."""
+
+import sys
+
+import anyio
+
+from teamwright.app.ground import Ground
+from teamwright.app.servers import TOKENS
+from teamwright.core.errors import UsageError
+from teamwright.core.server import Http, ServerConfig, ServerFault, Sse
+from teamwright.host.mcp import Surroundings, connect
+from teamwright.host.mcp_ears import Ears
+from teamwright.host.mcp_tokens import forget, token_path
+from teamwright.library.mcp_config import limits
+from teamwright.tools.bounds import visible
+
+PATIENCE = 300.0  # seconds for the person to agree
+
+
+def log_in(config: ServerConfig, ground: Ground) -> int:
+    url = _url(config)
+    token_path(ground.home.root / TOKENS, url).unlink(missing_ok=True)
+    try:
+        tools = anyio.run(_connect, config, ground)
+    except ServerFault as fault:
+        sys.stderr.write(f"teamwright: {visible(config.name)}: {visible(str(fault))}\n")
+        return 1
+    agreed = token_path(ground.home.root / TOKENS, url).exists()
+    _say(f"{config.name}: {'signed in' if agreed else 'it wants no login'}; it has {tools} tools")
+    return 0
+
+
+async def _connect(config: ServerConfig, ground: Ground) -> int:
+    _, call = limits(ground.env)
+    around = Surroundings(
+        env=ground.env, cwd=ground.project, connect_seconds=PATIENCE, call_seconds=call,
+        tokens=ground.home.root / TOKENS, sign_in=_show,
+    )  # fmt: skip
+    async with connect(config, around, Ears()) as link:
+        return len(await link.tools())
+
+
+async def _show(address: str) -> None:
+    _say(f"Open this address in a browser on this machine and agree:\n{address}")
+    sys.stdout.flush()
+
+
+def log_out(config: ServerConfig, ground: Ground) -> int:
+    there = forget(ground.home.root / TOKENS, _url(config))
+    _say(f"{config.name}: {'signed out' if there else 'nobody was signed in'}")
+    return 0
+
+
+def _url(config: ServerConfig) -> str:
+    if config.fault:
+        raise UsageError(f"{config.name}: {config.fault}")
+    if not isinstance(config.reach, Http | Sse):
+        raise UsageError(f"{config.name} is no server behind a URL: there is nothing to sign in to")
+    if any(name.lower() == "authorization" for name in config.reach.headers):
+        raise UsageError(f"{config.name} has a token in its headers already; remove that first")
+    return config.reach.url
+
+
+def _say(words: str) -> None:
+    sys.stdout.write("\n".join(map(visible, words.split("\n"))) + "\n")

@@ -1,0 +1,180 @@
+"""The input: several lines, earlier prompts, pastes, completion; and nothing typed is lost."""
+
+from typing import Any
+
+import pytest
+from stage import Stage, staged
+from textual import events
+
+from teamwright.app import open_session
+from teamwright.core.message import Image
+from teamwright.surfaces.terminal.app import TerminalApp
+from teamwright.surfaces.terminal.completion import Choice, rank, word_at
+from teamwright.surfaces.terminal.shapes import Spoken, Step
+
+pytestmark = pytest.mark.anyio
+
+
+def said(stage: Stage) -> list[str]:
+    return [item.text for item in stage.items if isinstance(item, Spoken) and item.role == "person"]
+
+
+@pytest.mark.parametrize("key", ["shift+enter", "alt+enter", "ctrl+j"])
+async def test_a_prompt_can_have_several_lines(walker: Any, key: str) -> None:
+    async with staged(walker) as stage:
+        await stage.type("one")
+        await stage.press(key)
+        await stage.type("two\\")
+        await stage.press("enter")
+        await stage.type("three")
+        await stage.press("enter")
+        await stage.until(lambda: said(stage) == ["one\ntwo\nthree"])
+        assert not stage.app.prompt.text
+
+
+async def test_earlier_prompts_come_back_and_so_does_what_was_being_typed(walker: Any) -> None:
+    async with staged(walker) as stage:
+        for text in ("first", "second"):
+            await stage.say(text)
+            await stage.until(lambda text=text: text in said(stage))
+        await stage.rests()
+        await stage.type("third")
+        await stage.press("up")
+        assert stage.app.prompt.text == "second"
+        await stage.press("up")
+        assert stage.app.prompt.text == "first"
+        await stage.press("down", "down")
+        assert stage.app.prompt.text == "third"
+
+
+async def test_what_was_not_sent_is_there_again_after_the_program_was_left(walker: Any) -> None:
+    async with staged(walker) as stage:
+        await stage.say("sent")
+        await stage.rests()
+        await stage.type("not sent yet")
+    async with staged(walker) as stage:
+        assert stage.app.prompt.text == "not sent yet"
+        await stage.press("ctrl+c")
+        assert not stage.app.prompt.text
+        await stage.press("up")
+        await stage.until(lambda: stage.app.prompt.text == "not sent yet")
+        await stage.press("up")
+        assert stage.app.prompt.text == "sent"
+
+
+async def test_the_draft_is_on_the_disk_while_it_is_typed(walker: Any) -> None:
+    async with staged(walker) as stage:
+        await stage.type("draft")
+        folder = stage.app.home.root / "input"
+        await stage.until(lambda: any("draft" in path.read_text() for path in folder.glob("*.json")))
+        assert all(path.stat().st_mode & 0o777 == 0o600 for path in folder.glob("*.json"))
+
+
+@pytest.mark.spec("A12")
+async def test_a_large_paste_is_a_chip_and_is_sent_whole(walker: Any) -> None:
+    paste = "\n".join(f"line {n}" for n in range(5_000))
+    async with staged(walker) as stage:
+        await stage.type("see ")
+        stage.app.prompt.post_message(events.Paste(paste))
+        await stage.shows("5,000 lines")
+        assert len(stage.app.prompt.text) < 100
+        await stage.type(" please")
+        await stage.press("enter")
+        await stage.until(lambda: said(stage) == [f"see {paste} please"])
+        await stage.shows("more lines")
+
+
+@pytest.mark.spec("A12")
+async def test_a_paste_cannot_hide_anything(walker: Any) -> None:
+    async with staged(walker) as stage:
+        stage.app.prompt.post_message(events.Paste("ls \x1b[2Jrm\u202e\r\nx"))
+        await stage.until(lambda: stage.app.prompt.text == "ls \\x1b[2Jrm\\u202e\nx")
+
+
+async def test_files_are_completed_and_pictures_attached(walker: Any) -> None:
+    (walker.project / "src").mkdir()
+    (walker.project / "src" / "calc.py").write_text("x = 1\n")
+    (walker.project / "my shot.png").write_bytes(b"\x89PNG")
+    async with staged(walker) as stage:
+        await stage.type("look at @cal")
+        await stage.shows("src/calc.py")
+        await stage.press("tab")
+        assert stage.app.prompt.text == "look at @src/calc.py "
+        await stage.type("@shot")
+        await stage.shows("my shot.png")
+        await stage.press("enter")
+        assert stage.app.prompt.text == 'look at @src/calc.py @"my shot.png" '
+        await stage.press("enter")
+        await stage.rests()
+        await stage.until(lambda: said(stage))
+        blocks = [block for message in stage.session.main.history.messages for block in message.blocks]
+        assert [block.media_type for block in blocks if isinstance(block, Image)] == ["image/png"]
+
+
+async def test_commands_are_completed(walker: Any) -> None:
+    async with staged(walker) as stage:
+        await stage.type("/ke")
+        await stage.shows("all keys")
+        await stage.press("enter")
+        await stage.shows("the next permission mode")
+        await stage.type("/")
+        await stage.shows("this page")
+        await stage.press("escape")
+        await stage.gone("this page")
+        assert stage.app.prompt.text == "/"
+
+
+@pytest.mark.spec("Q1")
+async def test_a_shell_line_runs_and_reaches_the_model(walker: Any) -> None:
+    async with staged(walker, ["I see."]) as stage:
+        await stage.say("!echo from-$((40+2))")
+        await stage.shows("I see.")
+        step = stage.items[0]
+        assert isinstance(step, Step) and step.tool == "!" and step.result == "from-42"
+        assert "from-42" in stage.session.main.history.messages[0].text
+
+
+async def test_a_word_that_is_no_command_stays_in_the_input_and_a_path_is_a_prompt(walker: Any) -> None:
+    async with staged(walker) as stage:
+        await stage.say("/nothing here")
+        await stage.shows("There is no command /nothing")
+        assert stage.app.prompt.text == "/nothing here"
+        await stage.say("/usr/bin is what?")
+        await stage.until(lambda: said(stage) == ["/usr/bin is what?"])
+
+
+async def test_keys_arrive_in_order_while_the_app_starts(walker: Any) -> None:
+    options = walker.options(None, can_ask=True)
+    session = await open_session(options)
+    async with session:
+        app = TerminalApp(session, options)
+        async with app.run_test() as pilot:
+            await pilot.press(*"quick")
+            assert app.prompt.text == "quick"
+
+
+@pytest.mark.parametrize(
+    ("text", "row", "column", "found"),
+    [
+        ("/he", 0, 3, ("/", "he", 0)),
+        ("say /he", 0, 7, None),
+        ("a @b/c", 0, 6, ("@", "b/c", 2)),
+        ("mail@x", 0, 6, None),
+        ('@"a b', 0, 5, ("@", "a b", 0)),
+        ("x\n@y", 1, 2, ("@", "y", 0)),
+        ("/a\n/b", 1, 2, None),
+    ],
+)
+async def test_words_that_can_be_completed(text: str, row: int, column: int, found: Any) -> None:
+    word = word_at(text, row, column)
+    assert (word and (word.kind, word.text, word.start)) == found
+
+
+async def test_the_best_match_comes_first() -> None:
+    names = ["docs/app.md", "src/apple.py", "app.py", "src/zap_p.py", "b.txt"]
+    assert [c.word for c in rank(map(Choice, names), "app")] == [
+        "app.py",
+        "docs/app.md",
+        "src/apple.py",
+        "src/zap_p.py",
+    ]

@@ -1,0 +1,198 @@
+"""The fold of events into what the screen shows: pure, so the tables are short."""
+
+import msgspec
+import pytest
+
+from teamwright.core.consent import Allow, Question
+from teamwright.core.event import (
+    AgentEnded,
+    AgentStarted,
+    Answered,
+    Asked,
+    Denied,
+    Event,
+    JobEnded,
+    JobStarted,
+    LettersTaken,
+    Record,
+    Replied,
+    Streamed,
+    TeamChanged,
+    ToolEnded,
+    TurnEnded,
+    TurnStarted,
+)
+from teamwright.core.ids import AgentId, CallId, JobId, LetterId, QuestionId, SessionId
+from teamwright.core.letter import Figures, Letter, Notice, Said, Sender, as_message
+from teamwright.core.message import (
+    BlockStarted,
+    Message,
+    ReplyStarted,
+    Retrying,
+    Text,
+    TextDelta,
+    Thinking,
+    ThinkingDelta,
+    ToolCall,
+    Usage,
+    user,
+)
+from teamwright.surfaces.terminal.letters import items_of, shell_text
+from teamwright.surfaces.terminal.shapes import Item, Note, Queued, Spoken, Step, Thought
+from teamwright.surfaces.terminal.talk import MOST_ITEMS, SLACK
+from teamwright.surfaces.terminal.view import View, older
+
+MAIN, CHILD = AgentId("main"), AgentId("child")
+
+
+class Feed:
+    def __init__(self) -> None:
+        self.view, self.n, self.records = View(MAIN, price=lambda model, usage: 0.5), 0, list[Record]()
+
+    def __call__(self, *events: Event, agent: AgentId = MAIN) -> None:
+        for event in events:
+            self.n += event.durable
+            record = Record(agent, self.n if event.durable else 0, self.n * 1000, event)
+            self.records.append(record)
+            self.view.apply(record)
+
+    @property
+    def items(self) -> list[Item]:
+        return self.view.talk(MAIN).items
+
+
+@pytest.fixture
+def feed() -> Feed:
+    return Feed()
+
+
+def call(name: str = "Bash", id: str = "c1", **args: object) -> ToolCall:
+    return ToolCall(CallId(id), name, msgspec.Raw(msgspec.json.encode(args)))
+
+
+def replied(*blocks: object) -> Replied:
+    return Replied(Message("assistant", tuple(blocks), "m"), "end_turn", Usage(10, 5))  # type: ignore[arg-type]
+
+
+def stream(text: str, index: int = 0) -> Streamed:
+    return Streamed(TextDelta(index, text))
+
+
+@pytest.mark.spec("O1")
+def test_what_streams_becomes_the_very_item_of_the_whole_reply(feed: Feed) -> None:
+    feed(TurnStarted(), LettersTaken((), user("hi")), Streamed(ReplyStarted("r", "m")))
+    feed(Streamed(BlockStarted(0, "thinking")), Streamed(ThinkingDelta(0, "hm")), Streamed(BlockStarted(1, "text")))
+    feed(stream("Hel", 1), stream("lo", 1))
+    said, thought = feed.items[2], feed.items[1]
+    assert isinstance(said, Spoken) and said.streaming and said.text == "Hello"
+    feed(replied(Thinking("hm."), Text("Hello.")))
+    assert feed.items[1] is thought and isinstance(thought, Thought) and thought.text == "hm."
+    assert feed.items[2] is said and said.text == "Hello." and not said.streaming and said.n == 2
+    feed(TurnEnded("done", "Hello."))
+    assert feed.view.agents[MAIN].state == "idle" and len(feed.items) == 3
+
+
+def test_an_attempt_that_failed_leaves_nothing_of_its_words(feed: Feed) -> None:
+    feed(TurnStarted(), stream("half"), Streamed(Retrying(1, 3, 2.0, "overloaded", "overloaded")), stream("whole"))
+    feed(replied(Text("whole")))
+    assert [item.text for item in feed.items if isinstance(item, Spoken)] == ["whole"]
+    assert any(isinstance(item, Note) and "overloaded" in item.text for item in feed.items)
+
+
+def test_an_interrupted_reply_stays_to_be_read(feed: Feed) -> None:
+    feed(TurnStarted(), stream("half"), TurnEnded("interrupted", error="interrupted"))
+    said = feed.items[0]
+    assert isinstance(said, Spoken) and said.text == "half" and not said.streaming
+    assert feed.view.agents[MAIN].state == "idle"
+
+
+@pytest.mark.parametrize(
+    ("end", "status"),
+    [
+        ((ToolEnded(CallId("c1"), (Text("fine"),)),), "ok"),
+        ((ToolEnded(CallId("c1"), (Text("bad"),), is_error=True),), "error"),
+        ((Denied(CallId("c1"), "Bash", {}, "no"), ToolEnded(CallId("c1"), (Text("no"),), is_error=True)), "denied"),
+    ],
+)
+def test_a_call_is_one_step_with_one_end(feed: Feed, end: tuple[Event, ...], status: str) -> None:
+    feed(replied(Text("I run it."), call(command="make\ntest")))
+    step = feed.items[1]
+    assert isinstance(step, Step) and step.status == "running" and step.title == "make test"
+    assert feed.view.agents[MAIN].doing == "Bash make test"
+    feed(*end)
+    assert step.status == status and not feed.view.folds[MAIN].steps
+
+
+def test_changed_arguments_are_the_ones_shown(feed: Feed) -> None:
+    feed(replied(call(command="rm -rf /")), ToolEnded(CallId("c1"), (Text(""),), args={"command": "ls"}))
+    step = feed.items[0]
+    assert isinstance(step, Step) and step.title == "ls"
+
+
+@pytest.mark.spec("M5")
+def test_a_question_waits_until_it_is_answered_or_withdrawn(feed: Feed) -> None:
+    question = Question(QuestionId("q"), MAIN, "main", CallId("c1"), "Bash", {"command": "ls"}, "no rule")
+    feed(replied(call(command="ls")), Asked(question))
+    agent = feed.view.agents[MAIN]
+    assert feed.view.questions == [question] and agent.state == "waiting" and "your answer" in agent.waiting_for
+    feed(Answered(QuestionId("q"), Allow()))
+    assert not feed.view.questions and feed.view.agents[MAIN].state == "running"
+
+
+@pytest.mark.spec("B5", "O7")
+def test_agents_have_state_tokens_money_and_what_they_wait_for(feed: Feed) -> None:
+    feed(replied(call("Agent", description="look", subagent_type="explore")))
+    started = AgentStarted(SessionId("s"), "/", "1", kind="explore", name="explore", parent=MAIN, call_id=CallId("c1"))
+    feed(started, agent=CHILD)
+    feed(JobStarted(JobId(CHILD), "agent", "look", CallId("c1")))
+    assert feed.view.agents[MAIN].state == "waiting" and feed.view.agents[MAIN].waiting_for == "explore"
+    feed(replied(Text("found")), AgentEnded("completed", "found"), agent=CHILD)
+    child = feed.view.agents[CHILD]
+    assert (child.state, child.tokens, child.usd, child.parent) == ("done", 15, 0.5, MAIN)
+    feed(JobEnded(JobId(CHILD), "completed", "look", "", Figures(), CallId("c1")))
+    assert feed.view.jobs[JobId(CHILD)].status == "completed"
+
+
+@pytest.mark.spec("T7")
+def test_a_teammate_is_known_by_what_the_team_tells(feed: Feed) -> None:
+    feed(TeamChanged("t", "spawn", "ann@t"), TeamChanged("t", "idle", "ann@t"), agent=CHILD)
+    member = feed.view.agents[CHILD]
+    assert (member.name, member.team, member.state) == ("ann", "t", "idle")
+    assert [event.kind for event in feed.view.team_events] == ["spawn", "idle"]
+
+
+@pytest.mark.spec("Q1")
+def test_a_queued_prompt_leaves_the_queue_when_it_is_read(feed: Feed) -> None:
+    feed.view.enqueue(Queued(LetterId("l1"), "more"))
+    feed.view.enqueue(Queued(LetterId("l2"), "and more"))
+    feed(LettersTaken((LetterId("l1"),), user("more")))
+    assert [queued.text for queued in feed.view.queue] == ["and more"]
+    feed.view.enqueue(Queued(LetterId("l1"), "more"))  # it was read before the queue knew of it
+    assert len(feed.view.queue) == 1
+
+
+def test_letters_of_others_are_told_apart_from_the_persons_words() -> None:
+    mail = Letter(LetterId("1"), MAIN, Sender("agent", "ann"), Said('see <b> & "x"', "a find"))
+    idle = Letter(LetterId("2"), MAIN, Sender("agent", "bob"), Said('{"type": "idle_notification"}'))
+    notice = Letter(LetterId("3"), MAIN, Sender("system"), Notice(JobId("b"), "completed", "the build", "ok", "/o"))
+    said, rests, told = items_of(as_message([mail, idle, notice]), 1, 0)
+    assert isinstance(said, Note) and said.who == "ann" and said.text == 'a find\nsee <b> & "x"'
+    assert isinstance(rests, Note) and rests.text == "has nothing to do"
+    assert isinstance(told, Note) and told.kind == "notice" and told.text == "the build (completed)"
+
+
+def test_a_shell_line_is_a_step_again_when_read_from_the_transcript() -> None:
+    text = shell_text("grep '<a>' x | wc", 1, "</shell-output>\nno")
+    (step,) = items_of(user(text), 3, 0)
+    assert isinstance(step, Step) and step.status == "error"
+    assert step.args == {"command": "grep '<a>' x | wc"} and step.result == "</shell-output>\nno"
+
+
+def test_memory_is_bounded_and_what_was_dropped_can_be_read_again(feed: Feed) -> None:
+    for number in range(MOST_ITEMS + SLACK + 10):
+        feed(LettersTaken((), user(f"prompt {number}")))
+    talk = feed.view.talk(MAIN)
+    assert len(talk.items) <= MOST_ITEMS + SLACK and talk.dropped > 0
+    before = older(feed.records, MAIN, talk.items[0].n)
+    assert len(before) == talk.dropped
+    assert [item.n for item in (*before, *talk.items)] == list(range(1, feed.n + 1))
