@@ -1,5 +1,5 @@
 # `make demo` and `make test` do all their own set-up, in .venv beside this file.
-.PHONY: setup demo test check format bench lock
+.PHONY: setup demo test check format torture bench lock
 
 setup:
 	@sh scripts/setup
@@ -22,6 +22,10 @@ check: setup
 format: setup
 	@.venv/bin/ruff check --fix-only --quiet .
 	@.venv/bin/ruff format .
+
+# At least 2,000 kills: `make torture KILLS=200 SEED=7` for fewer, or for those of a seed again.
+torture: setup
+	@.venv/bin/python tests/teeth/torture.py $(KILLS) $(SEED)
 
 bench: setup
 	@.venv/bin/python bench/run.py

@@ -14,6 +14,7 @@ import forks
 import hooks
 import memory
 import start
+import teams
 import turns
 import worktree
 from rows import table
@@ -27,6 +28,7 @@ PARTS = {
     "forks": forks.measure,
     "hooks": hooks.measure,
     "worktree": worktree.measure,
+    "teams": teams.measure,
 }
 
 

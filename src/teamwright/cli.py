@@ -6,6 +6,7 @@ from collections.abc import Sequence
 TYPE_CHECKING = False  # checkers know this name; importing `typing` for it would double what `--version` costs
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Callable
     from typing import NoReturn
 
 USAGE = 2
@@ -103,26 +104,8 @@ def _run_command(name: str, args: list[str]) -> int:
             return _sessions(parser, args)
         case "config":
             return _config(parser, args)
-        case "worktrees":
-            from teamwright.surfaces.worktrees_command import run_worktrees
-
-            return run_worktrees(parser, args)
-        case "attach":
-            from teamwright.surfaces.attach import run_attach
-
-            return run_attach(parser, args)
-        case "tasks":
-            from teamwright.surfaces.tasks_command import run_tasks
-
-            return run_tasks(parser, args)
-        case "mcp":
-            from teamwright.surfaces.mcp_command import run_mcp
-
-            return run_mcp(parser, args)
-        case "plugins":
-            from teamwright.surfaces.plugins_command import run_plugins
-
-            return run_plugins(parser, args)
+        case "worktrees" | "attach" | "tasks" | "mcp" | "plugins":
+            return _own_parser(name)(parser, args)
         case "teams" | "inbox":
             return _of_teams(name, parser, args)
         case "doctor":
@@ -136,6 +119,31 @@ def _run_command(name: str, args: list[str]) -> int:
             if name == "why":
                 parser.add_argument("agent", nargs="?", metavar="AGENT", help="only this one")
             return _of_session(name, parser.parse_args(args))
+
+
+def _own_parser(name: str) -> "Callable[[argparse.ArgumentParser, list[str]], int]":
+    """Commands that add their own arguments."""
+    match name:
+        case "worktrees":
+            from teamwright.surfaces.worktrees_command import run_worktrees
+
+            return run_worktrees
+        case "attach":
+            from teamwright.surfaces.attach import run_attach
+
+            return run_attach
+        case "tasks":
+            from teamwright.surfaces.tasks_command import run_tasks
+
+            return run_tasks
+        case "mcp":
+            from teamwright.surfaces.mcp_command import run_mcp
+
+            return run_mcp
+        case _:
+            from teamwright.surfaces.plugins_command import run_plugins
+
+            return run_plugins
 
 
 def _demo(parser: "argparse.ArgumentParser", args: list[str]) -> int:

@@ -80,7 +80,9 @@ class Delivery(RuleBasedStateMachine):
 
     def post(self, writer: int, n: int) -> None:
         id = LetterId(f"m-{n}")
-        letter = Letter(id, ADA, Sender("agent", LEAD_NAME, LEAD), Said(f"letter {n}"), "later" if n % 3 == 0 else "next")
+        letter = Letter(
+            id, ADA, Sender("agent", LEAD_NAME, LEAD), Said(f"letter {n}"), "later" if n % 3 == 0 else "next"
+        )
         mail = Mail(letter, "crew", LEAD_NAME, "ada", f"letter {n}", control=True)
         assert self.do(MailTable(self.writers[writer].database).post_mail(mail)) == Stored(id)
         self.accepted.add(id)

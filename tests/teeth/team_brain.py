@@ -88,10 +88,9 @@ def plan(talk: Talk) -> list[dict[str, Any]]:
 
 
 def _send(talk: Talk, sender: str, to: str, number: str, more: str = "") -> Iterator[dict[str, Any]]:
-    found = [m for c in talk.of("SendMessage") if (m := MSG.search(c.input["message"])) and m[2] == to and m[3] == number]
     tried = [c for c in talk.of("SendMessage") if f"MSG:{sender}:{to}:{number}." in c.input["message"]]
     if not tried or not tried[-1].settled:
-        text = f"MSG:{sender}:{to}:{number}.{len(found) + 1} {more}".rstrip()
+        text = f"MSG:{sender}:{to}:{number}.{len(tried) + 1} {more}".rstrip()
         yield tool("SendMessage", to=to, message=text, summary="one of many")
 
 
@@ -220,7 +219,7 @@ class Brain:
         talk = Talk(msgspec.json.decode(body))
         self.counts[team] = self.counts.get(team, 0) + 1
         self.last[team, talk.name] = body
-        wire = b"".join(b"event: %b\ndata: %b\n\n" % (e["type"].encode(), json.dumps(e).encode()) for e in _events(talk))
+        wire = "".join(f"event: {e['type']}\ndata: {json.dumps(e)}\n\n" for e in _events(talk)).encode()
         head = f"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: {len(wire)}\r\n\r\n"
         return head.encode() + wire
 

@@ -13,7 +13,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 from msgspec import Struct
-
 from team_brain import LEAD, Brain
 from team_ledger import Figures, check
 
@@ -27,6 +26,8 @@ POINTS = (
     "transcript.append", "transcript.half", "transcript.sync", "state.commit", "state.committed", "mail.post",
     "team.member", "team.state", "team.take_over",
 )  # fmt: skip
+
+MOST_PASSES = {"team.member": 3, "team.take_over": 1, "team.state": 12, "mail.post": 25}  # in one run, about
 
 
 class Kill(Struct, frozen=True):
@@ -53,7 +54,7 @@ class Crew:
         self.session = str(uuid.UUID(int=self.dice.getrandbits(128), version=4))
         self.round = 0
         self.figures = Figures()
-        self.killed: set[int] = set()  # in the current run
+        self.killed: set[int] = set()  # each process counts once
         self.env = {
             "HOME": str(self.home), "TEAMWRIGHT_HOME": str(self.state), "PATH": os.environ["PATH"], "LANG": "C.UTF-8",
             "TMUX_TMPDIR": str(self.root / "tmux"), "XDG_RUNTIME_DIR": str(self.root / "run"), "TERM": "xterm",
@@ -106,10 +107,20 @@ class Crew:
         prompt = f"CREW:{LEAD} ROUND:{self.round}"
         begun = self.transcript is not None and self.transcript.read_bytes().count(b"\n") > 0
         if not begun and self.transcript is not None:
-            self.transcript.unlink()  # killed before its first line: there is nothing to resume, and the program says so
+            self.transcript.unlink()  # killed before its first line: the program says that there is nothing to resume
         which = ["--resume", self.session] if begun else ["--session-id", self.session]
         self.figures.resumes += begun
-        argv = [*ARGV, "-p", prompt, "--model", MODEL, "--dangerously-skip-permissions", "--teammate-mode", self.mode, *which]
+        argv = [
+            *ARGV,
+            "-p",
+            prompt,
+            "--model",
+            MODEL,
+            "--dangerously-skip-permissions",
+            "--teammate-mode",
+            self.mode,
+            *which,
+        ]
         with (self.root / "out").open("ab") as out, (self.root / "err").open("wb") as err:
             return subprocess.Popen(
                 argv, cwd=self.project, env=self.env | env, stdin=subprocess.DEVNULL, stdout=out, stderr=err,
@@ -146,8 +157,7 @@ class Crew:
             self._failed(f"status {code}")
         if kill.whom != "lead" and code:
             self.shoot("all")
-        self.figures.kills += len(self.killed)
-        self.killed.clear()
+        self.figures.kills = len(self.killed)
         if kill.power:
             self._cut_power()
 
@@ -209,8 +219,8 @@ def random_kill(dice: random.Random, mode: str) -> Kill:
     whom = "all" if mode == "in-process" else dice.choice(["all", "all", "lead", "mate"])
     power = whom == "all" and dice.random() < 0.3
     if dice.random() < 0.5:
-        most = {"team.member": 3, "team.take_over": 1, "team.state": 12, "mail.post": 25}.get(point := dice.choice(POINTS), 120)
-        return Kill(f"{point}:{dice.randint(1, most)}", whom, power=power)
+        point = dice.choice(POINTS)
+        return Kill(f"{point}:{dice.randint(1, MOST_PASSES.get(point, 120))}", whom, power=power)
     requests, wait = dice.choice([0, dice.randint(0, 40)]), dice.random() * dice.choice([0.005, 0.05, 0.4])
     return Kill("", whom, requests, wait, power=power)
 

@@ -7,8 +7,8 @@ from typing import Literal
 
 import msgspec
 from msgspec import Struct, field
-
 from team_brain import CLAIM, CREATED, LEAD, MATES, MSG, Talk
+
 from teamwright.core.event import AgentStarted, LettersTaken, Replied, ToolEnded
 from teamwright.core.message import Text, ToolCall
 from teamwright.store import transcripts
@@ -42,7 +42,7 @@ class Figures(Struct):
 
     def __str__(self) -> str:
         return (
-            f"{self.accepted} messages accepted, {self.lost} lost, {self.doubled} doubled ({self.unknown} never answered); "
+            f"{self.accepted} messages accepted, {self.lost} lost, {self.doubled} doubled, {self.unknown} unknown; "
             f"{self.tasks} tasks, {self.raced} claims raced, {self.double_owners} double owners; "
             f"{self.kills} kills; {self.resumes} resumes tried, {self.failed} failed"
         )
@@ -138,7 +138,8 @@ def _check_mail(diaries: list[Diary], conversations: Mapping[str, bytes], figure
                 if name in readers and sent.state == "ok":
                     figures.accepted += 1
                     figures.lost += min(times, shown) < 1
-                    figures.faults += [] if min(times, shown) == 1 else [f"{sent.token} -> {name}: {times}, shown {shown}"]
+                    if (times, shown) != (1, 1):
+                        figures.faults.append(f"{sent.token} -> {name}: {times}, shown {shown}")
                 elif times and (name not in readers or sent.state == "refused"):
                     figures.faults.append(f"{sent.token} ({sent.state}) reached {name}")
             figures.unknown += sent.state == "unknown"

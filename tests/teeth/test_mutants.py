@@ -87,6 +87,38 @@ MUTANTS = [
         "self.last.text.encode()",
         "surfaces/test_formats.py::test_control_and_invisible_characters_never_come_out_raw[text]",
     ),
+    # Of teams that are killed: nothing synced, letters marked before they are recorded, claims that anybody takes over.
+    (
+        "store/transcripts.py",
+        "        _sync_data(self._fd)\n        if self._unnamed",
+        "        if self._unnamed",
+        "teeth/test_kill_teams.py::test_power_cuts_lose_only_what_nobody_was_told_of",
+    ),
+    (
+        "runtime/inbox.py",
+        "        self._handed.update(letter.id for letter in now)\n",
+        "        self._handed.update(letter.id for letter in now)\n"
+        "        await self._store.delivered([letter.id for letter in now])\n",
+        "teeth/test_kill_teams.py::test_killed_around_the_delivery_of_letters",
+    ),
+    (
+        "core/work.py",
+        "    if task.agent is not None and not own:\n        return _taken(task, by)\n    if task.blocked_by",
+        "    if task.blocked_by",
+        "teeth/test_kill_teams.py::test_killed_at_its_birth_a_teammate_begins_anew",
+    ),
+    (
+        "core/work.py",
+        ' and (held in (None, task.epoch) or task.status == "pending")',
+        "",
+        "store/test_claims_machine.py::TestClaims",
+    ),
+    (
+        "store/database.py",
+        "            with anyio.CancelScope(shield=True):\n                await self._pace.run_there(",
+        "            if True:\n                await self._pace.run_there(",
+        "store/test_group_commit.py::test_a_cancelled_runner_still_runs_what_the_others_wait_for",
+    ),
 ]
 
 

@@ -43,6 +43,7 @@ from teamwright.runtime.meter import AgentMeter
 from teamwright.runtime.prompt import Place, system_prompt
 from teamwright.runtime.questions import Questions
 from teamwright.runtime.recruiter import Base
+from teamwright.runtime.resident import note_work
 from teamwright.runtime.resume import Left, Opened, close_open_calls, open_history
 from teamwright.runtime.rooms import Rooms
 from teamwright.runtime.rulebook import Rulebook
@@ -193,6 +194,9 @@ def build_core(parts: Parts, main: Callable[[], Agent | None]) -> Core:
     async def room_removed(path: Path) -> bool:
         return await trees.removed(path)
 
+    def color(agent: AgentId) -> str:
+        return parts.company.get_teamwork().teams.color_of(agent)
+
     jobs = Jobs(JobTable(state.database), opened.id, tell, ring)
     rooms = Rooms(
         ground.settings.symlink_directories, session=opened.id, notes=opened.files.dir / "rooms",
@@ -202,7 +206,7 @@ def build_core(parts: Parts, main: Callable[[], Agent | None]) -> Core:
     questions = Questions(tell, own.question_timeout_seconds, options.answer)
     extras = parts.company.extras
     law = Law(
-        rules=extras.rules_of, mode=parts.mode,
+        rules=extras.rules_of, mode=parts.mode, color=color,
         make_hooks=lambda: extras.make_hooks(opened.id, opened.files.transcript, log.write),
     )  # fmt: skip
     guard = open_guard(options, ground, opened, law, supervisor, questions, tell)
@@ -249,6 +253,8 @@ def _reader(main: Agent, teamwork: Teamwork) -> Callable[[Event], None]:
     def heard(event: Event) -> None:
         if isinstance(event, LettersTaken):
             teamwork.teams.read_by(main.id)
+        else:
+            note_work(teamwork.teams, main, event)
 
     return heard
 

@@ -35,6 +35,7 @@ class Law(Struct, frozen=True, kw_only=True):
     rules: Callable[[AgentId], Rules]
     mode: Mode | None  # the session's, where the main agent does not live here
     make_hooks: "Callable[[], Hooks]"
+    color: Callable[[AgentId], str]  # of a teammate, or of the one that an agent works for
 
 
 def open_guard(
@@ -70,5 +71,6 @@ def open_guard(
         protected=(ground.home.root,),
         home=ground.user,
         points=points,
+        color=law.color,
     )
     return Guard(points, LimitedGate(gate, agent, base=str(ground.project), home=ground.user.resolve()))

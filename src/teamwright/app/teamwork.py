@@ -138,7 +138,7 @@ class _Presence:
         table, mail = TeamTable(database, self._processes), MailTable(database)
         mirror = TeamMirror(ground.home.root, table, mail)
         tables = Tables(table, mail, RequestTable(database), self._processes, mirror)
-        here = Here(workshop.session, self._enter, ring, ground.tell, ground.log)
+        here = Here(workshop.session, self._enter, ring, ground.state.post, ground.tell, ground.log)
         self.teams = Teams(tables, here, supervisor)
 
     async def _enter(self) -> Process:

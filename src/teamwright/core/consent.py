@@ -43,3 +43,4 @@ class Question(Struct, frozen=True):
     reason: str  # why it is asked
     suggestions: tuple[str, ...] = ()  # rules that would answer it for good, e.g. `Bash(git log *)`
     blocked_path: str | None = None
+    color: str = ""  # of the teammate that asks, or that its agent works for

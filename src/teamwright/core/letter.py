@@ -12,12 +12,13 @@ Priority = Literal["now", "next", "later"]
 JobStatus = Literal["running", "completed", "failed", "killed"]
 ROOM = 200_000  # characters for what waits together, where the window is not known: a quarter of 200,000 tokens
 LEAST = 500  # characters that every shortened text keeps
-ELEMENTS = (
+ELEMENTS = (  # how the words of others begin
     "<teammate-message ",
     "<task-notification",
     "<monitor-lines>",
     "<hook-context>",
-)  # how the words of others begin
+    "<scheduled-prompt ",
+)
 LEAD = "team-lead"  # what the lead of a team is called by its members
 FRAME = 600  # characters of a notice besides its result
 

@@ -18,6 +18,7 @@ OWN_TOOLS = frozenset({
     "AskUserQuestion", "CronCreate", "CronDelete", "CronList",
 })  # fmt: skip
 _WEIGHTY = {"ExitWorktree": ("discard",)}  # uses of our own tools that throw somebody's work away
+_ELSEWHERE = "uds:"  # a message that leaves the session
 _RANK = {mode: n for n, mode in enumerate(MODES)} | {"bubble": MODES.index("default")}
 
 
@@ -109,11 +110,12 @@ def _judge_use(facts: Uses, scene: Scene) -> Finding:
         return Finding("deny", f"{said_by(rule)} forbids {shown(facts.detail, 100) or 'this'}.")
     if rule := detail_rule(rules.ask, tool, facts.detail, wide=True):
         return Finding("ask", f"{said_by(rule)} wants {shown(facts.detail, 100) or 'this'} asked.", firm=True)
-    if tool in OWN_TOOLS and facts.detail not in _WEIGHTY.get(tool, ()):
+    weighty = facts.detail in _WEIGHTY.get(tool, ()) or (tool == "SendMessage" and facts.detail.startswith(_ELSEWHERE))
+    if tool in OWN_TOOLS and not weighty:
         return FINE
     reading = tool == "WebSearch"
     allowed = whole_rule(rules.allow, tool) or detail_rule(rules.allow, tool, facts.detail, wide=False)
     if allowed and (reading or scene.mode != "plan"):
         return FINE
-    use = f"{tool}({facts.detail})" if tool in _WEIGHTY else tool
+    use = f"{tool}({facts.detail})" if weighty else tool
     return Finding("ask", f"no rule allows {shown(use, 100)}.", (use,), reading=reading)

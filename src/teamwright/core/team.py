@@ -34,6 +34,7 @@ Code = Literal[
     "inbox_full",
     "too_long",
     "too_many",
+    "volley",  # two that only answer each other
     "unknown_request",
     "answered",
     "expired",

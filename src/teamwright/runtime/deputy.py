@@ -89,7 +89,7 @@ class Deputy:
         mode = mode_allowed(self._mode(), body["mode"]) if body.get("mode") else self._mode()
         gate = SessionGate(
             mode=lambda _: mode, rules=self._rules, desk=lambda _: desk, name=lambda _: str(body["agent"]),
-            put=self._put, home=self._user,
+            put=self._put, home=self._user, color=lambda _: str(body["color"]),
         )  # fmt: skip
         call = ToolCall(CallId(body["toolUseId"]), body["tool"], msgspec.Raw(msgspec.json.encode(body["input"])))
         decision = await gate.ask(request.asker, call)

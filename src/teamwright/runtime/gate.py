@@ -43,9 +43,10 @@ class SessionGate:
         readable: Sequence[Path] = (),
         protected: Sequence[Path] = (),
         points: Points | None = None,
+        color: Callable[[AgentId], str] | None = None,
     ) -> None:
         self._mode, self._rules, self._desk, self._name, self._put = mode, rules, desk, name, put
-        self._home, self._points = home, points
+        self._home, self._points, self._color = home, points, color
         self._readable = tuple(str(path.resolve()) for path in readable)
         self._protected = tuple(str(path.resolve()) for path in protected)
 
@@ -85,7 +86,7 @@ class SessionGate:
             return Deny(self._refusal(agent, call.name, verdict.reason, _NOBODY))
         question = Question(
             new_question_id(), agent, self._name(agent), call.id, call.name, args, verdict.reason, verdict.suggestions,
-            verdict.blocked_path,
+            verdict.blocked_path, self._color(agent) if self._color else "",
         )  # fmt: skip
         if self._points is not None:
             self._points.waits(question)

@@ -65,6 +65,11 @@ class AgentInbox:
         """It was withdrawn from the store before it was handed over."""
         self._held = [held for held in self._held if held.id != letter]
 
+    async def unread(self) -> int:
+        """How many letters wait to be handed over."""
+        stored = await self._store.waiting(self._agent)
+        return sum(x.id not in self._handed and x.id not in self._delivered for x in stored)
+
     def hand_back(self) -> None:
         """A turn ended before it had delivered everything it took: look at the store again."""
         self._handed.clear()

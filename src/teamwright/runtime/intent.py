@@ -42,6 +42,9 @@ def read_intent(tool: str, args: Mapping[str, Any], desk: Desk, home: Path) -> I
     if tool == "ExitWorktree":
         removes = args.get("action") == "remove"
         return Intent(Uses(tool, "keep" if not removes else "discard" if args.get("discard_changes") else "remove"))
+    if tool == "SendMessage":  # within a session it needs nobody's yes
+        to = args.get("to")
+        return Intent(Uses(tool, to if isinstance(to, str) and to.startswith("uds:") else ""))
     detail = args.get(_DETAIL.get(tool, ""), "")
     default = "general-purpose" if tool == "Agent" else ""
     return Intent(Uses(tool, detail if isinstance(detail, str) and detail else default))

@@ -12,8 +12,6 @@ from teamwright.runtime.teams import Teams
 from teamwright.store.mail import MailTable
 from teamwright.store.posting import Stored
 
-MOST_ANSWERS = 40  # in a row between two, without any work in between
-
 
 class Posted(Struct, frozen=True):
     to: tuple[str, ...]
@@ -63,11 +61,11 @@ class Post:
 
     async def _check_volley(self, sender: Member, reader: Member, stored: Stored) -> None:
         """Two that only answer each other are stopped, and the lead is told; once for each such row."""
-        if stored.volley != MOST_ANSWERS:
+        if stored.volley != self._mail.limits.answers:
             return
         words = (
-            f"{sender.name} and {reader.name} have answered each other {MOST_ANSWERS} times without any work in "
-            "between. Their messages do not wake each other until one of them has worked."
+            f"{sender.name} and {reader.name} have answered each other {stored.volley} times without any work in "
+            "between. Further answers are refused until one of them has worked."
         )
         if lead := self._teams.lead_of(sender.team):
             await self.notify(lead, words)

@@ -46,7 +46,8 @@ class Quarters:
 
     async def _wait(self, member: Member, pane: Pane) -> None:
         await self._panes.watch(pane)
-        self._open.pop(member.address, None)
+        if self._open.get(member.address, (None, None))[1] is pane:  # it may have another one by now
+            del self._open[member.address]
         if not self._closing:
             await self._died(member)
 
@@ -57,6 +58,8 @@ class Quarters:
         now = teams.find(member.team, member.agent)
         if now is None or now.state == "shutdown":
             return
+        if await teams.tables.processes.holder(now.agent) is not None:
+            return  # a message has brought it back already
         if now.state == "running":
             await teams.tables.teams.set_state(now.team, now.agent, "idle")
         teams.tell(now, "died", "its process has ended")

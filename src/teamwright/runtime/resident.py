@@ -106,10 +106,12 @@ class Resident:
         await self._move("running")
         await agent.slot.take()
         try:
-            await agent.turn(letters)
+            end = await agent.turn(letters)
         finally:
             agent.slot.give_back()
             agent.rest()
+        if end.reason == "failed" and (left := [x.id for x in letters if x.id not in agent.history.letters]):
+            await self._means.teams.tables.mail.failed(left, end.error)  # not even read: after the third time set aside
         await self.apply_answers()
         if self._leaving is None and not self._means.teams.supervisor.jobs.unfinished(agent.id):
             await self._go_idle()
@@ -117,6 +119,7 @@ class Resident:
     async def _go_idle(self) -> None:
         """Told once for each turn, whatever waits already."""
         end = self.agent.history.ended
+        await self._means.post.tell_of_failures(self.member.team)
         if back := await self._means.before_idle(self.member):
             await self._means.post.notify(self.member, back)
         elif end is not None:
@@ -168,14 +171,8 @@ class Resident:
     def _heard(self, event: Event) -> None:
         if isinstance(event, LettersTaken):
             self._means.teams.read_by(self.agent.id)
-        elif isinstance(event, ToolEnded) and not event.is_error and event.call_id in self.agent.history.used:
-            self._worked(event)
-
-    def _worked(self, event: ToolEnded) -> None:
-        calls = (c for m in reversed(self.agent.history.messages) if m.role == "assistant" for c in m.calls)
-        call = next((c for c in calls if c.id == event.call_id), None)
-        if call is not None and call.name not in TALKING:
-            self._means.teams.tables.mail.worked_soon(self.agent.id)
+        else:
+            note_work(self._means.teams, self.agent, event)
 
     def finished(self, task: Task) -> None:
         """It has completed a task: part of its next idle notice."""
@@ -251,6 +248,16 @@ class Resident:
         teams.tell(member, "shutdown")
         await teams.refresh(member.team)
         await teams.ring_lead(member.team)
+
+
+def note_work(teams: Teams, agent: Agent, event: Event) -> None:
+    """A tool that was used for more than talking: whoever answers it now does not answer idle words."""
+    if not isinstance(event, ToolEnded) or event.is_error or event.call_id not in agent.history.used:
+        return
+    calls = (c for m in reversed(agent.history.messages) if m.role == "assistant" for c in m.calls)
+    call = next((c for c in calls if c.id == event.call_id), None)
+    if call is not None and call.name not in TALKING and teams.member_of(agent.id) is not None:
+        teams.tables.mail.worked_soon(agent.id)
 
 
 async def free_tasks(means: Means, member: Member, why: str) -> None:

@@ -17,7 +17,7 @@ class Rulebook:
         self._own: dict[AgentId, Rules] = {}  # what was added for one agent alone
 
     def add(self, behaviour: Behaviour, texts: Sequence[str], agent: AgentId | None = None) -> list[str]:
-        """For the rest of the session, for all or for one agent; returns what is wrong with those that cannot be used."""
+        """For the rest of the session, for all or one agent; returns what is wrong with those that cannot be used."""
         rules, problems = parse_rules(texts, "session", self._base, self._home)
         if agent is None:
             self.rules += Rules(**{behaviour: rules})

@@ -206,6 +206,8 @@ class Session:
         self._asides.disturb()
         to = op.agent or self.main.id
         letter = Letter(new_letter_id(), to, PERSON, Prompt(op.content), op.priority)
+        if self.teamwork.teams.member_of(to) is not None:  # whoever is told something new has something to talk about
+            self.teamwork.teams.tables.mail.worked_soon(to)
         if to == self.main.id:
             await self.main.inbox.post(letter)
         else:

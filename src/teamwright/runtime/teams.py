@@ -7,10 +7,12 @@ from collections.abc import Awaitable, Callable, Iterable
 
 import anyio
 from msgspec import Struct
+from msgspec.structs import replace
 
 from teamwright.core.errors import StoreError, ToolError
 from teamwright.core.event import Event, TeamChanged, TeamKind
 from teamwright.core.ids import AgentId, CallId, SessionId
+from teamwright.core.letter import Letter
 from teamwright.core.team import LEAD_NAME, Member, Refused, Team, address, split_address
 from teamwright.runtime.agent import Agent
 from teamwright.runtime.supervisor import Supervisor
@@ -37,6 +39,7 @@ class Here(Struct, frozen=True):
     session: SessionId
     enter: Callable[[], Awaitable[Process]]  # registers it, with its bell, once
     ring: Callable[[str], object]  # the bell at an address
+    post: Callable[[Letter], Awaitable[None]]  # raises StoreError if there is no such agent
     tell: Callable[[AgentId, Event], None]
     log: Callable[[str], None]
 
@@ -74,6 +77,13 @@ class Teams:
             living = self.supervisor.agent(who)
             who = living.parent if living is not None else None
         return None
+
+    def color_of(self, agent: AgentId) -> str:
+        """That of a teammate, or of the one that an agent works for; the lead asks for itself and needs none."""
+        living = self.supervisor.agent(agent)
+        mate = self.supervisor.teammate_of(living) if living else None
+        member = self.member_of(mate) if mate else None
+        return member.color if member else ""
 
     def members(self, team: str) -> list[Member]:
         """Those that have not shut down, the lead first."""
@@ -210,6 +220,21 @@ class Teams:
             self.announce()
         elif (process := await self.tables.processes.process(found.process)) is not None:
             self.here.ring(process.bell)
+
+    async def post_to_session(self, session: str, letter: Letter) -> bool:
+        """Plain text for the main agent of another session; is a process of it there to hear the bell?"""
+        agent = AgentId(session)
+        if session == self.here.session:
+            raise ToolError("That is this session itself.")
+        try:
+            await self.here.post(replace(letter, to=agent))
+        except StoreError as error:
+            words = f"There is no session {session!r} here: {error} `teamwright sessions --all` lists them."
+            raise ToolError(words) from None
+        found = [p for p in await self.tables.processes.living() if p.session == session]
+        for process in found:
+            self.here.ring(process.bell)
+        return bool(found)
 
     async def ring_all(self, team: str) -> None:
         """Every process of the team, this one included: there may be something to claim."""

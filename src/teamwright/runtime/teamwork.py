@@ -100,6 +100,8 @@ class Teamwork(Struct, frozen=True):
             await self._take(team, main, ours=False)
         for note in await self.teams.tables.mirror.rebuild() if names or team else ():
             self.teams.here.log(f"teams/{note} is not a team's directory")
+        if names or team:  # questions may wait since before
+            self.teams.supervisor.launch(self.teams.look)
 
     async def _take(self, name: str, main: Agent, *, ours: bool) -> None:
         if (before := await self.teams.tables.teams.team(name)) is not None and not self._is_led(before):
@@ -147,7 +149,7 @@ class Teamwork(Struct, frozen=True):
 
     async def rests(self, name: str) -> bool:
         """The same of one team."""
-        if (await self.teams.tables.teams.unrest(name)).mates:
+        if await self._is_busy(name):
             with anyio.move_on_after(LOOK):  # news that came while the store was read
                 await self.teams.news()
             return False
@@ -155,7 +157,12 @@ class Teamwork(Struct, frozen=True):
             with anyio.move_on_after(STILL) as scope:
                 await self.teams.news()
             return scope.cancelled_caught
-        return not (await self.teams.tables.teams.unrest(name)).mates  # one may have claimed a task before it was looked for
+        return not await self._is_busy(name)  # one may have claimed a task before it was looked for
+
+    async def _is_busy(self, name: str) -> bool:
+        """By our copy too: that shows a member as idle or gone only when all that follows from it is done."""
+        idle = all(m.is_lead or m.state == "idle" for m in self.teams.members(name))
+        return not idle or (await self.teams.tables.teams.unrest(name)).mates
 
     async def close(self) -> None:
         await self.recruiter.park_all()

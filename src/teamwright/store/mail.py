@@ -43,7 +43,7 @@ class Entry(Struct, frozen=True):
 class MailTable:
     def __init__(self, database: Database, limits: MailLimits = LIMITS, now: Callable[[], int] = now_ms) -> None:
         self._db = database
-        self._limits = limits
+        self.limits = limits
         self._now = now
 
     # --- sending
@@ -55,7 +55,7 @@ class MailTable:
     async def post_all(self, mails: Sequence[Mail]) -> list[Stored | Refused]:
         """One commit, for instance for a broadcast; each is stored or refused by itself."""
         at = self._now()
-        return await self._db.write(lambda db: [post(db, mail, self._limits, at) for mail in mails])
+        return await self._db.write(lambda db: [post(db, mail, self.limits, at) for mail in mails])
 
     async def outcome(self, id: LetterId) -> Stored | Refused | None:
         """What an earlier `post_mail` of this id answered; None if it never got so far."""
@@ -149,9 +149,16 @@ class MailTable:
 def _entry(row: Sequence[Any]) -> Entry:
     values = list(row[:-1])
     if values[7] is None:
-        body = _letters.decode(row[-1]).body if row[-1] is not None else None
-        values[7] = body.text if isinstance(body, Said) else ""
+        values[7] = _text(row[-1])
     return Entry(*values)
+
+
+def _text(letter: bytes | None) -> str:
+    try:
+        body = _letters.decode(letter).body if letter is not None else None
+    except msgspec.DecodeError:
+        return ""
+    return body.text if isinstance(body, Said) else ""
 
 
 def _void(_: object) -> None:

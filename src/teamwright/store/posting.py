@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from teamwright.core.crashpoint import crashpoint
 from teamwright.core.ids import AgentId, LetterId
-from teamwright.core.letter import Letter, Said
+from teamwright.core.letter import Letter, Said, Signal
 from teamwright.core.team import Code, Mail, MailState, Refused
 from teamwright.store.state import agent_number
 
@@ -21,6 +21,7 @@ class MailLimits(Struct, frozen=True):
     unread: int = 1000
     bytes: int = 256 * 1024
     per_minute: int = 600
+    answers: int = 40  # in a row between two, without any work in between
 
 
 LIMITS = MailLimits()
@@ -59,7 +60,14 @@ def post(db: sqlite3.Connection, mail: Mail, limits: MailLimits, at: int) -> Sto
     crashpoint("mail.post")
     if refused:
         return refused
-    return Stored(mail.letter.id, 0 if mail.control or sender is None else _count_volley(db, sender, reader or 0))
+    talks = not mail.control or _is_idle_news(mail.letter)
+    return Stored(mail.letter.id, _count_volley(db, sender, reader or 0) if talks and sender is not None else 0)
+
+
+def _is_idle_news(letter: Letter) -> bool:
+    """The last words of one that went idle are an answer, too: they wake the lead."""
+    body = letter.body
+    return isinstance(body, Signal) and body.kind == "idle_notification" and not body.quiet
 
 
 def _refusal(
@@ -97,7 +105,19 @@ def _refusal(
         sent = db.execute(recent, (sender, at - _MINUTE + 1, at, limits.per_minute)).fetchone()[0]
         if sent >= limits.per_minute:
             return Refused("too_many", f"You have sent {sent} messages within a minute, the most there is. Wait.")
-    return None
+    return None if sender is None else _volley_refusal(db, mail, sender, reader or 0, limits)
+
+
+def _volley_refusal(db: sqlite3.Connection, mail: Mail, sender: int, reader: int, limits: MailLimits) -> Refused | None:
+    sql = "SELECT many FROM volleys WHERE a = min(:s, :r) AND b = max(:s, :r) AND last <> :s AND many >= :most"
+    row = db.execute(sql, {"s": sender, "r": reader, "most": limits.answers}).fetchone()
+    if row is None:
+        return None
+    return Refused(
+        "volley",
+        f"You and {mail.to_name} have answered each other {row[0]} times without any work in between, so this was not "
+        "sent. Do some work first, or end your turn without an answer.",
+    )
 
 
 def find_outcome(db: sqlite3.Connection, id: LetterId) -> Stored | Refused | None:

@@ -113,13 +113,21 @@ class State:
         await self._db.write(lambda db: _do(db, sql, letter.id, agent_number(db, letter.to), data, at))
 
     async def waiting(self, agent: AgentId) -> list[Letter]:
-        """Letters that are not delivered yet, in the order of their arrival."""
+        """Letters that are not delivered yet, in the order of their arrival. One that cannot be read is set aside."""
         sql = """
-            SELECT letter FROM letters WHERE agent = (SELECT n FROM agents WHERE id = ?) AND delivered_at IS NULL
+            SELECT n, letter FROM letters WHERE agent = (SELECT n FROM agents WHERE id = ?) AND delivered_at IS NULL
             ORDER BY n
         """
         rows = await self._db.read(lambda db: db.execute(sql, (agent,)).fetchall())
-        return [_letters.decode(data) for (data,) in rows]
+        letters: list[Letter] = []
+        for n, data in rows:
+            try:
+                letters.append(_letters.decode(data))
+            except msgspec.DecodeError as error:
+                why = f"what is stored of it cannot be read ({error})"
+                await self._db.write(lambda db, n=n, why=why: _set_aside(db, n, why))
+                self._db.notes.append(f"a letter for {agent} was set aside: {why}")
+        return letters
 
     async def withdraw(self, id: LetterId) -> bool:
         """Its sender takes it back. False if it is not there, or was delivered."""
@@ -205,6 +213,12 @@ class State:
             for row in rows
             for ms, turns, id, agent, name, parent, model, kind in [row[6:]]
         ]
+
+
+def _set_aside(db: sqlite3.Connection, letter: int, why: str) -> None:
+    """Kept, but handed to nobody; mail that it was becomes a dead letter."""
+    db.execute("UPDATE letters SET delivered_at = 0 WHERE n = ?", (letter,))
+    db.execute("UPDATE mail SET state = 'dead', reason = ? WHERE letter = ? AND state = 'stored'", (why, letter))
 
 
 def _do(db: sqlite3.Connection, sql: str, *values: object) -> int:

@@ -162,7 +162,7 @@ class TeamTable:
         return found[0] if found else None
 
     async def unrest(self, name: str) -> Unrest:
-        """Who of a team has something left to do. One statement, so that nothing can slip from one part to the other."""
+        """Who of a team has something left to do. One statement: nothing can slip from one part to the other."""
         sql = """
             SELECT members.name, state, NULL FROM members
             WHERE team = (SELECT n FROM teams WHERE name = :name) AND state <> 'shutdown'
@@ -174,7 +174,7 @@ class TeamTable:
         rows = await self._db.read(lambda db: db.execute(sql, {"name": name}).fetchall())
         mates = any(who != LEAD_NAME and (letter is not None or state != "idle") for who, state, letter in rows)
         mail = (letter for who, _, letter in rows if who == LEAD_NAME and letter is not None)
-        return Unrest(mates, any(not is_quiet(_letters.decode(letter)) for letter in mail))
+        return Unrest(mates, any(map(_is_loud, mail)))
 
     async def made_by(self, agent: AgentId, call: CallId) -> str | None:
         """What a call that was in flight at a crash had made, in words; None if it had made nothing."""
@@ -308,6 +308,13 @@ class TeamTable:
             ORDER BY state = 'shutdown', members.n DESC LIMIT 1
         """
         return await self._db.read(lambda db: _member(db, where, team, name))
+
+
+def _is_loud(letter: bytes) -> bool:
+    try:
+        return not is_quiet(_letters.decode(letter))
+    except msgspec.DecodeError:
+        return True  # its reader sets it aside
 
 
 # --- inside a transaction

@@ -100,7 +100,9 @@ class Line(Struct):
     model: str = ""
     running: bool = False
     agent: str = ""
+    name: str = ""
     kind: str = ""
+    agents: dict[str, str] = {}
     to: str | None = None
 
 
@@ -152,13 +154,17 @@ def describe(raw: bytes, told: Told) -> list[str]:
 
 def _system(line: Line, told: Told) -> list[str]:
     match line.subtype:
+        case "agent_started" if line.agent_id:
+            told.names[line.agent_id] = line.name
+            return []
         case "attached":
+            told.names |= line.agents
             state = "at work" if line.running else "waiting for you"
             return [told.paint("dim", visible(f"{line.cwd} · {line.model} · {state}"))]
         case "warning" | "refused":
             return [told.paint("yellow", visible(line.text))]
         case "task_started":
-            told.names[line.task_id] = line.description or line.task_id
+            told.names.setdefault(line.task_id, line.description or line.task_id)
             return [told.paint("dim", visible(f"* {line.description} ({line.task_id}) has begun"))]
         case "task_notification":
             return [visible(f"* {line.summary}")]

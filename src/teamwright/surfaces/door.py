@@ -14,7 +14,7 @@ import msgspec
 from anyio.abc import TaskGroup
 
 from teamwright.core.errors import StoreError, TeamwrightError, UsageError
-from teamwright.core.event import Answered, LettersTaken, Record, Warned
+from teamwright.core.event import AgentStarted, Answered, LettersTaken, Record, Warned
 from teamwright.core.ids import SessionId
 from teamwright.core.letter import ELEMENTS
 from teamwright.core.message import Text
@@ -100,7 +100,7 @@ async def _show(session: Session, watch: Watch, printer: Printer, group: TaskGro
     async for record in watch:
         if line := _told(record):
             await printer.line(line)
-        else:
+        if line is None or isinstance(record.event, AgentStarted):
             await printer.show(record)
     group.cancel_scope.cancel()  # the session has ended
 
@@ -109,7 +109,7 @@ def _greeted(session: Session) -> dict[str, Any]:
     view = session.snapshot()
     return {
         "type": "system", "subtype": "attached", "cwd": view.cwd, "model": view.model, "permissionMode": view.mode,
-        "running": view.running,
+        "running": view.running, "agents": {agent.id: agent.name for agent in session.supervisor.agents},
     }  # fmt: skip
 
 
@@ -118,6 +118,9 @@ def _told(record: Record) -> dict[str, Any] | None:
     match record.event:
         case Warned() as event:
             return {"type": "system", "subtype": "warning", "text": event.text, "agent_id": record.agent}
+        case AgentStarted() as event if event.parent is not None:
+            named = {"agent_id": record.agent, "name": event.name, "kind": event.kind, "team": event.team}
+            return {"type": "system", "subtype": "agent_started"} | named
         case Answered() as event:
             return control.cancel_of(event.question)
         case LettersTaken() as event:

@@ -2,6 +2,7 @@
 
 import signal
 import sys
+import traceback
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Annotated, Any
 
@@ -116,6 +117,9 @@ def build_server(driver: Driver) -> Server[Any]:
             return _result(await _call(driver, params.name, params.arguments or {}))
         except (ToolError, StoreError) as error:
             return _result(said(str(error), is_error=True))
+        except Exception as bug:  # noqa: BLE001 -- a surface's edge: one call fails, the others go on
+            sys.stderr.write(visible("".join(traceback.format_exception(bug))))
+            return _result(said(f"internal error: {bug!r}; standard error has the details", is_error=True))
 
     return Server(
         "teamwright", version=__version__, instructions=INSTRUCTIONS, on_list_tools=on_list, on_call_tool=on_call

@@ -58,8 +58,10 @@ class SendMessage:
 
     async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:
         asked = read_args(SendArgs, args)
-        if asked.to.startswith(("uds:", "bridge:")):
-            raise ToolError("Messages to other sessions are not available here.")
+        if asked.to.startswith("bridge:"):
+            raise ToolError("bridge: addresses (sessions on other hosts) are not available. Tell the person instead.")
+        if asked.to.startswith("uds:"):
+            return await self._to_session(asked, ctx)
         work = self._teamwork()
         member = work.teams.member_of(ctx.agent)
         if not isinstance(asked.message, str):
@@ -105,6 +107,19 @@ class SendMessage:
         await hands.answer_plan(member, asked.request_id, given)
         words = "The answer is sent."
         return said(words, {"success": True, "message": words, "request_id": asked.request_id})
+
+    async def _to_session(self, asked: SendArgs, ctx: ToolContext) -> Outcome:
+        """The main agent of another session of this machine, by `uds:SESSION_ID`; the gate has asked about it."""
+        if not isinstance(asked.message, str):
+            raise ToolError("To another session only text can be sent.")
+        text, work = _text(asked), self._teamwork()
+        me = work.teams.supervisor.agent(ctx.agent)
+        assert me is not None
+        sender = Sender("agent", f"uds:{work.teams.here.session}", me.id)
+        id = LetterId(f"m-{ctx.agent}-{ctx.call_id}")
+        living = await work.teams.post_to_session(asked.to.removeprefix("uds:"), Letter(id, AgentId(""), sender, text))
+        words = f"Stored for {asked.to}; " + ("it is rung for." if living else "it reads it when it runs again.")
+        return said(words, {"success": True, "message": words})
 
     async def _to_agent(self, to: str, text: Said, member: Member | None, ctx: ToolContext) -> Outcome:
         spawner, supervisor = self._spawner(), self._supervisor()

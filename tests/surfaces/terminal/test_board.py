@@ -41,7 +41,7 @@ async def test_owners_and_dependencies_are_seen(width: int) -> None:
         await until(pilot, lambda: "#4 Release" in screen_text(host))
         lines = screen_text(host).splitlines()
         assert any("◐ #2 Write tests" in line and line.endswith("bert") for line in lines)
-        assert any("⧖ #4 Release" in line and line.endswith("waits for #2, #3") for line in lines)
+        assert any("◇ #4 Release" in line and line.endswith("waits for #2, #3") for line in lines)
         assert any("✓ #1" in line and line.endswith("ada") for line in lines)
 
 

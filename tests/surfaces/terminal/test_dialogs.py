@@ -154,7 +154,8 @@ def test_nothing_that_is_asked_for_is_left_out() -> None:
 
 
 def test_an_edit_is_a_diff() -> None:
-    rows = rows_of("Edit", {"file_path": "/a", "old_string": "a\nb\nc\n", "new_string": "a\nB\nc\n", "replace_all": True})
+    args = {"file_path": "/a", "old_string": "a\nb\nc\n", "new_string": "a\nB\nc\n", "replace_all": True}
+    rows = rows_of("Edit", args)
     assert [(r.kind, r.text) for r in rows] == [
         ("strong", "/a"), ("dim", "a"), ("del", "b"), ("add", "B"), ("dim", "c"), ("plain", "replace_all: true"),
     ]  # fmt: skip

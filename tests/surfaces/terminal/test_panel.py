@@ -8,7 +8,7 @@ from teamwright.core.ids import AgentId
 from teamwright.surfaces.terminal.acts import Crew
 from teamwright.surfaces.terminal.agents_panel import MOST_ENDED, AgentsPanel, neighbour, tree_of, why
 from teamwright.surfaces.terminal.messages import Background, OpenAgent, StopAgent, StopEverything
-
+from teamwright.surfaces.terminal.side import Side
 
 BUDGET = Crew(budget="$1.20 of $5.00")
 
@@ -34,7 +34,7 @@ def test_a_living_agent_keeps_its_ended_parent_in_the_tree() -> None:
     for n in range(MOST_ENDED + 5):
         add(view, f"e{n}", f"ended-{n}", MAIN)
         view.apply(Record(AgentId(f"e{n}"), 2, NOW + n, AgentEnded("completed")))
-    shown = dict((agent.name, prefix) for agent, prefix in tree_of(view))
+    shown = {agent.name: prefix for agent, prefix in tree_of(view)}
     assert "Explore" in shown and shown["reader"].endswith("└ ") and len(shown["reader"]) > len(shown["Explore"])
 
 
@@ -145,3 +145,12 @@ async def test_hostile_names_and_doings_are_written_out() -> None:
         text = screen_text(host)
         assert "\\u202eevil" in text and "[bold]x[/bold]" in text
         assert not any(ord(c) < 32 and c != "\n" for c in text) and "\u202e" not in text
+
+
+@pytest.mark.anyio
+async def test_escape_in_the_side_closes_it() -> None:
+    host = side_host(make_view(), "agents", BUDGET)
+    async with host.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: "ada" in screen_text(host))
+        await pilot.press("escape")
+        await until(pilot, lambda: [type(message) for message in host.heard] == [Side.Closed])

@@ -1,9 +1,9 @@
 """The picker of sessions: found, narrowed, chosen; other directories; damaged ones cannot be taken."""
 
 import pytest
-from conftest import Walker
 from tui_parts import Host, screen_text, until
 
+from conftest import Walker
 from teamwright.store.paths import home_from
 from teamwright.surfaces.terminal.picker import SessionPicker
 
@@ -14,7 +14,7 @@ async def test_a_session_is_found_and_chosen(walker: Walker, width: int) -> None
     first = (await walker.walk(["done"], ["write the parser"])).session.id
     second = (await walker.walk(["done"], ["fix the \x1b[31mlexer"])).session.id
     home = home_from(walker.env)
-    host = Host(lambda: SessionPicker(home, walker.project, teams=lambda id: ("site",) if id == first else ()))
+    host = Host(lambda: SessionPicker(home, walker.project, teams=lambda which: ("site",) if which == first else ()))
     async with host.run_test(size=(width, 24)) as pilot:
         await until(pilot, lambda: "2 of 2 sessions" in screen_text(host))
         text = screen_text(host)

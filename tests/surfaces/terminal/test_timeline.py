@@ -35,6 +35,15 @@ def test_mail_and_doings_come_in_the_order_of_time() -> None:
     ]
 
 
+def test_records_are_told_in_words_and_idleness_once() -> None:
+    idle = mail(1, "ada", "team-lead", "", '{"type":"idle_notification","from":"ada"}')
+    plan = mail(2, "ada", "team-lead", "", '{"type":"plan_approval_request","from":"ada","plan":"1. Read"}')
+    said = mail(3, "team-lead", "ada", "", '{"type":"plan_approval_response","approve":false,"feedback":"tests first"}')
+    odd = mail(4, "ada", "bert", "", '{"type": [1')
+    texts = [h.text for h in happenings([idle, plan, said, odd], [])]
+    assert texts == ["plan approval request: 1. Read", "plan approval response (no): tests first", '{"type": [1']
+
+
 def test_only_the_newest_stay() -> None:
     found = happenings([mail(n, "ada", "bert", f"n{n}") for n in range(MOST + 10)], [])
     assert len(found) == MOST and found[-1].text == f"n{MOST + 9}"

@@ -147,6 +147,7 @@ def test_agents_have_state_tokens_money_and_what_they_wait_for(feed: Feed) -> No
     feed(JobStarted(JobId(CHILD), "agent", "look", CallId("c1")))
     assert feed.view.agents[MAIN].state == "waiting" and feed.view.agents[MAIN].waiting_for == "explore"
     feed(replied(Text("found")), AgentEnded("completed", "found"), agent=CHILD)
+    feed.view.price_all()
     child = feed.view.agents[CHILD]
     assert (child.state, child.tokens, child.usd, child.parent) == ("done", 15, 0.5, MAIN)
     feed(JobEnded(JobId(CHILD), "completed", "look", "", Figures(), CallId("c1")))

@@ -63,6 +63,9 @@ class Host(App[None]):
     def on_background(self, event: Background) -> None:
         self.heard.append(event)
 
+    def on_side_closed(self, event: Side.Closed) -> None:
+        self.heard.append(event)
+
     def on_answer_question(self, event: AnswerQuestion) -> None:
         self.heard.append(event)
 
@@ -115,7 +118,7 @@ def make_view() -> View:
 def add(view: View, id: str, name: str, parent: str | None, *, team: str = "", description: str = "") -> AgentView:
     started = AgentStarted(
         SessionId("s"), "/project", "1", kind="main" if parent is None else "general-purpose", name=name,
-        parent=AgentId(parent) if parent else None, depth=0 if parent is None else 1, description=description, team=team,
+        parent=AgentId(parent) if parent else None, depth=int(parent is not None), description=description, team=team,
     )  # fmt: skip
     view.apply(Record(AgentId(id), 1, NOW - 65_000, started))
     view.apply(Record(AgentId(id), 0, NOW, TurnStarted()))

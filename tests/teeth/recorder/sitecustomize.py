@@ -6,6 +6,7 @@ Python imports it by itself when this directory is on its path. The syncs are do
 import os
 import stat
 from collections.abc import Callable
+from pathlib import Path
 
 LOG = os.environ.get("TEAMWRIGHT_SYNC_LOG", "")
 
@@ -16,7 +17,7 @@ def _noting(sync: Callable[[int], None]) -> Callable[[int], None]:
         sync(fd)
         if stat.S_ISREG(found.st_mode):
             log = os.open(LOG, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-            os.write(log, f"{found.st_size} {os.readlink(f'/proc/self/fd/{fd}')}\n".encode())
+            os.write(log, f"{found.st_size} {Path(f'/proc/self/fd/{fd}').readlink()}\n".encode())
             os.close(log)
 
     return synced

@@ -208,6 +208,8 @@ def question_of(question: Question) -> dict[str, Any]:
         "agent_id": question.agent,
         "agent_name": question.agent_name,
     }
+    if question.color:
+        request["agent_color"] = question.color
     if question.suggestions:
         rules = [_rule_parts(s) for s in question.suggestions]
         add = {"type": "addRules", "rules": rules, "behavior": "allow", "destination": "session"}

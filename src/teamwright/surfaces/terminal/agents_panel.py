@@ -152,19 +152,15 @@ class AgentsPanel(Vertical):
         self.set_interval(REFRESH, self.draw)
         self.call_after_refresh(self.draw)
 
-    def on_resize(self) -> None:
-        self.draw()
-
     def draw(self) -> None:
         if not self.is_mounted or not self.display:
             return
         listing, palette, now = self.query_one(RowList), palette_of(self), int(time.time() * 1000)
         here = self._here() if self._here is not None else None
-        rows = [
-            (agent.id, agent_row(asking(agent, self._view), prefix, listing.room, palette, now, here=agent.id == here))
+        listing.show(lambda width: [
+            (agent.id, agent_row(asking(agent, self._view), prefix, width, palette, now, here=agent.id == here))
             for agent, prefix in tree_of(self._view)
-        ]
-        listing.show(rows)
+        ])  # fmt: skip
         self._detail(now)
 
     def _detail(self, now: int) -> None:

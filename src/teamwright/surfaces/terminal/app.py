@@ -8,12 +8,11 @@ from typing import ClassVar, cast
 from anyio import to_thread
 from msgspec import Struct
 from textual import events, on
-from textual.app import App, ComposeResult, SystemCommand
+from textual.app import App, ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.filter import LineFilter, NoColor
-from textual.screen import Screen
 from textual.widgets import Static
 
 from teamwright.app import Options
@@ -69,6 +68,7 @@ class TerminalApp(App[Leave]):
         self, session: Session, options: Options, *, prompt: str | None = None, theme: str = "dark", pick: bool = False
     ) -> None:
         super().__init__()
+        keys.teach_alt_enter()
         for known in themes.themes():
             self.register_theme(known)
         self.session, self.options = session, options
@@ -81,7 +81,6 @@ class TerminalApp(App[Leave]):
         self._pressed: dict[str, float] = {}
         self._later: set[str] = set()  # questions that the person put off
         self._crew_version = -1
-        self._seen_until = time.monotonic()
 
     # --- the frame
 
@@ -150,6 +149,7 @@ class TerminalApp(App[Leave]):
         self._branch = await errands.branch_of(self.session.cwd)
 
     async def _save(self) -> None:
+        self.view.price_all()
         if words := await to_thread.run_sync(self.drafts.save):
             self.hint(words)
 
@@ -165,9 +165,6 @@ class TerminalApp(App[Leave]):
         alone = width < BESIDE
         self.side.set_class(alone, "-alone")
         base.query_one("#main").display = not (alone and self.side.display)
-
-    def get_system_commands(self, screen: Screen[object]) -> list[SystemCommand]:  # pyright: ignore[reportIncompatibleMethodOverride]
-        return []
 
     def get_line_filters(self) -> list[LineFilter]:
         filters = list(super().get_line_filters())
@@ -231,15 +228,13 @@ class TerminalApp(App[Leave]):
         self.conversation.open(agent)
         found = self.view.agent(agent)
         main = agent == self.view.main
-        to = Content("›") if main else Content.assemble((f"to {one_line(found.name, 30)} ›", self._name_style(found)))
+        style = themes.agent_style(found.color, self.conversation.palette)
+        to = Content("›") if main else Content.assemble((f"to {one_line(found.name, 30)} ›", style))
         self.screen_stack[0].query_one("#mark", Static).update(to)
         self.run_worker(self._read_older(agent), group="older")
         if self.side.has_class("-alone"):
             self.close_side()
         self.prompt.focus()
-
-    def _name_style(self, agent: AgentView) -> str:
-        return themes.agent_style(agent.color, self.conversation.palette)
 
     async def _read_older(self, agent: AgentId) -> None:
         """An agent of an earlier run: nothing of it is in memory yet."""
@@ -301,7 +296,8 @@ class TerminalApp(App[Leave]):
         await self.clerk.take_back(event.queued)
 
     @on(Conversation.Left)
-    def _left(self) -> None:
+    def action_nothing(self) -> None:
+        """Back to typing. Also for a key that Textual would take, and that must do no harm here."""
         self.prompt.focus()
 
     # --- keys
@@ -348,11 +344,8 @@ class TerminalApp(App[Leave]):
             self.hint(f"Ctrl+C again {what}")
 
     @on(PromptInput.Ended)
-    def action_leave(self) -> None:
+    def _leave(self) -> None:
         self.exit(Leave())
-
-    def action_nothing(self) -> None:
-        """A key that Textual would take, and that must do no harm here."""
 
     def action_details(self) -> None:
         self.conversation.toggle_everything()
@@ -383,6 +376,7 @@ class TerminalApp(App[Leave]):
         self.side.open(page)
         self._arrange(self.size.width)
 
+    @on(Side.Closed)
     def close_side(self) -> None:
         self.side.display = False
         self._arrange(self.size.width)

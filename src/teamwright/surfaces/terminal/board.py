@@ -18,7 +18,7 @@ from teamwright.surfaces.terminal.themes import Palette, agent_style
 
 MOST_DONE = 200  # completed tasks that are listed, the newest
 _ORDER = {"in_progress": 0, "pending": 1, "blocked": 2, "completed": 3}
-_MARKS = {"in_progress": "◐", "pending": "○", "blocked": "⧖", "completed": "✓"}
+_MARKS = {"in_progress": "◐", "pending": "○", "blocked": "◇", "completed": "✓"}
 
 
 def status_of(task: Task) -> str:
@@ -99,12 +99,11 @@ class TaskBoard(Vertical):
         self.query_one(".board--head", Static).update(Content(summary_of(tasks)))
         self._draw()
 
-    def on_resize(self) -> None:
-        self._draw()
-
     def _draw(self) -> None:
         listing, palette = self.query_one(RowList), palette_of(self)
-        listing.show([(id, task_row(task, listing.room, palette, self._colors)) for id, task in self._tasks.items()])
+        listing.show(
+            lambda width: [(id, task_row(task, width, palette, self._colors)) for id, task in self._tasks.items()]
+        )
         self._fill()
 
     def _fill(self) -> None:

@@ -20,7 +20,7 @@ from teamwright.surfaces.terminal.shapes import Item, Step
 from teamwright.surfaces.terminal.themes import DARK, Palette
 from teamwright.surfaces.terminal.view import View
 
-WINDOW = 120  # items that are laid out; more when somebody scrolls up
+FIRST, WINDOW = 40, 120  # items that are laid out at first, and further ones when somebody scrolls up
 MOST_OLDER = 5_000  # items that were read again from the transcript
 
 
@@ -60,6 +60,8 @@ class Conversation(ScrollView, can_focus=True):
         self._rows: list[Block] = []
         self._tops: list[int] = []  # the first line of each row, and one for the end
         self._version = -1
+        self.following = True  # new lines are scrolled to
+        self._scrolling = False
 
     # --- what is shown
 
@@ -67,9 +69,10 @@ class Conversation(ScrollView, can_focus=True):
         """Another agent's conversation."""
         self.agent = agent
         self._older, self._asked_older, self._blocks, self.chosen, self._version = [], False, {}, None, -1
-        self._first = max(0, len(self._items()) - WINDOW)
+        self._first = max(0, len(self._items()) - FIRST)
+        self.following = True
         self.update()
-        self.scroll_end(animate=False, immediate=True)
+        self._scroll(None)
 
     def use(self, palette: Palette) -> None:
         self.palette = palette
@@ -84,9 +87,19 @@ class Conversation(ScrollView, can_focus=True):
         self._first += len(self._older)
         self._extend()
 
-    @property
-    def following(self) -> bool:
-        return self.scroll_y >= self.max_scroll_y - 1
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        super().watch_scroll_y(old_value, new_value)
+        if not self._scrolling:  # somebody else scrolled: the person
+            self.following = new_value >= self.max_scroll_y - 1
+
+    def _scroll(self, line: int | None) -> None:
+        """To a line, or to the end; also while Textual does not know yet that there is something to scroll."""
+        self._scrolling = True
+        if line is None:
+            self.scroll_end(animate=False, immediate=True, force=True)
+        else:
+            self.scroll_to(y=line, animate=False, immediate=True, force=True)
+        self._scrolling = False
 
     def _items(self) -> list[Item]:
         items = self.view.talk(self.agent).items
@@ -98,7 +111,7 @@ class Conversation(ScrollView, can_focus=True):
         live = any(isinstance(row.item, Step) and row.item.status == "running" for row in self._rows[-20:])
         if talk.version != self._version or live:
             self.update()
-        if self.scroll_y < 5 and self.is_attached and self._rows:
+        if self.scroll_y < 5 and self._rows and not self.following:
             self._extend()
 
     def update(self) -> None:
@@ -107,8 +120,8 @@ class Conversation(ScrollView, can_focus=True):
             return
         follow, anchor = self.following, self._anchor()
         items = self._items()
-        if follow and len(items) - self._first > 3 * WINDOW:
-            self._first = len(items) - WINDOW
+        if follow and (len(items) - self._first > 3 * WINDOW or not self._rows):
+            self._first = max(0, len(items) - FIRST)
         self._first = min(self._first, max(0, len(items) - 1))
         changed = self._lay_out(items[self._first :])
         self._version = self.view.talk(self.agent).version
@@ -116,7 +129,7 @@ class Conversation(ScrollView, can_focus=True):
             return
         self.virtual_size = Size(self.size.width, self._tops[-1])
         if follow:
-            self.scroll_end(animate=False, immediate=True)
+            self._scroll(None)
         elif anchor is not None:
             self._back_to(*anchor)
         self.refresh()
@@ -153,7 +166,7 @@ class Conversation(ScrollView, can_focus=True):
     def _back_to(self, block: Block, inside: int) -> None:
         for row, top in zip(self._rows, self._tops, strict=False):
             if row.item is block.item:
-                self.scroll_to(y=top + inside, animate=False, immediate=True)
+                self._scroll(top + inside)
                 return
 
     def _extend(self) -> None:
@@ -209,8 +222,10 @@ class Conversation(ScrollView, can_focus=True):
 
     def on_resize(self, event: events.Resize) -> None:
         if self._version == -1:
-            self._first = max(0, len(self._items()) - WINDOW)
+            self._first = max(0, len(self._items()) - FIRST)
         self.update()
+        if self.following:
+            self._scroll(None)
 
     # --- choosing and opening
 
@@ -231,7 +246,8 @@ class Conversation(ScrollView, can_focus=True):
         self.chosen = openable[place]
         top = self._tops[self._rows.index(self.chosen)]
         if not self.scroll_y <= top < self.scroll_y + self.size.height - 1:
-            self.scroll_to(y=max(0, top - self.size.height // 3), animate=False, immediate=True)
+            self.following = False
+            self._scroll(max(0, top - self.size.height // 3))
         self.refresh()
 
     def action_open(self) -> None:
@@ -246,10 +262,12 @@ class Conversation(ScrollView, can_focus=True):
         self.update()
 
     def action_top(self) -> None:
-        self.scroll_home(animate=False)
+        self.following = False
+        self.scroll_home(animate=False, immediate=True)
 
     def action_bottom(self) -> None:
-        self.scroll_end(animate=False)
+        self.following = True
+        self._scroll(None)
 
     def action_leave(self) -> None:
         self.post_message(self.Left())

@@ -30,7 +30,7 @@ class Follower:
         session, view = self._session, self._view
         watch = session.watch({session.main.id: 0})
         since = time.monotonic()
-        begun = time.time_ns() // 1_000_000
+        begun, loaded = time.time_ns() // 1_000_000, False
         try:
             async for record in watch:
                 view.apply(record)
@@ -39,7 +39,9 @@ class Follower:
                     asked = isinstance(record.event, Asked)
                     if ended or asked:
                         self._heard(ended=ended, asked=asked)
-                if time.monotonic() - since > SLICE:
+                if record.at >= begun or not record.n:
+                    loaded = True
+                if loaded and time.monotonic() - since > SLICE:  # what was before is folded at once, and drawn once
                     await lowlevel.checkpoint()
                     since = time.monotonic()
         finally:

@@ -1,8 +1,10 @@
 """Every key of the app, for the bindings and for the page that lists them."""
 
-from typing import Literal
+from typing import Literal, cast
 
+from textual._ansi_sequences import ANSI_SEQUENCES_KEYS
 from textual.binding import Binding
+from textual.keys import Keys
 
 Place = Literal["typing", "conversation", "agents", "everywhere"]
 
@@ -34,6 +36,12 @@ BINDINGS = (
     Binding("f2", "side", "Agents", show=False),
     Binding("shift+tab", "next_mode", "Mode", show=False, priority=True),
 )
+
+
+def teach_alt_enter() -> None:
+    """Terminals send Esc and Return, which Textual does not know: it becomes a key that means the same here."""
+    known = cast("dict[str, tuple[Keys, ...]]", ANSI_SEQUENCES_KEYS)
+    known.setdefault("\x1b\r", (Keys.ControlJ,))
 
 
 def describe() -> str:

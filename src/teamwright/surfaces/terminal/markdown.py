@@ -50,8 +50,10 @@ class _Plain(Markdown):
     }  # fmt: skip
 
     def __init__(self, markup: str, palette: Palette) -> None:
-        super().__init__("", code_theme=palette.syntax, hyperlinks=False)
-        self.parsed = _parser().parse(markup)
+        """Rich would make a parser of its own for each piece, which costs more than all the rest."""
+        self.markup, self.parsed = markup, _parser().parse(markup)
+        self.code_theme = self.inline_code_theme = palette.syntax
+        self.style, self.justify, self.hyperlinks, self.inline_code_lexer = "none", None, False, None
 
 
 @cache

@@ -97,17 +97,13 @@ class SessionPicker(ModalScreen[SessionId | None]):
         self._entries = [entry for entry in found if entry.id != self._here]
         self._draw()
 
-    def on_resize(self) -> None:
-        self._draw()
-
     @on(Input.Changed)
     def _draw(self) -> None:
         listing, palette, now = self.query_one(RowList), palette_of(self), int(time.time() * 1000)
         found = matching(self._entries, self.query_one(Input).value)
-        rows = [
-            (e.id, session_row(e, listing.room, palette, now, self._teams(e.id), where=self._everywhere)) for e in found
-        ]
-        listing.show(rows)
+        listing.show(lambda width: [
+            (e.id, session_row(e, width, palette, now, self._teams(e.id), where=self._everywhere)) for e in found
+        ])  # fmt: skip
         where = "everywhere" if self._everywhere else safe(str(self._cwd))
         change = "this directory" if self._everywhere else "all directories"
         words = f"{len(found)} of {len(self._entries)} sessions, {where} · Ctrl+A: {change} · Esc: close"

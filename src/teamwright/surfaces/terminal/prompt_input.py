@@ -13,7 +13,7 @@ from teamwright.tools.bounds import visible
 
 CHIP_LINES, CHIP_SIZE = 12, 1_500  # pastes beyond that stand as one word in the input
 PLACEHOLDER = "Ask, or type / for commands, @ for files, ! for the shell"
-NEW_LINE = ("shift+enter", "alt+enter", "ctrl+j")
+NEW_LINE = ("shift+enter", "shift+\r", "alt+enter", "ctrl+j")  # the second is what xterm makes of the first
 
 
 class PromptInput(TextArea):

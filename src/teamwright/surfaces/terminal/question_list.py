@@ -39,9 +39,7 @@ def screen_for(
     return QuestionScreen(question, agents, others=others, grace=grace)
 
 
-def question_row(
-    question: Question, agent: AgentView | None, width: int, palette: Palette, *, marked: bool
-) -> Content:
+def question_row(question: Question, agent: AgentView | None, width: int, palette: Palette, *, marked: bool) -> Content:
     rows = rows_of(question.tool, question.args)
     what = rows[0].text if rows else ""
     more = len(rows) - 1
@@ -100,9 +98,6 @@ class QuestionsScreen(ModalScreen[None]):
         self.call_after_refresh(self._draw)
         self.query_one(RowList).focus()
 
-    def on_resize(self) -> None:
-        self._draw()
-
     def _draw(self) -> None:
         questions = list(self._waiting())
         if not questions:
@@ -111,8 +106,8 @@ class QuestionsScreen(ModalScreen[None]):
             return
         self._marked &= {question.id for question in questions}
         listing, palette = self.query_one(RowList), palette_of(self)
-        listing.show([
-            (q.id, question_row(q, self._agents.get(q.agent), listing.room, palette, marked=q.id in self._marked))
+        listing.show(lambda width: [
+            (q.id, question_row(q, self._agents.get(q.agent), width, palette, marked=q.id in self._marked))
             for q in questions
         ])  # fmt: skip
         words = "1 question waits for you" if len(questions) == 1 else f"{len(questions)} questions wait for you"

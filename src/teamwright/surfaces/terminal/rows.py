@@ -1,6 +1,6 @@
 """Rows of lists: pieces of text with styles, fitted to a width. Words from outside become text here, never markup."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, cast
 
 from rich.cells import cell_len
@@ -14,6 +14,8 @@ from teamwright.surfaces.terminal.text import fit
 from teamwright.surfaces.terminal.themes import DARK, LIGHT, PALETTES, Palette
 
 Piece = tuple[str, str]  # text that is safe to draw, style
+Build = Callable[[int], Sequence[tuple[str, Content]]]
+Follow = Literal["choice", "end"]
 
 
 def palette_of(node: DOMNode) -> Palette:
@@ -46,24 +48,32 @@ class RowList(OptionList):
     RowList { border: none; padding: 0; background: transparent; height: 1fr; scrollbar-size-vertical: 1; }
     RowList:focus { border: none; background-tint: transparent; }
     RowList > .option-list--option { padding: 0; }
+    RowList > .option-list--option-highlighted { color: $foreground; background: $panel; text-style: none; }
+    RowList:focus > .option-list--option-highlighted { color: $foreground; background: $primary 25%; text-style: none; }
     """
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes, markup=False)
         self._shown: list[tuple[str, Content]] = []
+        self._build: Build | None = None
+        self._follow: Follow = "choice"
 
     @property
     def chosen(self) -> str | None:
         option = self.highlighted_option
         return option.id if option is not None else None
 
-    @property
-    def room(self) -> int:
-        """Cells for a row."""
-        return max(10, self.scrollable_content_region.width or self.size.width)
+    def show(self, build: "Build", *, follow: "Follow" = "choice") -> None:
+        """`build` makes the rows, each with an id, for a width: now, and whenever that changes."""
+        self._build, self._follow = build, follow
+        self.on_resize()
 
-    def show(self, rows: Sequence[tuple[str, Content]], *, follow: Literal["choice", "end"] = "choice") -> None:
-        """Rows by their ids. Only what has changed is drawn anew."""
+    def on_resize(self) -> None:
+        if self._build is not None and (width := self.scrollable_content_region.width) > 0:
+            self._draw(self._build(width))
+
+    def _draw(self, rows: Sequence[tuple[str, Content]]) -> None:
+        """Only what has changed is drawn anew."""
         if [id for id, _ in rows] == [id for id, _ in self._shown]:
             for n, ((_, new), (_, old)) in enumerate(zip(rows, self._shown, strict=True)):
                 if not new.is_same(old):
@@ -72,7 +82,7 @@ class RowList(OptionList):
             before, at_end = self.chosen, self.highlighted in (None, self.option_count - 1)
             self.set_options([Option(prompt, id=id) for id, prompt in rows])
             ids = [id for id, _ in rows]
-            if follow == "end" and at_end:
+            if self._follow == "end" and at_end:
                 self.highlighted = len(ids) - 1 if ids else None
             else:
                 self.highlighted = ids.index(before) if before in ids else 0 if ids else None

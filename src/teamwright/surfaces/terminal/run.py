@@ -46,9 +46,8 @@ async def _show(options: Options, prompt: str | None, *, pick: bool) -> "tuple[L
     gc.freeze()
     gc.enable()
     async with session:
-        app = TerminalApp(
-            session, options, prompt=prompt, theme=themes.wanted(home_from(options.env).root, options.env)
-        )
+        theme = themes.wanted(home_from(options.env).root, options.env)
+        app = TerminalApp(session, options, prompt=prompt, theme=theme, pick=pick)
         leave = None
         async with anyio.create_task_group() as group:
             group.start_soon(keep_door, session, home_from(options.env), options.env)

@@ -8,6 +8,7 @@ from teamwright.core.event import TeamKind
 from teamwright.core.ids import AgentId, CallId, JobId, LetterId
 from teamwright.core.job import JobKind
 from teamwright.core.letter import JobStatus
+from teamwright.core.message import Usage
 
 Status = Literal["running", "ok", "error", "denied"]
 State = Literal["running", "waiting", "idle", "done", "failed", "stopped"]
@@ -82,6 +83,7 @@ class AgentView(Struct):
     description: str = ""
     model: str = ""
     summary: str = ""  # in its own words, if it was asked
+    used: dict[str, Usage] = field(default_factory=dict[str, Usage])  # by model; `usd` follows it
 
 
 class JobView(Struct):

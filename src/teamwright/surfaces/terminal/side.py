@@ -1,11 +1,13 @@
 """The side of the screen: agents, the task board, the mail of a team. Beside the conversation, or in its place."""
 
 from collections.abc import Callable
-from typing import Literal
+from typing import ClassVar, Literal
 
 from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
+from textual.message import Message
 from textual.widgets import ContentSwitcher, Static
 
 from teamwright.core.ids import AgentId
@@ -22,12 +24,16 @@ BESIDE = 110  # columns from which it stands beside the conversation
 
 
 class Side(Vertical):
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "close", "Close", show=False)]
     DEFAULT_CSS = """
     Side { display: none; width: 44%; max-width: 90; border-left: vkey $panel; padding: 0 1; background: $background; }
     Side.-alone { width: 1fr; max-width: 1000; border-left: none; }
     Side > #side-tabs { height: 1; margin-bottom: 1; }
     Side > ContentSwitcher { height: 1fr; }
     """
+
+    class Closed(Message):
+        """The person is done with it."""
 
     def __init__(self, view: View, *, here: Callable[[], AgentId], budget: Callable[[], str], id: str) -> None:
         super().__init__(id=id)
@@ -48,6 +54,9 @@ class Side(Vertical):
         self.query_one(ContentSwitcher).current = page
         self.draw_tabs()
         self.query_one(f"#{page}").query(RowList).first(RowList).focus()
+
+    def action_close(self) -> None:
+        self.post_message(self.Closed())
 
     def draw_tabs(self) -> None:
         palette = palette_of(self)

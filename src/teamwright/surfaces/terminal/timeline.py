@@ -1,9 +1,10 @@
 """The mail of a team as a timeline, and between it what the members did: joined, claimed, went idle, left."""
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import ClassVar
 
+import msgspec
 from msgspec import Struct
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -43,16 +44,43 @@ class Happening(Struct, frozen=True):
 
 
 def happenings(mail: Iterable[Entry], events: Iterable[TeamEvent]) -> list[Happening]:
-    """In the order of time. Messages are told by the mail itself, so their events are left out."""
-    found = [_of_mail(entry) for entry in mail]
+    """In the order of time. Each thing once: messages are told by the mail itself, idleness by its event."""
+    found = [item for entry in mail if (item := _of_mail(entry)) is not None]
     found += [_of_event(n, event) for n, event in enumerate(events) if event.kind != "message"]
     return sorted(found, key=lambda happening: happening.at)[-MOST:]
 
 
-def _of_mail(entry: Entry) -> Happening:
+class Signal(Struct):
+    """A record between members, as it stands in the mail."""
+
+    type: str
+    reason: str = ""
+    plan: str = ""
+    subject: str = ""
+    feedback: str = ""
+    approve: bool | None = None
+
+
+def _signal(entry: Entry) -> Signal | None:
+    try:
+        return msgspec.json.decode(entry.text, type=Signal) if entry.text.startswith('{"type":') else None
+    except (msgspec.DecodeError, RecursionError):
+        return None
+
+
+def _in_words(signal: Signal) -> str:
+    verdict = "" if signal.approve is None else " (yes)" if signal.approve else " (no)"
+    about = signal.plan or signal.subject or signal.feedback or signal.reason
+    return f"{signal.type.replace('_', ' ')}{verdict}" + (f": {about}" if about else "")
+
+
+def _of_mail(entry: Entry) -> Happening | None:
+    signal = _signal(entry)
+    if signal is not None and signal.type == "idle_notification":
+        return None
     fate = _FATES.get(entry.state, entry.state)
     fate = f"{fate}: {entry.reason}" if fate and entry.reason else fate
-    short = entry.summary or entry.text
+    short = _in_words(signal) if signal is not None else entry.summary or entry.text
     return Happening(
         f"m{entry.n}", entry.sent_at, entry.from_name, entry.to_name, short, entry.text, fate, message=True
     )
@@ -104,16 +132,15 @@ class MailTimeline(Vertical):
         self._items, self._colors = {item.key: item for item in happenings(mail, events)}, colors
         self._draw()
 
-    def on_resize(self) -> None:
-        self._draw()
-
     def _draw(self) -> None:
         listing, palette = self.query_one(RowList), palette_of(self)
-        rows: Sequence[tuple[str, Content]] = [
-            (key, happening_row(item, listing.room, palette, self._colors)) for key, item in self._items.items()
-        ]
-        empty = Content.assemble(("no messages yet", palette.dim))
-        listing.show(rows or [("none", empty)], follow="end")
+
+        def build(width: int) -> list[tuple[str, Content]]:
+            items = self._items.items()
+            rows = [(key, happening_row(item, width, palette, self._colors)) for key, item in items]
+            return rows or [("none", Content.assemble(("no messages yet", palette.dim)))]
+
+        listing.show(build, follow="end")
         self._fill()
 
     def _fill(self) -> None:

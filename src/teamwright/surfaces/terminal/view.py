@@ -74,6 +74,7 @@ class View:
         self.version = 0
         self._taken: deque[LetterId] = deque(maxlen=200)  # letters that were read of late
         self._price = price
+        self._unpriced: set[AgentId] = set()
         self._color = color
 
     @property
@@ -190,8 +191,18 @@ class View:
         agent.doing = f"{steps[0].tool} {steps[0].title}".strip() if steps else "thinking"
 
     def _charge(self, agent: AgentView, model: str, usage: Usage) -> None:
-        cost = self._price(model, usage) if self._price is not None else None
-        agent.usd = None if cost is None or agent.usd is None else agent.usd + cost
+        agent.used[model] = agent.used.get(model, Usage()) + usage
+        self._unpriced.add(agent.id)
+
+    def price_all(self) -> None:
+        """What those have cost that have used something since the last time; looking prices up takes a while."""
+        for id in self._unpriced:
+            agent, total = self.agents[id], 0.0
+            costs = [self._price(model, usage) if self._price else None for model, usage in agent.used.items()]
+            for cost in costs:
+                total += cost or 0.0
+            agent.usd = None if None in costs else total
+        self._unpriced.clear()
 
     # --- jobs, teams, questions
 

@@ -1,0 +1,153 @@
+"""The terminal app: its start, how soon a key is seen while twenty agents write, and how soon a long past is there."""
+
+import os
+import pty
+import select
+import sys
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import anyio
+from rows import Row, ms
+from session import Rig
+from textual import events
+
+from teamwright.app import Options, open_session
+from teamwright.core.event import AgentStarted, Replied, Streamed, TurnEnded, TurnStarted
+from teamwright.core.event import LettersTaken as Taken
+from teamwright.core.ids import new_agent_id
+from teamwright.core.message import Message, ReplyStarted, Text, TextDelta, Usage, user
+from teamwright.models.scripted import ScriptedModel
+from teamwright.runtime.resume import Origin
+from teamwright.runtime.session import Session
+from teamwright.store.paths import find_transcript, home_from
+from teamwright.store.transcripts import Transcript
+from teamwright.surfaces.terminal.app import TerminalApp
+
+AGENTS, TOKENS, SECONDS = 20, 2_000, 5.0
+MESSAGES = 10_000
+STARTS = 7
+NEW = Origin()
+EMPTY = """
+from textual.app import App
+from textual.widgets import Static
+class Empty(App):
+    def compose(self):
+        yield Static("Ask, or type")
+Empty().run()
+"""
+
+
+def measure(rig: Rig) -> list[Row]:
+    ours, empty = [], []
+    for _ in range(STARTS):
+        empty.append(_start([sys.executable, "-c", EMPTY], rig))
+        ours.append(_start([sys.executable, "-m", "teamwright"], rig))
+    latencies = anyio.run(_type_while_agents_write)
+    return [
+        Row("app: start to the first prompt : an empty Textual app", ms(ours), ms(empty), most_ratio=2.5),
+        Row(
+            f"app: a key, {TOKENS:,} tokens/s of {AGENTS} agents (the slowest of 20)",
+            [max(latencies) * 1000],
+            unit="ms",
+            most=50,
+        ),
+        Row(f"app: {MESSAGES:,} messages are opened", [anyio.run(_open_long) * 1000], unit="ms", most=1000),
+    ]
+
+
+def _start(argv: list[str], rig: Rig) -> float:
+    """CPU seconds until the input can be seen."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.chdir(rig.env["HOME"])
+        os.execve(argv[0], argv, dict(rig.env) | {"TERM": "xterm-256color", "LINES": "40", "COLUMNS": "100"})
+    seen, end = b"", time.monotonic() + 30
+    while b"type" not in seen and time.monotonic() < end:
+        if select.select([terminal], [], [], 1.0)[0]:
+            seen += os.read(terminal, 65536)
+    stat = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    os.kill(pid, 9)
+    os.waitpid(pid, 0)
+    os.close(terminal)
+    return (int(stat[11]) + int(stat[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _options(root: str, origin: Origin = NEW) -> Options:
+    env = {"HOME": root, "TEAMWRIGHT_HOME": f"{root}/.teamwright", "PATH": os.environ["PATH"]}
+    return Options(cwd=Path(root), env=env, own_model=ScriptedModel(["done"]), can_ask=True, origin=origin)
+
+
+async def _type_while_agents_write() -> list[float]:
+    found: list[float] = []
+    with TemporaryDirectory() as root:
+        options = _options(root)
+        session = await open_session(options)
+        async with session:
+            app = TerminalApp(session, options)
+            async with app.run_test(size=(120, 40)) as pilot, anyio.create_task_group() as group:
+                group.start_soon(_write, session)
+                await pilot.pause(0.5)
+                for n in range(20):
+                    began = time.perf_counter()
+                    app.prompt.post_message(events.Key("a", "a"))
+                    while len(app.prompt.text) <= n:
+                        await anyio.lowlevel.checkpoint()
+                    found.append(time.perf_counter() - began)
+                    await anyio.sleep(0.1)
+                group.cancel_scope.cancel()
+            session.hurry()
+    return found
+
+
+async def _write(session: Session) -> None:
+    """Twenty agents that write markdown, a hundred tokens a second each."""
+    agents = [session.main.id, *(new_agent_id() for _ in range(AGENTS - 1))]
+    for agent in agents:
+        session.tell(agent, AgentStarted(session.id, "/", "1", name=f"agent-{agent[:4]}", parent=session.main.id))
+        session.tell(agent, TurnStarted())
+        session.tell(agent, Streamed(ReplyStarted("r", "m")))
+    words = ["some ", "words ", "of ", "an ", "agent", ".\n\n", "- `code` ", "and ", "**more** ", "\n"]
+    tick = 0.02
+    for n in range(int(SECONDS / tick)):
+        for place, agent in enumerate(agents):
+            for token in range(int(TOKENS * tick / AGENTS)):
+                session.tell(agent, Streamed(TextDelta(0, words[(n + place + token) % len(words)])))
+        await anyio.sleep(tick)
+
+
+async def _open_long() -> float:
+    with TemporaryDirectory() as root:
+        options = _options(root)
+        session = await open_session(options)
+        async with session:
+            await session.ask("hello")
+            session.hurry()
+        path = find_transcript(home_from(options.env), session.id)
+        assert path is not None
+        _fill(path)
+        session = await open_session(_options(root, Origin(session.id)))
+        async with session:
+            began = time.perf_counter()
+            app = TerminalApp(session, options)
+            async with app.run_test(size=(120, 40)) as pilot:
+                while f"answer {MESSAGES // 2 - 1}" not in _screen(app):
+                    await pilot.pause(0.01)
+                took = time.perf_counter() - began
+            session.hurry()
+    return took
+
+
+def _screen(app: TerminalApp) -> str:
+    return "\n".join(strip.text for strip in app.screen._compositor.render_strips())
+
+
+def _fill(path: Path) -> None:
+    transcript, _, _ = Transcript.open(path)
+    for n in range(MESSAGES // 2):
+        answer = Message("assistant", (Text(f"Here is **answer {n}** with `code` in it.\n\n- one\n- two\n"),), "m")
+        transcript.append(Taken((), user(f"question {n}")), n)
+        transcript.append(Replied(answer, "end_turn", Usage(10, 10)), n)
+        transcript.append(TurnEnded("done", "ok"), n)
+    transcript.close()

@@ -1,0 +1,76 @@
+"""Calls that were in flight at a kill and change only our own store: what became of them is looked up."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from team_house import open_house
+
+from teamwright.core.event import AgentStarted, Replied, ToolStarted
+from teamwright.core.history import fold
+from teamwright.core.ids import AgentId, CallId, LetterId
+from teamwright.core.message import Message, Text, ToolCall, Usage
+from teamwright.core.work import Actor, Draft
+from teamwright.runtime.resume import Left
+from teamwright.store.tasks import TaskTable
+from teamwright.store.teams import call_key
+
+pytestmark = [pytest.mark.anyio, pytest.mark.spec("A2", "X2", "T6")]
+
+
+async def answered(left: Left, agent: AgentId, name: str, id: str, **input: object) -> tuple[str, bool]:
+    call = ToolCall(CallId(id), name, msgspec.Raw(msgspec.json.encode(input)))
+    reply = Replied(Message("assistant", (call,), "m"), "tool_use", Usage())
+    (ended,) = await left.answers(agent, fold([AgentStarted("s", "/", "0"), reply, ToolStarted(call.id)]))
+    (content,) = ended.content
+    assert isinstance(content, Text)
+    return content.text, ended.is_error
+
+
+async def test_what_was_stored_is_found_and_what_was_not_is_said(tmp_path: Path) -> None:
+    async with open_house(tmp_path) as house:
+        await house.create(key=call_key(house.lead, CallId("c1")))
+        ada = await house.join("ada", key=call_key(house.lead, CallId("c2")))
+        await house.mail.post_mail(house.note(ada, ada, id=f"m-{ada.agent}-c3"))
+        table = TaskTable(house.state.database)
+        await table.create("crew", Draft("x"), Actor(ada.agent, "ada"), CallId("c4"))
+        left = Left({}, house.state.has_letter, table.applied, teams=house.teams.made_by)
+        text = {"message": "hello", "to": "ada"}
+        found = [
+            await answered(left, house.lead, "TeamCreate", "c1"),
+            await answered(left, house.lead, "Agent", "c2"),
+            await answered(left, ada.agent, "SendMessage", "c3", **text),
+            await answered(left, ada.agent, "TaskCreate", "c4"),
+        ]
+        assert not any(is_error for _, is_error in found) and "crew" in found[0][0] and "ada@crew" in found[1][0]
+        lost = [
+            await answered(left, house.lead, "TeamCreate", "c9"),
+            await answered(left, ada.agent, "SendMessage", "c9", **text),
+            await answered(left, ada.agent, "TaskCreate", "c9"),
+        ]
+        assert all(is_error and "unknown" not in words for words, is_error in lost)
+        copied = Left({}, house.state.has_letter)  # of another session: its letters have other names
+        assert "unknown" in (await answered(copied, ada.agent, "SendMessage", "c9", **text))[0]
+        assert await house.state.has_letter(LetterId(f"m-{ada.agent}-c3"))
+
+
+@pytest.mark.spec("T12")
+async def test_a_team_rests_once_nothing_is_unread_and_nobody_works(tmp_path: Path) -> None:
+    async with open_house(tmp_path) as house:
+        await house.create()
+        ada = await house.join("ada")
+        assert (await house.teams.unrest("crew")).mates  # it was only just made
+        await house.teams.set_state("crew", ada.agent, "running")
+        await house.teams.set_state("crew", ada.agent, "idle")
+        assert not (await house.teams.unrest("crew")).mates
+        note = house.note(house.lead, ada)
+        await house.mail.post_mail(note)
+        assert (await house.teams.unrest("crew")).mates
+        await house.state.delivered([note.letter.id])
+        lead = house.teams.find("crew", "team-lead")
+        reply = house.note(ada, await lead)
+        await house.mail.post_mail(reply)
+        found = await house.teams.unrest("crew")
+        assert found.lead and not found.mates
+        await house.state.delivered([reply.letter.id])
+        assert not (await house.teams.unrest("crew")).lead

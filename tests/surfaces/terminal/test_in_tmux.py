@@ -1,0 +1,176 @@
+"""The program in a real terminal: started, typed into, looked at, left; at three sizes."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+LIMIT = 60.0
+SIZES = [(60, 20), (100, 30), (200, 50)]
+
+pytestmark = pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
+
+
+class Terminal:
+    """One tmux server with one window, in a home and a project of its own."""
+
+    def __init__(self, root: Path, size: tuple[int, int]) -> None:
+        self.project, self.home = root / "project", root / "home"
+        self.project.mkdir()
+        self.home.mkdir()
+        self._socket, self._size = root / "tmux", size
+
+    def tmux(self, *args: str) -> str:
+        argv = ["tmux", "-S", str(self._socket), "-f", "/dev/null", *args]
+        return subprocess.run(argv, capture_output=True, text=True, check=True, timeout=LIMIT).stdout
+
+    def start(self, script: Any, *args: str, env: dict[str, str] | None = None) -> None:
+        path = self.home / "script.json"
+        path.write_text(json.dumps(script))
+        settings = {
+            "HOME": str(self.home), "TEAMWRIGHT_HOME": str(self.home / ".teamwright"), "PATH": os.environ["PATH"],
+            "LANG": "C.UTF-8", "TERM": "xterm-256color", "PYTHONPATH": os.environ.get("PYTHONPATH", ""), **(env or {}),
+        }  # fmt: skip
+        width, height = map(str, self._size)
+        argv = [
+            "env",
+            "-i",
+            *(f"{name}={value}" for name, value in settings.items()),
+            sys.executable,
+            "-m",
+            "teamwright",
+        ]
+        argv += ["--model", f"script/{path}", *args]
+        shell = ["sh", "-c", '"$@"; echo "LEFT $?"; exec sleep 1000', "sh", *argv]
+        self.tmux("new-session", "-d", "-x", width, "-y", height, "-c", str(self.project), "--", *shell)
+
+    @property
+    def screen(self) -> str:
+        return self.tmux("capture-pane", "-p")
+
+    def keys(self, *keys: str) -> None:
+        self.tmux("send-keys", *keys)
+
+    def type(self, text: str) -> None:
+        self.tmux("send-keys", "-l", text)
+
+    def shows(self, *texts: str) -> str:
+        end = time.monotonic() + LIMIT
+        while not all(text in (screen := self.screen) for text in texts):
+            assert time.monotonic() < end, f"never came: {texts}\n{screen}"
+            time.sleep(0.05)
+        return screen
+
+    def close(self) -> None:
+        subprocess.run(
+            ["tmux", "-S", str(self._socket), "kill-server"], capture_output=True, check=False, timeout=LIMIT
+        )
+
+
+@pytest.fixture(params=SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+def terminal(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Terminal]:
+    terminal = Terminal(tmp_path, request.param)
+    yield terminal
+    terminal.close()
+
+
+@pytest.fixture
+def narrow(tmp_path: Path) -> Iterator[Terminal]:
+    terminal = Terminal(tmp_path, SIZES[1])
+    yield terminal
+    terminal.close()
+
+
+def test_a_stranger_asks_answers_a_question_reads_and_leaves(terminal: Terminal) -> None:
+    script = [
+        ["I make it.", {"tool": "Bash", "input": {"command": "echo made > made.txt; cat made.txt"}}],
+        "All **done** 字字.",
+    ]
+    terminal.start(script)
+    terminal.shows("Ask, or type", "asks first")
+    terminal.type("make the file")
+    terminal.shows("› make the file")
+    terminal.keys("Enter")
+    terminal.shows("main wants to use Bash", "echo made > made.txt", "Yes, this once")
+    end = time.monotonic() + LIMIT
+    while "Yes, this once" in terminal.screen:  # deaf for a moment, so that nobody answers by accident
+        assert time.monotonic() < end
+        terminal.keys("y")
+        time.sleep(0.3)
+    screen = terminal.shows("All done 字字.", "▌ make the file", "✓ Bash")
+    assert (terminal.project / "made.txt").read_text() == "made\n"
+    assert "**" not in screen
+    terminal.keys("C-u")
+    terminal.keys("C-o")
+    terminal.shows("│ made")
+    terminal.keys("C-c")
+    terminal.keys("C-c")
+    terminal.keys("C-c")
+    terminal.shows("teamwright --resume", "LEFT 0")
+
+
+def test_lines_history_interrupt_and_the_draft_after_a_kill(narrow: Terminal) -> None:
+    narrow.start([{"text": "word " * 5_000, "pace": 200}])
+    narrow.shows("Ask, or type")
+    narrow.type("one")
+    narrow.keys("M-Enter")
+    narrow.type("two")
+    narrow.keys("C-j")
+    narrow.type("three")
+    narrow.shows("› one", "  two", "  three")
+    narrow.keys("Enter")
+    narrow.shows("word word", "Esc interrupts")
+    narrow.keys("Escape")
+    narrow.shows("Interrupted")
+    narrow.keys("Up")
+    narrow.shows("│ › one")
+    narrow.keys("C-c")
+    narrow.type("kept for later")
+    narrow.shows("kept for later")
+    folder = narrow.home / ".teamwright" / "input"
+    end = time.monotonic() + LIMIT
+    while not any("kept for later" in path.read_text() for path in folder.glob("*.json")):
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    shell = narrow.tmux("display-message", "-p", "#{pane_pid}").strip()
+    (pid,) = Path(f"/proc/{shell}/task/{shell}/children").read_text().split()
+    os.kill(int(pid), 9)
+    narrow.shows("LEFT 137")
+    narrow.tmux("respawn-pane", "-k")
+    narrow.shows("› kept for later")
+
+
+@pytest.mark.spec("A12")
+def test_hostile_words_change_neither_title_nor_clipboard_nor_screen(narrow: Terminal) -> None:
+    evil = "\x1b]0;pwned\x07\x1b]52;c;aGk=\x07\x1b[2J\x1b[1;1Hgone\u202e"
+    narrow.start([evil])
+    narrow.tmux("set-option", "-g", "set-clipboard", "on")
+    narrow.shows("Ask, or type")
+    narrow.type("say it")
+    narrow.keys("Enter")
+    narrow.shows("\\x1b]52;c;aGk=", "▌ say it", "asks first")
+    assert "pwned" not in narrow.tmux("display-message", "-p", "#{pane_title}")
+    assert narrow.tmux("list-buffers") == ""
+
+
+def test_without_a_terminal_there_are_words_and_status_2(tmp_path: Path) -> None:
+    env = {"HOME": str(tmp_path), "PATH": os.environ["PATH"], "TEAMWRIGHT_HOME": str(tmp_path / "h")}
+    ran = subprocess.run(
+        [sys.executable, "-m", "teamwright", "hello"], env=env, stdin=subprocess.DEVNULL, capture_output=True,
+        text=True, check=False, timeout=LIMIT,
+    )  # fmt: skip
+    assert ran.returncode == 2 and "needs a terminal" in ran.stderr and "teamwright -p" in ran.stderr
+
+
+def test_no_colour_means_no_colour(narrow: Terminal) -> None:
+    narrow.start(["# Hi\n\n`code`"], "hello", env={"NO_COLOR": "1"})
+    narrow.shows("code", "asks first")
+    coloured = narrow.tmux("capture-pane", "-p", "-e")
+    assert "38;2" not in coloured and "48;2" not in coloured and "38;5" not in coloured
