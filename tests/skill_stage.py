@@ -50,7 +50,8 @@ class SkillStage:
     async def ask(self, id: AgentId, call: ToolCall) -> Decision:
         self.asked.append(call)
         gate = SessionGate(
-            mode=lambda _: self.mode, rules=lambda _: self.rules + self.grants.of(id), desk=lambda _: self.agent(id).desk,
+            mode=lambda _: self.mode, rules=lambda _: self.rules + self.grants.of(id),
+            desk=lambda _: self.agent(id).desk,
             name=lambda _: "main", put=None, home=self.walker.home, protected=(self.walker.home / ".teamwright",),
         )  # fmt: skip
         return await gate.ask(id, call)

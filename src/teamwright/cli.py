@@ -81,7 +81,7 @@ COMMANDS = {
     "why": "what the agents of a session that are not running wait for",
     "attach": "watch a running session from another terminal, and talk to it",
     "worktrees": "the git worktrees of agents; `show NAME`, `merge NAME`, `clean [NAME ...]`",
-    "mcp": "MCP servers: `list`, `add NAME COMMAND ...`, `remove NAME`, `test [NAME ...]`, `login NAME`; `serve` is one",
+    "mcp": "MCP servers: `list`, `add NAME COMMAND ...`, `remove NAME`, `test`, `login NAME`; `serve` is one",
     "cost": "what sessions and agents have used: tokens, money, time",
     "config": "the settings that hold here, and where each comes from",
     "plugins": "what plugins bring; `install PATH_OR_GIT_ADDRESS`, `enable`, `disable`, `remove NAME`",

@@ -15,6 +15,7 @@ import pytest
 from pane_kit import AWKWARD, lives, probe, told, until
 
 from teamwright.core.errors import ToolError
+from teamwright.core.placement import Seen
 from teamwright.host.panes import Pane, look
 from teamwright.host.parcel import discard, wrap
 from teamwright.host.tmux import Tmux
@@ -395,8 +396,6 @@ def test_what_is_here_is_read_from_the_environment(tmp_path: Path) -> None:
         (tmp_path / name).write_text("#!/bin/sh\n")
         (tmp_path / name).chmod(0o700)
     seen = look({"PATH": str(tmp_path), "TMUX": "/tmp/x,1,0", "TERM_PROGRAM": "iTerm.app"})
-    assert (seen.inside_tmux, seen.in_iterm, seen.tmux, seen.it2) == (
-        True, True, str(tmp_path / "tmux"), str(tmp_path / "it2"),
-    )  # fmt: skip
-    nothing = look({"PATH": "/nowhere", "TMUX": ""})
-    assert (nothing.inside_tmux, nothing.in_iterm, nothing.tmux, nothing.it2) == (False, False, "", "")
+    assert seen.inside_tmux and seen.in_iterm and seen.tmux == str(tmp_path / "tmux")
+    assert seen.it2 == str(tmp_path / "it2")
+    assert look({"PATH": "/nowhere", "TMUX": ""}) == Seen()

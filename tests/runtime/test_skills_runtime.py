@@ -5,10 +5,10 @@ import os
 import anyio
 import pytest
 from msgspec import Raw
-from skill_stage import command, skill, staged
 
 from conftest import Walker
 from crew import LIMIT, bash
+from skill_stage import command, skill, staged
 from teamwright.core.consent import Allow, Deny
 from teamwright.core.errors import ToolError
 from teamwright.core.ids import CallId

@@ -1,12 +1,15 @@
 """A teammate's own process, put together: one agent of a session that somebody else leads."""
 
+import time
 from collections.abc import Mapping
 
 from teamwright.app.company import Company
-from teamwright.app.compose import Parts, build_core, build_desk, build_limits, build_teamwork
+from teamwright.app.core import build_core, build_teamwork
 from teamwright.app.ground import read_rules, survey
 from teamwright.app.naming import open_models
-from teamwright.app.places import unpack
+from teamwright.app.options import Options
+from teamwright.app.outfit import Parts, build_desk, build_limits
+from teamwright.app.places import Packed, unpack
 from teamwright.core.crashpoint import arm
 from teamwright.core.errors import SessionMissing
 from teamwright.core.history import History
@@ -26,31 +29,14 @@ from teamwright.store.transcripts import Transcript
 
 async def open_member(env: Mapping[str, str]) -> MemberHome:
     """From what the lead handed on; it begins to live inside `async with`."""
-    import time  # noqa: PLC0415
-
     if point := env.get("TEAMWRIGHT_TEAMMATE_CRASHPOINT"):  # as TEAMWRIGHT_CRASHPOINT, for these processes alone
         name, _, passes = point.partition(":")
         arm(name, int(passes or 1))
     packed, options = unpack(env)
     asker = Asker()
     options.answer = asker.put
-    ground = survey(options)
-    rules, problems = read_rules(options, ground)
-    path = find_transcript(ground.home, packed.session)
-    if path is None:
-        raise SessionMissing(f"there is no session {packed.session}")
-    lock = hold(ground.home.run / f"teammate-{packed.agent}.lock", 5.0)
-    if lock is None:
-        raise SessionMissing(f"the teammate {packed.agent} runs in another process already")
-    state = await State.open(ground.home.state)
-    models, names = open_models(options, ground)
-    history = History()
-    history.cwd = str(ground.cwd)
-    opened = Opened(packed.session, SessionFiles(path), Transcript(path, -1, 0, 0), history, lock, [])
-    parts = Parts(
-        options=options, ground=ground, rules=rules, models=models, names=names,
-        company=Company(options, ground, rules), opened=opened, state=state, notes=problems, mode=packed.mode, since=packed.since,
-    )  # fmt: skip
+    parts = await _open_parts(packed, options)
+    ground, state = parts.ground, parts.state
     living: list[Agent] = []
     core = build_core(parts, lambda: living[0] if living else None)
     meter = AgentMeter(build_limits(options.limits, ground.settings), cost, time.monotonic)
@@ -67,10 +53,32 @@ async def open_member(env: Mapping[str, str]) -> MemberHome:
     async def close() -> None:
         await core.rooms.let_all_go()
         await state.close()
-        await models.aclose()
-        lock.release()
+        await parts.models.aclose()
+        parts.opened.lock.release()
 
     return MemberHome(
         packed.agent, core.supervisor, teamwork, living, core.bus, parts.company.extras, close,
         patience=ground.settings.own.adopt_seconds,
+    )  # fmt: skip
+
+
+async def _open_parts(packed: Packed, options: Options) -> Parts:
+    """As for a session, but of its main transcript nothing is opened: that is the lead's."""
+    ground = survey(options)
+    rules, problems = read_rules(options, ground)
+    path = find_transcript(ground.home, packed.session)
+    if path is None:
+        raise SessionMissing(f"there is no session {packed.session}")
+    lock = hold(ground.home.run / f"teammate-{packed.agent}.lock", 5.0)
+    if lock is None:
+        raise SessionMissing(f"the teammate {packed.agent} runs in another process already")
+    state = await State.open(ground.home.state)
+    models, names = open_models(options, ground)
+    history = History()
+    history.cwd = str(ground.cwd)
+    opened = Opened(packed.session, SessionFiles(path), Transcript(path, -1, 0, 0), history, lock, [])
+    return Parts(
+        options=options, ground=ground, rules=rules, models=models, names=names,
+        company=Company(options, ground, rules), opened=opened, state=state, notes=problems, mode=packed.mode,
+        since=packed.since,
     )  # fmt: skip

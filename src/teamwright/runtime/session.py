@@ -222,7 +222,9 @@ class Session:
                 await self.supervisor.post(letter)
                 await self.teamwork.teams.ring(member)
             elif not await self._pass_on(letter):
-                raise UsageError(f"there is no agent {letter.to} to talk to: it is of another session, or has shut down")
+                raise UsageError(
+                    f"there is no agent {letter.to} to talk to: it is of another session, or has shut down"
+                )
         except ToolError as error:
             raise UsageError(f"{error} What you wrote is kept for it.") from None
 

@@ -275,7 +275,7 @@ class Spawner:
         return job
 
     async def pass_on(self, letter: Letter) -> bool:
-        """A person's words for an agent that was started here. False if there is no such agent; else they are stored."""
+        """A person's words for an agent that was started here. False if there is none; else they are stored."""
         known = self.known.get(letter.to)
         if known is not None:
             await self._supervisor.post(letter)

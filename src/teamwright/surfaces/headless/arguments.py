@@ -112,7 +112,11 @@ def headless_of(found: Namespace) -> Headless:
     if found.include_partial_messages and found.output_format != "stream-json":
         raise UsageError("--include-partial-messages needs --output-format stream-json")
     return Headless(
-        found.prompt, found.output_format, found.input_format, found.include_partial_messages, not found.no_wait,
+        found.prompt,
+        found.output_format,
+        found.input_format,
+        found.include_partial_messages,
+        not found.no_wait,
         found.listen,
     )
 

@@ -351,8 +351,7 @@ class TerminalApp(App[Leave]):
         self.conversation.toggle_everything()
 
     def action_page(self, by: int) -> None:
-        talk = self.conversation
-        talk.scroll_to(y=talk.scroll_y + by * max(1, talk.size.height - 2), animate=False)
+        self.conversation.scroll_relative(y=by * max(1, self.conversation.size.height - 2), animate=False)
 
     def action_bottom(self) -> None:
         self.conversation.action_bottom()
