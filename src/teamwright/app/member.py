@@ -3,9 +3,11 @@
 from collections.abc import Mapping
 
 from teamwright.app.company import Company
-from teamwright.app.compose import Parts, build_core, build_desk, build_limits, build_teamwork
 from teamwright.app.ground import read_rules, survey
+from teamwright.app.living import build_core, build_teamwork
+from teamwright.app.main_agent import build_desk, build_limits
 from teamwright.app.naming import open_models
+from teamwright.app.parts import Parts
 from teamwright.app.places import unpack
 from teamwright.core.crashpoint import arm
 from teamwright.core.errors import SessionMissing
