@@ -9,6 +9,7 @@ from team_house import open_house
 from teamwright.core.event import AgentStarted, Replied, ToolStarted
 from teamwright.core.history import fold
 from teamwright.core.ids import AgentId, CallId, LetterId
+from teamwright.core.letter import Said
 from teamwright.core.message import Message, Text, ToolCall, Usage
 from teamwright.core.work import Actor, Draft
 from teamwright.runtime.resume import Left
@@ -74,3 +75,20 @@ async def test_a_team_rests_once_nothing_is_unread_and_nobody_works(tmp_path: Pa
         assert found.lead and not found.mates
         await house.state.delivered([reply.letter.id])
         assert not (await house.teams.unrest("crew")).lead
+
+
+@pytest.mark.spec("K6")
+async def test_tasks_go_back_to_the_list_together_with_the_word_about_it(tmp_path: Path) -> None:
+    async with open_house(tmp_path) as house:
+        await house.create()
+        ada = await house.join("ada")
+        lead = await house.teams.find("crew", "team-lead")
+        assert lead is not None
+        table, by = TaskTable(house.state.database), Actor(ada.agent, "ada")
+        await table.create("crew", Draft("x"), by)
+        await table.claim_first("crew", by)
+        before = house.state.database.commits
+        (done,) = await table.release_all("crew", ada.agent, lambda freed: house.note(ada, lead, f"freed {len(freed)}"))
+        assert house.state.database.commits == before + 1 and done.id == 1
+        (letter,) = await house.state.waiting(lead.agent)
+        assert isinstance(letter.body, Said) and letter.body.text == "freed 1"

@@ -111,12 +111,13 @@ MUTANTS = [
         "core/work.py",
         ' and (held in (None, task.epoch) or task.status == "pending")',
         "",
-        "store/test_claims_machine.py::TestClaims",
+        "store/test_claims_machine.py::"
+        "test_a_late_process_completes_nothing_for_an_agent_that_has_claimed_again_elsewhere",
     ),
     (
-        "store/database.py",
-        "            with anyio.CancelScope(shield=True):\n                await self._pace.run_there(",
-        "            if True:\n                await self._pace.run_there(",
+        "store/pace.py",
+        "        with anyio.CancelScope(shield=True):\n            return await",
+        "        if True:\n            return await",
         "store/test_group_commit.py::test_a_cancelled_runner_still_runs_what_the_others_wait_for",
     ),
 ]

@@ -1,7 +1,11 @@
 """Puts a session together."""
 
+<<<<<<< HEAD
 import time
 from collections.abc import Callable, Mapping
+=======
+from collections.abc import Callable
+>>>>>>> a72960b6fb4f0bd865bed8c77ed9f46c9cca0187
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -10,14 +14,23 @@ from teamwright.app.asides import open_asides
 from teamwright.app.company import Company
 from teamwright.app.core import Core, build_core, build_teamwork
 from teamwright.app.ground import Ground, read_rules, survey
+<<<<<<< HEAD
 from teamwright.app.naming import GIVEN, open_models
 from teamwright.app.options import Options
 from teamwright.app.outfit import Parts, build_desk, build_limits, system_of
+=======
+from teamwright.app.living import build_core, build_teamwork
+from teamwright.app.main_agent import make_main, rerender
+from teamwright.app.naming import open_models
+from teamwright.app.options import Options
+from teamwright.app.parts import Core, Parts
+>>>>>>> a72960b6fb4f0bd865bed8c77ed9f46c9cca0187
 from teamwright.app.schedules import open_schedules
 from teamwright.core.crashpoint import arm
 from teamwright.core.event import Event, LettersTaken, Reminded
 from teamwright.core.ids import AgentId
 from teamwright.core.message import user
+<<<<<<< HEAD
 from teamwright.core.ports import Tool
 from teamwright.host.handles import allow_many_files
 from teamwright.host.worktree_record import left_behind
@@ -26,14 +39,25 @@ from teamwright.models.prices import cost
 from teamwright.runtime.agent import Agent
 from teamwright.runtime.jobs import Jobs
 from teamwright.runtime.meter import AgentMeter
+=======
+from teamwright.host.handles import allow_many_files
+from teamwright.host.worktree_record import left_behind
+from teamwright.models.prices import cost
+from teamwright.runtime.agent import Agent
+from teamwright.runtime.jobs import Jobs
+>>>>>>> a72960b6fb4f0bd865bed8c77ed9f46c9cca0187
 from teamwright.runtime.resident import note_work
 from teamwright.runtime.resume import Left, Opened, close_open_calls, open_history
 from teamwright.runtime.rooms import Rooms
 from teamwright.runtime.session import Session
 from teamwright.runtime.spawner import Known, Spawner
 from teamwright.runtime.teamwork import Teamwork
+<<<<<<< HEAD
 from teamwright.runtime.workshop import Shape, Workshop
 from teamwright.store import prompts
+=======
+from teamwright.runtime.workshop import Workshop
+>>>>>>> a72960b6fb4f0bd865bed8c77ed9f46c9cca0187
 from teamwright.store.jobs import JobTable
 from teamwright.store.state import State, now_ms
 
@@ -83,9 +107,9 @@ async def _compose(parts: Parts) -> Session:
     parts.company.teamwork = teamwork
     put = core.questions.put if options.can_ask or options.answer else None
     parts.company.introduce(core.spawner, core.supervisor, core.workshop, core.rooms, put)
-    main = _main(parts, core.workshop)
+    main = make_main(parts, core.workshop)
     mains.append(main)
-    parts.company.extras.rerender = lambda served: _rerender(parts, core.workshop, main, served)
+    parts.company.extras.rerender = lambda served: rerender(parts, core.workshop, main, served)
     main.on_event = _reader(main, teamwork)
     schedules = parts.company.schedules = open_schedules(options, ground, parts.state, main, core.log.write)
     await _take_over(parts, core.jobs, core.spawner, core.workshop)
@@ -122,6 +146,7 @@ def _reader(main: Agent, teamwork: Teamwork) -> Callable[[Event], None]:
     return heard
 
 
+<<<<<<< HEAD
 def _main(parts: Parts, workshop: Workshop) -> Agent:
     options, ground, opened = parts.options, parts.ground, parts.opened
     definition = parts.company.main_definition
@@ -180,6 +205,8 @@ def _model(parts: Parts) -> str:
     return names.default or names.resolve(default_model(parts.ground.env, parts.ground.settings.model))
 
 
+=======
+>>>>>>> a72960b6fb4f0bd865bed8c77ed9f46c9cca0187
 async def _take_over(parts: Parts, jobs: Jobs, spawner: Spawner, workshop: Workshop) -> None:
     """What an earlier process left: agents that can be continued, jobs that ended with it, calls without a result."""
     opened, table = parts.opened, JobTable(parts.state.database)

@@ -1,5 +1,6 @@
 """Hooks around what agents share: worktrees, tasks, teammates at rest, and conversations that are shortened."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 from teamwright.core.errors import ToolError, UsageError
@@ -17,24 +18,26 @@ from teamwright.runtime.hook_points import MOST_ROUNDS, HookPoints
 class WorktreeHooks:
     """Other version control than git: a hook makes the directory and prints its path."""
 
-    def __init__(self, points: HookPoints, main: AgentId) -> None:
-        self._points, self._main = points, main
+    def __init__(self, points: Callable[[], HookPoints], main: AgentId) -> None:
+        self._get, self._main = points, main
 
     async def make(self, name: str, cwd: Path) -> Path | None:
-        hooks = self._points.hooks
+        points = self._get()
+        hooks = points.hooks
         if hooks is None or not hooks.has("WorktreeCreate"):
             return None
-        fired = await self._points.fire("WorktreeCreate", self._main, cwd=cwd, name=name)
+        fired = await points.fire("WorktreeCreate", self._main, cwd=cwd, name=name)
         if fired.blocked is not None or not fired.printed:
             why = fired.blocked or " ".join(fired.messages) or "it printed no path."
             raise ToolError(f"The WorktreeCreate hook made no worktree: {why}")
         return Path(fired.printed[-1].strip())
 
     async def removed(self, path: Path) -> bool:
-        hooks = self._points.hooks
+        points = self._get()
+        hooks = points.hooks
         if hooks is None or not hooks.has("WorktreeRemove"):
             return False
-        return _done(await self._points.fire("WorktreeRemove", self._main, worktree_path=str(path)))
+        return _done(await points.fire("WorktreeRemove", self._main, worktree_path=str(path)))
 
 
 def _done(fired: Fired) -> bool:

@@ -11,14 +11,14 @@ from msgspec import Struct
 from teamwright.core.consent import Mode
 from teamwright.core.errors import StoreError
 from teamwright.core.event import AgentEnded, Event, LettersTaken, ToolEnded, TurnEnded
-from teamwright.core.ids import AgentId
+from teamwright.core.ids import AgentId, LetterId
 from teamwright.core.letter import Letter, Said, Sender, Signal
 from teamwright.core.team import Mail, Member, Refused, Request, iso
 from teamwright.core.work import Actor, Task
 from teamwright.host.worktree import Worktree
 from teamwright.runtime.agent import Agent, current_agent, current_teammate
 from teamwright.runtime.handshakes import Handshakes
-from teamwright.runtime.post import Post
+from teamwright.runtime.post import SYSTEM_SENDER, Post
 from teamwright.runtime.rooms import Rooms, words
 from teamwright.runtime.task_board import TaskBoard
 from teamwright.runtime.teams import Teams
@@ -262,13 +262,20 @@ def note_work(teams: Teams, agent: Agent, event: Event) -> None:
 
 async def free_tasks(means: Means, member: Member, why: str) -> None:
     """The tasks of one that is gone go back to the list, and the lead is told of those that there were."""
-    by = Actor(member.agent, member.name, lead=True)
-    freed = await means.board.release_all(member.team, member.agent, by)
     lead = means.teams.lead_of(member.team)
-    if lead is not None and (freed or "worktree" in why):
+
+    def tell(freed: Sequence[Task]) -> Mail | None:
+        if lead is None or not (freed or "worktree" in why):
+            return None
         tasks = ", ".join(f"#{task.id} {task.subject}" for task in freed)
         words = f"{why}." + (f" Free again: {tasks}." if tasks else "")
-        await means.post.notify(lead, words, f"f-{member.agent}-{now_ms()}")
+        letter = Letter(LetterId(f"f-{member.agent}-{now_ms()}"), lead.agent, SYSTEM_SENDER, Said(words))
+        return Mail(letter, lead.team, SYSTEM_SENDER.name, lead.name, words, control=True)
+
+    by = Actor(member.agent, member.name, lead=True)
+    await means.board.release_all(member.team, member.agent, by, tell)
+    if lead is not None:
+        await means.post.arrived(lead)
 
 
 def _claim_letter(task: Task, team: str, agent: AgentId) -> Letter:

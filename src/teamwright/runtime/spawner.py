@@ -30,6 +30,7 @@ from teamwright.runtime.rooms import Rooms, move_in
 from teamwright.runtime.supervisor import Supervisor
 from teamwright.runtime.workshop import Answers, Kit, Shape, Workshop, own_limits
 from teamwright.store.jobs import NewAgent
+from teamwright.store.transcripts import Transcript
 
 
 class Known(Struct, frozen=True):
@@ -295,16 +296,16 @@ class Spawner:
             raise ToolError(f"Agent {known.id} was killed before it began; start a new one.")
         prompt = self._workshop.stored_prompt(rendered.prompt)
         definition = next((d for d in self._ways.kinds().values() if d.name == known.kind), None)
-        gear = await self._ways.equip(definition, known.id, known.parent)
-        kit = self._ways.kit_of(prompt.tools, known.depth, gear.tools if gear else None)
-        if history.started is not None:  # how far its tools may be used is not in what was rendered
-            kit = replace(kit, limits=history.started.limits, may_start=history.started.may_start)
         desk = child_desk(main.desk, Path(history.cwd), known.id, known.name)
         desk.seen = dict(history.seen)
         tree = None
         if history.started is not None and history.started.worktree:
             tree = await self._rooms.open(main.desk.roots[0], known.id)  # the same one, if it was kept
             move_in(desk, tree)
+        gear = await self._equip_again(definition, known, transcript, tree)
+        kit = self._ways.kit_of(prompt.tools, known.depth, gear.tools if gear else None)
+        if history.started is not None:  # how far its tools may be used is not in what was rendered
+            kit = replace(kit, limits=history.started.limits, may_start=history.started.may_start)
         limits = own_limits(definition) if definition else main.meter.limits
         if known.kind == FORK:
             limits = Limits(turns=MOST_TURNS)
@@ -317,6 +318,18 @@ class Spawner:
         agent.prompt, agent.gear = prompt, gear
         agent.rest()
         return agent, tree
+
+    async def _equip_again(
+        self, definition: AgentDefinition | None, known: Known, transcript: Transcript, tree: Worktree | None
+    ) -> Gear | None:
+        try:
+            return await self._ways.equip(definition, known.id, known.parent)
+        except BaseException:
+            transcript.close()
+            if tree is not None:
+                with anyio.CancelScope(shield=True):
+                    await self._rooms.close(tree)
+            raise
 
 
 def child_desk(parent: Desk, cwd: Path, id: AgentId, name: str) -> Desk:

@@ -1,6 +1,6 @@
 """Changes of a task list with all that follows from them: owners told, bells rung, files rewritten."""
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 
 import anyio
@@ -8,6 +8,7 @@ import anyio
 from teamwright.core.errors import StoreError, ToolError
 from teamwright.core.ids import AgentId, CallId
 from teamwright.core.letter import Letter
+from teamwright.core.team import Mail
 from teamwright.core.work import Actor, Change, Done, Draft, Owner, Refusal, Task, TaskId
 from teamwright.runtime.task_desk import TaskDesk
 from teamwright.store.task_mirror import TaskMirror
@@ -72,9 +73,11 @@ class TaskBoard:
         await self._follow(list, by, done)
         return done.task
 
-    async def release_all(self, list: str, gone: AgentId, by: Actor) -> list[Task]:
+    async def release_all(
+        self, list: str, gone: AgentId, by: Actor, tell: Callable[[Sequence[Task]], Mail | None] | None = None
+    ) -> list[Task]:
         """Its owner is gone: its open tasks go back to the list."""
-        freed = await self.table.release_all(list, gone)
+        freed = await self.table.release_all(list, gone, tell)
         for done in freed:
             await self._follow(list, by, done)
         return [done.task for done in freed if done.task is not None]

@@ -112,9 +112,8 @@ class Database:
         if self._pace.quick and len(jobs) <= _FEW:
             self._pace.run_here(lambda: self._run_group(db, jobs))
             jobs = [job for job in jobs if job.again]
-        if jobs:  # most belong to others: whoever runs them is not cancelled in between
-            with anyio.CancelScope(shield=True):
-                await self._pace.run_there(lambda: self._run_patiently(db, jobs))
+        if jobs:
+            await self._pace.run_there(lambda: self._run_patiently(db, jobs))
         self._queue[:0] = [job for job in jobs if job.again and job.soon]  # nobody waits for them: kept for later
 
     def _run_patiently(self, db: sqlite3.Connection, jobs: list[_Job]) -> None:

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from teamwright.core.ids import AgentId, CallId
 from teamwright.core.letter import Letter
+from teamwright.core.team import Mail
 from teamwright.core.work import (
     MOST_TASKS,
     Actor,
@@ -28,6 +29,7 @@ from teamwright.core.work import (
 from teamwright.store import task_rows as rows
 from teamwright.store.database import Database
 from teamwright.store.jobs import insert_letter
+from teamwright.store.posting import LIMITS, post
 from teamwright.store.state import now_ms
 
 LetterFor = Callable[[Task], Letter | None]  # what the owner of a task is to be told, in the same transaction
@@ -197,16 +199,21 @@ class TaskTable:
             self._remember(list, done, by)
         return done
 
-    async def release_all(self, list: str, agent: AgentId) -> "list[Done]":
-        """Everything open that this incarnation owns goes back to pending."""
+    async def release_all(
+        self, list: str, agent: AgentId, tell: Callable[[Sequence[Task]], Mail | None] | None = None
+    ) -> "list[Done]":
+        """Everything open that this incarnation owns goes back to pending; what `tell` says of it is stored with it."""
         now = self._now()
 
         def work(db: sqlite3.Connection) -> "list[Done]":
-            if (n := rows.list_number(db, list)) is None:
-                return []
+            n = rows.list_number(db, list)
             sql = "SELECT id FROM tasks WHERE list = ? AND agent = ? AND status <> 'completed' ORDER BY id"
-            owned = [rows.load_good(db, n, id) for (id,) in db.execute(sql, (n, agent)).fetchall()]
-            return [_apply(db, n, task, Change(), Hold("pending"), [], now) for task in owned if task is not None]
+            ids = [] if n is None else [id for (id,) in db.execute(sql, (n, agent)).fetchall()]
+            owned = [task for id in ids if n is not None and (task := rows.load_good(db, n, id)) is not None]
+            freed = [_apply(db, n, task, Change(), Hold("pending"), [], now) for task in owned if n is not None]
+            if tell is not None and (mail := tell(owned)) is not None:
+                post(db, mail, LIMITS, now)
+            return freed
 
         return await self._db.write(work)
 

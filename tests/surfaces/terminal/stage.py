@@ -9,7 +9,8 @@ from textual.pilot import Pilot
 
 from teamwright.app import open_session
 from teamwright.runtime.session import Session
-from teamwright.surfaces.terminal.app import Leave, TerminalApp
+from teamwright.surfaces.terminal.app import TerminalApp
+from teamwright.surfaces.terminal.leave import Leave
 from teamwright.surfaces.terminal.shapes import Item
 from teamwright.surfaces.terminal.view import View
 

@@ -55,6 +55,12 @@ class Terminal:
     def screen(self) -> str:
         return self.tmux("capture-pane", "-p")
 
+    @property
+    def pid(self) -> int:
+        """Of the program, which a shell has started."""
+        shell = self.tmux("display-message", "-p", "#{pane_pid}").strip()
+        return int(Path(f"/proc/{shell}/task/{shell}/children").read_text().split()[0])
+
     def keys(self, *keys: str) -> None:
         self.tmux("send-keys", *keys)
 
@@ -139,9 +145,7 @@ def test_lines_history_interrupt_and_the_draft_after_a_kill(narrow: Terminal) ->
     while not any("kept for later" in path.read_text() for path in folder.glob("*.json")):
         assert time.monotonic() < end
         time.sleep(0.05)
-    shell = narrow.tmux("display-message", "-p", "#{pane_pid}").strip()
-    (pid,) = Path(f"/proc/{shell}/task/{shell}/children").read_text().split()
-    os.kill(int(pid), 9)
+    os.kill(narrow.pid, 9)
     narrow.shows("LEFT 137")
     narrow.tmux("respawn-pane", "-k")
     narrow.shows("› kept for later")
@@ -158,6 +162,15 @@ def test_hostile_words_change_neither_title_nor_clipboard_nor_screen(narrow: Ter
     narrow.shows("\\x1b]52;c;aGk=", "▌ say it", "asks first")
     assert "pwned" not in narrow.tmux("display-message", "-p", "#{pane_title}")
     assert narrow.tmux("list-buffers") == ""
+
+
+def test_a_signal_leaves_the_terminal_in_order(narrow: Terminal) -> None:
+    narrow.start([{"text": "word " * 5_000, "pace": 200}], "go")
+    narrow.shows("word word")
+    os.kill(narrow.pid, 15)
+    screen = narrow.shows("LEFT 143")
+    assert "word word" not in screen
+    assert narrow.tmux("display-message", "-p", "#{alternate_on}#{mouse_any_flag}").strip() == "00"
 
 
 def test_without_a_terminal_there_are_words_and_status_2(tmp_path: Path) -> None:

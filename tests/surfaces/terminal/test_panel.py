@@ -75,7 +75,7 @@ async def test_state_doing_tokens_and_reasons_are_seen(width: int) -> None:
         assert ("$0.42" in text) == (width >= 100)
         assert all(len(line) <= width for line in text.splitlines())
         await pilot.press("down")
-        await until(pilot, lambda: "12.3k tokens · $0.42 · 1 min" in screen_text(host))
+        await until(pilot, lambda: "12.3k tokens · $0.42 · " in screen_text(host))
 
 
 @pytest.mark.anyio

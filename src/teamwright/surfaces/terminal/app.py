@@ -2,11 +2,11 @@
 
 import time
 from collections.abc import Awaitable
+from importlib import import_module
 from pathlib import Path
 from typing import ClassVar, cast
 
 from anyio import to_thread
-from msgspec import Struct
 from textual import events, on
 from textual.app import App, ComposeResult
 from textual.binding import BindingType
@@ -30,6 +30,7 @@ from teamwright.surfaces.terminal.completion import Completions
 from teamwright.surfaces.terminal.conversation import Conversation
 from teamwright.surfaces.terminal.drafts import Drafts
 from teamwright.surfaces.terminal.follow import Follower, read_again
+from teamwright.surfaces.terminal.leave import Leave
 from teamwright.surfaces.terminal.picker import SessionPicker
 from teamwright.surfaces.terminal.prompt_input import PromptInput
 from teamwright.surfaces.terminal.question_list import QuestionsScreen, screen_for
@@ -46,14 +47,7 @@ TWICE = 2.0  # seconds in which a second press counts as one
 NEXT_MODE: dict[str, Mode] = {"default": "acceptEdits", "acceptEdits": "plan"}
 
 
-class Leave(Struct, frozen=True):
-    """How the app was left: for good, or for another session."""
-
-    origin: Origin | None = None
-
-
 class TerminalApp(App[Leave]):
-    CSS_PATH = None
     CSS = """
     #main { width: 1fr; }
     #entry { height: auto; border: round $border; padding: 0 1; margin: 0; background: $background; }
@@ -103,7 +97,7 @@ class TerminalApp(App[Leave]):
         for note in self.session.notes:
             self.tell(note, "warning")
         self.run_worker(Follower(self.session, self.view, self._heard).follow(), name="follow")
-        self.run_worker(self._read_branch(), name="branch")
+        self.run_worker(self._settle_in(), name="branch")
         self.set_interval(1 / FRAMES, self._tick)
         self.set_interval(0.5, self._save)
         if self._prompt:
@@ -113,15 +107,15 @@ class TerminalApp(App[Leave]):
 
     @property
     def conversation(self) -> Conversation:
-        return self.screen_stack[0].query_one("#conversation", Conversation)
+        return self.screen_stack[0].query_one(Conversation)
 
     @property
     def prompt(self) -> PromptInput:
-        return self.screen_stack[0].query_one("#prompt", PromptInput)
+        return self.screen_stack[0].query_one(PromptInput)
 
     @property
     def side(self) -> Side:
-        return self.screen_stack[0].query_one("#side", Side)
+        return self.screen_stack[0].query_one(Side)
 
     @property
     def here(self) -> AgentId:
@@ -145,6 +139,11 @@ class TerminalApp(App[Leave]):
     async def _read_crew(self) -> None:
         self.side.show(await acts.read_crew(self.session))
 
+    async def _settle_in(self) -> None:
+        """What the first prompt need not wait for."""
+        await self._read_branch()
+        await to_thread.run_sync(import_module, "teamwright.surfaces.terminal.markdown")
+
     async def _read_branch(self) -> None:
         self._branch = await errands.branch_of(self.session.cwd)
 
@@ -161,10 +160,8 @@ class TerminalApp(App[Leave]):
 
     def _arrange(self, width: int) -> None:
         """In a narrow terminal the side takes the place of the conversation."""
-        base = self.screen_stack[0]
-        alone = width < BESIDE
-        self.side.set_class(alone, "-alone")
-        base.query_one("#main").display = not (alone and self.side.display)
+        self.side.set_class(width < BESIDE, "-alone")
+        self.screen_stack[0].query_one("#main").display = not (width < BESIDE and self.side.display)
 
     def get_line_filters(self) -> list[LineFilter]:
         filters = list(super().get_line_filters())
@@ -221,10 +218,8 @@ class TerminalApp(App[Leave]):
     # --- what panels and widgets ask for
 
     @on(messages.OpenAgent)
-    def _open_agent(self, event: messages.OpenAgent) -> None:
-        self.open_agent(event.agent)
-
-    def open_agent(self, agent: AgentId) -> None:
+    def open_agent(self, chosen: messages.OpenAgent | AgentId) -> None:
+        agent = chosen.agent if isinstance(chosen, messages.OpenAgent) else chosen
         self.conversation.open(agent)
         found = self.view.agent(agent)
         main = agent == self.view.main
@@ -395,6 +390,6 @@ class TerminalApp(App[Leave]):
     def pick_session(self) -> None:
         def chosen(id: str | None) -> None:
             if id is not None:
-                self.go_on_with(Origin(id))
+                self.exit(Leave(Origin(id)))
 
         self.push_screen(SessionPicker(self.home, Path(self.session.cwd), here=self.session.id), chosen)

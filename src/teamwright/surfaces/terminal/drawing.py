@@ -1,14 +1,20 @@
 """Items of a conversation as lines of the screen."""
 
+from typing import TYPE_CHECKING
+
+from rich.style import Style
 from rich.text import Text
 from textual.strip import Strip
 
-from teamwright.surfaces.terminal.markdown import Pieces, draw, draw_text
+from teamwright.surfaces.terminal.paint import draw, draw_text
 from teamwright.surfaces.terminal.shapes import Item, Note, Spoken, Step, Thought
 from teamwright.surfaces.terminal.step import draw_step
 from teamwright.surfaces.terminal.text import fit, one_line, safe
 from teamwright.surfaces.terminal.themes import Palette, agent_style
 from teamwright.surfaces.terminal.view import View
+
+if TYPE_CHECKING:
+    from teamwright.surfaces.terminal.markdown import Pieces
 
 NOTES = {
     "info": "·", "warning": "!", "error": "✗", "message": "✉", "notice": "◆", "aside": "?", "output": " ",
@@ -25,7 +31,7 @@ class Block:
         self.lines: list[Strip] = []
         self.gap = 0  # blank lines before it
         self.opened = False
-        self._pieces = Pieces()
+        self._pieces: Pieces | None = None
         self._drawn: tuple[object, ...] = ()
 
     @property
@@ -72,7 +78,7 @@ class Block:
             case Spoken(role="person"):
                 return _draw_person(item, width, palette, opened=opened)
             case Spoken():
-                return _indent(self._pieces.draw(item.text, width - 4, palette), 2)
+                return self._draw_words(item.text, width, palette)
             case Thought():
                 return _draw_thought(item, width, palette, opened=opened)
             case Step():
@@ -80,6 +86,12 @@ class Block:
                 return draw_step(item, width, palette, opened=opened, now=now, agent=agent)
             case Note():
                 return _draw_note(item, width, palette, view, opened=opened)
+
+    def _draw_words(self, text: str, width: int, palette: Palette) -> list[Strip]:
+        from teamwright.surfaces.terminal.markdown import Pieces  # noqa: PLC0415  # slow to import
+
+        self._pieces = self._pieces or Pieces()
+        return _indent(self._pieces.draw(text, width - 4, palette), 2)
 
 
 def gap_between(before: Item | None, item: Item) -> int:
@@ -107,8 +119,6 @@ def _draw_person(item: Spoken, width: int, palette: Palette, *, opened: bool) ->
     drawn = [Strip([*bar, *line]) for line in lines]
     if not back:
         return drawn
-    from rich.style import Style  # noqa: PLC0415
-
     fill = Style.parse(back.strip())
     return [line.extend_cell_length(width - 1, fill) for line in drawn]
 

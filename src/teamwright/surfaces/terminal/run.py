@@ -2,6 +2,7 @@
 
 import gc
 import os
+import signal
 import sys
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,8 @@ from teamwright.core.errors import UsageError
 from teamwright.store.paths import home_from
 
 if TYPE_CHECKING:
-    from teamwright.surfaces.terminal.app import Leave
+    from teamwright.surfaces.terminal.app import TerminalApp
+    from teamwright.surfaces.terminal.leave import Leave
 
 
 async def run_terminal(options: Options, prompt: str | None = None, pick: bool = False) -> int:  # noqa: FBT001, FBT002
@@ -48,12 +50,21 @@ async def _show(options: Options, prompt: str | None, *, pick: bool) -> "tuple[L
     async with session:
         theme = themes.wanted(home_from(options.env).root, options.env)
         app = TerminalApp(session, options, prompt=prompt, theme=theme, pick=pick)
-        leave = None
+        leave, caught = None, list[int]()
         async with anyio.create_task_group() as group:
             group.start_soon(keep_door, session, home_from(options.env), options.env)
+            group.start_soon(_heed_signals, app, caught)
             leave = await app.run_async()
             group.cancel_scope.cancel()
         session.hurry()
     if (leave is None or leave.origin is None) and session.main.history.messages:
         sys.stdout.write(f"Go on with this session: teamwright --resume {session.id}\n")
-    return leave, app.return_code or 0
+    return leave, 128 + caught[0] if caught else app.return_code or 0
+
+
+async def _heed_signals(app: "TerminalApp", caught: list[int]) -> None:
+    """The terminal is put in order before we go, whoever sends us away."""
+    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGHUP) as signals:
+        async for number in signals:
+            caught.append(number)
+            app.exit()

@@ -4,7 +4,7 @@ from rich.text import Text
 from textual.strip import Strip
 
 from teamwright.surfaces.terminal.diff import Row, count, rows_of
-from teamwright.surfaces.terminal.markdown import draw, draw_text
+from teamwright.surfaces.terminal.paint import draw, draw_text
 from teamwright.surfaces.terminal.shapes import AgentView, Step
 from teamwright.surfaces.terminal.text import duration, fit, money, one_line, safe, tokens
 from teamwright.surfaces.terminal.themes import Palette, agent_style
@@ -36,7 +36,7 @@ def _head(step: Step, width: int, palette: Palette, *, now: int, agent: AgentVie
     mark, style = ("?", palette.warn) if step.asked else (mark, style)
     right = _right(step, now, agent)
     left = Text.assemble(("  ", ""), (mark, style), (" ", ""), (one_line(step.tool, 60), _name_style(palette, agent)))
-    room = width - left.cell_len - len(right) - 4
+    room = width - left.cell_len - len(right) - 5
     left.append(f"  {fit(step.title, room)}", palette.dim if step.status != "running" else palette.text)
     left.append(" " * max(2, width - left.cell_len - len(right) - 1) + right, palette.dim)
     left.no_wrap, left.overflow = True, "crop"

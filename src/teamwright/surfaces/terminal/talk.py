@@ -126,6 +126,8 @@ class TalkFold:
         self.talk.items.append(item)
 
     def _drop_stream(self) -> None:
+        if not self._streamed:
+            return
         void = set(map(id, self._streamed.values()))
         self.talk.items[:] = [item for item in self.talk.items if id(item) not in void]
         self._streamed.clear()

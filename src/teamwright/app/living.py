@@ -1,0 +1,153 @@
+"""What lives in a session, put together: supervisor, gate, workshop, spawner, teams."""
+
+from collections.abc import Callable, Iterator
+
+from teamwright.app.ground import Ground
+from teamwright.app.guard import Guard, Law, open_guard
+from teamwright.app.main_agent import system_of
+from teamwright.app.parts import Core, Parts
+from teamwright.app.places import open_places
+from teamwright.app.teamwork import Ground as TeamGround
+from teamwright.app.teamwork import open_teamwork
+from teamwright.core.event import Event, Record
+from teamwright.core.ids import AgentId, new_letter_id
+from teamwright.core.letter import Letter, Said, Sender
+from teamwright.core.work import Actor, Task
+from teamwright.runtime.agent import Agent
+from teamwright.runtime.bus import Bus
+from teamwright.runtime.compactor import Windows
+from teamwright.runtime.hook_services import TeamHooks, WorktreeHooks
+from teamwright.runtime.jobs import Jobs, Tell
+from teamwright.runtime.questions import Questions
+from teamwright.runtime.recruiter import Base
+from teamwright.runtime.resume import Opened
+from teamwright.runtime.rooms import Rooms
+from teamwright.runtime.slots import Slots
+from teamwright.runtime.spawner import Spawner, Ways
+from teamwright.runtime.supervisor import Supervisor
+from teamwright.runtime.teamwork import Teamwork
+from teamwright.runtime.workshop import Workshop
+from teamwright.store import transcripts
+from teamwright.store.jobs import JobTable
+from teamwright.store.logs import Log
+from teamwright.store.paths import SessionFiles
+from teamwright.store.state import now_ms
+
+
+def build_core(parts: Parts, main: Callable[[], Agent | None]) -> Core:
+    options, ground, opened, state = parts.options, parts.ground, parts.opened, parts.state
+    own = ground.settings.own
+    log = Log(ground.home.logs, opened.id)
+    bus = Bus(lambda agent, since: _reread(opened, workshop.files_of(agent), agent, since))
+
+    def tell(agent: AgentId, event: Event) -> None:
+        bus.publish(Record(agent, 0, now_ms(), event))
+
+    def ring(agent: AgentId) -> None:
+        supervisor.ring(agent)
+
+    async def facts(agent: AgentId) -> list[str]:
+        running = [f"Still at work for you: {j.description} ({j.kind} {j.id})" for j in jobs.unfinished(agent)]
+        return [*running, *await parts.company.get_teamwork().recall(agent)]
+
+    jobs = Jobs(JobTable(state.database), opened.id, tell, ring)
+    rooms = _rooms(parts)
+    supervisor = Supervisor(jobs, state, rooms, main, tell, log.write, job_wait=own.job_wait_seconds)
+    questions = Questions(tell, own.question_timeout_seconds, options.answer)
+    guard = _guard(parts, supervisor, questions, tell, log)
+    workshop = Workshop(
+        session=opened.id, files=opened.files, bus=bus, letters=state, ledger=state, model=parts.models,
+        gate=guard.gate.ask, points=guard.points, slots=Slots(_most_agents(ground)), now=now_ms, log=log.write,
+        debug=log.write if options.debug else None, flush=state.flush, facts=facts,
+        windows=Windows(parts.names.window, parts.models.window),
+        letter_room=lambda model: parts.names.window(model) or 200_000, fallback=parts.names.fallback,
+    )  # fmt: skip
+    ways = _ways(parts)
+    spawner = Spawner(workshop, supervisor, rooms, ways)
+    _introduce(parts, guard, supervisor, spawner, tell, log)
+    return Core(
+        log=log, bus=bus, jobs=jobs, rooms=rooms, supervisor=supervisor, questions=questions, workshop=workshop,
+        spawner=spawner, ways=ways, team_hooks=TeamHooks(guard.points),
+    )  # fmt: skip
+
+
+def _rooms(parts: Parts) -> Rooms:
+    opened, extras = parts.opened, parts.company.extras
+    trees = WorktreeHooks(lambda: extras.points, AgentId(opened.id))
+    return Rooms(
+        parts.ground.settings.symlink_directories, session=opened.id, notes=opened.files.dir / "rooms",
+        make_by_hook=trees.make, removed_by_hook=trees.removed,
+    )  # fmt: skip
+
+
+def _guard(parts: Parts, supervisor: Supervisor, questions: Questions, tell: Tell, log: Log) -> Guard:
+    opened, extras = parts.opened, parts.company.extras
+    law = Law(
+        rules=extras.rules_of, mode=parts.mode, color=lambda agent: parts.company.get_teamwork().teams.color_of(agent),
+        make_hooks=lambda: extras.make_hooks(opened.id, opened.files.transcript, log.write),
+    )  # fmt: skip
+    return open_guard(parts.options, parts.ground, opened, law, supervisor, questions, tell)
+
+
+def _introduce(parts: Parts, guard: Guard, supervisor: Supervisor, spawner: Spawner, tell: Tell, log: Log) -> None:
+    main = AgentId(parts.opened.id)
+
+    def say(server: str, text: str) -> None:
+        letter = Letter(new_letter_id(), main, Sender("system", f"mcp:{server}"), Said(text))
+        supervisor.launch(lambda: supervisor.post(letter))
+
+    parts.company.extras.introduce(main, guard.points, guard.gate.ask, supervisor, spawner, tell, log.write, say)
+
+
+def build_teamwork(parts: Parts, core: Core, base: Callable[[], Base] | None = None) -> Teamwork:
+    """`base` is what teammates start from: the main agent's, unless this process has none."""
+    own, supervisor, hooks = parts.ground.settings.own, core.supervisor, core.team_hooks
+
+    async def check(event: str, task: Task, by: Actor) -> str | None:
+        return await hooks.check(event, task, by, parts.company.get_teamwork().teams.team_of(by.agent))
+
+    ground = TeamGround(
+        state=parts.state, home=parts.ground.home, env=parts.ground.env, user=parts.ground.user, tell=core.tell,
+        log=core.log.write,
+        patience=own.shutdown_timeout_seconds, lead_mode=lambda: supervisor.main.mode or "default",
+        check=check if hooks.guards else None, before_idle=hooks.before_idle, told=parts.company.extras.told,
+        kit=parts.company.team_kit, system=lambda model, cwd: system_of(parts, model, cwd, own=None),
+        base=base or (lambda: Base(supervisor.main.desk, supervisor.main.meter)),
+        places=None if base else open_places(parts.options, parts.ground, parts.notes, parts.since), since=parts.since,
+        rules=parts.rules.of,
+        put=core.questions.put if parts.options.can_ask or parts.options.answer else None, publish=core.bus.publish,
+    )  # fmt: skip
+    return open_teamwork(ground, core.workshop, supervisor, core.spawner, core.rooms, core.ways)
+
+
+def _most_agents(ground: Ground) -> int:
+    said = ground.env.get("TEAMWRIGHT_MAX_AGENTS", "")
+    return int(said) if said.isdigit() and int(said) else ground.settings.own.max_agents
+
+
+def _ways(parts: Parts) -> Ways:
+    company, ground = parts.company, parts.ground
+
+    def resolve(name: str) -> str:
+        full = parts.names.resolve(name)
+        parts.models.open(full)  # a provider without a key is an error now, not in the child
+        return full
+
+    return Ways(
+        kinds=company.startable,
+        refusal=company.refusal,
+        kit=company.kit,
+        kit_of=company.kit_of,
+        system=lambda definition, model, cwd: system_of(parts, model, cwd, own=definition.prompt),
+        told=company.extras.told,
+        equip=company.extras.equip,
+        resolve_model=resolve,
+        features=company.features,
+        background_after=ground.settings.own.background_after_seconds,
+    )
+
+
+def _reread(opened: Opened, files: SessionFiles, agent: AgentId, since: int) -> Iterator[Record]:
+    path = opened.files.transcript if agent == opened.id else files.agent(agent)
+    for n, line in transcripts.read(path, since):
+        yield Record(agent, n, line.at, line.event)

@@ -1,0 +1,129 @@
+"""The main agent of a session: its model, its prompt, its tools, where it stands."""
+
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from teamwright.app.asides import earlier_notes
+from teamwright.app.naming import GIVEN
+from teamwright.app.parts import Parts
+from teamwright.core.budget import Limits
+from teamwright.core.ids import AgentId
+from teamwright.core.ports import Desk, Tool
+from teamwright.host.near import is_near
+from teamwright.library import instructions
+from teamwright.models.catalog import default_model
+from teamwright.models.prices import cost
+from teamwright.runtime.agent import Agent
+from teamwright.runtime.meter import AgentMeter
+from teamwright.runtime.prompt import Place, system_prompt
+from teamwright.runtime.workshop import Shape, Workshop
+from teamwright.store import prompts
+from teamwright.store.settings_schema import Settings
+
+
+def make_main(parts: Parts, workshop: Workshop) -> Agent:
+    options, ground, opened = parts.options, parts.ground, parts.opened
+    definition = parts.company.main_definition
+    kit = parts.company.main_kit()
+    before = opened.history.rendered
+    model = _model(parts)
+    effort = options.effort or (definition and definition.effort)
+    effort = effort or (before.effort if before else ground.settings.effort)
+    mode = options.mode or (definition and definition.permission_mode) or ground.settings.permissions.default_mode
+    limits = build_limits(options.limits, ground.settings)
+    if definition is not None and limits.turns is None:
+        limits = replace(limits, turns=definition.max_turns)
+    shape = Shape(
+        id=AgentId(opened.id), name="main", kind="main", model=model, effort=effort, kit=kit, desk=build_desk(parts),
+        mode=mode or "default", meter=AgentMeter(limits, cost, time.monotonic),
+    )  # fmt: skip
+    main = workshop.make(shape, opened.history, opened.transcript)
+    asked = options.system_prompt is not None or options.append_system_prompt or options.agent
+    same = before and not asked and before.model == model and before.effort == effort
+    served = bool(parts.company.extras.serving.configs)  # those tools are still to come
+    if before and same and (served or prompts.get(opened.files.prompts, before.prompt)[1] == kit.specs):
+        main.prompt = workshop.stored_prompt(before.prompt)
+    else:
+        prompt = workshop.prompt("main", lambda: _main_system(parts, model), kit.specs)
+        main.render(prompt, model, "resume" if before else "start", effort)
+    main.set_mode(mode or "default")
+    return main
+
+
+def _main_system(parts: Parts, model: str) -> tuple[str, ...]:
+    definition = parts.company.main_definition
+    if definition is None:
+        return system_of(parts, model, parts.ground.cwd, own=parts.options.system_prompt, main=True)
+    told = parts.company.extras.told(definition)
+    return (*system_of(parts, model, parts.ground.cwd, own=definition.prompt, main=True), *told)
+
+
+def rerender(parts: Parts, workshop: Workshop, main: Agent, served: Mapping[str, Tool] | None) -> None:
+    """Other tools are there now. What has been rendered with the very same tools stays."""
+    kit = parts.company.main_kit(served)
+    main.use_tools(kit.tools, kit.limits)
+    if main.prompt.tools != kit.specs:
+        prompt = workshop.prompt(object(), lambda: _main_system(parts, main.model), kit.specs)
+        main.render(prompt, main.model, "tools", main.effort)
+
+
+def _model(parts: Parts) -> str:
+    """As asked for; else the session's own; else the default."""
+    names, before, definition = parts.names, parts.opened.history.rendered, parts.company.main_definition
+    if names.model:
+        return names.model
+    if definition and definition.model and definition.model != "inherit":
+        return names.resolve(definition.model)
+    if before and before.model != GIVEN:
+        return before.model
+    return names.default or names.resolve(default_model(parts.ground.env, parts.ground.settings.model))
+
+
+def system_of(parts: Parts, model: str, cwd: Path, *, own: str | None, main: bool = False) -> tuple[str, ...]:
+    ground, options = parts.ground, parts.options
+    found = instructions.collect(
+        cwd, ground.project, home=ground.user, state=ground.home.root, trusted=ground.trusted,
+        sources=options.setting_sources,
+    )  # fmt: skip
+    place = Place(
+        str(cwd), _platform(), time.strftime("%Y-%m-%d"), model,
+        git=(ground.project / ".git").exists(), directories=tuple(map(str, _roots(parts)[1:])),
+    )  # fmt: skip
+    if main:
+        parts.notes.extend(found.problems)
+    append = options.append_system_prompt if main else ""
+    noted = earlier_notes(ground, parts.notes) if main else ""
+    told = "\n\n".join(filter(None, (instructions.render(found), noted)))
+    return system_prompt(place, told, own=own, append=append, bare=main and options.system_prompt is not None)
+
+
+def _platform() -> str:
+    """Without the program that `platform.platform` starts for it."""
+    system = os.uname()
+    return f"{system.sysname} {system.release} {system.machine}"
+
+
+def build_limits(limits: Limits, settings: Settings) -> Limits:
+    """The command line's, else the settings'."""
+    budget = settings.own.budget
+    usd = budget.usd if limits.usd is None else limits.usd
+    return Limits(limits.turns, usd, limits.tokens or budget.tokens, limits.seconds or budget.seconds)
+
+
+def _roots(parts: Parts) -> tuple[Path, ...]:
+    ground = parts.ground
+    more = (*(ground.cwd / d for d in parts.options.add_dirs), *ground.settings.permissions.additional_directories)
+    return tuple(dict.fromkeys((ground.cwd, *(d.resolve() for d in more if d.is_dir()))))
+
+
+def build_desk(parts: Parts) -> Desk:
+    opened, roots = parts.opened, _roots(parts)
+    kept = Path(opened.history.cwd)
+    cwd = kept if kept.is_dir() and any(kept.is_relative_to(root) for root in roots) else parts.ground.cwd
+    env = {"TEAMWRIGHT_AGENT_ID": opened.id, "TEAMWRIGHT_AGENT_NAME": "main", "TEAMWRIGHT_PARENT_SESSION_ID": opened.id}
+    near = all(is_near(root) for root in roots)
+    return Desk(cwd, roots, dict(opened.history.seen), opened.files.outputs, parts.rules.hides, near=near, env=env)

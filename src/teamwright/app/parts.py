@@ -1,0 +1,58 @@
+"""What a session is put together from, as far as it has been opened."""
+
+from msgspec import Struct, field
+
+from teamwright.app.company import Company
+from teamwright.app.ground import Ground
+from teamwright.app.naming import Names
+from teamwright.app.options import Options
+from teamwright.core.consent import Mode
+from teamwright.core.event import Event, Record
+from teamwright.core.ids import AgentId
+from teamwright.models.routed import RoutedModel
+from teamwright.runtime.bus import Bus
+from teamwright.runtime.hook_services import TeamHooks
+from teamwright.runtime.jobs import Jobs
+from teamwright.runtime.questions import Questions
+from teamwright.runtime.resume import Opened
+from teamwright.runtime.rooms import Rooms
+from teamwright.runtime.rulebook import Rulebook
+from teamwright.runtime.spawner import Spawner, Ways
+from teamwright.runtime.supervisor import Supervisor
+from teamwright.runtime.workshop import Workshop
+from teamwright.store.logs import Log
+from teamwright.store.state import State, now_ms
+
+
+class Parts(Struct, kw_only=True):
+    """What has been opened so far."""
+
+    options: Options
+    ground: Ground
+    rules: Rulebook
+    models: RoutedModel
+    names: Names
+    company: Company
+    opened: Opened
+    state: State
+    notes: list[str]
+    mode: Mode | None = None  # the session's, where the main agent does not live here
+    since: int = field(default_factory=now_ms)  # when the lead's process began
+
+
+class Core(Struct, kw_only=True):
+    """What lives, while it is put together."""
+
+    log: Log
+    bus: Bus
+    jobs: Jobs
+    rooms: Rooms
+    supervisor: Supervisor
+    questions: Questions
+    workshop: Workshop
+    spawner: Spawner
+    ways: Ways
+    team_hooks: TeamHooks
+
+    def tell(self, agent: AgentId, event: Event) -> None:
+        self.bus.publish(Record(agent, 0, now_ms(), event))

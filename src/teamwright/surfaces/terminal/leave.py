@@ -1,0 +1,11 @@
+"""How the app was left."""
+
+from msgspec import Struct
+
+from teamwright.runtime.resume import Origin
+
+
+class Leave(Struct, frozen=True):
+    """For good, or for another session."""
+
+    origin: Origin | None = None

@@ -1,0 +1,247 @@
+"""One behaviour suite over all the places where teammates run, and what a killed process leaves behind."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from program import LIMIT, Live, Program, alive, bash, tool
+
+REQUEST_ID = "{{re:request_?[iI]d(?:&quot;|[^A-Za-z0-9])*([\\w-]+)}}"
+CREATE = tool("TeamCreate", team_name="crew", description="a team")
+AGREE = tool(
+    "SendMessage", to="team-lead", message={"type": "shutdown_response", "request_id": REQUEST_ID, "approve": True}
+)
+APPROVE = {"type": "plan_approval_response", "request_id": REQUEST_ID, "approve": True}
+FREE = "--dangerously-skip-permissions"
+
+
+def mate(name: str, **more: Any) -> dict[str, Any]:
+    return tool("Agent", **{"description": f"{name} works", "prompt": f"SCRIPT:{name}", "name": name} | more)
+
+
+def say(to: str, text: str) -> dict[str, Any]:
+    return tool("SendMessage", to=to, message=text, summary="a note")
+
+
+def control(to: str, type: str, **more: Any) -> dict[str, Any]:
+    return tool("SendMessage", to=to, message={"type": type, **more})
+
+
+def roster(program: Program) -> dict[str, dict[str, Any]]:
+    file = program.state / "teams/crew/config.json"
+    return {m["name"]: m for m in json.loads(file.read_text())["members"]}
+
+
+def until(check: Callable[[], Any], what: str) -> Any:
+    limit = time.monotonic() + LIMIT
+    while True:
+        try:
+            if found := check():
+                return found
+        except (OSError, ValueError, LookupError):
+            pass  # half written
+        assert time.monotonic() < limit, f"not seen: {what}"
+        time.sleep(0.02)
+
+
+def teammates(program: Program) -> list[int]:
+    """Processes of teammates that have this program's home."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            ours = entry.name.isdigit() and b"\0teammate\0" in (entry / "cmdline").read_bytes()
+            if ours and str(program.state).encode() in (entry / "environ").read_bytes() and alive(int(entry.name)):
+                found.append(int(entry.name))
+        except (OSError, ValueError):
+            continue
+    return found
+
+
+@pytest.fixture(params=["in-process", "local", "tmux"])
+def place(request: pytest.FixtureRequest, program: Program) -> Iterator[list[str]]:
+    """The options for each place; tmux gets a server of its own."""
+    yield from options(request.param, program)
+
+
+def options(name: str, program: Program) -> Iterator[list[str]]:
+    if name == "tmux" and not shutil.which("tmux"):
+        pytest.skip("tmux is not installed")
+    with tempfile.TemporaryDirectory(prefix="tw") as sockets:
+        program.env["TMUX_TMPDIR"] = sockets
+        yield ["--teammate-mode", name]
+        for pid in teammates(program):
+            os.kill(pid, signal.SIGKILL)
+        if name == "tmux":
+            for socket in Path(sockets).glob("tmux-*/*"):
+                subprocess.run(["tmux", "-S", str(socket), "kill-server"], capture_output=True, check=False)
+
+
+@pytest.fixture(params=["local", "tmux"])
+def apart(request: pytest.FixtureRequest, program: Program) -> Iterator[list[str]]:
+    """Those with processes of their own."""
+    yield from options(request.param, program)
+
+
+@pytest.mark.spec("E1", "E2", "E3", "E6", "E8", "H1", "T4", "T12")
+def test_a_whole_life_is_the_same_everywhere_and_leaves_nothing_behind(program: Program, place: list[str]) -> None:
+    """Spawned, at work, idle, woken by a message, shut down; its tools know who they work for."""
+    names = "echo $TEAMWRIGHT_AGENT_NAME $TEAMWRIGHT_TEAM >> log"
+    script = {
+        "main": [CREATE, mate("ada"), "on"],
+        "ada": [bash(names), say("team-lead", "SCRIPT:reply"), "idle"],
+        "reply": [say("ada", "SCRIPT:more"), "on"],
+        "more": [bash("echo more >> log"), say("team-lead", "SCRIPT:close"), *[AGREE, "idle"] * 2],
+        "close": [control("ada", "shutdown_request", reason="done"), "on"],
+    }  # fmt: skip
+    ran = program.prompt(script, FREE, *place)
+    assert ran.rc == 0 and (program.project / "log").read_text().split() == ["ada", "crew", "more"], ran.err
+    kinds = [line["kind"] for line in ran.lines if line.get("subtype") == "team_event" and line["kind"] != "message"]
+    assert kinds[0] == "spawn" and kinds[-1] == "shutdown" and kinds.count("shutdown") == 1
+    assert "shutdown_approved" in program.transcript().read_text() and list(roster(program)) == ["team-lead"]
+    until(lambda: not teammates(program), "the end of all")
+    if place[-1] == "tmux":
+        assert not [s for s in Path(program.env["TMUX_TMPDIR"]).glob("tmux-*/*") if serves(s)]
+
+
+def serves(socket: Path) -> bool:
+    words = ["tmux", "-S", str(socket), "list-panes", "-a"]
+    return subprocess.run(words, capture_output=True, check=False).returncode == 0
+
+
+@pytest.mark.spec("H2", "E6")
+def test_a_planning_teammate_cannot_write_anywhere(program: Program, place: list[str]) -> None:
+    made = program.project / "made"
+    tries = [bash("touch early"), tool("Write", file_path=str(made), content="early")]
+    script = {
+        "main": [CREATE, mate("ada", mode="plan"), "on", tool("SendMessage", to="ada", message=APPROVE), "on"],
+        "ada": [tries, tool("ExitPlanMode", plan="a plan"), bash("touch late"), "done"],
+    }
+    ran = program.prompt(script, FREE, *place)
+    assert ran.rc == 0 and not (program.project / "early").exists() and not made.exists(), ran.err
+    assert (program.project / "late").exists()
+
+
+@pytest.mark.spec("M5", "M6", "H4", "E6")
+def test_a_question_comes_out_where_the_person_is(program: Program, place: list[str]) -> None:
+    """With name and colour; an "always" holds for the next call."""
+    work = [bash("touch one"), bash("touch two"), say("team-lead", "it went on"), "on"]
+    script = {"main": [CREATE, mate("ada"), "on"], "ada": work}
+    live = program.talk(script, *place)
+    live.say("go")
+    question = live.question()
+    asked = question["request"]
+    assert asked["tool_name"] == "Bash" and asked["agent_name"] == "ada"
+    assert asked["agent_color"] == roster(program)["ada"]["color"]
+    rule = {"toolName": "Bash", "ruleContent": "touch *"}
+    rules = [{"type": "addRules", "rules": [rule], "behavior": "allow", "destination": "session"}]
+    live.answer(question, behavior="allow", updatedInput=asked["input"], updatedPermissions=rules)
+    until(lambda: "it went on" in program.transcript().read_text(), "its message")
+    ran = live.end()
+    assert ran.rc == 0 and (program.project / "two").exists()
+    assert sum(line["type"] == "control_request" for line in ran.lines) == 1
+
+
+@pytest.mark.spec("M6", "M10", "E6")
+def test_without_a_person_a_question_is_denied_at_once_with_words(program: Program, place: list[str]) -> None:
+    script = {"main": [CREATE, mate("ada"), "on"], "ada": [bash("touch one"), "on"]}
+    ran = program.prompt(script, *place)
+    assert ran.rc == 0 and not (program.project / "one").exists()
+    assert any("nobody is attached" in text for text, is_error in ran.tool_results if is_error), ran.out[-3000:]
+
+
+@pytest.mark.spec("E7", "K6", "X6", "T6")
+def test_a_process_that_dies_is_noticed_its_task_freed_and_a_message_brings_it_back(
+    program: Program, apart: list[str]
+) -> None:
+    script = {
+        "main": [CREATE, tool("TaskCreate", subject="the job", description="x"), mate("ada"), "on"],
+        "ada": [tool("TaskUpdate", taskId="1", owner="ada"), bash("touch up"), "ready"],
+        "back": [say("ada", "SCRIPT:again"), "on"],
+        "again": [bash("touch again"), "on"],
+    }  # fmt: skip
+    live = program.talk(script, FREE, *apart)
+    live.say("go")
+    live.wait_for(lambda line: line.get("subtype") == "team_event" and line["kind"] == "idle")
+    (pid,) = teammates(program)
+    os.kill(pid, signal.SIGKILL)
+    live.wait_for(lambda line: line.get("subtype") == "team_event" and line["kind"] == "died")
+    until(lambda: "Free again: #1" in program.transcript().read_text(), "the word about its task")
+    live.say("SCRIPT:back")
+    until((program.project / "again").exists, "it came back")
+    assert live.end().rc == 0
+    until(lambda: not teammates(program), "the end of all")
+
+
+def wait_until_up(program: Program) -> None:
+    until((program.project / "up").exists, "the teammate at work")
+
+
+@pytest.mark.spec("E8", "T6")
+def test_sigterm_leaves_no_process_and_a_resume_goes_on(program: Program, apart: list[str]) -> None:
+    script = {
+        "main": [CREATE, mate("ada"), "on"],
+        "ada": [bash("echo first >> log; touch up"), {"blocks": [bash("echo second >> log")], "delay": 3}, "done"],
+    }  # fmt: skip
+    live = program.start("-p", "go", "--output-format", "stream-json", "--verbose", FREE, *apart, script=script)
+    wait_until_up(program)
+    until(lambda: teammates(program), "its process")
+    live.process.send_signal(signal.SIGTERM)
+    assert live.process.wait(LIMIT) == 143
+    until(lambda: not teammates(program), "their end")
+    id = program.transcript().stem
+    ran = program.prompt(script, "--resume", id, FREE, *apart, text="on")
+    assert ran.rc == 0 and (program.project / "log").read_text().split() == ["first", "second"]
+
+
+@pytest.mark.spec("E8", "T6", "X2")
+def test_after_kill_9_of_the_lead_local_ones_end_and_the_team_goes_on(program: Program) -> None:
+    for place in options("local", program):
+        killed_lead(program, place, stays=False)
+
+
+@pytest.mark.spec("E8", "T6", "T11")
+def test_after_kill_9_of_the_lead_a_pane_stays_and_is_adopted(program: Program) -> None:
+    for place in options("tmux", program):
+        killed_lead(program, place, stays=True)
+
+
+def killed_lead(program: Program, place: list[str], *, stays: bool) -> None:
+    script = {
+        "main": [CREATE, mate("ada"), "on"],
+        "ada": [bash("echo first >> log; touch up"), "ready"],
+        "back": [say("ada", "SCRIPT:again"), "on"],
+        "again": [bash("echo second >> log"), "on"],
+    }
+    live: Live = program.talk(script, FREE, *place)
+    live.say("go")
+    live.wait_for(lambda line: line.get("subtype") == "team_event" and line["kind"] == "idle")
+    (pid,) = teammates(program)
+    os.kill(live.process.pid, signal.SIGKILL)
+    live.process.wait(LIMIT)
+    if not stays:
+        until(lambda: not alive(pid), "the end of the child")
+    ran = program.prompt(script, "--resume", program.transcript().stem, FREE, *place, text="SCRIPT:back")
+    assert ran.rc == 0 and (program.project / "log").read_text().split() == ["first", "second"], ran.err
+    until(lambda: not teammates(program), "the end of all")
+
+
+@pytest.mark.spec("E5")
+def test_a_missing_tmux_is_said_and_the_team_works_without(program: Program) -> None:
+    program.env["PATH"] = str(program.root / "bin")
+    (program.root / "bin").mkdir()
+    for name in ("bash", "sh", "git", "env", "touch"):
+        if found := shutil.which(name):
+            (program.root / "bin" / name).symlink_to(found)
+    script = {"main": [CREATE, mate("ada"), "on"], "ada": [bash("touch made"), "on"]}
+    ran = program.prompt(script, FREE, "--teammate-mode", "tmux")
+    assert ran.rc == 0 and (program.project / "made").exists() and roster(program)["ada"]["backendType"] == "in-process"
+    assert "tmux" in ran.err + ran.out
