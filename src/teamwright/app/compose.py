@@ -1,63 +1,35 @@
 """Puts a session together."""
 
-<<<<<<< HEAD
-import time
-from collections.abc import Callable, Mapping
-=======
 from collections.abc import Callable
->>>>>>> a72960b6fb4f0bd865bed8c77ed9f46c9cca0187
 from pathlib import Path
 
 from msgspec.structs import replace
 
 from teamwright.app.asides import open_asides
 from teamwright.app.company import Company
-from teamwright.app.core import Core, build_core, build_teamwork
 from teamwright.app.ground import Ground, read_rules, survey
-<<<<<<< HEAD
-from teamwright.app.naming import GIVEN, open_models
-from teamwright.app.options import Options
-from teamwright.app.outfit import Parts, build_desk, build_limits, system_of
-=======
 from teamwright.app.living import build_core, build_teamwork
 from teamwright.app.main_agent import make_main, rerender
 from teamwright.app.naming import open_models
 from teamwright.app.options import Options
 from teamwright.app.parts import Core, Parts
->>>>>>> a72960b6fb4f0bd865bed8c77ed9f46c9cca0187
 from teamwright.app.schedules import open_schedules
 from teamwright.core.crashpoint import arm
 from teamwright.core.event import Event, LettersTaken, Reminded
 from teamwright.core.ids import AgentId
 from teamwright.core.message import user
-<<<<<<< HEAD
-from teamwright.core.ports import Tool
-from teamwright.host.handles import allow_many_files
-from teamwright.host.worktree_record import left_behind
-from teamwright.models.catalog import default_model
-from teamwright.models.prices import cost
-from teamwright.runtime.agent import Agent
-from teamwright.runtime.jobs import Jobs
-from teamwright.runtime.meter import AgentMeter
-=======
 from teamwright.host.handles import allow_many_files
 from teamwright.host.worktree_record import left_behind
 from teamwright.models.prices import cost
 from teamwright.runtime.agent import Agent
 from teamwright.runtime.jobs import Jobs
->>>>>>> a72960b6fb4f0bd865bed8c77ed9f46c9cca0187
 from teamwright.runtime.resident import note_work
 from teamwright.runtime.resume import Left, Opened, close_open_calls, open_history
 from teamwright.runtime.rooms import Rooms
 from teamwright.runtime.session import Session
 from teamwright.runtime.spawner import Known, Spawner
 from teamwright.runtime.teamwork import Teamwork
-<<<<<<< HEAD
-from teamwright.runtime.workshop import Shape, Workshop
-from teamwright.store import prompts
-=======
 from teamwright.runtime.workshop import Workshop
->>>>>>> a72960b6fb4f0bd865bed8c77ed9f46c9cca0187
 from teamwright.store.jobs import JobTable
 from teamwright.store.state import State, now_ms
 
@@ -146,67 +118,6 @@ def _reader(main: Agent, teamwork: Teamwork) -> Callable[[Event], None]:
     return heard
 
 
-<<<<<<< HEAD
-def _main(parts: Parts, workshop: Workshop) -> Agent:
-    options, ground, opened = parts.options, parts.ground, parts.opened
-    definition = parts.company.main_definition
-    kit = parts.company.main_kit()
-    before = opened.history.rendered
-    model = _model(parts)
-    effort = options.effort or (definition and definition.effort)
-    effort = effort or (before.effort if before else ground.settings.effort)
-    mode = options.mode or (definition and definition.permission_mode) or ground.settings.permissions.default_mode
-    limits = build_limits(options.limits, ground.settings)
-    if definition is not None and limits.turns is None:
-        limits = replace(limits, turns=definition.max_turns)
-    shape = Shape(
-        id=AgentId(opened.id), name="main", kind="main", model=model, effort=effort, kit=kit, desk=build_desk(parts),
-        mode=mode or "default", meter=AgentMeter(limits, cost, time.monotonic),
-    )  # fmt: skip
-    main = workshop.make(shape, opened.history, opened.transcript)
-    asked = options.system_prompt is not None or options.append_system_prompt or options.agent
-    same = before and not asked and before.model == model and before.effort == effort
-    served = bool(parts.company.extras.serving.configs)  # those tools are still to come
-    if before and same and (served or prompts.get(opened.files.prompts, before.prompt)[1] == kit.specs):
-        main.prompt = workshop.stored_prompt(before.prompt)
-    else:
-        prompt = workshop.prompt("main", lambda: _main_system(parts, model), kit.specs)
-        main.render(prompt, model, "resume" if before else "start", effort)
-    main.set_mode(mode or "default")
-    return main
-
-
-def _main_system(parts: Parts, model: str) -> tuple[str, ...]:
-    definition = parts.company.main_definition
-    if definition is None:
-        return system_of(parts, model, parts.ground.cwd, own=parts.options.system_prompt, main=True)
-    told = parts.company.extras.told(definition)
-    return (*system_of(parts, model, parts.ground.cwd, own=definition.prompt, main=True), *told)
-
-
-def _rerender(parts: Parts, workshop: Workshop, main: Agent, served: Mapping[str, Tool] | None) -> None:
-    """Other tools are there now. What has been rendered with the very same tools stays."""
-    kit = parts.company.main_kit(served)
-    main.use_tools(kit.tools, kit.limits)
-    if main.prompt.tools != kit.specs:
-        prompt = workshop.prompt(object(), lambda: _main_system(parts, main.model), kit.specs)
-        main.render(prompt, main.model, "tools", main.effort)
-
-
-def _model(parts: Parts) -> str:
-    """As asked for; else the session's own; else the default."""
-    names, before, definition = parts.names, parts.opened.history.rendered, parts.company.main_definition
-    if names.model:
-        return names.model
-    if definition and definition.model and definition.model != "inherit":
-        return names.resolve(definition.model)
-    if before and before.model != GIVEN:
-        return before.model
-    return names.default or names.resolve(default_model(parts.ground.env, parts.ground.settings.model))
-
-
-=======
->>>>>>> a72960b6fb4f0bd865bed8c77ed9f46c9cca0187
 async def _take_over(parts: Parts, jobs: Jobs, spawner: Spawner, workshop: Workshop) -> None:
     """What an earlier process left: agents that can be continued, jobs that ended with it, calls without a result."""
     opened, table = parts.opened, JobTable(parts.state.database)

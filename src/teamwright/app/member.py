@@ -4,22 +4,13 @@ import time
 from collections.abc import Mapping
 
 from teamwright.app.company import Company
-<<<<<<< HEAD
-from teamwright.app.core import build_core, build_teamwork
-=======
->>>>>>> a72960b6fb4f0bd865bed8c77ed9f46c9cca0187
 from teamwright.app.ground import read_rules, survey
 from teamwright.app.living import build_core, build_teamwork
 from teamwright.app.main_agent import build_desk, build_limits
 from teamwright.app.naming import open_models
-<<<<<<< HEAD
 from teamwright.app.options import Options
-from teamwright.app.outfit import Parts, build_desk, build_limits
-from teamwright.app.places import Packed, unpack
-=======
 from teamwright.app.parts import Parts
-from teamwright.app.places import unpack
->>>>>>> a72960b6fb4f0bd865bed8c77ed9f46c9cca0187
+from teamwright.app.places import Packed, unpack
 from teamwright.core.crashpoint import arm
 from teamwright.core.errors import SessionMissing
 from teamwright.core.history import History
