@@ -396,6 +396,5 @@ def test_what_is_here_is_read_from_the_environment(tmp_path: Path) -> None:
         (tmp_path / name).write_text("#!/bin/sh\n")
         (tmp_path / name).chmod(0o700)
     seen = look({"PATH": str(tmp_path), "TMUX": "/tmp/x,1,0", "TERM_PROGRAM": "iTerm.app"})
-    assert seen.inside_tmux and seen.in_iterm and seen.tmux == str(tmp_path / "tmux")
-    assert seen.it2 == str(tmp_path / "it2")
+    assert seen == Seen(inside_tmux=True, in_iterm=True, tmux=str(tmp_path / "tmux"), it2=str(tmp_path / "it2"))
     assert look({"PATH": "/nowhere", "TMUX": ""}) == Seen()

@@ -83,7 +83,7 @@ def _rooms(parts: Parts) -> Rooms:
 def _guard(parts: Parts, supervisor: Supervisor, questions: Questions, tell: Tell, log: Log) -> Guard:
     opened, extras = parts.opened, parts.company.extras
     law = Law(
-        rules=extras.rules_of, mode=parts.mode, color=lambda agent: parts.company.get_teamwork().teams.color_of(agent),
+        rules=extras.rules_of, mode=parts.mode, color=lambda agent: parts.company.get_teamwork().teams.color_of(agent),  # noqa: PLW0108 -- teams come later
         make_hooks=lambda: extras.make_hooks(opened.id, opened.files.transcript, log.write),
     )  # fmt: skip
     return open_guard(parts.options, parts.ground, opened, law, supervisor, questions, tell)
