@@ -75,7 +75,7 @@ def test_a_rule_that_cannot_be_read_is_named_and_the_others_hold(program: Progra
         (["-p", "x", "--input-format", "stream-json"], "stream-json"),
         (["-p"], "no prompt"),
         (["-p", "  "], "no prompt"),
-        ([], "teamwright demo"),
+        ([], "needs a terminal"),
         (["just a prompt"], "-p PROMPT"),
         (["sessions", "explode"], "explode"),
     ],
