@@ -37,6 +37,9 @@ COMMANDS = (
     "cost",
     "config",
     "doctor",
+    "attach",
+    "mcp",
+    "plugins",
 )
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
