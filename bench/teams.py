@@ -30,6 +30,7 @@ from teamwright.store.database import open_database
 from teamwright.store.tasks import TaskTable
 
 MESSAGES, MANY, IDLE, SECONDS = 60, 50, 100, 5.0
+MATES = ("ada", "bob", "cyd", "dan")  # taken in turns: two that only talk to each other are stopped some day
 FEW_TASKS, MANY_TASKS, CLAIMS = 10, 10_000, 200
 RACERS, RACED = 8, 1_000
 CREW, HISTORY = 10, 1_000  # teammates, and messages of each
@@ -85,10 +86,12 @@ def measure(rig: Rig) -> list[Row]:
 
 async def ping(team: LedTeam, seen: Callable[[str], Awaitable[float]]) -> list[float]:
     took: list[float] = []
+    for mate in MATES:
+        await team.spawn(mate, "wait")
     for n in range(MESSAGES + 5):
         await team.idle()
         began = time.perf_counter()
-        await team.send("ada", f"PING-{n}.")
+        await team.send(MATES[n % len(MATES)], f"PING-{n}.")
         took.append(await seen(f"PING-{n}.") - began)
     return ms(took[5:])
 
@@ -103,9 +106,7 @@ async def read_here() -> list[float]:
     with TemporaryDirectory() as root:
         session = await open_session(options(root, ScriptedModel(play)))
         async with session:
-            team = await session.team("crew")
-            await team.spawn("ada", "wait")
-            return await ping(team, reader.seen)
+            return await ping(await session.team("crew"), reader.seen)
 
 
 async def read_there() -> list[float]:
@@ -121,9 +122,7 @@ async def read_there() -> list[float]:
         env = {"ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": "none", "NO_PROXY": "127.0.0.1"}
         session = await open_session(options(root, env=env, model="claude-sonnet-4-6", teammate_mode="local"))
         async with session:
-            team = await session.team("crew")
-            await team.spawn("ada", "wait")
-            took = await ping(team, reader.seen)
+            took = await ping(await session.team("crew"), reader.seen)
     server.close()
     return took
 

@@ -5,7 +5,7 @@ import re
 MOST_IMPORTS = 100
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$")
 _TICKS = re.compile(r"`+")
-_IMPORT = re.compile(r"(?:^|(?<=[\s(]))@((?:[^\s\\]|\\ )+)")
+_IMPORT = re.compile(r"(?:^|(?<=[\s(]))@((?:[^\s\\`]|\\ )+)")
 _PATH_LIKE = re.compile(r"^(?:~/|\.{0,2}/|[\w.-])")
 
 

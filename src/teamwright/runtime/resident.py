@@ -124,9 +124,8 @@ class Resident:
             await self._means.post.notify(self.member, back)
         elif end is not None:
             reason, notice = self._idle_notice(end)
-            await self._move("idle", notice)
+            await self._move("idle", notice, reason)
             self._finished = None
-            self._means.teams.tell(self.member, "idle", reason)
 
     async def _claim(self) -> bool:
         """The first task that is free; the word about it is stored with the claim. Not while it plans."""
@@ -180,7 +179,7 @@ class Resident:
 
     # --- states and answers
 
-    async def _move(self, state: Literal["running", "idle"], notice: Mail | None = None) -> None:
+    async def _move(self, state: Literal["running", "idle"], notice: Mail | None = None, reason: str = "") -> None:
         """`notice` tells the lead of it: stored with the change, so that neither is seen without the other."""
         before = self.member.state
         if before == state:
@@ -192,6 +191,8 @@ class Resident:
                 self.parked = True
                 self.scope.cancel()
             return
+        if state == "idle":  # watchers hear of it before the lead answers
+            teams.tell(msgspec.structs.replace(member, state=state), "idle", reason)
         lead = teams.lead_of(member.team) if notice is not None else None
         if lead is not None:  # before anybody here sees that it is idle, and thinks that all is done
             await teams.ring(lead)
