@@ -149,11 +149,12 @@ def _own_parser(name: str) -> "Callable[[argparse.ArgumentParser, list[str]], in
 def _demo(parser: "argparse.ArgumentParser", args: list[str]) -> int:
     parser.add_argument("--fast", action="store_true", help="do not slow the typing down")
     parser.add_argument("--keep", action="store_true", help="keep the little repository afterwards")
-    parser.add_argument("--kill", action="store_true", help="kill the whole program half-way, and go on")
+    parser.add_argument("--kill", action="store_true", help="kill the whole program half-way, and go on; it is printed")
+    parser.add_argument("--plain", action="store_true", help="print the story, also in a terminal")
     found = parser.parse_args(args)
     from teamwright.surfaces.demo.run import play
 
-    return play(fast=found.fast, keep=found.keep, kill=found.kill)
+    return play(fast=found.fast, keep=found.keep, kill=found.kill, plain=found.plain)
 
 
 def _agents(parser: "argparse.ArgumentParser", args: list[str]) -> int:

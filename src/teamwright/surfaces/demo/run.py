@@ -14,10 +14,11 @@ from teamwright.surfaces.demo.screen import Screen
 from teamwright.surfaces.demo.shop import make_shop, tests_pass
 from teamwright.surfaces.demo.stage import Plan, Stage
 from teamwright.surfaces.progress import wants_colours
+from teamwright.surfaces.terminal.run import is_terminal
 
 
-def play(*, fast: bool, keep: bool, kill: bool = False) -> int:
-    """0 if everything is as it should be at the end."""
+def play(*, fast: bool, keep: bool, kill: bool = False, plain: bool = False) -> int:
+    """0 if everything is as it should be at the end. In a terminal it is played in the app, unless it is `plain`."""
     if shutil.which("git") is None:
         raise UsageError("the demo needs git, and it is not installed")
     root = Path(tempfile.mkdtemp(prefix="teamwright-demo-"))
@@ -26,6 +27,8 @@ def play(*, fast: bool, keep: bool, kill: bool = False) -> int:
     screen = Screen(sys.stdout, colours=colours)
     try:
         make_shop(plan.shop)
+        if not plain and not kill and is_terminal():
+            return _play_live(plan, screen)
         _introduce(screen, plan)
         if kill:
             from teamwright.surfaces.demo.kill import play_with_kill  # noqa: PLC0415 -- only where it is asked for
@@ -49,6 +52,22 @@ def _play(plan: Plan, screen: Screen) -> int:
     screen.say()
     screen.say("The tests pass." if passed else "The tests still fail.", "green" if passed else "red")
     return 0 if ended and passed else 1
+
+
+def _play_live(plan: Plan, screen: Screen) -> int:
+    from teamwright.surfaces.demo.live import play_live  # noqa: PLC0415  # with all of Textual
+
+    ended = anyio.run(play_live, plan)
+    if not ended:
+        screen.say("You left before the story had ended. `teamwright demo --plain` prints all of it.")
+        return 0
+    passed = tests_pass(plan.shop)
+    screen.say(
+        "The team has mended the shop: its tests pass." if passed else "The tests of the shop still fail.",
+        "green" if passed else "red",
+    )
+    screen.say("In a repository of your own: teamwright. Beforehand, `teamwright doctor` looks for a model.")
+    return 0 if passed else 1
 
 
 def _introduce(screen: Screen, plan: Plan) -> None:

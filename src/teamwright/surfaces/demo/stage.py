@@ -22,12 +22,25 @@ from teamwright.runtime.bus import Watch
 from teamwright.runtime.resume import Origin
 from teamwright.runtime.session import Session
 from teamwright.surfaces.demo.screen import Screen
-from teamwright.surfaces.demo.story import ALLOWED, KILLED_AT, PROMPT, TEAM, Asked, Cue, Idle, Left, Said, tell
+from teamwright.surfaces.demo.story import (
+    ALLOWED,
+    KILLED_AT,
+    PROMPT,
+    TEAM,
+    Asked,
+    Cue,
+    Idle,
+    Left,
+    Said,
+    parts,
+    replies,
+    tell,
+)
 
-PACE = 250.0  # characters a second
-STEP = 0.15  # seconds before each reply, for people to read
+PACE, LIVE_PACE = 250.0, 120.0  # characters a second
+STEP, LIVE_STEP = 0.15, 0.7  # seconds before each reply, for people to read
 LOOK = 0.05  # seconds until a cue is looked for again, if no event came
-LIMIT = 60.0  # seconds for anything that the story waits for
+LIMIT, LIVE_LIMIT = 60.0, 3600.0  # seconds for anything that the story waits for; a person may take their time
 
 
 class Plan(Struct, frozen=True):
@@ -50,45 +63,65 @@ class Plan(Struct, frozen=True):
 
 
 class Stage:
-    def __init__(self, plan: Plan, screen: Screen) -> None:
-        self._plan, self._screen = plan, screen
+    """Without a screen the story is live: somebody watches it in the app, and is asked."""
+
+    def __init__(self, plan: Plan, screen: Screen | None = None) -> None:
+        self._plan, self._screen, self._live = plan, screen, screen is None
         self._session: Session | None = None
         self._news = anyio.Event()
         self._asked: dict[str, int] = {}  # the reply that each part is about to give
         self._left = set[str]()
         self.end: TurnEnded | None = None
 
-    async def play(self) -> bool:
-        """Did it come to its end?"""
+    def options(self) -> Options:
         plan = self._plan
-        origin = Origin(plan.session) if plan.resume else Origin(id=plan.session)
-        options = Options(
+        pace = LIVE_PACE if self._live else PACE
+        return Options(
             cwd=plan.shop,
             env=dict(os.environ) | {"TEAMWRIGHT_HOME": str(plan.home), "XDG_RUNTIME_DIR": plan.root},
-            origin=origin,
-            own_model=ScriptedModel(tell(self._wait), pace=0.0 if plan.fast else PACE),
+            origin=Origin(plan.session) if plan.resume else Origin(id=plan.session),
+            own_model=ScriptedModel(tell(self._wait, live=self._live), pace=0.0 if plan.fast else pace),
             mode="acceptEdits",
             allowed_tools=ALLOWED,
             setting_sources=(),
             teammate_mode="in-process",
+            can_ask=self._live,
+            interactive=self._live,
         )
-        session = self._session = await open_session(options)
-        watch = session.watch(deltas=False)  # before anybody goes on with what was under way
+
+    def enter(self, session: Session) -> Watch:
+        """Before anybody goes on with what was under way."""
+        self._session = session
+        return session.watch(deltas=False)
+
+    async def play(self) -> bool:
+        """Did it come to its end?"""
+        assert self._screen is not None
+        session = await open_session(self.options())
+        watch = self.enter(session)
         async with anyio.create_task_group() as group, session:
             for member in session.teamwork.teams.members(TEAM):
                 if not member.is_lead:
                     self._screen.meet(member.agent, member.name)
-            group.start_soon(self._show, watch)
-            if not plan.resume:
+            group.start_soon(self.follow, watch)
+            if not self._plan.resume:
                 await session.submit(Say((Text(PROMPT),)))
             await session.idle()
-        return self.end is not None and self.end.reason == "done"
+        return self.over
 
-    async def _show(self, watch: Watch) -> None:
+    @property
+    def over(self) -> bool:
+        """Has the lead said its last words?"""
+        if self._session is None or self.end is None or self.end.reason != "done":
+            return False
+        return replies(self._session.main.history.messages) >= len(parts(live=self._live)["lead"])
+
+    async def follow(self, watch: Watch) -> None:
         """Until the session is closed."""
         assert self._session is not None
         async for record in watch:
-            self._screen.show(record)
+            if self._screen is not None:
+                self._screen.show(record)
             if isinstance(record.event, TurnEnded) and record.agent == self._session.main.id:
                 self.end = record.event
             if isinstance(record.event, TeamChanged) and record.event.kind == "shutdown":
@@ -107,12 +140,12 @@ class Stage:
         if self._plan.moment is not None and (part, number) == KILLED_AT:
             os.write(self._plan.moment, b".")  # whoever kills this process need not guess when
             await anyio.sleep(LIMIT)
-        with anyio.fail_after(LIMIT):
+        with anyio.fail_after(LIVE_LIMIT if self._live else LIMIT):
             while cue is not None and not self._given(cue):
                 with anyio.move_on_after(LOOK):
                     await self._news.wait()
         if not self._plan.fast:
-            await anyio.sleep(STEP)
+            await anyio.sleep(LIVE_STEP if self._live else STEP)
 
     def _given(self, cue: Cue) -> bool:
         assert self._session is not None
@@ -120,7 +153,7 @@ class Stage:
         match cue:
             case Said():
                 agent = self._agent(cue.part)
-                return agent is not None and _replies(agent) >= cue.replies
+                return agent is not None and replies(agent.history.messages) >= cue.replies
             case Asked():
                 return self._asked.get(cue.part, -1) >= cue.reply
             case Idle():
@@ -134,10 +167,6 @@ class Stage:
             return self._session.main
         member = self._session.teamwork.teams.find(TEAM, part)
         return self._session.supervisor.agent(member.agent) if member else None
-
-
-def _replies(agent: Agent) -> int:
-    return sum(message.role == "assistant" for message in agent.history.messages)
 
 
 def main(argv: list[str]) -> int:

@@ -8,7 +8,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from teamwright.core.message import Request, Text, ToolResult
+from teamwright.core.letter import ELEMENTS
+from teamwright.core.message import Message, Request, Text, ToolResult
 from teamwright.models.script import read_step
 from teamwright.models.scripted import Step, call
 from teamwright.surfaces.demo.shop import BANNER, LABELS, PRICES, TASKS
@@ -157,7 +158,7 @@ PARTS: dict[str, Sequence[Line]] = {
         Line("All three are done. I merge both branches and run all tests.", _merge, Idle("ben")),
         Line("The shop is whole, so nobody is needed any more.", _dismiss("ada")),
         Line("", _dismiss("ben"), Left(("ada",))),
-        Line("", _run("git log --no-merges --format=%s"), Left(("ada", "ben"))),
+        Line("", _run("git log --no-merges --topo-order --format=%s"), Left(("ada", "ben"))),
         Line("Three commits of two teammates are merged, all tests pass, and both have shut down."),
     ),
     "ada": (
@@ -186,6 +187,37 @@ PARTS: dict[str, Sequence[Line]] = {
     ),
 }
 KILLED_AT = "ben", 4  # #2 is done, the message to ada is stored, and she has not read it
+TRY = "python3 -c 'from prices import cheapest; print(cheapest([]))'"
+ASKING = Line("First I want to see it fail. No rule allows that command, so I must ask.", _run(TRY))
+DEAF = (
+    "A script plays the model here, and it has no line for that. With a model of your own, `teamwright` opens this "
+    "same app in your repository."
+)
+
+
+def parts(*, live: bool) -> dict[str, Sequence[Line]]:
+    """With somebody who can be asked, ada has a question; the story goes on whatever the answer is."""
+    first, *rest = PARTS["ada"]
+    return {**PARTS, "ada": (first, ASKING, *rest)} if live else PARTS
+
+
+def replies(messages: Sequence[Message]) -> int:
+    """Of the story."""
+    return sum(message.role == "assistant" and message.text != DEAF for message in messages)
+
+
+def only_spoken_to(messages: Sequence[Message]) -> bool:
+    """Has somebody spoken to an agent that rests, and nothing of the story happened to it?"""
+    last = max((n for n, message in enumerate(messages) if message.role == "assistant"), default=-1)
+    new = [block for message in messages[last + 1 :] for block in message.blocks]
+    if any(isinstance(block, Text) and "<side-question>" in block.text for block in new):
+        return True
+    spoken = all(not isinstance(block, ToolResult) and not _of_others(block) for block in new)
+    return last >= 0 and spoken and not messages[last].calls
+
+
+def _of_others(block: object) -> bool:
+    return isinstance(block, Text) and block.text.startswith(ELEMENTS)
 
 
 def part_of(request: Request) -> str:
@@ -193,13 +225,16 @@ def part_of(request: Request) -> str:
     return "ada" if ADA in first else "ben" if BEN in first else "lead"
 
 
-def tell(wait: Wait) -> Callable[[Request], Awaitable[Step]]:
+def tell(wait: Wait, *, live: bool = False) -> Callable[[Request], Awaitable[Step]]:
     """The whole story, for a scripted model."""
+    told = parts(live=live)
 
     async def play(request: Request) -> Step:
         part = part_of(request)
-        number = sum(message.role == "assistant" for message in request.messages)
-        line = PARTS[part][number]
+        number = replies(request.messages)
+        if only_spoken_to(request.messages) or number >= len(told[part]):
+            return read_step(DEAF, ())
+        line = told[part][number]
         await wait(part, number, line.cue)
         found = branches(request)
         words = line.words.format(branch=found[0] if found else "")

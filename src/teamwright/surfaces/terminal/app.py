@@ -10,9 +10,9 @@ from anyio import to_thread
 from textual import events, on
 from textual.app import App, ComposeResult
 from textual.binding import BindingType
-from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.filter import LineFilter, NoColor
+from textual.widget import Widget
 from textual.widgets import Static
 
 from teamwright.app import Options
@@ -24,9 +24,8 @@ from teamwright.models.prices import cost
 from teamwright.runtime.resume import Origin
 from teamwright.runtime.session import Session
 from teamwright.store.paths import home_from
-from teamwright.surfaces.terminal import acts, errands, keys, messages, themes
+from teamwright.surfaces.terminal import acts, errands, frame, keys, messages, themes
 from teamwright.surfaces.terminal.agents_panel import neighbour
-from teamwright.surfaces.terminal.completion import Completions
 from teamwright.surfaces.terminal.conversation import Conversation
 from teamwright.surfaces.terminal.drafts import Drafts
 from teamwright.surfaces.terminal.follow import Follower, read_again
@@ -43,24 +42,20 @@ from teamwright.surfaces.terminal.text import one_line
 from teamwright.surfaces.terminal.view import View
 
 FRAMES = 15  # a second, at most
+SLOW = ("teamwright.surfaces.terminal.markdown", "multidict", "yarl", "attr")  # imports, the last ones of a client
 TWICE = 2.0  # seconds in which a second press counts as one
 NEXT_MODE: dict[str, Mode] = {"default": "acceptEdits", "acceptEdits": "plan"}
 
 
 class TerminalApp(App[Leave]):
-    CSS = """
-    #main { width: 1fr; }
-    #entry { height: auto; border: round $border; padding: 0 1; margin: 0; background: $background; }
-    #entry:focus-within { border: round $primary; }
-    #mark { width: auto; margin-right: 1; color: $primary; }
-    Conversation { height: 1fr; padding: 0; }
-    """
+    CSS = frame.CSS
     BINDINGS: ClassVar[list[BindingType]] = list(keys.BINDINGS)
     ENABLE_COMMAND_PALETTE = False
 
     def __init__(
-        self, session: Session, options: Options, *, prompt: str | None = None, theme: str = "dark", pick: bool = False
-    ) -> None:
+        self, session: Session, options: Options, *, prompt: str | None = None, theme: str = "dark",
+        pick: bool = False, coach: Widget | None = None,
+    ) -> None:  # fmt: skip
         super().__init__()
         keys.teach_alt_enter()
         for known in themes.themes():
@@ -70,7 +65,7 @@ class TerminalApp(App[Leave]):
         self.drafts = Drafts(self.home, session.cwd)
         self.view = View(session.main.id, price=cost, color=self._color)
         self.clerk = Clerk(self)
-        self._prompt, self._first_theme, self._pick = prompt, theme, pick
+        self._prompt, self._first_theme, self._pick, self._coach = prompt, theme, pick, coach
         self._branch, self._hint, self._hint_until = "", "", 0.0
         self._pressed: dict[str, float] = {}
         self._later: set[str] = set()  # questions that the person put off
@@ -79,17 +74,10 @@ class TerminalApp(App[Leave]):
     # --- the frame
 
     def compose(self) -> ComposeResult:
-        completions = Completions(id="completions")
-        with Horizontal(id="body"):
-            with Vertical(id="main"):
-                yield Conversation(self.view, self.view.main, id="conversation")
-                yield QueueList(id="queue")
-                yield completions
-                with Horizontal(id="entry"):
-                    yield Static("›", id="mark", markup=False)
-                    yield PromptInput(self.drafts, completions, id="prompt")
-                yield StatusLine(id="status")
-            yield Side(self.view, here=lambda: self.here, budget=lambda: acts.budget_left(self.session), id="side")
+        return frame.compose(
+            self.view, self.drafts, here=lambda: self.here, budget=lambda: acts.budget_left(self.session),
+            coach=self._coach,
+        )  # fmt: skip
 
     def on_mount(self) -> None:
         self.use_theme(self._first_theme, keep=False)
@@ -97,7 +85,7 @@ class TerminalApp(App[Leave]):
         for note in self.session.notes:
             self.tell(note, "warning")
         self.run_worker(Follower(self.session, self.view, self._heard).follow(), name="follow")
-        self.run_worker(self._settle_in(), name="branch")
+        self.call_after_refresh(self.run_worker, self._settle_in(), name="branch")
         self.set_interval(1 / FRAMES, self._tick)
         self.set_interval(0.5, self._save)
         if self._prompt:
@@ -140,9 +128,10 @@ class TerminalApp(App[Leave]):
         self.side.show(await acts.read_crew(self.session))
 
     async def _settle_in(self) -> None:
-        """What the first prompt need not wait for."""
+        """What the first prompt need not wait for: it is drawn before."""
         await self._read_branch()
-        await to_thread.run_sync(import_module, "teamwright.surfaces.terminal.markdown")
+        for name in SLOW:
+            await to_thread.run_sync(import_module, name)
 
     async def _read_branch(self) -> None:
         self._branch = await errands.branch_of(self.session.cwd)

@@ -28,9 +28,14 @@ async def run_terminal(options: Options, prompt: str | None = None, pick: bool =
         options, prompt, pick = replace(options, origin=leave.origin), None, False
 
 
-def check_terminal() -> None:
+def is_terminal() -> bool:
     """Standard error counts too: Textual draws on it."""
-    if not all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)) or os.environ.get("TERM") == "dumb":
+    streams = (sys.stdin, sys.stdout, sys.stderr)
+    return all(stream.isatty() for stream in streams) and os.environ.get("TERM") != "dumb"
+
+
+def check_terminal() -> None:
+    if not is_terminal():
         raise UsageError(
             "the app needs a terminal for its input and output. Without one use `teamwright -p PROMPT` (see --help)."
         )
@@ -53,7 +58,7 @@ async def _show(options: Options, prompt: str | None, *, pick: bool) -> "tuple[L
         leave, caught = None, list[int]()
         async with anyio.create_task_group() as group:
             group.start_soon(keep_door, session, home_from(options.env), options.env)
-            group.start_soon(_heed_signals, app, caught)
+            group.start_soon(heed_signals, app, caught)
             leave = await app.run_async()
             group.cancel_scope.cancel()
         session.hurry()
@@ -62,7 +67,7 @@ async def _show(options: Options, prompt: str | None, *, pick: bool) -> "tuple[L
     return leave, 128 + caught[0] if caught else app.return_code or 0
 
 
-async def _heed_signals(app: "TerminalApp", caught: list[int]) -> None:
+async def heed_signals(app: "TerminalApp", caught: list[int]) -> None:
     """The terminal is put in order before we go, whoever sends us away."""
     with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGHUP) as signals:
         async for number in signals:
