@@ -4,11 +4,13 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from teamwright.app.options import Options
 from teamwright.core.errors import UsageError
 from teamwright.core.rules import Rule, Rules, parse_rules
 from teamwright.library import trust
+from teamwright.library.agreed import Change, changes
 from teamwright.runtime.rulebook import Rulebook
 from teamwright.store.paths import Home, home_from
 from teamwright.store.settings import load, project_root
@@ -29,6 +31,7 @@ class Ground(Struct, frozen=True):
     settings: Settings
     trusted: bool
     notes: tuple[str, ...]
+    changed: tuple[Change, ...] = ()  # since it was trusted
 
 
 def passed_names(ground: Ground) -> list[str]:
@@ -48,17 +51,27 @@ def survey(options: Options) -> Ground:
     project = project_root(cwd, user)
 
     own = load(project, home=user, state=home.root, trusted=False, sources=("user",))
-    trusted = trust.is_trusted(project, state=home.root, listed=own.trusted_directories, flag=options.trust)
+    trusted, changed = _trusted(options, own, home, project, cwd)
     settings = load(
         project, home=user, state=home.root, trusted=trusted, flag=options.settings, cwd=cwd,
         sources=options.setting_sources,
     )  # fmt: skip
     missing = [d for d in settings.permissions.additional_directories if not d.is_dir()]
     notes = [f"the settings name {d} as a working directory, but there is no such directory" for d in missing]
-    if not trusted and (line := trust.untrusted_line(trust.what_would_run(project))):
+    if not trusted and (line := trust.untrusted_line(replace(trust.what_would_run(project), changes=changed))):
         notes.append(line)
     env = {**options.env, **settings.env}
-    return Ground(cwd, project, user, home, env, settings, trusted, (*settings.problems, *notes))
+    return Ground(cwd, project, user, home, env, settings, trusted, (*settings.problems, *notes), changed)
+
+
+def _trusted(options: Options, own: Settings, home: Home, project: Path, cwd: Path) -> tuple[bool, tuple[Change, ...]]:
+    """A remembered yes is for what the person saw: anything new or different waits until it is asked about."""
+    if trust.is_granted(project, listed=own.trusted_directories, flag=options.trust):
+        return True, ()
+    if not trust.is_trusted(project, state=home.root):
+        return False, ()
+    changed = changes(project, cwd, state=home.root)
+    return not changed, changed
 
 
 def read_rules(options: Options, ground: Ground) -> tuple[Rulebook, list[str]]:

@@ -43,7 +43,7 @@ def find_places(
         within = tuple(Path(os.path.realpath(folder)) for folder in (project, *own))
         found += [
             Place("project", folder / name / "agents", within=within)
-            for folder in _way_down(cwd, project)
+            for folder in way_down(cwd, project)
             for name in _HOMES
         ]
     found.append(Place("managed", managed))
@@ -53,7 +53,8 @@ def find_places(
     return tuple(unique.values())
 
 
-def _way_down(cwd: Path, project: Path) -> list[Path]:
+def way_down(cwd: Path, project: Path) -> list[Path]:
+    """From the project down to where somebody stands: the later wins."""
     cwd, project = cwd.resolve(), project.resolve()
     between = [folder for folder in (cwd, *cwd.parents) if folder.is_relative_to(project)]
     return between[::-1] or [project]

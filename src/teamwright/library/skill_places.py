@@ -7,7 +7,7 @@ from pathlib import Path
 
 from teamwright.core.definition import DefinitionSource
 from teamwright.core.shown import shown
-from teamwright.library.agent_places import MOST_ENTRIES, MOST_FILES, Sighting, scan
+from teamwright.library.agent_places import MOST_ENTRIES, MOST_FILES, Sighting, scan, way_down
 from teamwright.library.definition_file import Place
 from teamwright.library.plugins import Plugin
 from teamwright.library.skill_file import Kind, Shelf
@@ -38,7 +38,7 @@ def find_shelves(
         found += [shelf for folder in own for shelf in _pair("user", folder)]
     if "project" in sources and trusted:
         within = tuple(Path(os.path.realpath(folder)) for folder in (project, *own))
-        for folder in _way_down(cwd, project):
+        for folder in way_down(cwd, project):
             for name in _HOMES:
                 found += _pair("project", folder / name, within)
     found += _pair("managed", managed)
@@ -60,12 +60,6 @@ def _of_plugin(plugin: Plugin) -> list[Shelf]:
         for kind, folders in kinds
         for folder in folders
     ]
-
-
-def _way_down(cwd: Path, project: Path) -> list[Path]:
-    cwd, project = cwd.resolve(), project.resolve()
-    between = [folder for folder in (cwd, *cwd.parents) if folder.is_relative_to(project)]
-    return between[::-1] or [project]
 
 
 def readable_folders(shelves: Sequence[Shelf]) -> tuple[Path, ...]:

@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from teamwright.core.errors import SettingsError, StoreError
 from teamwright.core.shown import shown
+from teamwright.library.agreed import Change
 from teamwright.library.jsonfile import read_json
 
 LOCK_SECONDS = 5.0
@@ -31,6 +32,7 @@ class Found(Struct, frozen=True):
     commands: tuple[str, ...] = ()
     hooks: tuple[str, ...] = ()
     servers: tuple[str, ...] = ()
+    changes: tuple[Change, ...] = ()  # since it was trusted
 
 
 def is_trusted(path: Path, *, state: Path, listed: Iterable[Path] = (), flag: bool = False) -> bool:
@@ -38,19 +40,22 @@ def is_trusted(path: Path, *, state: Path, listed: Iterable[Path] = (), flag: bo
 
     `listed` are the user's `trustedDirectories`; `flag` is `--trust`, for its own run alone.
     """
-    if flag:
+    if is_granted(path, listed=listed, flag=flag):
         return True
     real = os.path.realpath(path)
-    if any(os.path.realpath(entry) == real for entry in listed):
-        return True
     try:
         return real in _records(state)
     except SettingsError:  # unreadable records trust nothing; `trust` says what is wrong with them
         return False
 
 
+def is_granted(path: Path, *, listed: Iterable[Path] = (), flag: bool = False) -> bool:
+    """Without a question: such a word holds for whatever the directory holds."""
+    return flag or any(os.path.realpath(entry) == os.path.realpath(path) for entry in listed)
+
+
 def trust(path: Path, *, state: Path) -> None:
-    """Remember that the person trusts this directory."""
+    """Remember that the person trusts this directory. What it holds is remembered by `agreed.agree`."""
     with _changing(state) as records:
         records["directories"].setdefault(os.path.realpath(path), {"at": _now()})
         records["declined"].pop(os.path.realpath(path), None)
@@ -199,6 +204,12 @@ def _keys(path: Path, name: str) -> tuple[str, ...]:
 
 def untrusted_line(found: Found) -> str | None:
     """One line for a person: what was left aside, and how to trust the directory. None if there was nothing."""
+    if found.changes:
+        return (
+            f"{shown(str(found.project))} has changed since you trusted it ({_few(_files(found))}), so its settings, "
+            "agents, skills, hooks and MCP servers were not loaded. Start `teamwright` there to look at the changes, "
+            "or use --trust for one run."
+        )
     kinds = (
         ("settings", found.settings),
         ("agents", found.agents),
@@ -214,6 +225,10 @@ def untrusted_line(found: Found) -> str | None:
         f"{shown(str(found.project))} is not trusted, so these of its files were not loaded: {', '.join(parts)}. "
         "If you trust it, use --trust for one run, or name it in teamwright.trustedDirectories of your own settings."
     )
+
+
+def _files(found: Found) -> tuple[str, ...]:
+    return tuple(change.file for change in found.changes)
 
 
 def _few(names: tuple[str, ...]) -> str:

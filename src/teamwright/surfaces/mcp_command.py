@@ -17,6 +17,7 @@ from teamwright.app.servers import TOKENS, configured
 from teamwright.core.consent import MODES
 from teamwright.core.errors import UsageError
 from teamwright.core.server import Http, Reach, Sdk, ServerConfig, ServerState, Sse, Stdio
+from teamwright.library.agreed import agree_to_own
 from teamwright.library.jsonfile import read_json
 from teamwright.library.mcp_config import limits, read_server
 from teamwright.runtime.resume import Origin
@@ -221,10 +222,11 @@ def _read(path: Path, key: str) -> tuple[dict[str, Any], dict[str, Any]]:
     return whole, cast("dict[str, Any]", servers)
 
 
-def _write(path: Path, whole: dict[str, Any], scope: str) -> None:
+def _write(path: Path, whole: dict[str, Any], scope: str, ground: Ground) -> None:
     write_file(path, msgspec.json.format(msgspec.json.encode(whole), indent=2) + b"\n")
     if scope == "project":
         path.chmod(0o644)  # a file of the project, for everybody who works on it
+    agree_to_own(ground.project, path, ground.changed, state=ground.home.root)
 
 
 def _add(found: Namespace, words: list[str], ground: Ground) -> int:
@@ -249,7 +251,7 @@ def _add(found: Namespace, words: list[str], ground: Ground) -> int:
     if name in servers:
         raise UsageError(f"{path} already has an MCP server {name}; `teamwright mcp remove {name}` first")
     servers[name] = value
-    _write(path, whole, scope)
+    _write(path, whole, scope, ground)
     _say(f"added {name} to {path}")
     if scope != "user" and not ground.trusted:
         _say("this directory is not trusted, so it is not used until it is: see --trust")
@@ -278,7 +280,7 @@ def _remove(found: Namespace, ground: Ground) -> int:
     ((scope, path, key),) = holding
     whole, servers = _read(path, key)
     del servers[name]
-    _write(path, whole, scope)
+    _write(path, whole, scope, ground)
     _say(f"removed {name} from {path}")
     return 0
 

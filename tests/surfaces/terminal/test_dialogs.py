@@ -9,9 +9,10 @@ from tui_parts import EVIL, Host, answered, ask, make_view, question, screen_tex
 
 from teamwright.core.consent import Allow, Deny, Question
 from teamwright.library.trust import Found
-from teamwright.surfaces.terminal.dialogs import NO, QuestionScreen, TrustScreen
+from teamwright.surfaces.terminal.dialogs import NO, QuestionScreen
 from teamwright.surfaces.terminal.diff import compare, read_before, rows_of
 from teamwright.surfaces.terminal.question_list import QuestionsScreen, screen_for
+from teamwright.surfaces.terminal.trust_screen import TrustScreen
 
 QUESTIONS: dict[str, Any] = {
     "questions": [

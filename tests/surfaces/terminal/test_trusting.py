@@ -7,8 +7,10 @@ import pytest
 from tui_parts import screen_text, until
 
 from conftest import Walker
+from teamwright.app import Options, survey
 from teamwright.library import trust
-from teamwright.surfaces.terminal.trusting import TrustApp, open_question, remember
+from teamwright.surfaces.terminal.trust_screen import change_rows
+from teamwright.surfaces.terminal.trusting import Asked, TrustApp, open_question, remember
 
 
 def with_hooks(project: Path, *events: str) -> None:
@@ -22,20 +24,26 @@ def test_there_is_nothing_to_ask_where_nothing_would_run(walker: Walker) -> None
     assert open_question(walker.options()) is None
 
 
+def asked_about(options: Options) -> Asked:
+    asked = open_question(options)
+    assert asked is not None
+    return asked
+
+
 def test_a_no_is_remembered_until_there_is_something_new(walker: Walker) -> None:
     with_hooks(walker.project, "PreToolUse")
     options = walker.options()
-    found = open_question(options)
-    assert found is not None and found.hooks == ("PreToolUse",)
-    remember(options, found, trusted=False)
+    first = asked_about(options)
+    assert first.found.hooks == ("PreToolUse",)
+    remember(first, trusted=False)
     assert open_question(options) is None
-    assert not trust.is_trusted(found.project, state=walker.home / ".teamwright")
+    assert not survey(options).trusted
     with_hooks(walker.project, "PreToolUse", "Stop")
-    again = open_question(options)
-    assert again is not None and again.hooks == ("PreToolUse", "Stop")
-    remember(options, again, trusted=True)
+    again = asked_about(options)
+    assert again.found.hooks == ("PreToolUse", "Stop")
+    remember(again, trusted=True)
     assert open_question(options) is None
-    assert trust.is_trusted(found.project, state=walker.home / ".teamwright")
+    assert survey(options).trusted
     assert open_question(walker.options(trust=True)) is None
 
 
@@ -44,18 +52,52 @@ def test_records_that_were_written_before_still_count(walker: Walker) -> None:
     state.mkdir()
     (state / "trust.json").write_text(json.dumps({"version": 1, "directories": {str(walker.project.resolve()): {}}}))
     with_hooks(walker.project, "Stop")
-    assert open_question(walker.options()) is None
+    assert open_question(walker.options()) is None and survey(walker.options()).trusted
+    with_hooks(walker.project, "Stop", "SessionStart")  # what was there is agreed to, this is new
+    assert [change.file for change in asked_about(walker.options()).found.changes] == [".claude/settings.json"]
     assert trust.untrust(walker.project, state=state)
-    assert open_question(walker.options()) is not None
+    assert asked_about(walker.options()).found.changes == ()
+
+
+def test_a_change_of_what_was_trusted_is_asked_about_with_a_diff(walker: Walker) -> None:
+    with_hooks(walker.project, "PreToolUse")
+    agents = walker.project / ".claude/agents"
+    agents.mkdir()
+    (agents / "cook.md").write_text("---\nname: cook\ndescription: cooks\n---\nYou cook.\n")
+    options = walker.options()
+    remember(asked_about(options), trusted=True)
+    assert survey(options).trusted
+
+    (agents / "cook.md").write_text("---\nname: cook\ndescription: cooks\n---\nYou burn.\n")
+    (walker.project / ".mcp.json").write_text(json.dumps({"mcpServers": {"x": {"command": "evil"}}}))
+    ground = survey(options)
+    assert not ground.trusted and "has changed since you trusted it" in ground.notes[-1]
+    assert survey(walker.options(trust=True)).trusted  # for that run
+    asked = asked_about(options)
+    shown = [(row.kind, row.text) for row in change_rows(asked.found)]
+    assert ("del", "You cook.") in shown and ("add", "You burn.") in shown
+    assert any(kind == "add" and "evil" in text for kind, text in shown)
+    remember(asked, trusted=False)
+    assert open_question(options) is None and not survey(options).trusted
+    (agents / "cook.md").write_text("---\nname: cook\ndescription: cooks\n---\nYou freeze.\n")
+    remember(asked_about(options), trusted=True)
+    assert open_question(options) is None and survey(options).trusted
+
+
+def test_what_changes_while_the_question_is_open_is_asked_about_the_next_time(walker: Walker) -> None:
+    with_hooks(walker.project, "PreToolUse")
+    options = walker.options()
+    asked = asked_about(options)
+    with_hooks(walker.project, "PreToolUse", "Stop")
+    remember(asked, trusted=True)
+    assert not survey(options).trusted and open_question(options) is not None
 
 
 @pytest.mark.anyio
 @pytest.mark.parametrize(("key", "answer"), [("y", True), ("n", False), ("ctrl+c", None)])
 async def test_the_question_stands_alone_on_the_screen(walker: Walker, key: str, answer: bool | None) -> None:
     with_hooks(walker.project, "PreToolUse")
-    found = open_question(walker.options())
-    assert found is not None
-    app = TrustApp(found, "dark", grace=0.0)
+    app = TrustApp(asked_about(walker.options()).found, "dark", grace=0.0)
     async with app.run_test(size=(60, 24)) as pilot:
         await until(pilot, lambda: "PreToolUse" in screen_text(app))
         await pilot.press(key)

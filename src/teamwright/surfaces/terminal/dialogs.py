@@ -1,4 +1,4 @@
-"""Questions to the person: may this be done, is this plan good, is this directory trusted."""
+"""Questions to the person: may this be done, is this plan good."""
 
 from collections.abc import Mapping
 from typing import ClassVar
@@ -13,9 +13,8 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from teamwright.core.consent import Allow, Decision, Deny, Question
-from teamwright.library.trust import Found
 from teamwright.surfaces.terminal.choices import GRACE, Choice, Choices
-from teamwright.surfaces.terminal.diff import Row, count, read_before, rows_of
+from teamwright.surfaces.terminal.diff import count, read_before, rows_of
 from teamwright.surfaces.terminal.messages import AnswerQuestion, Scope
 from teamwright.surfaces.terminal.rows import Piece, app_of, palette_of
 from teamwright.surfaces.terminal.shapes import AgentView
@@ -25,8 +24,7 @@ from teamwright.surfaces.terminal.themes import Palette, agent_style
 from teamwright.tools.bounds import visible
 
 NO = "The person said no."
-_WARNING = "Its files can start programs and decide what is asked. Trust it only if you know who wrote them."
-_BOX = """
+BOX = """
     align: center bottom;
     & > Vertical {
         height: auto; max-height: 90%; width: 100%; max-width: 120;
@@ -70,6 +68,17 @@ def head_of(question: Question, agent: AgentView | None, palette: Palette) -> li
     return [("■ ", style), (name, style), (f"{kind}{team}", palette.dim), (wants, palette.text), (tool, "bold")]
 
 
+def show_hidden(event: Sheet.Scrolled, more: Static) -> None:
+    """What cannot be seen at once must not go unnoticed."""
+    hidden = event.total - (event.last - event.first + 1)
+    more.update(Content(f"lines {event.first} to {event.last} of {event.total}: PgUp and PgDn show the rest"))
+    more.display = hidden > 0
+
+
+def turn_page(sheet: Sheet, by: int) -> None:
+    sheet.scroll_page_down(animate=False) if by > 0 else sheet.scroll_page_up(animate=False)
+
+
 class QuestionScreen(ModalScreen[None]):
     """One question, whole. Esc leaves it waiting; the answer goes to the app as a message."""
 
@@ -79,7 +88,7 @@ class QuestionScreen(ModalScreen[None]):
         Binding("pageup", "page(-1)", show=False),
         Binding("pagedown", "page(1)", show=False),
     ]
-    DEFAULT_CSS = f"QuestionScreen {{ {_BOX} }}"
+    DEFAULT_CSS = f"QuestionScreen {{ {BOX} }}"
 
     def __init__(
         self, question: Question, agents: Mapping[object, AgentView], *, others: int = 0, grace: float = GRACE
@@ -132,12 +141,7 @@ class QuestionScreen(ModalScreen[None]):
             self._show_head()
 
     def on_sheet_scrolled(self, event: Sheet.Scrolled) -> None:
-        """What cannot be seen at once must not go unnoticed."""
-        hidden = event.total - (event.last - event.first + 1)
-        words = f"lines {event.first} to {event.last} of {event.total}: PgUp and PgDn show the rest"
-        more = self.query_one(".dialog--more", Static)
-        more.update(Content(words))
-        more.display = hidden > 0
+        show_hidden(event, self.query_one(".dialog--more", Static))
 
     @on(Choices.Chosen)
     def _chosen(self, event: Choices.Chosen) -> None:
@@ -161,8 +165,7 @@ class QuestionScreen(ModalScreen[None]):
         self.dismiss()
 
     def action_page(self, by: int) -> None:
-        sheet = self.query_one(Sheet)
-        sheet.scroll_page_down(animate=False) if by > 0 else sheet.scroll_page_up(animate=False)
+        turn_page(self.query_one(Sheet), by)
 
     def action_later(self) -> None:
         if self.has_class("-saying"):
@@ -170,46 +173,3 @@ class QuestionScreen(ModalScreen[None]):
             self.query_one(Choices).focus()
         else:
             self.dismiss()
-
-
-class TrustScreen(ModalScreen[bool]):
-    """Before anything of a directory is obeyed: what it would run, and whether the person wants that."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(False)", "No")]
-    DEFAULT_CSS = f"TrustScreen {{ {_BOX} }}"
-
-    def __init__(self, found: Found, *, grace: float = GRACE) -> None:
-        super().__init__()
-        self._found, self._grace = found, grace
-
-    def compose(self) -> ComposeResult:
-        with Vertical():
-            yield Static("", classes="dialog--head", markup=False)
-            yield Static(_WARNING, classes="dialog--reason", markup=False)
-            yield Sheet(trust_rows(self._found))
-            no, yes = Choice("no", "No: work here without these files", "n"), Choice("yes", "Yes, I trust it", "y")
-            yield Choices([no, yes], grace=self._grace)
-            yield Static("asked once; `teamwright --trust` is a yes for one run", classes="dialog--note", markup=False)
-
-    def on_mount(self) -> None:
-        where = safe(str(self._found.project))
-        head = Content.assemble(("Do you trust this directory?\n", "bold"), (where, palette_of(self).accent))
-        self.query_one(".dialog--head", Static).update(head)
-        self.query_one(Choices).focus()
-
-    @on(Choices.Chosen)
-    def _chosen(self, event: Choices.Chosen) -> None:
-        self.dismiss(event.choice == "yes")
-
-
-def trust_rows(found: Found) -> list[Row]:
-    kinds = (
-        ("hooks, which run commands", found.hooks), ("MCP servers, which are programs", found.servers),
-        ("settings, which can allow commands", found.settings), ("agents", found.agents), ("skills", found.skills),
-        ("commands", found.commands),
-    )  # fmt: skip
-    rows: list[Row] = []
-    for kind, names in kinds:
-        if names:
-            rows += [Row("strong", kind), *(Row("plain", f"  {safe(name)}") for name in names)]
-    return rows

@@ -1,27 +1,44 @@
 """The question at the start: is this directory trusted? Asked once, and again when there is something new to run."""
 
+from pathlib import Path
 from typing import ClassVar
 
 from anyio import to_thread
+from msgspec import Struct
+from msgspec.structs import replace
 from textual.app import App
 from textual.binding import Binding, BindingType
 
 from teamwright.app import Options, survey
-from teamwright.library import trust
+from teamwright.library import agreed, trust
+from teamwright.library.agreed import Kept
 from teamwright.library.trust import Found
 from teamwright.surfaces.terminal.choices import GRACE
-from teamwright.surfaces.terminal.dialogs import TrustScreen
 from teamwright.surfaces.terminal.themes import themes
+from teamwright.surfaces.terminal.trust_screen import TrustScreen
 
 
-def open_question(options: Options) -> Found | None:
+class Asked(Struct, frozen=True):
+    """What the person is shown, and the files as they are at that moment."""
+
+    found: Found
+    files: dict[str, Kept]
+    state: Path
+
+
+def open_question(options: Options) -> Asked | None:
     """What an untrusted directory would run; None if there is nothing to ask. Blocks."""
     ground = survey(options)
+    state = ground.home.root
     if ground.trusted:
+        if trust.is_trusted(ground.project, state=state) and not agreed.is_recorded(ground.project, state=state):
+            agreed.agree(ground.project, agreed.look(ground.project, ground.cwd), state=state)  # trusted long ago
         return None
-    found = trust.what_would_run(ground.project)
+    files = agreed.look(ground.project, ground.cwd)
+    changes = agreed.compare(ground.project, files, state=state) if ground.changed else ()
+    found = replace(trust.what_would_run(ground.project), changes=changes)
     anything = trust.untrusted_line(found) is not None
-    return found if anything and not trust.is_declined(found, state=ground.home.root) else None
+    return Asked(found, files, state) if anything and not trust.is_declined(found, state=state) else None
 
 
 class TrustApp(App[bool]):
@@ -46,18 +63,19 @@ class TrustApp(App[bool]):
 
 async def settle_trust(options: Options, theme: str) -> bool:
     """Ask if it must be asked, and remember the answer; False if the person left without one."""
-    found = await to_thread.run_sync(open_question, options)
-    if found is None:
+    asked = await to_thread.run_sync(open_question, options)
+    if asked is None:
         return True
-    answer = await TrustApp(found, theme).run_async()
+    answer = await TrustApp(asked.found, theme).run_async()
     if answer is not None:
-        await to_thread.run_sync(lambda: remember(options, found, trusted=answer))
+        await to_thread.run_sync(lambda: remember(asked, trusted=answer))
     return answer is not None
 
 
-def remember(options: Options, found: Found, *, trusted: bool) -> None:
-    state = survey(options).home.root
+def remember(asked: Asked, *, trusted: bool) -> None:
+    """What is recorded is what was shown: whatever was changed meanwhile is asked about the next time."""
     if trusted:
-        trust.trust(found.project, state=state)
+        agreed.agree(asked.found.project, asked.files, state=asked.state)
+        trust.trust(asked.found.project, state=asked.state)
     else:
-        trust.decline(found, state=state)
+        trust.decline(asked.found, state=asked.state)

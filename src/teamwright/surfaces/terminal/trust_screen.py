@@ -1,0 +1,87 @@
+"""The question whether a directory is trusted: what it would run, or what is different since the last yes."""
+
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Static
+
+from teamwright.library.trust import Found
+from teamwright.surfaces.terminal.choices import GRACE, Choice, Choices
+from teamwright.surfaces.terminal.dialogs import BOX, show_hidden, turn_page
+from teamwright.surfaces.terminal.diff import Row, compare
+from teamwright.surfaces.terminal.rows import palette_of
+from teamwright.surfaces.terminal.sheet import Sheet
+from teamwright.surfaces.terminal.text import safe
+
+_WARNING = "Its files can start programs and decide what is asked. Trust it only if you know who wrote them."
+_CHANGED = "This directory has changed since you trusted it. Do you still trust it?"
+_ONCE = "asked once, and again when these files change; `teamwright --trust` is a yes for one run"
+
+
+class TrustScreen(ModalScreen[bool]):
+    """Before anything of a directory is obeyed: what it would run, and whether the person wants that."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "dismiss(False)", "No"),
+        Binding("pageup", "page(-1)", show=False),
+        Binding("pagedown", "page(1)", show=False),
+    ]
+    DEFAULT_CSS = f"TrustScreen {{ {BOX} }}"
+
+    def __init__(self, found: Found, *, grace: float = GRACE) -> None:
+        super().__init__()
+        self._found, self._grace = found, grace
+
+    def compose(self) -> ComposeResult:
+        with Vertical():
+            yield Static("", classes="dialog--head", markup=False)
+            yield Static(_WARNING, classes="dialog--reason", markup=False)
+            yield Sheet(change_rows(self._found) if self._found.changes else trust_rows(self._found))
+            yield Static("", classes="dialog--more", markup=False)
+            no, yes = Choice("no", "No: work here without these files", "n"), Choice("yes", "Yes, I trust it", "y")
+            yield Choices([no, yes], grace=self._grace)
+            yield Static(_ONCE, classes="dialog--note", markup=False)
+
+    def on_mount(self) -> None:
+        where = safe(str(self._found.project))
+        words = _CHANGED if self._found.changes else "Do you trust this directory?"
+        head = Content.assemble((f"{words}\n", "bold"), (where, palette_of(self).accent))
+        self.query_one(".dialog--head", Static).update(head)
+        self.query_one(Choices).focus()
+
+    def on_sheet_scrolled(self, event: Sheet.Scrolled) -> None:
+        show_hidden(event, self.query_one(".dialog--more", Static))
+
+    def action_page(self, by: int) -> None:
+        turn_page(self.query_one(Sheet), by)
+
+    @on(Choices.Chosen)
+    def _chosen(self, event: Choices.Chosen) -> None:
+        self.dismiss(event.choice == "yes")
+
+
+def change_rows(found: Found) -> list[Row]:
+    """Each file that is new or different, line by line."""
+    rows: list[Row] = []
+    for change in found.changes:
+        what = "new" if change.before is None else "changed"
+        rows += [Row("strong", f"{safe(change.file)} ({what})"), *compare(change.before or "", change.after)]
+    return rows
+
+
+def trust_rows(found: Found) -> list[Row]:
+    kinds = (
+        ("hooks, which run commands", found.hooks), ("MCP servers, which are programs", found.servers),
+        ("settings, which can allow commands", found.settings), ("agents", found.agents), ("skills", found.skills),
+        ("commands", found.commands),
+    )  # fmt: skip
+    rows: list[Row] = []
+    for kind, names in kinds:
+        if names:
+            rows += [Row("strong", kind), *(Row("plain", f"  {safe(name)}") for name in names)]
+    return rows
