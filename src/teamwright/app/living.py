@@ -130,7 +130,7 @@ def _ways(parts: Parts) -> Ways:
 
     def resolve(name: str) -> str:
         full = parts.names.resolve(name)
-        parts.models.open(full)  # a provider without a key is an error now, not in the child
+        parts.models.check(full)  # a provider without a key is an error now, not in the child
         return full
 
     return Ways(

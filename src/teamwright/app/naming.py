@@ -58,7 +58,8 @@ def open_models(options: Options, ground: Ground) -> tuple[RoutedModel, Names]:
     default = None
     if model is None and not (options.origin.resume or options.origin.last):
         default = names.resolve(default_model(ground.env, ground.settings.model))
+    get_ready = models.check if options.interactive else models.open  # a person types first: what is slow can wait
     for name in (model, default, fallback):
         if name is not None:
-            models.open(name)  # no key, no such provider: said before anything begins
+            get_ready(name)  # no key, no such provider: said before anything begins
     return models, replace(names, model=model, default=default, fallback=fallback)

@@ -80,6 +80,10 @@ class Providers:
             self._models[key] = self._make(provider, max_output, thinking)
         return self._models[key]
 
+    def check(self, provider: str) -> None:
+        """The same errors as `open`, without what a request needs: that is slow to import."""
+        self._share(provider)
+
     async def aclose(self) -> None:
         http, self._http = self._http, None
         self._shared.clear()
@@ -91,15 +95,11 @@ class Providers:
         self, provider: str, max_output: int | None, thinking: ThinkingStyle
     ) -> "anthropic.Anthropic | openai.OpenAI":
         from teamwright.models.http import Http  # noqa: PLC0415 - brings aiohttp
-        from teamwright.models.retry import Brake, Patience  # noqa: PLC0415
+        from teamwright.models.retry import Patience  # noqa: PLC0415
 
-        if provider not in self._shared:
-            settings, key_name, base_name = self._settings(provider)
-            headers = self._headers(provider, settings, key_name, base_name)
-            self._shared[provider] = _Shared(settings, headers, key_name, base_name, Brake())
+        shared = self._share(provider)
         if self._http is None:
             self._http = Http(self._env, silence=self._silence, version=self._version)
-        shared = self._shared[provider]
         reach: _Reach = {
             "base": shared.settings.baseUrl,
             "headers": shared.headers,
@@ -118,6 +118,15 @@ class Providers:
 
         wire = shared.wire = shared.wire if isinstance(shared.wire, anthropic.Wire) else anthropic.Wire()
         return anthropic.Anthropic(self._http, wire=wire, thinking=thinking, **reach)
+
+    def _share(self, provider: str) -> _Shared:
+        from teamwright.models.retry import Brake  # noqa: PLC0415
+
+        if provider not in self._shared:
+            settings, key_name, base_name = self._settings(provider)
+            headers = self._headers(provider, settings, key_name, base_name)
+            self._shared[provider] = _Shared(settings, headers, key_name, base_name, Brake())
+        return self._shared[provider]
 
     def _settings(self, provider: str) -> tuple[ProviderSettings, str, str]:
         """(settings, name of the key's variable, where the address comes from)."""

@@ -32,6 +32,15 @@ class RoutedModel:
                 )
         return self._open[name]
 
+    def check(self, name: str) -> None:
+        """Raises what `open` would raise. A provider's client is made for the first request: it is slow to import."""
+        if name not in self._open:
+            info = self._catalog.resolve(name, named=self._named)
+            if info.provider == "script":
+                self.open(name)
+            else:
+                self._providers.check(info.provider)
+
     async def reply(self, request: Request, on_delta: OnDelta) -> Reply:
         return await self.open(request.model).reply(request, on_delta)
 
