@@ -1,88 +1,21 @@
 """One behaviour suite over all the places where teammates run, and what a killed process leaves behind."""
 
-import json
 import os
 import shutil
 import signal
-import subprocess
-import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from place_kit import AGREE, APPROVE, CREATE, FREE, control, mate, options, roster, say, serves, teammates, until
 from program import LIMIT, Live, Program, alive, bash, tool
-
-REQUEST_ID = "{{re:request_?[iI]d(?:&quot;|[^A-Za-z0-9])*([\\w-]+)}}"
-CREATE = tool("TeamCreate", team_name="crew", description="a team")
-AGREE = tool(
-    "SendMessage", to="team-lead", message={"type": "shutdown_response", "request_id": REQUEST_ID, "approve": True}
-)
-APPROVE = {"type": "plan_approval_response", "request_id": REQUEST_ID, "approve": True}
-FREE = "--dangerously-skip-permissions"
-
-
-def mate(name: str, **more: Any) -> dict[str, Any]:
-    return tool("Agent", **{"description": f"{name} works", "prompt": f"SCRIPT:{name}", "name": name} | more)
-
-
-def say(to: str, text: str) -> dict[str, Any]:
-    return tool("SendMessage", to=to, message=text, summary="a note")
-
-
-def control(to: str, type: str, **more: Any) -> dict[str, Any]:
-    return tool("SendMessage", to=to, message={"type": type, **more})
-
-
-def roster(program: Program) -> dict[str, dict[str, Any]]:
-    file = program.state / "teams/crew/config.json"
-    return {m["name"]: m for m in json.loads(file.read_text())["members"]}
-
-
-def until(check: Callable[[], Any], what: str) -> Any:
-    limit = time.monotonic() + LIMIT
-    while True:
-        try:
-            if found := check():
-                return found
-        except (OSError, ValueError, LookupError):
-            pass  # half written
-        assert time.monotonic() < limit, f"not seen: {what}"
-        time.sleep(0.02)
-
-
-def teammates(program: Program) -> list[int]:
-    """Processes of teammates that have this program's home."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        try:
-            ours = entry.name.isdigit() and b"\0teammate\0" in (entry / "cmdline").read_bytes()
-            if ours and str(program.state).encode() in (entry / "environ").read_bytes() and alive(int(entry.name)):
-                found.append(int(entry.name))
-        except (OSError, ValueError):
-            continue
-    return found
 
 
 @pytest.fixture(params=["in-process", "local", "tmux"])
 def place(request: pytest.FixtureRequest, program: Program) -> Iterator[list[str]]:
     """The options for each place; tmux gets a server of its own."""
     yield from options(request.param, program)
-
-
-def options(name: str, program: Program) -> Iterator[list[str]]:
-    if name == "tmux" and not shutil.which("tmux"):
-        pytest.skip("tmux is not installed")
-    with tempfile.TemporaryDirectory(prefix="tw") as sockets:
-        program.env["TMUX_TMPDIR"] = sockets
-        yield ["--teammate-mode", name]
-        for pid in teammates(program):
-            os.kill(pid, signal.SIGKILL)
-        if name == "tmux":
-            for socket in Path(sockets).glob("tmux-*/*"):
-                subprocess.run(["tmux", "-S", str(socket), "kill-server"], capture_output=True, check=False)
 
 
 @pytest.fixture(params=["local", "tmux"])
@@ -110,11 +43,6 @@ def test_a_whole_life_is_the_same_everywhere_and_leaves_nothing_behind(program: 
     until(lambda: not teammates(program), "the end of all")
     if place[-1] == "tmux":
         assert not [s for s in Path(program.env["TMUX_TMPDIR"]).glob("tmux-*/*") if serves(s)]
-
-
-def serves(socket: Path) -> bool:
-    words = ["tmux", "-S", str(socket), "list-panes", "-a"]
-    return subprocess.run(words, capture_output=True, check=False).returncode == 0
 
 
 @pytest.mark.spec("H2", "E6")

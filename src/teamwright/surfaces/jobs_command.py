@@ -3,6 +3,7 @@
 import os
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from teamwright.store.locks import hold
 from teamwright.store.paths import Home, SessionFiles, find_transcript, home_from, list_sessions
 from teamwright.store.state import State
 from teamwright.surfaces.tables import print_json, print_table
+from teamwright.surfaces.team_waits import Crew, Mate, lead_waits, mate_waits, read_crew
 
 
 class Waiting(msgspec.Struct, frozen=True):
@@ -44,12 +46,12 @@ def _find(session: str | None) -> tuple[Home, Path]:
     return home, here[0].path
 
 
-async def _rows(home: Home, session: SessionId) -> list[JobRow]:
+async def _read(home: Home, session: SessionId) -> tuple[list[JobRow], Crew]:
     if not home.state.exists():
-        return []
+        return [], Crew((), (), ())
     state = await State.open(home.state)
     try:
-        return await JobTable(state.database).all(session)
+        return await JobTable(state.database).all(session), await read_crew(home, state, session)
     finally:
         await state.close()
 
@@ -65,9 +67,9 @@ def _lives(home: Home, session: SessionId) -> bool:
 
 def show_jobs(session: str | None, *, as_json: bool) -> int:
     home, path = _find(session)
-    rows = anyio.run(_rows, home, SessionId(path.stem))
+    rows, crew = anyio.run(_read, home, SessionId(path.stem))
     alive = _lives(home, SessionId(path.stem))
-    found = [_job(row, alive=alive) for row in rows]
+    found = [*(_job(row, alive=alive) for row in rows), *map(_teammate, crew.mates)]
     if as_json:
         print_json(found)
     elif not found:
@@ -92,6 +94,21 @@ def _job(row: JobRow, *, alive: bool) -> dict[str, Any]:
     return job
 
 
+def _teammate(mate: Mate) -> dict[str, Any]:
+    """By the address under which it is written to and stopped."""
+    member = mate.member
+    job: dict[str, Any] = {
+        "id": member.address,
+        "kind": "teammate",
+        "status": member.state,
+        "description": member.description or member.kind,
+        "since": member.since,
+    }
+    if member.state != "shutdown" and (waits := mate_waits(mate)) is not None:
+        job["waiting_for"] = waits[1]
+    return job
+
+
 def show_why(session: str | None, agent: str | None, *, as_json: bool) -> int:
     """From the transcripts and the store alone: it also tells of a session whose program is gone.
 
@@ -101,14 +118,16 @@ def show_why(session: str | None, agent: str | None, *, as_json: bool) -> int:
         session, agent = None, session
     home, path = _find(session)
     id = SessionId(path.stem)
-    rows = anyio.run(_rows, home, id)
+    rows, crew = anyio.run(_read, home, id)
     alive = _lives(home, id)
     files = SessionFiles(path)
     latest = {row.id: row for row in rows}
-    found = [_main_waits(path, id, rows, alive=alive)]
+    found = [_main_waits(path, id, rows, crew, alive=alive)]
+    found += [_mate_waits(mate, rows) for mate in crew.mates]
     found += [_agent_waits(files, row, rows, alive=alive) for row in latest.values() if row.kind == "agent"]
     if agent:
-        found = [w for w in found if agent in (w.agent, w.name)]
+        ids = {mate.member.address: mate.member.agent for mate in crew.mates}
+        found = [w for w in found if agent in (w.agent, w.name, ids.get(w.agent))]
         if not found:
             raise SessionMissing(f"there is no agent {agent} in session {id}")
     if as_json:
@@ -119,13 +138,22 @@ def show_why(session: str | None, agent: str | None, *, as_json: bool) -> int:
     return 0
 
 
-def _main_waits(path: Path, id: SessionId, rows: list[JobRow], *, alive: bool) -> Waiting:
+def _main_waits(path: Path, id: SessionId, rows: list[JobRow], crew: Crew, *, alive: bool) -> Waiting:
     lines = [line for _, line in transcripts.read(path)]
     since = lines[-1].at if lines else 0
     running = [row for row in rows if row.owner == id and row.status == "running"]
     if not alive:
         return Waiting(id, "main", "gone", "its program has ended; --resume goes on", since)
-    return Waiting(id, "main", *_state_of(lines, running), since)
+    state, words = _state_of(lines, running)
+    if state != "running" and (more := lead_waits(crew)):
+        state, words = "waiting", "; ".join(more if state == "idle" else [words, *more])
+    return Waiting(id, "main", state, words, since)
+
+
+def _mate_waits(mate: Mate, rows: list[JobRow]) -> Waiting:
+    member = mate.member
+    running = [row for row in rows if row.owner == member.agent and row.status == "running"]
+    return Waiting(member.address, member.name, *(mate_waits(mate) or _state_of(mate.lines, running)), mate.since)
 
 
 def _agent_waits(files: SessionFiles, row: JobRow, rows: list[JobRow], *, alive: bool) -> Waiting:
@@ -140,7 +168,7 @@ def _agent_waits(files: SessionFiles, row: JobRow, rows: list[JobRow], *, alive:
     return Waiting(row.id, row.description, *_state_of(lines, running), since)
 
 
-def _state_of(lines: list[Line], jobs: list[JobRow]) -> tuple[str, str]:
+def _state_of(lines: Sequence[Line], jobs: list[JobRow]) -> tuple[str, str]:
     history = fold(line.event for line in lines)
     last = lines[-1].event if lines else None
     background = ", ".join(job.id for job in jobs)
