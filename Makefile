@@ -30,7 +30,9 @@ torture: setup
 bench: setup
 	@.venv/bin/python bench/run.py
 
-# Versions and hashes only, for every supported Python: no address of where they came from.
+# Versions and hashes only, for every supported Python: no address of where they came from. One package, which tests
+# talk to, is built from its source: its wheels hold a whole program that we do not use.
 lock:
 	@uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
-		--no-emit-index-url --no-emit-find-links --group dev pyproject.toml -o requirements.lock
+		--no-emit-index-url --no-emit-find-links --no-binary claude-agent-sdk --emit-build-options \
+		--group dev pyproject.toml -o requirements.lock
