@@ -56,16 +56,22 @@ def _run(args: list[str]) -> int:
 
             return anyio.run(run_teammate)
         return _run_prompt(args)
-    except UsageError as error:
-        sys.stderr.write(f"teamwright: {visible(str(error))}\n")
-        return USAGE
-    except TeamwrightError as error:
-        sys.stderr.write(f"teamwright: {visible(str(error))}\n")
-        return 1
-    except KeyboardInterrupt:
-        return 130
     except BrokenPipeError:
         return 1
+    except Exception as error:
+        only = _only(error)
+        if not isinstance(only, TeamwrightError):
+            raise
+        sys.stderr.write(f"teamwright: {visible(str(only))}\n")
+        return USAGE if isinstance(only, UsageError) else 1
+    except KeyboardInterrupt:
+        return 130
+
+
+def _only(error: Exception) -> Exception:
+    """A session that could not be entered fails inside a task group, and alone in it."""
+    parts = getattr(error, "exceptions", ())
+    return _only(parts[0]) if len(parts) == 1 else error
 
 
 # --- commands

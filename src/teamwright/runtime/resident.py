@@ -81,7 +81,7 @@ class Resident:
         if self.member.state == "created":
             await self._move("running")
         if self._under_way:
-            await self._turn(())
+            await self._turn(await self.agent.inbox.take(at_rest=False))
         jobs, waited = self._means.teams.supervisor.jobs, 0.0
         while self._leaving is None:
             if letters := await self.agent.inbox.take(at_rest=True):
