@@ -1,21 +1,19 @@
 """Which plugins are installed and which are on: a list under TEAMWRIGHT_HOME, changed by one process at a time."""
 
-import fcntl
 import os
 import stat
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import msgspec
 from msgspec import Struct
 
 from teamwright.core.errors import SettingsError, StoreError, UsageError
 from teamwright.library.jsonfile import read_json
+from teamwright.library.own_file import alone_with, replace
 
-LOCK_SECONDS = 5.0
 MOST_FILES = 5_000
 MOST_BYTES = 200_000_000
 _LEFT_OUT = frozenset({".git", "__pycache__"})
@@ -123,48 +121,10 @@ def _copy_link(path: Path, to: Path, source: Path) -> None:
 @contextmanager
 def _changing(state: Path) -> Generator[dict[str, Listed]]:
     """The list to be changed, written as a whole if it was."""
-    folder = state / "plugins"
-    try:
-        for path in (state, folder, state / "run"):
-            path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        lock = os.open(state / "run" / "plugins.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            _wait_for(lock, folder)
-            plugins = read_list(state)
-            before = dict(plugins)
-            yield plugins
-            if plugins != before:
-                _replace(folder / "plugins.json", {"version": 1, "plugins": plugins})
-        finally:
-            os.close(lock)
-    except SettingsError as error:
-        raise StoreError(f"{error}. Nothing was changed; repair or remove that file.") from None
-    except OSError as error:
-        raise StoreError(f"{folder}: the plugins cannot be changed: {error.strerror or error}") from None
-
-
-def _wait_for(lock: int, folder: Path) -> None:
-    until = time.monotonic() + LOCK_SECONDS
-    while True:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() > until:
-                raise StoreError(f"{folder}: another process changes the plugins; try again") from None
-            time.sleep(0.01)
-        else:
-            return
-
-
-def _replace(path: Path, value: dict[str, Any]) -> None:
-    fresh = path.with_name(f".plugins-{os.urandom(6).hex()}")
-    handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n")
-            file.flush()
-            os.fsync(handle)
-        fresh.replace(path)
-    except BaseException:
-        fresh.unlink(missing_ok=True)
-        raise
+    file = state / "plugins" / "plugins.json"
+    with alone_with(file, state):
+        plugins = read_list(state)
+        before = dict(plugins)
+        yield plugins
+        if plugins != before:
+            replace(file, {"version": 1, "plugins": plugins})

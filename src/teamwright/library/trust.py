@@ -1,6 +1,5 @@
 """Which directories the person trusts, and what a directory would run or decide if it were trusted."""
 
-import fcntl
 import hashlib
 import os
 import time
@@ -16,8 +15,8 @@ from teamwright.core.errors import SettingsError, StoreError
 from teamwright.core.shown import shown
 from teamwright.library.agreed import Change
 from teamwright.library.jsonfile import read_json
+from teamwright.library.own_file import alone_with, replace
 
-LOCK_SECONDS = 5.0
 MOST_NAMES = 100
 _HOMES = (".claude", ".teamwright")
 
@@ -106,52 +105,14 @@ def _records(state: Path, name: str = "directories") -> dict[str, Any]:
 
 @contextmanager
 def _changing(state: Path) -> Generator[dict[str, dict[str, Any]]]:
-    """The records to be changed: one process at a time, the file replaced as a whole."""
-    try:
-        state.mkdir(mode=0o700, parents=True, exist_ok=True)
-        (state / "run").mkdir(mode=0o700, exist_ok=True)
-        lock = os.open(state / "run" / "trust.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            _wait_for(lock, state)
-            records = {name: _records(state, name) for name in ("directories", "declined")}
-            before = {name: dict(found) for name, found in records.items()}
-            yield records
-            if records != before:
-                _replace(state / "trust.json", {"version": 1, **records})
-        finally:
-            os.close(lock)
-    except SettingsError as error:
-        raise StoreError(f"{error}. Nothing was changed; repair or remove that file.") from None
-    except OSError as error:
-        raise StoreError(f"{state}: trust cannot be recorded: {error.strerror or error}") from None
-
-
-def _wait_for(lock: int, state: Path) -> None:
-    until = time.monotonic() + LOCK_SECONDS
-    while True:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() > until:
-                raise StoreError(f"{state}: another process holds the lock on trust.json; try again") from None
-            time.sleep(0.01)
-        else:
-            return
-
-
-def _replace(path: Path, value: object) -> None:
-    import tempfile  # noqa: PLC0415  # slow to import, seldom needed
-
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".trust-")  # made with mode 0600
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n")
-            file.flush()
-            os.fsync(handle)
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    """The records to be changed, written as a whole if they were."""
+    file = state / "trust.json"
+    with alone_with(file, state):
+        records = {name: _records(state, name) for name in ("directories", "declined")}
+        before = {name: dict(found) for name, found in records.items()}
+        yield records
+        if records != before:
+            replace(file, {"version": 1, **records})
 
 
 def what_would_run(project: Path) -> Found:

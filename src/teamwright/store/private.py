@@ -36,19 +36,21 @@ def open_file(path: Path, flags: int) -> int:
     return fd
 
 
-def write_file(path: Path, data: bytes) -> None:
-    """Replace a small file: readers see the old or the new one, also after a crash."""
+def write_file(path: Path, data: bytes, *, synced: bool = True) -> None:
+    """Replace a small file: readers see the old or the new one, after a crash too; if synced, after a power cut."""
     make_dir(path.parent)
     draft = path.with_name(f".{path.name}.{os.urandom(4).hex()}")
     fd = open_file(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
     try:
         try:
             write_all(fd, data)
-            os.fsync(fd)
+            if synced:
+                os.fsync(fd)
         finally:
             os.close(fd)
         draft.replace(path)
-        sync_dir(path.parent)
+        if synced:
+            sync_dir(path.parent)
     except OSError as error:
         draft.unlink(missing_ok=True)
         raise fault("write", path, error) from error

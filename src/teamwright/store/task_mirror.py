@@ -19,7 +19,7 @@ from teamwright.core.errors import StoreError
 from teamwright.core.shown import shown
 from teamwright.core.work import Task, TaskId
 from teamwright.store.locks import hold
-from teamwright.store.private import fault, make_dir, open_file, write_all
+from teamwright.store.private import fault, make_dir, write_file
 from teamwright.store.tasks import Listing, TaskTable
 
 _WAIT = 5.0  # seconds for another process to finish with the same directory
@@ -106,22 +106,7 @@ def _write_some(dir: Path, tasks: Mapping[TaskId, Task | None]) -> None:
         if task is None:
             _unlink(dir / f"{id}.json")
         else:
-            _replace(dir / f"{id}.json", _bytes(task))
-
-
-def _replace(path: Path, data: bytes) -> None:
-    """Readers see the old or the new one. Not synced: what a power cut takes is rebuilt at the next start."""
-    draft = path.with_name(f".{path.name}.{os.urandom(4).hex()}")
-    fd = open_file(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
-    try:
-        try:
-            write_all(fd, data)
-        finally:
-            os.close(fd)
-        draft.replace(path)
-    except OSError as error:
-        draft.unlink(missing_ok=True)
-        raise fault("write", path, error) from error
+            write_file(dir / f"{id}.json", _bytes(task), synced=False)  # a start writes it anew
 
 
 def _unlink(path: Path) -> None:
@@ -160,7 +145,7 @@ def _rebuild(dir: Path, listing: Listing) -> list[str]:
         if found != data:
             if found is not None and not _is_behind(found, task):
                 told.append(f"{shown(str(dir / name))} was changed by somebody else; it is written anew.")
-            _replace(dir / name, data)
+            write_file(dir / name, data, synced=False)  # a start writes it anew
     if len(told) > _MOST_TOLD:
         told = [*told[:_MOST_TOLD], f"... and {len(told) - _MOST_TOLD} more such files in {shown(str(dir))}."]
     return told

@@ -1,6 +1,5 @@
 """The team as plain JSON for people and other programs: written from the store after each change, never read back."""
 
-import os
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -16,7 +15,7 @@ from teamwright.core.team import config, iso
 from teamwright.store.locks import hold
 from teamwright.store.mail import Entry, MailTable
 from teamwright.store.pace import Pace
-from teamwright.store.private import fault, make_dir, open_file, write_all
+from teamwright.store.private import fault, write_file
 from teamwright.store.teams import TeamTable
 
 _WAIT = 5.0  # seconds for another process to finish its copy
@@ -100,7 +99,7 @@ class TeamMirror:
 
     async def _write(self, path: Path, value: Any) -> None:
         data = msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"
-        await self._pace.run(lambda: _replace(path, data))
+        await self._pace.run(lambda: write_file(path, data, synced=False))  # a start writes it anew
 
 
 def _message(entry: Entry) -> dict[str, Any]:
@@ -112,22 +111,6 @@ def _message(entry: Entry) -> dict[str, Any]:
         "summary": entry.summary,
         "read": entry.delivered_at is not None,
     }
-
-
-def _replace(path: Path, data: bytes) -> None:
-    """Whole or not at all for readers; not synced, because a start writes it anew."""
-    make_dir(path.parent)
-    draft = path.with_name(f".{path.name}.{os.urandom(4).hex()}")
-    fd = open_file(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
-    try:
-        try:
-            write_all(fd, data)
-        finally:
-            os.close(fd)
-        draft.replace(path)
-    except OSError as error:
-        draft.unlink(missing_ok=True)
-        raise fault("write", path, error) from error
 
 
 def _sweep(directory: Path, keep: Iterable[str]) -> None:
