@@ -13,7 +13,7 @@ from teamwright.core.ids import AgentId, CallId, JobId, SessionId
 from teamwright.core.job import JobResult
 from teamwright.core.letter import Notice
 from teamwright.runtime.jobs import Job, Jobs, letter_id
-from teamwright.store.jobs import CLAIMED, NONE, OWED, POSTED, JobTable, NewAgent
+from teamwright.store.jobs import CLAIMED, NONE, OWED, POSTED, JobRow, JobTable, NewAgent
 from teamwright.store.state import State
 
 pytestmark = pytest.mark.anyio
@@ -37,6 +37,12 @@ class Desk:
 
     async def notice(self, id: str = "j1") -> int:
         return next(row.notice for row in await self.table.all(SESSION) if row.id == id)
+
+    async def settle_after_crash(self, recorded: str) -> list[JobRow]:
+        """Only that call's result is in a transcript; every agent had said one thing."""
+        return await self.jobs.settle_after_crash(
+            lambda _, call: call == recorded, lambda job: self.root / job, lambda agent: JobResult(f"words of {agent}")
+        )
 
     async def letters(self) -> list[Notice]:
         return [letter.body for letter in await self.state.waiting(OWNER) if isinstance(letter.body, Notice)]
@@ -134,13 +140,14 @@ async def test_after_a_crash_each_kind_of_row_is_settled_by_what_is_true(desk: D
     await desk.jobs.claim(lost, CallId("never-recorded"))
     await desk.jobs.claim(kept, CallId("recorded"))
     again = Desk(desk.state, desk.root)
-    rows = await again.jobs.settle_after_crash(lambda _, call: call == "recorded", lambda job: desk.root / job)
+    rows = await again.settle_after_crash("recorded")
     assert {row.id: row.status for row in rows} == {
         "running": "killed", "quiet": "killed", "owed": "completed", "lost": "completed", "kept": "completed",
     }  # fmt: skip
     letters = {letter.job: letter for letter in await again.letters()}
     assert set(letters) == {"running", "owed", "lost"} and "SendMessage" in letters[JobId("running")].result
-    await again.jobs.settle_after_crash(lambda _, call: call == "recorded", lambda job: desk.root / job)
+    assert "words of running" in letters[JobId("running")].result and letters[JobId("owed")].result == "fine"
+    await again.settle_after_crash("recorded")
     assert len(await again.letters()) == 3  # once, however often it is resumed
 
 

@@ -195,7 +195,9 @@ class Telling(RuleBasedStateMachine):
     async def _crash(self) -> None:
         await self.state.close()
         await self._open()
-        await self.jobs.settle_after_crash(lambda _, call: call in self.recorded, lambda job: self.dir / job)
+        await self.jobs.settle_after_crash(
+            lambda _, call: call in self.recorded, lambda job: self.dir / job, lambda _: JobResult()
+        )
 
     # --- what must always hold
 

@@ -42,6 +42,12 @@ def test_a_session_id_names_a_new_session(program: Program) -> None:
     assert say(program, "--resume", id, "--fork-session", f"--session-id={other}")["session_id"] == other
 
 
+def test_a_home_that_is_no_directory_is_one_sentence(program: Program) -> None:
+    program.state.write_text("a file")
+    ran = program.run("-p", "x", *program.model(SCRIPT))
+    assert ran.rc == 1 and str(program.state) in ran.err and ran.err.count("\n") == 1 and ran.out == ""
+
+
 @pytest.mark.parametrize(
     ("args", "rc", "words"),
     [

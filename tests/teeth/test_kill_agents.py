@@ -146,6 +146,24 @@ async def test_killed_with_ten_agents_at_work(program: Program) -> None:
         assert [e.is_error for e in ends] == [False, True] and "outcome is unknown" in ends[1].content[0].text
 
 
+@pytest.mark.spec("B11")
+async def test_what_it_had_said_and_used_is_in_the_word_about_it(program: Program) -> None:
+    script = {
+        "main": [launches("child", 1), "launched"],
+        "child": [
+            bash("true"),
+            [{"text": "The leak is in pump 7."}, bash("echo $$ > pid; cat < /dev/zero > /dev/null")],
+        ],
+    }
+    live = program.start("-p", "SCRIPT:main", "--dangerously-skip-permissions", script=script)
+    wait_file(program.project / "pid")
+    os.kill(live.process.pid, signal.SIGKILL)
+    live.process.wait(10)
+    seen = await resumed(program, answering("unused"), "what now")
+    (told,) = [m.text for m in seen["messages"] if "<task-notification>" in m.text]
+    assert "The leak is in pump 7." in told and "<status>killed</status>" in told and "tool_uses: 1" in told
+
+
 async def test_a_foreground_agent_in_flight_is_named_by_the_result_of_its_call(program: Program) -> None:
     script = {
         "main": [tool("Agent", description="waits", prompt="SCRIPT:child")],

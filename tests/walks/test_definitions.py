@@ -12,6 +12,7 @@ from program import Program
 from teamwright.core.event import Rendered
 from teamwright.core.message import Request
 from teamwright.models.scripted import call
+from teamwright.runtime.resume import Origin
 
 pytestmark = pytest.mark.anyio
 
@@ -99,6 +100,17 @@ async def test_the_initial_prompt_comes_first_and_once(walker: Walker) -> None:
     first, second = play.requests("child")
     assert first.messages[0].text == "First of all.\n\nSCRIPT:child"
     assert str(second.messages).count("First of all.") == 1
+
+
+@pytest.mark.spec("D14")
+async def test_the_initial_prompt_of_the_session_s_own_agent(walker: Walker) -> None:
+    write_agent(walker, "primed", "initialPrompt: First of all.")
+    first = await walker.walk(["one"], ["go"], trust=True, agent="primed")
+    (asked,) = first.model.requests
+    assert [m.text for m in asked.messages] == ["First of all.", "go"]
+    origin = Origin(resume=first.session.id)
+    again = await walker.walk(["two", "three"], ["on"], trust=True, agent="primed", origin=origin)
+    assert [m.text for m in again.model.requests[0].messages if m.role == "user"] == ["First of all.", "go", "on"]
 
 
 @pytest.mark.spec("D6", "M1")

@@ -87,9 +87,11 @@ async def _compose(parts: Parts) -> Session:
     await _take_over(parts, core.jobs, core.spawner, core.workshop)
     teamwork.recruiter.answers = core.spawner.answers
     await _go_back(parts, core.rooms, main)
+    _open_with(parts, main)
     return Session(
         opened.id, cwd=ground.cwd, main=main, bus=core.bus, meter=main.meter, questions=core.questions,
         supervisor=core.supervisor, resolve_model=parts.names.resolve, add_rules=parts.rules.add,
+        remove_rules=parts.rules.remove, window=lambda: core.workshop.windows.of(main.model),
         pass_on=core.spawner.pass_on,
         kinds=parts.company.kinds, brought=parts.company.extras, model_names=parts.names.catalog.names(),
         may_bypass=options.may_bypass or main.mode == "bypassPermissions", notes=parts.notes,
@@ -123,7 +125,7 @@ async def _take_over(parts: Parts, jobs: Jobs, spawner: Spawner, workshop: Works
     opened, table = parts.opened, JobTable(parts.state.database)
     if opened.new:
         return
-    rows = await jobs.settle_after_crash(opened.answered, workshop.output)
+    rows = await jobs.settle_after_crash(opened.answered, workshop.output, opened.left)
     for agent in await table.agents(opened.id):
         runs = [row for row in rows if row.id == agent.id]
         description = runs[-1].description if runs else agent.kind
@@ -140,6 +142,13 @@ async def _take_over(parts: Parts, jobs: Jobs, spawner: Spawner, workshop: Works
     board = parts.company.get_board()
     for name in await board.table.lists(opened.id):
         parts.notes += await board.rebuild(name)
+
+
+def _open_with(parts: Parts, main: Agent) -> None:
+    """What the kind of agent that the session runs as puts before its first prompt; a resumed one has it already."""
+    definition = parts.company.main_definition
+    if parts.opened.new and definition is not None and definition.initial_prompt:
+        main.emit(Reminded(user(definition.initial_prompt)))
 
 
 async def _go_back(parts: Parts, rooms: Rooms, main: Agent) -> None:

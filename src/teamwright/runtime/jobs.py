@@ -116,23 +116,28 @@ class Jobs:
         return await self._table.claim(job.id, job.run, call, letter_id(job.id, job.run))
 
     async def settle_after_crash(
-        self, answered: Callable[[AgentId, CallId], bool], output: Callable[[JobId], Path]
-    ) -> list[JobRow]:
+        self, answered: Callable[[AgentId, CallId], bool], output: Callable[[JobId], Path],
+        left: Callable[[AgentId], JobResult],
+    ) -> list[JobRow]:  # fmt: skip
         """At resume: what ran is ended by that, what is owed is posted, a claim that never arrived is owed again.
 
-        `answered` tells whether a call's result is in its agent's transcript. Returns every run of every job.
+        `answered` tells whether a call's result is in its agent's transcript, `left` what an agent had said and used.
+        Returns every run of every job.
         """
         rows: list[JobRow] = []
         for row in await self._table.all(self._session):
-            rows.append(await self._settle(row, answered))
+            rows.append(await self._settle(row, answered, left))
             await self._post(rows[-1], output(row.id))
         return rows
 
-    async def _settle(self, row: JobRow, answered: Callable[[AgentId, CallId], bool]) -> JobRow:
+    async def _settle(
+        self, row: JobRow, answered: Callable[[AgentId, CallId], bool], left: Callable[[AgentId], JobResult]
+    ) -> JobRow:
         if row.status == "running":
             what = "It can be continued by SendMessage." if row.kind == "agent" else "It was stopped."
             error = f"The program ended while this was running. {what}"
-            result = replace(row.result, error=error, summary=f"{row.description}: ended with the program")
+            had = left(AgentId(row.id)) if row.kind == "agent" else row.result
+            result = replace(had, error=error, summary=f"{row.description}: ended with the program")
             await self._table.finish(row.id, row.run, "killed", result, owed=row.background)
             return replace(row, status="killed", result=result)
         if row.notice == CLAIMED and not (row.claim and answered(row.owner, row.claim)):

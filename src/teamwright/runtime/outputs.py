@@ -17,11 +17,13 @@ class OutputFile:
     def __init__(self, path: Path) -> None:
         self._path = path
         make_dir(path.parent)
+        self._add("")  # whoever is told its name may read it at once
 
     def note(self, event: Event) -> None:
-        text = _text(event)
-        if not text:
-            return
+        if text := _text(event):
+            self._add(text)
+
+    def _add(self, text: str) -> None:
         try:
             fd = open_file(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
             try:

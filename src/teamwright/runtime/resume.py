@@ -7,10 +7,21 @@ from msgspec import Struct
 
 from teamwright import __version__
 from teamwright.core.errors import SessionBusy, SessionMissing, UsageError
-from teamwright.core.event import AgentStarted, Durable, Resumed, ToolEnded
+from teamwright.core.event import (
+    AgentEnded,
+    AgentStarted,
+    Compacted,
+    Durable,
+    LettersTaken,
+    Replied,
+    Resumed,
+    ToolEnded,
+)
 from teamwright.core.history import History, fold
-from teamwright.core.ids import AgentId, CallId, LetterId, SessionId, new_session_id
-from teamwright.core.message import Text
+from teamwright.core.ids import AgentId, CallId, LetterId, SessionId, line_uuid, new_session_id
+from teamwright.core.job import JobResult
+from teamwright.core.letter import Figures
+from teamwright.core.message import Text, Usage
 from teamwright.store import prompts, transcripts
 from teamwright.store.jobs import JobRow
 from teamwright.store.locks import Lock, hold
@@ -26,6 +37,8 @@ class Origin(Struct, frozen=True):
     last: bool = False  # the latest session of this directory
     fork: bool = False  # go on under a new id; the original stays as it is
     id: str | None = None  # of the new session
+    at: str | None = None  # only up to this line, by the UUID under which programs know it
+    drops: str | None = None  # the prompt whose turn alone may be lost by that
 
 
 class Opened(Struct):
@@ -49,6 +62,23 @@ class Opened(Struct):
         lines = transcripts.read(path)
         return any(isinstance(line.event, ToolEnded) and line.event.call_id == call for _, line in lines)
 
+    def left(self, agent: AgentId) -> JobResult:
+        """What an agent that was at work had said since it was last heard of, and what it had used."""
+        path = self.files.agent(agent)
+        said, usage, uses, began, last = "", Usage(), 0, 0, 0
+        for _, line in transcripts.read(path) if path.is_file() else ():
+            began, last = began or line.at, line.at
+            match line.event:
+                case Replied() as event:
+                    said, usage = event.message.text or said, usage + event.usage
+                case ToolEnded():
+                    uses += 1
+                case AgentEnded():
+                    said, began = "", 0
+                case _:
+                    pass
+        return JobResult(said, usage=Figures(usage.total, uses, last - (began or last)))
+
 
 def open_history(origin: Origin, home: Home, cwd: Path) -> Opened:
     if origin.id is not None and not is_session_id(origin.id):
@@ -58,10 +88,10 @@ def open_history(origin: Origin, home: Home, cwd: Path) -> Opened:
         id = SessionId(origin.id.lower()) if origin.id else new_session_id()
         if find_transcript(home, id):
             raise UsageError(f"there is a session {id} already: go on with it by --resume, or choose another id")
-        return _begin(id, home, cwd, old)
+        return _begin(id, home, cwd, old, origin)
     if origin.id is not None and origin.id.lower() != old.stem:
         raise UsageError("--session-id names a new session: with --resume it needs --fork-session")
-    return _resume(old, home)
+    return _resume(old, home, origin)
 
 
 def _find(origin: Origin, home: Home, cwd: Path) -> Path | None:
@@ -85,23 +115,46 @@ def _hold(home: Home, id: SessionId) -> Lock:
     return lock
 
 
-def _begin(id: SessionId, home: Home, cwd: Path, source: Path | None) -> Opened:
+def _begin(id: SessionId, home: Home, cwd: Path, source: Path | None, origin: Origin) -> Opened:
     lock = _hold(home, id)
     try:
-        return _copy(id, home.files(cwd, id), cwd, source, lock)
+        kept = None if source is None else _last_line(source, origin)
+        return _copy(id, home.files(cwd, id), cwd, source, lock, kept)
     except BaseException:
         lock.release()
         raise
 
 
-def _copy(id: SessionId, files: SessionFiles, cwd: Path, source: Path | None, lock: Lock) -> Opened:
-    """A new transcript, with the history of `source` if there is one."""
+def _last_line(source: Path, origin: Origin) -> int | None:
+    """Where a session that goes on from an earlier point is cut; None: nowhere."""
+    if origin.at is None:
+        return None
+    agent = AgentId(source.stem)
+    lines = [(n, line.event) for n, line in transcripts.read(source)]
+    last = next((n for n, _ in lines if line_uuid(agent, n) == origin.at), None)
+    if last is None:
+        raise UsageError(f"--resume-session-at {origin.at}: there is no such line in session {agent}")
+    lost = [line_uuid(agent, n) for n, event in lines if n > last and isinstance(event, LettersTaken)]
+    if origin.drops is not None and lost != [origin.drops]:
+        raise UsageError(
+            f"Resume rejected by --resume-drops-turn: what comes after {origin.at} is not the turn of {origin.drops} "
+            "alone"
+        )
+    return last
+
+
+def _copy(
+    id: SessionId, files: SessionFiles, cwd: Path, source: Path | None, lock: Lock, kept: int | None = None
+) -> Opened:
+    """A new transcript, with the history of `source` if there is one, up to the line `kept`."""
     transcript = Transcript.create(files.transcript)
     started = AgentStarted(id, str(cwd), __version__)
     transcript.append(started, now_ms())
     events: list[Durable] = [started]
     if source is not None:
-        for _, line in transcripts.read(source):
+        for n, line in transcripts.read(source):
+            if kept is not None and n > kept:
+                break
             if not isinstance(line.event, AgentStarted):
                 transcript.append(line.event, line.at)
                 events.append(line.event)
@@ -112,17 +165,17 @@ def _copy(id: SessionId, files: SessionFiles, cwd: Path, source: Path | None, lo
     return Opened(id, files, transcript, history, lock, [], new=source is None)
 
 
-def _resume(path: Path, home: Home) -> Opened:
+def _resume(path: Path, home: Home, origin: Origin) -> Opened:
     id = SessionId(path.stem)
     lock = _hold(home, id)
     try:
-        return _go_on(id, path, lock)
+        return _go_on(id, path, lock, _last_line(path, origin))
     except BaseException:
         lock.release()
         raise
 
 
-def _go_on(id: SessionId, path: Path, lock: Lock) -> Opened:
+def _go_on(id: SessionId, path: Path, lock: Lock, kept: int | None = None) -> Opened:
     transcript, events, torn = Transcript.open(path)
     history = fold(events)
     if history.started is None:
@@ -134,6 +187,12 @@ def _go_on(id: SessionId, path: Path, lock: Lock) -> Opened:
     resumed = Resumed(__version__, torn)
     transcript.append(resumed, now_ms())
     history.apply(resumed)
+    if kept is not None:  # a transcript only grows: what comes after is left out of the conversation
+        before = fold(line.event for n, line in transcripts.read(path) if n <= kept)
+        cut = Compacted(tuple(before.messages), "manual", 0, Usage())
+        transcript.append(cut, now_ms())
+        history.apply(cut)
+        history.calls, history.results = {}, {}
     return Opened(id, SessionFiles(path), transcript, history, lock, notes)
 
 

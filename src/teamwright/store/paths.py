@@ -12,6 +12,7 @@ from msgspec import Struct
 from teamwright.core.errors import StoreError
 from teamwright.core.event import FORMAT, AgentStarted, LettersTaken, Line
 from teamwright.core.ids import AgentId, SessionId
+from teamwright.store.private import fault
 
 _SESSION = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _AGENT = re.compile(r"[A-Za-z0-9_-]{1,100}")
@@ -153,6 +154,8 @@ def project_dirs(home: Home) -> list[Path]:
             return [Path(entry.path) for entry in entries if entry.is_dir(follow_symlinks=False)]
     except FileNotFoundError:
         return []
+    except OSError as error:
+        raise fault("read", home.projects, error) from error
 
 
 def list_sessions(home: Home, project: Path | None = None) -> list[SessionEntry]:
