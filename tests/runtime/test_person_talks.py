@@ -14,10 +14,17 @@ from teamwright.core.event import Asked, Denied, TurnEnded
 from teamwright.core.ids import AgentId, JobId
 from teamwright.core.message import Request, Text
 from teamwright.core.op import AddRules, Answer, Say, StopJob
+from teamwright.store.paths import home_from
 from teamwright.surfaces.terminal import acts
+from teamwright.surfaces.terminal.here import LocalSession
 
 pytestmark = pytest.mark.anyio
 LIMIT = 20.0
+
+
+def seat(walk: Any) -> tuple[LocalSession, list[Question]]:
+    """Where the app sits, and what waits there."""
+    return LocalSession(walk.session, home_from({"HOME": str(walk.session.cwd)})), walk.session.questions.waiting
 
 
 @pytest.mark.spec("T7")
@@ -81,10 +88,10 @@ async def test_a_yes_for_one_agent_holds_for_it_alone(walker: Walker) -> None:
         await walk.say("go")
         first: Question = (await walk.until(Asked)).question
         assert first.agent in walk.children and first.suggestions
-        assert await acts.answer(walk.session, first, Allow(), "agent") == []
+        assert await acts.answer(*seat(walk), first, Allow(), "agent") == []
         second: Question = (await walk.until(Asked)).question  # the child's second call was not asked
         assert second.agent == walk.id and second.suggestions == first.suggestions
-        await acts.answer(walk.session, second, Deny("No."), "once")
+        await acts.answer(*seat(walk), second, Deny("No."), "once")
         await walk.until(TurnEnded)
     assert (walker.project / "made").read_text() == "x\nx\n"
 
@@ -99,7 +106,7 @@ async def test_a_yes_for_all_answers_what_its_rules_cover(walker: Walker) -> Non
         first: Question = (await walk.until(Asked)).question
         second: Question = (await walk.until(Asked)).question
         assert first.suggestions == second.suggestions
-        covered = await acts.answer(walk.session, first, Allow(), "all")
+        covered = await acts.answer(*seat(walk), first, Allow(), "all")
         assert [question.id for question in covered] == [second.id]
         with anyio.fail_after(LIMIT):
             await walk.session.idle()
@@ -127,7 +134,7 @@ async def test_a_question_is_answered_once(walker: Walker) -> None:
     async with crew(walker, {"main": [bash("touch a"), "Done."]}, mode="default", can_ask=True) as walk:
         await walk.say("go")
         question: Question = (await walk.until(Asked)).question
-        await acts.answer(walk.session, question, Allow(), "once")
+        await acts.answer(*seat(walk), question, Allow(), "once")
         with pytest.raises(UsageError, match="no question"):
             await walk.submit(Answer(question.id, Allow()))
         await walk.until(TurnEnded)
@@ -136,15 +143,15 @@ async def test_a_question_is_answered_once(walker: Walker) -> None:
 async def test_a_teammate_is_stopped_by_its_address_and_all_by_one_word(walker: Walker) -> None:
     begun, never = anyio.Event(), anyio.Event()
     scripts = {"main": [], "ada": [marking(begun, bash("true")), after(never, "x")], "ben": ["Ready."]}
-    session = await open_session(walker.options(stage(scripts), mode="bypassPermissions"))
+    session, home = await open_session(walker.options(stage(scripts), mode="bypassPermissions")), home_from(walker.env)
     with anyio.fail_after(LIMIT):
         async with session:
             team = await session.team("crew")
             ada, ben = await team.spawn("ada", "SCRIPT:ada"), await team.spawn("ben", "SCRIPT:ben")
             await begun.wait()
-            await acts.stop_everything(session)  # turns end, teammates live on
+            await LocalSession(session, home).stop(None)  # turns end, teammates live on
             await team.idle()
-            await acts.stop_agent(session, ben.agent)
+            await LocalSession(session, home).stop(ben.agent)
             assert [m.name for m in team.members] == ["team-lead", "ada"]
             await session.submit(StopJob(JobId(ada.address)))
             assert [m.name for m in team.members] == ["team-lead"]
@@ -159,15 +166,16 @@ async def test_the_crew_is_read_from_the_store(walker: Walker) -> None:
     session = await open_session(options)
     with anyio.fail_after(LIMIT):
         async with session:
-            assert (await acts.read_crew(session)).teams == ()
+            here = LocalSession(session, home_from(walker.env))
+            assert (await here.crew()).teams == ()
             team = await session.team("crew")
             await team.spawn("ada", "SCRIPT:ada")
             await team.idle()
             task = await team.add_task("Write it", blocked_by=[(await team.add_task("Read it")).id])
-            found = await acts.read_crew(session)
+            found = await here.crew()
             assert found.teams == ("crew",) and [t.id for t in found.tasks] == [1, task.id]
             assert ("team-lead", "ada") in [(entry.from_name, entry.to_name) for entry in found.mail]
-            assert found.budget == "$5.00 of $5.00"
+            assert here.facts.left == "$5.00 of $5.00"
 
 
 async def test_questions_of_its_own_reach_only_a_person(walker: Walker) -> None:

@@ -10,7 +10,7 @@ Mode = Literal["plan", "dontAsk", "default", "acceptEdits", "bypassPermissions",
 MODES: tuple[Mode, ...] = ("plan", "dontAsk", "default", "acceptEdits", "bypassPermissions")  # narrow to wide
 
 
-class Allow(Struct, frozen=True):
+class Allow(Struct, frozen=True, tag="allow"):
     """Go ahead; with other arguments if the person or a hook changed them.
 
     `paths` maps each path argument to the resolved path that was judged: the tool opens that one, without following
@@ -21,7 +21,7 @@ class Allow(Struct, frozen=True):
     paths: dict[str, str] = {}
 
 
-class Deny(Struct, frozen=True):
+class Deny(Struct, frozen=True, tag="deny"):
     """No, with the reason that the model reads."""
 
     reason: str

@@ -254,6 +254,21 @@ class Suggested(Struct, frozen=True, tag="suggested"):
     durable: ClassVar[bool] = False
 
 
+class PromptPosted(Struct, frozen=True, tag="prompt_posted"):
+    """A person has said something, which the agent has not read yet. `text` is what was typed."""
+
+    letter: LetterId
+    text: str
+    durable: ClassVar[bool] = False
+
+
+class PromptWithdrawn(Struct, frozen=True, tag="prompt_withdrawn"):
+    """The person took it back before it was read."""
+
+    letter: LetterId
+    durable: ClassVar[bool] = False
+
+
 class Warned(Struct, frozen=True, tag="warned"):
     """One line for the person."""
 
@@ -279,6 +294,8 @@ Event = (
     | JobProgressed
     | JobEnded
     | TeamChanged
+    | PromptPosted
+    | PromptWithdrawn
 )
 
 

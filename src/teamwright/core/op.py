@@ -16,6 +16,7 @@ class Say(Struct, frozen=True, tag="say"):
     content: tuple[Content, ...]
     priority: Priority = "next"
     agent: AgentId | None = None
+    typed: str = ""  # what the person wrote, where the content is made of it
 
 
 class Interrupt(Struct, frozen=True, tag="interrupt"):
@@ -76,6 +77,19 @@ class AddDirectories(Struct, frozen=True, tag="add_directories"):
     directories: tuple[str, ...]
 
 
+class RemoveRules(Struct, frozen=True, tag="remove_rules"):
+    """Rules that were added in this session; None: all of that kind. What settings say stays."""
+
+    rules: tuple[str, ...] | None
+    behaviour: Literal["allow", "ask", "deny"]
+
+
+class RemoveDirectories(Struct, frozen=True, tag="remove_directories"):
+    """Working directories that are not the first one."""
+
+    directories: tuple[str, ...]
+
+
 class Answer(Struct, frozen=True, tag="answer"):
     question: QuestionId
     decision: Decision
@@ -83,5 +97,5 @@ class Answer(Struct, frozen=True, tag="answer"):
 
 Op = (
     Say | Interrupt | SendToBackground | StopJob | StopAll | SetMode | SetModel | Compact | AskAside | AddRules
-    | AddDirectories | Answer
+    | AddDirectories | RemoveRules | RemoveDirectories | Answer
 )  # fmt: skip

@@ -6,15 +6,26 @@ from typing import Self
 
 import anyio
 
-from teamwright.core.event import Answered, AsideAnswered, Asked, Record, Streamed, TurnStarted, Warned
+from teamwright.core.event import (
+    Answered,
+    AsideAnswered,
+    Asked,
+    PromptPosted,
+    PromptWithdrawn,
+    Record,
+    Streamed,
+    TurnStarted,
+    Warned,
+)
 from teamwright.core.ids import AgentId
 from teamwright.core.message import Retrying
 
 Cursor = dict[AgentId, int]  # the last line seen of each agent's transcript
 Reread = Callable[[AgentId, int], Iterator[Record]]  # the durable records of an agent after a line
 
-MOST_WAITING = 10_000
-_KEPT = (Asked, Answered, AsideAnswered, TurnStarted, Warned)  # no transcript has them, and they must not be lost
+MOST_WAITING, MOST_EARLY = 10_000, 100
+# No transcript has them, and they must not be lost.
+_KEPT = (Asked, Answered, AsideAnswered, PromptPosted, PromptWithdrawn, TurnStarted, Warned)
 
 
 class Watch:
@@ -79,10 +90,13 @@ class Bus:
         self.reread = reread
         self.agents: Cursor = {}  # every agent, and the last line that was shown of it
         self._watches: list[Watch] = []
+        self._early: list[Record] = []  # warnings from before anybody watched
 
     def publish(self, record: Record) -> None:
         if record.n:
             self.agents[record.agent] = record.n
+        if not self._watches and isinstance(record.event, Warned):
+            self._early = [*self._early, record][-MOST_EARLY:]
         for watch in self._watches:
             watch.put(record)
 
@@ -94,6 +108,9 @@ class Bus:
         """From now on, or from a place in the transcripts. Close it when done."""
         watch = Watch(self, since or {}, deltas=deltas, most=most)
         self._watches.append(watch)
+        early, self._early = self._early, []
+        for record in early:
+            watch.put(record)
         return watch
 
     def forget(self, watch: Watch) -> None:

@@ -71,7 +71,7 @@ class Driver:
         self.main.inbox.acknowledge(ids)
 
     async def unread(self) -> int:
-        return await self.main.inbox.unread()
+        return len(await self.main.inbox.unread())
 
     async def idle(self, limit: float) -> bool:
         """Until no teammate has anything left to do; False if that took too long."""

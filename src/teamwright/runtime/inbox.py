@@ -1,6 +1,6 @@
 """An agent's door: letters in the store behind it, a bell in front."""
 
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Protocol
 
 import anyio
@@ -28,6 +28,7 @@ class AgentInbox:
         self._bell.set()  # letters of an earlier process may be waiting
         self._held: list[Letter] = []
         self._handed: set[LetterId] = set()  # given to the loop; the store may not know yet
+        self.on_read: Callable[[], None] | None = None  # whoever looks at the store from then on sees what was read
 
     async def post(self, letter: Letter) -> None:
         """Durable when it returns."""
@@ -42,7 +43,7 @@ class AgentInbox:
             self._bell = anyio.Event()  # before reading, so that a letter that lands meanwhile rings again
             stored = await self._store.waiting(self._agent)
             if known := [letter.id for letter in stored if letter.id in self._delivered]:
-                self._store.delivered_soon(known)  # an earlier process, or an interrupt, came between the two
+                self.acknowledge(known)  # an earlier process, or an interrupt, came between the two
             self._held = [x for x in stored if x.id not in self._handed and x.id not in self._delivered]
             self._handed &= {letter.id for letter in stored}
         now = due(self._held, at_rest=at_rest)
@@ -52,6 +53,8 @@ class AgentInbox:
 
     def acknowledge(self, letters: Sequence[LetterId]) -> None:
         self._store.delivered_soon(letters)
+        if self.on_read is not None:
+            self.on_read()
 
     async def withdraw(self, letter: LetterId) -> bool:
         """The person takes a letter back. False if the agent has it already."""
@@ -65,10 +68,10 @@ class AgentInbox:
         """It was withdrawn from the store before it was handed over."""
         self._held = [held for held in self._held if held.id != letter]
 
-    async def unread(self) -> int:
-        """How many letters wait to be handed over."""
+    async def unread(self) -> list[Letter]:
+        """Letters that wait to be handed over."""
         stored = await self._store.waiting(self._agent)
-        return sum(x.id not in self._handed and x.id not in self._delivered for x in stored)
+        return [x for x in stored if x.id not in self._handed and x.id not in self._delivered]
 
     def hand_back(self) -> None:
         """A turn ended before it had delivered everything it took: look at the store again."""

@@ -1,6 +1,6 @@
 """A session: owns its agents from their first moment, takes ops, shows events."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self, assert_never
@@ -11,10 +11,10 @@ import msgspec
 from teamwright.core.consent import MODES, Mode, Question
 from teamwright.core.definition import AgentDefinition
 from teamwright.core.errors import ToolError, UsageError
-from teamwright.core.event import Event, LettersTaken, Record, TurnEnded, Warned
+from teamwright.core.event import Event, LettersTaken, PromptPosted, PromptWithdrawn, Record, TurnEnded, Warned
 from teamwright.core.ids import AgentId, JobId, LetterId, SessionId, new_letter_id
 from teamwright.core.letter import PERSON, Letter, Prompt
-from teamwright.core.message import Text, Usage
+from teamwright.core.message import Content, Text, Usage
 from teamwright.core.op import (
     AddDirectories,
     AddRules,
@@ -23,6 +23,8 @@ from teamwright.core.op import (
     Compact,
     Interrupt,
     Op,
+    RemoveDirectories,
+    RemoveRules,
     Say,
     SendToBackground,
     SetMode,
@@ -73,6 +75,8 @@ class Session:
         questions: Questions,
         resolve_model: Callable[[str], str],
         add_rules: Callable[[Literal["allow", "ask", "deny"], Sequence[str], AgentId | None], list[str]],
+        remove_rules: Callable[[Literal["allow", "ask", "deny"], Sequence[str] | None], None],
+        window: Callable[[], Awaitable[int | None]],
         pass_on: Callable[[Letter], Awaitable[bool]],
         may_bypass: bool,
         supervisor: Supervisor,
@@ -95,6 +99,7 @@ class Session:
         self.teamwork, self._resumes, self._team = teamwork, resumes, team
         self._bus, self._asides = bus, asides
         self._resolve_model, self._add_rules, self._pass_on = resolve_model, add_rules, pass_on
+        self._remove_rules, self.window = remove_rules, window  # `window`: tokens that fit into the main agent's model
         self._first_model, self._may_bypass = main.model, may_bypass
         self._on_close, self._hurried = on_close, False
         self.brought, self._arriving = brought, anyio.CancelScope()
@@ -195,6 +200,10 @@ class Session:
                     self.tell(self.main.id, Warned(problem))
             case AddDirectories():
                 self._add_directories(op.directories)
+            case RemoveRules():
+                self._remove_rules(op.behaviour, op.rules)
+            case RemoveDirectories():
+                self._remove_directories(op.directories)
             case Answer():
                 if not self.questions.answer(op.question, op.decision):
                     raise UsageError(f"no question {op.question} is waiting: it was answered, withdrawn or never asked")
@@ -212,6 +221,7 @@ class Session:
             await self.main.inbox.post(letter)
         else:
             await self._say_to(letter)
+        self.tell(to, PromptPosted(letter.id, op.typed or prompt_text(op.content)))
         return letter.id
 
     async def _say_to(self, letter: Letter) -> None:
@@ -231,7 +241,15 @@ class Session:
     async def withdraw(self, letter: LetterId, agent: AgentId | None = None) -> bool:
         """Take a prompt back that nobody has read yet. False: it was read, or the agent does not live here."""
         reader = self.main if agent is None else self.supervisor.agent(agent)
-        return reader is not None and await reader.inbox.withdraw(letter)
+        if reader is None or not await reader.inbox.withdraw(letter):
+            return False
+        self.tell(reader.id, PromptWithdrawn(letter))
+        return True
+
+    async def queued(self) -> list[PromptPosted]:
+        """Prompts that the main agent has not read yet."""
+        unread = await self.main.inbox.unread()
+        return [PromptPosted(x.id, prompt_text(x.body.content)) for x in unread if isinstance(x.body, Prompt)]
 
     async def aside(self, question: str) -> str:
         """Ask about the conversation without entering it, also while a turn runs. It costs a request, but no turn."""
@@ -277,6 +295,11 @@ class Session:
         desk = self.main.desk
         desk.roots = tuple(dict.fromkeys((*desk.roots, *(Path(d).resolve() for d in directories))))
 
+    def _remove_directories(self, directories: Sequence[str]) -> None:
+        desk = self.main.desk
+        gone = {Path(d).resolve() for d in directories}
+        desk.roots = (desk.roots[0], *(root for root in desk.roots[1:] if root not in gone))
+
     # --- events out
 
     def watch(self, since: Cursor | None = None, *, deltas: bool = True) -> Watch:
@@ -285,6 +308,10 @@ class Session:
     def recent(self, lines: int) -> Cursor:
         """A place to watch from: the last lines of every agent come again."""
         return {agent: max(0, n - lines) for agent, n in self._bus.agents.items()}
+
+    def past(self, agent: AgentId) -> Iterator[Record]:
+        """The transcript of an agent that lives here, or is followed from here. Blocks."""
+        return self._bus.reread(agent, 0)
 
     def tell(self, agent: AgentId, event: Event) -> None:
         """An event that is not an agent's own doing."""
@@ -351,3 +378,8 @@ class Session:
         finally:
             watch.close()
         raise UsageError("the session was closed before it answered")
+
+
+def prompt_text(content: Sequence[Content]) -> str:
+    """The words of a prompt."""
+    return "\n".join(block.text for block in content if isinstance(block, Text))

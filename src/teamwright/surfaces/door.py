@@ -5,7 +5,7 @@ Whoever comes in sees the last lines of every agent, then all that happens, and 
 
 import contextlib
 import os
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,17 +19,20 @@ from teamwright.core.ids import SessionId
 from teamwright.core.letter import ELEMENTS
 from teamwright.core.message import Text
 from teamwright.host.wire import Wire, connect, open_listener
-from teamwright.runtime.bus import Watch
 from teamwright.runtime.session import Session
 from teamwright.store.paths import Home
 from teamwright.store.private import write_file
 from teamwright.surfaces.headless import control
 from teamwright.surfaces.headless.printer import Printer
 from teamwright.surfaces.headless.run import greeting_of, init_of, say_it
+from teamwright.surfaces.terminal.here import LocalSession
+from teamwright.surfaces.terminal.hosting import AppGuest
+from teamwright.surfaces.terminal.speech import PREFIX
 
 AGAIN = 400  # lines of each agent that a newcomer is shown
 LONGEST = 64 * 1024 * 1024  # bytes of one line
 MOST_GUESTS = 16
+HELLO = 0.1  # seconds in which a guest may say that it is an app
 PATIENCE = 60.0  # seconds that a guest may leave a line unread
 
 
@@ -53,7 +56,7 @@ async def _listen(session: Session, home: Home, env: Mapping[str, str]) -> None:
 
     async def receive(wire: Wire) -> None:
         async with wire, seats:
-            await _host(session, wire)
+            await _host(session, home, wire)
 
     try:
         await anyio.to_thread.run_sync(write_file, note, os.fsencode(listener.path))
@@ -79,29 +82,41 @@ class _Reply:
             raise BrokenPipeError from None
 
 
-async def _host(session: Session, wire: Wire) -> None:
-    printer = Printer(session, _Reply(wire), lambda: init_of(session), format="stream-json", partial=False)
-    watch = session.watch(session.recent(AGAIN), deltas=False)
+async def _host(session: Session, home: Home, wire: Wire) -> None:
+    reply = _Reply(wire)
+    printer = Printer(session, reply, lambda: init_of(session), format="stream-json", partial=False)
     try:
         async with anyio.create_task_group() as group:
-            group.start_soon(_show, session, watch, printer, group)
-            await _take_lines(session, wire, printer)
+            guest = AppGuest(LocalSession(session, home), reply.write, group)
+            spoken = anyio.Event()
+            group.start_soon(_show, session, printer, guest, spoken, group)
+            async for line in _lines_of(wire, printer):
+                await _take(session, line, printer, guest)
+                spoken.set()
             group.cancel_scope.cancel()
     except* BrokenPipeError:
         pass  # gone
+
+
+async def _show(session: Session, printer: Printer, guest: AppGuest, spoken: anyio.Event, group: TaskGroup) -> None:
+    with anyio.move_on_after(HELLO):  # an app says at once that it is one, and is spared what is not for it
+        await spoken.wait()
+    if guest.watching:
+        return
+    watch = session.watch(session.recent(AGAIN), deltas=False)
+    try:
+        await printer.line(_greeted(session))
+        for question in session.questions.waiting:
+            await printer.line(control.question_of(question))
+        async for record in watch:
+            if guest.watching:
+                return
+            if line := _told(record):
+                await printer.line(line)
+            if line is None or isinstance(record.event, AgentStarted):
+                await printer.show(record)
     finally:
         watch.close()
-
-
-async def _show(session: Session, watch: Watch, printer: Printer, group: TaskGroup) -> None:
-    await printer.line(_greeted(session))
-    for question in session.questions.waiting:
-        await printer.line(control.question_of(question))
-    async for record in watch:
-        if line := _told(record):
-            await printer.line(line)
-        if line is None or isinstance(record.event, AgentStarted):
-            await printer.show(record)
     group.cancel_scope.cancel()  # the session has ended
 
 
@@ -135,26 +150,28 @@ def _told(record: Record) -> dict[str, Any] | None:
 # --- what a guest says
 
 
-async def _take_lines(session: Session, wire: Wire, printer: Printer) -> None:
+async def _lines_of(wire: Wire, printer: Printer) -> AsyncIterator[bytes]:
     waiting: list[bytes] = []
     while chunk := await wire.receive():
         *ended, rest = chunk.split(b"\n")
         for part in ended:
             line, waiting = b"".join([*waiting, part]), []
             if line.strip():
-                await _take(session, line, printer)
+                yield line
         waiting.append(rest)
         if sum(map(len, waiting)) > LONGEST:
             await printer.line(_refused(f"a line is longer than {LONGEST // 1024 // 1024} MiB"))
             return
 
 
-async def _take(session: Session, line: bytes, printer: Printer) -> None:
+async def _take(session: Session, line: bytes, printer: Printer, guest: AppGuest) -> None:
     """What cannot be done is told to whoever asked for it, and to nobody else."""
     try:
         match control.read_line(line):
             case control.UserLine() as said:
                 await _say(session, said)
+            case control.ControlRequest(request_id=id, request=body) if _is_for_apps(body):
+                await guest.take(id, body)
             case control.ControlRequest() as request:
                 await printer.line(await control.answer_request(session, request, greeting_of(session)))
             case control.ControlResponse() as answer:
@@ -163,6 +180,10 @@ async def _take(session: Session, line: bytes, printer: Printer) -> None:
                 pass
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, TeamwrightError) as error:
         await printer.line(_refused(str(error)))
+
+
+def _is_for_apps(body: dict[str, Any]) -> bool:
+    return str(body.get("subtype")).startswith(PREFIX)
 
 
 def _refused(words: str) -> dict[str, Any]:

@@ -5,12 +5,11 @@ from tui_parts import EVIL, MAIN, NOW, Host, add, ask, make_view, question, scre
 
 from teamwright.core.event import AgentEnded, Record
 from teamwright.core.ids import AgentId
-from teamwright.surfaces.terminal.acts import Crew
 from teamwright.surfaces.terminal.agents_panel import MOST_ENDED, AgentsPanel, neighbour, tree_of, why
 from teamwright.surfaces.terminal.messages import Background, OpenAgent, StopAgent, StopEverything
 from teamwright.surfaces.terminal.side import Side
 
-BUDGET = Crew(budget="$1.20 of $5.00")
+BUDGET = "$1.20 of $5.00"
 
 
 def test_children_stand_below_whoever_started_them() -> None:
@@ -66,7 +65,7 @@ def test_why_names_what_is_waited_for() -> None:
 async def test_state_doing_tokens_and_reasons_are_seen(width: int) -> None:
     view = make_view()
     ask(view, question("q1", agent="a3", name="Explore", command="make all"))
-    host = side_host(view, "agents", BUDGET)
+    host = side_host(view, "agents", budget=BUDGET)
     async with host.run_test(size=(width, 24)) as pilot:
         await until(pilot, lambda: "budget left: $1.20 of $5.00" in screen_text(host))
         text = screen_text(host)
@@ -82,7 +81,7 @@ async def test_state_doing_tokens_and_reasons_are_seen(width: int) -> None:
 @pytest.mark.spec("T7", "Y3")
 async def test_keys_open_stop_and_send_to_the_background() -> None:
     view = make_view()
-    host = side_host(view, "agents", BUDGET)
+    host = side_host(view, "agents", budget=BUDGET)
     async with host.run_test(size=(100, 24)) as pilot:
         await until(pilot, lambda: "ada" in screen_text(host))
         await pilot.press("down", "x", "X", "b")
@@ -149,7 +148,7 @@ async def test_hostile_names_and_doings_are_written_out() -> None:
 
 @pytest.mark.anyio
 async def test_escape_in_the_side_closes_it() -> None:
-    host = side_host(make_view(), "agents", BUDGET)
+    host = side_host(make_view(), "agents", budget=BUDGET)
     async with host.run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: "ada" in screen_text(host))
         await pilot.press("escape")

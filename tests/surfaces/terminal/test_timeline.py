@@ -4,7 +4,7 @@ import pytest
 from tui_parts import EVIL, NOW, Host, mail, make_view, screen_text, side_host, until
 
 from teamwright.store.mail import Entry
-from teamwright.surfaces.terminal.acts import Crew
+from teamwright.surfaces.terminal.port import Crew
 from teamwright.surfaces.terminal.shapes import TeamEvent
 from teamwright.surfaces.terminal.timeline import MOST, happenings
 
@@ -16,7 +16,7 @@ MAIL = [
 
 
 def timeline(entries: list[Entry]) -> Host:
-    return side_host(make_view(), "mail", Crew(("site",), (), tuple(entries), ""))
+    return side_host(make_view(), "mail", Crew(("site",), (), tuple(entries)))
 
 
 def test_mail_and_doings_come_in_the_order_of_time() -> None:

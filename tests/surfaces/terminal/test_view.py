@@ -14,6 +14,8 @@ from teamwright.core.event import (
     JobEnded,
     JobStarted,
     LettersTaken,
+    PromptPosted,
+    PromptWithdrawn,
     Record,
     Replied,
     Streamed,
@@ -38,7 +40,7 @@ from teamwright.core.message import (
     user,
 )
 from teamwright.surfaces.terminal.letters import items_of, shell_text
-from teamwright.surfaces.terminal.shapes import Item, Note, Queued, Spoken, Step, Thought
+from teamwright.surfaces.terminal.shapes import Item, Note, Spoken, Step, Thought
 from teamwright.surfaces.terminal.talk import MOST_ITEMS, SLACK
 from teamwright.surfaces.terminal.view import View, older
 
@@ -164,12 +166,14 @@ def test_a_teammate_is_known_by_what_the_team_tells(feed: Feed) -> None:
 
 @pytest.mark.spec("Q1")
 def test_a_queued_prompt_leaves_the_queue_when_it_is_read(feed: Feed) -> None:
-    feed.view.enqueue(Queued(LetterId("l1"), "more"))
-    feed.view.enqueue(Queued(LetterId("l2"), "and more"))
+    feed(PromptPosted(LetterId("l0"), "nobody waits for it"))
+    feed(TurnStarted(), PromptPosted(LetterId("l1"), "more"), PromptPosted(LetterId("l2"), "and more"))
     feed(LettersTaken((LetterId("l1"),), user("more")))
     assert [queued.text for queued in feed.view.queue] == ["and more"]
-    feed.view.enqueue(Queued(LetterId("l1"), "more"))  # it was read before the queue knew of it
+    feed(PromptPosted(LetterId("l1"), "more"))  # it was read before the queue knew of it
     assert len(feed.view.queue) == 1
+    feed(PromptWithdrawn(LetterId("l2")))
+    assert not feed.view.queue
 
 
 def test_letters_of_others_are_told_apart_from_the_persons_words() -> None:

@@ -16,8 +16,8 @@ from teamwright.core.event import AgentStarted, Asked, Record, TeamChanged, Turn
 from teamwright.core.ids import AgentId, CallId, LetterId, QuestionId, SessionId
 from teamwright.core.work import Task, TaskId
 from teamwright.store.mail import Entry
-from teamwright.surfaces.terminal.acts import Crew
 from teamwright.surfaces.terminal.messages import AnswerQuestion, Background, OpenAgent, StopAgent, StopEverything
+from teamwright.surfaces.terminal.port import Crew
 from teamwright.surfaces.terminal.shapes import AgentView
 from teamwright.surfaces.terminal.side import Page, Side
 from teamwright.surfaces.terminal.themes import themes
@@ -70,7 +70,7 @@ class Host(App[None]):
         self.heard.append(event)
 
 
-def side_host(view: View, page: Page, crew: Crew | None = None) -> Host:
+def side_host(view: View, page: Page, crew: Crew | None = None, *, budget: str = "") -> Host:
     """The side of the app, open at a page."""
     shown = crew or Crew()
 
@@ -83,7 +83,7 @@ def side_host(view: View, page: Page, crew: Crew | None = None) -> Host:
             self.open(page)
             self.show(shown)
 
-    return Host(lambda: Opened(view, here=lambda: MAIN, budget=lambda: shown.budget, id="side"))
+    return Host(lambda: Opened(view, here=lambda: MAIN, budget=lambda: budget, id="side"))
 
 
 async def until(pilot: Pilot[Any], seen: Callable[[], object]) -> None:

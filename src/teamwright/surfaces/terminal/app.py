@@ -19,7 +19,7 @@ from teamwright.app import Options
 from teamwright.core.consent import Mode
 from teamwright.core.errors import TeamwrightError
 from teamwright.core.ids import AgentId
-from teamwright.core.op import Interrupt, SetMode
+from teamwright.core.op import Interrupt, SendToBackground, SetMode
 from teamwright.models.prices import cost
 from teamwright.runtime.resume import Origin
 from teamwright.runtime.session import Session
@@ -29,20 +29,23 @@ from teamwright.surfaces.terminal.agents_panel import neighbour
 from teamwright.surfaces.terminal.conversation import Conversation
 from teamwright.surfaces.terminal.drafts import Drafts
 from teamwright.surfaces.terminal.follow import Follower, read_again
+from teamwright.surfaces.terminal.here import LocalSession
 from teamwright.surfaces.terminal.leave import Leave
 from teamwright.surfaces.terminal.picker import SessionPicker
+from teamwright.surfaces.terminal.port import OpenSession
 from teamwright.surfaces.terminal.prompt_input import PromptInput
 from teamwright.surfaces.terminal.question_list import QuestionsScreen, screen_for
 from teamwright.surfaces.terminal.queue_list import QueueList
 from teamwright.surfaces.terminal.shapes import AgentView, Item, Note, NoteKind
 from teamwright.surfaces.terminal.side import BESIDE, PAGES, Page, Side
-from teamwright.surfaces.terminal.status import StatusLine, read_facts
+from teamwright.surfaces.terminal.status import StatusLine
 from teamwright.surfaces.terminal.submit import Clerk
 from teamwright.surfaces.terminal.text import one_line
 from teamwright.surfaces.terminal.view import View
 
 FRAMES = 15  # a second, at most
 SLOW = ("teamwright.surfaces.terminal.markdown", "multidict", "yarl", "attr")  # imports, the last ones of a client
+SETTLE = 0.3  # seconds after the first picture
 TWICE = 2.0  # seconds in which a second press counts as one
 NEXT_MODE: dict[str, Mode] = {"default": "acceptEdits", "acceptEdits": "plan"}
 
@@ -53,17 +56,17 @@ class TerminalApp(App[Leave]):
     ENABLE_COMMAND_PALETTE = False
 
     def __init__(
-        self, session: Session, options: Options, *, prompt: str | None = None, theme: str = "dark",
+        self, session: Session | OpenSession, options: Options, *, prompt: str | None = None, theme: str = "dark",
         pick: bool = False, coach: Widget | None = None,
     ) -> None:  # fmt: skip
         super().__init__()
         keys.teach_alt_enter()
         for known in themes.themes():
             self.register_theme(known)
-        self.session, self.options = session, options
-        self.home = home_from(options.env)
+        self.options, self.home = options, home_from(options.env)
+        self.session: OpenSession = LocalSession(session, self.home) if isinstance(session, Session) else session
         self.drafts = Drafts(self.home, session.cwd)
-        self.view = View(session.main.id, price=cost, color=self._color)
+        self.view = View(self.session.main, price=cost, color=self.session.color)
         self.clerk = Clerk(self)
         self._prompt, self._first_theme, self._pick, self._coach = prompt, theme, pick, coach
         self._branch, self._hint, self._hint_until = "", "", 0.0
@@ -75,7 +78,7 @@ class TerminalApp(App[Leave]):
 
     def compose(self) -> ComposeResult:
         return frame.compose(
-            self.view, self.drafts, here=lambda: self.here, budget=lambda: acts.budget_left(self.session),
+            self.view, self.drafts, here=lambda: self.here, budget=lambda: self.session.facts.left,
             coach=self._coach,
         )  # fmt: skip
 
@@ -85,7 +88,6 @@ class TerminalApp(App[Leave]):
         for note in self.session.notes:
             self.tell(note, "warning")
         self.run_worker(Follower(self.session, self.view, self._heard).follow(), name="follow")
-        self.call_after_refresh(self.run_worker, self._settle_in(), name="branch")
         self.set_interval(1 / FRAMES, self._tick)
         self.set_interval(0.5, self._save)
         if self._prompt:
@@ -117,21 +119,24 @@ class TerminalApp(App[Leave]):
         base.query_one("#queue", QueueList).show(self.view.queue)
         agent = self.view.agent(self.here)
         hint = self._hint if time.monotonic() < self._hint_until else ""
-        facts = read_facts(self.session, self._branch, hint)
-        base.query_one("#status", StatusLine).show(facts, agent, self.view)
+        status = base.query_one("#status", StatusLine)
+        status.show(self.session.facts, agent, self.view, branch=self._branch, hint=hint)
         self._ask()
         if self.side.display and self._crew_version != self.view.version:
             self._crew_version = self.view.version
             self.run_worker(self._read_crew(), group="crew", exclusive=True)
 
     async def _read_crew(self) -> None:
-        self.side.show(await acts.read_crew(self.session))
+        self.side.show(await self.session.crew())
 
-    async def _settle_in(self) -> None:
-        """What the first prompt need not wait for: it is drawn before."""
-        await self._read_branch()
+    def on_ready(self) -> None:
+        self.set_timer(SETTLE, self._settle_in)
+
+    def _settle_in(self) -> None:
+        """What the first picture need not wait for."""
+        self.run_worker(self._read_branch(), name="branch")
         for name in SLOW:
-            await to_thread.run_sync(import_module, name)
+            self.run_worker(to_thread.run_sync(import_module, name), name=name)
 
     async def _read_branch(self) -> None:
         self._branch = await errands.branch_of(self.session.cwd)
@@ -165,13 +170,6 @@ class TerminalApp(App[Leave]):
         """In the status line, for a moment."""
         self._hint, self._hint_until = text, time.monotonic() + TWICE
 
-    def _color(self, agent: AgentView) -> str:
-        member = self.session.teamwork.teams.member_of(agent.id)
-        if member is not None and member.color:
-            return member.color
-        kind = self.session.kinds().get(agent.kind)
-        return (kind.color or "") if kind is not None else ""
-
     def _heard(self, *, ended: bool, asked: bool) -> None:
         """Somebody should look: a turn has ended, or a question is asked."""
         if ended:
@@ -200,9 +198,8 @@ class TerminalApp(App[Leave]):
 
     @on(messages.AnswerQuestion)
     async def _answer(self, event: messages.AnswerQuestion) -> None:
-        await self._try(
-            acts.answer(self.session, event.question, event.decision, cast("messages.Scope", event.rule_scope))
-        )
+        scope = cast("messages.Scope", event.rule_scope)
+        await self._try(acts.answer(self.session, self.view.questions, event.question, event.decision, scope))
 
     # --- what panels and widgets ask for
 
@@ -224,31 +221,31 @@ class TerminalApp(App[Leave]):
         """An agent of an earlier run: nothing of it is in memory yet."""
         talk = self.view.talk(agent)
         if not talk.items:
-            talk.items[:0] = await read_again(self.home, self.session.id, agent)
+            talk.items[:0] = await read_again(self.session, agent)
             talk.version += 1
 
     @on(Conversation.Older)
     def _older(self, event: Conversation.Older) -> None:
         async def read() -> None:
-            items = await read_again(self.home, self.session.id, event.agent, event.before)
+            items = await read_again(self.session, event.agent, event.before)
             self.conversation.add_older(event.agent, items)
 
         self.run_worker(read(), group="older")
 
     async def everything(self) -> list[Item]:
-        return await read_again(self.home, self.session.id, self.here)
+        return await read_again(self.session, self.here)
 
     @on(messages.StopAgent)
     async def _stop(self, event: messages.StopAgent) -> None:
-        await self._try(acts.stop_agent(self.session, event.agent))
+        await self._try(self.session.stop(event.agent))
 
     @on(messages.StopEverything)
     async def _stop_all(self) -> None:
-        await self._try(acts.stop_everything(self.session))
+        await self._try(self.session.stop(None))
 
     @on(messages.Background)
     async def action_background(self) -> None:
-        await self._try(acts.send_to_background(self.session))
+        await self._try(self.session.submit(SendToBackground()))
 
     async def _try(self, doing: Awaitable[object]) -> None:
         try:
@@ -344,7 +341,7 @@ class TerminalApp(App[Leave]):
         self.open_agent(neighbour(self.view, self.here, step))
 
     async def action_next_mode(self) -> None:
-        await self._try(self.session.submit(SetMode(NEXT_MODE.get(self.session.snapshot().mode, "default"))))
+        await self._try(self.session.submit(SetMode(NEXT_MODE.get(self.session.facts.mode, "default"))))
 
     def action_side(self) -> None:
         if not self.side.display:

@@ -11,14 +11,14 @@ from teamwright.app import Options
 from teamwright.core.consent import MODES, Mode
 from teamwright.core.errors import UsageError
 from teamwright.core.ids import AgentId
-from teamwright.core.op import Compact, SetMode, SetModel
+from teamwright.core.op import AskAside, Compact, SetMode, SetModel
 from teamwright.library import instructions
 from teamwright.runtime.resume import Origin
-from teamwright.runtime.session import Session
 from teamwright.store.paths import home_from
 from teamwright.store.settings import project_root
 from teamwright.surfaces.terminal import errands, keys, themes
 from teamwright.surfaces.terminal.completion import Choice
+from teamwright.surfaces.terminal.port import OpenSession
 from teamwright.surfaces.terminal.shapes import Item
 from teamwright.surfaces.terminal.side import Page
 from teamwright.surfaces.terminal.status import MODES as MODE_WORDS
@@ -27,7 +27,7 @@ from teamwright.surfaces.terminal.status import MODES as MODE_WORDS
 class Stage(Protocol):
     """The app, as commands see it."""
 
-    session: Session
+    session: OpenSession
     options: Options
 
     @property
@@ -74,7 +74,7 @@ async def _help(stage: Stage, words: str) -> str:
     widest = max(map(len, names.values()))
     lines = ["Ask for anything in plain words. `@` names a file, `!` runs a line in the shell, and:", ""]
     lines += [f"  {names[name].ljust(widest)}  {command.about}" for name, command in COMMANDS.items()]
-    if own := stage.session.brought.commands:
+    if own := await stage.session.skills():
         lines += ["", "skills:", *(f"  /{skill.name}  {skill.description}" for skill in own)]
     return "\n".join(lines)
 
@@ -86,9 +86,9 @@ async def _keys(stage: Stage, words: str) -> str:
 async def _model(stage: Stage, words: str) -> str:
     if not words:
         names = "\n".join(f"  {name}" for name in stage.session.model_names)
-        return f"The model is {stage.session.snapshot().model}. /model NAME changes it; known names:\n{names}"
+        return f"The model is {stage.session.facts.model}. /model NAME changes it; known names:\n{names}"
     await stage.session.submit(SetModel(None if words == "default" else words))
-    return f"The model is {stage.session.snapshot().model} from the next request on."
+    return f"The model is {stage.session.facts.model} from the next request on."
 
 
 async def _permissions(stage: Stage, words: str) -> str:
@@ -98,7 +98,7 @@ async def _permissions(stage: Stage, words: str) -> str:
         if chosen is None:
             raise UsageError(f"no permission mode {words!r}; there are {', '.join(MODES)}")
         await session.submit(SetMode(chosen))
-    mode = session.snapshot().mode
+    mode = session.facts.mode
     rules = await _settings(stage, "permissions.") or "  no rules in the settings"
     return f"Mode {mode}: {MODE_WORDS[mode]}. /permissions MODE changes it ({', '.join(MODES)}).\n\n{rules}"
 
@@ -141,7 +141,7 @@ async def _compact(stage: Stage, words: str) -> str:
 async def _btw(stage: Stage, words: str) -> str:
     if not words:
         raise UsageError("/btw needs a question")
-    await stage.session.aside(words)
+    await stage.session.submit(AskAside(words))
     return ""
 
 
@@ -159,7 +159,7 @@ async def _resume(stage: Stage, words: str) -> str:
 
 
 async def _fork(stage: Stage, words: str) -> str:
-    if not stage.session.main.history.messages:
+    if not stage.session.facts.begun:
         raise UsageError("there is nothing to fork yet")
     stage.go_on_with(Origin(stage.session.id, fork=True))
     return ""
@@ -215,8 +215,8 @@ COMMANDS: dict[str, Command] = {
 }
 
 
-def choices(session: Session) -> list[Choice]:
+async def choices(session: OpenSession) -> list[Choice]:
     """Everything that can follow `/`."""
     own = [Choice(name, command.about) for name, command in COMMANDS.items()]
-    own += [Choice(skill.name, skill.description) for skill in session.brought.commands if skill.name not in COMMANDS]
+    own += [Choice(one.name, one.description) for one in await session.skills() if one.name not in COMMANDS]
     return own

@@ -3,18 +3,16 @@
 import time
 from typing import Protocol
 
-from anyio import lowlevel, to_thread
+from anyio import lowlevel
 
 from teamwright.core.event import Asked, Record, TurnEnded
-from teamwright.core.ids import AgentId, SessionId
-from teamwright.runtime.session import Session
-from teamwright.store import transcripts
-from teamwright.store.paths import Home, SessionFiles, find_transcript
+from teamwright.core.ids import AgentId
+from teamwright.surfaces.terminal.past import END
+from teamwright.surfaces.terminal.port import Live, OpenSession
 from teamwright.surfaces.terminal.shapes import Item
 from teamwright.surfaces.terminal.view import View, older
 
 SLICE = 0.008  # seconds of folding between two looks at the keyboard
-END = 1 << 60
 
 
 class Heard(Protocol):
@@ -22,42 +20,42 @@ class Heard(Protocol):
 
 
 class Follower:
-    def __init__(self, session: Session, view: View, heard: Heard) -> None:
+    def __init__(self, session: OpenSession, view: View, heard: Heard) -> None:
         self._session, self._view, self._heard = session, view, heard
+        self._seen: dict[AgentId, int] = {}  # the last line of each transcript
 
     async def follow(self) -> None:
-        """Until the session ends. It begins with all that the main agent's transcript has."""
-        session, view = self._session, self._view
-        watch = session.watch({session.main.id: 0})
-        since = time.monotonic()
-        begun, loaded = time.time_ns() // 1_000_000, False
+        """Until the session ends. It begins with all that was, which is folded at once and drawn once."""
+        was, live = await self._session.begin()
         try:
-            async for record in watch:
-                view.apply(record)
-                if record.at >= begun:
-                    ended = isinstance(record.event, TurnEnded) and record.agent == view.main
-                    asked = isinstance(record.event, Asked)
-                    if ended or asked:
-                        self._heard(ended=ended, asked=asked)
-                if record.at >= begun or not record.n:
-                    loaded = True
-                if loaded and time.monotonic() - since > SLICE:  # what was before is folded at once, and drawn once
-                    await lowlevel.checkpoint()
-                    since = time.monotonic()
+            for record in was:
+                self._apply(record)
+            if self._view.questions:
+                self._heard(ended=False, asked=True)
+            await self._go_on(live)
         finally:
-            watch.close()
+            live.close()
+
+    async def _go_on(self, live: Live) -> None:
+        since = time.monotonic()
+        async for record in live:
+            if record.n and record.n <= self._seen.get(record.agent, 0):
+                continue  # it was there already
+            self._apply(record)
+            ended = isinstance(record.event, TurnEnded) and record.agent == self._view.main
+            asked = isinstance(record.event, Asked)
+            if ended or asked:
+                self._heard(ended=ended, asked=asked)
+            if time.monotonic() - since > SLICE:
+                await lowlevel.checkpoint()
+                since = time.monotonic()
+
+    def _apply(self, record: Record) -> None:
+        if record.n:
+            self._seen[record.agent] = record.n
+        self._view.apply(record)
 
 
-async def read_again(home: Home, session: SessionId, agent: AgentId, before: int = END) -> list[Item]:
+async def read_again(session: OpenSession, agent: AgentId, before: int = END) -> list[Item]:
     """The items of an agent's transcript before a line."""
-    return await to_thread.run_sync(_read, home, session, agent, before, abandon_on_cancel=True)
-
-
-def _read(home: Home, session: SessionId, agent: AgentId, before: int) -> list[Item]:
-    main = find_transcript(home, session)
-    if main is None:
-        return []
-    path = main if agent == session else SessionFiles(main).agent(agent)
-    if not path.is_file():
-        return []
-    return older((Record(agent, n, line.at, line.event) for n, line in transcripts.read(path)), agent, before)
+    return older(await session.past(agent), agent, before)

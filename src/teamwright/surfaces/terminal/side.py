@@ -11,9 +11,9 @@ from textual.message import Message
 from textual.widgets import ContentSwitcher, Static
 
 from teamwright.core.ids import AgentId
-from teamwright.surfaces.terminal.acts import Crew
 from teamwright.surfaces.terminal.agents_panel import AgentsPanel
 from teamwright.surfaces.terminal.board import TaskBoard
+from teamwright.surfaces.terminal.port import Crew
 from teamwright.surfaces.terminal.rows import Piece, RowList, palette_of
 from teamwright.surfaces.terminal.timeline import MailTimeline
 from teamwright.surfaces.terminal.view import View

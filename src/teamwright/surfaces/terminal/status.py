@@ -2,13 +2,11 @@
 
 import time
 
-from msgspec import Struct
 from rich.cells import cell_len
 from textual.content import Content
 from textual.widgets import Static
 
-from teamwright.runtime.session import Session
-from teamwright.surfaces.terminal.acts import budget_left
+from teamwright.surfaces.terminal.port import Facts
 from teamwright.surfaces.terminal.rows import Piece, palette_of, row
 from teamwright.surfaces.terminal.shapes import AgentView
 from teamwright.surfaces.terminal.step import SPINNER
@@ -20,24 +18,6 @@ MODES = {
     "default": "asks first", "acceptEdits": "edits unasked", "plan": "plans only", "dontAsk": "never asks",
     "bypassPermissions": "may do everything", "bubble": "asks first",
 }  # fmt: skip
-
-
-class Facts(Struct, frozen=True):
-    """What the line says besides the view."""
-
-    model: str
-    mode: str
-    used: str
-    branch: str = ""
-    window: int = 0
-    hint: str = ""  # for a moment, in the place of the rest
-
-
-def read_facts(session: Session, branch: str, hint: str) -> Facts:
-    now = session.snapshot()
-    left = budget_left(session)
-    used = f"{money(now.usd)} · {left} left" if left else money(now.usd) if now.usd else ""
-    return Facts(now.model, now.mode, used, branch, session.main.history.tokens, hint)
 
 
 def left_side(agent: AgentView, view: View, palette: Palette) -> list[Piece]:
@@ -63,16 +43,17 @@ def left_side(agent: AgentView, view: View, palette: Palette) -> list[Piece]:
         ]
     if view.suggestion:
         return [(f" Tab: {one_line(view.suggestion, 80)}", palette.dim)]
-    return [(" /help", palette.dim)]
+    return [(" /help  F2 team", palette.dim)]
 
 
-def right_side(facts: Facts, palette: Palette, room: int) -> list[Piece]:
+def right_side(facts: Facts, branch: str, palette: Palette, room: int) -> list[Piece]:
     """As much of it as there is room for, the most important first."""
     mode_style = palette.warn if facts.mode in ("bypassPermissions", "dontAsk") else palette.dim
     mode_style = palette.accent if facts.mode in ("plan", "acceptEdits") else mode_style
     parts: list[Piece] = [(MODES.get(facts.mode, facts.mode), mode_style), (one_line(facts.model, 40), palette.dim)]
-    parts += [(facts.used, palette.dim)] if facts.used else []
-    parts += [(f"⎇ {one_line(facts.branch, 30)}", palette.dim)] if facts.branch else []
+    used = f"{money(facts.usd)} · {facts.left} left" if facts.left else money(facts.usd) if facts.usd else ""
+    parts += [(used, palette.dim)] if used else []
+    parts += [(f"on {one_line(branch, 30)}", palette.dim)] if branch else []
     parts += [(f"{tokens(facts.window)} context", palette.dim)] if facts.window else []
     shown: list[Piece] = []
     for text, style in parts:
@@ -90,12 +71,13 @@ class StatusLine(Static):
         super().__init__("", id=id, markup=False)
         self._drawn: Content | None = None
 
-    def show(self, facts: Facts, agent: AgentView, view: View) -> None:
+    def show(self, facts: Facts, agent: AgentView, view: View, *, branch: str, hint: str) -> None:
+        """`hint` stands there for a moment, in the place of what goes on."""
         palette, width = palette_of(self), self.size.width
         left = left_side(agent, view, palette)
-        if facts.hint:
-            left = [(f" {facts.hint}", palette.warn)]
-        right = right_side(facts, palette, width - min(sum(cell_len(text) for text, _ in left), width // 2))
+        if hint:
+            left = [(f" {hint}", palette.warn)]
+        right = right_side(facts, branch, palette, width - min(sum(cell_len(text) for text, _ in left), width // 2))
         line = row(left, right, width)
         if self._drawn is None or not line.is_same(self._drawn):
             self._drawn = line

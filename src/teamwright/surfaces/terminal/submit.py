@@ -3,6 +3,7 @@
 import re
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Protocol
 
 from anyio import to_thread
@@ -12,10 +13,10 @@ from teamwright.core.errors import TeamwrightError
 from teamwright.core.ids import AgentId
 from teamwright.core.message import Content, Text
 from teamwright.core.op import Say
-from teamwright.runtime.session import Session
 from teamwright.surfaces.terminal.commands import COMMANDS, Stage, choices
 from teamwright.surfaces.terminal.completion import Choice, Word, list_files, rank
 from teamwright.surfaces.terminal.errands import run_shell_line, with_pictures
+from teamwright.surfaces.terminal.port import OpenSession
 from teamwright.surfaces.terminal.prompt_input import PromptInput
 from teamwright.surfaces.terminal.shapes import NoteKind, Queued
 from teamwright.surfaces.terminal.text import one_line
@@ -28,7 +29,7 @@ _NAME = re.compile(r"/([\w:.-]+)(?:\s+(.*))?", re.S)
 class Counter(Stage, Protocol):
     """The app, as the clerk sees it."""
 
-    session: Session
+    session: OpenSession
     options: Options
     view: View
 
@@ -60,13 +61,9 @@ class Clerk:
             if not counter.prompt.text:
                 counter.prompt.put(text)
 
-    async def _say(self, content: Sequence[Content], text: str, *, model: str | None = None) -> None:
+    async def _say(self, content: Sequence[Content], text: str) -> None:
         counter = self._counter
-        agent = self._elsewhere()
-        busy = counter.view.agent(counter.here).state in ("running", "waiting")
-        letter = await counter.session.say(Say(tuple(content), agent=agent))
-        if busy:
-            counter.view.enqueue(Queued(letter, text, agent))
+        await counter.session.say(Say(tuple(content), agent=self._elsewhere(), typed=text))
 
     def _elsewhere(self) -> AgentId | None:
         here = self._counter.here
@@ -82,7 +79,7 @@ class Clerk:
                 counter.tell(shown, "output")
             counter.hint("")
             return True
-        expanded = await counter.session.brought.expand(text.strip())
+        expanded = await counter.session.expand(text.strip())
         if expanded is None:
             if "/" in text.strip()[1:]:  # a path
                 return False
@@ -101,7 +98,7 @@ class Clerk:
         short = one_line(command, 40)
         counter.hint(f"! {short} …")
         text = await run_shell_line(
-            command, counter.session.main.desk.cwd, counter.options.env,
+            command, Path(counter.session.facts.cwd), counter.options.env,
             lambda last: counter.hint(f"! {short}: {one_line(last, 80)}"),
         )  # fmt: skip
         counter.hint("")
@@ -113,7 +110,6 @@ class Clerk:
         if not await counter.session.withdraw(queued.letter, queued.agent):
             counter.hint("too late: it was read just now")
             return
-        counter.view.queue[:] = [other for other in counter.view.queue if other.letter != queued.letter]
         prompt = counter.prompt
         prompt.put(f"{queued.text}\n{prompt.text}" if prompt.text else queued.text)
 
@@ -125,13 +121,13 @@ class Clerk:
             prompt.offer(None, [])
             return
         if word.kind == "/":
-            found = choices(self._counter.session)
+            found = await choices(self._counter.session)
         else:
             found = await self._list_files()
         prompt.offer(word, await to_thread.run_sync(rank, found, word.text))
 
     async def _list_files(self) -> list[Choice]:
         if not self._files or time.monotonic() - self._listed > FRESH:
-            self._files = [Choice(name) for name in await list_files(self._counter.session.main.desk.cwd)]
+            self._files = [Choice(name) for name in await list_files(Path(self._counter.session.facts.cwd))]
             self._listed = time.monotonic()
         return self._files

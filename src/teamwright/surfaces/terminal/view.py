@@ -15,6 +15,8 @@ from teamwright.core.event import (
     JobProgressed,
     JobStarted,
     LettersTaken,
+    PromptPosted,
+    PromptWithdrawn,
     Record,
     Rendered,
     Replied,
@@ -53,6 +55,7 @@ Price = Callable[[str, Usage], float | None]
 
 MOST_NEWS = 1_000  # events of teams in memory
 _ENDS: dict[str, State] = {"completed": "done", "failed": "failed", "killed": "stopped"}
+_STATES = ("spawn", "idle", "shutdown")
 _WRITING = {"text": "writing", "thinking": "thinking"}
 
 
@@ -93,12 +96,6 @@ class View:
         """A line of the surface's own; no transcript has it."""
         self._fold(agent).add(note)
 
-    def enqueue(self, queued: Queued) -> None:
-        """It was sent while the agent works; it may have been read in the meantime."""
-        if queued.letter not in self._taken:
-            self.queue.append(queued)
-            self.version += 1
-
     def apply(self, record: Record) -> None:
         self._fold(record.agent).apply(record)
         if isinstance(record.event, Streamed):
@@ -126,6 +123,8 @@ class View:
                 self.note(record.agent, Note("aside", event.text, event.question, at=record.at))
             case Suggested():
                 self.suggestion = event.text
+            case PromptPosted() | PromptWithdrawn():
+                self._queue(record.agent, event)
             case _:
                 self._turn(record, event)
 
@@ -157,6 +156,13 @@ class View:
                 agent.waiting_for = one_line(event.error)
             case _:
                 pass
+
+    def _queue(self, agent: AgentId, event: PromptPosted | PromptWithdrawn) -> None:
+        """What is said to one that works waits for it; it may have been read in the meantime."""
+        if isinstance(event, PromptWithdrawn):
+            self.queue[:] = [queued for queued in self.queue if queued.letter != event.letter]
+        elif event.letter not in self._taken and self.agent(agent).state in ("running", "waiting"):
+            self.queue.append(Queued(event.letter, event.text, None if agent == self.main else agent))
 
     def _started(self, record: Record, event: AgentStarted) -> None:
         agent = self.agent(record.agent)
@@ -226,9 +232,10 @@ class View:
                     self.note(record.agent, Note("notice", event.summary, at=record.at))
 
     def _team(self, record: Record, event: TeamChanged) -> None:
-        self.team_events.append(
-            TeamEvent(record.at, event.team, event.kind, event.agent, event.text, event.to, event.task)
-        )
+        news = TeamEvent(record.at, event.team, event.kind, event.agent, event.text, event.to, event.task)
+        before = next((old for old in reversed(self.team_events) if old.agent == event.agent), None)
+        if event.kind not in _STATES or before is None or before.kind != event.kind:  # each state is told once
+            self.team_events.append(news)
         agent = self.agent(record.agent)
         agent.team = event.team
         if agent.name == agent.id:
@@ -252,7 +259,8 @@ class View:
     def _question(self, record: Record, event: Asked | Answered) -> None:
         fold = self._fold(record.agent)
         if isinstance(event, Asked):
-            self.questions.append(event.question)
+            if all(known.id != event.question.id for known in self.questions):
+                self.questions.append(event.question)
             step = fold.steps.get(event.question.call_id)
         else:
             found = next((q for q in self.questions if q.id == event.question), None)

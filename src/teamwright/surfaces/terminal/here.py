@@ -1,0 +1,161 @@
+"""A session in this process, as the app and guests at the door see it."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from anyio import to_thread
+
+from teamwright.core.errors import StoreError
+from teamwright.core.event import Asked, JobStarted, Record, TeamChanged, TeamKind
+from teamwright.core.ids import AgentId, JobId, LetterId, SessionId
+from teamwright.core.op import Interrupt, Op, Say, StopAll, StopJob
+from teamwright.core.team import Member
+from teamwright.runtime.bus import Cursor
+from teamwright.runtime.session import Session
+from teamwright.runtime.skills import Expanded
+from teamwright.store.mail import Entry
+from teamwright.store.paths import Home
+from teamwright.store.state import now_ms
+from teamwright.surfaces.terminal.past import read_agent, read_all
+from teamwright.surfaces.terminal.port import Crew, Facts, Live, Named
+from teamwright.surfaces.terminal.shapes import AgentView
+
+MOST_MAIL = 1_000  # of a team that the timeline keeps
+
+
+class LocalSession:
+    def __init__(self, session: Session, home: Home) -> None:
+        self._session, self._home = session, home
+        self.id: SessionId = session.id
+        self.main: AgentId = session.main.id
+        self.cwd: Path = session.cwd
+        self.notes: Sequence[str] = session.notes
+        self.model_names: Sequence[str] = session.model_names
+
+    # --- what there is
+
+    @property
+    def facts(self) -> Facts:
+        session = self._session
+        now, main, teams = session.snapshot(), session.main, session.teamwork.teams
+        return Facts(
+            now.model, now.mode, str(main.desk.cwd), now.usd, budget_left(session), main.history.tokens,
+            bool(main.history.messages),
+            {m.agent: m.color for name in teams.names for m in teams.everybody(name) if m.color},
+        )  # fmt: skip
+
+    def color(self, agent: AgentView) -> str:
+        member = self._session.teamwork.teams.member_of(agent.id)
+        return member.color if member is not None and member.color else self.kind_colors.get(agent.kind, "")
+
+    @property
+    def kind_colors(self) -> dict[str, str]:
+        return {name: kind.color for name, kind in self._session.kinds().items() if kind.color}
+
+    async def skills(self) -> list[Named]:
+        brought = self._session.brought
+        found = [Named(skill.name, skill.description) for skill in brought.commands]
+        return found + [Named(name, prompt.description) for name, prompt in brought.prompts]
+
+    async def crew(self) -> Crew:
+        """Tasks and mail, as they are now."""
+        teamwork = self._session.teamwork
+        names = tuple(sorted(teamwork.teams.names))
+        listing = await teamwork.board.listing(self.main)
+        mail: list[Entry] = []
+        for name in names:
+            mail += await self._newest_mail(name)
+        return Crew(names, listing.tasks, tuple(sorted(mail, key=lambda entry: entry.n)))
+
+    async def _newest_mail(self, team: str) -> list[Entry]:
+        found: list[Entry] = []
+        since = 0
+        while page := await self._session.teamwork.teams.tables.mail.audit(team, since=since):
+            found, since = [*found, *page][-MOST_MAIL:], page[-1].n
+        return found
+
+    # --- what was, is and comes
+
+    async def begin(self) -> tuple[list[Record], Live]:
+        cursor, now, live = await self.watch()
+        was, elsewhere = await to_thread.run_sync(read_all, self._home, self.id, cursor)
+        for agent in elsewhere:
+            was += [record for record in await self.past(agent) if record.n <= cursor[agent]]
+        return [*was, *now], live
+
+    async def watch(self) -> tuple[Cursor, list[Record], Live]:
+        """How far the transcripts are, what is so now and stands in none of them, and what comes."""
+        queued = await self._session.queued()
+        live = self._session.watch()  # from here on nothing is awaited: all three are of one moment
+        posted = [Record(self.main, 0, now_ms(), event) for event in queued]
+        return self._session.recent(0), [*self._now(), *posted], live
+
+    def _now(self) -> list[Record]:
+        session, teams = self._session, self._session.teamwork.teams
+        records = [
+            Record(j.owner, 0, j.started, JobStarted(j.id, j.kind, j.description, j.call, j.background))
+            for j in session.supervisor.jobs.running()
+        ]
+        for name in teams.led_here():
+            records += [record for member in teams.everybody(name) if not member.is_lead for record in _joined(member)]
+        return records + [Record(q.agent, 0, now_ms(), Asked(q)) for q in session.questions.waiting]
+
+    async def past(self, agent: AgentId) -> list[Record]:
+        return await to_thread.run_sync(self._read, agent, abandon_on_cancel=True)
+
+    def _read(self, agent: AgentId) -> list[Record]:
+        found = read_agent(self._home, self.id, agent)
+        if found is None:  # a teammate's may lie with another session
+            with suppress(StoreError):
+                return list(self._session.past(agent))
+        return found or []
+
+    # --- what is asked for
+
+    async def submit(self, op: Op) -> None:
+        await self._session.submit(op)
+
+    async def say(self, op: Say) -> LetterId:
+        return await self._session.say(op)
+
+    async def withdraw(self, letter: LetterId, agent: AgentId | None) -> bool:
+        return await self._session.withdraw(letter, agent)
+
+    async def expand(self, text: str) -> Expanded | None:
+        return await self._session.brought.expand(text)
+
+    async def stop(self, agent: AgentId | None) -> None:
+        session = self._session
+        if agent is None:
+            await session.submit(StopAll())
+            for living in session.supervisor.agents:  # the main agent and teammates live on: their turns end
+                if living.running:
+                    await session.submit(Interrupt(living.id))
+        elif agent == self.main:
+            await session.submit(Interrupt())
+        else:
+            member = session.teamwork.teams.member_of(agent)
+            await session.submit(StopJob(JobId(member.address if member is not None else agent)))
+
+
+def _joined(member: Member) -> list[Record]:
+    """As the events would have told it."""
+    records = [Record(member.agent, 0, member.joined_at, TeamChanged(member.team, "spawn", member.address))]
+    if member.state in ("idle", "shutdown"):
+        kind: TeamKind = "idle" if member.state == "idle" else "shutdown"
+        records.append(Record(member.agent, 0, member.since, TeamChanged(member.team, kind, member.address)))
+    return records
+
+
+def budget_left(session: Session) -> str:
+    """In words; empty where nothing limits the session."""
+    limits, meter = session.meter.limits, session.meter
+    parts: list[str] = []
+    if limits.usd is not None:
+        parts.append(f"${max(0.0, limits.usd - meter.usd):.2f} of ${limits.usd:.2f}")
+    if limits.tokens is not None:
+        parts.append(f"{max(0, limits.tokens - meter.usage.total):,} of {limits.tokens:,} tokens")
+    if limits.seconds is not None:
+        parts.append(f"{max(0.0, limits.seconds - meter.seconds):.0f} of {limits.seconds:.0f} s")
+    return " · ".join(parts)
