@@ -141,6 +141,7 @@ def test_every_name_of_our_own_block_is_read(house: House) -> None:
         "preferTmux": True, "splitPanes": False, "budget": {"usd": 1, "tokens": 2, "seconds": 3},
         "providers": {"ollama": {"baseUrl": "http://x", "keyEnv": "K", "wire": "openai"}}, "windows": {"m": 8192},
         "trustedDirectories": ["~/work", "/srv/x"],
+        "mail": {"kib": 1, "perMinute": 2, "unread": 3, "answers": 4},
     }  # fmt: skip
     house.write(house.state / "settings.json", {"teamwright": block, "worktree": {"symlinkDirectories": [".venv"]}})
     settings = house.load()
@@ -215,11 +216,16 @@ def test_only_the_part_with_the_wrong_type_is_skipped(house: House) -> None:
 def test_unknown_names_are_told_only_in_our_own_block(house: House) -> None:
     path = house.write(
         house.state / "settings.json",
-        {"theme": "dark", "permissions": {"x": 1}, "teamwright": {"frok": True, "budget": {"eur": 1}}},
+        {
+            "theme": "dark",
+            "permissions": {"x": 1},
+            "teamwright": {"frok": True, "budget": {"eur": 1}, "mail": {"size": 1}},
+        },
     )
     assert house.load().problems == (
         f"{path}: teamwright.frok: there is no such setting; ignored",
         f"{path}: teamwright.budget.eur: there is no such setting; ignored",
+        f"{path}: teamwright.mail.size: there is no such setting; ignored",
     )
 
 

@@ -1,6 +1,5 @@
 """Puts a session together."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -15,7 +14,7 @@ from teamwright.app.options import Options
 from teamwright.app.parts import Core, Parts
 from teamwright.app.schedules import open_schedules
 from teamwright.core.crashpoint import arm
-from teamwright.core.event import Event, LettersTaken, Reminded
+from teamwright.core.event import Reminded
 from teamwright.core.ids import AgentId
 from teamwright.core.message import user
 from teamwright.host.handles import allow_many_files
@@ -28,7 +27,6 @@ from teamwright.runtime.resume import Left, Opened, close_open_calls, open_histo
 from teamwright.runtime.rooms import Rooms
 from teamwright.runtime.session import Session
 from teamwright.runtime.spawner import Known, Spawner
-from teamwright.runtime.teamwork import Teamwork
 from teamwright.runtime.workshop import Workshop
 from teamwright.store.jobs import JobTable
 from teamwright.store.state import State, now_ms
@@ -82,7 +80,8 @@ async def _compose(parts: Parts) -> Session:
     main = make_main(parts, core.workshop)
     mains.append(main)
     parts.company.extras.rerender = lambda served: rerender(parts, core.workshop, main, served)
-    main.on_event = _reader(main, teamwork)
+    main.on_event = lambda event: note_work(teamwork.teams, main, event)
+    main.inbox.on_read = lambda: teamwork.teams.read_by(main.id)
     schedules = parts.company.schedules = open_schedules(options, ground, parts.state, main, core.log.write)
     await _take_over(parts, core.jobs, core.spawner, core.workshop)
     teamwork.recruiter.answers = core.spawner.answers
@@ -108,16 +107,6 @@ async def _close(parts: Parts, core: Core) -> None:
     await parts.state.close()
     await parts.models.aclose()
     parts.opened.lock.release()
-
-
-def _reader(main: Agent, teamwork: Teamwork) -> Callable[[Event], None]:
-    def heard(event: Event) -> None:
-        if isinstance(event, LettersTaken):
-            teamwork.teams.read_by(main.id)
-        else:
-            note_work(teamwork.teams, main, event)
-
-    return heard
 
 
 async def _take_over(parts: Parts, jobs: Jobs, spawner: Spawner, workshop: Workshop) -> None:

@@ -31,6 +31,7 @@ from teamwright.store import transcripts
 from teamwright.store.jobs import JobTable
 from teamwright.store.logs import Log
 from teamwright.store.paths import SessionFiles
+from teamwright.store.posting import MailLimits
 from teamwright.store.state import now_ms
 
 
@@ -109,6 +110,7 @@ def build_teamwork(parts: Parts, core: Core, base: Callable[[], Base] | None = N
     ground = TeamGround(
         state=parts.state, home=parts.ground.home, env=parts.ground.env, user=parts.ground.user, tell=core.tell,
         log=core.log.write,
+        mail=MailLimits(own.mail.unread, own.mail.kib * 1024, own.mail.per_minute, own.mail.answers),
         patience=own.shutdown_timeout_seconds, lead_mode=lambda: supervisor.main.mode or "default",
         check=check if hooks.guards else None, before_idle=hooks.before_idle, told=parts.company.extras.told,
         kit=parts.company.team_kit, system=lambda model, cwd: system_of(parts, model, cwd, own=None),

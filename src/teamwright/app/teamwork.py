@@ -36,6 +36,7 @@ from teamwright.store import transcripts
 from teamwright.store.changes import watch_changes
 from teamwright.store.mail import MailTable
 from teamwright.store.paths import Home, SessionFiles, find_transcript
+from teamwright.store.posting import LIMITS, MailLimits
 from teamwright.store.processes import Process, ProcessTable
 from teamwright.store.requests import RequestTable
 from teamwright.store.state import State
@@ -73,6 +74,7 @@ class Ground(Struct, frozen=True, kw_only=True):
     rules: Callable[[AgentId], Rules]  # that hold for an agent
     put: Callable[[Question], Awaitable[Decision]] | None  # a person, if one can be asked
     publish: Callable[[Record], None]
+    mail: MailLimits = LIMITS
     since: int = 0  # when the lead's process began, in milliseconds: what is spent from then on counts
     places: Places | None = None
     check: Check | None = None
@@ -135,9 +137,10 @@ class _Presence:
         self._bell: Bell | None = None
         self._me: Process | None = None
         self._ears, self._deaf = anyio.CancelScope(), anyio.Event()
-        table, mail = TeamTable(database, self._processes), MailTable(database)
+        limits = ground.mail
+        table, mail = TeamTable(database, self._processes, limits=limits), MailTable(database, limits)
         mirror = TeamMirror(ground.home.root, table, mail)
-        tables = Tables(table, mail, RequestTable(database), self._processes, mirror)
+        tables = Tables(table, mail, RequestTable(database, limits=limits), self._processes, mirror)
         here = Here(workshop.session, self._enter, ring, ground.state.post, ground.tell, ground.log)
         self.teams = Teams(tables, here, supervisor)
 

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from teamwright.core.consent import Mode
 from teamwright.core.errors import StoreError
-from teamwright.core.event import AgentEnded, Event, LettersTaken, ToolEnded, TurnEnded
+from teamwright.core.event import AgentEnded, Event, ToolEnded, TurnEnded
 from teamwright.core.ids import AgentId, LetterId
 from teamwright.core.letter import Letter, Said, Sender, Signal
 from teamwright.core.team import Mail, Member, Refused, Request, iso
@@ -59,7 +59,8 @@ class Resident:
         """The boundary: whatever happens inside, its end is told and its tasks are free again."""
         current_agent.set(self.agent.id)
         current_teammate.set(self.agent.id)
-        self.agent.on_event = self._heard
+        self.agent.on_event = lambda event: note_work(self._means.teams, self.agent, event)
+        self.agent.inbox.on_read = lambda: self._means.teams.read_by(self.agent.id)
         with self.scope:
             try:
                 await self._live()
@@ -131,7 +132,7 @@ class Resident:
         """The first task that is free; the word about it is stored with the claim. Not while it plans."""
         team, agent = self.member.team, self.agent
         end = agent.history.ended
-        if agent.mode == "plan" or (end is not None and end.reason in ("interrupted", "failed")):
+        if agent.mode == "plan" or (end is not None and _reason(end) != "available"):
             return False
         by = Actor(agent.id, self.member.name)
         task = await self._means.board.claim_first(team, by, lambda task: _claim_letter(task, team, agent.id))
@@ -143,12 +144,7 @@ class Resident:
 
     def _idle_notice(self, end: TurnEnded) -> tuple[Reason, Mail | None]:
         lead = self._means.teams.lead_of(self.member.team)
-        reason: Reason = "available"
-        if end.reason in ("interrupted", "failed"):
-            reason = end.reason
-        elif end.reason == "refused":
-            reason = "failed"
-        said = end.text.strip()
+        reason, said = _reason(end), end.text.strip()
         body: dict[str, Any] = {
             "type": "idle_notification", "from": self.member.name, "timestamp": iso(now_ms()), "idleReason": reason,
         }  # fmt: skip
@@ -166,12 +162,6 @@ class Resident:
         # The number of the turn makes it the same notice after a crash.
         id = f"i-{self.agent.id}-{self.agent.history.ends}"
         return reason, self._means.post.draft(self.member, lead, signal, id=id)
-
-    def _heard(self, event: Event) -> None:
-        if isinstance(event, LettersTaken):
-            self._means.teams.read_by(self.agent.id)
-        else:
-            note_work(self._means.teams, self.agent, event)
 
     def finished(self, task: Task) -> None:
         """It has completed a task: part of its next idle notice."""
@@ -249,6 +239,17 @@ class Resident:
         teams.tell(member, "shutdown")
         await teams.refresh(member.team)
         await teams.ring_lead(member.team)
+
+
+def _reason(end: TurnEnded) -> Reason:
+    """One that has reached a limit has not done what it was asked for, and takes no further task by itself."""
+    match end.reason:
+        case "done":
+            return "available"
+        case "interrupted":
+            return "interrupted"
+        case "failed" | "refused" | "max_turns" | "max_budget":
+            return "failed"
 
 
 def note_work(teams: Teams, agent: Agent, event: Event) -> None:

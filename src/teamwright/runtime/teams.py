@@ -269,9 +269,13 @@ class Teams:
         while True:
             await self._stale_bell.wait()
             self._stale_bell = anyio.Event()
-            while self._stale:
-                team, name = self._stale.pop()
-                await self.copy(self.tables.mirror.write_inbox, team, name)
+            await self.catch_up()
+
+    async def catch_up(self) -> None:
+        """The copies that are behind are written; also at the end, which would leave them so."""
+        while self._stale:
+            team, name = self._stale.pop()
+            await self.copy(self.tables.mirror.write_inbox, team, name)
 
     def describe(self, agent: AgentId) -> list[str]:
         """For an agent whose conversation was shortened: what it must still know of its team."""

@@ -166,4 +166,5 @@ class Teamwork(Struct, frozen=True):
 
     async def close(self) -> None:
         await self.recruiter.park_all()
+        await self.teams.catch_up()
         await self.leave()

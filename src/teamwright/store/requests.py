@@ -10,7 +10,7 @@ from teamwright.core.crashpoint import crashpoint
 from teamwright.core.ids import AgentId
 from teamwright.core.team import Mail, Refused, Request, RequestId
 from teamwright.store.database import Database
-from teamwright.store.posting import LIMITS, post
+from teamwright.store.posting import LIMITS, MailLimits, post
 from teamwright.store.state import agent_number, now_ms
 
 _encoder = msgspec.json.Encoder()
@@ -23,8 +23,8 @@ _COLUMNS = """
 
 
 class RequestTable:
-    def __init__(self, database: Database, now: Callable[[], int] = now_ms) -> None:
-        self._db = database
+    def __init__(self, database: Database, now: Callable[[], int] = now_ms, limits: MailLimits = LIMITS) -> None:
+        self._db, self._limits = database, limits
         self._now = now
 
     async def open(self, request: Request, *, mail: Mail | None = None, key: str | None = None) -> Request | Refused:
@@ -37,7 +37,7 @@ class RequestTable:
             team = db.execute("SELECT n FROM teams WHERE name = ?", (request.team,)).fetchone()
             if team is None:
                 return Refused("no_team", f"There is no team {request.team}: it was deleted.")
-            if mail is not None and isinstance(refused := post(db, mail, LIMITS, at), Refused):
+            if mail is not None and isinstance(refused := post(db, mail, self._limits, at), Refused):
                 return refused
             sides = (agent_number(db, request.asker), agent_number(db, request.answerer))
             sql = """
@@ -74,7 +74,7 @@ class RequestTable:
             if late:
                 return Refused("expired", f"Request {id} had expired before this answer came; it is only kept.")
             if mail is not None:
-                post(db, mail, LIMITS, at)
+                post(db, mail, self._limits, at)
             return msgspec.structs.replace(found, state="answered", answer=answer, answered_at=at)
 
         return await self._db.write(work)

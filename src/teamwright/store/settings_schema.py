@@ -28,6 +28,15 @@ class Budget(Struct, frozen=True, rename="camel"):
     seconds: Seconds | None = None
 
 
+class MailPart(Struct, frozen=True, rename="camel"):
+    """What members of a team may write to each other."""
+
+    kib: Annotated[int, Meta(ge=1, le=16_384)] = 256  # of one message
+    per_minute: Count = 600  # messages of one sender
+    unread: Count = 1000  # messages that wait for one reader
+    answers: Annotated[int, Meta(ge=2)] = 40  # in a row between two, without any work in between
+
+
 class Own(Struct, frozen=True, rename="camel"):
     """The `teamwright` block."""
 
@@ -56,6 +65,7 @@ class Own(Struct, frozen=True, rename="camel"):
     prefer_tmux: bool = False
     split_panes: bool = True
     budget: Budget = Budget()
+    mail: MailPart = MailPart()
     providers: dict[str, Provider] = {}
     windows: dict[str, Count] = {}  # model name -> tokens that fit, where the catalogue does not know better
     trusted_directories: tuple[str, ...] = ()
@@ -88,8 +98,8 @@ class File(Struct, frozen=True, rename="camel"):
     teamwright: Own = Own()
 
 
-PARTS: tuple[type[Struct], ...] = (File, PermissionsPart, WorktreePart, Own, Budget)  # merged field by field
-OURS: tuple[type[Struct], ...] = (Own, Budget)  # here a name that nobody knows is a slip worth telling
+PARTS: tuple[type[Struct], ...] = (File, PermissionsPart, WorktreePart, Own, Budget, MailPart)  # merged field by field
+OURS: tuple[type[Struct], ...] = (Own, Budget, MailPart)  # here a name that nobody knows is a slip worth telling
 
 
 class Layer(Struct, frozen=True):

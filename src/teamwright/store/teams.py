@@ -27,7 +27,7 @@ from teamwright.core.team import (
 )
 from teamwright.store.database import Database
 from teamwright.store.jobs import NewAgent
-from teamwright.store.posting import LIMITS, abandon, forward, post
+from teamwright.store.posting import LIMITS, MailLimits, abandon, forward, post
 from teamwright.store.processes import ProcessTable, lease_epoch, process_number
 from teamwright.store.state import agent_number, now_ms, session_number
 
@@ -60,8 +60,10 @@ class Deleted(Struct, frozen=True):
 
 
 class TeamTable:
-    def __init__(self, database: Database, processes: ProcessTable, now: Callable[[], int] = now_ms) -> None:
-        self._db = database
+    def __init__(
+        self, database: Database, processes: ProcessTable, now: Callable[[], int] = now_ms, limits: MailLimits = LIMITS
+    ) -> None:
+        self._db, self._limits = database, limits
         self._processes = processes
         self._now = now
 
@@ -229,7 +231,7 @@ class TeamTable:
                 db.execute(sql, (agent.id, number, agent.parent, agent.kind, name, agent.depth))
             _add(db, member, key)
             crashpoint("team.member")
-            if first is not None and isinstance(refused := post(db, first(member), LIMITS, at), Refused):
+            if first is not None and isinstance(refused := post(db, first(member), self._limits, at), Refused):
                 raise StoreError(refused.reason)
             return member
 
@@ -260,7 +262,7 @@ class TeamTable:
             db.execute("UPDATE members SET state = ?, since = ? WHERE n = ?", (new, at, found[3]))
             crashpoint("team.state")
             if mail is not None:
-                post(db, mail, LIMITS, at)
+                post(db, mail, self._limits, at)
             lost = abandon(db, agent_number(db, agent), _number(db, team), why) if new == "shutdown" else []
             return Moved(before, new, tuple(lost))
 

@@ -16,8 +16,6 @@ from teamwright.runtime.supervisor import Supervisor
 from teamwright.runtime.teamwork import Teamwork
 from teamwright.tools.define import read_args, spec
 
-MOST = 256 * 1024  # bytes of one message
-
 
 class SendArgs(Struct, frozen=True):
     to: Annotated[str, Meta(description="A teammate's name, an agent's id or name, or * for all of the team")]
@@ -68,7 +66,7 @@ class SendMessage:
             if member is None:
                 raise ToolError("Structured messages go to teammates, and there is no team. Send text with a summary.")
             return await self._structured(work, member, asked.to, asked.message, ctx)
-        text = _text(asked)
+        text = _text(asked, work)
         if member is not None and (asked.to == "*" or work.teams.find(member.team, asked.to) is not None):
             return await self._to_team(work, member, asked.to, text, ctx)
         if asked.to == "*":
@@ -112,7 +110,8 @@ class SendMessage:
         """The main agent of another session of this machine, by `uds:SESSION_ID`; the gate has asked about it."""
         if not isinstance(asked.message, str):
             raise ToolError("To another session only text can be sent.")
-        text, work = _text(asked), self._teamwork()
+        work = self._teamwork()
+        text = _text(asked, work)
         me = work.teams.supervisor.agent(ctx.agent)
         assert me is not None
         sender = Sender("agent", f"uds:{work.teams.here.session}", me.id)
@@ -145,14 +144,16 @@ class SendMessage:
         return said(f"{words}\nagentId: {known.id}\noutput file: {job.output}", data | {"message": words})
 
 
-def _text(asked: SendArgs) -> Said:
+def _text(asked: SendArgs, work: Teamwork) -> Said:
+    """The limit of mail holds for every text, also to agents that are in no team."""
     assert isinstance(asked.message, str)
+    most = work.teams.tables.mail.limits.bytes
     if not asked.message.strip():
         raise ToolError("The message is empty.")
     if not asked.summary.strip():
         raise ToolError("summary is required for a text message: five to ten words.")
-    if len(asked.message.encode(errors="replace")) > MOST:
-        raise ToolError(f"The message is longer than {MOST // 1024} KiB: write it to a file and name the file.")
+    if len(asked.message.encode(errors="replace")) > most:
+        raise ToolError(f"The message is longer than {most // 1024} KiB: write it to a file and name the file.")
     return Said(asked.message, asked.summary)
 
 
