@@ -60,7 +60,7 @@ def find_job(supervisor: Supervisor, id: str) -> Job:
     job = supervisor.jobs.get(id)
     if job is None:
         known = ", ".join(j.id for j in supervisor.jobs.all()[-20:]) or "none"
-        raise ToolError(f"There is no job {id!r}. Jobs of this session: {known}.")
+        raise ToolError(f"There is no job {id!r}. Jobs of this session: {known}. Teammates are named name@team.")
     return job
 
 
