@@ -1,4 +1,4 @@
-"""`teamwright attach`: a running session in a second terminal, line by line. What is typed goes to it."""
+"""`teamwright attach`: a running session in a second terminal, in the app, or line by line where there is none."""
 
 import os
 import sys
@@ -17,13 +17,20 @@ from teamwright.surfaces.attach_lines import HELP, Told, describe, typed
 from teamwright.surfaces.door import knock, open_doors
 from teamwright.surfaces.headless.stdin import read_lines
 from teamwright.surfaces.progress import wants_colours
+from teamwright.surfaces.terminal.run import is_terminal
 
 
 def run_attach(parser: ArgumentParser, args: Sequence[str]) -> int:
     parser.add_argument("session", nargs="?", metavar="SESSION", help="its id or how it begins; else the last one here")
+    parser.add_argument("--plain", action="store_true", help="line by line, also in a terminal")
     found = parser.parse_args(args)
     home = home_from(os.environ)
-    return anyio.run(attach, home, find_session(home, found.session, Path.cwd()), found.json)
+    session = find_session(home, found.session, Path.cwd())
+    if found.json or found.plain or not is_terminal():
+        return anyio.run(attach, home, session, found.json)
+    from teamwright.surfaces.terminal.attached import run_attached  # noqa: PLC0415
+
+    return anyio.run(run_attached, session)
 
 
 def find_session(home: Home, named: str | None, cwd: Path) -> SessionId:

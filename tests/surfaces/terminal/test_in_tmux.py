@@ -1,6 +1,5 @@
 """The program in a real terminal: started, typed into, looked at, left; at three sizes."""
 
-import json
 import os
 import shutil
 import subprocess
@@ -8,76 +7,11 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-
-LIMIT = 60.0
-SIZES = [(60, 20), (100, 30), (200, 50)]
+from tmux_kit import LIMIT, SIZES, Terminal
 
 pytestmark = pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
-
-
-class Terminal:
-    """One tmux server with one window, in a home and a project of its own."""
-
-    def __init__(self, root: Path, size: tuple[int, int]) -> None:
-        self.project, self.home = root / "project", root / "home"
-        self.project.mkdir()
-        self.home.mkdir()
-        self._socket, self._size = root / "tmux", size
-
-    def tmux(self, *args: str) -> str:
-        argv = ["tmux", "-S", str(self._socket), "-f", "/dev/null", *args]
-        return subprocess.run(argv, capture_output=True, text=True, check=True, timeout=LIMIT).stdout
-
-    def start(self, script: Any, *args: str, env: dict[str, str] | None = None) -> None:
-        path = self.home / "script.json"
-        path.write_text(json.dumps(script))
-        settings = {
-            "HOME": str(self.home), "TEAMWRIGHT_HOME": str(self.home / ".teamwright"), "PATH": os.environ["PATH"],
-            "LANG": "C.UTF-8", "TERM": "xterm-256color", "PYTHONPATH": os.environ.get("PYTHONPATH", ""), **(env or {}),
-        }  # fmt: skip
-        width, height = map(str, self._size)
-        argv = [
-            "env",
-            "-i",
-            *(f"{name}={value}" for name, value in settings.items()),
-            sys.executable,
-            "-m",
-            "teamwright",
-        ]
-        argv += ["--model", f"script/{path}", *args]
-        shell = ["sh", "-c", '"$@"; echo "LEFT $?"; exec sleep 1000', "sh", *argv]
-        self.tmux("new-session", "-d", "-x", width, "-y", height, "-c", str(self.project), "--", *shell)
-
-    @property
-    def screen(self) -> str:
-        return self.tmux("capture-pane", "-p")
-
-    @property
-    def pid(self) -> int:
-        """Of the program, which a shell has started."""
-        shell = self.tmux("display-message", "-p", "#{pane_pid}").strip()
-        return int(Path(f"/proc/{shell}/task/{shell}/children").read_text().split()[0])
-
-    def keys(self, *keys: str) -> None:
-        self.tmux("send-keys", *keys)
-
-    def type(self, text: str) -> None:
-        self.tmux("send-keys", "-l", text)
-
-    def shows(self, *texts: str) -> str:
-        end = time.monotonic() + LIMIT
-        while not all(text in (screen := self.screen) for text in texts):
-            assert time.monotonic() < end, f"never came: {texts}\n{screen}"
-            time.sleep(0.05)
-        return screen
-
-    def close(self) -> None:
-        subprocess.run(
-            ["tmux", "-S", str(self._socket), "kill-server"], capture_output=True, check=False, timeout=LIMIT
-        )
 
 
 @pytest.fixture(params=SIZES, ids=lambda size: f"{size[0]}x{size[1]}")

@@ -26,7 +26,9 @@ from teamwright.runtime.session import Session
 from teamwright.store.paths import home_from
 from teamwright.surfaces.terminal import acts, errands, frame, keys, messages, themes
 from teamwright.surfaces.terminal.agents_panel import neighbour
+from teamwright.surfaces.terminal.ask_form import AskScreen
 from teamwright.surfaces.terminal.conversation import Conversation
+from teamwright.surfaces.terminal.dialogs import QuestionScreen
 from teamwright.surfaces.terminal.drafts import Drafts
 from teamwright.surfaces.terminal.follow import Follower, read_again
 from teamwright.surfaces.terminal.here import LocalSession
@@ -87,13 +89,17 @@ class TerminalApp(App[Leave]):
         self.prompt.focus()
         for note in self.session.notes:
             self.tell(note, "warning")
-        self.run_worker(Follower(self.session, self.view, self._heard).follow(), name="follow")
+        self.run_worker(self._follow(), name="follow")
         self.set_interval(1 / FRAMES, self._tick)
         self.set_interval(0.5, self._save)
         if self._prompt:
             self.run_worker(self.clerk.take(self._prompt), name="prompt")
         if self._pick:
             self.pick_session()
+
+    async def _follow(self) -> None:
+        await Follower(self.session, self.view, self._heard).follow()
+        self.exit(Leave(ended=True))
 
     @property
     def conversation(self) -> Conversation:
@@ -184,6 +190,9 @@ class TerminalApp(App[Leave]):
         self._later &= {question.id for question in self.view.questions}
         if waiting and len(self.screen_stack) == 1:
             self.open_questions()
+        top = self.screen
+        if isinstance(top, QuestionScreen | AskScreen) and top.question not in self.view.questions:
+            top.dismiss()  # somebody else was quicker, or nobody wants to know any more
 
     def open_questions(self) -> None:
         questions = self.view.questions
@@ -322,6 +331,7 @@ class TerminalApp(App[Leave]):
         else:
             running = [a for a in self.view.agents.values() if a.state == "running" and a.id != self.view.main]
             what = f"stops {len(running)} agents and leaves" if running else "leaves"
+            what = "leaves; the session goes on" if self.session.elsewhere else what
             self.hint(f"Ctrl+C again {what}")
 
     @on(PromptInput.Ended)

@@ -25,6 +25,8 @@ MOST_MAIL = 1_000  # of a team that the timeline keeps
 
 
 class LocalSession:
+    elsewhere = False
+
     def __init__(self, session: Session, home: Home) -> None:
         self._session, self._home = session, home
         self.id: SessionId = session.id

@@ -9,3 +9,4 @@ class Leave(Struct, frozen=True):
     """For good, or for another session."""
 
     origin: Origin | None = None
+    ended: bool = False  # the session itself has gone

@@ -37,6 +37,8 @@ class _Waiter:
 class RemoteSession:
     """Nothing can be asked of it before `enter`, which needs `listen` to run."""
 
+    elsewhere = True
+
     def __init__(self, wire: Wire, home: Home) -> None:
         self._wire, self._home = wire, home
         self._sending = anyio.Lock()

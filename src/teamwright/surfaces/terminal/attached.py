@@ -1,0 +1,54 @@
+"""The app in a second terminal: a session that runs in another process is watched, talked to and answered from here."""
+
+import os
+import sys
+from pathlib import Path
+
+import anyio
+
+from teamwright.app import Options
+from teamwright.core.errors import UsageError
+from teamwright.core.ids import SessionId
+from teamwright.store.paths import home_from
+from teamwright.surfaces.door import knock
+from teamwright.surfaces.terminal.leave import Leave
+from teamwright.surfaces.terminal.run import heed_signals, run_terminal
+from teamwright.surfaces.terminal.there import RemoteSession
+
+
+async def run_attached(session: SessionId) -> int:
+    """Until the person leaves, or the session ends; the exit status."""
+    leave, caught = await _show(session)
+    if caught:
+        return 128 + caught
+    if leave is not None and leave.origin is not None:
+        return await run_terminal(Options(cwd=Path.cwd(), origin=leave.origin))
+    if leave is not None and leave.ended:
+        sys.stdout.write(f"The session has ended. Go on with it: teamwright --resume {session}\n")
+    else:
+        sys.stdout.write(f"The session goes on. Come back to it: teamwright attach {session}\n")
+    return 0
+
+
+async def _show(session: SessionId) -> tuple[Leave | None, int]:
+    from teamwright.surfaces.terminal import themes  # noqa: PLC0415  # with all of Textual
+    from teamwright.surfaces.terminal.app import TerminalApp  # noqa: PLC0415
+
+    env = dict(os.environ)
+    home = home_from(env)
+    leave, caught, refused = None, list[int](), None
+    async with knock(home, session) as wire, anyio.create_task_group() as group:
+        there = RemoteSession(wire, home)
+        group.start_soon(there.listen)
+        try:
+            await there.enter()
+        except UsageError as error:
+            refused = error
+        else:
+            app = TerminalApp(there, Options(cwd=there.cwd, env=env), theme=themes.wanted(home.root, env))
+            group.start_soon(heed_signals, app, caught)
+            leave = await app.run_async()
+        group.cancel_scope.cancel()
+    if refused is not None:
+        raise refused
+    return leave, caught[0] if caught else 0

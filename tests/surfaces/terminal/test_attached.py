@@ -1,0 +1,91 @@
+"""Two terminals, one session: `teamwright attach` opens the app at the door of a session that runs elsewhere."""
+
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tmux_kit import LIMIT, Terminal
+
+pytestmark = pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
+
+
+@pytest.fixture
+def first(tmp_path: Path) -> Iterator[Terminal]:
+    terminal = Terminal(tmp_path, (100, 30))
+    yield terminal
+    terminal.close()
+
+
+def answer(terminal: Terminal, key: str) -> None:
+    """Dialogs are deaf for a moment, so that nobody answers by accident."""
+    end = time.monotonic() + LIMIT
+    while "Yes, this once" in terminal.screen:
+        assert time.monotonic() < end
+        terminal.keys(key)
+        time.sleep(0.3)
+
+
+def leave(terminal: Terminal, *texts: str) -> None:
+    terminal.keys("C-c")
+    terminal.keys("C-c")
+    terminal.keys("C-c")
+    terminal.shows("LEFT 0", *texts)
+
+
+@pytest.mark.spec("M5", "Q1")
+def test_both_terminals_see_and_do_the_same(first: Terminal) -> None:
+    script = [
+        ["I make it.", {"tool": "Bash", "input": {"command": "touch made"}}],
+        "All **done**.",
+        {"text": "word " * 5_000, "pace": 100},
+    ]
+    first.start(script)
+    first.shows("Ask, or type")
+    first.type("make it")
+    first.keys("Enter")
+    first.shows("main wants to use Bash")
+    second = first.beside()
+    second.run("attach")
+    second.shows("main wants to use Bash", "touch made", "make it")
+    answer(second, "y")
+    for each in (first, second):
+        screen = each.shows("All done.", "▌ make it", "✓ Bash")
+        assert "Yes, this once" not in screen
+    assert (first.project / "made").exists()
+    second.type("go on")
+    second.keys("Enter")
+    for each in (first, second):
+        each.shows("▌ go on", "word word", "Esc interrupts")
+    second.type("later one")
+    second.keys("Enter")
+    for each in (first, second):
+        each.shows("queued  later one")
+    first.keys("Up")
+    first.shows("› later one")
+    for each in (first, second):
+        each.gone("queued  later one")
+    second.keys("Escape")
+    for each in (first, second):
+        each.shows("Interrupted")
+    second.keys("BTab")
+    for each in (first, second):
+        each.shows("edits unasked")
+    leave(second, "The session goes on", "teamwright attach")
+    first.shows("Interrupted", "edits unasked")
+    third = first.beside("three")
+    third.run("attach")
+    third.shows("▌ go on", "Interrupted", "edits unasked")
+    leave(first, "teamwright --resume")
+    third.shows("The session has ended", "teamwright --resume", "LEFT 0")
+
+
+def test_a_session_that_is_killed_closes_the_second_terminal_with_a_word(first: Terminal) -> None:
+    first.start(["hello there"], "hi")
+    first.shows("hello there")
+    second = first.beside()
+    second.run("attach")
+    second.shows("hello there")
+    first.tmux("kill-session", "-t", "one")
+    second.shows("The session has ended", "LEFT 0")
