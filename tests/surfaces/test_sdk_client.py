@@ -1,4 +1,4 @@
-"""The public client package drives the program unchanged. Skipped unless `claude-agent-sdk` is installed."""
+"""The public client package drives the program unchanged: all that it can send and expects to hear."""
 
 import json
 import sys
@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 sdk = pytest.importorskip("claude_agent_sdk")
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.spec("M10")]
 CLI = Path(sys.executable).parent / "teamwright"
 LIMIT = 60.0
 
@@ -142,3 +142,107 @@ async def test_agents_and_resume(options: Any) -> None:
     session = messages[-1].session_id
     again = await asked(options(["-", "-", "again"], resume=session))
     assert again[-1].session_id == session and not again[-1].is_error
+
+
+async def test_a_yes_for_good_holds_for_the_session_and_is_written_down(options: Any, tmp_path: Path) -> None:
+    seen: list[list[Any]] = []
+
+    async def can(name: str, input: dict[str, Any], context: Any) -> Any:
+        seen.append(context.suggestions)
+        rules = [sdk.types.PermissionRuleValue(tool_name="Bash", rule_content="touch *")]
+        always = [
+            sdk.types.PermissionUpdate(type="addRules", rules=rules, behavior="allow", destination="session"),
+            sdk.types.PermissionUpdate(type="addRules", rules=rules, behavior="allow", destination="userSettings"),
+        ]
+        return sdk.PermissionResultAllow(updated_permissions=always)
+
+    made = options([use("Bash", command="touch a"), use("Bash", command="touch b"), "end"], can_use_tool=can)
+    async with sdk.ClaudeSDKClient(made) as client:
+        assert (await answer(client, "go"))[-1].result == "end"
+    assert len(seen) == 1 and seen[0][0].rules[0].rule_content == "touch a"
+    kept = json.loads((tmp_path / "home/.teamwright/settings.json").read_text())
+    assert kept["permissions"]["allow"] == ["Bash(touch *)"] and (tmp_path / "project/b").exists()
+
+
+async def test_a_no_may_end_the_turn_and_the_session_goes_on(options: Any) -> None:
+    async def can(name: str, input: dict[str, Any], _: Any) -> Any:
+        return sdk.PermissionResultDeny(message="stop it all", interrupt=True)
+
+    async with sdk.ClaudeSDKClient(
+        options([use("Bash", command="touch a"), "-", "still here"], can_use_tool=can)
+    ) as client:
+        first = await answer(client, "go")
+        assert first[-1].subtype == "error_during_execution" and first[-1].is_error
+        assert not (await answer(client, "and now?"))[-1].is_error
+
+
+async def test_an_answer_as_data(options: Any) -> None:
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+    script = ["it is seven", use("StructuredOutput", n="seven"), use("StructuredOutput", n=7), "never read"]
+    messages = await asked(options(script, output_format={"type": "json_schema", "schema": schema}))
+    assert messages[-1].structured_output == {"n": 7} and messages[-1].subtype == "success"
+    assert "StructuredOutput" in messages[0].data["tools"] and "not of type" in text_of(messages)
+
+
+async def test_text_as_it_comes_and_a_limit_of_turns(options: Any) -> None:
+    script = [use("Bash", command="echo 1"), use("Bash", command="echo 2"), "never"]
+    with pytest.raises(Exception, match="turns"):  # the package raises after an error's result
+        await asked(options(script, max_turns=1))
+    messages = await asked(options(["word by word"], include_partial_messages=True))
+    parts = [m.event for m in messages if isinstance(m, sdk.StreamEvent)]
+    assert "".join(e["delta"].get("text", "") for e in parts if e["type"] == "content_block_delta") == "word by word"
+
+
+async def test_a_session_goes_on_from_an_earlier_line_under_a_new_id(options: Any) -> None:
+    async with sdk.ClaudeSDKClient(options(["one", "two"])) as client:
+        first, second = await answer(client, "first"), await answer(client, "second")
+    at = next(m.uuid for m in first if isinstance(m, sdk.AssistantMessage))
+    session = second[-1].session_id
+    again = options(["-", "{{re:(first|second)}} again"], resume=session, fork_session=True, resume_session_at=at)
+    messages = await asked(again, "third")
+    assert messages[-1].session_id != session and not messages[-1].is_error
+    with pytest.raises(Exception):  # noqa: B017 -- whatever the package makes of exit status 2
+        await asked(options(["x"], resume=session, resume_session_at=at, resume_drops_turn="nobody"))
+
+
+async def test_what_the_client_may_ask_about(options: Any) -> None:
+    async with sdk.ClaudeSDKClient(options(["hi"], thinking={"type": "disabled"}, betas=["b-1"])) as client:
+        await answer(client, "go")
+        usage = await client.get_context_usage()
+    names = {part["name"] for part in usage["categories"]}
+    assert {"System tools", "Messages"} <= names and usage["totalTokens"] > 0
+
+
+async def test_background_agents_are_waited_for_and_hooks_are_seen(options: Any) -> None:
+    seen: list[str] = []
+
+    async def stop(input: dict[str, Any], id: str | None, _: Any) -> dict[str, Any]:
+        seen.append(input["hook_event_name"])
+        return {}
+
+    call = use("Agent", description="a long job", prompt="p", subagent_type="helper", run_in_background=True)
+    helper = sdk.AgentDefinition(description="helps", prompt="You help.", tools=["Read"])
+    script = {"main": [call, "started it", "it is done"], "sub": {"when": "^p$", "steps": ["the report"]}}
+    messages = await asked(
+        options(
+            script, agents={"helper": helper}, include_hook_events=True, hooks={"Stop": [sdk.HookMatcher(hooks=[stop])]}
+        )
+    )
+    assert messages[-1].result == "it is done" and "Stop" in seen
+    ended = [m for m in messages if isinstance(m, sdk.TaskUpdatedMessage)]
+    assert [m.status for m in ended] == ["completed"]
+    hooked = [m for m in messages if isinstance(m, sdk.HookEventMessage)]
+    assert {m.subtype for m in hooked} == {"hook_started", "hook_response"} and hooked[0].hook_event_name == "Stop"
+
+
+async def test_a_hook_that_fails_blocks_only_where_it_should(options: Any) -> None:
+    async def broken(input: dict[str, Any], id: str | None, _: Any) -> dict[str, Any]:
+        raise RuntimeError("out of order")
+
+    def made(**more: Any) -> Any:
+        hooks = {"PreToolUse": [sdk.HookMatcher(matcher="Bash", hooks=[broken], **more)]}
+        return options([use("Bash", command="echo ran"), "end"], hooks=hooks)
+
+    assert "ran" in text_of(await asked(made()))
+    blocked = text_of(await asked(made(on_failure="block")))
+    assert "out of order" in blocked and "ran\n" not in blocked

@@ -37,7 +37,7 @@ TEAM = frozenset({
     "SendMessage", "ListAgents", "TaskCreate", "TaskGet", "TaskList", "TaskUpdate", "ExitPlanMode",
 })  # fmt: skip
 LEADING = frozenset({"TeamCreate", "TeamDelete", "EnterPlanMode"})
-MAINS = frozenset({"CronCreate", "CronDelete", "CronList"})  # what only the main agent can use
+MAINS = frozenset({"CronCreate", "CronDelete", "CronList", "StructuredOutput"})  # what only the main agent can use
 
 
 class Company:

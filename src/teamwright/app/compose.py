@@ -17,6 +17,7 @@ from teamwright.core.crashpoint import arm
 from teamwright.core.event import Reminded
 from teamwright.core.ids import AgentId
 from teamwright.core.message import user
+from teamwright.core.shown import shown
 from teamwright.host.handles import allow_many_files
 from teamwright.host.worktree_record import left_behind
 from teamwright.models.prices import cost
@@ -28,6 +29,7 @@ from teamwright.runtime.rooms import Rooms
 from teamwright.runtime.session import Session
 from teamwright.runtime.spawner import Known, Spawner
 from teamwright.runtime.workshop import Workshop
+from teamwright.store.housing import housed
 from teamwright.store.jobs import JobTable
 from teamwright.store.state import State, now_ms
 
@@ -146,5 +148,8 @@ async def _go_back(parts: Parts, rooms: Rooms, main: Agent) -> None:
         parts.notes.append(words)
         main.emit(Reminded(user(words)))
     if left := await left_behind(parts.ground.project):
-        names = ", ".join(left)
-        parts.notes.append(f"worktrees left by a process that is gone: {names}; `teamwright worktrees` shows them")
+        teams = parts.company.get_teamwork().teams.tables.teams
+        kept = {member.worktree for member in (await housed(teams)).values()}  # a teammate comes back to it
+        names = ", ".join(shown(path.name, 80) for path in left if str(path) not in kept)
+        words = f"worktrees left by a process that is gone: {names}; `teamwright worktrees` shows them"
+        parts.notes += [words] if names else []

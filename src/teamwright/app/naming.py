@@ -1,6 +1,6 @@
 """Which models a session uses, by which names, and what opens them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -33,14 +33,18 @@ class Names(Struct, frozen=True):
         return self.catalog.resolve(name, named=self.named).window
 
 
-def _routed(ground: Ground, retries: int, given: Mapping[str, Model]) -> tuple[RoutedModel, Names]:
+def _routed(
+    ground: Ground, retries: int, given: Mapping[str, Model], betas: Sequence[str] = (), *, think: bool = True
+) -> tuple[RoutedModel, Names]:
     own = ground.settings.own
     catalog = Catalog.load(own.windows)
     named = {name: ProviderSettings(p.base_url, p.key_env, p.wire) for name, p in own.providers.items()}
     providers = Providers(
-        ground.env, silence=own.model_silence_seconds, retries=retries, named=named, version=__version__
+        ground.env, silence=own.model_silence_seconds, retries=retries, named=named, version=__version__, betas=betas
     )
-    return RoutedModel(catalog, providers, tuple(named), given), Names(None, None, None, catalog, tuple(named))
+    return RoutedModel(catalog, providers, tuple(named), given, think=think), Names(
+        None, None, None, catalog, tuple(named)
+    )
 
 
 def model_for(ground: Ground, name: str | None) -> tuple[RoutedModel, str]:
@@ -52,7 +56,8 @@ def model_for(ground: Ground, name: str | None) -> tuple[RoutedModel, str]:
 def open_models(options: Options, ground: Ground) -> tuple[RoutedModel, Names]:
     said = ground.env.get("TEAMWRIGHT_MAX_RETRIES", "")
     given = {GIVEN: options.own_model} if options.own_model else {}
-    models, names = _routed(ground, int(said) if said.isdigit() else RETRIES, given)
+    retries = int(said) if said.isdigit() else RETRIES
+    models, names = _routed(ground, retries, given, options.betas, think=options.think)
     model = GIVEN if options.own_model else options.model and names.resolve(options.model)
     fallback = options.fallback_model and names.resolve(options.fallback_model)
     default = None

@@ -29,5 +29,10 @@ def new_job_id() -> JobId:
     return JobId("b" + os.urandom(8).hex())
 
 
+def line_uuid(agent: AgentId, line: int) -> str:
+    """The UUID under which programs know a line of a transcript: the same whenever they are told of it."""
+    return str(uuid.uuid5(uuid.NAMESPACE_OID, f"teamwright:{agent}:{line}"))
+
+
 def new_question_id() -> QuestionId:
     return QuestionId("q" + os.urandom(8).hex())

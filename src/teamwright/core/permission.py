@@ -15,7 +15,7 @@ from teamwright.core.shown import shown
 OWN_TOOLS = frozenset({
     "Agent", "SendMessage", "TeamCreate", "TeamDelete", "ListAgents", "TaskCreate", "TaskGet", "TaskList", "TaskUpdate",
     "TaskOutput", "TaskStop", "Skill", "EnterPlanMode", "ExitPlanMode", "EnterWorktree", "ExitWorktree",
-    "AskUserQuestion", "CronCreate", "CronDelete", "CronList",
+    "AskUserQuestion", "CronCreate", "CronDelete", "CronList", "StructuredOutput",
 })  # fmt: skip
 _WEIGHTY = {"ExitWorktree": ("discard",)}  # uses of our own tools that throw somebody's work away
 _ELSEWHERE = "uds:"  # a message that leaves the session

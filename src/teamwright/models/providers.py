@@ -1,6 +1,6 @@
 """Which servers there are and how they are reached, by environment and settings; opened when first needed."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, TypedDict
 from urllib.parse import urlsplit
 
@@ -63,11 +63,13 @@ class Providers:
         retries: int = 10,
         named: Mapping[str, ProviderSettings] | None = None,
         version: str = "",
+        betas: Sequence[str] = (),
     ) -> None:
         self._env = env
         self._version = version  # told to servers as `teamwright/VERSION`
         self._silence = silence
         self._retries = retries
+        self._betas = tuple(betas)
         self._named = dict(named or {})
         self._http: Http | None = None
         self._shared: dict[str, _Shared] = {}
@@ -117,7 +119,7 @@ class Providers:
         from teamwright.models import anthropic  # noqa: PLC0415
 
         wire = shared.wire = shared.wire if isinstance(shared.wire, anthropic.Wire) else anthropic.Wire()
-        return anthropic.Anthropic(self._http, wire=wire, thinking=thinking, **reach)
+        return anthropic.Anthropic(self._http, wire=wire, thinking=thinking, betas=self._betas, **reach)
 
     def _share(self, provider: str) -> _Shared:
         from teamwright.models.retry import Brake  # noqa: PLC0415

@@ -10,9 +10,11 @@ from teamwright.models.providers import Providers
 
 class RoutedModel:
     def __init__(
-        self, catalog: Catalog, providers: Providers, named: Collection[str], given: Mapping[str, Model]
-    ) -> None:
+        self, catalog: Catalog, providers: Providers, named: Collection[str], given: Mapping[str, Model],
+        *, think: bool = True,
+    ) -> None:  # fmt: skip
         """`given` are models that exist already, by full name: a scripted one, or a caller's own."""
+        self._think = think
         self._catalog = catalog
         self._providers = providers
         self._named = named
@@ -28,7 +30,7 @@ class RoutedModel:
                 self._open[name] = ScriptedModel.load(info.name)
             else:
                 self._open[name] = self._providers.open(
-                    info.provider, max_output=info.max_output, thinking=info.thinking
+                    info.provider, max_output=info.max_output, thinking=info.thinking if self._think else "none"
                 )
         return self._open[name]
 

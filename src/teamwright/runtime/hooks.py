@@ -30,6 +30,7 @@ from teamwright.core.hook_answer import fail, read_exit, read_object, read_text,
 from teamwright.core.ids import AgentId, SessionId
 from teamwright.core.shown import shown
 
+Watch = Callable[[HookEvent, str, Fired | None], Awaitable[None]]
 HookFunction = Callable[[dict[str, Any]], Awaitable[Mapping[str, Any] | None] | Mapping[str, Any] | None]
 
 
@@ -63,6 +64,7 @@ class Hooks:
         self._called: dict[HookEvent, list[Called]] = {}
         self._scoped: dict[AgentId, list[HookBook]] = {}
         self._shell_env: dict[str, str] | None = None
+        self.watch: Watch | None = None  # told when a hook begins, and with what it said
 
     def has(self, event: HookEvent, agent: AgentId | None = None) -> bool:
         """Could this event concern a hook? With `agent`, hooks of other agents' definitions do not count."""
@@ -144,6 +146,15 @@ class Hooks:
         return [hook for book in books for name in names for hook in book.hooks.get(name, ())]
 
     async def _run(self, event: HookEvent, hook: Hook | Called, data: bytes, cwd: Path) -> Fired:
+        if self.watch is None:
+            return await self._answer(event, hook, data, cwd)
+        name = hook.name if isinstance(hook, Called) else name_hook(hook.run)
+        await self.watch(event, name, None)
+        fired = await self._answer(event, hook, data, cwd)
+        await self.watch(event, name, fired)
+        return fired
+
+    async def _answer(self, event: HookEvent, hook: Hook | Called, data: bytes, cwd: Path) -> Fired:
         if isinstance(hook, Called):
             return await self._call(event, hook, data)
         who = f"`{name_hook(hook.run)}` ({event}{f', {shown(hook.source, 120)}' if hook.source else ''})"

@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 from typing import Literal
 
+from msgspec.structs import replace
+
 from teamwright.core.ids import AgentId
-from teamwright.core.rules import Rules, parse_rules, path_rule
+from teamwright.core.rules import Rule, Rules, parse_rules, path_rule
 
 Behaviour = Literal["allow", "ask", "deny"]
 
@@ -24,6 +26,15 @@ class Rulebook:
         else:
             self._own[agent] = self._own.get(agent, Rules()) + Rules(**{behaviour: rules})
         return [str(problem) for problem in problems]
+
+    def remove(self, behaviour: Behaviour, texts: Sequence[str] | None) -> None:
+        """Those of this session alone: what the settings and the command line say is not undone by an answer."""
+
+        def stays(rule: Rule) -> bool:
+            return rule.source != "session" or (texts is not None and str(rule) not in texts)
+
+        kept = tuple(rule for rule in getattr(self.rules, behaviour) if stays(rule))
+        self.rules = replace(self.rules, **{behaviour: kept})
 
     def of(self, agent: AgentId) -> Rules:
         """Those that hold for an agent: everybody's and its own."""

@@ -5,10 +5,12 @@ import os
 from argparse import ArgumentParser, ArgumentTypeError, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from teamwright.app import Options
 from teamwright.core.budget import Limits
-from teamwright.core.errors import UsageError
+from teamwright.core.errors import SettingsError, UsageError
+from teamwright.core.jsontext import decode_object
 from teamwright.core.rules import split_rules
 from teamwright.runtime.resume import Origin
 from teamwright.surfaces.headless.run import Headless
@@ -44,14 +46,22 @@ def _add_formats(add: Callable[..., object]) -> None:
     add("--include-partial-messages", action="store_true", help="text as it comes, in stream-json")
     add("--verbose", action="store_true", help="accepted; stream-json always shows every step")
     add("--debug", action="store_true", help="write more into the log")
+    add("--json-schema", metavar="JSON", help="the answer as data that fits this schema")
+    add("--replay-user-messages", action="store_true", help="prompts as they are taken, in stream-json")
+    add("--include-hook-events", action="store_true", help="what hooks do, in stream-json")
 
 
 def _add_model(add: Callable[..., object]) -> None:
     add("--model", metavar="NAME", help="sonnet, opus, haiku, anthropic/NAME, openai/NAME, script/FILE, ...")
     add("--fallback-model", metavar="NAME", help="when the first one is out of reach")
     add("--effort", choices=EFFORTS, help="how hard it thinks")
+    add("--thinking", choices=("adaptive", "disabled"), help="disabled: it answers without thinking")
+    add("--max-thinking-tokens", type=_count, metavar="N", help="in place of --effort; 0 is --thinking disabled")
+    add("--thinking-display", metavar="HOW", help="accepted; thinking is shown as the model gives it")
+    add("--betas", metavar="LIST", help="names of beta features for the provider's API")
     add("--max-turns", type=_positive, metavar="N", help="model calls for one prompt")
     add("--max-budget-usd", type=_money, metavar="X", help="money for the session")
+    add("--task-budget", type=_positive, metavar="N", help="tokens for the session")
     add("--system-prompt", metavar="TEXT", help="in place of ours")
     add("--system-prompt-file", metavar="FILE", help="the same, from a file")
     add("--append-system-prompt", metavar="TEXT", help="after ours")
@@ -88,12 +98,18 @@ def _add_session(add: Callable[..., object]) -> None:
     add("--assistant", action="store_true", help="nothing blocks: every agent runs in the background")
     add("--proactive", action="store_true", help="the main agent may act by itself when idle")
     add("--fork-session", action="store_true", help="with --resume or --continue: under a new id")
+    add("--resume-session-at", metavar="UUID", help="with --resume: only up to this line of stream-json")
+    add("--resume-drops-turn", metavar="UUID", help="with --resume-session-at: refuse if more than this turn is lost")
 
 
 def _positive(text: str) -> int:
     if not text.isascii() or not text.isdigit() or int(text) < 1:
         raise ArgumentTypeError(f"{text!r} is not a whole number above 0")
     return int(text)
+
+
+def _count(text: str) -> int:
+    return 0 if text == "0" else _positive(text)
 
 
 def _money(text: str) -> float:
@@ -111,6 +127,8 @@ def headless_of(found: Namespace) -> Headless:
         raise UsageError("--input-format stream-json needs --output-format stream-json")
     if found.include_partial_messages and found.output_format != "stream-json":
         raise UsageError("--include-partial-messages needs --output-format stream-json")
+    if found.replay_user_messages and found.output_format != "stream-json":
+        raise UsageError("--replay-user-messages needs --output-format stream-json")
     return Headless(
         found.prompt,
         found.output_format,
@@ -118,7 +136,19 @@ def headless_of(found: Namespace) -> Headless:
         found.include_partial_messages,
         not found.no_wait,
         found.listen,
+        found.replay_user_messages,
+        found.include_hook_events,
+        _schema(found.json_schema),
     )
+
+
+def _schema(text: str | None) -> dict[str, Any] | None:
+    if text is None:
+        return None
+    try:
+        return decode_object(text.encode(errors="replace"), "--json-schema")
+    except SettingsError as error:
+        raise UsageError(str(error)) from None
 
 
 def options_of(found: Namespace) -> Options:
@@ -128,8 +158,10 @@ def options_of(found: Namespace) -> Options:
         origin=_origin(found),
         model=found.model,
         fallback_model=found.fallback_model,
-        effort=found.effort,
-        limits=Limits(turns=found.max_turns, usd=found.max_budget_usd),
+        effort=found.effort or found.max_thinking_tokens or None,
+        think=found.thinking != "disabled" and found.max_thinking_tokens != 0,
+        betas=tuple(name.strip() for name in (found.betas or "").split(",") if name.strip()),
+        limits=Limits(turns=found.max_turns, usd=found.max_budget_usd, tokens=found.task_budget),
         system_prompt=_system_prompt(found),
         append_system_prompt=found.append_system_prompt or "",
         mode="bypassPermissions" if found.dangerously_skip_permissions else found.permission_mode,
@@ -175,7 +207,12 @@ def _origin(found: Namespace) -> Origin:
         raise UsageError("--fork-session needs --resume ID or --continue")
     if found.resume and found.continue_:
         raise UsageError("--resume and --continue exclude each other")
-    return Origin(found.resume, last=found.continue_, fork=found.fork_session, id=found.session_id)
+    cut = (found.resume_session_at, found.resume_drops_turn)
+    if cut[0] and not (found.resume or found.continue_):
+        raise UsageError("--resume-session-at needs --resume ID or --continue")
+    if cut[1] is not None and not cut[0]:
+        raise UsageError("--resume-drops-turn needs --resume-session-at")
+    return Origin(found.resume, found.continue_, found.fork_session, found.session_id, *cut)
 
 
 def _sources(text: str | None) -> tuple[str, ...]:

@@ -8,16 +8,14 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from teamwright.app import Options
 from teamwright.core.consent import Allow, Decision, Deny, Mode, Question
 from teamwright.core.errors import TeamwrightError, UsageError
 from teamwright.core.ids import AgentId, JobId, QuestionId
 from teamwright.core.message import Image, Text
 from teamwright.core.op import (
-    AddDirectories,
-    AddRules,
     Answer,
     Interrupt,
-    Op,
     Say,
     SendToBackground,
     SetMode,
@@ -27,6 +25,8 @@ from teamwright.core.op import (
 )
 from teamwright.core.team import split_address
 from teamwright.runtime.session import Session
+from teamwright.surfaces.headless.context import context_usage
+from teamwright.surfaces.headless.permission_update import PermissionUpdate, ops_of, write_down
 
 if TYPE_CHECKING:
     from teamwright.runtime.servers import ServerPool
@@ -86,23 +86,6 @@ _lines = msgspec.json.Decoder(InputLine)
 
 def read_line(line: bytes) -> InputLine:
     return _lines.decode(line)
-
-
-class RuleValue(Struct):
-    toolName: str
-    ruleContent: str | None = None
-
-    @property
-    def text(self) -> str:
-        return f"{self.toolName}({self.ruleContent})" if self.ruleContent else self.toolName
-
-
-class PermissionUpdate(Struct):
-    type: str
-    rules: list[RuleValue] = []
-    behavior: Literal["allow", "ask", "deny"] = "allow"
-    mode: Mode = "default"
-    directories: list[str] = []
 
 
 class PermissionAnswer(Struct):
@@ -229,21 +212,27 @@ def _rule_parts(rule: str) -> dict[str, str]:
     return {"toolName": name} | ({"ruleContent": content} if content else {})
 
 
-async def take_answer(session: Session, response: Response) -> None:
-    """An answer that cannot be read denies: a question is never left hanging."""
+async def take_answer(session: Session, response: Response, options: Options | None = None) -> None:
+    """An answer that cannot be read denies: a question is never left hanging.
+
+    With `options`, what it wants written down is written into the settings.
+    """
     decision, updates = _decision_of(response)
     refused: list[str] = []
-    for op in updates:
+    for update in updates:
         try:
-            await session.submit(op)
-        except UsageError as error:  # the answer itself still counts
+            for op in ops_of(update):
+                await session.submit(op)
+            if options is not None:
+                await write_down(update, options)
+        except TeamwrightError as error:  # the answer itself still counts
             refused.append(str(error))
     await session.submit(Answer(QuestionId(response.request_id), decision))
     if refused:
         raise UsageError("; ".join(refused))
 
 
-def _decision_of(response: Response) -> tuple[Decision, list[Op]]:
+def _decision_of(response: Response) -> tuple[Decision, list[PermissionUpdate]]:
     if response.subtype != "success":
         return Deny(f"Refused: the driving program answered with an error ({response.error})."), []
     try:
@@ -252,21 +241,7 @@ def _decision_of(response: Response) -> tuple[Decision, list[Op]]:
         return Deny(f"Refused: the driving program's answer was {error}"), []
     if answer.behavior == "deny":
         return Deny(answer.message, interrupt=answer.interrupt), []
-    updates = [op for update in answer.updatedPermissions or [] for op in _ops_of(update)]
-    return Allow(answer.updatedInput), updates
-
-
-def _ops_of(update: PermissionUpdate) -> list[Op]:
-    """What an answer asks for beyond its question; it holds for this session."""
-    match update.type:
-        case "addRules" | "replaceRules":
-            return [AddRules(tuple(rule.text for rule in update.rules), update.behavior)]
-        case "setMode":
-            return [SetMode(update.mode)]
-        case "addDirectories":
-            return [AddDirectories(tuple(update.directories))]
-        case _:
-            return []
+    return Allow(answer.updatedInput), answer.updatedPermissions or []
 
 
 # --- what we are asked
@@ -305,6 +280,8 @@ async def _carry_out(
             await session.submit(StopJob(_read(TaskNamed, request).task_id or JobId("")))
         case "background":
             await session.submit(SendToBackground(_read(TaskNamed, request).task_id))
+        case "get_context_usage":
+            return await context_usage(session)
         case "mcp_status":
             return {"mcpServers": servers_of(session)}
         case "mcp_reconnect":

@@ -10,6 +10,7 @@ import anyio
 import msgspec
 from anyio.abc import TaskGroup
 
+from teamwright.app import Options
 from teamwright.core.errors import TeamwrightError, UsageError
 from teamwright.core.hook import DEFAULT_SECONDS, EVENTS, HookEvent
 from teamwright.core.op import Say
@@ -32,10 +33,11 @@ class _Slot:
 class Driver:
     def __init__(
         self, session: Session, printer: Printer, say: Callable[[Say], Awaitable[None]],
-        greeting: Callable[[], Mapping[str, Any]],
+        greeting: Callable[[], Mapping[str, Any]], options: Options,
     ) -> None:  # fmt: skip
         """`say` takes a prompt or a command in its place, `greeting` answers `initialize`."""
         self._session, self._printer, self._say_it, self._greeting = session, printer, say, greeting
+        self._options = options
         self._slots: dict[str, _Slot] = {}
         self._ids = count(1)
         self._gone = False
@@ -86,7 +88,7 @@ class Driver:
     async def _take_answer(self, response: control.Response) -> None:
         slot = self._slots.get(response.request_id)
         if slot is None:
-            await control.take_answer(self._session, response)
+            await control.take_answer(self._session, response, self._options)
             return
         slot.response = response
         slot.answered.set()

@@ -136,6 +136,11 @@ def user_of(ended: ToolEnded) -> dict[str, Any]:
     return {"role": "user", "content": [result_of(ended.call_id, ended.content, is_error=ended.is_error)]}
 
 
+def replayed(message: Message) -> dict[str, Any]:
+    """What the main agent was told, prompts and all, as it was taken."""
+    return {"message": {"role": "user", "content": [block_of(b) for b in message.blocks]}, "isReplay": True}
+
+
 def stream_events(delta: Delta) -> Iterator[dict[str, Any]]:
     """A delta in the shape of the Messages API's stream, whichever provider it came from."""
     match delta:
@@ -241,6 +246,10 @@ def task_of(event: JobStarted | JobProgressed | JobEnded) -> dict[str, Any]:
         case _:
             assert_never(event)
     return {key: value for key, value in line.items() if value is not None}
+
+
+def ended_of(event: JobEnded) -> dict[str, Any]:
+    return {"subtype": "task_updated", "task_id": event.job, "patch": {"status": event.status}}
 
 
 def news_of(event: Suggested | TeamChanged) -> dict[str, Any]:

@@ -2,10 +2,11 @@
 
 import sys
 import uuid
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, Literal
 
 import anyio
+import msgspec
 
 from teamwright.core.event import (
     AgentStarted,
@@ -16,6 +17,7 @@ from teamwright.core.event import (
     JobEnded,
     JobProgressed,
     JobStarted,
+    LettersTaken,
     Record,
     Replied,
     Streamed,
@@ -26,14 +28,17 @@ from teamwright.core.event import (
     TurnStarted,
     Warned,
 )
-from teamwright.core.ids import AgentId, CallId
+from teamwright.core.hook import Fired
+from teamwright.core.ids import AgentId, CallId, line_uuid
 from teamwright.core.message import Message, Retrying, Text, Usage
 from teamwright.runtime.session import Session
 from teamwright.surfaces.headless import lines
 from teamwright.surfaces.headless.control import cancel_of, question_of
 from teamwright.surfaces.headless.out import Sink
 from teamwright.tools.bounds import visible
+from teamwright.tools.structured import ASKED
 
+MOST_REMINDERS = 3  # in a turn that should end with data
 Format = Literal["text", "json", "stream-json"]
 
 
@@ -41,8 +46,9 @@ class Printer:
     """Consumes records one by one. `last` is the newest result, and with it the program's exit status."""
 
     def __init__(
-        self, session: Session, out: Sink, init: Callable[[], dict[str, Any]], *, format: Format, partial: bool
-    ) -> None:
+        self, session: Session, out: Sink, init: Callable[[], dict[str, Any]], *, format: Format, partial: bool,
+        replay: bool = False,
+    ) -> None:  # fmt: skip
         self._session = session
         self._out = out
         self._init = init
@@ -56,13 +62,25 @@ class Printer:
         self.printed = anyio.Event()
         self.broken = False  # nobody reads any more
         self._last_result: dict[str, Any] = {}
+        self._replay = replay
+        self._data: Any = None  # the answer as data, where a program wants it so
+        self._reminders = 0
+        self._place: tuple[AgentId, int] | None = None  # the line of a transcript that is being shown
+        self.heard: Callable[[Record], Awaitable[None]] | None = None
 
     async def show(self, record: Record) -> None:
+        self._place = (record.agent, record.n) if record.n else None
+        await self._show(record)
+        self._place = None
+        if self.heard is not None:
+            await self.heard(record)
+
+    async def _show(self, record: Record) -> None:
         match record.event:
             case AgentStarted() as event:
                 self._calls[record.agent] = event.call_id
             case TurnStarted() if record.agent == self._main:
-                self._turn_began, self._denials = record.at, []
+                self._turn_began, self._denials, self._data, self._reminders = record.at, [], None, 0
                 await self._line(self._init_line())
             case Streamed(delta=Retrying() as delta):
                 await self._line(lines.retry_of(delta))
@@ -74,7 +92,10 @@ class Printer:
                 await self._line({"type": "assistant", "message": message} | self._parent(record.agent))
             case Compacted() as event:
                 await self._line(lines.boundary_of(event) | self._parent(record.agent))
+            case LettersTaken() as event if self._replay and record.agent == self._main:
+                await self._line({"type": "user"} | lines.replayed(event.message) | self._parent(record.agent))
             case ToolEnded() as event:
+                self._note_data(record.agent, event)
                 line = {"type": "user", "message": lines.user_of(event)} | self._parent(record.agent)
                 await self._line(line | {"tool_use_result": _data_of(event)})
             case Denied() as event:
@@ -88,15 +109,24 @@ class Printer:
             case TurnEnded() as event if record.agent == self._main:
                 await self._ended(event, record.at)
             case JobStarted() | JobProgressed() | JobEnded() as event:
-                if isinstance(event, JobStarted):  # an agent's job has its id; one that is woken has a new call
-                    self._calls[AgentId(event.job)] = event.call_id
-                await self._line({"type": "system"} | lines.task_of(event))
+                await self._job(event)
             case Suggested() | TeamChanged() as event:
                 await self._line({"type": "system"} | lines.news_of(event))
             case Warned() as event:
                 sys.stderr.write(f"teamwright: {visible(event.text)}\n")
             case _:
                 pass
+
+    async def _job(self, event: JobStarted | JobProgressed | JobEnded) -> None:
+        if isinstance(event, JobStarted):  # an agent's job has its id; one that is woken has a new call
+            self._calls[AgentId(event.job)] = event.call_id
+        if isinstance(event, JobEnded):
+            await self._line({"type": "system"} | lines.ended_of(event))
+        await self._line({"type": "system"} | lines.task_of(event))
+
+    def _note_data(self, agent: AgentId, event: ToolEnded) -> None:
+        if agent == self._main and event.data and "structured_output" in event.data:
+            self._data = event.data["structured_output"]
 
     async def line(self, line: dict[str, Any]) -> None:
         """A line that is not an event: an answer to a control request."""
@@ -132,7 +162,29 @@ class Printer:
         return {"parent_tool_use_id": self._calls.get(agent), "agent_id": agent}
 
     def _stamp(self) -> dict[str, str]:
-        return {"session_id": self._session.id, "uuid": str(uuid.uuid4())}
+        """What stands in a transcript has the same id each time; only the first line that is made of it has it."""
+        place, self._place = self._place, None
+        return {"session_id": self._session.id, "uuid": line_uuid(*place) if place else str(uuid.uuid4())}
+
+    def want_data(self, payload: dict[str, Any]) -> dict[str, Any] | None:
+        """At the end of a turn: an answer in plain words is asked for again as data."""
+        if self._data is not None or self._reminders >= MOST_REMINDERS:
+            return None
+        self._reminders += 1
+        return {"decision": "block", "reason": ASKED}
+
+    async def hooked(self, event: str, name: str, fired: Fired | None) -> None:
+        """A hook begins, or has answered."""
+        line = {"type": "system", "hook_event": event, "hook_name": name}
+        if fired is None:
+            await self._line(line | {"subtype": "hook_started"})
+            return
+        outcome = "error" if fired.messages else "success"
+        said = "\n".join((*fired.context, *((fired.blocked,) if fired.blocked else ())))
+        exit_code = 2 if fired.blocked is not None else 0
+        await self._line(
+            line | {"subtype": "hook_response", "output": said, "exit_code": exit_code, "outcome": outcome}
+        )
 
     def _init_line(self) -> dict[str, Any]:
         main = self._session.main
@@ -146,7 +198,7 @@ class Printer:
             "type": "result",
             "subtype": lines.subtype_of(end),
             "is_error": end.reason != "done",
-            "result": end.text or end.error,
+            "result": end.text or end.error or (msgspec.json.encode(self._data).decode() if self._data else ""),
             "errors": [end.error] if end.error else [],
             "api_error_status": end.status,
             "stop_reason": end.stop,
@@ -159,7 +211,7 @@ class Printer:
             "permission_denials": [
                 {"tool_name": d.tool, "tool_use_id": d.call_id, "tool_input": d.args} for d in self._denials
             ],
-            "structured_output": None,
+            "structured_output": self._data,
         }
 
     def _model_usage(self, model: str, usage: Usage) -> dict[str, Any]:

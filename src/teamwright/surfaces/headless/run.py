@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import anyio
 import msgspec
+from msgspec.structs import replace
 
 from teamwright import __version__
 from teamwright.app import Options, open_session
@@ -22,12 +23,15 @@ from teamwright.surfaces.headless.driver import Driver
 from teamwright.surfaces.headless.out import Out
 from teamwright.surfaces.headless.printer import Format, Printer
 from teamwright.surfaces.headless.slash import COMMANDS, expand, run_command
+from teamwright.surfaces.headless.states import States
 from teamwright.surfaces.headless.stdin import read_lines, read_text
 from teamwright.tools.bounds import visible
+from teamwright.tools.structured import StructuredOutput
 
 PROTOCOL_LEVEL = "2.1.325"  # of the line protocol that driving programs know
 STATUS = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 KEYS = ("ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_API_KEY", "OPENAI_API_KEY")
+READS_STATE = "CLAUDE_CODE_SDK_READS_SESSION_STATE"
 PRINT_LIMIT = 10.0  # seconds for a slow reader to take the last lines
 
 
@@ -40,22 +44,30 @@ class Headless(msgspec.Struct, frozen=True):
     partial: bool = False
     wait: bool = True  # for background jobs, before the program ends
     listen: bool = False  # others may attach
+    replay: bool = False  # prompts are told as they are taken
+    hook_events: bool = False  # what hooks do is told
+    schema: dict[str, Any] | None = None  # of the answer, which is then data
 
 
 async def run(headless: Headless, options: Options) -> int:
     """Run to the end; the exit status."""
     prompt = None if headless.input == "stream-json" else await _read_prompt(headless.prompt)
+    if headless.schema is not None:
+        options = replace(options, own_tools=(*options.own_tools, StructuredOutput(headless.schema)))
     session = await open_session(options)
     gc.freeze()  # what has been imported and set up stays: no need to look through it again
     gc.enable()
     for note in session.notes:
         sys.stderr.write(f"teamwright: {visible(note)}\n")
     printer = Printer(
-        session, Out(sys.stdout.fileno()), lambda: init_of(session), format=headless.output, partial=headless.partial
-    )
+        session, Out(sys.stdout.fileno()), lambda: init_of(session), format=headless.output, partial=headless.partial,
+        replay=headless.replay,
+    )  # fmt: skip
     driver = None
     if headless.input == "stream-json":
-        driver = Driver(session, printer, lambda say: say_it(session, say), lambda: greeting_of(session))
+        driver = Driver(session, printer, lambda say: say_it(session, say), lambda: greeting_of(session), options)
+    states = States(session, printer.line) if options.env.get(READS_STATE) == "1" else None
+    _listen(headless, session, printer, states)
     signals: list[signal.Signals] = []
     async with anyio.create_task_group() as group:
         async with session:
@@ -63,6 +75,8 @@ async def run(headless: Headless, options: Options) -> int:
             with anyio.CancelScope() as work:
                 group.start_soon(_print, watch, printer, work)
                 group.start_soon(_heed_signals, work, signals)
+                if states is not None:
+                    group.start_soon(states.watch)
                 if headless.listen:
                     from teamwright.surfaces.door import keep_door  # noqa: PLC0415  # it imports this module
 
@@ -75,9 +89,17 @@ async def run(headless: Headless, options: Options) -> int:
         group.cancel_scope.cancel()
     if not printer.broken:
         await printer.finish()
-    if signals:
-        return STATUS[signals[0]]
-    return 0 if printer.last is not None and printer.last.reason == "done" else 1
+    done = printer.last is not None and printer.last.reason == "done"
+    return STATUS[signals[0]] if signals else 0 if done else 1
+
+
+def _listen(headless: Headless, session: Session, printer: Printer, states: States | None) -> None:
+    """What a driving program wants to hear besides."""
+    if headless.schema is not None:
+        session.brought.points.use().add_callable("Stop", "", printer.want_data, name="the wish for data")
+    if headless.hook_events:
+        session.brought.points.use().watch = printer.hooked
+    printer.heard = states.heard if states else None
 
 
 async def _read_prompt(argument: str | None) -> str:

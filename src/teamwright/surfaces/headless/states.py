@@ -1,0 +1,54 @@
+"""What a driving program is told of the session's state: at work, waiting for an answer, idle."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Literal
+
+import anyio
+
+from teamwright.core.event import Answered, Asked, JobEnded, Record, TeamChanged, TurnEnded, TurnStarted
+from teamwright.runtime.session import Session
+
+State = Literal["running", "requires_action", "idle"]
+
+
+class States:
+    """Idle means that no turn is owed any more: not the main agent's, and of no other agent's."""
+
+    def __init__(self, session: Session, line: Callable[[dict[str, Any]], Awaitable[None]]) -> None:
+        self._session, self._line = session, line
+        self._state: State = "idle"
+        self._news = anyio.Event()
+
+    async def heard(self, record: Record) -> None:
+        """After the record itself was shown."""
+        match record.event:
+            case TurnStarted() | Answered():
+                waiting = bool(self._session.questions.waiting)
+                await self._become("requires_action" if waiting else "running")
+            case Asked():
+                await self._become("requires_action")
+            case TurnEnded() | JobEnded() | TeamChanged():
+                self._news.set()
+            case _:
+                pass
+
+    async def watch(self) -> None:
+        """For as long as the session lives: says when it has become idle."""
+        while True:
+            await self._news.wait()
+            self._news = anyio.Event()
+            await self._session.main.at_rest()
+            if self._state != "idle" and not self._owed():
+                await self._become("idle")
+
+    def _owed(self) -> bool:
+        session = self._session
+        jobs = [job for job in session.supervisor.jobs.unfinished(session.main.id) if job.kind == "agent"]
+        return bool(jobs) or not session.main.resting or any(agent.running for agent in session.supervisor.agents)
+
+    async def _become(self, state: State) -> None:
+        if state != self._state:
+            self._state = state
+            await self._line({
+                "type": "system", "subtype": "session_state_changed", "state": state, "sdk_host_only": True,
+            })  # fmt: skip

@@ -1,0 +1,40 @@
+"""StructuredOutput: the answer as data that fits a schema, for the program that asked. It ends the turn."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from teamwright.core.errors import ToolError, UsageError
+from teamwright.core.message import ToolSpec
+from teamwright.core.ports import Outcome, ToolContext, said
+
+NAME = "StructuredOutput"
+ASKED = f"Give your answer by calling {NAME} now: plain text is not read. Its arguments are the answer itself."
+DESCRIPTION = """\
+Gives your final answer as data. Call it exactly once, when everything else is done: its arguments are the answer, \
+and the turn ends with it."""
+_DONE = "The answer was taken."
+
+
+class StructuredOutput:
+    ask = False  # it is the answer itself: nobody has to agree to it
+
+    def __init__(self, schema: Mapping[str, Any]) -> None:
+        """Raises UsageError for a schema that is none, or whose answer is no object."""
+        from jsonschema import Draft202012Validator, SchemaError  # noqa: PLC0415  # slow to import, seldom needed
+
+        if schema.get("type", "object") != "object":
+            raise UsageError("--json-schema: the schema must be of type `object`: its fields are the answer's")
+        try:
+            Draft202012Validator.check_schema(schema)
+        except SchemaError as error:
+            raise UsageError(f"--json-schema: this is no JSON schema: {error.message}") from None
+        self._validator: Any = Draft202012Validator(schema)
+        self.spec = ToolSpec(NAME, DESCRIPTION, {"type": "object", **schema})
+
+    async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:
+        wrong: Any = next(iter(self._validator.iter_errors(dict(args))), None)
+        if wrong is not None:
+            where = "/".join(map(str, wrong.absolute_path)) or "the answer"
+            raise ToolError(f"{where}: {wrong.message}. Call {NAME} again with an answer that fits its schema.")
+        done = said(_DONE, {"structured_output": dict(args)})
+        return Outcome(done.content, done.data, ends_turn=True)
