@@ -9,6 +9,7 @@ import pytest
 
 from conftest import Walker
 from crew import ID, LIMIT, Crew, after, agent, bash, crew, ended_calls, marking, results
+from teamwright.core.budget import Limits
 from teamwright.core.event import JobEnded, LettersTaken
 from teamwright.core.message import Request
 from teamwright.core.op import StopAll, StopJob
@@ -259,6 +260,15 @@ async def test_the_output_file_is_there_before_anything_was_said(walker: Walker)
     async with crew(walker, scripts) as play:
         await play.play()
     assert not ended_calls(play)[1].is_error
+
+
+@pytest.mark.spec("O6")
+async def test_a_notice_does_not_count_the_turns_anew(walker: Walker) -> None:
+    scripts = {"main": [agent("child", **BACK), "waiting", agent("child", **BACK), "waiting", "never"], "child": ["r"]}
+    async with crew(walker, scripts, limits=Limits(turns=3)) as play:
+        end = await play.play()
+        assert end.reason == "max_turns" and len(play.requests()) == 3
+        assert (await play.play("once more")).reason == "done" and len(play.requests()) == 4
 
 
 @pytest.mark.spec("Q4", "Y4")

@@ -27,6 +27,7 @@ from teamwright.core.event import (
 from teamwright.core.history import History
 from teamwright.core.ids import AgentId
 from teamwright.core.letter import Letter
+from teamwright.core.letter import Prompt as Asked
 from teamwright.core.loop import Seat, run_turn
 from teamwright.core.message import Effort, Reply, Request, ToolCall, ToolSpec, user
 from teamwright.core.ports import Around, Compactor, Desk, Model, OnDelta, Tool
@@ -299,8 +300,8 @@ class Agent:
             return await self._turn(letters)
 
     async def _turn(self, letters: Sequence[Letter]) -> TurnEnded:
-        if self.parent is None:
-            self.meter.new_turn()
+        if self.parent is None and any(isinstance(letter.body, Asked) for letter in letters):
+            self.meter.new_turn()  # a notice or a message only goes on with what was asked before
         self.emit(TurnStarted())
         end = TurnEnded("interrupted", error="interrupted")
         try:
