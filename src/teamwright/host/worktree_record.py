@@ -214,16 +214,16 @@ async def refuse_if_used(tree: Worktree, holder: Holder | None) -> None:
         )
 
 
-async def left_behind(top: Path) -> list[str]:
+async def left_behind(top: Path) -> list[Path]:
     """Worktrees of this main tree whose process has ended without letting go; looked up without git."""
-    found: list[str] = []
+    found: list[Path] = []
     with suppress(OSError):
         for link in sorted(top.joinpath(*PLACE).glob("*/.git")):
             with suppress(OSError):
                 private = Path(os.fsdecode(link.read_bytes()).removeprefix("gitdir: ").rstrip("\n"))
                 holder = holder_of(link.parent / private)
                 if holder and holder.pid and not await is_alive(holder):
-                    found.append(shown(link.parent.name, 80))
+                    found.append(link.parent)
     return found
 
 

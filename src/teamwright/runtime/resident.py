@@ -223,6 +223,8 @@ class Resident:
         await teams.supervisor.gone(agent)
         if self.parked:
             agent.close_transcript()
+            if self._tree is not None:
+                await self._means.rooms.let_go(self._tree)
             process = await teams.process()
             await teams.tables.processes.release_agent(agent.id, process.id)
             return

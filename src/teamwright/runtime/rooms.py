@@ -24,6 +24,7 @@ from teamwright.host.worktree import Kept, Worktree, check_name, close, make, re
 from teamwright.store.private import write_file
 
 CLOSE_LIMIT = 60.0  # seconds for git to tell whether anything was changed
+LET_GO_LIMIT = 5.0  # seconds for git to unlock it
 _HOOKED = "It was made by a hook, so nobody here can tell whether it was changed."
 
 MakeByHook = Callable[[str, Path], Awaitable[Path | None]]  # name, the caller's directory -> the one it printed
@@ -75,6 +76,12 @@ class Rooms:
             except ToolError as error:
                 return Kept(tree.path, tree.branch, "", note=str(error))
         return Kept(tree.path, tree.branch, "", note=f"git did not answer within {CLOSE_LIMIT:g} s")
+
+    async def let_go(self, tree: Worktree) -> None:
+        """Its agent goes on in another process; whatever goes wrong, that one finds out whose it is."""
+        with suppress(ToolError), anyio.move_on_after(LET_GO_LIMIT):
+            if tree.kind == "git":
+                await release(tree)
 
     # --- stays
 

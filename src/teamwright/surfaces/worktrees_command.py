@@ -1,16 +1,21 @@
 """`teamwright worktrees`: the trees that agents work in, what changed there, merging it, and clearing away."""
 
+import os
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
+from msgspec.structs import replace
 
 from teamwright.core.errors import ToolError, UsageError
+from teamwright.core.team import Member
 from teamwright.host.merge import Preview, merge, preview_merge
 from teamwright.host.worktree import Found, find, find_one, remove
 from teamwright.host.worktree_view import MOST_COMMITS, View, view
+from teamwright.store.housing import read_housed
+from teamwright.store.paths import home_from
 from teamwright.surfaces.tables import print_json, print_table
 from teamwright.tools.bounds import visible
 
@@ -43,7 +48,7 @@ def run_worktrees(parser: "argparse.ArgumentParser", args: list[str]) -> int:
 
 
 def show_worktrees(*, as_json: bool) -> int:
-    found = _run(find, Path.cwd())
+    found = _run(_find_all)
     if as_json:
         print_json([_record(entry) for entry in found])
     elif not found:
@@ -144,13 +149,14 @@ def _previewed(found: Found, seen: Preview) -> dict[str, Any]:
 
 def clean_worktrees(names: list[str], *, as_json: bool = False) -> int:
     """Named ones, or all that hold no work. The state of what is removed stays under a hidden ref."""
-    found = {entry.worktree.name: entry for entry in _run(find, Path.cwd())}
+    found = {entry.worktree.name: entry for entry in _run(_find_all)}
     names = [_flat(name) for name in names]
     if missing := [name for name in names if name not in found]:
         raise UsageError(f"there is no worktree {', '.join(missing)}; nothing was removed")
     chosen = [found[name] for name in names] or [e for e in found.values() if e.use != "in_use" and not e.state.changed]
-    if used := [e.worktree.name for e in chosen if e.use == "in_use"]:
-        raise UsageError(f"in use, so nothing was removed: {', '.join(used)}")
+    if used := [e for e in chosen if e.use == "in_use"]:
+        notes = "".join(f"; {e.worktree.name} {e.note}" for e in used if e.note)
+        raise UsageError(f"in use, so nothing was removed: {', '.join(e.worktree.name for e in used)}{notes}")
     done: list[dict[str, Any]] = []
     for entry in chosen:
         try:
@@ -172,10 +178,31 @@ def _flat(name: str) -> str:
 
 
 def _find_one(name: str) -> Found:
-    found = _run(find_one, Path.cwd(), name)
+    found = _run(_look, name)
     if found is None:
         raise UsageError(f"there is no worktree {visible(_flat(name))}; `teamwright worktrees` lists them")
     return found
+
+
+async def _find_all() -> list[Found]:
+    found = await find(Path.cwd())
+    members = await read_housed(home_from(os.environ)) if found else {}
+    return [_housed(entry, members) for entry in found]
+
+
+async def _look(name: str) -> Found | None:
+    found = await find_one(Path.cwd(), name)
+    return _housed(found, await read_housed(home_from(os.environ))) if found else None
+
+
+def _housed(entry: Found, members: Mapping[Path, Member]) -> Found:
+    """That of a teammate is in use for as long as the teammate lives, whether a process has it now or not."""
+    member = members.get(entry.worktree.path)
+    if member is None:
+        return entry
+    now = "works" if entry.use == "in_use" else "is parked"
+    note = f"belongs to {member.address}, which {now}: it goes when that shuts down or its team is deleted"
+    return replace(entry, use="in_use", note=f"{note}; {entry.note}" if entry.note else note)
 
 
 def _run(work: Callable[..., Awaitable[Value]], *args: Any) -> Value:

@@ -1,0 +1,28 @@
+"""Which members of teams have a worktree to go back to, though no process may hold it now."""
+
+from pathlib import Path
+
+from teamwright.core.ids import AgentId
+from teamwright.core.team import Member
+from teamwright.store.paths import Home
+from teamwright.store.processes import ProcessTable
+from teamwright.store.state import State
+from teamwright.store.teams import TeamTable
+
+
+async def housed(teams: TeamTable) -> dict[AgentId, Member]:
+    """Those that have not shut down, by agent."""
+    members = [member for team in await teams.teams() for member in await teams.members(team.name)]
+    return {member.agent: member for member in members if member.worktree and member.state != "shutdown"}
+
+
+async def read_housed(home: Home) -> dict[Path, Member]:
+    """The same by directory, for whoever has no store open."""
+    if not home.state.exists():
+        return {}
+    state = await State.open(home.state)
+    try:
+        found = await housed(TeamTable(state.database, ProcessTable(state.database, home.run)))
+    finally:
+        await state.close()
+    return {Path(member.worktree): member for member in found.values()}

@@ -1,0 +1,71 @@
+"""`teamwright worktrees` of teammates: theirs for as long as they live, whether a process runs or not."""
+
+import json
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from place_kit import CREATE, FREE, mate, say, until
+from program import LIMIT, Live, Program, bash, tool
+from worktree_kit import new_repo
+
+
+@pytest.fixture
+def repo(program: Program) -> Path:
+    program.project.rmdir()
+    return new_repo(program.project)
+
+
+def listed(program: Program) -> list[dict[str, Any]]:
+    return json.loads(program.run("worktrees", "--json").out)
+
+
+SCRIPT = {
+    "main": [CREATE, [mate("ada", isolation="worktree"), mate("bob", isolation="worktree")], "on"],
+    "ada": [bash("echo work > new.txt"), "ready"],
+    "bob": ["ready"],
+    "back": [say("ada", "SCRIPT:more"), "on"],
+    "more": [bash("cat new.txt; echo more >> new.txt"), "on"],
+    "close": [[tool("TaskStop", task_id="ada@crew"), tool("TaskStop", task_id="bob@crew")], "on"],
+}
+
+
+@pytest.mark.spec("W8", "T12", "T6")
+def test_that_of_a_parked_teammate_is_in_use_and_never_cleaned(program: Program, repo: Path) -> None:
+    ran = program.prompt(SCRIPT, FREE)
+    assert ran.rc == 0, ran.err
+    rows = listed(program)
+    assert [row["state"] for row in rows] == ["in_use", "in_use"]
+    table = program.run("worktrees").out
+    assert "ada@crew, which is parked" in table and "bob@crew, which is parked" in table
+    assert "nothing to clear away" in program.run("worktrees", "clean").out
+    refused = program.run("worktrees", "clean", rows[0]["name"])
+    assert refused.rc == 2 and "@crew" in refused.err and "shuts down" in refused.err
+    assert "parked" in program.run("worktrees", "show", rows[0]["name"]).out
+    back = program.prompt(SCRIPT, FREE, "--resume", program.transcript().stem, text="SCRIPT:back")
+    assert back.rc == 0 and "left by a process" not in back.err, back.err
+    (tree,) = (Path(row["path"]) for row in listed(program) if row["files_changed"])
+    assert (tree / "new.txt").read_text() == "work\nmore\n"
+    end = program.prompt(SCRIPT, FREE, "--resume", program.transcript().stem, text="SCRIPT:close")
+    assert end.rc == 0, end.err
+    assert [(row["path"], row["state"]) for row in listed(program)] == [(str(tree), "changed")]
+
+
+@pytest.mark.spec("W8", "T6")
+def test_after_a_kill_it_is_its_teammates_and_not_left_behind(program: Program, repo: Path) -> None:
+    live = program.talk(SCRIPT, FREE)
+    live.say("go")
+    until(lambda: len(idle(live)) >= 2, "both are idle")
+    assert {row["state"] for row in listed(program)} == {"in_use"}
+    os.kill(live.process.pid, signal.SIGKILL)
+    live.process.wait(LIMIT)
+    assert {row["state"] for row in listed(program)} == {"in_use"} and "parked" in program.run("worktrees").out
+    back = program.prompt(SCRIPT, FREE, "--resume", program.transcript().stem, text="SCRIPT:back")
+    assert back.rc == 0 and "left by a process" not in back.err, back.err
+
+
+def idle(live: Live) -> list[Any]:
+    return [line for line in live.lines if line.get("subtype") == "team_event" and line["kind"] == "idle"]
