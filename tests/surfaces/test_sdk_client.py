@@ -246,3 +246,25 @@ async def test_a_hook_that_fails_blocks_only_where_it_should(options: Any) -> No
     assert "ran" in text_of(await asked(made()))
     blocked = text_of(await asked(made(on_failure="block")))
     assert "out of order" in blocked and "ran\n" not in blocked
+
+
+async def test_files_come_back_as_they_were_before_a_prompt(options: Any, tmp_path: Path) -> None:
+    old, new = tmp_path / "project/old.txt", tmp_path / "project/new.txt"
+    old.write_text("before\n")
+    write = use("Write", file_path=str(new), content="made\n")
+    script = [use("Read", file_path=str(old)), use("Edit", file_path=str(old), old_string="before", new_string="after")]
+    made = options(
+        ["nothing yet", *script, write, "changed"],
+        permission_mode="acceptEdits",
+        enable_file_checkpointing=True,
+        extra_args={"replay-user-messages": None},
+    )
+    async with sdk.ClaudeSDKClient(made) as client:
+        await answer(client, "hello")
+        messages = await answer(client, "change them")
+        assert old.read_text() == "after\n" and new.exists()
+        said = next(m for m in messages if isinstance(m, sdk.UserMessage) and "change them" in text_of([m]))
+        await client.rewind_files(said.uuid)
+        with pytest.raises(Exception, match="no message"):
+            await client.rewind_files("nobody")
+    assert old.read_text() == "before\n" and not new.exists()

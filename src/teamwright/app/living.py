@@ -13,8 +13,10 @@ from teamwright.core.event import Event, Record
 from teamwright.core.ids import AgentId, new_letter_id
 from teamwright.core.letter import Letter, Said, Sender
 from teamwright.core.work import Actor, Task
+from teamwright.runtime import checkpoints
 from teamwright.runtime.agent import Agent
 from teamwright.runtime.bus import Bus
+from teamwright.runtime.checkpoints import Ask
 from teamwright.runtime.compactor import Windows
 from teamwright.runtime.hook_services import TeamHooks, WorktreeHooks
 from teamwright.runtime.jobs import Jobs, Tell
@@ -58,7 +60,7 @@ def build_core(parts: Parts, main: Callable[[], Agent | None]) -> Core:
     guard = _guard(parts, supervisor, questions, tell, log)
     workshop = Workshop(
         session=opened.id, files=opened.files, bus=bus, letters=state, ledger=state, model=parts.models,
-        gate=guard.gate.ask, points=guard.points, slots=Slots(_most_agents(ground)), now=now_ms, log=log.write,
+        gate=_gate(parts, guard), points=guard.points, slots=Slots(_most_agents(ground)), now=now_ms, log=log.write,
         debug=log.write if options.debug else None, flush=state.flush, facts=facts,
         windows=Windows(parts.names.window, parts.models.window),
         letter_room=lambda model: parts.names.window(model) or 200_000, fallback=parts.names.fallback,
@@ -70,6 +72,13 @@ def build_core(parts: Parts, main: Callable[[], Agent | None]) -> Core:
         log=log, bus=bus, jobs=jobs, rooms=rooms, supervisor=supervisor, questions=questions, workshop=workshop,
         spawner=spawner, ways=ways, team_hooks=TeamHooks(guard.points),
     )  # fmt: skip
+
+
+def _gate(parts: Parts, guard: Guard) -> Ask:
+    """A driving program may want files back as they were: then each is kept before it is changed."""
+    if parts.ground.env.get(checkpoints.SWITCH) not in ("1", "true"):
+        return guard.gate.ask
+    return checkpoints.guarded(guard.gate.ask, checkpoints.folder_of(parts.opened.files))
 
 
 def _rooms(parts: Parts) -> Rooms:

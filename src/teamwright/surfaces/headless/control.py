@@ -1,7 +1,7 @@
 """Control over pipes: what a driving program may ask of us, and the question that we ask of it."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import msgspec
@@ -249,8 +249,12 @@ def _decision_of(response: Response) -> tuple[Decision, list[PermissionUpdate]]:
 
 async def answer_request(session: Session, line: ControlRequest, greeting: Mapping[str, Any]) -> dict[str, Any]:
     """The whole control_response line; `greeting` answers `initialize`."""
+    return await respond(line, lambda: _carry_out(session, line.request, greeting))
+
+
+async def respond(line: ControlRequest, act: Callable[[], Awaitable[dict[str, Any] | None]]) -> dict[str, Any]:
     try:
-        body = await _carry_out(session, line.request, greeting)
+        body = await act()
     except TeamwrightError as error:
         response: dict[str, Any] = {"subtype": "error", "request_id": line.request_id, "error": str(error)}
     else:

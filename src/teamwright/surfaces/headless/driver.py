@@ -8,13 +8,16 @@ from typing import Any
 
 import anyio
 import msgspec
+from anyio import to_thread
 from anyio.abc import TaskGroup
 
 from teamwright.app import Options
 from teamwright.core.errors import TeamwrightError, UsageError
 from teamwright.core.hook import DEFAULT_SECONDS, EVENTS, HookEvent
 from teamwright.core.op import Say
+from teamwright.runtime.checkpoints import SWITCH, rewind
 from teamwright.runtime.session import Session
+from teamwright.store.paths import find_transcript, home_from
 from teamwright.surfaces.headless import control
 from teamwright.surfaces.headless.printer import Printer
 from teamwright.tools.bounds import visible
@@ -83,7 +86,21 @@ class Driver:
                 self._initialize(request.request)
         except UsageError as error:
             sys.stderr.write(f"teamwright: initialize: {visible(str(error))}\n")
+        if request.request.get("subtype") == "rewind_files":
+            await self._printer.line(await control.respond(request, lambda: self._rewind(request.request)))
+            return
         await self._printer.line(await control.answer_request(self._session, request, self._greeting()))
+
+    async def _rewind(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Files as they were before the agents acted on a prompt; the conversation stays as it is."""
+        if self._options.env.get(SWITCH) not in ("1", "true"):
+            raise UsageError(f"no copies of files were kept: start the session with {SWITCH}=true")
+        await self._session.main.sync()
+        transcript = find_transcript(home_from(self._options.env), self._session.id)
+        if transcript is None:
+            raise UsageError("nothing has been said in this session yet")
+        files = await to_thread.run_sync(rewind, transcript, str(request.get("user_message_id")))
+        return {"canRewind": True, "filesChanged": files}
 
     async def _take_answer(self, response: control.Response) -> None:
         slot = self._slots.get(response.request_id)
