@@ -126,6 +126,16 @@ async def test_closing_ends_all_that_it_started(children: LocalChildren, tmp_pat
 
 
 @pytest.mark.spec("E8")
+async def test_who_has_no_time_to_wait_for_its_end_leaves_nothing_either(tmp_path: Path) -> None:
+    patient = LocalChildren(env=ENV, logs=tmp_path / "logs", grace=60)
+    pane = await patient.open(["sh", "-c", "trap '' TERM; echo $$ > pids; sleep 60"], cwd=tmp_path, **WORDS)
+    (pid,) = await until(lambda: _pids(tmp_path))
+    with anyio.move_on_after(0.01):
+        await patient.close(pane)
+    assert not lives(pid) and not Path(f"/proc/{pane.pid}").exists()
+
+
+@pytest.mark.spec("E8")
 async def test_another_process_with_its_pid_is_left_alone(children: LocalChildren, tmp_path: Path) -> None:
     pane = await children.open(probe(tmp_path / "told"), cwd=tmp_path, **WORDS)
     await told(tmp_path / "told")

@@ -130,6 +130,17 @@ def test_sigterm_leaves_no_process_and_a_resume_goes_on(program: Program, apart:
     assert ran.rc == 0 and (program.project / "log").read_text().split() == ["first", "second"]
 
 
+@pytest.mark.spec("E8", "T12")
+def test_a_teammate_that_does_not_react_is_killed_at_the_end(program: Program, apart: list[str]) -> None:
+    live = program.talk({"main": [CREATE, mate("ada"), "on"], "ada": ["ready"]}, FREE, *apart)
+    live.say("go")
+    live.wait_for(lambda line: line.get("subtype") == "team_event" and line["kind"] == "idle")
+    (pid,) = teammates(program)
+    os.kill(pid, signal.SIGSTOP)
+    assert live.end().rc == 0
+    assert not alive(pid)
+
+
 @pytest.mark.spec("E8", "T6", "X2")
 def test_after_kill_9_of_the_lead_local_ones_end_and_the_team_goes_on(program: Program) -> None:
     for place in options("local", program):

@@ -176,6 +176,12 @@ class Company:
     def team_kit(self, definition: AgentDefinition, depth: int, served: Served = None) -> Kit:
         """Of a teammate: its definition's tools, and always those that a team needs. It leads nobody."""
         kit = self.kit(definition, depth, served)
+        key = ("team", id(kit))
+        if key not in self._kits:
+            self._kits[key] = kit, self._team_kit(kit)
+        return self._kits[key][1]
+
+    def _team_kit(self, kit: Kit) -> Kit:
         wanted = {name: tool for name, tool in self._tools.items() if name in TEAM and name not in kit.tools}
         tools = {name: tool for name, tool in ({**kit.tools} | wanted).items() if name not in LEADING}
         shown = [spec for spec in kit.specs if spec.name not in LEADING]

@@ -66,9 +66,11 @@ class LocalChildren:
             return await end(pane.pid, pane.started, self._grace)
         lived = await is_same(pane.pid, pane.started)
         await send(pane.pid, pane.started, signal.SIGTERM)  # it alone at first: it ends its own commands in order
-        with anyio.move_on_after(self._grace):
-            await gone(pane.pid, pane.started)
-        await self._collect(pane)
+        try:
+            with anyio.move_on_after(self._grace):
+                await gone(pane.pid, pane.started)
+        finally:  # also for one who has no more time: then it gets none either
+            await self._collect(pane)
         return lived and not await is_same(pane.pid, pane.started)
 
     async def retitle(self, pane: Pane, title: str) -> None:

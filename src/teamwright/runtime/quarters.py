@@ -14,7 +14,7 @@ from teamwright.host.panes import Pane, Panes
 from teamwright.runtime.resident import Means, free_tasks
 
 Command = Callable[[Member, Mode], tuple[Sequence[str], Mapping[str, str]]]  # argv and environment
-CLOSE_LIMIT = 10.0
+CLOSE_LIMIT = 12.0  # seconds: longer than a process has from the first signal to the last
 
 
 class Quarters:
@@ -25,8 +25,15 @@ class Quarters:
         self._closing = False
 
     async def start(self, member: Member) -> Member:
+        """Nothing is started any more once this session ends: the next one brings the member back."""
+        if self._closing:
+            return member
         argv, env = self._command(member, self._means.teams.supervisor.main.mode or "default")
         pane = await self._panes.open(argv, cwd=Path(member.cwd), env=env, title=member.address, color=member.color)
+        if self._closing:  # meanwhile; whoever closes could not know of it
+            await self._panes.close(pane)
+            return member
+        self._open[member.address] = (member, pane)
         record = msgspec.to_builtins(pane)
         changed = await self._means.teams.tables.teams.amend(
             member.team, member.agent, lambda old: replace(old, pane=record)
@@ -77,8 +84,9 @@ class Quarters:
             await self._panes.close(pane)
 
     async def close(self) -> None:
+        """Whatever else is in a hurry: none may stay behind."""
         self._closing = True
-        with anyio.move_on_after(CLOSE_LIMIT):
+        with anyio.CancelScope(shield=True), anyio.move_on_after(CLOSE_LIMIT):
             async with anyio.create_task_group() as group:
                 for _, pane in self._open.values():
                     group.start_soon(self._panes.close, pane)
