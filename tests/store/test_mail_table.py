@@ -232,14 +232,17 @@ async def test_an_inbox_is_what_is_unread_and_the_last_that_were_read(house: Hou
 async def test_answers_in_a_row_are_counted_until_one_of_the_two_works(house: House) -> None:
     ada, bob, eve = [await house.join(name) for name in ("ada", "bob", "eve")]
 
-    async def volley(a: Member, b: Member) -> int:
-        found = await house.mail.post_mail(house.note(a, b))
+    async def volley(a: Member, b: Member, *, read: bool = True) -> int:
+        found = await house.mail.post_mail(note := house.note(a, b))
         assert isinstance(found, Stored)
+        if read:
+            await house.state.delivered([note.letter.id])
         return found.volley
 
-    assert [await volley(ada, bob), await volley(bob, ada), await volley(ada, bob)] == [1, 2, 3]
-    assert [await volley(ada, bob), await volley(ada, eve), await volley(bob, ada)] == [3, 1, 4]
-    assert await house.mail.answers_in_a_row(bob.agent, ada.agent) == 4
+    assert [await volley(ada, bob), await volley(bob, ada), await volley(ada, bob, read=False)] == [1, 2, 3]
+    assert [await volley(bob, ada), await volley(ada, eve)] == [3, 1]  # who has not read it does not answer it
+    assert [await volley(ada, bob), await volley(ada, bob), await volley(bob, ada)] == [4, 4, 5]
+    assert await house.mail.answers_in_a_row(bob.agent, ada.agent) == 5
     house.mail.worked_soon(bob.agent)
     assert await house.mail.answers_in_a_row(ada.agent, bob.agent) == 0
     assert await house.mail.answers_in_a_row(ada.agent, eve.agent) == 1

@@ -109,7 +109,7 @@ def _refusal(
 
 
 def _volley_refusal(db: sqlite3.Connection, mail: Mail, sender: int, reader: int, limits: MailLimits) -> Refused | None:
-    sql = "SELECT many FROM volleys WHERE a = min(:s, :r) AND b = max(:s, :r) AND last <> :s AND many >= :most"
+    sql = "SELECT many FROM volleys WHERE a = min(:s, :r) AND b = max(:s, :r) AND heard = :r AND many >= :most"
     row = db.execute(sql, {"s": sender, "r": reader, "most": limits.answers}).fetchone()
     if row is None:
         return None
@@ -134,10 +134,10 @@ def _insert_letter(db: sqlite3.Connection, letter: Letter, at: int) -> int:
 
 
 def _count_volley(db: sqlite3.Connection, sender: int, reader: int) -> int:
-    """A second message of the same sender is no answer: only a change of sides counts."""
+    """Only one that has heard the other since it spoke last answers; a second message of the same sender is none."""
     sql = """
-        INSERT INTO volleys (a, b, last, many) VALUES (min(:s, :r), max(:s, :r), :s, 1)
-        ON CONFLICT (a, b) DO UPDATE SET many = many + (last <> :s), last = :s RETURNING many
+        INSERT INTO volleys (a, b, heard, many) VALUES (min(:s, :r), max(:s, :r), 0, 1)
+        ON CONFLICT (a, b) DO UPDATE SET many = many + (heard = :r), heard = iif(heard = :r, 0, heard) RETURNING many
     """
     return db.execute(sql, {"s": sender, "r": reader}).fetchone()[0]
 

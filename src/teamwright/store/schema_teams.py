@@ -94,14 +94,17 @@ TEAMS = (
     BEGIN
         UPDATE mail SET state = 'delivered', delivered_at = NEW.delivered_at
         WHERE letter = NEW.n AND state = 'stored';
+        UPDATE volleys SET heard = mail.sender FROM mail
+        WHERE mail.letter = NEW.n AND a = min(mail.sender, mail.reader) AND b = max(mail.sender, mail.reader);
     END
     """,
-    # Answers in a row between two agents (the lower number first) without any work of either in between.
+    # Answers in a row between two agents (the lower number first) without any work of either in between. `heard`: who
+    # of the two was read last and is not answered yet, or 0.
     """
     CREATE TABLE volleys (
         a INTEGER NOT NULL,
         b INTEGER NOT NULL,
-        last INTEGER NOT NULL,
+        heard INTEGER NOT NULL,
         many INTEGER NOT NULL,
         PRIMARY KEY (a, b)
     ) WITHOUT ROWID
