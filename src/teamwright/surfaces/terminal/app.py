@@ -236,7 +236,7 @@ class TerminalApp(App[Leave]):
     @on(Conversation.Older)
     def _older(self, event: Conversation.Older) -> None:
         async def read() -> None:
-            items = await read_again(self.session, event.agent, event.before)
+            items = await read_again(self.session, event.agent, event.before, event.most)
             self.conversation.add_older(event.agent, items)
 
         self.run_worker(read(), group="older")

@@ -20,8 +20,9 @@ from teamwright.surfaces.terminal.shapes import Item, Step
 from teamwright.surfaces.terminal.themes import DARK, Palette
 from teamwright.surfaces.terminal.view import View
 
-FIRST, WINDOW = 40, 120  # items that are laid out at first, and further ones when somebody scrolls up
-MOST_OLDER = 5_000  # items that were read again from the transcript
+FIRST, WINDOW = 40, 60  # items that are laid out at first, and further ones when somebody scrolls up
+SPAN = 600  # items that are laid out at most
+PAGE, MOST_OLDER = 1_000, 50_000  # items that are read again from the transcript at once, and in all
 
 
 class Conversation(ScrollView, can_focus=True):
@@ -38,11 +39,11 @@ class Conversation(ScrollView, can_focus=True):
     ]
 
     class Older(Message):
-        """What was before the first item is wanted."""
+        """What was before the first item is wanted, so many items of it."""
 
-        def __init__(self, agent: AgentId, before: int) -> None:
+        def __init__(self, agent: AgentId, before: int, most: int) -> None:
             super().__init__()
-            self.agent, self.before = agent, before
+            self.agent, self.before, self.most = agent, before, most
 
     class Left(Message):
         """The keyboard goes back to the input."""
@@ -54,8 +55,11 @@ class Conversation(ScrollView, can_focus=True):
         self.everything = False  # all steps opened
         self.chosen: Block | None = None
         self._older: list[Item] = []
-        self._asked_older = False
+        self._asked_older = self._has_all = self._to_top = False
+        self._dropped, self._held = 0, list[Item]()  # the talk as it was seen last
         self._first = 0  # index of the first item that is laid out
+        self._last: int | None = None  # and of the one after them; None: all others
+        self._drawn_for: tuple[object, ...] = ()
         self._blocks: dict[int, Block] = {}  # by the identity of the item
         self._rows: list[Block] = []
         self._tops: list[int] = []  # the first line of each row, and one for the end
@@ -69,7 +73,8 @@ class Conversation(ScrollView, can_focus=True):
         """Another agent's conversation."""
         self.agent = agent
         self._older, self._asked_older, self._blocks, self.chosen, self._version = [], False, {}, None, -1
-        self._first = max(0, len(self._items()) - FIRST)
+        self._has_all, self._held, self._dropped = False, [], self.view.talk(agent).dropped
+        self._first, self._last = max(0, len(self._items()) - FIRST), None
         self.following = True
         self.update()
         self._scroll(None)
@@ -79,18 +84,22 @@ class Conversation(ScrollView, can_focus=True):
         self.update()
 
     def add_older(self, agent: AgentId, items: list[Item]) -> None:
-        """Read from the transcript: they stand before the first item that is in memory."""
-        self._asked_older = False
-        if agent != self.agent or self._older or not items:
+        """Read from the transcript: they stand before the first item that is in memory. None: there are no others."""
+        if agent != self.agent or not self._asked_older:
             return
-        self._older = items[-MOST_OLDER:]
-        self._first += len(self._older)
-        self._extend()
+        self._asked_older, self._has_all = False, not items or len(self._older) + len(items) >= MOST_OLDER
+        self._older = [*items, *self._older]
+        self._first += len(items)
+        self._last = None if self._last is None else self._last + len(items)
+        if self._to_top:
+            self.action_top()
+        else:
+            self._extend()
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         super().watch_scroll_y(old_value, new_value)
         if not self._scrolling:  # somebody else scrolled: the person
-            self.following = new_value >= self.max_scroll_y - 1
+            self.following = new_value >= self.max_scroll_y - 1 and self._last is None
 
     def _scroll(self, line: int | None) -> None:
         """To a line, or to the end; also while Textual does not know yet that there is something to scroll."""
@@ -102,8 +111,15 @@ class Conversation(ScrollView, can_focus=True):
         self._scrolling = False
 
     def _items(self) -> list[Item]:
-        items = self.view.talk(self.agent).items
-        return [*self._older, *items] if self._older else items
+        talk = self.view.talk(self.agent)
+        if gone := talk.dropped - self._dropped:  # from memory; not from under the eyes of whoever reads them
+            if self._older or not self.following:
+                self._older += self._held[:gone]
+            else:
+                self._first = max(0, self._first - gone)
+        if gone or len(self._held) != len(talk.items):
+            self._dropped, self._held = talk.dropped, talk.items[:]
+        return [*self._older, *talk.items] if self._older else talk.items
 
     def tick(self) -> None:
         """Called often: draws what has changed since."""
@@ -111,8 +127,11 @@ class Conversation(ScrollView, can_focus=True):
         live = any(isinstance(row.item, Step) and row.item.status == "running" for row in self._rows[-20:])
         if talk.version != self._version or live:
             self.update()
-        if self.scroll_y < 5 and self._rows and not self.following:
-            self._extend()
+        if self._rows and not self.following:
+            if self.scroll_y < self.size.height:
+                self._extend()
+            elif self._last is not None and self.scroll_y > self.max_scroll_y - self.size.height:
+                self._descend()
 
     def update(self) -> None:
         """Lay out everything from the first item on, and keep the place of whoever reads above the end."""
@@ -121,9 +140,11 @@ class Conversation(ScrollView, can_focus=True):
         follow, anchor = self.following, self._anchor()
         items = self._items()
         if follow and (len(items) - self._first > 3 * WINDOW or not self._rows):
-            self._first = max(0, len(items) - FIRST)
+            self._let_go()
+            items = self._items()
+            self._first, self._last = max(0, len(items) - FIRST), None
         self._first = min(self._first, max(0, len(items) - 1))
-        changed = self._lay_out(items[self._first :])
+        changed = self._lay_out(items[self._first : self._last])
         self._version = self.view.talk(self.agent).version
         if not changed:
             return
@@ -134,10 +155,17 @@ class Conversation(ScrollView, can_focus=True):
             self._back_to(*anchor)
         self.refresh()
 
+    def _let_go(self) -> None:
+        """What was read again is not needed at the end."""
+        self._first = max(0, self._first - len(self._older))
+        self._older, self._has_all = [], False
+
     def _lay_out(self, items: list[Item]) -> bool:
-        width, now, before, changed = self.size.width, time.time_ns() // 1_000_000, None, False
+        width, now, before, changed = self.size.width - 1, time.time_ns() // 1_000_000, None, False
         rows: list[Block] = []
         blocks: dict[int, Block] = {}
+        look = (width, self.palette.name, self.everything)
+        same, self._drawn_for = look == self._drawn_for, look
         for item in items:
             block = self._blocks.get(id(item))
             if block is None or block.item is not item:
@@ -146,7 +174,8 @@ class Conversation(ScrollView, can_focus=True):
             gap = gap_between(before, item)
             changed |= block.gap != gap
             block.gap = gap
-            changed |= block.update(width, self.palette, self.view, everything=self.everything, now=now)
+            if not (same and block.settled):
+                changed |= block.update(width, self.palette, self.view, everything=self.everything, now=now)
             blocks[id(item)] = block
             rows.append(block)
             before = item
@@ -171,18 +200,39 @@ class Conversation(ScrollView, can_focus=True):
 
     def _extend(self) -> None:
         """More of what is above."""
+        items = self._items()
         if self._first > 0:
-            anchor = self._anchor()
-            self._first = max(0, self._first - WINDOW)
-            self._lay_out(self._items()[self._first :])
-            self.virtual_size = Size(self.size.width, self._tops[-1])
-            if anchor is not None:
-                self._back_to(*anchor)
-            self.refresh()
-        elif self.view.talk(self.agent).dropped and not self._older and not self._asked_older:
+            first = max(0, self._first - WINDOW)
+            last = len(items) if self._last is None else self._last
+            self._move(first, min(last, first + SPAN), items)
+        else:
+            self._ask_for_older(items, PAGE)
+
+    def _ask_for_older(self, items: list[Item], most: int) -> bool:
+        """Is there any, or is it on its way?"""
+        if not self.view.talk(self.agent).dropped or self._has_all:
+            return False
+        if not self._asked_older:
             self._asked_older = True
-            first = next((item.n for item in self._items() if item.n), 0)
-            self.post_message(self.Older(self.agent, first))
+            first = next((item.n for item in items if item.n), 0)
+            self.post_message(self.Older(self.agent, first, most))
+        return True
+
+    def _descend(self) -> None:
+        """More of what is below."""
+        items = self._items()
+        last = min(len(items), (self._last or 0) + WINDOW)
+        self._move(max(self._first, last - SPAN), last, items)
+
+    def _move(self, first: int, last: int, items: list[Item]) -> None:
+        """Lay out other items, and stay at the same line."""
+        anchor = self._anchor()
+        self._first, self._last = first, None if last >= len(items) else last
+        self._lay_out(items[first:last])
+        self.virtual_size = Size(self.size.width, self._tops[-1])
+        if anchor is not None:
+            self._back_to(*anchor)
+        self.refresh()
 
     # --- drawing
 
@@ -252,7 +302,7 @@ class Conversation(ScrollView, can_focus=True):
 
     def action_open(self) -> None:
         if self.chosen is not None:
-            self.chosen.opened = not self.chosen.opened
+            self.chosen.opened, self.chosen.settled = not self.chosen.opened, False
             self.update()
 
     def toggle_everything(self) -> None:
@@ -262,11 +312,20 @@ class Conversation(ScrollView, can_focus=True):
         self.update()
 
     def action_top(self) -> None:
+        """To the very first item, also if nothing in between has been looked at."""
         self.following = False
-        self.scroll_home(animate=False, immediate=True)
+        items = self._items()
+        self._to_top = self._ask_for_older(items, MOST_OLDER - len(self._older))
+        if not self._to_top:
+            self._move(0, min(len(items), 2 * WINDOW), items)
+            self._scroll(0)
 
     def action_bottom(self) -> None:
         self.following = True
+        if self._last is not None or self._older:
+            self._let_go()
+            self._rows = []
+            self.update()
         self._scroll(None)
 
     def action_leave(self) -> None:

@@ -31,6 +31,7 @@ class Block:
         self.lines: list[Strip] = []
         self.gap = 0  # blank lines before it
         self.opened = False
+        self.settled = False  # nothing that happens changes it any more
         self._pieces: Pieces | None = None
         self._drawn: tuple[object, ...] = ()
 
@@ -53,11 +54,21 @@ class Block:
         """Draw it anew if anything about it has changed; True if so."""
         opened = self.opened != everything if self.opens else False
         key = (width, palette.name, opened, *self._state(view, now))
+        self.settled = self._is_settled()
         if key == self._drawn:
             return False
         self._drawn = key
         self.lines = self._draw(width, palette, view, opened=opened, now=now)
         return True
+
+    def _is_settled(self) -> bool:
+        match self.item:
+            case Spoken(streaming=streaming) | Thought(streaming=streaming):
+                return not streaming
+            case Step(status=status, agent=agent):
+                return status != "running" and agent is None
+            case Note():
+                return True
 
     def _state(self, view: View, now: int) -> tuple[object, ...]:
         item = self.item
@@ -152,17 +163,19 @@ def _draw_note(item: Note, width: int, palette: Palette, view: View, *, opened: 
     hidden = len(lines) - MOST_NOTE
     if hidden > 0 and not opened and item.kind not in ("output", "aside"):
         lines = [*lines[:MOST_NOTE], f"… {hidden} more lines"]
-    text = Text.assemble((f"  {NOTES[item.kind]} ", style))
+    text = Text()
     if item.who:
         color = next((a.color for a in view.agents.values() if a.name == item.who), "")
         text.append(
             f"{one_line(item.who, 60)}  ", agent_style(color, palette) if item.kind == "message" else palette.dim
         )
-    text.append("\n    ".join(lines), style)
+    text.append("\n".join(lines), style)
     text.overflow = "fold"
     if item.kind == "output":  # tables: cut at the edge rather than broken
         text.no_wrap, text.overflow = True, "ellipsis"
-    return draw(text, width - 1, palette)
+    mark = list(draw(Text(f"  {NOTES[item.kind]} ", style=style, end=""), 8, palette)[0])
+    first, *rest = _indent(draw(text, width - 5, palette), 4)
+    return [Strip([*mark, *list(first)[1:]]), *rest]
 
 
 _ANY = Palette(

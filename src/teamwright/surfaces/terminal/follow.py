@@ -3,7 +3,7 @@
 import time
 from typing import Protocol
 
-from anyio import lowlevel
+from anyio import lowlevel, to_thread
 
 from teamwright.core.event import Asked, Record, TurnEnded
 from teamwright.core.ids import AgentId
@@ -30,6 +30,7 @@ class Follower:
         try:
             for record in was:
                 self._apply(record)
+            was.clear()
             if self._view.questions:
                 self._heard(ended=False, asked=True)
             await self._go_on(live)
@@ -56,6 +57,8 @@ class Follower:
         self._view.apply(record)
 
 
-async def read_again(session: OpenSession, agent: AgentId, before: int = END) -> list[Item]:
-    """The items of an agent's transcript before a line."""
-    return older(await session.past(agent), agent, before)
+async def read_again(session: OpenSession, agent: AgentId, before: int = END, most: int = END) -> list[Item]:
+    """The items of an agent's transcript before a line, the newest ones."""
+    records = await session.past(agent)
+    found = await to_thread.run_sync(older, records, agent, before, abandon_on_cancel=True)
+    return found[-most:]
