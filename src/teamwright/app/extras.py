@@ -75,6 +75,7 @@ class Extras:
         self._main, self._points, self._tell, self._living = main, points, tell, supervisor.agent
         self.skills.introduce(lambda: judge, lambda: (supervisor, spawner))
         self.serving.introduce(lambda event: tell(main, event), log, say)
+        self.serving.changed = self._other_tools
         if self.book is not None:
             points.use()
 
@@ -172,6 +173,11 @@ class Extras:
                 await self.serving.pool.close()
         if self._gear is not None:
             await self._gear.close()
+
+    def _other_tools(self) -> None:
+        """A person has agreed to tools of a server that was there already."""
+        own = self._gear.tools if self._gear else None
+        self.rerender({**(own or {}), **self.serving.tools()})
 
     # --- agents
 

@@ -7,6 +7,7 @@ from teamwright.app.guard import Guard, Law, open_guard
 from teamwright.app.main_agent import system_of
 from teamwright.app.parts import Core, Parts
 from teamwright.app.places import open_places
+from teamwright.app.servers import Person
 from teamwright.app.teamwork import Ground as TeamGround
 from teamwright.app.teamwork import open_teamwork
 from teamwright.core.event import Event, Record
@@ -68,6 +69,8 @@ def build_core(parts: Parts, main: Callable[[], Agent | None]) -> Core:
     ways = _ways(parts)
     spawner = Spawner(workshop, supervisor, rooms, ways)
     _introduce(parts, guard, supervisor, spawner, tell, log)
+    if options.interactive:
+        parts.company.extras.serving.person = Person(AgentId(opened.id), questions.put)
     return Core(
         log=log, bus=bus, jobs=jobs, rooms=rooms, supervisor=supervisor, questions=questions, workshop=workshop,
         spawner=spawner, ways=ways, team_hooks=TeamHooks(guard.points),

@@ -1,22 +1,26 @@
 """Which MCP servers a session has, and the pool of their connections, made when there is one to connect to."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from anyio.abc import TaskGroup
+from msgspec import Struct
 
 from teamwright.app.ground import Ground
 from teamwright.app.options import Options
+from teamwright.core.consent import Allow, Decision, Question
 from teamwright.core.definition import AgentDefinition
 from teamwright.core.event import Event, Warned
-from teamwright.core.ids import AgentId
+from teamwright.core.ids import AgentId, CallId, new_question_id
 from teamwright.core.ports import Tool
+from teamwright.core.server import ELICITATION, NEW_TOOLS
+from teamwright.core.shown import shown
 from teamwright.runtime.gear import Exchange
 
 if TYPE_CHECKING:
     from contextlib import AsyncExitStack
 
-    from teamwright.core.server import ServerConfig, ServerPrompt
+    from teamwright.core.server import Elicited, ServerConfig, ServerPrompt
     from teamwright.library.mcp_config import Servers
     from teamwright.runtime.server import Changes
     from teamwright.runtime.servers import ServerPool
@@ -40,6 +44,17 @@ def configured(
     )  # fmt: skip
 
 
+class Person(Struct, frozen=True):
+    """Whom servers may ask, in the main agent's conversation."""
+
+    main: AgentId
+    put: Callable[[Question], Awaitable[Decision]]
+
+    async def ask(self, server: str, tool: str, args: dict[str, Any], reason: str) -> Decision:
+        name = f"MCP server {shown(server, 60)}"
+        return await self.put(Question(new_question_id(), self.main, name, CallId(""), tool, args, reason))
+
+
 class Serving:
     """The servers of one session."""
 
@@ -54,6 +69,9 @@ class Serving:
         self._tell: Callable[[Event], None] = _ignore
         self._log: Callable[[str], None] = _ignore
         self._say: Callable[[str, str], None] | None = None
+        self.person: Person | None = None  # whoever can be asked
+        self.changed: Callable[[], None] = _ignore  # there are other tools now
+        self._asking: set[str] = set()  # servers whose new tools the person is asked about
         if _any_server(options, ground, plugins):
             found = configured(ground, options.mcp_config, strict=options.strict_mcp_config, plugins=plugins)
             self.configs, self.problems = found.configs, found.problems
@@ -77,6 +95,7 @@ class Serving:
             self.pool = ServerPool(
                 self.configs, McpTool, env=self._ground.env, cwd=self._ground.project, connect_limit=connect,
                 call_limit=call, log=self._log, tell_changed=self._changed, push=self._pushed,
+                elicit=self._elicit if self.person else None,
                 exchange=self._relay, tokens=self._ground.home.root / TOKENS,
             )  # fmt: skip
             if self._group is not None:
@@ -94,6 +113,32 @@ class Serving:
         names = ", ".join((*changes.added, *changes.changed))
         if names:
             self._tell(Warned(f"The MCP server {changes.server} has new or changed tools, which are off: {names}"))
+        if names and self.person and self._group and changes.server not in self._asking:
+            self._asking.add(changes.server)
+            self._group.start_soon(self._ask_about, changes.server, self.person)
+
+    async def _ask_about(self, server: str, person: "Person") -> None:
+        """A yes is for the tools as they are described now."""
+        assert self.pool is not None
+        try:
+            news = self.pool.news(server)
+            reason = f"The MCP server {server} has new or changed tools. They are off until you agree."
+            decision = await person.ask(server, NEW_TOOLS, {"server": server, "tools": news}, reason)
+            if isinstance(decision, Allow) and self.pool.news(server) == news:
+                self.pool.approve(server)
+                self.changed()
+        finally:
+            self._asking.discard(server)
+
+    async def _elicit(self, server: str, message: str, schema: dict[str, Any]) -> "Elicited":
+        from teamwright.core.server import Elicited  # noqa: PLC0415
+
+        assert self.person is not None
+        asked = {"server": server, "message": message, "schema": schema}
+        decision = await self.person.ask(server, ELICITATION, asked, "A server asks you something.")
+        if not isinstance(decision, Allow):
+            return Elicited("decline")
+        return Elicited("accept", (decision.args or {}).get("content") or {})
 
     def _pushed(self, server: str, text: str, meta: dict[str, Any]) -> None:
         if self._say is not None:

@@ -8,6 +8,8 @@ from msgspec import Struct
 from teamwright.core.errors import TeamwrightError
 from teamwright.core.message import Image, Text
 
+ELICITATION = "Elicitation"  # in the place of a tool's name: a server asks the person something
+NEW_TOOLS = "NewTools"  # likewise: a server has changed its tools
 ServerStatus = Literal["pending", "connected", "failed", "needs-auth", "disabled"]
 Loss = Literal["failed", "lost", "needs-auth", "refused"]
 

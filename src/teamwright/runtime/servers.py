@@ -152,6 +152,16 @@ class ServerPool:
     def approve(self, name: str) -> None:
         self._find(name).approve()
 
+    def news(self, name: str) -> dict[str, dict[str, str]]:
+        """Tools that are off until somebody agrees to them: how they were described, and how they are now."""
+        server = self._find(name)
+        before = server.approved or {}
+        return {
+            tool: {"before": before[tool].description if tool in before else "(new)",
+                   "now": server.current[tool].description}
+            for tool in server.waiting
+        }  # fmt: skip
+
     async def reconnect(self, name: str) -> ServerState:
         server = self._find(name)
         if server.status == "disabled":

@@ -13,10 +13,12 @@ from textual.widgets import OptionList, Static
 
 from teamwright.core.consent import Allow, Decision, Deny, Question
 from teamwright.core.ids import QuestionId
+from teamwright.core.server import ELICITATION
 from teamwright.surfaces.terminal.ask_form import AskScreen, questions_of
 from teamwright.surfaces.terminal.choices import GRACE
 from teamwright.surfaces.terminal.dialogs import NO, QuestionScreen
 from teamwright.surfaces.terminal.diff import Row, count, rows_of
+from teamwright.surfaces.terminal.elicit_form import ElicitScreen
 from teamwright.surfaces.terminal.messages import AnswerQuestion, Scope
 from teamwright.surfaces.terminal.rows import Piece, RowList, app_of, palette_of, row
 from teamwright.surfaces.terminal.shapes import AgentView
@@ -27,13 +29,17 @@ from teamwright.tools.bounds import visible
 
 REFRESH = 0.3
 _KEYS = "Space marks · y yes, once · a always for all · n no · Enter opens one · Esc later"
-_OWN_WORDS = frozenset({"AskUserQuestion", "ExitPlanMode"})  # a bare yes to a whole list must not cover these
+_OWN_WORDS = frozenset(
+    {"AskUserQuestion", "ExitPlanMode", ELICITATION}
+)  # a bare yes to a whole list must not cover these
 
 
 def screen_for(
     question: Question, agents: Mapping[object, AgentView], *, others: int = 0, grace: float = GRACE
-) -> QuestionScreen | AskScreen:
+) -> QuestionScreen | AskScreen | ElicitScreen:
     """The dialog for one question."""
+    if question.tool == ELICITATION:
+        return ElicitScreen(question, grace=grace)
     if questions_of(question) is not None:
         return AskScreen(question, agents, others=others, grace=grace)
     return QuestionScreen(question, agents, others=others, grace=grace)
@@ -44,9 +50,11 @@ def question_row(question: Question, agent: AgentView | None, width: int, palett
     what = rows[0].text if rows else ""
     more = len(rows) - 1
     right: list[Piece] = [(f"  {count(rows) or (f'+{more} lines' if more > 0 else '')}", palette.dim)]
+    about = f"({one_line(agent.description, 24)}) " if agent and agent.name == agent.kind and agent.description else ""
     left = [
         ("[x] " if marked else "[ ] ", palette.accent if marked else palette.dim),
         (f"{one_line(question.agent_name, 20)} ", agent_style(agent.color if agent else "", palette)),
+        (about, palette.dim),
         (f"{one_line(question.tool, 40)} ", "bold"),
         (one_line(what, 200), palette.text),
     ]
