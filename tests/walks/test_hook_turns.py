@@ -223,3 +223,17 @@ async def test_words_for_the_person_are_shown(walker: Walker) -> None:
     (warned,) = walk.of(Warned)
     assert warned.text.startswith("tea is ready") and "\x1b" not in warned.text
     assert [type(e) for e in walk.events][-1] is TurnEnded
+
+
+@pytest.mark.spec("T8")
+async def test_settings_that_change_while_a_session_runs_are_told(walker: Walker) -> None:
+    use_hooks(walker, ConfigChange=hook(logging(walker, "echo look-at-that >&2; exit 2"), "user_settings"))
+    mine = walker.home / ".teamwright" / "settings.json"
+    async with crew(walker, {"main": ["one", "two", "three"]}) as walk:
+        await walk.play()
+        mine.write_text("{}")
+        await walk.play()
+        await walk.play()
+    (told,) = hooked(walker)
+    assert told["source"] == "user_settings" and told["file_path"] == str(mine)
+    assert [w.text for w in walk.of(Warned)] == ["look-at-that"]

@@ -121,9 +121,11 @@ class Extras:
         return self._rules.of(agent) + self._grants.of(agent) + self.skills.rules
 
     def make_hooks(self, session: SessionId, transcript: Path, log: Callable[[str], None]) -> "Hooks":
+        from teamwright.library.config_watch import ConfigWatch, settings_files  # noqa: PLC0415
         from teamwright.runtime.hooks import Hooks  # noqa: PLC0415
 
         ground = self._ground
+        self.points.config = ConfigWatch(settings_files(ground.project, ground.user, ground.home.root)).news
         return Hooks(
             self.book or HookBook(), session=session, transcript=transcript, project=ground.project, env=ground.env,
             log=log, passed=passed_names(ground),

@@ -41,6 +41,7 @@ class HookPoints:
         self._transcript, self._launch, self._make, self._home = transcript, launch, make, home
         self.hooks: Hooks | None = None
         self.main_kind = ""  # of the main agent, if it runs as a kind
+        self.config: Callable[[], list[tuple[str, str]]] | None = None  # settings files that changed: source, path
         self._met: set[AgentId] = set()
         self._refused: set[AgentId] = set()
         self._held: dict[tuple[AgentId, CallId], Fired] = {}  # what was said before a call, for its result
@@ -74,6 +75,7 @@ class HookPoints:
         if self.hooks is None:
             return Received(letters)
         begun = await self._begin(agent) if first else NOTHING
+        await self._look_at_settings(agent)
         if (no := begun.stop or begun.blocked) is not None:
             self._refused.add(agent)
             return Received((), refused=f"A hook refused it: {no}")
@@ -95,6 +97,18 @@ class HookPoints:
         words = f"A hook refused the prompt: {' '.join(refused)}"
         self._tell(agent, Warned(words))
         return Received(kept, tuple(context), words)
+
+    async def _look_at_settings(self, agent: AgentId) -> None:
+        """Before each prompt of the main agent. It is too late to refuse a change: such words are for the person."""
+        found = self._agent(agent)
+        if self.config is None or found is None or found.parent is not None:
+            return
+        if self.hooks is None or not self.hooks.has("ConfigChange"):
+            return
+        for source, path in self.config():
+            fired = await self.fire("ConfigChange", agent, subject=source, source=source, file_path=path)
+            if fired.blocked:
+                self._tell(agent, Warned(fired.blocked))
 
     async def _begin(self, agent: AgentId) -> Fired:
         """Of an agent that goes on where another process, or an earlier run, left it only the session's is told."""
