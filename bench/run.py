@@ -9,12 +9,14 @@ import platform
 import sys
 import time
 
+import bring
 import disk
 import forks
 import hooks
 import memory
 import start
 import teams
+import terminal
 import turns
 import worktree
 from rows import table
@@ -27,8 +29,10 @@ PARTS = {
     "disk": disk.measure,
     "forks": forks.measure,
     "hooks": hooks.measure,
+    "bring": bring.measure,
     "worktree": worktree.measure,
     "teams": teams.measure,
+    "terminal": terminal.measure,
 }
 
 

@@ -3,12 +3,12 @@
 import time
 from bisect import bisect_right
 from itertools import accumulate
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from rich.style import Style
 from textual import events
 from textual.binding import Binding, BindingType
-from textual.geometry import Size
+from textual.geometry import Region, Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.selection import Selection
@@ -20,7 +20,11 @@ from teamwright.surfaces.terminal.shapes import Item, Step
 from teamwright.surfaces.terminal.themes import DARK, Palette
 from teamwright.surfaces.terminal.view import View
 
+if TYPE_CHECKING:
+    from textual.reactive import Reactive
+
 FIRST, WINDOW = 40, 60  # items that are laid out at first, and further ones when somebody scrolls up
+SHARE = 4  # times as long as drawing took, nothing is drawn: keys come first on a slow machine
 SPAN = 600  # items that are laid out at most
 PAGE, MOST_OLDER = 1_000, 50_000  # items that are read again from the transcript at once, and in all
 
@@ -60,6 +64,8 @@ class Conversation(ScrollView, can_focus=True):
         self._first = 0  # index of the first item that is laid out
         self._last: int | None = None  # and of the one after them; None: all others
         self._drawn_for: tuple[object, ...] = ()
+        self._base = Style()
+        self._rests_until = 0.0
         self._blocks: dict[int, Block] = {}  # by the identity of the item
         self._rows: list[Block] = []
         self._tops: list[int] = []  # the first line of each row, and one for the end
@@ -124,6 +130,9 @@ class Conversation(ScrollView, can_focus=True):
     def tick(self) -> None:
         """Called often: draws what has changed since."""
         talk = self.view.talk(self.agent)
+        began = time.monotonic()
+        if began < self._rests_until:
+            return
         live = any(isinstance(row.item, Step) and row.item.status == "running" for row in self._rows[-20:])
         if talk.version != self._version or live:
             self.update()
@@ -132,6 +141,7 @@ class Conversation(ScrollView, can_focus=True):
                 self._extend()
             elif self._last is not None and self.scroll_y > self.max_scroll_y - self.size.height:
                 self._descend()
+        self._rests_until = time.monotonic() + SHARE * (time.monotonic() - began)
 
     def update(self) -> None:
         """Lay out everything from the first item on, and keep the place of whoever reads above the end."""
@@ -148,12 +158,21 @@ class Conversation(ScrollView, can_focus=True):
         self._version = self.view.talk(self.agent).version
         if not changed:
             return
-        self.virtual_size = Size(self.size.width, self._tops[-1])
+        self._grow(self._tops[-1])
         if follow:
             self._scroll(None)
         elif anchor is not None:
             self._back_to(*anchor)
         self.refresh()
+
+    def _grow(self, height: int) -> None:
+        """Textual would lay out the whole screen anew; that is needed only where the scroll bar comes or goes."""
+        size = Size(self.size.width, height)
+        if min(height, self.virtual_size.height) > self.size.height and size.width == self.virtual_size.width:
+            self.set_reactive(cast("Reactive[Size]", Conversation.virtual_size), size)
+            self.vertical_scrollbar.window_virtual_size = height
+        else:
+            self.virtual_size = size
 
     def _let_go(self) -> None:
         """What was read again is not needed at the end."""
@@ -229,7 +248,7 @@ class Conversation(ScrollView, can_focus=True):
         anchor = self._anchor()
         self._first, self._last = first, None if last >= len(items) else last
         self._lay_out(items[first:last])
-        self.virtual_size = Size(self.size.width, self._tops[-1])
+        self._grow(self._tops[-1])
         if anchor is not None:
             self._back_to(*anchor)
         self.refresh()
@@ -237,7 +256,7 @@ class Conversation(ScrollView, can_focus=True):
     # --- drawing
 
     def render_line(self, y: int) -> Strip:
-        at, width, base = y + round(self.scroll_offset.y), self.size.width, self.rich_style
+        at, width, base = y + round(self.scroll_offset.y), self.size.width, self._base
         found = self._at(at)
         if found is None:
             return Strip.blank(width, base)
@@ -260,6 +279,10 @@ class Conversation(ScrollView, can_focus=True):
             place += 1
         block = self._rows[place]
         return block, line - self._tops[place] - block.gap
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        self._base = self.rich_style  # for all of them: finding it takes longer than drawing a line
+        return super().render_lines(crop)
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
         lines: list[str] = []

@@ -81,4 +81,4 @@ class StatusLine(Static):
         line = row(left, right, width)
         if self._drawn is None or not line.is_same(self._drawn):
             self._drawn = line
-            self.update(line)
+            self.update(line, layout=False)  # one line it stays: the rest of the screen need not be looked at
