@@ -180,6 +180,17 @@ async def test_a_server_of_a_definition_is_its_agents_alone_and_of_those_it_star
     assert deeds(walker, "own").count("start") == 1
 
 
+@pytest.mark.spec("D8", "R13")
+async def test_a_hundred_agents_share_one_process_of_a_server(walker: Walker) -> None:
+    scripts = {"main": [[agent("child") for _ in range(100)], "end"], "child": [call("mcp__near__where"), "known"]}
+    async with crew(walker, scripts, mcp_config=servers(near=server(walker, "near"))) as walk:
+        await walk.play()
+        told = [results(request.messages[-1]) for request in walk.requests("child")]
+    pids = [text for found in told for text, _ in found]
+    assert len(pids) == 100 and len(set(pids)) == 1 and pids[0].startswith("pid=")
+    assert deeds(walker, "near").count("start") == 1 and deeds(walker, "near").count("call") == 100
+
+
 @pytest.mark.spec("D7")
 async def test_an_agent_whose_server_nobody_has_is_not_offered(walker: Walker) -> None:
     write_agent(walker, "needy", "requiredMcpServers: [absent]")
