@@ -14,7 +14,7 @@ from teamwright.surfaces.terminal.leave import Leave
 from teamwright.surfaces.terminal.shapes import Item
 from teamwright.surfaces.terminal.view import View
 
-LIMIT = 15.0
+LIMIT = 30.0
 
 
 class Stage:

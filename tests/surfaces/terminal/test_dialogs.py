@@ -44,7 +44,7 @@ def dialog(asked: Question, grace: float = 0.0) -> Host:
 async def test_who_asks_and_the_exact_command_are_seen(width: int) -> None:
     host = dialog(question(command="git push \\\n  --force origin main", description="pushes"))
     async with host.run_test(size=(width, 30)) as pilot:
-        await until(pilot, lambda: "1. Yes, this once" in screen_text(host))
+        await until(pilot, lambda: "y  Yes, this once" in screen_text(host))
         text = screen_text(host)
         assert "■ ada (general-purpose) of site wants to use Bash" in text
         assert "git push \\" in text and "--force origin main" in text and "description: pushes" in text
@@ -67,7 +67,7 @@ async def test_who_asks_and_the_exact_command_are_seen(width: int) -> None:
 async def test_each_answer_has_a_key(key: str, decision: object, scope: str) -> None:
     host = dialog(question())
     async with host.run_test(size=(80, 30)) as pilot:
-        await until(pilot, lambda: "1. Yes" in screen_text(host))
+        await until(pilot, lambda: "Yes, " in screen_text(host))
         await pilot.press(key)
         await until(pilot, lambda: host.heard)
         assert answered(host) == [("q1", decision, scope)]
@@ -79,7 +79,7 @@ async def test_each_answer_has_a_key(key: str, decision: object, scope: str) -> 
 async def test_no_with_words_reaches_the_model() -> None:
     host = dialog(question())
     async with host.run_test(size=(80, 30)) as pilot:
-        await until(pilot, lambda: "1. Yes" in screen_text(host))
+        await until(pilot, lambda: "Yes, " in screen_text(host))
         await pilot.press("w")
         await until(pilot, lambda: host.screen.query_one(Input).has_focus)
         await pilot.press(*"1y no", "escape", "5", *"!", "enter")
@@ -92,7 +92,7 @@ async def test_no_with_words_reaches_the_model() -> None:
 async def test_escape_leaves_it_waiting() -> None:
     host = dialog(question())
     async with host.run_test(size=(80, 30)) as pilot:
-        await until(pilot, lambda: "1. Yes" in screen_text(host))
+        await until(pilot, lambda: "Yes, " in screen_text(host))
         await pilot.press("escape")
         await until(pilot, lambda: not isinstance(host.screen, QuestionScreen))
         assert host.heard == []
@@ -102,7 +102,7 @@ async def test_escape_leaves_it_waiting() -> None:
 async def test_keys_typed_when_it_appears_answer_nothing() -> None:
     host = dialog(question(), grace=60.0)
     async with host.run_test(size=(80, 30)) as pilot:
-        await until(pilot, lambda: "1. Yes" in screen_text(host))
+        await until(pilot, lambda: "Yes, " in screen_text(host))
         await pilot.press("y", "1", "3", "a", "enter", "n")
         await pilot.click("Choices", offset=(3, 0))
         await pilot.pause()
@@ -113,7 +113,7 @@ async def test_keys_typed_when_it_appears_answer_nothing() -> None:
 async def test_the_mouse_answers() -> None:
     host = dialog(question())
     async with host.run_test(size=(80, 30)) as pilot:
-        await until(pilot, lambda: "4. No" in screen_text(host))
+        await until(pilot, lambda: "n  No" in screen_text(host))
         await pilot.click("Choices", offset=(3, 3))
         await until(pilot, lambda: host.heard)
         assert answered(host) == [("q1", Deny(NO), "once")]
@@ -125,7 +125,7 @@ async def test_hostile_commands_are_shown_whole_and_written_out() -> None:
     hidden = f"echo ok{' ' * 500}; rm -rf / #{EVIL}"
     host = dialog(question(command=hidden, suggestions=(f"Bash({EVIL})",), name=f"ada{EVIL}"))
     async with host.run_test(size=(60, 40)) as pilot:
-        await until(pilot, lambda: "1. Yes" in screen_text(host))
+        await until(pilot, lambda: "Yes, " in screen_text(host))
         text = screen_text(host)
         assert "; rm -rf / #\\x1b[31mred\\x1b]52;c;aGk=\\x07\\u202eevil" in text.replace(" │\n│ ↪ ", "")
         assert "\u202e" not in text and "\u200b" not in text and not any(ord(c) < 32 and c != "\n" for c in text)

@@ -129,7 +129,7 @@ async def test_a_shell_line_runs_and_reaches_the_model(walker: Any) -> None:
     async with staged(walker, ["I see."]) as stage:
         await stage.say("!echo from-$((40+2))")
         await stage.shows("I see.")
-        step = stage.items[0]
+        step = stage.items[1]
         assert isinstance(step, Step) and step.tool == "!" and step.result == "from-42"
         assert "from-42" in stage.session.main.history.messages[0].text
 

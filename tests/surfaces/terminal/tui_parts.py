@@ -26,7 +26,7 @@ from teamwright.surfaces.terminal.view import View
 NOW = int(time.time() * 1000)
 MAIN = AgentId("main-1")
 EVIL = "\x1b[31mred\x1b]52;c;aGk=\x07\u202eevil\u200b[bold]x[/bold]"
-LIMIT = 10.0
+LIMIT = 30.0
 
 
 class Host(App[None]):

@@ -8,10 +8,10 @@ from textual.content import Content
 from textual.widgets import Static
 
 from teamwright.surfaces.terminal.app import TerminalApp
-from teamwright.surfaces.terminal.rows import app_of, palette_of, row
+from teamwright.surfaces.terminal.rows import app_of, palette_of
 
 BEAT = 0.25  # seconds
-_READ = "Tab and Enter open a step, Esc goes back to typing · Shift+Up and Shift+Down: another agent"
+_READ = "Tab and Enter open a step · Shift+Up and Shift+Down: another agent · Esc: back to the lead"
 
 
 class Seen(Struct):
@@ -31,7 +31,7 @@ def advice(seen: Seen) -> str:
     if seen.asked:
         return f"{seen.asked} waits for your answer: Enter opens the question"
     if seen.elsewhere:
-        return f"what {seen.elsewhere} did, in its own tree. {_READ}"
+        return f"{seen.elsewhere}, in a tree of its own. {_READ}"
     if not seen.team:
         return "a script plays the model; files, git, mail and tasks are real. The lead makes a team: watch"
     if seen.page == "agents" and not seen.tried_reading:
@@ -48,7 +48,7 @@ def advice(seen: Seen) -> str:
 
 
 class Coach(Static):
-    DEFAULT_CSS = "Coach { height: 1; padding: 0 1; background: $background; }"
+    DEFAULT_CSS = "Coach { height: auto; max-height: 3; padding: 0 1; margin-top: 1; background: $background; }"
 
     def __init__(self, over: Callable[[], bool]) -> None:
         super().__init__("", id="coach", markup=False)
@@ -69,7 +69,7 @@ class Coach(Static):
         seen.tried_reading = seen.tried_reading or bool(seen.elsewhere)
         seen.over = self._over()
         palette = palette_of(self)
-        line = row([("demo  ", palette.accent), (advice(seen), palette.text)], [], max(10, self.size.width))
+        line = Content.assemble(("demo  ", palette.accent), (advice(seen), palette.text))
         if self._drawn is None or not line.is_same(self._drawn):
             self._drawn = line
             self.update(line)

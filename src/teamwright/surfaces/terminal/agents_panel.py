@@ -23,7 +23,8 @@ MARKS: dict[State, str] = {"running": "●", "waiting": "◐", "idle": "○", "d
 MOST_ENDED = 30  # of those that have ended, the newest
 _DEEPEST = 20  # steps up to the main agent
 REFRESH = 0.5  # seconds; times tick on
-_WIDE, _MIDDLE = 64, 40  # cells from which money, and tokens, are shown
+_WIDE, _MIDDLE = 64, 40  # cells from which money and time, and tokens, are shown
+_KEYS = "Enter opens · x stops · X all · b background"
 _ENDED = ("done", "failed", "stopped")
 
 
@@ -80,11 +81,13 @@ def agent_row(agent: AgentView, prefix: str, width: int, palette: Palette, now: 
     right: list[Piece] = []
     if width >= _MIDDLE:
         right.append((f"{tokens(agent.tokens):>7}", palette.dim))
-    if width >= _WIDE:
+    if width >= _WIDE and agent.usd is not None:
         right.append((f"{money(agent.usd):>8}", palette.dim))
-    right.append((f"{took(agent, now):>11}" if width >= _WIDE else "", palette.dim))
+    if width >= _WIDE:
+        right.append((f"{took(agent, now):>11}", palette.dim))
     waits = agent.state == "waiting"
     doing = f"waits for {agent.waiting_for}" if waits and agent.waiting_for else agent.doing or agent.description
+    doing = f"idle · {doing}" if agent.state == "idle" and agent.parent and doing else doing
     left = [
         (prefix, palette.dim),
         (f"{MARKS[agent.state]} ", state_style(agent.state, palette)),
@@ -174,10 +177,12 @@ class AgentsPanel(Vertical):
         ]
         parts += [(f"  {one_line(agent.model, 60)}", palette.dim)] if agent.model else []
         parts += [(f"\n{one_line(why(agent, now), 300)}", palette.text)]
-        used = f"{tokens(agent.tokens)} tokens · {money(agent.usd)} · {took(agent, now) or 'not started'}"
+        price = money(agent.usd) if agent.usd is not None else "price unknown"
+        used = f"{tokens(agent.tokens)} tokens · {price} · {took(agent, now) or 'not started'}"
         parts += [(f"\n{used}", palette.dim)]
         if self._budget is not None and (left := self._budget()):
             parts += [(f"\nbudget left: {left}", palette.dim)]
+        parts += [(f"\n{_KEYS}", palette.dim)]
         self.query_one(".panel--detail", Static).update(Content.assemble(*parts))
 
     @property

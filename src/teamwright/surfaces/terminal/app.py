@@ -31,6 +31,7 @@ from teamwright.surfaces.terminal.conversation import Conversation
 from teamwright.surfaces.terminal.dialogs import QuestionScreen
 from teamwright.surfaces.terminal.drafts import Drafts
 from teamwright.surfaces.terminal.follow import Follower, read_again
+from teamwright.surfaces.terminal.greeting import greeting
 from teamwright.surfaces.terminal.here import LocalSession
 from teamwright.surfaces.terminal.leave import Leave
 from teamwright.surfaces.terminal.picker import SessionPicker
@@ -87,6 +88,8 @@ class TerminalApp(App[Leave]):
     def on_mount(self) -> None:
         self.use_theme(self._first_theme, keep=False)
         self.prompt.focus()
+        if not self.session.facts.begun and not self._prompt:
+            self.tell(greeting(self.session.facts, self.options.env.get("HOME", "")), "output")
         for note in self.session.notes:
             self.tell(note, "warning")
         self.run_worker(self._follow(), name="follow")

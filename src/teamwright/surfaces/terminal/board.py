@@ -78,7 +78,7 @@ class TaskBoard(Vertical):
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "fold", "Fold", show=False)]
     DEFAULT_CSS = """
     TaskBoard { height: 1fr; }
-    TaskBoard > .board--head { height: 1; padding: 0 1; color: $text-muted; }
+    TaskBoard > .board--head, TaskBoard > .board--keys { height: 1; padding: 0 1; color: $text-muted; }
     TaskBoard > Sheet { display: none; max-height: 50%; border-top: solid $border-blurred; }
     TaskBoard.-open > Sheet { display: block; }
     """
@@ -92,6 +92,7 @@ class TaskBoard(Vertical):
         yield Static("no tasks", classes="board--head", markup=False)
         yield RowList()
         yield Sheet()
+        yield Static("Enter shows all of a task", classes="board--keys", markup=False)
 
     def show(self, tasks: Sequence[Task], colors: Mapping[str, str]) -> None:
         """`colors` of owners, by name."""

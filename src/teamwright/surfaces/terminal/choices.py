@@ -35,6 +35,12 @@ class Choices(OptionList):
     DEFAULT_CSS = """
     Choices { border: none; height: auto; max-height: 10; padding: 0; background: transparent; }
     Choices:focus { border: none; background-tint: transparent; }
+    Choices > .option-list--option-highlighted {
+        color: $foreground; background: $panel; text-style: $block-cursor-blurred-text-style;
+    }
+    Choices:focus > .option-list--option-highlighted {
+        color: $foreground; background: $primary 25%; text-style: $block-cursor-text-style;
+    }
     """
 
     class Chosen(Message):
@@ -48,7 +54,7 @@ class Choices(OptionList):
 
     def __init__(self, choices: Sequence[Choice], *, grace: float = GRACE, id: str | None = None) -> None:
         options = [
-            Option(Content.assemble((f"{n}. ", "dim"), (choice.text, choice.style)), id=choice.id)
+            Option(Content.assemble((f"{choice.key or n}  ", "bold"), (choice.text, choice.style)), id=choice.id)
             for n, choice in enumerate(choices, 1)
         ]
         super().__init__(*options, id=id, markup=False)

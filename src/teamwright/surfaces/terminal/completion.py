@@ -94,6 +94,9 @@ class Completions(OptionList):
     DEFAULT_CSS = """
     Completions { display: none; height: auto; max-height: 8; border: none; padding: 0 1; background: $surface; }
     Completions > .option-list--option { padding: 0; }
+    Completions > .option-list--option-highlighted {
+        color: $foreground; background: $primary 25%; text-style: $block-cursor-text-style;
+    }
     """
 
     def __init__(self, *, id: str | None = None) -> None:

@@ -32,7 +32,7 @@ BOX = """
     }
     & .dialog--head, & .dialog--reason, & .dialog--note { height: auto; }
     & .dialog--reason { color: $text-muted; margin-bottom: 1; }
-    & .dialog--note { color: $text-muted; }
+    & .dialog--note { color: $text-muted; margin-top: 1; }
     & .dialog--more { height: auto; color: $text-warning; display: none; }
     & Sheet { max-height: 20; margin-bottom: 1; }
     & Input { display: none; border: tall $border; }
@@ -66,6 +66,15 @@ def head_of(question: Question, agent: AgentView | None, palette: Palette) -> li
     wants = " has a plan" if question.tool == "ExitPlanMode" else " wants to use "
     tool = "" if question.tool == "ExitPlanMode" else one_line(question.tool, 60)
     return [("■ ", style), (name, style), (f"{kind}{team}", palette.dim), (wants, palette.text), (tool, "bold")]
+
+
+def reason_of(question: Question) -> str:
+    """Without what stands there anyway."""
+    if question.tool == "ExitPlanMode":
+        return "Nothing is changed before you say yes."
+    command = question.args.get("command")
+    named = f"`{command}`"
+    return one_line(question.reason.replace(named, "this command") if command else question.reason, 600)
 
 
 def show_hidden(event: Sheet.Scrolled, more: Static) -> None:
@@ -112,12 +121,12 @@ class QuestionScreen(ModalScreen[None]):
     def on_mount(self) -> None:
         palette = palette_of(self)
         self._show_head()
-        reason = [(one_line(self.question.reason, 600), palette.dim)]
-        if self.question.blocked_path:
+        reason = [(reason_of(self.question), palette.dim)]
+        if self.question.blocked_path and self.question.blocked_path not in self.question.reason:
             reason.append((f"\npath: {safe(self.question.blocked_path)}", palette.warn))
         self.query_one(".dialog--reason", Static).update(Content.assemble(*reason))
-        note = f"Esc: later · {self._others} more waiting" if self._others else "Esc: later, it keeps waiting"
-        self.query_one(".dialog--note", Static).update(Content(note))
+        waiting = f"{self._others} more waiting" if self._others else "it keeps waiting"
+        self.query_one(".dialog--note", Static).update(Content(f"letter or Up/Down, Enter · Esc: later, {waiting}"))
         self.query_one(Choices).focus()
         if self.question.tool == "Write":
             self._compare()

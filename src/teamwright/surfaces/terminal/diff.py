@@ -46,7 +46,7 @@ def rows_of(tool: str, args: Mapping[str, Any], before: str | None = None) -> li
     shown = [name for name in _TEXTS.get(tool, ()) if isinstance(args.get(name), str)]
     rows = [row for n, name in enumerate(shown) for row in _text("plain" if n else "strong", args[name])]
     if tool == "ExitPlanMode":
-        rows = [Row("plain", row.text) for row in rows]
+        rows = [Row("strong" if row.text.startswith("#") else "plain", row.text) for row in rows]
     return [*rows, *_rest(args, set(shown))]
 
 

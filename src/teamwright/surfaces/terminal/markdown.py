@@ -89,7 +89,8 @@ def _draw_piece(piece: str, width: int, palette: Palette) -> list[Strip]:
         lines.pop(0)
     while lines and not lines[-1].text.strip():
         lines.pop()
-    return lines
+    blank = [not line.text.strip() for line in lines]
+    return [line for n, line in enumerate(lines) if not (blank[n] and blank[n - 1])]  # tables have much air
 
 
 def split(text: str) -> list[str]:

@@ -17,7 +17,7 @@ from textual.widgets import Input, OptionList, Static
 from teamwright.core.ids import SessionId
 from teamwright.store.paths import Home, SessionEntry, list_sessions
 from teamwright.surfaces.terminal.rows import Piece, RowList, palette_of, row
-from teamwright.surfaces.terminal.text import one_line, safe
+from teamwright.surfaces.terminal.text import fit, one_line, safe
 from teamwright.surfaces.terminal.themes import Palette
 
 MOST = 500
@@ -68,7 +68,7 @@ class SessionPicker(ModalScreen[SessionId | None]):
             height: 80%; width: 100%; max-width: 140; background: $surface; border: round $border; padding: 0 1;
         }
         & Static { height: auto; color: $text-muted; }
-        & Input { border: none; height: 1; margin-bottom: 1; padding: 0; }
+        & Input, & Input:focus { border: none; height: 1; margin-bottom: 1; padding: 0; background: transparent; }
     }
     """
 
@@ -104,7 +104,7 @@ class SessionPicker(ModalScreen[SessionId | None]):
         listing.show(lambda width: [
             (e.id, session_row(e, width, palette, now, self._teams(e.id), where=self._everywhere)) for e in found
         ])  # fmt: skip
-        where = "everywhere" if self._everywhere else safe(str(self._cwd))
+        where = "everywhere" if self._everywhere else fit(safe(str(self._cwd)), max(10, self.size.width - 66))
         change = "this directory" if self._everywhere else "all directories"
         words = f"{len(found)} of {len(self._entries)} sessions, {where} · Ctrl+A: {change} · Esc: close"
         self.query_one(".picker--note", Static).update(Content(words))

@@ -12,7 +12,7 @@ from teamwright.surfaces.terminal.drafts import Drafts
 from teamwright.tools.bounds import visible
 
 CHIP_LINES, CHIP_SIZE = 12, 1_500  # pastes beyond that stand as one word in the input
-PLACEHOLDER = "Ask, or type / for commands, @ for files, ! for the shell"
+PLACEHOLDER = "Ask, or type / @ ! for commands, files, the shell"
 NEW_LINE = ("shift+enter", "shift+\r", "alt+enter", "ctrl+j")  # the second is what xterm makes of the first
 
 

@@ -48,8 +48,12 @@ class RowList(OptionList):
     RowList { border: none; padding: 0; background: transparent; height: 1fr; scrollbar-size-vertical: 1; }
     RowList:focus { border: none; background-tint: transparent; }
     RowList > .option-list--option { padding: 0; }
-    RowList > .option-list--option-highlighted { color: $foreground; background: $panel; text-style: none; }
-    RowList:focus > .option-list--option-highlighted { color: $foreground; background: $primary 25%; text-style: none; }
+    RowList > .option-list--option-highlighted {
+        color: $foreground; background: $panel; text-style: $block-cursor-blurred-text-style;
+    }
+    RowList:focus > .option-list--option-highlighted {
+        color: $foreground; background: $primary 25%; text-style: $block-cursor-text-style;
+    }
     """
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:

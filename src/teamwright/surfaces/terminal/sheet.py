@@ -5,6 +5,7 @@ from typing import ClassVar
 
 from rich.cells import cell_len, chop_cells
 from rich.segment import Segment
+from rich.style import Style
 from textual.binding import Binding, BindingType
 from textual.geometry import Size
 from textual.message import Message
@@ -12,6 +13,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from teamwright.surfaces.terminal.diff import Row
+from teamwright.surfaces.terminal.rows import palette_of
 
 _GUTTER = {"add": "+ ", "del": "- ", "plain": "  ", "strong": "  ", "dim": "  "}
 _CONTINUES = "↪ "
@@ -26,11 +28,9 @@ class Sheet(ScrollView, can_focus=True):
         Binding("pageup", "page_up", "Page up", show=False),
         Binding("pagedown,space", "page_down", "Page down", show=False),
     ]
-    COMPONENT_CLASSES: ClassVar[set[str]] = {"sheet--add", "sheet--del", "sheet--plain", "sheet--strong", "sheet--dim"}
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"sheet--plain", "sheet--strong", "sheet--dim"}
     DEFAULT_CSS = """
     Sheet { height: auto; max-height: 100%; background: $surface; }
-    Sheet > .sheet--add { color: $text-success; background: $success-muted; }
-    Sheet > .sheet--del { color: $text-error; background: $error-muted; }
     Sheet > .sheet--plain { color: $foreground; }
     Sheet > .sheet--strong { color: $foreground; text-style: bold; }
     Sheet > .sheet--dim { color: $text-muted; }
@@ -82,13 +82,19 @@ class Sheet(ScrollView, can_focus=True):
         self._lines = [line for row in self._rows for line in _wrapped(row, width - 2)]
         self.virtual_size = Size(width, len(self._lines))
 
+    def _style(self, kind: str) -> Style:
+        """Of what goes and comes it is the one that conversations have."""
+        palette = palette_of(self)
+        changes = {"add": palette.added, "del": palette.removed}
+        return Style.parse(changes[kind]) if kind in changes else self.get_component_rich_style(f"sheet--{kind}")
+
     def render_line(self, y: int) -> Strip:
         at = int(self.scroll_offset.y) + y
         width = self.scrollable_content_region.width
         if at >= len(self._lines):
             return Strip.blank(width, self.rich_style)
         kind, text = self._lines[at]
-        style = self.get_component_rich_style(f"sheet--{kind}")
+        style = self._style(kind)
         return Strip([Segment(text, style)]).adjust_cell_length(width, style).apply_style(self.rich_style)
 
 

@@ -1,5 +1,6 @@
 """A call of a tool: one calm line, or the whole of it with its output or its diff."""
 
+from rich.style import Style
 from rich.text import Text
 from textual.strip import Strip
 
@@ -82,7 +83,10 @@ def _inside(line: str, style: str, palette: Palette) -> Text:
 
 def _body(step: Step, width: int, palette: Palette) -> list[Strip]:
     tool = "Bash" if step.tool == "!" else step.tool
-    drawn = _draw_rows(rows_of(tool, step.args), width, palette)
+    rows = rows_of(tool, step.args)
+    if len(rows) > 1 and rows[0].text == step.title:  # it stands above
+        del rows[0]
+    drawn = _draw_rows(rows, width, palette)
     if step.result.strip() and (step.tool not in CHANGING or step.status != "ok"):
         style = palette.bad if step.status == "error" else palette.dim
         drawn += _margin("", width, palette, palette.dim)
@@ -113,6 +117,9 @@ def _draw_rows(rows: list[Row], width: int, palette: Palette) -> list[Strip]:
         rows = [*rows[: MOST_LINES // 2], gap, *rows[-MOST_LINES // 2 :]]
     drawn: list[Strip] = []
     for row in rows:
-        line = signs.get(row.kind, blank) + row.text
-        drawn += _margin(line, width, palette, styles.get(row.kind, palette.text))
+        style = styles.get(row.kind, palette.text)
+        lines = _margin(signs.get(row.kind, blank) + row.text, width, palette, style)
+        if row.kind in signs and (back := Style.parse(style).bgcolor) is not None:
+            lines = [line.extend_cell_length(width - 1, Style(bgcolor=back)) for line in lines]
+        drawn += lines
     return drawn

@@ -1,7 +1,7 @@
 """The one door for words from outside to the screen: hidden characters are written out, lengths are bounded."""
 
 import textwrap
-from typing import Any
+from typing import Any, cast
 
 from rich.cells import cell_len, set_cell_size
 
@@ -46,14 +46,27 @@ def fit(text: str, cells: int) -> str:
 
 def title(tool: str, args: dict[str, Any]) -> str:
     """What a call is about, in a few words; safe to draw."""
-    if tool == "Agent":
-        kind, about = str(args.get("subagent_type") or "general-purpose"), str(args.get("description", ""))
-        return one_line(f"{kind}: {about}")
-    for name in _NAMED:
-        if isinstance(args.get(name), str):
-            return one_line(args[name])
-    first = next((value for value in args.values() if isinstance(value, str)), "")
-    return one_line(first)
+    match tool:
+        case "Agent":
+            kind, about = str(args.get("subagent_type") or "general-purpose"), str(args.get("description", ""))
+            return one_line(f"{args['name']} ({kind}): {about}" if args.get("name") else f"{kind}: {about}")
+        case "SendMessage":
+            return one_line(f"{args.get('to', '')}: {_said(args)}")
+        case "TaskUpdate" | "TaskGet":
+            owner = f"owner {args['owner']}" if args.get("owner") else ""
+            return one_line(" ".join(filter(None, (f"#{args.get('taskId', '')}", str(args.get("status", "")), owner))))
+        case "ExitPlanMode":
+            return one_line(str(args.get("plan", "")).strip().partition("\n")[0].lstrip("# "))
+        case _:
+            named = [args[name] for name in _NAMED if isinstance(args.get(name), str)]
+            return one_line(next((value for value in [*named, *args.values()] if isinstance(value, str)), ""))
+
+
+def _said(args: dict[str, Any]) -> str:
+    message = args.get("message")
+    if isinstance(message, dict):
+        return str(cast("dict[str, Any]", message).get("type", "")).replace("_", " ")
+    return str(args.get("summary") or message or "")
 
 
 def duration(ms: int) -> str:

@@ -33,12 +33,14 @@ class Palette(Struct, frozen=True):
 
 DARK = Palette(
     "dark", dark=True, text="#d7dae0", dim="#858d9b", accent="#7fb4ff", good="#86c98a", warn="#e5b567", bad="#ef7d7d",
-    person="#eef1f6", person_back="#232936", code="#c3a6ff", added="#86c98a", removed="#ef7d7d", selected="#29303f",
+    person="#eef1f6", person_back="#232936", code="#c3a6ff", added="#9bd69e on #1c2a22", removed="#f29a9a on #30201f",
+    selected="#29303f",
     syntax="nord-darker",
 )  # fmt: skip
 LIGHT = Palette(
     "light", dark=False, text="#24292f", dim="#6a737d", accent="#0757b8", good="#1a7f37", warn="#8a5a00", bad="#b3261e",
-    person="#1b1f24", person_back="#e6ecf4", code="#6f42c1", added="#1a7f37", removed="#b3261e", selected="#dbe5f3",
+    person="#1b1f24", person_back="#e6ecf4", code="#6f42c1", added="#116329 on #e0f3e4", removed="#9c1c15 on #fae4e2",
+    selected="#dbe5f3",
     syntax="friendly",
 )  # fmt: skip
 NONE = Palette(
@@ -68,10 +70,16 @@ def agent_style(color: str, palette: Palette) -> str:
 
 
 def _theme(name: str, p: Palette, *, background: str, surface: str, panel: str) -> Theme:
+    cursor = "reverse" if p.name == "none" else "none"  # without colours it could not be seen
     return Theme(
         name=name, primary=p.accent, secondary=p.code, accent=p.accent, warning=p.warn, error=p.bad, success=p.good,
         foreground=p.text, background=background, surface=surface, panel=panel, dark=p.dark,
-        variables={"border": p.dim, "border-blurred": p.dim, "footer-key-foreground": p.accent},
+        variables={
+            "border": p.dim, "border-blurred": p.dim, "block-cursor-text-style": cursor,
+            "block-cursor-blurred-text-style": "none", "input-cursor-text-style": cursor, "scrollbar": panel,
+            "scrollbar-hover": p.dim, "scrollbar-active": p.accent, "scrollbar-background": background,
+            "scrollbar-corner-color": background,
+        },
     )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.widgets import OptionList
+from textual.widgets import OptionList, Static
 
 from teamwright.core.team import split_address
 from teamwright.store.mail import Entry
@@ -89,7 +89,7 @@ def _of_mail(entry: Entry) -> Happening | None:
 def _of_event(n: int, event: TeamEvent) -> Happening:
     words = _DID.get(event.kind, event.kind)
     words += f" #{event.task}" if event.task else ""
-    words += f": {event.text}" if event.text else ""
+    words += f": {event.text}" if event.text not in ("", "available") else ""
     return Happening(f"e{event.at}-{n}-{event.agent}", event.at, split_address(event.agent)[0], "", words)
 
 
@@ -117,6 +117,7 @@ class MailTimeline(Vertical):
     MailTimeline { height: 1fr; }
     MailTimeline > Sheet { display: none; max-height: 50%; border-top: solid $border-blurred; }
     MailTimeline.-open > Sheet { display: block; }
+    MailTimeline > .mail--keys { height: 1; padding: 0 1; color: $text-muted; }
     """
 
     def __init__(self, *, id: str | None = None) -> None:
@@ -127,6 +128,7 @@ class MailTimeline(Vertical):
     def compose(self) -> ComposeResult:
         yield RowList()
         yield Sheet()
+        yield Static("Enter shows the whole message", classes="mail--keys", markup=False)
 
     def show(self, mail: Iterable[Entry], events: Iterable[TeamEvent], colors: Mapping[str, str]) -> None:
         self._items, self._colors = {item.key: item for item in happenings(mail, events)}, colors

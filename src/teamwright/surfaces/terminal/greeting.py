@@ -1,0 +1,17 @@
+"""What stands on the screen before anything was said."""
+
+from teamwright import __version__
+from teamwright.surfaces.terminal.port import Facts
+from teamwright.surfaces.terminal.status import MODES
+from teamwright.surfaces.terminal.text import safe
+
+
+def greeting(facts: Facts, home: str) -> str:
+    where = f"~{facts.cwd.removeprefix(home)}" if home and f"{facts.cwd}/".startswith(f"{home}/") else facts.cwd
+    return "\n".join([
+        f"Teamwright {__version__} · {facts.model} · {MODES.get(facts.mode, facts.mode)} (Shift+Tab changes that)",
+        safe(where),
+        "",
+        "Say in your own words what is to be done; for larger work, ask for a team.",
+        "/help lists commands, /keys all keys. F2 shows agents, tasks and mail.",
+    ])  # fmt: skip
