@@ -182,7 +182,6 @@ def test_words_of_refusal() -> None:
 
 
 def test_usage_may_be_missing_odd_or_repeated() -> None:
-    assert hear(chat(chunk({}, "stop"))).usage == Usage()
     odd = chunk({}, "stop", usage={"prompt_tokens": 5, "completion_tokens": None, "prompt_tokens_details": None})
     assert hear(chat(odd)).usage == Usage(5)
     many = [chunk({"content": "x"}, usage={"prompt_tokens": 5, "completion_tokens": n}) for n in (1, 2)]
@@ -191,6 +190,16 @@ def test_usage_may_be_missing_odd_or_repeated() -> None:
         {}, "stop", usage={"prompt_tokens": 5, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": 9}}
     )
     assert hear(chat(more)).usage == Usage(0, 1, 9)
+
+
+@pytest.mark.anyio
+@pytest.mark.spec("O5")
+@pytest.mark.parametrize("usage", [None, {"prompt_tokens": None, "completion_tokens": 0}])
+async def test_a_server_that_does_not_count_is_counted_for(usage: Any) -> None:
+    async with FakeApi([stream(chat(chunk({"content": "x" * 40}), chunk({}, "stop", usage=usage)))]) as api:
+        reply, _ = await ask(api)
+        (sent,) = api.asked
+    assert reply.usage == Usage(len(sent.body) // 4, 10)
 
 
 @pytest.mark.anyio

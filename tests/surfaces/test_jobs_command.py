@@ -57,6 +57,18 @@ def test_why_while_it_runs_and_after_its_program_was_killed(program: Program) ->
     assert all(row["state"] == "gone" for row in rows(program, "why"))
 
 
+@pytest.mark.spec("O7", "M10")
+def test_why_tells_a_question_from_a_tool_at_work(program: Program) -> None:
+    live = program.talk([bash("touch no"), SLOW, "end"])
+    live.say("go")
+    question = live.question()
+    assert rows(program, "why")[0]["waiting_for"] == "a person's answer, or its calls: Bash"
+    live.answer(question, behavior="deny", message="no")
+    live.answer(live.question(1), behavior="allow", updatedInput=SLOW["input"])
+    wait_file(program.project / "pid")
+    assert rows(program, "why")[0]["waiting_for"] == "its calls: Bash (at work)"
+
+
 @pytest.mark.spec("O7")
 def test_why_of_what_has_ended_and_of_nobody(program: Program) -> None:
     assert program.run("-p", "SCRIPT:main", script={"main": [child("one"), "end"], "one": ["r"]}).rc == 0
@@ -68,6 +80,7 @@ def test_why_of_what_has_ended_and_of_nobody(program: Program) -> None:
 
 @pytest.mark.spec("B1")
 def test_no_jobs_and_no_session(program: Program) -> None:
-    assert program.run("jobs").rc != 0
+    assert rows(program, "jobs") == rows(program, "why") == []
+    assert "no session" in program.run("jobs").out and program.run("why", "nobody").rc == 1
     assert program.run("-p", "go", script=["done"]).rc == 0
     assert rows(program, "jobs") == [] and "no jobs" in program.run("jobs").out

@@ -56,7 +56,7 @@ class Draft:
         self._model = model
         self._place = place
         self._tell = on_delta
-        self._size = 0
+        self.size = 0
 
     def begin(self, id: str, usage: Usage) -> None:
         self.id, self.usage = id, usage
@@ -103,8 +103,8 @@ class Draft:
         return Reply(Message("assistant", blocks, self._model), stop, self.usage, self.id, seconds)
 
     def _weigh(self, size: int) -> None:
-        self._size += size
-        if self._size > MOST:
+        self.size += size
+        if self.size > MOST:
             raise faults.too_long(self._place)
 
 

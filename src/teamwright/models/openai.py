@@ -35,6 +35,7 @@ LEFT_OUT = "(thinking left out)"
 NOTHING = "(no output)"
 SHOWN_BELOW = "(images follow)"
 WINDOW_LIMIT = 2.0  # seconds to ask a server for its window
+BYTES = 4  # of a token, where the server does not count
 _EFFORTS = {"xhigh": "high", "max": "high"}
 
 
@@ -74,7 +75,7 @@ class OpenAI:
 
         async def attempt() -> Reply:
             began = self._patience.clock()
-            answer = Answer(request.model, place, on_delta)
+            answer = Answer(request.model, place, on_delta, sent=sum(map(len, body)))
             await self._http.exchange(place, f"{self._base}/chat/completions", headers, body, answer)
             return answer.reply(self._patience.clock() - began)
 
@@ -262,8 +263,10 @@ _STATUS = {
 class Answer:
     """Hears the chunks of one attempt. Without a finish reason there is no reply."""
 
-    def __init__(self, model: str, place: Place, on_delta: OnDelta) -> None:
+    def __init__(self, model: str, place: Place, on_delta: OnDelta, *, sent: int = 0) -> None:
+        """`sent` bytes had the request: what a server that counts no tokens has read, roughly."""
         self.finished = False
+        self._sent = sent
         self._place = place
         self._draft = Draft(model, place, on_delta)
         self._begun = False
@@ -296,6 +299,8 @@ class Answer:
             self._draft.close(index)
         calls = any(part.kind == "tool_use" for part in self._draft.parts.values())
         stop: Stop = "refusal" if self._refused else "tool_use" if calls else "end_turn"
+        if not self._draft.usage.total:  # or limits would never be reached, and the window would be full unnoticed
+            self._draft.usage = Usage(self._sent // BYTES, self._draft.size // BYTES)
         return self._draft.reply(_STOPS.get(self._stop, stop), seconds, finished)
 
     def _take(self, chunk: _Chunk) -> None:

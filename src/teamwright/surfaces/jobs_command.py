@@ -33,7 +33,8 @@ class Waiting(msgspec.Struct, frozen=True):
     since: int  # milliseconds since 1970
 
 
-def _find(session: str | None) -> tuple[Home, Path]:
+def _find(session: str | None) -> tuple[Home, Path | None]:
+    """None: none is named, and there is none here."""
     home = home_from(os.environ)
     if session:
         found = find_transcript(home, session)
@@ -41,9 +42,15 @@ def _find(session: str | None) -> tuple[Home, Path]:
             raise SessionMissing(f"there is no session {session}; `teamwright sessions --all` lists them")
         return home, found
     here = list_sessions(home, Path.cwd())
-    if not here:
-        raise SessionMissing(f"there is no session in {Path.cwd()}")
-    return home, here[0].path
+    return home, here[0].path if here else None
+
+
+def _show_none(*, as_json: bool) -> int:
+    if as_json:
+        print_json([])
+    else:
+        sys.stdout.write(f"there is no session in {Path.cwd()}\n")
+    return 0
 
 
 async def _read(home: Home, session: SessionId) -> tuple[list[JobRow], Crew]:
@@ -67,6 +74,8 @@ def _lives(home: Home, session: SessionId) -> bool:
 
 def show_jobs(session: str | None, *, as_json: bool) -> int:
     home, path = _find(session)
+    if path is None:
+        return _show_none(as_json=as_json)
     rows, crew = anyio.run(_read, home, SessionId(path.stem))
     alive = _lives(home, SessionId(path.stem))
     found = [*(_job(row, alive=alive) for row in rows), *map(_teammate, crew.mates)]
@@ -117,6 +126,10 @@ def show_why(session: str | None, agent: str | None, *, as_json: bool) -> int:
     if session and agent is None and find_transcript(home_from(os.environ), session) is None:
         session, agent = None, session
     home, path = _find(session)
+    if path is None:
+        if agent:
+            raise SessionMissing(f"there is no agent {agent}: there is no session in {Path.cwd()}")
+        return _show_none(as_json=as_json)
     id = SessionId(path.stem)
     rows, crew = anyio.run(_read, home, id)
     alive = _lives(home, id)
@@ -173,8 +186,11 @@ def _state_of(lines: Sequence[Line], jobs: list[JobRow]) -> tuple[str, str]:
     last = lines[-1].event if lines else None
     background = ", ".join(job.id for job in jobs)
     if history.open_calls:
+        begun = history.begun | {job.call for job in jobs}
+        if working := ", ".join(call.name for call in history.open_calls if call.id in begun):
+            return "waiting", f"its calls: {working} (at work)"
         names = ", ".join(call.name for call in history.open_calls)
-        return "waiting", f"its calls: {names} (a tool at work, or a person's answer)"
+        return "waiting", f"a person's answer, or its calls: {names}"
     if isinstance(last, TurnEnded):
         return ("waiting", f"its jobs: {background}") if jobs else ("idle", "a message")
     if isinstance(last, Replied | ToolEnded):
