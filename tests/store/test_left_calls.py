@@ -9,9 +9,9 @@ from team_house import open_house
 from teamwright.core.event import AgentStarted, Replied, ToolStarted
 from teamwright.core.history import fold
 from teamwright.core.ids import AgentId, CallId, LetterId
-from teamwright.core.letter import Said
+from teamwright.core.letter import SYSTEM, Letter, Said
 from teamwright.core.message import Message, Text, ToolCall, Usage
-from teamwright.core.work import Actor, Draft
+from teamwright.core.work import Actor, Draft, claim_id
 from teamwright.runtime.resume import Left
 from teamwright.store.tasks import TaskTable
 from teamwright.store.teams import call_key
@@ -86,9 +86,13 @@ async def test_tasks_go_back_to_the_list_together_with_the_word_about_it(tmp_pat
         assert lead is not None
         table, by = TaskTable(house.state.database), Actor(ada.agent, "ada")
         await table.create("crew", Draft("x"), by)
-        await table.claim_first("crew", by)
+        await table.claim_first(
+            "crew", by, lambda task: Letter(claim_id("crew", task), ada.agent, SYSTEM, Said("do it"))
+        )
+        assert len(await house.state.waiting(ada.agent)) == 1
         before = house.state.database.commits
         (done,) = await table.release_all("crew", ada.agent, lambda freed: house.note(ada, lead, f"freed {len(freed)}"))
         assert house.state.database.commits == before + 1 and done.id == 1
         (letter,) = await house.state.waiting(lead.agent)
         assert isinstance(letter.body, Said) and letter.body.text == "freed 1"
+        assert await house.state.waiting(ada.agent) == []  # nobody begins what is not its own any more

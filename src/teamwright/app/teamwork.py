@@ -98,7 +98,9 @@ def open_teamwork(
     if ground.places is not None:
         place = Quarters(ground.places.panes, ground.places.backend, ground.places.command, means)
     recruiter = Recruiter(workshop, means, ways, Roles(ground.kit, _system(ground), place, ground.base))
-    teams.bring_back = recruiter.bring_back
+    teams.bring_back = recruiter.revive
+    if place is not None:
+        place.on_lost = recruiter.lost
     teams.on_look.append(recruiter.apply_all)
     deputy = Deputy(teams, mode=ground.lead_mode, rules=ground.rules, put=ground.put, user=ground.user)
     teams.on_look.append(deputy.look)
@@ -141,7 +143,8 @@ class _Presence:
         table, mail = TeamTable(database, self._processes, limits=limits), MailTable(database, limits)
         mirror = TeamMirror(ground.home.root, table, mail)
         tables = Tables(table, mail, RequestTable(database, limits=limits), self._processes, mirror)
-        here = Here(workshop.session, self._enter, ring, ground.state.post, ground.tell, ground.log)
+        store = ground.state
+        here = Here(workshop.session, self._enter, ring, store.post, store.waiting, ground.tell, ground.log)
         self.teams = Teams(tables, here, supervisor)
 
     async def _enter(self) -> Process:

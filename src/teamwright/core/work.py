@@ -6,7 +6,7 @@ from typing import Any, Literal, NewType
 import msgspec
 from msgspec import Struct
 
-from teamwright.core.ids import AgentId
+from teamwright.core.ids import AgentId, LetterId
 
 TaskId = NewType("TaskId", int)  # counts up in its list; on the wire a string of digits
 Status = Literal["pending", "in_progress", "completed"]
@@ -42,6 +42,11 @@ class Task(Struct, frozen=True):
     blocks: tuple[TaskId, ...] = ()
     created: int = 0  # milliseconds since 1970
     updated: int = 0
+
+
+def claim_id(list: str, task: Task) -> LetterId:
+    """Of the letter that tells a teammate of the task that was claimed for it."""
+    return LetterId(f"k-{list}-{task.id}-{task.epoch}")
 
 
 class Draft(Struct, frozen=True):

@@ -11,7 +11,7 @@ from teamwright.core.errors import ToolError
 from teamwright.core.ids import CallId
 from teamwright.core.letter import Signal, SignalKind
 from teamwright.core.permission import mode_allowed
-from teamwright.core.team import Member, Refused, Request, RequestId, iso, new_request_id
+from teamwright.core.team import Mail, Member, Refused, Request, RequestId, iso, new_request_id
 from teamwright.runtime.post import Post
 from teamwright.runtime.teams import Teams
 from teamwright.store.requests import RequestTable
@@ -71,15 +71,21 @@ class Handshakes:
                 await self._post.signal(member, asker, _signal("shutdown_rejected", body), id=f"h-{id}")
             await self._requests.handled(RequestId(id))
 
-    async def shut_down(self, member: Member, request: Request) -> None:
-        """Its clean-up is done: whoever asked hears that it is gone."""
+    def farewell(self, member: Member, request: Request) -> Mail | None:
+        """What whoever asked hears: stored together with its end, so that nobody sees one without the other."""
         asker = self._teams.find(member.team, request.asker)
-        if asker is not None:
-            body: dict[str, Any] = {
-                "requestId": request.id, "from": member.name, "timestamp": iso(now_ms()), "backendType": member.backend,
-                "paneId": (member.pane or {}).get("id"),
-            }  # fmt: skip
-            await self._post.signal(member, asker, _signal("shutdown_approved", body), id=f"h-{request.id}")
+        if asker is None:
+            return None
+        body: dict[str, Any] = {
+            "requestId": request.id, "from": member.name, "timestamp": iso(now_ms()), "backendType": member.backend,
+            "paneId": (member.pane or {}).get("id"),
+        }  # fmt: skip
+        return self._post.draft(member, asker, _signal("shutdown_approved", body), id=f"h-{request.id}")
+
+    async def gone(self, member: Member, request: Request) -> None:
+        """Its farewell is stored."""
+        if (asker := self._teams.find(member.team, request.asker)) is not None:
+            await self._post.arrived(asker)
         await self._requests.handled(request.id)
 
     async def finish(self, lead: Member) -> None:
@@ -88,7 +94,9 @@ class Handshakes:
             member = self._teams.find(lead.team, request.answerer)
             agreed = request.kind == "shutdown" and request.answer is not None and request.answer.get("approve")
             if agreed and member is not None and member.state == "shutdown":
-                await self.shut_down(member, request)
+                if (mail := self.farewell(member, request)) is not None:
+                    await self._teams.tables.mail.post_mail(mail)
+                await self.gone(member, request)
 
     # --- plans
 

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from teamwright.core.errors import ToolError
 from teamwright.core.ids import CallId, LetterId, new_letter_id
-from teamwright.core.letter import SYSTEM, Body, Letter, Priority, Said, Sender, Signal
+from teamwright.core.letter import SYSTEM, Letter, Priority, Said, Sender, Signal
 from teamwright.core.team import Mail, Member, Refused
 from teamwright.runtime.teams import Teams
 from teamwright.store.mail import MailTable
@@ -94,11 +94,13 @@ class Post:
 
     async def notify(self, reader: Member, words: str, id: str | None = None) -> None:
         """The program itself tells a member something."""
-        body: Body = Said(words)
-        letter = Letter(LetterId(id) if id else new_letter_id(), reader.agent, SYSTEM_SENDER, body)
-        mail = Mail(letter, reader.team, SYSTEM_SENDER.name, reader.name, words, control=True)
-        await self._mail.post_mail(mail)
+        await self._mail.post_mail(self.notice(reader, words, id))
         await self.arrived(reader)
+
+    def notice(self, reader: Member, words: str, id: str | None = None) -> Mail:
+        """The same, to be stored together with what it tells of."""
+        letter = Letter(LetterId(id) if id else new_letter_id(), reader.agent, SYSTEM_SENDER, Said(words))
+        return Mail(letter, reader.team, SYSTEM_SENDER.name, reader.name, words, control=True)
 
     def _draft(self, sender: Member, reader: Member, body: Said, *, key: str, part: int) -> Mail:
         id = LetterId(f"m-{key}" if not part else f"m-{key}-{part}")

@@ -1,6 +1,6 @@
 """Teammates in processes of their own: started by argv, known by pid and start time, looked after until they end."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 
 import anyio
@@ -23,6 +23,7 @@ class Quarters:
         self._panes, self._command, self._means = panes, command, means
         self._open: dict[str, tuple[Member, Pane]] = {}  # by address
         self._closing = False
+        self.on_lost: Callable[[Member], Awaitable[None]] | None = None
 
     async def start(self, member: Member) -> Member:
         """Nothing is started any more once this session ends: the next one brings the member back."""
@@ -67,15 +68,23 @@ class Quarters:
             return
         if await teams.tables.processes.holder(now.agent) is not None:
             return  # a message has brought it back already
-        if now.state == "running":
-            await teams.tables.teams.set_state(now.team, now.agent, "idle")
+        lead, lease = teams.lead_of(now.team), await teams.tables.processes.lease(now.agent)
+        words = f"The process of {now.name} has ended unexpectedly. A message brings it back, with all it knew."
+        notice = self._means.post.notice(lead, words) if lead is not None else None
+        if now.state == "running":  # the word about it with it: nobody may think that all is done
+            epoch = lease.epoch if lease else 0
+            moved = await teams.tables.teams.set_state(now.team, now.agent, "idle", epoch=epoch, mail=notice)
+            if isinstance(moved, Refused):
+                return
+        elif notice is not None:
+            await teams.tables.mail.post_mail(notice)
         teams.tell(now, "died", "its process has ended")
-        lead = teams.lead_of(now.team)
         if lead is not None:
-            words = f"The process of {now.name} has ended unexpectedly. A message brings it back, with all it knew."
-            await self._means.post.notify(lead, words)
+            await self._means.post.arrived(lead)
         await free_tasks(self._means, now, f"The process of {now.name} is gone")
         await teams.refresh(now.team)
+        if self.on_lost is not None:
+            await self.on_lost(now)
 
     async def stop(self, member: Member) -> None:
         found = self._open.pop(member.address, None)

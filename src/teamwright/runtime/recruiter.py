@@ -13,7 +13,7 @@ from teamwright.core.consent import Mode
 from teamwright.core.definition import AgentDefinition
 from teamwright.core.errors import SessionMissing, StoreError, ToolError
 from teamwright.core.event import AgentStarted, ModeChanged, Warned
-from teamwright.core.ids import AgentId, new_agent_id
+from teamwright.core.ids import AgentId, LetterId, new_agent_id
 from teamwright.core.letter import Said
 from teamwright.core.ports import Desk, ToolContext
 from teamwright.core.spawn import Ask, Plan
@@ -21,12 +21,14 @@ from teamwright.core.team import Backend, Member, Refused
 from teamwright.host.worktree import Worktree
 from teamwright.runtime.agent import Agent
 from teamwright.runtime.meter import AgentMeter
-from teamwright.runtime.resident import Means, Resident
+from teamwright.runtime.resident import Means, Resident, free_tasks
 from teamwright.runtime.rooms import move_in
 from teamwright.runtime.spawner import Served, Ways, child_desk, narrowest
 from teamwright.runtime.workshop import Answers, Kit, Shape, Workshop, own_limits
 from teamwright.store.jobs import NewAgent
 from teamwright.store.teams import call_key
+
+MOST_LOSSES = 3  # times that one comes to its end before the same letter
 
 
 class Place(Protocol):
@@ -72,6 +74,8 @@ class Recruiter:
         self.residents: dict[AgentId, Resident] = {}
         self.answers: Answers | None = None
         self._starting: set[AgentId] = set()
+        self.dropped: set[AgentId] = set()  # by a bug: whatever the store says of them, they do nothing here
+        self._losses: dict[AgentId, tuple[LetterId, int]] = {}  # what it could not even read, and how often
 
     # --- a new one
 
@@ -140,6 +144,26 @@ class Recruiter:
         finally:
             self._starting.discard(member.agent)
 
+    async def revive(self, member: Member) -> None:
+        """Bring it back; one for which that cannot be is shut down, so that nobody waits for it."""
+        try:
+            await self.bring_back(member)
+        except (ToolError, StoreError) as error:
+            await self.bury(member, f"{member.name} could not be brought back: {error}")
+
+    async def lost(self, member: Member) -> None:
+        """Nobody runs it any more. What waits for it brings it back, but not for ever."""
+        waiting = await self._means.teams.here.waiting(member.agent)
+        if not waiting:
+            return
+        letter, times = self._losses.get(member.agent, (waiting[0].id, 0))
+        times = times + 1 if letter == waiting[0].id else 1
+        self._losses[member.agent] = (waiting[0].id, times)
+        if times < MOST_LOSSES:
+            await self.revive(member)
+        else:
+            await self.bury(member, f"{member.name} has ended {times} times before it could read what waits for it")
+
     async def adopt(self, member: Member) -> None:
         """It lives on in a process of its own: from now on we look after that."""
         if self._roles.place is not None:
@@ -157,6 +181,7 @@ class Recruiter:
         agent = await self._make(member, tree)
         resident = Resident(agent, member, lease.epoch, self._means, tree)
         self.residents[member.agent] = resident
+        self.dropped.discard(member.agent)
         teams.supervisor.house(agent, lambda: self._host(resident))
         return resident
 
@@ -167,6 +192,10 @@ class Recruiter:
             self.residents.pop(resident.agent.id, None)
             with anyio.CancelScope(shield=True):
                 await resident.agent.put_away()
+        if resident.broken:
+            self.dropped.add(resident.agent.id)
+            await self.lost(resident.member)
+            self._means.teams.announce()
 
     async def _make(self, member: Member, tree: Worktree | None) -> Agent:
         definition = next((d for d in self._ways.kinds().values() if d.name == member.kind), None)
@@ -258,13 +287,18 @@ class Recruiter:
             await self._roles.place.stop(member)
         await self.bury(member)
 
-    async def bury(self, member: Member) -> None:
-        """One that nobody runs any more is shut down: in the store, with what follows from it."""
-        from teamwright.runtime.resident import free_tasks  # noqa: PLC0415 -- only here
+    async def bury(self, member: Member, why: str = "") -> None:
+        """One that nobody runs any more is shut down: in the store, with what follows from it.
 
+        `why` is for the lead, where it was not the lead that wanted it.
+        """
         teams = self._means.teams
-        await teams.tables.teams.set_state(member.team, member.agent, "shutdown")
-        await free_tasks(self._means, member, f"{member.name} was stopped")
+        await free_tasks(self._means, member, why or f"{member.name} was stopped")
+        lead = teams.lead_of(member.team)
+        notice = self._means.post.notice(lead, f"{why}. It is shut down.") if lead is not None and why else None
+        await teams.tables.teams.set_state(member.team, member.agent, "shutdown", mail=notice)
+        if lead is not None and notice is not None:
+            await self._means.post.arrived(lead)
         await teams.refresh(member.team)
         await teams.copy(teams.tables.mirror.write_team, member.team)
         await self._means.post.tell_of_failures(member.team)

@@ -14,7 +14,7 @@ from teamwright.core.event import AgentEnded, Event, ToolEnded, TurnEnded
 from teamwright.core.ids import AgentId, LetterId
 from teamwright.core.letter import Letter, Said, Sender, Signal
 from teamwright.core.team import Mail, Member, Refused, Request, iso
-from teamwright.core.work import Actor, Task
+from teamwright.core.work import Actor, Task, claim_id
 from teamwright.host.worktree import Worktree
 from teamwright.runtime.agent import Agent, current_agent, current_teammate
 from teamwright.runtime.handshakes import Handshakes
@@ -50,6 +50,7 @@ class Resident:
         self.scope = anyio.CancelScope()
         self.ended = anyio.Event()
         self.parked = False  # this process ends, the teammate does not
+        self.broken = False  # by a bug of ours
         self._leaving: Request | None = None
         self._finished: Task | None = None
 
@@ -65,10 +66,7 @@ class Resident:
             try:
                 await self._live()
             except Exception as bug:  # noqa: BLE001 -- the agent's boundary
-                self.parked = True  # not its end: a message brings it back
-                trace = "".join(traceback.format_exception(bug))
-                self._means.teams.here.log(f"teammate {self.member.address}: {trace}")
-                self._means.teams.tell(self.member, "died", f"internal error: {bug!r}; the log has the details")
+                await self._break(bug)
         with anyio.CancelScope(shield=True):
             try:
                 await self._conclude()
@@ -76,6 +74,23 @@ class Resident:
                 self._means.teams.here.log(f"the end of {self.member.address} could not be recorded: {error}")
         self.ended.set()
         self._means.teams.announce()
+
+    async def _break(self, bug: Exception) -> None:
+        """Not its end: the lead is told, and a message brings it back."""
+        self.parked = self.broken = True
+        teams, lead = self._means.teams, self._means.teams.lead_of(self.member.team)
+        teams.here.log(f"teammate {self.member.address}: {''.join(traceback.format_exception(bug))}")
+        words = f"internal error: {bug!r}; the log has the details"
+        teams.tell(self.member, "died", words)
+        notice = self._means.post.notice(lead, f"{self.member.name} was stopped by an {words}.") if lead else None
+        try:
+            if self.member.state == "running":
+                await self._move("idle", notice, "failed")
+            elif lead is not None and notice is not None:
+                await teams.tables.mail.post_mail(notice)
+                await self._means.post.arrived(lead)
+        except StoreError as error:
+            teams.here.log(f"that {self.member.address} was stopped could not be told: {error}")
 
     async def _live(self) -> None:
         await self.apply_answers()
@@ -233,9 +248,11 @@ class Resident:
         agent.close_transcript()
         kept = await self._means.rooms.close(self._tree) if self._tree is not None else None
         await free_tasks(self._means, member, f"{member.name} has shut down" + (f". {words(kept)}" if kept else ""))
-        await teams.tables.teams.set_state(member.team, member.agent, "shutdown", epoch=self._epoch)
-        if self._leaving is not None:  # before anybody here sees that it is gone, and thinks that all is done
-            await self._means.handshakes.shut_down(member, self._leaving)
+        hands, asked = self._means.handshakes, self._leaving
+        mail = hands.farewell(member, asked) if asked is not None else None
+        await teams.tables.teams.set_state(member.team, member.agent, "shutdown", epoch=self._epoch, mail=mail)
+        if asked is not None:
+            await hands.gone(member, asked)
         await self._means.post.tell_of_failures(member.team)
         await teams.copy(teams.tables.mirror.write_team, member.team)
         teams.tell(member, "shutdown")
@@ -288,8 +305,4 @@ def _claim_letter(task: Task, team: str, agent: AgentId) -> Letter:
         "Do it, mark it completed with TaskUpdate, then go on with further open tasks (TaskList)."
     )
     sender = Sender("system", CLAIM_SENDER)
-    return Letter(_claim_id(task, team), agent, sender, Said(text))
-
-
-def _claim_id(task: Task, team: str) -> Any:
-    return f"k-{team}-{task.id}-{task.epoch}"
+    return Letter(claim_id(team, task), agent, sender, Said(text))

@@ -40,6 +40,7 @@ class Here(Struct, frozen=True):
     enter: Callable[[], Awaitable[Process]]  # registers it, with its bell, once
     ring: Callable[[str], object]  # the bell at an address
     post: Callable[[Letter], Awaitable[None]]  # raises StoreError if there is no such agent
+    waiting: Callable[[AgentId], Awaitable[list[Letter]]]  # what it has not read
     tell: Callable[[AgentId, Event], None]
     log: Callable[[str], None]
 

@@ -131,8 +131,9 @@ class Teamwork(Struct, frozen=True):
         try:
             await self.recruiter.bring_back(member)
         except (ToolError, StoreError) as error:
-            self._warn(main, f"{member.address} could not be brought back: {error}")
-            await self.recruiter.bury(member)
+            words = f"{member.address} could not be brought back: {error}"
+            self._warn(main, words)
+            await self.recruiter.bury(member, words)
 
     def _warn(self, main: Agent, words: str) -> None:
         self.teams.here.tell(main.id, Warned(words))
@@ -142,6 +143,7 @@ class Teamwork(Struct, frozen=True):
         for name in self.teams.led_here():
             if not await self.rests(name):
                 return False
+            await self.post.tell_of_failures(name)  # also of what another process could not deliver
             if (await self.teams.tables.teams.unrest(name)).lead and (lead := self.teams.lead_of(name)) is not None:
                 self.teams.supervisor.ring(lead.agent)  # the bell for it has not been heard yet
                 return False
@@ -161,8 +163,9 @@ class Teamwork(Struct, frozen=True):
 
     async def _is_busy(self, name: str) -> bool:
         """By our copy too: that shows a member as idle or gone only when all that follows from it is done."""
-        idle = all(m.is_lead or m.state == "idle" for m in self.teams.members(name))
-        return not idle or (await self.teams.tables.teams.unrest(name)).mates
+        dropped = {m.name for m in self.teams.members(name) if m.agent in self.recruiter.dropped}
+        idle = all(m.is_lead or m.state == "idle" or m.name in dropped for m in self.teams.members(name))
+        return not idle or (await self.teams.tables.teams.unrest(name, without=dropped)).mates
 
     async def close(self) -> None:
         await self.recruiter.park_all()

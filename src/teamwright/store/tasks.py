@@ -21,6 +21,7 @@ from teamwright.core.work import (
     Refusal,
     Task,
     TaskId,
+    claim_id,
     decide,
     not_found,
     refuse_edges,
@@ -202,7 +203,10 @@ class TaskTable:
     async def release_all(
         self, list: str, agent: AgentId, tell: Callable[[Sequence[Task]], Mail | None] | None = None
     ) -> "list[Done]":
-        """Everything open that this incarnation owns goes back to pending; what `tell` says of it is stored with it."""
+        """Everything open that this incarnation owns goes back to pending; what `tell` says of it is stored with it.
+
+        The word about a claim that it has not read yet is taken back.
+        """
         now = self._now()
 
         def work(db: sqlite3.Connection) -> "list[Done]":
@@ -211,6 +215,8 @@ class TaskTable:
             ids = [] if n is None else [id for (id,) in db.execute(sql, (n, agent)).fetchall()]
             owned = [task for id in ids if n is not None and (task := rows.load_good(db, n, id)) is not None]
             freed = [_apply(db, n, task, Change(), Hold("pending"), [], now) for task in owned if n is not None]
+            unread = "DELETE FROM letters WHERE id = ? AND delivered_at IS NULL"
+            db.executemany(unread, [(claim_id(list, task),) for task in owned])
             if tell is not None and (mail := tell(owned)) is not None:
                 post(db, mail, LIMITS, now)
             return freed

@@ -1,7 +1,7 @@
 """Teams and their rosters: names, states that can only follow their diagram, and the lease of the lead."""
 
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import msgspec
@@ -163,7 +163,7 @@ class TeamTable:
         found = await self.teams_of(agent)
         return found[0] if found else None
 
-    async def unrest(self, name: str) -> Unrest:
+    async def unrest(self, name: str, *, without: Collection[str] = ()) -> Unrest:
         """Who of a team has something left to do. One statement: nothing can slip from one part to the other."""
         sql = """
             SELECT members.name, state, NULL FROM members
@@ -174,6 +174,7 @@ class TeamTable:
             WHERE team = (SELECT n FROM teams WHERE name = :name) AND state <> 'shutdown'
         """
         rows = await self._db.read(lambda db: db.execute(sql, {"name": name}).fetchall())
+        rows = [row for row in rows if row[0] not in without]
         mates = any(who != LEAD_NAME and (letter is not None or state != "idle") for who, state, letter in rows)
         mail = (letter for who, _, letter in rows if who == LEAD_NAME and letter is not None)
         return Unrest(mates, any(map(_is_loud, mail)))

@@ -1,0 +1,137 @@
+"""Teammates that are lost on the way: a pane that somebody closes, a server that goes, a process that never starts."""
+
+import os
+import signal
+import sqlite3
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from team_steps import create, home
+from team_steps import mate as a_mate
+
+from conftest import Walker
+from crew import bash as run
+from crew import crew
+from place_kit import CREATE, FREE, mate, options, roster, say, serves, teammates, until
+from program import Live, Program, alive, bash, tool, wait_file
+
+BUSY = bash("echo $$ > busy; while :; do sleep 0.05; done")
+CLAIM = tool("TaskUpdate", taskId="1", owner="ada")
+SCRIPT: dict[str, Any] = {
+    "main": [CREATE, tool("TaskCreate", subject="the job", description="x"), mate("ada"), *["on"] * 20],
+    "ada": [CLAIM, BUSY],
+    "back": [say("ada", "SCRIPT:again"), *["on"] * 20],
+    "again": [bash("echo again >> log"), "done"],
+}
+
+
+def died(live: Live) -> dict[str, Any]:
+    return live.wait_for(lambda line: line.get("subtype") == "team_event" and line["kind"] == "died")
+
+
+def tmux(program: Program, *words: str) -> str:
+    (socket,) = [s for s in Path(program.env["TMUX_TMPDIR"]).glob("tmux-*/*") if serves(s)]
+    return subprocess.run(["tmux", "-S", str(socket), *words], capture_output=True, text=True, check=True).stdout
+
+
+def comes_back(program: Program, live: Live) -> None:
+    """Its end was told, its task is free, and a message brings it back with a process of its own."""
+    assert died(live)["agent"] == "ada@crew"
+    until(lambda: "Free again: #1" in program.transcript().read_text(), "the word about its task")
+    until(lambda: not teammates(program), "the end of its process")
+    live.say("SCRIPT:back")
+    until(lambda: (program.project / "log").read_text() == "again\n", "it works again")
+    assert len(teammates(program)) == 1 and roster(program)["ada"]["backendType"] == "tmux"
+    assert live.end().rc == 0
+    until(lambda: not teammates(program), "the end of all")
+
+
+@pytest.mark.spec("E7", "K6", "X6")
+def test_a_pane_that_a_person_closes_while_its_teammate_works(program: Program) -> None:
+    for place in options("tmux", program):
+        live = program.talk(SCRIPT, FREE, *place)
+        live.say("go")
+        command = int(wait_file(program.project / "busy"))
+        tmux(program, "kill-pane", "-t", tmux(program, "list-panes", "-a", "-F", "#{pane_id}").split()[0])
+        comes_back(program, live)
+        assert not alive(command)
+
+
+@pytest.mark.spec("E7", "K6", "X6")
+def test_a_tmux_server_that_is_killed(program: Program) -> None:
+    for place in options("tmux", program):
+        live = program.talk(SCRIPT, FREE, *place)
+        live.say("go")
+        wait_file(program.project / "busy")
+        tmux(program, "kill-server")
+        comes_back(program, live)
+
+
+@pytest.mark.spec("E8", "T6", "T11")
+def test_a_pane_that_outlived_its_lead_is_adopted_and_no_second_one_is_started(program: Program) -> None:
+    script = SCRIPT | {"ada": [bash("echo first >> log"), "ready"]}
+    for place in options("tmux", program):
+        live = program.talk(script, FREE, *place)
+        live.say("go")
+        live.wait_for(lambda line: line.get("subtype") == "team_event" and line["kind"] == "idle")
+        (pid,) = teammates(program)
+        os.kill(live.process.pid, signal.SIGKILL)
+        live.process.wait(20)
+        again = program.talk(script, FREE, *place, "--resume", program.transcript().stem)
+        again.say("SCRIPT:back")
+        until(lambda: (program.project / "log").read_text() == "first\nagain\n", "it works for its new lead")
+        assert teammates(program) == [pid] and len(list(tmux(program, "list-panes", "-a").splitlines())) == 1
+        assert again.end().rc == 0
+        until(lambda: not teammates(program), "its end with the new lead")
+
+
+@pytest.mark.spec("T12", "X6", "X2")
+def test_what_a_killed_process_had_not_read_brings_it_back_and_the_program_ends_by_itself(program: Program) -> None:
+    """Nobody writes to it any more: the message that waits is enough."""
+    see = "while [ ! -e {} ]; do sleep 0.02; done"
+    script = {
+        "main": [
+            CREATE, mate("ada"), bash(see.format("up")), say("ada", "SCRIPT:again"), bash("touch told"), *["on"] * 20,
+        ],
+        "ada": [bash(f"touch up; {see.format('told')}; kill -9 $PPID; sleep 60"), "ready"],
+        "again": [bash("echo again >> log"), "done"],
+    }  # fmt: skip
+    for place in options("local", program):
+        ran = program.prompt(script, FREE, *place)
+        assert ran.rc == 0 and (program.project / "log").read_text() == "again\n", ran.err
+        assert "has ended unexpectedly" in program.transcript().read_text()
+
+
+@pytest.mark.spec("T12", "K6", "E7", "X9")
+def test_one_that_never_comes_up_is_given_up_and_said(program: Program) -> None:
+    program.env["TEAMWRIGHT_TEAMMATE_CRASHPOINT"] = "transcript.append"
+    for place in options("local", program):
+        ran = program.prompt({"main": [CREATE, mate("ada"), *["on"] * 20], "ada": ["ready"]}, FREE, *place)
+        assert ran.rc == 0, ran.err
+        told = program.transcript().read_text()
+        assert "ada has ended 3 times before it could read what waits for it" in told
+        assert "was not delivered" in told and list(roster(program)) == ["team-lead"]
+        kinds = [line["kind"] for line in ran.lines if line.get("subtype") == "team_event"]
+        assert kinds.count("died") == 3 and kinds[-1] == "shutdown"
+
+
+@pytest.mark.spec("T12", "L4")
+async def test_a_bug_of_ours_holds_up_no_end(walker: Walker) -> None:
+    """Its state cannot even be written: the program ends all the same, and a resume finds it at work."""
+
+    def forbid(_: Any) -> str:
+        db = sqlite3.connect(home(walker) / "state.db")
+        with db:
+            db.execute(
+                "CREATE TRIGGER stuck BEFORE UPDATE OF state ON members WHEN NEW.state = 'idle' "
+                "BEGIN SELECT RAISE(ABORT, 'stuck'); END"
+            )
+        db.close()
+        return "ready"
+
+    async with crew(walker, {"main": [create(), a_mate("ada"), "on"], "ada": [run("true"), forbid]}) as play:
+        await play.play()
+    log = "\n".join(file.read_text() for file in (home(walker) / "logs").glob("*"))
+    assert "ada@crew" in log and "stuck" in log
