@@ -9,7 +9,7 @@ import pytest
 from agent_house import PROJECT, House
 
 from teamwright.core.definition import BUILT_IN
-from teamwright.library.agents import DefinitionBook
+from teamwright.library.agents import CROWD, DefinitionBook
 
 
 @pytest.fixture
@@ -82,3 +82,24 @@ def test_without_files_yaml_is_not_imported(house: House) -> None:
         "assert found.by_name and 'yaml' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code, str(house.cwd)], check=True, timeout=30)
+
+
+@pytest.mark.spec("D13")
+def test_what_was_read_is_kept_from_one_start_to_the_next(house: House) -> None:
+    cache = house.state / "cache"
+    files = [house.write(f"{PROJECT}/a{n}.md", name=f"a{n}", description=f"about a{n}") for n in range(CROWD)]
+    secret = house.write(f"{PROJECT}/own.md", description="has a server", mcpServers=[{"x": {"command": "sk-secret"}}])
+    settled(secret)
+    assert len(DefinitionBook(house.places(), cache=cache).current().by_name) == CROWD + 1 + len(BUILT_IN)
+    (file,) = cache.iterdir()
+    assert file.stat().st_mode & 0o777 == 0o600 and b"sk-secret" not in file.read_bytes()
+    # Told from the index, where the file is as it was; from the file, where it is not; and never from nonsense.
+    file.write_bytes(file.read_bytes().replace(b'about a1"', b'from the index"'))
+    again = DefinitionBook(house.places(), cache=cache).current().by_name
+    assert again["a1"].description == "from the index" and again["own"].mcp_servers
+    house.write(f"{PROJECT}/a1.md", name="a1", description="changed")
+    assert DefinitionBook(house.places(), cache=cache).current().by_name["a1"].description == "changed"
+    assert "a1" not in DefinitionBook(house.places(trusted=False), cache=cache).current().by_name
+    for nonsense in (b"", b"{", b'{"version": "x", "entries": []}', b"\xff"):
+        file.write_bytes(nonsense)
+        assert set(DefinitionBook(house.places(), cache=cache).current().by_name) >= {p.stem for p in files}

@@ -48,7 +48,9 @@ class Company:
             cwd=ground.cwd, project=ground.project, home=ground.user, state=ground.home.root, trusted=ground.trusted,
             sources=options.setting_sources, plugins=self.extras.agent_places,
         )  # fmt: skip
-        self._book = DefinitionBook(places, flag=options.agents, cwd=ground.cwd, given=options.definitions)
+        self._book = DefinitionBook(
+            places, flag=options.agents, cwd=ground.cwd, given=options.definitions, cache=ground.home.root / "cache"
+        )
         self.extras.define = lambda agents: self._book.add(Objects("flag", "initialize", agents))
         self.problems = (*self._book.current().problems, *self.extras.problems, *self.extras.skills.problems)
         self.features = _features(options, ground)

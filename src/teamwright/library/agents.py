@@ -14,9 +14,11 @@ from teamwright.core.shown import shown
 from teamwright.library.agent_places import Sighting, Signature, changed_at, scan
 from teamwright.library.definition_fields import check_name
 from teamwright.library.definition_file import MOST_BYTES, Outcome, Place, read_file, read_object
+from teamwright.library.index import Key, Stored, index_file, load_index, save_index
 from teamwright.library.jsonfile import read_plain
 
 MOST_PROBLEMS = 50
+CROWD = 20  # files from which on an index pays
 SETTLED_NS = 50_000_000  # a file that changed so shortly before it was read may have changed after it, unnoticed
 _ORDER: tuple[DefinitionSource, ...] = ("built-in", "plugin", "user", "project", "code", "flag", "managed")
 
@@ -65,8 +67,12 @@ class DefinitionBook:
         cwd: Path | None = None,
         objects: Sequence[Objects] = (),
         given: Sequence[AgentDefinition] = (),
+        cache: Path | None = None,
     ) -> None:
-        """`flag` is `--agents JSON_OR_FILE`, relative to `cwd`; `given` are definitions made in Python."""
+        """`flag` is `--agents JSON_OR_FILE`, relative to `cwd`; `given` are definitions made in Python.
+
+        `cache` is a directory of ours in which what was read is kept from one start to the next.
+        """
         self._places = tuple(places)
         self._fixed = [_of(definition) for definition in BUILT_IN]
         self._fixed += [_given(definition) for definition in given]
@@ -76,6 +82,7 @@ class DefinitionBook:
         self._unsure: set[tuple[int, str]] = set()
         self._listing: list[tuple[list[Sighting], list[str]]] | None = None
         self._current = Definitions({}, (), (), {})
+        self._cache = cache
 
     def add(self, group: Objects) -> None:
         """Further definitions, from now on."""
@@ -90,7 +97,10 @@ class DefinitionBook:
         listing = [scan(place) for place in self._places]
         if listing == self._listing and not self._unsure:
             return self._current
-        before, self._read = self._read, {}
+        crowd = sum(len(sightings) for sightings, _ in listing) >= CROWD
+        index = index_file(self._cache, "agents", self._places) if crowd and self._cache else None
+        before = load_index(index, Stored[Outcome]) if index and self._listing is None else self._read
+        self._read = {}
         unsure, self._unsure = self._unsure, set()
         for n, (sightings, _) in enumerate(listing):
             for path, signature in sightings:
@@ -98,12 +108,20 @@ class DefinitionBook:
                 if known is None or known[0] != signature or (n, path) in unsure:
                     known = self._look(n, path, signature, known)
                 self._read[n, path] = known
+        if index is not None and before != self._read:
+            save_index(index, {key: known for key, known in self._read.items() if self._may_keep(key, known[1])})
         same = listing == self._listing and all(before[key][1] is self._read[key][1] for key in before)
         self._listing = listing
         if not same:
             outcomes = [*self._fixed, *(outcome for _, outcome in self._read.values())]
             self._current = assemble(outcomes, [words for _, problems in listing for words in problems])
         return self._current
+
+    def _may_keep(self, key: Key, outcome: Outcome) -> bool:
+        """Servers and hooks that are written out may hold keys, which must not be in a second file."""
+        found = outcome.definition
+        written = found is not None and (found.hooks or any(not isinstance(name, str) for name in found.mcp_servers))
+        return key not in self._unsure and not written
 
     def _look(
         self, n: int, path: str, signature: Signature, known: tuple[Signature, Outcome] | None

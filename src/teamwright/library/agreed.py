@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from teamwright.core.errors import SettingsError
-from teamwright.library.agent_places import scan, way_down
+from teamwright.library.agent_places import MOST_FILES, scan, way_down
 from teamwright.library.definition_file import Place
 from teamwright.library.jsonfile import MOST_JSON, read_plain
 
@@ -44,6 +44,7 @@ class Change(Struct, frozen=True):
 
 def look(project: Path, cwd: Path, known: Mapping[str, Kept] | None = None) -> dict[str, Kept]:
     """Every file that can start programs or decide what is asked, by its path below the project."""
+    project = Path(os.path.realpath(project))
     found: dict[str, Kept] = {}
     for name in (*_SETTINGS, ".mcp.json"):
         _keep(found, project, str(project / name), known or {}, _settings_text)
@@ -122,14 +123,21 @@ def _load(project: Path, state: Path) -> Agreed | None:
 def _definitions(project: Path, cwd: Path) -> Iterator[str]:
     for folder in way_down(cwd, project):
         for home in _HOMES:
-            for kind in ("agents", "commands", "skills"):
-                for path, _ in scan(Place("project", folder / home / kind))[0]:
-                    if kind != "skills" or path.endswith("/SKILL.md"):
-                        yield path
+            for kind in ("agents", "commands"):
+                yield from (path for path, _ in scan(Place("project", folder / home / kind))[0])
+            yield from _skills(f"{folder}/{home}/skills")
+
+
+def _skills(folder: str) -> list[str]:
+    """Whether they are there is seen when they are looked at."""
+    try:
+        return [f"{folder}/{name}/SKILL.md" for name in sorted(os.listdir(folder))[:MOST_FILES]]  # noqa: PTH208
+    except OSError:
+        return []
 
 
 def _keep(found: dict[str, Kept], project: Path, path: str, known: Mapping[str, Kept], read: Any) -> None:
-    name = os.path.relpath(path, project)
+    name = path.removeprefix(f"{project}/")
     try:
         seen = os.stat(path)  # noqa: PTH116  # in a hot path, as text
     except OSError:

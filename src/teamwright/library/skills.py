@@ -10,8 +10,8 @@ from teamwright.core.definition import DefinitionSource
 from teamwright.core.errors import SettingsError
 from teamwright.core.shown import shown
 from teamwright.library.agent_places import Sighting, Signature, changed_at
+from teamwright.library.index import Key, Stored, index_file, load_index, save_index
 from teamwright.library.skill_file import Shelf, Skill, SkillOutcome, read_body, read_skill
-from teamwright.library.skill_index import Key, index_file, load_index, save_index
 from teamwright.library.skill_places import scan_shelf
 from teamwright.library.skill_text import fill_words
 
@@ -54,7 +54,7 @@ class SkillBook:
 
     def __init__(self, shelves: Sequence[Shelf], cache: Path | None = None) -> None:
         self._shelves = tuple(shelves)
-        self._index = None if cache is None else index_file(cache, self._shelves)
+        self._index = None if cache is None else index_file(cache, "skills", self._shelves)
         self._read: dict[Key, tuple[Signature, SkillOutcome]] = {}
         self._unsure: set[Key] = set()
         self._listing: list[tuple[list[Sighting], list[str]]] | None = None
@@ -67,7 +67,7 @@ class SkillBook:
             return self._current
         before, unsure = self._read, self._unsure
         if self._listing is None and self._index is not None:
-            before = load_index(self._index)
+            before = load_index(self._index, Stored[SkillOutcome])
         self._read, self._unsure = {}, set()
         for n, (sightings, _) in enumerate(listing):
             for path, signature in sightings:

@@ -1,0 +1,65 @@
+"""What was read of many files the last time, kept on disk: a start with hundreds of them reads one file.
+
+Only a hint: an entry counts as long as its file is unchanged, and an index that cannot be used is as good as none.
+"""
+
+import hashlib
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Generic, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from teamwright import __version__
+from teamwright.core.errors import SettingsError
+from teamwright.library.agent_places import Signature
+from teamwright.library.jsonfile import read_plain
+
+FORMAT = 1
+MOST_BYTES = 8_000_000
+
+Found = TypeVar("Found")
+Key = tuple[int, str]  # number of the place, path
+
+
+class Stored(Struct, Generic[Found], frozen=True):
+    version: str
+    entries: tuple[tuple[int, str, Signature, Found], ...]
+
+
+def _version() -> str:
+    return f"{__version__}/{FORMAT}"
+
+
+def index_file(folder: Path, name: str, places: object) -> Path:
+    """One for each set of places: what they are decides what an entry means."""
+    return folder / f"{name}-{hashlib.sha256(repr(places).encode(errors='replace')).hexdigest()[:24]}.json"
+
+
+def load_index(file: Path, kind: type[Stored[Found]]) -> dict[Key, tuple[Signature, Found]]:
+    try:
+        data = read_plain(file, MOST_BYTES, follow=False)
+        stored = msgspec.json.decode(data, type=kind) if data else None
+    except (SettingsError, msgspec.DecodeError, RecursionError):
+        return {}
+    if stored is None or stored.version != _version():
+        return {}
+    return {(n, path): (signature, found) for n, path, signature, found in stored.entries}
+
+
+def save_index(file: Path, known: Mapping[Key, tuple[Signature, Found]]) -> None:
+    """Replaced as a whole; a disk that is full or a name that is no text costs the index, nothing else."""
+    fresh = file.with_name(f".{file.name}-{os.urandom(6).hex()}")
+    with suppress(OSError, UnicodeEncodeError):
+        data = msgspec.json.encode(Stored(_version(), tuple((*key, *entry) for key, entry in known.items())))
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            with os.fdopen(handle, "wb") as out:
+                out.write(data)
+            fresh.replace(file)
+        except OSError:
+            fresh.unlink(missing_ok=True)
