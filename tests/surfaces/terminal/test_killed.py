@@ -1,0 +1,96 @@
+"""The app only watches: it is killed while teammates work in other processes, and comes back to the same picture."""
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from test_attached import answer
+from tmux_kit import LIMIT, Terminal
+
+from place_kit import CREATE, mate, say, until
+from program import alive, bash, tool
+
+pytestmark = pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
+WAIT = "until [ -e go ]; do sleep 0.05; done; echo ada >> log"
+
+
+def mates(home: Path) -> list[int]:
+    """Processes of teammates with this home."""
+    found: list[int] = []
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and b"\0teammate\0" in (entry / "cmdline").read_bytes():
+                ours = str(home).encode() in (entry / "environ").read_bytes()
+                found += [int(entry.name)] if ours and alive(int(entry.name)) else []
+        except OSError:
+            continue
+    return found
+
+
+@pytest.fixture
+def terminal(tmp_path: Path) -> Iterator[Terminal]:
+    terminal = Terminal(tmp_path, (130, 40))
+    yield terminal
+    terminal.close()
+    for pid in mates(terminal.home):
+        os.kill(pid, signal.SIGKILL)
+
+
+@pytest.fixture
+def panes() -> Iterator[dict[str, str]]:
+    """A place for the tmux server of the teammates; its sockets need a short path."""
+    with tempfile.TemporaryDirectory(prefix="tw") as sockets:
+        yield {"TMUX_TMPDIR": sockets}
+        for socket in Path(sockets).glob("tmux-*/*"):
+            subprocess.run(["tmux", "-S", str(socket), "kill-server"], capture_output=True, check=False, timeout=LIMIT)
+
+
+@pytest.mark.spec("M6", "T7")
+def test_killing_the_app_loses_nothing_of_a_team_in_other_processes(terminal: Terminal, panes: dict[str, str]) -> None:
+    script = {
+        "main": [
+            CREATE,
+            [tool("TaskCreate", subject="Paint the fence", description="green"), mate("ada"), mate("ben")],
+            "The team is at work.",
+        ],
+        "ada": [bash("sh wait.sh"), say("team-lead", "ada has painted"), "idle"],
+        "ben": [bash("touch asked"), say("team-lead", "ben has asked"), "idle"],
+    }
+    (terminal.project / "wait.sh").write_text(WAIT)
+    places = ["--teammate-mode", "tmux", "--allowed-tools", "Bash(sh wait.sh)", "SendMessage"]
+    terminal.start(script, "go on then", *places, env=panes)
+    terminal.shows("■ ben", "wants to use Bash", "touch asked")
+    terminal.keys("Escape")
+    terminal.shows("The team is at work.", "1 question for you")
+    until(lambda: len(mates(terminal.home)) == 2, "two teammates")
+    os.kill(terminal.pid, signal.SIGKILL)
+    terminal.shows("LEFT 137")
+    (terminal.project / "go").touch()
+    until((terminal.project / "log").exists, "work that goes on alone")
+    assert len(mates(terminal.home)) == 2
+
+    again = terminal.beside()
+    again.start(script, "--continue", *places, env=panes)
+    again.shows("■ ben", "wants to use Bash", "touch asked")  # the question waits for us
+    again.keys("Escape")
+    again.gone("Yes, this once")
+    again.shows("▌ go on then", "The team is at work.", "ada has painted")
+    again.keys("F2")
+    again.shows("ada", "ben", "waits for your answer")
+    again.keys("F2")
+    again.shows("Paint the fence")
+    again.keys("F2")
+    again.shows("a note")
+    again.keys("Escape")
+    again.gone("Esc closes")
+    again.keys("Enter")
+    again.shows("Yes, this once")
+    answer(again, "y")
+    again.shows("ben has asked")
+    until((terminal.project / "asked").exists, "what was answered")
+    assert (terminal.project / "log").read_text() == "ada\n"
