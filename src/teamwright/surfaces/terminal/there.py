@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -164,7 +165,8 @@ class RemoteSession:
             return  # nothing of ours: lines for other guests may come before the welcome
         match heard:
             case Heard(record=Record() as record):
-                await self._put.send(record)
+                with suppress(anyio.BrokenResourceError):  # the app is being left: nobody looks any more
+                    await self._put.send(record)
             case Heard(facts=Facts() as facts):
                 self._facts = facts
             case Heard(response=speech.Answer() as answer):
