@@ -3,6 +3,7 @@
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,52 +20,58 @@ def holding(root: Path, word: str) -> list[Path]:
     return [p for p in root.rglob("*") if p.is_file() and not p.is_symlink() and word.encode() in p.read_bytes()]
 
 
-@pytest.mark.spec("A10", "D8", "D9")
-@pytest.mark.parametrize("format", ["text", "stream-json"])
-def test_no_key_reaches_a_child_a_file_or_a_stream(program: Program, format: str) -> None:
-    seen = program.root / "seen"  # what each kind of child has in its environment
-    seen.mkdir()
+def look(program: Program, name: str) -> str:
+    """A command that writes down what it has in its environment."""
+    file = program.root / f"seen-{name}"
+    return f"env > {file}; tr '\\0' '\\n' < /proc/self/environ >> {file}"
 
-    def look(name: str) -> str:
-        return f"env > {seen}/{name}; tr '\\0' '\\n' < /proc/self/environ >> {seen}/{name}"
 
-    (program.state).mkdir(exist_ok=True)
-    near = {
-        "command": "bash",
-        "args": ["-c", f"{look('server')}; exec {sys.executable} {SMALL} {program.root}/near.log"],
-    }
-    settings = {
+def settings_of(program: Program) -> dict[str, Any]:
+    serve = f"{look(program, 'server')}; exec {sys.executable} {SMALL} {program.root}/near.log"
+    return {
         "env": {"ANTHROPIC_API_KEY": f"{CANARY}-settings", "MINE": "on purpose"},
         "hooks": {
-            "PreToolUse": [hook(look("hook"), "Bash")],
+            "PreToolUse": [hook(look(program, "hook"), "Bash")],
             "PostToolUse": [hook("echo broken >&2; exit 1")],
             "Stop": [hook("/no/such/program")],
         },
-        "mcp": {"near": near, "gone": {"command": "/no/such/program"}, "web": {"url": "http://127.0.0.1:1/mcp"}},
+        "mcp": {
+            "near": {"command": "bash", "args": ["-c", serve]},
+            "gone": {"command": "/no/such/program"},
+            "web": {"url": "http://127.0.0.1:1/mcp"},
+        },
     }
-    mine = program.state / "settings.json"
-    mine.write_text(json.dumps(settings))
-    keys = {name: f"{CANARY}-{name}" for name in NAMES}
-    script = {
+
+
+def script_of(program: Program) -> dict[str, Any]:
+    asked = [tool("mcp__near__env", text="ANTHROPIC_API_KEY"), tool("mcp__near__crash")]
+    return {
         "main": [
-            [bash(look("bash")), tool("mcp__near__env", text="ANTHROPIC_API_KEY"), tool("mcp__near__crash")],
-            tool("Bash", command=look("background"), run_in_background=True),
+            [bash(look(program, "bash")), *asked],
+            tool("Bash", command=look(program, "background"), run_in_background=True),
             tool("Agent", description="looks", prompt="SCRIPT:child", subagent_type="general-purpose"),
             [tool("No", such="tool"), tool("Read", file_path="/no/such/file"), bash("exit 3")],
             {"error": {"fault": "auth", "message": "401"}},
         ],
-        "child": [bash(look("child")), "looked"],
+        "child": [bash(look(program, "child")), "looked"],
     }
-    ran = program.run(
-        "-p", "SCRIPT:main", "--output-format", format, "--debug", "--dangerously-skip-permissions", script=script,
-        env=keys,
-    )  # fmt: skip
+
+
+@pytest.mark.spec("A10", "D8", "D9")
+@pytest.mark.parametrize("format", ["text", "stream-json"])
+def test_no_key_reaches_a_child_a_file_or_a_stream(program: Program, format: str) -> None:
+    program.state.mkdir()
+    mine = program.state / "settings.json"
+    mine.write_text(json.dumps(settings_of(program)))
+    keys = {name: f"{CANARY}-{name}" for name in NAMES}
+    options = ("--output-format", format, "--debug", "--dangerously-skip-permissions")
+    ran = program.run("-p", "SCRIPT:main", *options, script=script_of(program), env=keys)
     assert ran.rc == 1, ran.err
     mine.unlink()  # the only place where a key was written, by its owner
     assert CANARY not in ran.out + ran.err and holding(program.root, CANARY) == []
-    for name in LOOKS:
-        assert "PATH=" in (seen / name).read_text(), name  # it did look
-    assert "MINE=on purpose" in (seen / "bash").read_text() and "(not set)" in program.transcript().read_text()
+    seen = {name: (program.root / f"seen-{name}").read_text() for name in LOOKS}
+    assert all("PATH=" in text for text in seen.values())  # they did look
+    assert "MINE=on purpose" in seen["bash"] and "(not set)" in program.transcript().read_text()
 
 
 @pytest.mark.spec("A10")

@@ -81,6 +81,7 @@ async def _compose(parts: Parts) -> Session:
     parts.company.introduce(core.spawner, core.supervisor, core.workshop, core.rooms, put)
     main = make_main(parts, core.workshop)
     mains.append(main)
+    parts.company.extras.resolve_model = core.ways.resolve_model
     parts.company.extras.rerender = lambda served: rerender(parts, core.workshop, main, served)
     main.on_event = lambda event: note_work(teamwork.teams, main, event)
     main.inbox.on_read = lambda: teamwork.teams.read_by(main.id)

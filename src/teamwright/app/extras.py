@@ -13,13 +13,14 @@ from teamwright.app.options import Options
 from teamwright.app.servers import Serving
 from teamwright.app.skillset import Skillset
 from teamwright.core.definition import AgentDefinition
-from teamwright.core.errors import SettingsError, ToolError
+from teamwright.core.errors import SettingsError, TeamwrightError, ToolError
 from teamwright.core.event import Event, Warned
 from teamwright.core.hook import HookBook
 from teamwright.core.ids import AgentId, SessionId
 from teamwright.core.message import Text
 from teamwright.core.ports import Tool
 from teamwright.core.rules import Rules
+from teamwright.core.shown import shown
 from teamwright.library.tool_choice import ToolChoice
 from teamwright.runtime.agent import Agent
 from teamwright.runtime.gear import Exchange, Gear
@@ -28,6 +29,7 @@ from teamwright.runtime.hook_points import HookPoints
 from teamwright.runtime.rulebook import Rulebook
 from teamwright.runtime.spawner import Spawner
 from teamwright.runtime.supervisor import Supervisor
+from teamwright.tools.bounds import visible
 
 if TYPE_CHECKING:
     from teamwright.core.server import ServerPrompt
@@ -66,6 +68,8 @@ class Extras:
         self.define: Callable[[Mapping[str, Any]], None] = _ignore  # further kinds of agents
         self.rerender: Callable[[Served], None] = _ignore  # the main agent, once all tools are there
         self.main_definition: AgentDefinition | None = None
+        self._judge: Judge | None = None
+        self.resolve_model: Callable[[str], str] = str
 
     def introduce(
         self, main: AgentId, points: HookPoints, judge: "Judge", supervisor: Supervisor, spawner: Spawner,
@@ -73,6 +77,7 @@ class Extras:
     ) -> None:  # fmt: skip
         """Those who are there by now. `say` brings words of a server's channel to the main agent."""
         self._main, self._points, self._tell, self._living = main, points, tell, supervisor.agent
+        self._judge = judge
         self.skills.introduce(lambda: judge, lambda: (supervisor, spawner))
         self.serving.introduce(lambda event: tell(main, event), log, say)
         self.serving.changed = self._other_tools
@@ -131,12 +136,31 @@ class Extras:
             log=log, passed=passed_names(ground),
         )  # fmt: skip
 
+    async def mentions(self, text: str, *, files: bool = True) -> tuple[Text, ...]:
+        main = self._living(self._main)
+        if "@" not in text or main is None or (not files and self.pool is None):
+            return ()
+        from teamwright.runtime.mentions import attached  # noqa: PLC0415
+
+        return tuple(await attached(text, main, self._judge if files else None, visible, self.pool))
+
     async def expand(self, text: str) -> "Expanded | None":
         name, _, words = text.removeprefix("/").partition(" ")
         if text.startswith("/mcp__") and any(name == command for command, _ in self.prompts):
             return await self._prompt(name, words)
         desk = self.skills.desk() if text.startswith("/") else None
-        return None if desk is None else await desk.expand(text, self._main)
+        found = None if desk is None else await desk.expand(text, self._main)
+        if found is not None and found.model and (main := self._living(self._main)) is not None:
+            self._borrow(main, found.model)
+        return found
+
+    def _borrow(self, main: Agent, model: str) -> None:
+        """A skill's own model, for the turn that it begins; one that is under way keeps its own."""
+        try:
+            if not main.running and model != "inherit":
+                main.borrow_model(self.resolve_model(model))
+        except TeamwrightError as error:
+            self._warn((f"the model {shown(model, 80)} that a skill asks for is not used: {error}",))
 
     async def _prompt(self, name: str, words: str) -> "Expanded":
         from teamwright.runtime.skills import Expanded  # noqa: PLC0415

@@ -18,6 +18,7 @@ ELEMENTS = (  # how the words of others begin
     "<monitor-lines>",
     "<hook-context>",
     "<scheduled-prompt ",
+    "<attached-",
 )
 LEAD = "team-lead"  # what the lead of a team is called by its members
 FRAME = 600  # characters of a notice besides its result

@@ -112,6 +112,7 @@ class Agent:
         self.aside = aside  # the same model, for the runtime's own questions: they are no turns
         self._busy = anyio.Lock()  # a turn, or the shortening of the conversation
         self._told_plan = False
+        self._lent: str | None = None  # the model that it goes back to after a turn
         self._before_plan: Mode | None = None
         self._closing, self._closed = False, anyio.Event()
         self._scope: anyio.CancelScope | None = None
@@ -177,6 +178,11 @@ class Agent:
         assert rendered is not None
         if model != rendered.model:
             self.emit(Rendered(rendered.prompt, model, reason, rendered.effort))
+
+    def borrow_model(self, model: str) -> None:
+        """For its next turn alone."""
+        self._lent = self._lent or self.model
+        self.use_model(model, "skill")
 
     @property
     def tools(self) -> Mapping[str, Tool]:
@@ -312,6 +318,9 @@ class Agent:
             self._scope = None
             with anyio.CancelScope(shield=True):
                 await self._end(end)
+                if self._lent is not None:
+                    self.use_model(self._lent, "skill")
+                    self._lent = None
         if end.reason == "failed" and self._seat.around is not None:
             await self._seat.around.failed(self.id, end)
         return end

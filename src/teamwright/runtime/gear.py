@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from teamwright.core.definition import AgentDefinition
 from teamwright.core.ids import AgentId
+from teamwright.core.message import Text
 from teamwright.core.ports import Tool
 from teamwright.runtime.hook_points import HookPoints
 
@@ -49,6 +50,10 @@ class Brought(Protocol):
     @property
     def commands(self) -> "list[Skill]":
         """What a person may call as `/name`."""
+        ...
+
+    async def mentions(self, text: str, *, files: bool = True) -> tuple[Text, ...]:
+        """What a prompt names by `@`: files, and resources of servers."""
         ...
 
     async def expand(self, text: str) -> "Expanded | None":

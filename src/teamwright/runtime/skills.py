@@ -4,7 +4,7 @@ What a skill includes is judged like the agent's own Bash and Read calls, with t
 """
 
 import os
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar, TypeVarTuple
 
@@ -156,7 +156,7 @@ class SkillDesk:
             raise ToolError(f"The arguments of {skill.name} are longer than {MOST_ARGS:,} bytes, or hold a NUL byte.")
         caller = self._caller(agent)
         try:
-            body = await _look_up(self._book.body, skill)
+            body = await look_up(self._book.body, skill)
         except SettingsError as error:
             raise ToolError(f"The skill {skill.name} cannot be read: {error}.") from None
         names = {"CLAUDE_SESSION_ID": caller.desk.env.get("TEAMWRIGHT_PARENT_SESSION_ID", "")}
@@ -216,7 +216,7 @@ class SkillDesk:
 
     async def _include(self, file: File, skill: Skill, caller: Agent) -> str:
         """The file after the text; nothing where the words do not name one. What cannot be had is said."""
-        path = await _look_up(_find, file, caller.desk.cwd, skill.folder)
+        path = await look_up(find_file, file.choices, caller.desk.cwd, skill.folder)
         if path is None:
             return ""
         name = shown(path, 500).replace('"', "'")
@@ -226,14 +226,14 @@ class SkillDesk:
             decision = await self._ask(caller.id, "Read", {"file_path": path})
             if isinstance(decision, Deny):
                 return f"\n\n[{name} is not included: {decision.reason}]"
-            text = await _look_up(_read, path, decision)
+            text = await look_up(read_judged, path, decision)
         except ToolError as error:
             return f"\n\n[{name} is not included: {error}]"
         text = self._around.clean(text).rstrip("\n").replace("</file", "<\\/file")  # it cannot close its own frame
         return f'\n\n<file path="{name}">\n{text}\n</file>'
 
 
-async def _look_up(look: Callable[[*Asked], Found], *asked: *Asked) -> Found:
+async def look_up(look: Callable[[*Asked], Found], *asked: *Asked) -> Found:
     """Run what only reads in a thread; a file system that does not answer costs a thread, not the agent."""
     try:
         with anyio.fail_after(DISK_SECONDS):
@@ -254,9 +254,9 @@ def _left_out(command: str) -> str:
     return f"[not run: {shown(command, 200)}: this skill has included more than {MOST_INCLUDED:,} characters]"
 
 
-def _find(file: File, cwd: Path, folder: str) -> str | None:
+def find_file(choices: Sequence[str], cwd: Path, folder: str) -> str | None:
     """The first reading that there is: from the working directory, then from the skill's own. No directory counts."""
-    for choice in file.choices:
+    for choice in choices:
         for base in (cwd, Path(folder) if folder else None):
             path = None if base is None else os.path.join(base, os.path.expanduser(choice))  # noqa: PTH111, PTH118
             if path is not None and "\0" not in path and os.path.lexists(path) and not Path(path).is_dir():
@@ -264,7 +264,7 @@ def _find(file: File, cwd: Path, folder: str) -> str | None:
     return None
 
 
-def _read(path: str, decision: Allow) -> str:
+def read_judged(path: str, decision: Allow) -> str:
     """The very file that was judged."""
     real = decision.paths.get(path)
     if real is None:

@@ -49,7 +49,7 @@ async def expand(session: Session, say: Say) -> Say | None:
     """A skill or a server's prompt in the place of what names it; None if that is answered already."""
     text = _slashed(say.content)
     if not text:
-        return say
+        return await _with_mentions(session, say)
     name = text[1:].split(maxsplit=1)[:1]
     apart = any([skill.name] == name and skill.context == "fork" for skill in session.brought.commands)
     if apart:  # what its agent does is shown as part of a turn
@@ -57,7 +57,7 @@ async def expand(session: Session, say: Say) -> Say | None:
     await session.brought.arrived()  # a server's prompt may be meant
     found = await session.brought.expand(text)
     if found is None:
-        return say
+        return await _with_mentions(session, say)
     if found.content:
         return replace(say, content=found.content)
     if not apart:
@@ -65,6 +65,15 @@ async def expand(session: Session, say: Say) -> Say | None:
     end = TurnEnded("failed", error=found.error) if found.error else TurnEnded("done", found.output or "")
     session.tell(session.main.id, end)
     return None
+
+
+async def _with_mentions(session: Session, say: Say) -> Say:
+    """What the prompt names by `@` stands after it."""
+    text = "\n".join(part.text for part in say.content if isinstance(part, Text))
+    if "@" not in text:
+        return say
+    await session.brought.arrived()  # a server's resource may be meant
+    return replace(say, content=(*say.content, *await session.brought.mentions(text)))
 
 
 def _slashed(content: Sequence[Content]) -> str:

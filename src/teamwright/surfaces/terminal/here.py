@@ -5,6 +5,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from anyio import to_thread
+from msgspec.structs import replace
 
 from teamwright.core.errors import StoreError
 from teamwright.core.event import Asked, JobStarted, Record, TeamChanged, TeamKind
@@ -119,7 +120,9 @@ class LocalSession:
         await self._session.submit(op)
 
     async def say(self, op: Say) -> LetterId:
-        return await self._session.say(op)
+        """Files that are named by `@` the agent reads itself; resources of servers it could not."""
+        found = await self._session.brought.mentions(op.typed, files=False) if op.agent is None else ()
+        return await self._session.say(replace(op, content=(*op.content, *found)) if found else op)
 
     async def withdraw(self, letter: LetterId, agent: AgentId | None) -> bool:
         return await self._session.withdraw(letter, agent)
