@@ -15,6 +15,10 @@ from teamwright.models.scripted import ScriptedModel
 from teamwright.runtime.session import Session
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-snapshots", action="store_true", help="write down anew what the screens show")
+
+
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"

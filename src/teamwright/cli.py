@@ -62,7 +62,7 @@ def _run(args: list[str]) -> int:
         only = _only(error)
         if not isinstance(only, TeamwrightError):
             raise
-        sys.stderr.write(f"teamwright: {visible(str(only))}\n")
+        _complain(visible(str(only)))
         return USAGE if isinstance(only, UsageError) else 1
     except KeyboardInterrupt:
         return 130
@@ -72,6 +72,19 @@ def _only(error: Exception) -> Exception:
     """A session that could not be entered fails inside a task group, and alone in it."""
     parts = getattr(error, "exceptions", ())
     return _only(parts[0]) if len(parts) == 1 else error
+
+
+def _complain(words: str) -> None:
+    """A person reads it in whole words, a program as it is."""
+    text = f"teamwright: {words}"
+    if sys.stderr.isatty():
+        import shutil
+        import textwrap
+
+        width = max(20, shutil.get_terminal_size().columns - 1)
+        wrapped = (textwrap.wrap(line, width, break_long_words=False) for line in text.split("\n"))
+        text = "\n".join("\n".join(lines) for lines in wrapped)
+    sys.stderr.write(f"{text}\n")
 
 
 # --- commands

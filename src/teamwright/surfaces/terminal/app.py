@@ -66,6 +66,7 @@ class TerminalApp(App[Leave]):
         keys.teach_alt_enter()
         for known in themes.themes():
             self.register_theme(known)
+        self.theme = f"tw-{theme}"  # now, because later all styles would be found anew
         self.options, self.home = options, home_from(options.env)
         self.session: OpenSession = LocalSession(session, self.home) if isinstance(session, Session) else session
         self.drafts = Drafts(self.home, session.cwd)
@@ -86,7 +87,7 @@ class TerminalApp(App[Leave]):
         )  # fmt: skip
 
     def on_mount(self) -> None:
-        self.use_theme(self._first_theme, keep=False)
+        self.conversation.use(themes.PALETTES[self._first_theme])
         self.prompt.focus()
         if not self.session.facts.begun and not self._prompt:
             self.tell(greeting(self.session.facts, self.options.env.get("HOME", "")), "output")
@@ -143,6 +144,7 @@ class TerminalApp(App[Leave]):
 
     def _settle_in(self) -> None:
         """What the first picture need not wait for."""
+        self.side.fill()
         self.run_worker(self._read_branch(), name="branch")
         for name in SLOW:
             self.run_worker(to_thread.run_sync(import_module, name), name=name)
@@ -172,8 +174,8 @@ class TerminalApp(App[Leave]):
 
     # --- what is told
 
-    def tell(self, text: str, kind: NoteKind = "info") -> None:
-        self.view.note(self.here if self.screen_stack else self.view.main, Note(kind, text))
+    def tell(self, text: str, kind: NoteKind = "info", *, who: str = "") -> None:
+        self.view.note(self.here if self.screen_stack else self.view.main, Note(kind, text, who))
 
     def hint(self, text: str) -> None:
         """In the status line, for a moment."""

@@ -46,6 +46,8 @@ def rows_of(tool: str, args: Mapping[str, Any], before: str | None = None) -> li
     shown = [name for name in _TEXTS.get(tool, ()) if isinstance(args.get(name), str)]
     rows = [row for n, name in enumerate(shown) for row in _text("plain" if n else "strong", args[name])]
     if tool == "ExitPlanMode":
+        while rows and not rows[-1].text.strip():
+            rows.pop()
         rows = [Row("strong" if row.text.startswith("#") else "plain", row.text) for row in rows]
     return [*rows, *_rest(args, set(shown))]
 

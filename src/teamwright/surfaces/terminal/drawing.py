@@ -9,7 +9,7 @@ from textual.strip import Strip
 from teamwright.surfaces.terminal.paint import draw, draw_text
 from teamwright.surfaces.terminal.shapes import Item, Note, Spoken, Step, Thought
 from teamwright.surfaces.terminal.step import draw_step
-from teamwright.surfaces.terminal.text import fit, one_line, safe
+from teamwright.surfaces.terminal.text import fit, hang, one_line, safe
 from teamwright.surfaces.terminal.themes import Palette, agent_style
 from teamwright.surfaces.terminal.view import View
 
@@ -163,16 +163,18 @@ def _draw_note(item: Note, width: int, palette: Palette, view: View, *, opened: 
     hidden = len(lines) - MOST_NOTE
     if hidden > 0 and not opened and item.kind not in ("output", "aside"):
         lines = [*lines[:MOST_NOTE], f"… {hidden} more lines"]
+    if item.kind == "output":
+        lines = [hang(line, width - 6) for line in lines]
     text = Text()
-    if item.who:
+    if item.who and item.kind == "output":
+        text.append(f"{one_line(item.who, 60)}\n", f"bold {palette.accent}".replace("bold bold", "bold"))
+    elif item.who:
         color = next((a.color for a in view.agents.values() if a.name == item.who), "")
         text.append(
             f"{one_line(item.who, 60)}  ", agent_style(color, palette) if item.kind == "message" else palette.dim
         )
     text.append("\n".join(lines), style)
     text.overflow = "fold"
-    if item.kind == "output":  # tables: cut at the edge rather than broken
-        text.no_wrap, text.overflow = True, "ellipsis"
     mark = list(draw(Text(f"  {NOTES[item.kind]} ", style=style, end=""), 8, palette)[0])
     first, *rest = _indent(draw(text, width - 5, palette), 4)
     return [Strip([*mark, *list(first)[1:]]), *rest]

@@ -28,7 +28,7 @@ from teamwright.surfaces.terminal.themes import Palette, agent_style
 from teamwright.tools.bounds import visible
 
 REFRESH = 0.3
-_KEYS = "Space marks · y yes, once · a always for all · n no · Enter opens one · Esc later"
+_KEYS = "Space marks · y yes · a always for all · n no · Enter opens · Esc later"
 _OWN_WORDS = frozenset(
     {"AskUserQuestion", "ExitPlanMode", ELICITATION}
 )  # a bare yes to a whole list must not cover these

@@ -12,6 +12,7 @@ from teamwright.surfaces.terminal.themes import Palette, agent_style
 
 MOST_LINES = 300  # of an opened result
 CHANGING = ("Edit", "Write", "NotebookEdit")
+MOST_OWN = 12  # lines that a line of the person's own printed
 PEEK = 3  # lines of an error that are shown unasked
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 MARKS = {"ok": "✓", "error": "✗", "denied": "⊘", "running": "•"}
@@ -23,6 +24,8 @@ def draw_step(
     lines = draw(_head(step, width, palette, now=now, agent=agent), width, palette)
     if opened:
         return [*lines, *_body(step, width, palette)]
+    if step.tool == "!" and step.result.strip():
+        return [*lines, *_own_output(step, width, palette)]
     if step.status in ("error", "denied") and step.result.strip():
         return [*lines, *_peek(step, width, palette)]
     if step.status == "running" and step.progress.strip():
@@ -73,6 +76,14 @@ def _peek(step: Step, width: int, palette: Palette) -> list[Strip]:
     shown = lines[-PEEK:] if step.status == "error" else lines[:PEEK]
     style = palette.bad if step.status == "error" else palette.warn
     return [s for line in shown for s in draw(_inside(fit(line, width - 6), style, palette), width, palette)]
+
+
+def _own_output(step: Step, width: int, palette: Palette) -> list[Strip]:
+    """Whoever types a line for the shell wants to see what comes of it."""
+    lines = safe(step.result).strip("\n").split("\n")
+    more = len(lines) - MOST_OWN
+    shown = [*lines[:MOST_OWN], f"… {more:,} more lines: Tab and Enter open it"] if more > 1 else lines
+    return [s for line in shown for s in draw(_inside(fit(line, width - 7), palette.dim, palette), width, palette)]
 
 
 def _inside(line: str, style: str, palette: Palette) -> Text:

@@ -35,7 +35,7 @@ class Counter(Stage, Protocol):
 
     @property
     def prompt(self) -> PromptInput: ...
-    def tell(self, text: str, kind: NoteKind = "info") -> None: ...
+    def tell(self, text: str, kind: NoteKind = "info", *, who: str = "") -> None: ...
     def hint(self, text: str) -> None: ...
 
 
@@ -76,7 +76,7 @@ class Clerk:
             counter.hint(f"/{name} …")
             shown = await command.run(counter, words.strip())
             if shown:
-                counter.tell(shown, "output")
+                counter.tell(shown, "output", who=text.strip())
             counter.hint("")
             return True
         expanded = await counter.session.expand(text.strip())
