@@ -144,7 +144,7 @@ class TerminalApp(App[Leave]):
 
     def _settle_in(self) -> None:
         """What the first picture need not wait for."""
-        self.side.fill()
+        self.side.prepare()
         self.run_worker(self._read_branch(), name="branch")
         for name in SLOW:
             self.run_worker(to_thread.run_sync(import_module, name), name=name)

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import ClassVar, Literal
 
-from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
@@ -41,16 +40,28 @@ class Side(Vertical):
         self._agents = AgentsPanel(view, here=here, budget=budget, id="agents")
         self._tasks, self._mail = TaskBoard(id="tasks"), MailTimeline(id="mail")
         self.page: Page = "agents"
+        self._begun = self._filled = False
+        self._crew = Crew()
 
-    def compose(self) -> ComposeResult:
-        yield Static("", id="side-tabs", markup=False)
-        with ContentSwitcher(initial="agents"):
-            yield self._agents
-            yield self._tasks
-            yield self._mail
+    def prepare(self) -> None:
+        """Not with the first picture: it is not seen there, and takes a while."""
+        if not self._begun:
+            self._begun = True
+            self.run_worker(self._mount_pages())
+
+    async def _mount_pages(self) -> None:
+        tabs = Static("", id="side-tabs", markup=False)
+        await self.mount(tabs, ContentSwitcher(self._agents, self._tasks, self._mail, initial=self.page))
+        self._filled = True
+        self.show(self._crew)
+        if self.display:
+            self.open(self.page)
 
     def open(self, page: Page) -> None:
         self.page, self.display = page, True
+        if not self._filled:
+            self.prepare()
+            return
         self.query_one(ContentSwitcher).current = page
         self.draw_tabs()
         self.query_one(f"#{page}").query(RowList).first(RowList).focus()
@@ -66,6 +77,9 @@ class Side(Vertical):
         self.query_one("#side-tabs", Static).update(Content.assemble(*pieces, ("  F2 next · Esc closes", palette.dim)))
 
     def show(self, crew: Crew) -> None:
+        self._crew = crew
+        if not self._filled:
+            return
         colors = {agent.name: agent.color for agent in self._view.agents.values()}
         self._tasks.show(crew.tasks, colors)
         self._mail.show(crew.mail, self._view.team_events, colors)
