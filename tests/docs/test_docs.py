@@ -212,5 +212,14 @@ def test_the_picture_of_the_demo_can_be_drawn_again(tmp_path: Path) -> None:
     assert words(drawn) == words(ROOT / "docs" / "demo.svg"), "the demo has changed: run scripts/demo-svg"
 
 
+def test_every_picture_is_shown_and_fetches_nothing() -> None:
+    shown = {(page.parent / link).resolve() for page in PAGES for link in _LINK.findall(page.read_text())}
+    pictures = sorted((ROOT / "docs" / "pictures").glob("*.svg"))
+    assert len(pictures) > 10 and [file.name for file in pictures if file not in shown] == []
+    for file in pictures:
+        assert next(ElementTree.parse(file).iter("{http://www.w3.org/2000/svg}text")) is not None
+        assert not re.search(r"(?<!xmlns=.)https?:", file.read_text())
+
+
 def test_agents_md_is_short_enough_to_be_read() -> None:
     assert (ROOT / "AGENTS.md").read_text().count("\n") < 150
