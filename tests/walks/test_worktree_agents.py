@@ -3,10 +3,12 @@
 import subprocess
 from pathlib import Path
 
+import anyio
 import pytest
 
 from conftest import Walker
-from teamwright.core.message import Text
+from crew import ID, crew, ended_calls
+from teamwright.core.message import Request, Text
 from teamwright.models.scripted import call
 
 pytestmark = pytest.mark.anyio
@@ -81,3 +83,54 @@ async def test_without_a_repository_it_is_a_clear_error(walker: Walker) -> None:
         for request in walk.model.requests for message in request.messages
         for block in message.blocks if message.role == "user" and isinstance(block, Text)
     )  # fmt: skip
+
+
+@pytest.mark.spec("W1", "F7")
+async def test_it_stands_where_its_parent_stands(walker: Walker, repository: Path) -> None:
+    (repository / "deep").mkdir()
+    (repository / "deep" / "file").write_text("x\n")
+    git(repository, "add", "-A")
+    git(repository, "commit", "-q", "-m", "deep")
+    scripts = {"main": [bash("cd deep"), start(), "end"], "child": [bash("pwd; cat file; cd ..; echo y > up"), "done"]}
+    walk = await walker.walk(scripts, ["SCRIPT:main"], mode="bypassPermissions")
+    (kept,) = (repository / ".teamwright" / "worktrees").iterdir()
+    assert walk.results[1][0].splitlines()[:2] == [str(kept / "deep"), "x"] and (kept / "up").exists()
+
+
+@pytest.mark.spec("C3", "W1")
+async def test_one_that_goes_on_there_is_where_it_was_and_knows_what_it_read(walker: Walker, repository: Path) -> None:
+    send = call("SendMessage", to=ID, message="more", summary="more")
+    edit = call("Edit", file_path="file", old_string="x", new_string="y")
+    scripts = {
+        "main": [start(), send, "wait", "end"],
+        "child": [bash("mkdir new; cd new; echo x > file"), call("Read", file_path="file"), "done", edit, "done"],
+    }
+    async with crew(walker, scripts, mode="bypassPermissions") as play:
+        await play.play("SCRIPT:main")
+    (kept,) = (repository / ".teamwright" / "worktrees").iterdir()
+    assert (kept / "new" / "file").read_text() == "y\n"
+
+
+@pytest.mark.spec("B11", "C7")
+async def test_a_stop_tells_what_was_kept(walker: Walker, repository: Path) -> None:
+    scripts = {
+        "main": [start(run_in_background=True), wait_for_file(repository), call("TaskStop", task_id=ID), "end"],
+        "child": [bash("touch new; while :; do sleep 0.05; done")],
+    }
+    async with crew(walker, scripts, mode="bypassPermissions") as play:
+        await play.play("SCRIPT:main")
+    (kept,) = (repository / ".teamwright" / "worktrees").iterdir()
+    stopped = ended_calls(play)[-1].content[0].text
+    assert stopped.startswith("Stopped") and str(kept) in stopped and "new" in stopped
+
+
+def wait_for_file(repository: Path):
+    """A step that is said once the child has made its file."""
+
+    async def play(_: Request) -> str | object:
+        with anyio.fail_after(20):
+            while not list((repository / ".teamwright" / "worktrees").glob("*/new")):
+                await anyio.sleep(0.02)
+        return bash("true")
+
+    return play

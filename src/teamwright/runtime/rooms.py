@@ -274,8 +274,16 @@ def move_to(desk: Desk, tree: Worktree) -> None:
 
 
 def move_in(desk: Desk, tree: Worktree) -> None:
-    """An agent that begins there: its own tree takes the place of its parent's, and it has read nothing yet."""
+    """An agent that begins there, where its parent stood: its own tree takes that one's place, and it has read nothing.
+
+    One that goes on there stays where it was.
+    """
+    stood = desk.cwd
     move_to(desk, tree)
+    if tree.kind == "git" and not stood.is_relative_to(tree.path) and stood.is_relative_to(tree.repo):
+        stood = tree.path / stood.relative_to(tree.repo)
+    if stood.is_relative_to(tree.path) and stood.is_dir():
+        desk.cwd = stood
     desk.seen = {}
 
 

@@ -297,11 +297,11 @@ class Spawner:
         prompt = self._workshop.stored_prompt(rendered.prompt)
         definition = next((d for d in self._ways.kinds().values() if d.name == known.kind), None)
         desk = child_desk(main.desk, Path(history.cwd), known.id, known.name)
-        desk.seen = dict(history.seen)
         tree = None
         if history.started is not None and history.started.worktree:
             tree = await self._rooms.open(main.desk.roots[0], known.id)  # the same one, if it was kept
             move_in(desk, tree)
+        desk.seen = dict(history.seen)
         gear = await self._equip_again(definition, known, transcript, tree)
         kit = self._ways.kit_of(prompt.tools, known.depth, gear.tools if gear else None)
         if history.started is not None:  # how far its tools may be used is not in what was rendered

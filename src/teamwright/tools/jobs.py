@@ -16,6 +16,7 @@ from teamwright.tools.bounds import bounded, visible
 from teamwright.tools.define import read_args, spec
 
 MOST_MS = 600_000
+CLEAN_UP = 10.0  # seconds for git to tell what a stopped agent leaves
 TYPES = {"agent": "local_agent", "shell": "local_bash", "monitor": "local_bash"}
 
 
@@ -53,6 +54,8 @@ class TaskOutput:
         if asked.block and job.owner == ctx.agent:
             await supervisor.claim(job, ctx.call_id)
         text = job.result.result if job.kind == "agent" else read_tail(job.output)
+        if job.tree is not None and not job.closed.is_set():  # nobody waits here for git, and no letter will tell of it
+            text += f"\n\nIf anything was changed, its worktree is kept: {job.tree.path} (branch {job.tree.branch})"
         return _report(job, "success", text)
 
 
@@ -113,6 +116,9 @@ class TaskStop:
             raise ToolError(f"{id} is not running: it is {job.status}.")
         if job.owner == ctx.agent:  # anybody else's stop is news to the owner
             await supervisor.claim(job, ctx.call_id)
+        if job.tree is not None:  # what was kept is at the end of its result
+            with anyio.move_on_after(CLEAN_UP):
+                await job.closed.wait()
         partial = f"\nWhat it had said:\n{bounded(visible(job.result.result))}" if job.result.result else ""
         message = f"Stopped {id} ({job.description})."
         return said(message + partial, {"message": message, "task_id": id, "task_type": TYPES[job.kind]})
