@@ -33,6 +33,7 @@ class Conversation(ScrollView, can_focus=True):
     """Lines of the items of one talk. `follow` it to the end unless somebody has scrolled away."""
 
     DEFAULT_CSS = "Conversation { background: $background; scrollbar-size-vertical: 1; overflow-x: hidden; }"
+    FOCUS_ON_CLICK: ClassVar[bool] = False  # whoever clicks goes on typing where they were
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up", "choose(-1)", show=False),
         Binding("down", "choose(1)", show=False),

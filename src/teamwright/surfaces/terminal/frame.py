@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from textual import events
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.widget import Widget
@@ -26,11 +27,33 @@ CSS = """
 """
 
 
+class Body(Horizontal):
+    """What is typed or pasted outside of the input belongs into it, unless the key means something there."""
+
+    def on_key(self, event: events.Key) -> None:
+        if event.is_printable and event.character and event.key not in self.screen.active_bindings:
+            prompt = self._prompt()
+            if prompt is not None:
+                event.stop()
+                prompt.insert(event.character)
+
+    def on_paste(self, event: events.Paste) -> None:
+        if (prompt := self._prompt()) is not None:
+            event.stop()
+            prompt.post_message(events.Paste(event.text))
+
+    def _prompt(self) -> PromptInput | None:
+        """With the keyboard; None where it cannot be seen."""
+        if not self.query_one("#main").display:
+            return None
+        return self.query_one(PromptInput).focus()
+
+
 def compose(
     view: View, drafts: Drafts, *, here: Callable[[], AgentId], budget: Callable[[], str], coach: Widget | None
 ) -> ComposeResult:
     completions = Completions(id="completions")
-    with Horizontal(id="body"):
+    with Body(id="body"):
         with Vertical(id="main"):
             yield Conversation(view, view.main, id="conversation")
             yield QueueList(id="queue")
