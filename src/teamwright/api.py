@@ -29,8 +29,12 @@ import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
+from typing import Any
+
+import msgspec
 
 from teamwright.app import Options, open_session
+from teamwright.app.options import OwnHook
 from teamwright.core.budget import Limits
 from teamwright.core.consent import Decision, Mode, Question
 from teamwright.core.definition import AgentDefinition
@@ -45,8 +49,9 @@ class session:
     """A session in `cwd`, for the time of an `async with`. Its agents may start others; `agents` are further kinds.
 
     `model` is a name as on the command line, or a model object such as a `ScriptedModel`. `answer` is asked where a
-    person would be; without it what needs a yes is denied. `resume` goes on with a session by its id. `home` takes the
-    place of TEAMWRIGHT_HOME. Project settings count only with `trust=True`.
+    person would be; without it what needs a yes is denied. `hooks` are functions by event, each taking what a command
+    would read and giving what it would print; `("Bash", function)` has a matcher. `resume` goes on with a session by
+    its id. `home` takes the place of TEAMWRIGHT_HOME. Project settings count only with `trust=True`.
     """
 
     def __init__(
@@ -56,6 +61,8 @@ class session:
         model: str | Model | None = None,
         tools: Sequence[Tool] = (),
         agents: Sequence[AgentDefinition] = (),
+        hooks: Mapping[str, Sequence[OwnHook]] | None = None,
+        mcp_servers: Mapping[str, Mapping[str, Any]] | None = None,
         answer: Callable[[Question], Awaitable[Decision]] | None = None,
         permission_mode: Mode | None = None,
         allowed_tools: Sequence[str] = (),
@@ -93,6 +100,8 @@ class session:
             disallowed_tools=disallowed_tools,
             own_tools=tools,
             definitions=agents,
+            hooks=hooks or {},
+            mcp_config=[msgspec.json.encode({"mcpServers": mcp_servers}).decode()] if mcp_servers else [],
             trust=trust,
             answer=answer,
         )

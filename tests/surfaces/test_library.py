@@ -1,5 +1,6 @@
 """The library: a session in code, tools from plain functions, questions answered by a callback, events watched."""
 
+import sys
 import threading
 from pathlib import Path
 from typing import Any, Literal
@@ -242,3 +243,23 @@ async def test_a_model_that_cannot_be_opened_is_said_before_anything_begins(room
         async with session(rooms.project, model="no/such", home=rooms.home, env={"HOME": str(rooms.home)}):
             pass
     assert not (rooms.home / "projects").exists()
+
+
+@pytest.mark.spec("D9")
+async def test_hooks_and_servers_from_code(tmp_path: Path) -> None:
+    seen: list[str] = []
+
+    async def after(payload: dict[str, Any]) -> None:
+        seen.append(payload["tool_name"])
+
+    small = Path(__file__).parents[1] / "servers" / "small_mcp.py"
+    near = {"command": sys.executable, "args": [str(small), str(tmp_path / "near.log")]}
+    model = ScriptedModel([call("mcp__near__echo", text="x"), call("Bash", command="echo y"), "end"])
+    options: Any = {"home": tmp_path / "state", "permission_mode": "bypassPermissions", "mcp_servers": {"near": near}}
+    async with session(tmp_path, model=model, hooks={"PostToolUse": [("mcp__.*", after)]}, **options) as agent:
+        await agent.ask("go")
+    assert seen == ["mcp__near__echo"]
+    for wrong in ({"Nonsense": [after]}, {"Stop": [("(", after)]}):
+        with pytest.raises(UsageError, match="hooks"):
+            async with session(tmp_path, model=model, home=tmp_path / "state", hooks=wrong):
+                pass

@@ -1,5 +1,6 @@
 """What people bring to a session: plugins, hooks, skills, memory, MCP servers. Each is imported where it is there."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -9,13 +10,13 @@ import anyio
 from anyio.abc import TaskGroup
 
 from teamwright.app.ground import Ground, passed_names
-from teamwright.app.options import Options
+from teamwright.app.options import Options, OwnHook
 from teamwright.app.servers import Serving
 from teamwright.app.skillset import Skillset
 from teamwright.core.definition import AgentDefinition
-from teamwright.core.errors import SettingsError, TeamwrightError, ToolError
+from teamwright.core.errors import SettingsError, TeamwrightError, ToolError, UsageError
 from teamwright.core.event import Event, Warned
-from teamwright.core.hook import HookBook
+from teamwright.core.hook import EVENTS, HookBook, HookEvent
 from teamwright.core.ids import AgentId, SessionId
 from teamwright.core.message import Text
 from teamwright.core.ports import Tool
@@ -83,6 +84,20 @@ class Extras:
         self.serving.changed = self._other_tools
         if self.book is not None:
             points.use()
+        for event, hooks in self._options.hooks.items():
+            self._add_own(event, hooks)
+
+    def _add_own(self, event: str, hooks: Sequence[OwnHook]) -> None:
+        """Functions of whoever opened the session."""
+        known: dict[str, HookEvent] = {one: one for one in EVENTS}
+        if event not in known:
+            raise UsageError(f"hooks: there is no event {event!r}; there are {', '.join(EVENTS)}")
+        for hook in hooks:
+            matcher, function = ("", hook) if callable(hook) else hook
+            try:
+                self.points.use().add_callable(known[event], matcher, function)
+            except re.error as error:
+                raise UsageError(f"hooks: the matcher {matcher!r} of {event} is no expression: {error}") from None
 
     def _find(self, agent: AgentId) -> Agent | None:
         return self._living(agent)

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct, field
 
@@ -14,6 +15,9 @@ from teamwright.core.placement import Asked
 from teamwright.core.ports import Model, Tool
 from teamwright.runtime.resume import Origin
 from teamwright.store.settings import SOURCES
+
+HookFunction = Callable[[dict[str, Any]], Awaitable[Mapping[str, Any] | None] | Mapping[str, Any] | None]
+OwnHook = HookFunction | tuple[str, HookFunction]
 
 
 class Options(Struct, kw_only=True):
@@ -44,6 +48,7 @@ class Options(Struct, kw_only=True):
     can_ask: bool = False  # somebody watches and answers questions by an op
     interactive: bool = False  # it is a person, whom the main agent may also ask questions of its own
     answer: Callable[[Question], Awaitable[Decision]] | None = None  # or code does
+    hooks: Mapping[str, Sequence[OwnHook]] = {}  # functions by event, each perhaps with a matcher before it
     debug: bool = False
     agent: str | None = None  # run the session itself as this kind of agent
     agents: str | None = None  # further definitions, as JSON or a file of it
