@@ -47,6 +47,7 @@ def _run(args: list[str]) -> int:
     from teamwright.tools.bounds import visible
 
     try:
+        _check_directory()
         if args and args[0] in COMMANDS:
             return _run_command(args[0], args[1:])
         if args == ["teammate"]:  # a lead starts it; there is nothing in it for a person
@@ -66,6 +67,17 @@ def _run(args: list[str]) -> int:
         return USAGE if isinstance(only, UsageError) else 1
     except KeyboardInterrupt:
         return 130
+
+
+def _check_directory() -> None:
+    import os
+
+    from teamwright.core.errors import UsageError
+
+    try:
+        os.getcwd()  # noqa: PTH109 -- pathlib need not be imported for it
+    except OSError as error:
+        raise UsageError(f"the working directory cannot be used ({error.strerror}): change to another one") from None
 
 
 def _only(error: Exception) -> Exception:

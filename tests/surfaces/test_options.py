@@ -1,11 +1,12 @@
 """The command line: every option that a script relies on, and wrong use said in one sentence."""
 
 import json
+import subprocess
 from typing import Any
 
 import pytest
 
-from program import Program, bash, tool
+from program import ARGV, Program, bash, tool
 
 
 def init(program: Program, *args: str, **more: Any) -> dict[str, Any]:
@@ -180,3 +181,21 @@ def test_version_and_help(program: Program) -> None:
     text = program.run("--help").out
     assert "--resume" in text and "teamwright demo" in text and "exit status" in text
     assert not program.state.exists()
+
+
+@pytest.mark.spec("A12")
+def test_a_prompt_that_is_no_utf_8_is_read_as_far_as_it_is(program: Program) -> None:
+    text = b"caf\xe9 \xff \xc5\xbc".decode(errors="surrogateescape")
+    ran = program.prompt(["fine"], "--append-system-prompt", text, text=text)
+    assert ran.rc == 0 and ran.result["result"] == "fine"
+    assert "caf\ufffd \ufffd \u017c" in program.transcript().read_text()
+
+
+@pytest.mark.parametrize("args", [["-p", "go"], ["sessions"], ["config"]], ids=lambda args: args[0])
+def test_a_working_directory_that_is_gone_is_one_sentence(program: Program, args: list[str]) -> None:
+    shell = 'mkdir gone && cd gone && rmdir ../gone && exec "$@"'
+    ran = subprocess.run(
+        ["sh", "-c", shell, "sh", *ARGV, *args], cwd=program.project, env=program.env, capture_output=True, text=True,
+        timeout=40, check=False, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    assert ran.returncode == 2 and "working directory" in ran.stderr and ran.stderr.count("\n") == 1

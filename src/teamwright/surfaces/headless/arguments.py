@@ -30,7 +30,7 @@ def prompt_parser(commands: Mapping[str, str]) -> ArgumentParser:
         allow_abbrev=False,
     )
     add = parser.add_argument
-    add("prompt", nargs="?", help="what to do; also from standard input")
+    add("prompt", nargs="?", type=_text, help="what to do; also from standard input")
     add("-p", "--print", action="store_true", help="headless: do it, print the answer, end")
     add("-v", "--version", action="store_true", help="print the version")
     _add_formats(parser.add_argument_group("input and output").add_argument)
@@ -62,9 +62,9 @@ def _add_model(add: Callable[..., object]) -> None:
     add("--max-turns", type=_positive, metavar="N", help="model calls for one prompt")
     add("--max-budget-usd", type=_money, metavar="X", help="money for the session")
     add("--task-budget", type=_positive, metavar="N", help="tokens for the session")
-    add("--system-prompt", metavar="TEXT", help="in place of ours")
+    add("--system-prompt", type=_text, metavar="TEXT", help="in place of ours")
     add("--system-prompt-file", metavar="FILE", help="the same, from a file")
-    add("--append-system-prompt", metavar="TEXT", help="after ours")
+    add("--append-system-prompt", type=_text, metavar="TEXT", help="after ours")
 
 
 def _add_permissions(add: Callable[..., object]) -> None:
@@ -120,6 +120,11 @@ def _money(text: str) -> float:
     if not (math.isfinite(value) and value > 0):
         raise ArgumentTypeError(f"{text!r} is not an amount above 0")
     return value
+
+
+def _text(argument: str) -> str:
+    """Bytes of a command line that are no UTF-8 would fit into no file and no request."""
+    return argument.encode(errors="surrogateescape").decode(errors="replace")
 
 
 def headless_of(found: Namespace) -> Headless:
