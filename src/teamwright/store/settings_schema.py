@@ -10,6 +10,7 @@ from teamwright.core.message import Effort
 Source = Literal["default", "user", "project", "local", "flag", "managed"]
 DefaultMode = Literal["plan", "dontAsk", "default", "acceptEdits", "bypassPermissions"]
 TeammateMode = Literal["auto", "in-process", "tmux", "iterm2", "local"]
+Notify = Literal["off", "bell", "desktop"]
 Seconds = Annotated[float, Meta(gt=0)]
 Count = Annotated[int, Meta(ge=1)]
 
@@ -64,6 +65,8 @@ class Own(Struct, frozen=True, rename="camel"):
     consolidate_seconds: Seconds = 300.0
     prefer_tmux: bool = False
     split_panes: bool = True
+    notify: Notify = "desktop"
+    notify_seconds: Seconds = 10.0  # that a turn takes at least before its end is told
     budget: Budget = Budget()
     mail: MailPart = MailPart()
     providers: dict[str, Provider] = {}

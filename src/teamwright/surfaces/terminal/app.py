@@ -26,6 +26,7 @@ from teamwright.runtime.session import Session
 from teamwright.store.paths import home_from
 from teamwright.surfaces.terminal import acts, errands, frame, keys, messages, themes
 from teamwright.surfaces.terminal.agents_panel import neighbour
+from teamwright.surfaces.terminal.alert import read_alert
 from teamwright.surfaces.terminal.ask_form import AskScreen
 from teamwright.surfaces.terminal.conversation import Conversation
 from teamwright.surfaces.terminal.dialogs import QuestionScreen
@@ -127,17 +128,13 @@ class TerminalApp(App[Leave]):
         base = self.screen_stack[0]
         self.conversation.tick()
         base.query_one("#queue", QueueList).show(self.view.queue)
-        agent = self.view.agent(self.here)
         hint = self._hint if time.monotonic() < self._hint_until else ""
         status = base.query_one("#status", StatusLine)
-        status.show(self.session.facts, agent, self.view, branch=self._branch, hint=hint)
+        status.show(self.session.facts, self.view.agent(self.here), self.view, branch=self._branch, hint=hint)
         self._ask()
         if self.side.display and self._crew_version != self.view.version:
             self._crew_version = self.view.version
-            self.run_worker(self._read_crew(), group="crew", exclusive=True)
-
-    async def _read_crew(self) -> None:
-        self.side.show(await self.session.crew())
+            self.run_worker(self.side.read(self.session), group="crew", exclusive=True)
 
     def on_ready(self) -> None:
         self.set_timer(SETTLE, self._settle_in)
@@ -185,8 +182,13 @@ class TerminalApp(App[Leave]):
         """Somebody should look: a turn has ended, or a question is asked."""
         if ended:
             self.run_worker(self._read_branch(), name="branch")
-        if asked or (ended and not self.app_focus):
-            self.bell()
+        if not self.app_focus:
+            self.run_worker(self._call(asked=asked), name="call")
+
+    async def _call(self, *, asked: bool) -> None:
+        if self._driver is not None:
+            began = self.view.agent(self.view.main).turn
+            self._driver.write(await read_alert(self.options, asked=asked, began=began))
 
     # --- questions
 
@@ -240,11 +242,11 @@ class TerminalApp(App[Leave]):
 
     @on(Conversation.Older)
     def _older(self, event: Conversation.Older) -> None:
-        async def read() -> None:
-            items = await read_again(self.session, event.agent, event.before, event.most)
-            self.conversation.add_older(event.agent, items)
+        self.run_worker(self._read_page(event), group="older")
 
-        self.run_worker(read(), group="older")
+    async def _read_page(self, event: Conversation.Older) -> None:
+        items = await read_again(self.session, event.agent, event.before, event.most)
+        self.conversation.add_older(event.agent, items)
 
     async def everything(self) -> list[Item]:
         return await read_again(self.session, self.here)

@@ -12,7 +12,7 @@ from textual.widgets import ContentSwitcher, Static
 from teamwright.core.ids import AgentId
 from teamwright.surfaces.terminal.agents_panel import AgentsPanel
 from teamwright.surfaces.terminal.board import TaskBoard
-from teamwright.surfaces.terminal.port import Crew
+from teamwright.surfaces.terminal.port import Crew, OpenSession
 from teamwright.surfaces.terminal.rows import Piece, RowList, palette_of
 from teamwright.surfaces.terminal.timeline import MailTimeline
 from teamwright.surfaces.terminal.view import View
@@ -75,6 +75,9 @@ class Side(Vertical):
         for page in PAGES:
             pieces.append((f" {page} ", f"reverse {palette.accent}".strip() if page == self.page else palette.dim))
         self.query_one("#side-tabs", Static).update(Content.assemble(*pieces, ("  F2 next · Esc closes", palette.dim)))
+
+    async def read(self, session: OpenSession) -> None:
+        self.show(await session.crew())
 
     def show(self, crew: Crew) -> None:
         self._crew = crew
