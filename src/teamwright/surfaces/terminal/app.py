@@ -141,6 +141,8 @@ class TerminalApp(App[Leave]):
 
     def _settle_in(self) -> None:
         """What the first picture need not wait for."""
+        if not self.screen_stack:  # the app was left meanwhile
+            return
         self.side.prepare()
         self.run_worker(self._read_branch(), name="branch")
         for name in SLOW:

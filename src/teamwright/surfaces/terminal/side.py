@@ -52,6 +52,8 @@ class Side(Vertical):
     async def _mount_pages(self) -> None:
         tabs = Static("", id="side-tabs", markup=False)
         await self.mount(tabs, ContentSwitcher(self._agents, self._tasks, self._mail, initial=self.page))
+        if not all(page.query(RowList) for page in (self._agents, self._tasks, self._mail)):
+            return  # the app was left meanwhile
         self._filled = True
         self.show(self._crew)
         if self.display:
