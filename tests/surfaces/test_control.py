@@ -283,3 +283,14 @@ def test_turns_count_anew_for_each_user_message(program: Program) -> None:
     live.say("two")
     assert live.results(2)[1]["subtype"] == "success"
     assert live.end().rc == 0  # the status is that of the last result
+
+
+def test_a_driver_that_asks_for_nothing_is_no_error(program: Program) -> None:
+    assert program.talk(["x"]).end().rc == 0
+    live = program.talk(["x"])
+    live.ask("initialize")
+    assert live.end().rc == 0
+    live = program.talk(["x"])
+    live.send(b"what is this")
+    ran = live.end()
+    assert ran.rc == 1 and "line 1" in ran.err

@@ -44,6 +44,7 @@ class Driver:
         self._slots: dict[str, _Slot] = {}
         self._ids = count(1)
         self._gone = False
+        self.asked = False  # for anything that a result is owed for
         self._send, self._said = anyio.create_memory_object_stream[tuple[int, Say, bool]](MOST_WAITING)
         session.brought.use_driver(self.exchange)
 
@@ -51,9 +52,11 @@ class Driver:
 
     async def take(self, number: int, line: bytes, tasks: TaskGroup) -> None:
         """What cannot be read is told and left out; nothing else is lost by it."""
+        asked, self.asked = self.asked, True  # also by a line that nobody understands
         with told(number):
             match control.read_line(line):
                 case control.UserLine() as said:
+                    asked = True
                     # One after the other, in a task of their own: a command may itself need the next lines.
                     await self._send.send((number, control.prompt_for(self._session, said), said.client_composed))
                 case control.ControlRequest() as request:
@@ -65,6 +68,7 @@ class Driver:
                     await self._take_answer(answer.response)
                 case control.ControlCancel():
                     pass
+            self.asked = asked
 
     async def take_prompts(self) -> None:
         """Until there are no more."""

@@ -89,8 +89,14 @@ async def run(headless: Headless, options: Options) -> int:
         group.cancel_scope.cancel()
     if not printer.broken:
         await printer.finish()
-    done = printer.last is not None and printer.last.reason == "done"
-    return STATUS[signals[0]] if signals else 0 if done else 1
+    return STATUS[signals[0]] if signals else _status(printer, driver)
+
+
+def _status(printer: Printer, driver: Driver | None) -> int:
+    """That of the last result; a driver that came and went without asking for anything needs none."""
+    if printer.last is None:
+        return 0 if driver is not None and not driver.asked else 1
+    return 0 if printer.last.reason == "done" else 1
 
 
 def _listen(headless: Headless, session: Session, printer: Printer, states: States | None) -> None:
