@@ -44,13 +44,16 @@ class Wire:
             except OSError:
                 raise BrokenPipeError from None
 
+    def close(self) -> None:
+        self._socket.close()
+
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._socket.close()
+        self.close()
 
 
 class Listener:

@@ -210,6 +210,15 @@ def knock(home: Home, session: SessionId) -> Wire:
         raise UsageError(f"{words}: `teamwright --resume {session}` goes on with it") from None
 
 
+def is_open(home: Home, session: SessionId) -> bool:
+    """Does anybody listen there now?"""
+    try:
+        knock(home, session).close()
+    except UsageError:
+        return False
+    return True
+
+
 def open_doors(home: Home) -> set[SessionId]:
     """Sessions that listen, or did when they were killed."""
     with contextlib.suppress(OSError):

@@ -89,3 +89,14 @@ def test_a_session_that_is_killed_closes_the_second_terminal_with_a_word(first: 
     second.shows("hello there")
     first.tmux("kill-session", "-t", "one")
     second.shows("The session has ended", "LEFT 0")
+
+
+def test_a_session_that_runs_elsewhere_is_attached_to_from_the_list(first: Terminal) -> None:
+    first.start(["hello there"], "say hello")
+    first.shows("hello there")
+    second = first.beside()
+    second.run("--resume", "--model", f"script/{first.home / 'script.json'}")
+    second.shows("runs elsewhere", "say hello")
+    second.keys("Enter")
+    second.shows("hello there", "runs in another terminal")
+    leave(second, "The session goes on")

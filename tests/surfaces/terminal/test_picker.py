@@ -4,21 +4,36 @@ import pytest
 from tui_parts import Host, screen_text, until
 
 from conftest import Walker
+from crew import stage
+from teamwright.app import open_session
+from teamwright.runtime.resume import Origin
 from teamwright.store.paths import home_from
 from teamwright.surfaces.terminal.picker import SessionPicker
+
+
+async def lead(walker: Walker, session: str) -> None:
+    """A team of one, with two tasks."""
+    options = walker.options(stage({"main": [], "ada": ["Ready."]}), origin=Origin(session))
+    async with await open_session(options) as led:
+        team = await led.team("site")
+        await team.spawn("ada", "SCRIPT:ada")
+        await team.add_task("Write it", blocked_by=[(await team.add_task("Plan it")).id])
+        led.hurry()
 
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("width", [60, 120])
 async def test_a_session_is_found_and_chosen(walker: Walker, width: int) -> None:
     first = (await walker.walk(["done"], ["write the parser"])).session.id
+    await lead(walker, first)
     second = (await walker.walk(["done"], ["fix the \x1b[31mlexer"])).session.id
     home = home_from(walker.env)
-    host = Host(lambda: SessionPicker(home, walker.project, teams=lambda which: ("site",) if which == first else ()))
+    host = Host(lambda: SessionPicker(home, walker.project))
     async with host.run_test(size=(width, 24)) as pilot:
-        await until(pilot, lambda: "2 of 2 sessions" in screen_text(host))
+        await until(pilot, lambda: "team site (ada, 2 open tasks)" in screen_text(host))
         text = screen_text(host)
-        assert text.index("fix the \\x1b[31mlexer") < text.index("team site  write the parser")
+        assert "2 of 2 sessions" in text and text.index("fix the \\x1b[31mlexer") < text.index("team site")
+        assert width < 100 or "write the parser" in text
         assert second[:8] in text
         await pilot.press(*"parser")
         await until(pilot, lambda: "1 of 2 sessions" in screen_text(host))

@@ -5,7 +5,7 @@ from typing import Literal
 from textual.message import Message
 
 from teamwright.core.consent import Decision, Question
-from teamwright.core.ids import AgentId, SessionId
+from teamwright.core.ids import AgentId
 
 Scope = Literal["once", "agent", "all"]  # a yes for this call, or for what its suggested rules cover
 
@@ -38,9 +38,3 @@ class AnswerQuestion(Message):
     def __init__(self, question: Question, decision: Decision, rule_scope: Scope = "once") -> None:
         super().__init__()
         self.question, self.decision, self.rule_scope = question, decision, rule_scope
-
-
-class ResumeSession(Message):
-    def __init__(self, session: SessionId) -> None:
-        super().__init__()
-        self.session = session

@@ -1,7 +1,7 @@
 """Which session to go on with: all of this directory, or of everywhere; typing narrows the list."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -17,19 +17,20 @@ from textual.widgets import Input, OptionList, Static
 from teamwright.core.ids import SessionId
 from teamwright.store.paths import Home, SessionEntry, list_sessions
 from teamwright.surfaces.terminal.rows import Piece, RowList, palette_of, row
+from teamwright.surfaces.terminal.team_digest import read_teams
 from teamwright.surfaces.terminal.text import fit, one_line, safe
 from teamwright.surfaces.terminal.themes import Palette
 
 MOST = 500
-Teams = Callable[[SessionId], Sequence[str]]  # the teams that a session leads
 
 
 def session_row(
-    entry: SessionEntry, width: int, palette: Palette, now: int, teams: Sequence[str], *, where: bool
+    entry: SessionEntry, width: int, palette: Palette, now: int, teams: str, *, where: bool, runs: bool = False
 ) -> Content:
     ago = _ago(now - entry.modified)
     left: list[Piece] = [(f"{ago:>8}  ", palette.dim)]
-    left += [(f"team {one_line(', '.join(teams), 40)}  ", palette.accent)] if teams else []
+    left += [("runs elsewhere  ", palette.good)] if runs else []
+    left += [(f"team {one_line(teams, 60)}  ", palette.accent)] if teams else []
     left.append((one_line(entry.prompt or "(nothing was said)", 200), palette.text if not entry.fault else palette.dim))
     right: list[Piece] = [(f"  {one_line(entry.fault, 40)}", palette.bad)] if entry.fault else []
     if where and width >= 80:
@@ -54,6 +55,13 @@ def matching(entries: Sequence[SessionEntry], words: str) -> list[SessionEntry]:
     return [e for e in entries if all(w in f"{e.prompt} {e.id} {e.cwd}".casefold() for w in wanted)][:MOST]
 
 
+def _running(home: Home) -> set[SessionId]:
+    """Sessions of other processes that can be attached to. Blocks."""
+    from teamwright.surfaces.door import is_open, open_doors  # noqa: PLC0415  # with all of headless
+
+    return {id for id in open_doors(home) if is_open(home, id)}
+
+
 class SessionPicker(ModalScreen[SessionId | None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "dismiss(None)", "Close"),
@@ -72,11 +80,12 @@ class SessionPicker(ModalScreen[SessionId | None]):
     }
     """
 
-    def __init__(self, home: Home, cwd: Path, *, teams: Teams | None = None, here: SessionId | None = None) -> None:
+    def __init__(self, home: Home, cwd: Path, *, here: SessionId | None = None) -> None:
         """`here` is the session that is open now: it is left out."""
         super().__init__()
         self._home, self._cwd, self._here = home, cwd, here
-        self._teams: Teams = teams or (lambda _: ())
+        self._teams: dict[SessionId, str] = {}
+        self._attachable: set[SessionId] = set()
         self._entries: list[SessionEntry] = []
         self._everywhere = False
 
@@ -95,6 +104,9 @@ class SessionPicker(ModalScreen[SessionId | None]):
         project = None if self._everywhere else self._cwd
         found = await to_thread.run_sync(list_sessions, self._home, project, abandon_on_cancel=True)
         self._entries = [entry for entry in found if entry.id != self._here]
+        self._attachable = await to_thread.run_sync(_running, self._home)
+        self._draw()
+        self._teams = await read_teams(self._home)
         self._draw()
 
     @on(Input.Changed)
@@ -102,7 +114,8 @@ class SessionPicker(ModalScreen[SessionId | None]):
         listing, palette, now = self.query_one(RowList), palette_of(self), int(time.time() * 1000)
         found = matching(self._entries, self.query_one(Input).value)
         listing.show(lambda width: [
-            (e.id, session_row(e, width, palette, now, self._teams(e.id), where=self._everywhere)) for e in found
+            (e.id, session_row(e, width, palette, now, self._teams.get(e.id, ""), where=self._everywhere,
+                               runs=e.id in self._attachable)) for e in found
         ])  # fmt: skip
         where = "everywhere" if self._everywhere else fit(safe(str(self._cwd)), max(10, self.size.width - 66))
         change = "this directory" if self._everywhere else "all directories"

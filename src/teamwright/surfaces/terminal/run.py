@@ -11,7 +11,8 @@ from msgspec.structs import replace
 
 from teamwright.app import Options, open_session
 from teamwright.core.errors import UsageError
-from teamwright.store.paths import home_from
+from teamwright.core.ids import SessionId
+from teamwright.store.paths import home_from, is_session_id
 
 if TYPE_CHECKING:
     from teamwright.surfaces.terminal.app import TerminalApp
@@ -22,10 +23,24 @@ async def run_terminal(options: Options, prompt: str | None = None, pick: bool =
     """Until the person leaves; the exit status. `pick`: begin with the list of sessions."""
     options = replace(options, can_ask=True, interactive=True)
     while True:
+        if _runs_elsewhere(options):
+            from teamwright.surfaces.terminal.attached import run_attached  # noqa: PLC0415  # it imports this module
+
+            return await run_attached(SessionId(options.origin.resume or ""))
         leave, status = await _show(options, prompt, pick=pick)
         if leave is None or leave.origin is None:
             return status
         options, prompt, pick = replace(options, origin=leave.origin), None, False
+
+
+def _runs_elsewhere(options: Options) -> bool:
+    """A session that another process runs cannot be gone on with here, but attached to; its copy can."""
+    named = options.origin.resume or ""
+    if not is_session_id(named) or options.origin.fork:
+        return False
+    from teamwright.surfaces.door import is_open  # noqa: PLC0415
+
+    return is_open(home_from(options.env), SessionId(named))
 
 
 def is_terminal() -> bool:

@@ -1,0 +1,42 @@
+"""The teams that sessions lead, in a few words each: for whoever chooses a session to go on with."""
+
+from contextlib import suppress
+
+from teamwright.core.errors import StoreError
+from teamwright.core.ids import SessionId
+from teamwright.core.team import Team
+from teamwright.store.paths import Home
+from teamwright.store.processes import ProcessTable
+from teamwright.store.state import State
+from teamwright.store.tasks import TaskTable
+from teamwright.store.teams import TeamTable
+
+
+async def read_teams(home: Home) -> dict[SessionId, str]:
+    """By session. What cannot be read is left out: the sessions themselves can be gone on with all the same."""
+    with suppress(StoreError):
+        if home.state.exists():
+            state = await State.open(home.state)
+            try:
+                return await _read(state, home)
+            finally:
+                await state.close()
+    return {}
+
+
+async def _read(state: State, home: Home) -> dict[SessionId, str]:
+    teams = TeamTable(state.database, ProcessTable(state.database, home.run))
+    tasks = TaskTable(state.database)
+    found: dict[SessionId, str] = {}
+    for team in await teams.teams():
+        members = [m.name for m in await teams.members(team.name) if not m.is_lead and m.state != "shutdown"]
+        unfinished = sum(task.status != "completed" for task in (await tasks.list(team.name)).tasks)
+        before = f"{found[team.session]}, " if team.session in found else ""
+        found[team.session] = before + _words(team, members, unfinished)
+    return found
+
+
+def _words(team: Team, members: list[str], unfinished: int) -> str:
+    who = f"{len(members)} member{'s' * (len(members) != 1)}" if len(members) > 3 else ", ".join(members) or "nobody"
+    left = f", {unfinished} open task{'s' * (unfinished != 1)}" if unfinished else ""
+    return f"{team.name} ({who}{left})"
