@@ -38,6 +38,7 @@ class Kill(Struct, frozen=True):
     requests: int = 0
     wait: float = 0.0
     power: bool = False  # the machine goes with it: of the transcripts only what was synced is left
+    rest: bool = False  # the others are left alone afterwards, and must come to rest by themselves
 
 
 class Crew:
@@ -141,7 +142,9 @@ class Crew:
             self._wait(process, lambda: False, kill.wait)
             self.shoot(kill.whom)
             if kill.whom == "mate":  # the others go on without it for a while
-                self._wait(process, lambda: False, kill.wait * 4)
+                self._wait(process, lambda: False, LIMIT if kill.rest else kill.wait * 4)
+            if kill.rest and process.poll() is None:
+                self._failed("it did not come to rest after the end of a teammate")
         else:
             self._wait(process, lambda: False, PATIENCE)
         self._end(process, kill)
@@ -222,7 +225,7 @@ def random_kill(dice: random.Random, mode: str) -> Kill:
         point = dice.choice(POINTS)
         return Kill(f"{point}:{dice.randint(1, MOST_PASSES.get(point, 120))}", whom, power=power)
     requests, wait = dice.choice([0, dice.randint(0, 40)]), dice.random() * dice.choice([0.005, 0.05, 0.4])
-    return Kill("", whom, requests, wait, power=power)
+    return Kill("", whom, requests, wait, power=power, rest=whom == "mate" and dice.random() < 0.3)
 
 
 def torment(crew: Crew, kills: list[Kill]) -> Figures:

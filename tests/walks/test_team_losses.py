@@ -87,6 +87,40 @@ def test_a_pane_that_outlived_its_lead_is_adopted_and_no_second_one_is_started(p
         until(lambda: not teammates(program), "its end with the new lead")
 
 
+@pytest.mark.spec("E8", "T11")
+def test_a_lead_that_comes_back_elsewhere_looks_after_the_panes_all_the_same(program: Program) -> None:
+    script = SCRIPT | {"ada": [bash("echo first >> log"), "ready"]}
+    for place in options("tmux", program):
+        live = program.talk(script, FREE, *place)
+        live.say("go")
+        live.wait_for(lambda line: line.get("subtype") == "team_event" and line["kind"] == "idle")
+        os.kill(live.process.pid, signal.SIGKILL)
+        live.process.wait(20)
+        back = ["--teammate-mode", "in-process", "--resume", program.transcript().stem]
+        ran = program.prompt(script, FREE, *back, text="SCRIPT:back")
+        assert ran.rc == 0 and (program.project / "log").read_text() == "first\nagain\n", ran.err
+        until(lambda: not teammates(program), "the end of all")
+
+
+@pytest.mark.spec("X6", "E7")
+def test_a_peer_in_another_process_wakes_one_that_nobody_runs(program: Program) -> None:
+    script = SCRIPT | {
+        "main": [CREATE, mate("ada"), mate("bob"), *["on"] * 20],
+        "ada": ["ready"],
+        "bob": [bash("while [ ! -e go ]; do sleep 0.02; done"), say("ada", "SCRIPT:again"), "done"],
+    }  # fmt: skip
+    for place in options("local", program):
+        live = program.talk(script, FREE, *place)
+        live.say("go")
+        live.wait_for(lambda line: line.get("subtype") == "team_event" and line["kind"] == "idle")
+        mark = b"TEAMWRIGHT_AGENT_NAME=ada"
+        (pid,) = [p for p in teammates(program) if mark in Path(f"/proc/{p}/environ").read_bytes().split(b"\0")]
+        os.kill(pid, signal.SIGKILL)
+        died(live)
+        (program.project / "go").touch()
+        assert live.end().rc == 0 and (program.project / "log").read_text() == "again\n"
+
+
 @pytest.mark.spec("T12", "X6", "X2")
 def test_what_a_killed_process_had_not_read_brings_it_back_and_the_program_ends_by_itself(program: Program) -> None:
     """Nobody writes to it any more: the message that waits is enough."""

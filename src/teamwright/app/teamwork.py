@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from teamwright.core.consent import Decision, Mode, Question
 from teamwright.core.definition import AgentDefinition
+from teamwright.core.errors import ToolError
 from teamwright.core.event import Event, LettersTaken, Record, Warned
 from teamwright.core.ids import AgentId
 from teamwright.core.rules import Rules
@@ -97,11 +98,19 @@ def open_teamwork(
     place = None
     if ground.places is not None:
         place = Quarters(ground.places.panes, ground.places.backend, ground.places.command, means)
-    recruiter = Recruiter(workshop, means, ways, Roles(ground.kit, _system(ground), place, ground.base))
+
+    def keeper() -> Quarters:
+        from teamwright.host.local_child import LocalChildren  # noqa: PLC0415
+
+        kept = Quarters(LocalChildren(env=ground.env, logs=ground.home.logs), "local", _none, means)
+        kept.on_lost = recruiter.lost
+        return kept
+
+    recruiter = Recruiter(workshop, means, ways, Roles(ground.kit, _system(ground), place, keeper, ground.base))
     teams.bring_back = recruiter.revive
     if place is not None:
         place.on_lost = recruiter.lost
-    teams.on_look.append(recruiter.apply_all)
+    teams.on_look += [recruiter.apply_all, recruiter.look]
     deputy = Deputy(teams, mode=ground.lead_mode, rules=ground.rules, put=ground.put, user=ground.user)
     teams.on_look.append(deputy.look)
     teams.on_look.append(lambda: _share_limits(ground, workshop))
@@ -215,6 +224,10 @@ async def _share_limits(ground: Ground, workshop: Workshop) -> None:
     if meter.limits.usd is not None or meter.limits.tokens is not None:
         spent = await ground.state.spent(workshop.session, ground.since)
         meter.others_spent(spent.usd, spent.usage.total)
+
+
+def _none(member: Member, _: Mode) -> tuple[Sequence[str], Mapping[str, str]]:
+    raise ToolError(f"{member.address} runs in this process.")
 
 
 async def _go_idle(_: Member) -> str | None:

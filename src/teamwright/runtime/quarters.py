@@ -10,8 +10,10 @@ from msgspec.structs import replace
 from teamwright.core.consent import Mode
 from teamwright.core.errors import ToolError
 from teamwright.core.team import Backend, Member, Refused
+from teamwright.host.identity import start_of
 from teamwright.host.panes import Pane, Panes
 from teamwright.runtime.resident import Means, free_tasks
+from teamwright.store.processes import Process
 
 Command = Callable[[Member, Mode], tuple[Sequence[str], Mapping[str, str]]]  # argv and environment
 CLOSE_LIMIT = 12.0  # seconds: longer than a process has from the first signal to the last
@@ -26,9 +28,13 @@ class Quarters:
         self.on_lost: Callable[[Member], Awaitable[None]] | None = None
 
     async def start(self, member: Member) -> Member:
-        """Nothing is started any more once this session ends: the next one brings the member back."""
-        if self._closing:
-            return member
+        """Not twice: one that is still coming up has not said that it runs the member, and reads its mail then.
+
+        Nothing is started any more once this session ends: the next one brings the member back.
+        """
+        known, pane = self._open.get(member.address, (member, None))
+        if self._closing or (pane is not None and known.agent == member.agent and await self._panes.is_open(pane)):
+            return known
         argv, env = self._command(member, self._means.teams.supervisor.main.mode or "default")
         pane = await self._panes.open(argv, cwd=Path(member.cwd), env=env, title=member.address, color=member.color)
         if self._closing:  # meanwhile; whoever closes could not know of it
@@ -37,15 +43,18 @@ class Quarters:
         self._open[member.address] = (member, pane)
         record = msgspec.to_builtins(pane)
         changed = await self._means.teams.tables.teams.amend(
-            member.team, member.agent, lambda old: replace(old, pane=record)
+            member.team, member.agent, lambda old: replace(old, pane=record, backend=self.backend)
         )
         member = replace(member, pane=record) if isinstance(changed, Refused) else changed
         self._look_after(member, pane)
         return member
 
-    async def watch(self, member: Member) -> None:
+    async def watch(self, member: Member, process: Process) -> None:
+        """By what was stored of its place; where its lead was killed too early for that, by the process alone."""
         pane = self._pane(member)
-        if pane is not None and member.address not in self._open:
+        if pane is None or pane.pid != process.pid:
+            pane = Pane("local", str(process.pid), process.pid, await start_of(process.pid))
+        if member.address not in self._open:
             self._look_after(member, pane)
 
     def _look_after(self, member: Member, pane: Pane) -> None:

@@ -26,6 +26,7 @@ from teamwright.runtime.rooms import move_in
 from teamwright.runtime.spawner import Served, Ways, child_desk, narrowest
 from teamwright.runtime.workshop import Answers, Kit, Shape, Workshop, own_limits
 from teamwright.store.jobs import NewAgent
+from teamwright.store.processes import Process
 from teamwright.store.teams import call_key
 
 MOST_LOSSES = 3  # times that one comes to its end before the same letter
@@ -41,7 +42,7 @@ class Place(Protocol):
         """Start its process; raises ToolError."""
         ...
 
-    async def watch(self, member: Member) -> None:
+    async def watch(self, member: Member, process: Process) -> None:
         """Notice the end of a process that an earlier one of ours started."""
         ...
 
@@ -65,6 +66,7 @@ class Roles(Struct, frozen=True):
     kit: Callable[[AgentDefinition, int, Served], Kit]
     system: Callable[[AgentDefinition, str, Path, Member], tuple[str, ...]]
     place: Place | None  # None: in this process
+    keeper: Callable[[], Place]  # for those that live in other processes all the same
     base: Callable[[], Base]
 
 
@@ -74,6 +76,8 @@ class Recruiter:
         self.residents: dict[AgentId, Resident] = {}
         self.answers: Answers | None = None
         self._starting: set[AgentId] = set()
+        self._keeper: Place | None = None
+        self._parking = False  # this process ends: nobody is brought back here any more
         self.dropped: set[AgentId] = set()  # by a bug: whatever the store says of them, they do nothing here
         self._losses: dict[AgentId, tuple[LetterId, int]] = {}  # what it could not even read, and how often
 
@@ -118,15 +122,20 @@ class Recruiter:
 
     async def _settle(self, member: Member, tree: Worktree | None) -> Member:
         """In a process of its own, or here if that cannot be."""
-        place = self._roles.place
-        if place is not None and member.backend != "in-process":
-            try:
-                return await place.start(member)
-            except ToolError as error:
-                self._means.teams.here.tell(member.agent, Warned(f"{member.address} runs in this process: {error}"))
-                member = await self._amend(replace(member, backend="in-process"))
-        await self.start(member, tree)
-        return member
+        self._starting.add(member.agent)  # until it is known here: nobody starts it a second time
+        try:
+            place = self._roles.place
+            if place is not None and member.backend != "in-process":
+                try:
+                    return await place.start(member)
+                except ToolError as error:
+                    self._means.teams.here.tell(member.agent, Warned(f"{member.address} runs in this process: {error}"))
+            if member.backend != "in-process":
+                member = await self._amend(replace(member, backend="in-process", pane=None))
+            await self.start(member, tree)
+            return member
+        finally:
+            self._starting.discard(member.agent)
 
     async def _amend(self, member: Member) -> Member:
         changed = await self._means.teams.tables.teams.amend(member.team, member.agent, lambda _: member)
@@ -136,13 +145,10 @@ class Recruiter:
 
     async def bring_back(self, member: Member) -> None:
         """Nobody runs it: it goes on, where it was, with what it knew."""
-        if member.agent in self.residents or member.agent in self._starting or member.state == "shutdown":
+        known = self._parking or member.agent in self.residents or member.agent in self._starting
+        if known or member.state == "shutdown":
             return
-        self._starting.add(member.agent)
-        try:
-            await self._settle(member, None)
-        finally:
-            self._starting.discard(member.agent)
+        await self._settle(member, None)
 
     async def revive(self, member: Member) -> None:
         """Bring it back; one for which that cannot be is shut down, so that nobody waits for it."""
@@ -151,8 +157,23 @@ class Recruiter:
         except (ToolError, StoreError) as error:
             await self.bury(member, f"{member.name} could not be brought back: {error}")
 
+    async def look(self) -> None:
+        """A member of another process may have written to one that nobody runs."""
+        teams = self._means.teams
+        for team in teams.led_here():
+            here = {m.agent: m for m in teams.members(team) if not m.is_lead and m.agent not in self.residents}
+            for agent in await teams.tables.processes.waited_for(team) if here else ():
+                if agent in here:
+                    await self.revive(here[agent])
+
     async def lost(self, member: Member) -> None:
         """Nobody runs it any more. What waits for it brings it back, but not for ever."""
+        try:
+            await self._make_up_for(member)
+        except StoreError as error:
+            self._means.teams.here.log(f"{member.address} could not be brought back: {error}")
+
+    async def _make_up_for(self, member: Member) -> None:
         waiting = await self._means.teams.here.waiting(member.agent)
         if not waiting:
             return
@@ -164,10 +185,10 @@ class Recruiter:
         else:
             await self.bury(member, f"{member.name} has ended {times} times before it could read what waits for it")
 
-    async def adopt(self, member: Member) -> None:
-        """It lives on in a process of its own: from now on we look after that."""
-        if self._roles.place is not None:
-            await self._roles.place.watch(member)
+    async def adopt(self, member: Member, process: Process) -> None:
+        """It lives on in a process of its own: from now on we look after that, wherever new ones run."""
+        self._keeper = self._keeper or self._roles.place or self._roles.keeper()
+        await self._keeper.watch(member, process)
 
     async def start(self, member: Member, tree: Worktree | None = None) -> Resident | None:
         """Run it in this process, unless another living one does."""
@@ -272,8 +293,9 @@ class Recruiter:
 
     async def park_all(self) -> None:
         """Their state stays as it is; another process goes on with them."""
-        if self._roles.place is not None:
-            await self._roles.place.close()
+        self._parking = True
+        if (place := self._roles.place or self._keeper) is not None:
+            await place.close()
         async with anyio.create_task_group() as group:
             for resident in list(self.residents.values()):
                 group.start_soon(lambda r=resident: r.stop(park=True))
@@ -283,8 +305,8 @@ class Recruiter:
         if resident := self.residents.get(member.agent):
             await resident.stop(park=False)
             return
-        if self._roles.place is not None and member.backend != "in-process":
-            await self._roles.place.stop(member)
+        if (place := self._roles.place or self._keeper) is not None and member.backend != "in-process":
+            await place.stop(member)
         await self.bury(member)
 
     async def bury(self, member: Member, why: str = "") -> None:
@@ -297,12 +319,12 @@ class Recruiter:
         lead = teams.lead_of(member.team)
         notice = self._means.post.notice(lead, f"{why}. It is shut down.") if lead is not None and why else None
         await teams.tables.teams.set_state(member.team, member.agent, "shutdown", mail=notice)
+        teams.tell(member, "shutdown", "stopped")  # watchers hear of it before the lead answers
         if lead is not None and notice is not None:
             await self._means.post.arrived(lead)
         await teams.refresh(member.team)
         await teams.copy(teams.tables.mirror.write_team, member.team)
         await self._means.post.tell_of_failures(member.team)
-        teams.tell(member, "shutdown", "stopped")
 
     async def apply_answers(self, member: Member) -> None:
         if resident := self.residents.get(member.agent):

@@ -125,8 +125,8 @@ class Teamwork(Struct, frozen=True):
         return team.process is not None and self.teams.tables.processes.alive(team.process)
 
     async def _bring_back(self, member: Member, main: Agent) -> None:
-        if await self.teams.tables.processes.holder(member.agent) is not None:
-            await self.recruiter.adopt(member)
+        if (process := await self.teams.tables.processes.holder(member.agent)) is not None:
+            await self.recruiter.adopt(member, process)
             return
         try:
             await self.recruiter.bring_back(member)

@@ -134,6 +134,17 @@ class ProcessTable:
             return None
         return await self.process(lease.process)
 
+    async def waited_for(self, team: str) -> list[AgentId]:
+        """Members that no living process runs, though letters wait for them."""
+        sql = """
+            SELECT agents.id, processes.id FROM members JOIN agents ON agents.n = members.agent
+                LEFT JOIN leases ON leases.agent = members.agent LEFT JOIN processes ON processes.n = leases.process
+            WHERE members.team = (SELECT n FROM teams WHERE name = ?) AND members.state <> 'shutdown'
+                AND EXISTS (SELECT 1 FROM letters WHERE letters.agent = members.agent AND delivered_at IS NULL)
+        """
+        rows = await self._db.read(lambda db: db.execute(sql, (team,)).fetchall())
+        return [AgentId(agent) for agent, process in rows if process is None or not self.alive(process)]
+
     async def of_team(self, team: str) -> list[Process]:
         """The living processes that run a member of a team, the lead's included: whom a change concerns."""
         found = await self._select(
