@@ -94,7 +94,8 @@ def hostile(project: Path) -> None:
         (project / name).parent.mkdir(parents=True, exist_ok=True)
         (project / name).write_text(text)
 
-    write(".claude/settings.json", json.dumps({"hooks": {"Stop": [], "SessionStart": []}}))
+    stop = [{"hooks": [{"type": "command", "command": "make lint"}, {"type": "http", "url": "http://x"}, 3]}, "x"]
+    write(".claude/settings.json", json.dumps({"hooks": {"Stop": stop, "SessionStart": []}}))
     write(".teamwright/settings.local.json", json.dumps({"hooks": {"Stop": []}}))
     write(".claude/agents/one.md")
     write(".claude/agents/team/deep.md")
@@ -103,7 +104,7 @@ def hostile(project: Path) -> None:
     write(".claude/skills/paint/SKILL.md")
     write(".claude/skills/empty/README.md")
     write(".claude/commands/go.md")
-    write(".mcp.json", json.dumps({"mcpServers": {"near": {"command": "x"}}}))
+    write(".mcp.json", json.dumps({"mcpServers": {"near": {"command": "x", "args": ["-y"]}}}))
 
 
 def test_what_would_run_lists_names_of_every_kind(tmp_path: Path) -> None:
@@ -116,6 +117,8 @@ def test_what_would_run_lists_names_of_every_kind(tmp_path: Path) -> None:
         commands=("go",),
         hooks=("Stop", "SessionStart"),
         servers=("near",),
+        commands_of_hooks=("Stop: make lint", "Stop: http://x"),
+        commands_of_servers=("near: x -y",),
     )
 
 

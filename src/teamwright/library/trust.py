@@ -5,6 +5,7 @@ import os
 import time
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any, cast
 
@@ -18,6 +19,7 @@ from teamwright.library.jsonfile import read_json
 from teamwright.library.own_file import alone_with, replace
 
 MOST_NAMES = 100
+MOST_COMMAND = 2_000  # characters
 _HOMES = (".claude", ".teamwright")
 
 
@@ -31,6 +33,8 @@ class Found(Struct, frozen=True):
     commands: tuple[str, ...] = ()
     hooks: tuple[str, ...] = ()
     servers: tuple[str, ...] = ()
+    commands_of_hooks: tuple[str, ...] = ()  # `Stop: make lint`
+    commands_of_servers: tuple[str, ...] = ()  # `notes: python3 notes.py`
     changes: tuple[Change, ...] = ()  # since it was trusted
 
 
@@ -116,21 +120,26 @@ def _changing(state: Path) -> Generator[dict[str, dict[str, Any]]]:
 
 
 def what_would_run(project: Path) -> Found:
-    """Names only: directories are listed and JSON keys read; no definition is opened."""
+    """Directories are listed and JSON is read, for names and commands; no definition is opened."""
     settings = tuple(
         f"{home}/{name}"
         for home in _HOMES
         for name in ("settings.json", "settings.local.json")
         if os.path.lexists(project / home / name)
     )
+    hooks = [pair for file in settings for pair in _part(project / file, "hooks").items()]
+    servers = [*_part(project / ".mcp.json", "mcpServers").items()]
+    servers += [pair for file in settings for pair in _part(project / file, "mcp").items()]
     return Found(
         project=project,
         settings=settings,
         agents=_stems(project, "agents"),
         skills=_skills(project),
         commands=_stems(project, "commands"),
-        hooks=tuple(dict.fromkeys(name for file in settings for name in _keys(project / file, "hooks"))),
-        servers=_keys(project / ".mcp.json", "mcpServers"),
+        hooks=tuple(dict.fromkeys(name for name, _ in hooks)),
+        servers=tuple(dict.fromkeys(name for name, _ in servers)),
+        commands_of_hooks=tuple(f"{event}: {line}" for event, entries in hooks for line in _commands(entries)),
+        commands_of_servers=tuple(f"{name}: {line}" for name, server in servers for line in _command(server)),
     )
 
 
@@ -155,12 +164,31 @@ def _listing(folder: Path) -> list[Path]:
         return []
 
 
-def _keys(path: Path, name: str) -> tuple[str, ...]:
+def _part(path: Path, name: str) -> dict[str, Any]:
     try:
         found = (read_json(path) or {}).get(name)
     except SettingsError:
-        return ()
-    return tuple(cast("dict[str, Any]", found))[:MOST_NAMES] if isinstance(found, dict) else ()
+        return {}
+    return dict(islice(cast("dict[str, Any]", found).items(), MOST_NAMES)) if isinstance(found, dict) else {}
+
+
+def _commands(entries: Any) -> list[str]:
+    """Of the hooks of one event, whatever somebody wrote there."""
+    rows = _mappings(entries)
+    return [line for row in rows for hook in _mappings(row.get("hooks")) for line in _command(hook)][:MOST_NAMES]
+
+
+def _mappings(value: Any) -> list[dict[str, Any]]:
+    rows = cast("list[Any]", value) if isinstance(value, list) else []
+    return [cast("dict[str, Any]", row) for row in rows if isinstance(row, dict)]
+
+
+def _command(value: Any) -> list[str]:
+    """What a hook or a server starts or talks to; nothing where it says neither."""
+    found = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    args = found.get("args")
+    words = [found.get("command") or found.get("url"), *(cast("list[Any]", args) if isinstance(args, list) else [])]
+    return [" ".join(map(str, words))[:MOST_COMMAND]] if words[0] else []
 
 
 def untrusted_line(found: Found) -> str | None:

@@ -76,12 +76,14 @@ def change_rows(found: Found) -> list[Row]:
 
 def trust_rows(found: Found) -> list[Row]:
     kinds = (
-        ("hooks, which run commands", found.hooks), ("MCP servers, which are programs", found.servers),
+        ("hooks, which run commands", found.commands_of_hooks or found.hooks),
+        ("MCP servers, which are programs", found.commands_of_servers or found.servers),
         ("settings, which can allow commands", found.settings), ("agents", found.agents), ("skills", found.skills),
         ("commands", found.commands),
     )  # fmt: skip
     rows: list[Row] = []
     for kind, names in kinds:
         if names:
-            rows += [Row("strong", kind), *(Row("plain", f"  {safe(name)}") for name in names)]
+            lines = [line for name in names for line in safe(name).split("\n")]
+            rows += [Row("strong", kind), *(Row("plain", f"  {line}") for line in lines)]
     return rows
