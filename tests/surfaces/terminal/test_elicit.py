@@ -76,6 +76,16 @@ async def test_what_a_server_writes_cannot_move_the_cursor() -> None:
     assert answered(host) == []
 
 
+async def test_the_next_key_may_have_been_meant_for_something_else() -> None:
+    host = Host(lambda: screen_for(elicitation(SCHEMA), make_view().agents, grace=600.0))
+    async with host.run_test(size=(90, 30)) as pilot:
+        await until(pilot, lambda: "Your name" in screen_text(host))
+        await pilot.press(*"fix it", "enter")
+        await until(pilot, lambda: host.screen.query_one(Input).value == "fix it")
+        assert "field 1 of 4" in screen_text(host)
+    assert answered(host) == []
+
+
 def test_other_questions_are_not_taken_for_one() -> None:
     other = Question(QuestionId("q"), AgentId("main"), "x", CallId(""), "Bash", {}, "")
     assert fields_of(other) is None

@@ -1,5 +1,6 @@
 """What an MCP server asks the person during a call: one field after the other, checked by the server's own schema."""
 
+import time
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, cast
 
@@ -88,7 +89,7 @@ class ElicitScreen(ModalScreen[None]):
         super().__init__()
         self.question, self._grace = question, grace
         self._fields = fields_of(question) or []
-        self._at = 0
+        self._at, self._since = 0, 0.0
         self._content: dict[str, Any] = {}
 
     def compose(self) -> ComposeResult:
@@ -121,6 +122,7 @@ class ElicitScreen(ModalScreen[None]):
             asked = self._choices(field) if field.kind == "choice" else self._input(field)
         self._note("")
         await place.mount(asked)
+        self._since = time.monotonic()
         asked.focus()
 
     def _choices(self, field: Field) -> Choices:
@@ -153,6 +155,8 @@ class ElicitScreen(ModalScreen[None]):
 
     @on(Input.Submitted)
     async def _said(self, event: Input.Submitted) -> None:
+        if time.monotonic() - self._since < self._grace:  # that Enter was meant for something else
+            return
         field = self._fields[self._at]
         words = event.value.strip()
         if not words and field.required:
