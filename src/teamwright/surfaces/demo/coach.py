@@ -11,7 +11,7 @@ from teamwright.surfaces.terminal.app import TerminalApp
 from teamwright.surfaces.terminal.rows import app_of, palette_of
 
 BEAT = 0.25  # seconds
-_READ = "Tab and Enter open a step · Shift+Up and Shift+Down: another agent · Esc: back to the lead"
+_READ = "Tab and Enter open a step · Shift+Up/Down: another agent · Esc: back to the lead"
 
 
 class Seen(Struct):
@@ -29,7 +29,7 @@ class Seen(Struct):
 def advice(seen: Seen) -> str:
     """The one thing to do next."""
     if seen.asked:
-        return f"{seen.asked} waits for your answer: Enter opens the question"
+        return f"{seen.asked} waits for your answer: {'Esc, then ' if seen.page else ''}Enter opens the question"
     if seen.elsewhere:
         return f"{seen.elsewhere}, in a tree of its own. {_READ}"
     if not seen.team:
