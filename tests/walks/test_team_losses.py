@@ -121,6 +121,22 @@ def test_a_peer_in_another_process_wakes_one_that_nobody_runs(program: Program) 
         assert live.end().rc == 0 and (program.project / "log").read_text() == "again\n"
 
 
+@pytest.mark.spec("M6", "H4")
+def test_an_answer_for_one_that_is_gone_is_kept_wakes_it_and_holds_for_that_call(program: Program) -> None:
+    script = {"main": [CREATE, mate("ada"), *["on"] * 20], "ada": [*[bash("touch one")] * 2, "done"]}
+    for place in options("local", program):
+        live = program.talk(script, *place)
+        live.say("go")
+        question = live.question()
+        (pid,) = teammates(program)
+        os.kill(pid, signal.SIGKILL)
+        died(live)
+        live.answer(question, behavior="allow", updatedInput=question["request"]["input"])
+        until((program.project / "one").exists, "it goes on")
+        ran = live.end()
+        assert ran.rc == 0 and sum(line["type"] == "control_request" for line in ran.lines) == 1
+
+
 @pytest.mark.spec("T12", "X6", "X2")
 def test_what_a_killed_process_had_not_read_brings_it_back_and_the_program_ends_by_itself(program: Program) -> None:
     """Nobody writes to it any more: the message that waits is enough."""
@@ -138,17 +154,18 @@ def test_what_a_killed_process_had_not_read_brings_it_back_and_the_program_ends_
         assert "has ended unexpectedly" in program.transcript().read_text()
 
 
-@pytest.mark.spec("T12", "K6", "E7", "X9")
-def test_one_that_never_comes_up_is_given_up_and_said(program: Program) -> None:
-    program.env["TEAMWRIGHT_TEAMMATE_CRASHPOINT"] = "transcript.append"
+@pytest.mark.spec("T12", "E7", "X2", "T6")
+def test_one_that_never_comes_up_is_left_alone_and_tried_again_at_the_next_start(program: Program) -> None:
+    script = {"main": [CREATE, mate("ada"), *["on"] * 20], "ada": [bash("echo up >> log"), "ready"]}
+    broken = {"TEAMWRIGHT_TEAMMATE_CRASHPOINT": "transcript.append"}
     for place in options("local", program):
-        ran = program.prompt({"main": [CREATE, mate("ada"), *["on"] * 20], "ada": ["ready"]}, FREE, *place)
+        ran = program.prompt(script, FREE, *place, env=broken)
         assert ran.rc == 0, ran.err
-        told = program.transcript().read_text()
-        assert "ada has ended 3 times before it could read what waits for it" in told
-        assert "was not delivered" in told and list(roster(program)) == ["team-lead"]
+        assert "ada has ended 3 times before it could read what waits for it" in program.transcript().read_text()
         kinds = [line["kind"] for line in ran.lines if line.get("subtype") == "team_event"]
-        assert kinds.count("died") == 3 and kinds[-1] == "shutdown"
+        assert kinds == ["spawn", "died", "died", "died"] and not (program.project / "log").exists()
+        again = program.prompt(script, FREE, *place, "--resume", program.transcript().stem, text="on")
+        assert again.rc == 0 and (program.project / "log").read_text() == "up\n", again.err
 
 
 @pytest.mark.spec("T12", "L4")

@@ -110,11 +110,12 @@ def open_teamwork(
     teams.bring_back = recruiter.revive
     if place is not None:
         place.on_lost = recruiter.lost
-    teams.on_look += [recruiter.apply_all, recruiter.look]
-    deputy = Deputy(teams, mode=ground.lead_mode, rules=ground.rules, put=ground.put, user=ground.user)
-    teams.on_look.append(deputy.look)
-    teams.on_look.append(lambda: _share_limits(ground, workshop))
-    teams.on_look.append(Follower(teams, workshop.files_of, ground.publish).look)
+    deputy = Deputy(
+        teams, mode=ground.lead_mode, rules=ground.rules, put=ground.put, user=ground.user, tell=post.notify
+    )  # fmt: skip
+    follower = Follower(teams, workshop.files_of, ground.publish)
+    share = lambda: _share_limits(ground, workshop)  # noqa: E731
+    teams.on_look += [recruiter.apply_all, recruiter.look, deputy.look, share, follower.look]
     spawner.teams, spawner.recruit = teams, recruiter.recruit
     board.on_completed = lambda agent, task: (
         recruiter.residents[agent].finished(task) if agent in recruiter.residents else None

@@ -13,7 +13,7 @@ from teamwright.core.message import ToolCall
 from teamwright.core.permission import mode_allowed
 from teamwright.core.ports import Desk
 from teamwright.core.rules import Rules
-from teamwright.core.team import Refused, Request, RequestId, new_request_id
+from teamwright.core.team import Member, Refused, Request, RequestId, new_request_id
 from teamwright.runtime.gate import SessionGate
 from teamwright.runtime.teams import Teams
 
@@ -43,8 +43,10 @@ class Asker:
             "cwd": str(desk.cwd) if desk else member.cwd, "roots": [str(r) for r in desk.roots] if desk else [],
             "mode": living.mode if living is not None else None,
         }  # fmt: skip
-        request = Request(new_request_id("permission"), "permission", member.team, member.agent, lead.agent, body)
-        opened = await teams.tables.requests.open(request)
+        opened = await teams.tables.requests.pending_permission(agent, question.tool, question.args)
+        if opened is None:  # else it was asked before, by a process that is gone, or answered too late
+            request = Request(new_request_id("permission"), "permission", member.team, member.agent, lead.agent, body)
+            opened = await teams.tables.requests.open(request)
         if isinstance(opened, Refused):
             return Deny(f"{question.tool} was not run: {opened.reason}")
         await teams.ring_lead(member.team)
@@ -70,9 +72,11 @@ class Deputy:
     """In the lead's process: decides the questions of teammates elsewhere by its rules and its person."""
 
     def __init__(
-        self, teams: Teams, *, mode: Callable[[], Mode], rules: Callable[[AgentId], Rules], put: Put | None, user: Path
-    ) -> None:
+        self, teams: Teams, *, mode: Callable[[], Mode], rules: Callable[[AgentId], Rules], put: Put | None, user: Path,
+        tell: Callable[[Member, str], Awaitable[None]],
+    ) -> None:  # fmt: skip
         self._teams, self._mode, self._rules, self._put, self._user = teams, mode, rules, put, user
+        self._tell = tell
         self._asked: set[RequestId] = set()
 
     async def look(self) -> None:
@@ -95,11 +99,19 @@ class Deputy:
         decision = await gate.ask(request.asker, call)
         answer = _answer_of(decision)
         done = await self._teams.tables.requests.answer(request.id, request.answerer, answer)
-        if isinstance(done, Refused):
-            self._teams.here.log(f"the answer to {request.id} came too late: {done.reason}")
         member = next((m for m in self._teams.members(request.team) if m.agent == request.asker), None)
-        if member is not None:
+        if member is None:
+            return
+        held = await self._teams.tables.processes.holder(member.agent) is not None
+        if held and not isinstance(done, Refused):
             await self._teams.ring(member)
+        elif not isinstance(done, Refused) or done.code == "expired":
+            said = "allowed" if isinstance(decision, Allow) else "denied"
+            words = (
+                f"The question whether you may use {body['tool']} was answered when you did not wait for it any more: "
+                f"{said}. The answer holds for that very call: if it is still needed, make it again."
+            )
+            await self._tell(member, words)
 
 
 def _answer_of(decision: Decision) -> dict[str, Any]:

@@ -78,7 +78,7 @@ class Recruiter:
         self._starting: set[AgentId] = set()
         self._keeper: Place | None = None
         self._parking = False  # this process ends: nobody is brought back here any more
-        self.dropped: set[AgentId] = set()  # by a bug: whatever the store says of them, they do nothing here
+        self.dropped: set[AgentId] = set()  # whatever the store says of them, they do nothing until they are started
         self._losses: dict[AgentId, tuple[LetterId, int]] = {}  # what it could not even read, and how often
 
     # --- a new one
@@ -123,6 +123,7 @@ class Recruiter:
     async def _settle(self, member: Member, tree: Worktree | None) -> Member:
         """In a process of its own, or here if that cannot be."""
         self._starting.add(member.agent)  # until it is known here: nobody starts it a second time
+        self.dropped.discard(member.agent)
         try:
             place = self._roles.place
             if place is not None and member.backend != "in-process":
@@ -161,7 +162,8 @@ class Recruiter:
         """A member of another process may have written to one that nobody runs."""
         teams = self._means.teams
         for team in teams.led_here():
-            here = {m.agent: m for m in teams.members(team) if not m.is_lead and m.agent not in self.residents}
+            known = self.residents.keys() | self.dropped
+            here = {m.agent: m for m in teams.members(team) if not m.is_lead and m.agent not in known}
             for agent in await teams.tables.processes.waited_for(team) if here else ():
                 if agent in here:
                     await self.revive(here[agent])
@@ -182,8 +184,14 @@ class Recruiter:
         self._losses[member.agent] = (waiting[0].id, times)
         if times < MOST_LOSSES:
             await self.revive(member)
-        else:
-            await self.bury(member, f"{member.name} has ended {times} times before it could read what waits for it")
+            return
+        self.dropped.add(member.agent)
+        if (lead := self._means.teams.lead_of(member.team)) is not None:
+            words = (
+                f"{member.name} has ended {times} times before it could read what waits for it, so it is left alone. "
+                "Its mail is kept: another message, or the next start of this session, tries again."
+            )
+            await self._means.post.notify(lead, words)
 
     async def adopt(self, member: Member, process: Process) -> None:
         """It lives on in a process of its own: from now on we look after that, wherever new ones run."""
@@ -202,7 +210,6 @@ class Recruiter:
         agent = await self._make(member, tree)
         resident = Resident(agent, member, lease.epoch, self._means, tree)
         self.residents[member.agent] = resident
-        self.dropped.discard(member.agent)
         teams.supervisor.house(agent, lambda: self._host(resident))
         return resident
 

@@ -85,8 +85,8 @@ class RequestTable:
         return await self._db.write(lambda db: db.execute(sql, (id,)).rowcount > 0)
 
     async def handled(self, id: RequestId) -> bool:
-        """The asker has acted on the answer. False the second time."""
-        sql = "UPDATE requests SET handled = 1 WHERE id = ? AND handled = 0 AND state = 'answered'"
+        """The asker has acted on the answer, be it a late one. False the second time."""
+        sql = "UPDATE requests SET handled = 1 WHERE id = ? AND handled = 0 AND answer IS NOT NULL"
         return await self._db.write(lambda db: db.execute(sql, (id,)).rowcount > 0)
 
     async def by_id(self, id: RequestId) -> Request | None:
@@ -103,6 +103,13 @@ class RequestTable:
     async def asked_by(self, agent: AgentId) -> list[Request]:
         """What an agent waits for: its open requests, and the answers that it has not acted on."""
         return await self._select("askers.id = ? AND (state = 'open' OR (state = 'answered' AND handled = 0))", agent)
+
+    async def pending_permission(self, asker: AgentId, tool: str, input: Any) -> Request | None:
+        """The last question about this very call that is still open, or whose answer came when nobody waited."""
+        open_or_kept = "(state = 'open' OR (answer IS NOT NULL AND handled = 0))"
+        found = await self._select(f"askers.id = ? AND requests.kind = 'permission' AND {open_or_kept}", asker)
+        same = [r for r in found if r.body.get("tool") == tool and r.body.get("input") == input]
+        return same[-1] if same else None
 
     async def agreed_by(self, agent: AgentId) -> list[Request]:
         """Shutdowns that an agent has said yes to and that are not done yet."""
