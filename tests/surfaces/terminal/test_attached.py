@@ -34,14 +34,16 @@ def leave(terminal: Terminal, *texts: str) -> None:
     terminal.shows("LEFT 0", *texts)
 
 
+STORY = [
+    ["I make it.", {"tool": "Bash", "input": {"command": "touch made"}}],
+    "All **done**.",
+    {"text": "word " * 5_000, "pace": 100},
+]
+
+
 @pytest.mark.spec("M5", "Q1")
 def test_both_terminals_see_and_do_the_same(first: Terminal) -> None:
-    script = [
-        ["I make it.", {"tool": "Bash", "input": {"command": "touch made"}}],
-        "All **done**.",
-        {"text": "word " * 5_000, "pace": 100},
-    ]
-    first.start(script)
+    first.start(STORY)
     first.shows("Ask, or type")
     first.type("make it")
     first.keys("Enter")

@@ -50,20 +50,22 @@ def panes() -> Iterator[dict[str, str]]:
             subprocess.run(["tmux", "-S", str(socket), "kill-server"], capture_output=True, check=False, timeout=LIMIT)
 
 
+STORY = {
+    "main": [
+        CREATE,
+        [tool("TaskCreate", subject="Paint the fence", description="green"), mate("ada"), mate("ben")],
+        "The team is at work.",
+    ],
+    "ada": [bash("sh wait.sh"), say("team-lead", "ada has painted"), "idle"],
+    "ben": [bash("touch asked"), say("team-lead", "ben has asked"), "idle"],
+}
+
+
 @pytest.mark.spec("M6", "T7")
 def test_killing_the_app_loses_nothing_of_a_team_in_other_processes(terminal: Terminal, panes: dict[str, str]) -> None:
-    script = {
-        "main": [
-            CREATE,
-            [tool("TaskCreate", subject="Paint the fence", description="green"), mate("ada"), mate("ben")],
-            "The team is at work.",
-        ],
-        "ada": [bash("sh wait.sh"), say("team-lead", "ada has painted"), "idle"],
-        "ben": [bash("touch asked"), say("team-lead", "ben has asked"), "idle"],
-    }
     (terminal.project / "wait.sh").write_text(WAIT)
     places = ["--teammate-mode", "tmux", "--allowed-tools", "Bash(sh wait.sh)", "SendMessage"]
-    terminal.start(script, "go on then", *places, env=panes)
+    terminal.start(STORY, "go on then", *places, env=panes)
     terminal.shows("■ ben", "wants to use Bash", "touch asked")
     terminal.keys("Escape")
     terminal.shows("The team is at work.", "1 question for you")
@@ -75,7 +77,7 @@ def test_killing_the_app_loses_nothing_of_a_team_in_other_processes(terminal: Te
     assert len(mates(terminal.home)) == 2
 
     again = terminal.beside()
-    again.start(script, "--continue", *places, env=panes)
+    again.start(STORY, "--continue", *places, env=panes)
     again.shows("■ ben", "wants to use Bash", "touch asked")  # the question waits for us
     again.keys("Escape")
     again.gone("Yes, this once")

@@ -107,8 +107,8 @@ def asking(agent: AgentView, view: View) -> AgentView:
     return replace(agent, state="waiting", waiting_for=about)
 
 
-def why(agent: AgentView, now: int) -> str:
-    """Why it does not go on, in a sentence."""
+def why(agent: AgentView, now: int, jobs: str = "") -> str:
+    """Why it does not go on, in a sentence. `jobs` are those that run for it."""
     since = f" for {took(agent, now)}" if agent.started and not agent.ended else ""
     match agent.state:
         case "running":
@@ -116,7 +116,7 @@ def why(agent: AgentView, now: int) -> str:
         case "waiting":
             return f"waits for {agent.waiting_for or 'an answer'}"
         case "idle":
-            return f"idle: waits for {agent.waiting_for or 'a message'}"
+            return f"idle: waits for {agent.waiting_for or (f'its jobs: {jobs}' if jobs else 'a message')}"
         case "done":
             return "has ended; what you write to it makes it go on"
         case "failed":
@@ -176,7 +176,8 @@ class AgentsPanel(Vertical):
             (f"  {one_line(agent.kind, 40)}", palette.dim),
         ]
         parts += [(f"  {one_line(agent.model, 60)}", palette.dim)] if agent.model else []
-        parts += [(f"\n{one_line(why(agent, now), 300)}", palette.text)]
+        running = [job.description for job in self._view.jobs.values() if job.owner == agent.id and not job.ended]
+        parts += [(f"\n{one_line(why(agent, now, ', '.join(running)), 300)}", palette.text)]
         price = money(agent.usd) if agent.usd is not None else "price unknown"
         used = f"{tokens(agent.tokens)} tokens · {price} · {took(agent, now) or 'not started'}"
         parts += [(f"\n{used}", palette.dim)]

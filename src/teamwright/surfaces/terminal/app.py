@@ -128,7 +128,7 @@ class TerminalApp(App[Leave]):
         base = self.screen_stack[0]
         self.conversation.tick()
         base.query_one("#queue", QueueList).show(self.view.queue)
-        hint = self._hint if time.monotonic() < self._hint_until else ""
+        hint = self._hint if time.monotonic() < self._hint_until else self.clerk.doing
         status = base.query_one("#status", StatusLine)
         status.show(self.session.facts, self.view.agent(self.here), self.view, branch=self._branch, hint=hint)
         self._ask()

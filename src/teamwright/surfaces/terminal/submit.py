@@ -2,11 +2,13 @@
 
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
 from anyio import to_thread
+from msgspec import Struct
 
 from teamwright.app import Options
 from teamwright.core.errors import TeamwrightError
@@ -19,7 +21,7 @@ from teamwright.surfaces.terminal.errands import run_shell_line, with_pictures
 from teamwright.surfaces.terminal.port import OpenSession
 from teamwright.surfaces.terminal.prompt_input import PromptInput
 from teamwright.surfaces.terminal.shapes import NoteKind, Queued
-from teamwright.surfaces.terminal.text import one_line
+from teamwright.surfaces.terminal.text import duration, one_line
 from teamwright.surfaces.terminal.view import View
 
 FRESH = 15.0  # seconds for which the list of files is good
@@ -39,11 +41,37 @@ class Counter(Stage, Protocol):
     def hint(self, text: str) -> None: ...
 
 
+class Work(Struct, eq=False):
+    """Something that the person waits for."""
+
+    text: str
+    since: float
+
+
 class Clerk:
     def __init__(self, counter: Counter) -> None:
         self._counter = counter
+        self._works: list[Work] = []
         self._files: list[Choice] = []
         self._listed = 0.0
+
+    @property
+    def doing(self) -> str:
+        """What is under way, and for how long; empty if nothing is."""
+        if not self._works:
+            return ""
+        work = self._works[-1]
+        took = time.monotonic() - work.since
+        return f"{work.text}  {duration(round(1000 * took))}" if took >= 1 else work.text
+
+    @contextmanager
+    def _at_work(self, text: str) -> Generator[Work]:
+        work = Work(text, time.monotonic())
+        self._works.append(work)
+        try:
+            yield work
+        finally:
+            self._works.remove(work)
 
     async def take(self, text: str) -> None:
         """Whatever goes wrong is told, and the words stand in the input again."""
@@ -73,13 +101,13 @@ class Clerk:
         """False if it is no command, but words that begin with a slash."""
         counter = self._counter
         if (command := COMMANDS.get(name)) is not None:
-            counter.hint(f"/{name} …")
-            shown = await command.run(counter, words.strip())
+            with self._at_work(f"/{name} …"):
+                shown = await command.run(counter, words.strip())
             if shown:
                 counter.tell(shown, "output", who=text.strip())
-            counter.hint("")
             return True
-        expanded = await counter.session.expand(text.strip())
+        with self._at_work(f"/{name} …"):
+            expanded = await counter.session.expand(text.strip())
         if expanded is None:
             if "/" in text.strip()[1:]:  # a path
                 return False
@@ -96,12 +124,11 @@ class Clerk:
     async def _shell(self, command: str) -> None:
         counter = self._counter
         short = one_line(command, 40)
-        counter.hint(f"! {short} …")
-        text = await run_shell_line(
-            command, Path(counter.session.facts.cwd), counter.options.env,
-            lambda last: counter.hint(f"! {short}: {one_line(last, 80)}"),
-        )  # fmt: skip
-        counter.hint("")
+        with self._at_work(f"! {short} …") as work:
+            text = await run_shell_line(
+                command, Path(counter.session.facts.cwd), counter.options.env,
+                lambda last: setattr(work, "text", f"! {short}: {one_line(last, 80)}"),
+            )  # fmt: skip
         await self._say((Text(text),), f"! {command}")
 
     async def take_back(self, queued: Queued) -> None:
