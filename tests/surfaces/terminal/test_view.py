@@ -101,6 +101,12 @@ def test_an_attempt_that_failed_leaves_nothing_of_its_words(feed: Feed) -> None:
     assert any(isinstance(item, Note) and "overloaded" in item.text for item in feed.items)
 
 
+def test_many_attempts_are_one_line(feed: Feed) -> None:
+    feed(TurnStarted(), *(Streamed(Retrying(n, 9, 2.0 * n, "overloaded", "overloaded")) for n in range(1, 5)))
+    (note,) = feed.items
+    assert isinstance(note, Note) and note.text == "The model did not answer (overloaded); trying again in 8 s."
+
+
 def test_an_interrupted_reply_stays_to_be_read(feed: Feed) -> None:
     feed(TurnStarted(), stream("half"), TurnEnded("interrupted", error="interrupted"))
     said = feed.items[0]

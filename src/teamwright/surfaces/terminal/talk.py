@@ -35,6 +35,7 @@ from teamwright.surfaces.terminal.shapes import Item, Note, Spoken, Step, Talk, 
 from teamwright.tools.bounds import bounded
 
 MOST_ITEMS = 1_500  # of one conversation in memory
+NO_ANSWER = "The model did not answer"
 SLACK = 500  # so that dropping is rare
 
 ENDS = {
@@ -115,11 +116,18 @@ class TalkFold:
                 item.text += delta.text
             case Retrying():
                 self._drop_stream()
-                wait = f" in {delta.wait:.0f} s" if delta.wait >= 1 else ""
-                self.add(Note("warning", f"The model did not answer ({delta.reason}); trying again{wait}."))
+                self._retry(delta)
             case _:
                 return False
         return True
+
+    def _retry(self, delta: Retrying) -> None:
+        """One line, however often it is tried."""
+        wait = f" in {delta.wait:.0f} s" if delta.wait >= 1 else ""
+        last = self.talk.items[-1] if self.talk.items else None
+        if isinstance(last, Note) and last.text.startswith(NO_ANSWER):
+            self.talk.items.pop()
+        self.add(Note("warning", f"{NO_ANSWER} ({delta.reason}); trying again{wait}."))
 
     def _open(self, index: int, item: Spoken | Thought) -> None:
         self._streamed[index] = item
