@@ -136,3 +136,12 @@ def test_any_input_fits_its_line(input: dict[str, Any]) -> None:
         "s" * 36,
         "assistant",
     )
+
+
+@pytest.mark.spec("M2", "Q3")
+def test_the_last_result_is_for_all_that_was_asked(program: Program) -> None:
+    launch = tool("Agent", description="tries", prompt="SCRIPT:child", run_in_background=True)
+    script = {"main": [launch, "waiting", "heard"], "child": [bash("touch no"), "refused"]}
+    ran = program.run("-p", "SCRIPT:main", "--output-format", "json", script=script)
+    assert ran.result["result"] == "heard" and ran.result["num_turns"] == 3
+    assert [denied["tool_input"] for denied in ran.result["permission_denials"]] == [{"command": "touch no"}]

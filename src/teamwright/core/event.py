@@ -211,7 +211,8 @@ class TeamChanged(Struct, frozen=True, tag="team_changed", omit_defaults=True):
     durable: ClassVar[bool] = False
 
 
-class TurnStarted(Struct, frozen=True, tag="turn_started"):
+class TurnStarted(Struct, frozen=True, tag="turn_started", omit_defaults=True):
+    asked: bool = True  # False: a notice or a message goes on with what was asked before
     durable: ClassVar[bool] = False
 
 

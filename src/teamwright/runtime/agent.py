@@ -306,9 +306,10 @@ class Agent:
             return await self._turn(letters)
 
     async def _turn(self, letters: Sequence[Letter]) -> TurnEnded:
-        if self.parent is None and any(isinstance(letter.body, Asked) for letter in letters):
-            self.meter.new_turn()  # a notice or a message only goes on with what was asked before
-        self.emit(TurnStarted())
+        asked = any(isinstance(letter.body, Asked) for letter in letters)
+        if self.parent is None and asked:
+            self.meter.new_turn()
+        self.emit(TurnStarted(asked=asked))
         end = TurnEnded("interrupted", error="interrupted")
         try:
             with anyio.CancelScope() as scope:

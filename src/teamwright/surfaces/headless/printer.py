@@ -58,6 +58,7 @@ class Printer:
         self._calls: dict[AgentId, CallId | None] = {}  # which call started an agent
         self._turn_began = 0
         self._denials: list[Denied] = []
+        self._told = 0  # how many of them were in a result
         self.last: TurnEnded | None = None
         self.printed = anyio.Event()
         self.broken = False  # nobody reads any more
@@ -67,8 +68,11 @@ class Printer:
         self._reminders = 0
         self._place: tuple[AgentId, int] | None = None  # the line of a transcript that is being shown
         self.heard: Callable[[Record], Awaitable[None]] | None = None
+        self.mirror: Callable[[Record], dict[str, Any] | None] | None = None  # a line besides, told first
 
     async def show(self, record: Record) -> None:
+        if self.mirror is not None and (frame := self.mirror(record)) is not None:
+            await self._line(frame)
         self._place = (record.agent, record.n) if record.n else None
         await self._show(record)
         self._place = None
@@ -79,8 +83,9 @@ class Printer:
         match record.event:
             case AgentStarted() as event:
                 self._calls[record.agent] = event.call_id
-            case TurnStarted() if record.agent == self._main:
-                self._turn_began, self._denials, self._data, self._reminders = record.at, [], None, 0
+            case TurnStarted() as event if record.agent == self._main:
+                if event.asked or not self._turn_began:
+                    self._count_anew(record.at)
                 await self._line(self._init_line())
             case Streamed(delta=Retrying() as delta):
                 await self._line(lines.retry_of(delta))
@@ -99,9 +104,7 @@ class Printer:
                 line = {"type": "user", "message": lines.user_of(event)} | self._parent(record.agent)
                 await self._line(line | {"tool_use_result": _data_of(event)})
             case Denied() as event:
-                self._denials.append(event)
-                if self._format != "stream-json":  # nobody would see it otherwise
-                    sys.stderr.write(f"teamwright: {visible(event.reason)}\n")
+                self._denied(event)
             case Asked() as event:
                 await self._line(question_of(event.question))
             case Answered(decision=None) as event:
@@ -124,6 +127,11 @@ class Printer:
             await self._line({"type": "system"} | lines.ended_of(event))
         await self._line({"type": "system"} | lines.task_of(event))
 
+    def _denied(self, event: Denied) -> None:
+        self._denials.append(event)
+        if self._format != "stream-json":  # nobody would see it otherwise
+            sys.stderr.write(f"teamwright: {visible(event.reason)}\n")
+
     def _note_data(self, agent: AgentId, event: ToolEnded) -> None:
         if agent == self._main and event.data and "structured_output" in event.data:
             self._data = event.data["structured_output"]
@@ -142,6 +150,11 @@ class Printer:
             if self.last.reason != "done":
                 sys.stderr.write(f"teamwright: {visible(self.last.error)}\n")
 
+    def _count_anew(self, at: int) -> None:
+        """Somebody asked for something; a turn that goes on with it has its result for all of it."""
+        self._turn_began, self._data, self._reminders = at, None, 0
+        self._denials, self._told = self._denials[self._told :], 0
+
     async def _ended(self, end: TurnEnded, at: int) -> None:
         self.last = end
         if end.reason == "failed" and end.stop is None:
@@ -150,6 +163,7 @@ class Printer:
             line = {"type": "assistant", "message": message, "error": _error_kind(end.status)}
             await self._line(line | {"parent_tool_use_id": None})
         self._last_result = self._result(end, at)
+        self._told = len(self._denials)
         await self._line(self._last_result)
 
     async def _line(self, line: dict[str, Any]) -> None:
