@@ -25,7 +25,11 @@ def options(tmp_path: Path) -> Callable[..., Any]:
     def make(script: list[Any], **more: Any) -> Any:
         file = tmp_path / f"script{len(list(tmp_path.iterdir()))}.json"
         file.write_text(json.dumps(script))
-        env = {"HOME": str(home), "TEAMWRIGHT_HOME": str(home / ".teamwright")}
+        env = {
+            "HOME": str(home),
+            "TEAMWRIGHT_HOME": str(home / ".teamwright"),
+            "CLAUDE_CONFIG_DIR": str(home / ".claude"),
+        }
         return sdk.ClaudeAgentOptions(cli_path=str(CLI), cwd=str(project), model=f"script/{file}", env=env, **more)
 
     return make
@@ -268,3 +272,17 @@ async def test_files_come_back_as_they_were_before_a_prompt(options: Any, tmp_pa
         with pytest.raises(Exception, match="no message"):
             await client.rewind_files("nobody")
     assert old.read_text() == "before\n" and not new.exists()
+
+
+async def test_a_store_of_the_client_gets_every_message(options: Any) -> None:
+    store = sdk.InMemorySessionStore()
+    call = use("Agent", description="d", prompt="SCRIPT:child", subagent_type="general-purpose")
+    script = {"main": [call, "end"], "child": ["the report"]}
+    messages = await asked(options(script, session_store=store), "SCRIPT:main")
+    session = messages[-1].session_id
+    ((key, kept), (child, inner)) = sorted(store._store.items(), key=lambda item: len(item[0]))
+    assert session in key and [e["type"] for e in kept] == ["user", "assistant", "user", "assistant"]
+    assert [e["parentUuid"] for e in kept] == [None, *(e["uuid"] for e in kept[:-1])]
+    assert "/subagents/agent-" in child and inner[-1]["message"]["content"] == [{"type": "text", "text": "the report"}]
+    again = await asked(options({"main": ["-", "-", "again"]}, session_store=store, resume=session), "more")
+    assert again[-1].session_id == session and not again[-1].is_error

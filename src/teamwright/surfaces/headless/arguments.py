@@ -48,6 +48,7 @@ def _add_formats(add: Callable[..., object]) -> None:
     add("--debug", action="store_true", help="write more into the log")
     add("--json-schema", metavar="JSON", help="the answer as data that fits this schema")
     add("--replay-user-messages", action="store_true", help="prompts as they are taken, in stream-json")
+    add("--session-mirror", action="store_true", help="the transcript as it grows, in stream-json")
     add("--include-hook-events", action="store_true", help="what hooks do, in stream-json")
 
 
@@ -144,6 +145,7 @@ def headless_of(found: Namespace) -> Headless:
         found.replay_user_messages,
         found.include_hook_events,
         _schema(found.json_schema),
+        found.session_mirror,
     )
 
 

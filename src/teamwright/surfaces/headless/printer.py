@@ -84,8 +84,7 @@ class Printer:
             case AgentStarted() as event:
                 self._calls[record.agent] = event.call_id
             case TurnStarted() as event if record.agent == self._main:
-                if event.asked or not self._turn_began:
-                    self._count_anew(record.at)
+                self._count(event, record.at)
                 await self._line(self._init_line())
             case Streamed(delta=Retrying() as delta):
                 await self._line(lines.retry_of(delta))
@@ -150,10 +149,11 @@ class Printer:
             if self.last.reason != "done":
                 sys.stderr.write(f"teamwright: {visible(self.last.error)}\n")
 
-    def _count_anew(self, at: int) -> None:
-        """Somebody asked for something; a turn that goes on with it has its result for all of it."""
-        self._turn_began, self._data, self._reminders = at, None, 0
-        self._denials, self._told = self._denials[self._told :], 0
+    def _count(self, started: TurnStarted, at: int) -> None:
+        """Anew where something was asked for; a turn that goes on with it has its result for all of it."""
+        if started.asked or not self._turn_began:
+            self._turn_began, self._data, self._reminders = at, None, 0
+            self._denials, self._told = self._denials[self._told :], 0
 
     async def _ended(self, end: TurnEnded, at: int) -> None:
         self.last = end

@@ -47,6 +47,7 @@ class Headless(msgspec.Struct, frozen=True):
     replay: bool = False  # prompts are told as they are taken
     hook_events: bool = False  # what hooks do is told
     schema: dict[str, Any] | None = None  # of the answer, which is then data
+    mirror: bool = False  # the transcript is told as it grows
 
 
 async def run(headless: Headless, options: Options) -> int:
@@ -67,7 +68,7 @@ async def run(headless: Headless, options: Options) -> int:
     if headless.input == "stream-json":
         driver = Driver(session, printer, lambda say: say_it(session, say), lambda: greeting_of(session), options)
     states = States(session, printer.line) if options.env.get(READS_STATE) == "1" else None
-    _listen(headless, session, printer, states)
+    _listen(headless, session, printer, states, options)
     signals: list[signal.Signals] = []
     async with anyio.create_task_group() as group:
         async with session:
@@ -99,8 +100,12 @@ def _status(printer: Printer, driver: Driver | None) -> int:
     return 0 if printer.last.reason == "done" else 1
 
 
-def _listen(headless: Headless, session: Session, printer: Printer, states: States | None) -> None:
+def _listen(headless: Headless, session: Session, printer: Printer, states: States | None, options: Options) -> None:
     """What a driving program wants to hear besides."""
+    if headless.mirror:
+        from teamwright.surfaces.headless.mirror import Mirror  # noqa: PLC0415
+
+        printer.mirror = Mirror(session, options.env).frame
     if headless.schema is not None:
         session.brought.points.use().add_callable("Stop", "", printer.want_data, name="the wish for data")
     if headless.hook_events:
