@@ -185,7 +185,7 @@ def _open(path: Path, steps: Sequence[Step]) -> tuple[sqlite3.Connection, list[s
             aside = _set_aside(path)
         note = (
             f"{path} was damaged and is now {aside.name}; a new one was begun. "
-            "Prompts that waited and the costs of earlier sessions are in the old file."
+            "Teams, mail, tasks, prompts that waited and the costs of earlier sessions are in the old file."
         )
         return _connect(path, steps), [note]
     except sqlite3.Error as error:
