@@ -47,7 +47,7 @@ class AskScreen(ModalScreen[None]):
         }
         & Static { height: auto; }
         & .ask--question { text-style: bold; margin-bottom: 1; }
-        & .ask--note { color: $text-muted; }
+        & .ask--note { color: $text-muted; margin-top: 1; }
         & SelectionList { border: none; height: auto; max-height: 12; padding: 0; background: transparent; }
         & Input { display: none; border: tall $border; }
         &.-saying Input { display: block; }

@@ -66,6 +66,11 @@ def title(tool: str, args: dict[str, Any]) -> str:
         case "TaskUpdate" | "TaskGet":
             owner = f"owner {args['owner']}" if args.get("owner") else ""
             return one_line(" ".join(filter(None, (f"#{args.get('taskId', '')}", str(args.get("status", "")), owner))))
+        case "AskUserQuestion" if isinstance(args.get("questions"), list):
+            asked = (
+                cast("dict[str, Any]", one) for one in cast("list[Any]", args["questions"]) if isinstance(one, dict)
+            )
+            return one_line(" · ".join(str(one.get("question", "")) for one in asked))
         case "ExitPlanMode":
             return one_line(str(args.get("plan", "")).strip().partition("\n")[0].lstrip("# "))
         case _:

@@ -1,0 +1,40 @@
+"""What a call is about, in a few words; and lines of tables that are too long for the screen."""
+
+from typing import Any
+
+import pytest
+
+from teamwright.surfaces.terminal.text import hang, title
+
+ASKED = [{"question": "Which one?"}, {"question": "How many?"}, "not a question"]
+
+
+@pytest.mark.parametrize(
+    ("tool", "args", "shown"),
+    [
+        ("Bash", {"command": "ls -la", "description": "lists"}, "ls -la"),
+        ("Agent", {"description": "prices"}, "general-purpose: prices"),
+        ("Agent", {"name": "ada", "subagent_type": "Explore", "description": "prices"}, "ada (Explore): prices"),
+        ("SendMessage", {"to": "ben", "summary": "where", "message": "It is here."}, "ben: where"),
+        ("SendMessage", {"to": "ben", "message": "It is\nhere."}, "ben: It is here."),
+        ("SendMessage", {"to": "ben", "message": {"type": "shutdown_request"}}, "ben: shutdown request"),
+        ("TaskUpdate", {"taskId": "3", "status": "completed"}, "#3 completed"),
+        ("TaskUpdate", {"taskId": "3", "owner": "ada"}, "#3 owner ada"),
+        ("ExitPlanMode", {"plan": "\n# A plan\n\n1. do it"}, "A plan"),
+        ("AskUserQuestion", {"questions": ASKED}, "Which one? · How many?"),
+        ("AskUserQuestion", {"questions": 3, "other": "x"}, "x"),
+        ("mcp__a__b", {"n": 3, "words": "hello\x1b[2J"}, "hello\\x1b[2J"),
+        ("Nothing", {}, ""),
+    ],
+)
+def test_a_title_says_what_a_call_is_about(tool: str, args: dict[str, Any], shown: str) -> None:
+    assert title(tool, args) == shown
+
+
+def test_a_long_line_of_a_table_goes_on_beneath_its_last_column() -> None:
+    assert (
+        hang("  Esc    end the running turn, or go back", 30) == "  Esc    end the running turn,\n         or go back"
+    )
+    assert hang("  short", 30) == "  short"
+    assert hang("  many words and no columns here", 20) == "  many words and no\n  columns here"
+    assert max(map(len, hang("x" * 100, 30).split("\n"))) == 30
