@@ -149,7 +149,7 @@ async def test_a_name_that_is_also_the_kind_can_be_addressed(walker: Walker) -> 
     [
         ({"to": "nobody"}, "no agent 'nobody'"),
         ({"to": "*"}, "no team"),
-        ({"to": "uds:x"}, "no session 'x'"),
+        ({"to": "uds:x"}, "no agent x in the store"),
         ({"summary": ""}, "summary is required"),
         ({"message": "  "}, "empty"),
         ({"message": "é" * 131_073}, "256 KiB"),

@@ -230,8 +230,7 @@ class Teams:
         try:
             await self.here.post(replace(letter, to=agent))
         except StoreError as error:
-            words = f"There is no session {session!r} here: {error} `teamwright sessions --all` lists them."
-            raise ToolError(words) from None
+            raise ToolError(f"Session {session!r}: {error} `teamwright sessions --all` lists them.") from None
         found = [p for p in await self.tables.processes.living() if p.session == session]
         for process in found:
             self.here.ring(process.bell)

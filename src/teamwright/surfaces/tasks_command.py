@@ -29,7 +29,10 @@ def run_tasks(parser: ArgumentParser, args: Sequence[str]) -> int:
 def show_tasks(team: str | None, session: str | None, *, as_json: bool) -> int:
     home = home_from(os.environ)
     owner = None if team else _session(home, session)
-    name, listing = anyio.run(_read, home, team, owner)
+    if team is None and owner is None:
+        name, listing = str(Path.cwd()), Listing(())  # no session here yet, so no tasks
+    else:
+        name, listing = anyio.run(_read, home, team, owner)
     for problem in listing.problems:
         sys.stderr.write(f"teamwright: {visible(problem)}\n")
     if as_json:
@@ -42,15 +45,14 @@ def show_tasks(team: str | None, session: str | None, *, as_json: bool) -> int:
     return 0
 
 
-def _session(home: Home, session: str | None) -> str:
+def _session(home: Home, session: str | None) -> str | None:
+    """The one that is named, or the last one here."""
     if session is not None:
         if find_transcript(home, session) is None:
             raise SessionMissing(f"there is no session {session}; `teamwright sessions --all` lists them")
         return session
     here = list_sessions(home, Path.cwd())
-    if not here:
-        raise SessionMissing(f"there is no session in {Path.cwd()}; name one by --session, or a team by --team")
-    return here[0].id
+    return here[0].id if here else None
 
 
 async def _read(home: Home, team: str | None, session: str | None) -> tuple[str, Listing]:
