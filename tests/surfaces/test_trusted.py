@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from hook_kit import hook, hooked, logging
-from program import Program, bash
+from program import Program, bash, tool
 from teamwright.library.agreed import agree, look
 from teamwright.library.trust import trust
 
@@ -93,3 +93,20 @@ def test_what_no_project_can_decide(program: Program) -> None:
         assert name in ran.err
     told = json.loads(program.run("config", "--trust", "--json").out)
     assert "evil.example" not in json.dumps(told.get("settings", told.get("values", "")))
+
+
+@pytest.mark.spec("E3", "M9")
+def test_a_teammate_in_a_process_of_its_own_stands_where_its_lead_stands(program: Program) -> None:
+    with_hook(program, "one")
+    say_yes(program, program.project)
+    new = "mkdir -p .claude/agents; printf -- '---\\ndescription: d\\n---\\nx\\n' > .claude/agents/new.md"
+    spawn = tool("Agent", description="mate", prompt="SCRIPT:ann", name="ann", team_name="crew")
+    script = {
+        "main": [bash(new), tool("TeamCreate", team_name="crew"), spawn, "end", "end"],
+        "ann": [bash("true"), "resting"],
+    }
+    ran = program.prompt(script, "--teammate-mode", "local", "--dangerously-skip-permissions", text="SCRIPT:main")
+    assert ran.rc == 0, ran.err
+    assert {call["tool_input"]["command"] for call in hooked(program)} == {new, "true"}
+    ran = program.prompt(["end"])
+    assert "has changed since you trusted it (.claude/agents/new.md)" in ran.err

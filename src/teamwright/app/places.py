@@ -24,8 +24,8 @@ KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL", "OPEN
 # What a teammate's process takes over as it is; the rest is the lead's own or cannot be handed on.
 SHARED = (
     "fallback_model", "effort", "may_bypass", "allowed_tools", "disallowed_tools", "tools", "add_dirs", "settings",
-    "setting_sources", "mcp_config", "strict_mcp_config", "plugin_dirs", "trust", "debug", "agents",
-    "append_system_prompt", "system_prompt",
+    "setting_sources", "mcp_config", "strict_mcp_config", "plugin_dirs", "debug", "agents",
+    "append_system_prompt", "system_prompt", "think", "betas",
 )  # fmt: skip
 
 
@@ -40,8 +40,8 @@ def open_places(options: Options, ground: Ground, notes: list[str], since: int) 
         notes.append(choice.note)
     if choice.backend == "in-process":
         return None
-    if options.own_model or options.own_tools or options.definitions or options.answer:
-        notes.append("teammates run in this process: a model, tools or agents made in Python cannot be handed on")
+    if options.own_model or options.own_tools or options.definitions or options.answer or options.hooks:
+        notes.append("teammates run in this process: what was made in Python cannot be handed on")
         return None
     panes = _panes(choice.backend, ground, split=own.split_panes)
     return Places(panes, choice.backend, lambda member, mode: _command(member, mode, options, ground, since))
@@ -67,6 +67,7 @@ def _command(
 ) -> tuple[Sequence[str], Mapping[str, str]]:
     """Nothing secret and nothing from outside stands in argv: it is in the environment, which nobody else can read."""
     packed = {name: getattr(options, name) for name in SHARED} | {"model": member.model}
+    packed["trust"] = ground.trusted  # for as long as the session runs: it stands where its lead stands
     limits = options.limits
     env = {name: ground.env[name] for name in ground.env if name in KEYS or name.startswith(("TEAMWRIGHT_", "MCP_"))}
     provider_keys = {p.key_env for p in ground.settings.own.providers.values() if p.key_env}
