@@ -7,7 +7,7 @@ import anyio
 import pytest
 
 from teamwright.core.consent import Question
-from teamwright.core.event import Asked, Event, Record, Reminded, Streamed, ToolStarted, is_durable
+from teamwright.core.event import Asked, Event, Record, Reminded, Streamed, ToolStarted, Warned, is_durable
 from teamwright.core.ids import AgentId, CallId, QuestionId
 from teamwright.core.message import TextDelta, user
 from teamwright.runtime.bus import Bus, Watch
@@ -141,3 +141,12 @@ async def test_closing_wakes_who_waits_and_gives_what_is_left(desk: Desk) -> Non
     assert len(got) == 4 and not desk.bus.watched
     desk.work(1)  # nobody is left: nothing is kept for anybody
     assert await read(watch) == []
+
+
+async def test_a_warning_from_before_anybody_watched_reaches_the_first_watcher(desk: Desk) -> None:
+    desk.emit(Warned("a teammate could not be brought back"))
+    desk.emit(Streamed(TextDelta(0, "word")))
+    first, second = desk.bus.watch(), desk.bus.watch()
+    desk.bus.close()
+    assert [record.event for record in await read(first)] == [Warned("a teammate could not be brought back")]
+    assert await read(second) == []

@@ -136,7 +136,12 @@ class RemoteSession:
             raise UsageError("the session has ended" if self._gone else f"no answer within {LIMIT:.0f} s")
         if answer.subtype != "success":
             raise UsageError(answer.error or "the session refused it without a word")
-        return msgspec.json.decode(answer.response, type=kind)
+        try:
+            return msgspec.json.decode(answer.response, type=kind)
+        except msgspec.DecodeError as error:
+            raise UsageError(
+                f"the session's answer was not understood ({error}): is it of another version? `attach --plain` may do"
+            ) from None
 
     async def _send(self, value: object) -> None:
         try:
