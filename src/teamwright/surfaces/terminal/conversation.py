@@ -23,7 +23,7 @@ from teamwright.surfaces.terminal.view import View
 if TYPE_CHECKING:
     from textual.reactive import Reactive
 
-FIRST, WINDOW = 40, 60  # items that are laid out at first, and further ones when somebody scrolls up
+FIRST, WINDOW = 40, 30  # items that are laid out at first, and further ones when somebody scrolls up
 SHARE = 4  # times as long as drawing took, nothing is drawn: keys come first on a slow machine
 SPAN = 600  # items that are laid out at most
 PAGE, MOST_OLDER = 1_000, 50_000  # items that are read again from the transcript at once, and in all
