@@ -133,6 +133,30 @@ async def test_hostile_commands_are_shown_whole_and_written_out() -> None:
 
 
 @pytest.mark.anyio
+@pytest.mark.parametrize("size", [(60, 20), (100, 30), (200, 50)])
+async def test_however_long_it_is_the_answers_can_be_seen(size: tuple[int, int]) -> None:
+    host = dialog(question(tool="Write", file_path="/p/a.py", content="\n".join(f"line {n}" for n in range(200))))
+    async with host.run_test(size=size) as pilot:
+        await until(pilot, lambda: "w  No, and say why" in screen_text(host) and "Esc: later" in screen_text(host))
+        await until(pilot, lambda: "of 201: PgUp and PgDn show the rest" in screen_text(host))
+        assert "+ line 0" in screen_text(host) and "wants to use Write" in screen_text(host)
+        await pilot.press("pagedown")
+        await until(pilot, lambda: "+ line 0" not in screen_text(host))
+        assert "y  Yes, this once" in screen_text(host)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("size", [(60, 20), (100, 30)])
+async def test_a_long_list_leaves_room_for_its_keys(size: tuple[int, int]) -> None:
+    view = make_view()
+    ask(view, *(question(f"q{n}", command="\n".join(["make"] * 30)) for n in range(20)))
+    host = Host(lambda: QuestionsScreen(lambda: view.questions, view.agents))  # type: ignore[arg-type]
+    async with host.run_test(size=size) as pilot:
+        await until(pilot, lambda: "Space marks" in screen_text(host) and "20 questions wait" in screen_text(host))
+        assert screen_text(host).count("[ ] ada") >= 2 and "Esc" in screen_text(host)
+
+
+@pytest.mark.anyio
 @pytest.mark.spec("A12")
 async def test_a_megabyte_on_one_line_is_there_to_the_end() -> None:
     host = dialog(question(command="x" * 1_000_000 + "THE END"))

@@ -1,7 +1,7 @@
 """Questions to the person: may this be done, is this plan good."""
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from anyio import to_thread
 from textual import on, work
@@ -24,6 +24,7 @@ from teamwright.surfaces.terminal.themes import Palette, agent_style
 from teamwright.tools.bounds import visible
 
 NO = "The person said no."
+SMALL, LEAST = 26, 3  # lines of a screen that is used whole, and of what is asked for and its answers
 BOX = """
     align: center bottom;
     & > Vertical {
@@ -84,6 +85,20 @@ def show_hidden(event: Sheet.Scrolled, more: Static) -> None:
     more.display = hidden > 0
 
 
+def make_room(screen: ModalScreen[Any]) -> None:
+    """However long what is asked for is, the answers stand on the screen, too."""
+    sheet, choices = screen.query_one(Sheet), screen.query_one(Choices)
+    box, height = screen.query_one(Vertical), screen.size.height
+    most = height if height < SMALL else height * 9 // 10
+    around = 2 + sheet.styles.margin.height
+    for child in box.children:
+        if child not in (sheet, choices) and (child.display or child.has_class("dialog--more")):
+            around += max(1, child.outer_size.height) + child.styles.margin.height
+    answers = max(LEAST, min(choices.virtual_size.height, most - around - LEAST))
+    box.styles.max_height, choices.styles.max_height = most, answers
+    sheet.styles.max_height = max(LEAST, most - around - answers)
+
+
 def turn_page(sheet: Sheet, by: int) -> None:
     sheet.scroll_page_down(animate=False) if by > 0 else sheet.scroll_page_up(animate=False)
 
@@ -94,8 +109,8 @@ class QuestionScreen(ModalScreen[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "later", "Later"),
         Binding("tab", "app.focus_next", show=False),
-        Binding("pageup", "page(-1)", show=False),
-        Binding("pagedown", "page(1)", show=False),
+        Binding("pageup", "page(-1)", show=False, priority=True),
+        Binding("pagedown", "page(1)", show=False, priority=True),
     ]
     DEFAULT_CSS = f"QuestionScreen {{ {BOX} }}"
 
@@ -130,6 +145,9 @@ class QuestionScreen(ModalScreen[None]):
         self.query_one(Choices).focus()
         if self.question.tool == "Write":
             self._compare()
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(make_room, self)
 
     def _show_head(self) -> None:
         palette = palette_of(self)

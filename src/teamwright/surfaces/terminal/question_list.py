@@ -106,6 +106,12 @@ class QuestionsScreen(ModalScreen[None]):
         self.call_after_refresh(self._draw)
         self.query_one(RowList).focus()
 
+    def on_resize(self) -> None:
+        """The list and the one that is shown whole share what the screen has."""
+        room = max(4, self.size.height * 8 // 10 - 8)
+        self.query_one(RowList).styles.max_height = max(2, min(12, room // 2))
+        self.query_one(Sheet).styles.max_height = max(2, min(12, room - room // 2))
+
     def _draw(self) -> None:
         questions = list(self._waiting())
         if not questions:

@@ -30,7 +30,7 @@ class Sheet(ScrollView, can_focus=True):
     ]
     COMPONENT_CLASSES: ClassVar[set[str]] = {"sheet--plain", "sheet--strong", "sheet--dim"}
     DEFAULT_CSS = """
-    Sheet { height: auto; max-height: 100%; background: $surface; }
+    Sheet { height: auto; max-height: 100%; background: $surface; overflow-x: hidden; }
     Sheet > .sheet--plain { color: $foreground; }
     Sheet > .sheet--strong { color: $foreground; text-style: bold; }
     Sheet > .sheet--dim { color: $text-muted; }

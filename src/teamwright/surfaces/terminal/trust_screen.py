@@ -12,7 +12,7 @@ from textual.widgets import Static
 
 from teamwright.library.trust import Found
 from teamwright.surfaces.terminal.choices import GRACE, Choice, Choices
-from teamwright.surfaces.terminal.dialogs import BOX, show_hidden, turn_page
+from teamwright.surfaces.terminal.dialogs import BOX, make_room, show_hidden, turn_page
 from teamwright.surfaces.terminal.diff import Row, compare
 from teamwright.surfaces.terminal.rows import palette_of
 from teamwright.surfaces.terminal.sheet import Sheet
@@ -28,8 +28,8 @@ class TrustScreen(ModalScreen[bool]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "dismiss(False)", "No"),
-        Binding("pageup", "page(-1)", show=False),
-        Binding("pagedown", "page(1)", show=False),
+        Binding("pageup", "page(-1)", show=False, priority=True),
+        Binding("pagedown", "page(1)", show=False, priority=True),
     ]
     DEFAULT_CSS = f"TrustScreen {{ {BOX} }}"
 
@@ -46,6 +46,9 @@ class TrustScreen(ModalScreen[bool]):
             no, yes = Choice("no", "No: work here without these files", "n"), Choice("yes", "Yes, I trust it", "y")
             yield Choices([no, yes], grace=self._grace)
             yield Static(_ONCE, classes="dialog--note", markup=False)
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(make_room, self)
 
     def on_mount(self) -> None:
         where = safe(str(self._found.project))
