@@ -147,6 +147,27 @@ def test_after_kill_9_of_the_lead_local_ones_end_and_the_team_goes_on(program: P
         killed_lead(program, place, stays=False)
 
 
+@pytest.mark.spec("T6", "K6", "E8")
+def test_who_comes_back_at_once_finds_local_ones_with_their_turn_and_their_tasks(program: Program) -> None:
+    """The children of the dead lead may still be on their way out."""
+    script = {
+        "main": [CREATE, tool("TaskCreate", subject="the job", description="x"), mate("ada"), *["on"] * 9],
+        "ada": [
+            [tool("TaskUpdate", taskId="1", owner="ada"), bash("echo first >> log; touch up")],
+            {"blocks": [bash("echo second >> log")], "delay": 2}, "done",
+        ],
+    }  # fmt: skip
+    for place in options("local", program):
+        live = program.start("-p", "go", FREE, *place, script=script)
+        wait_until_up(program)
+        os.kill(live.process.pid, signal.SIGKILL)
+        live.process.wait(LIMIT)
+        ran = program.prompt(script, "--resume", program.transcript().stem, FREE, *place, text="on")
+        assert ran.rc == 0 and (program.project / "log").read_text().split() == ["first", "second"], ran.err
+        told = program.transcript().read_text()
+        assert "ended unexpectedly" not in told and "Free again" not in told
+
+
 @pytest.mark.spec("E8", "T6", "T11")
 def test_after_kill_9_of_the_lead_a_pane_stays_and_is_adopted(program: Program) -> None:
     for place in options("tmux", program):

@@ -18,6 +18,7 @@ from teamwright.core.letter import Said
 from teamwright.core.ports import Desk, ToolContext
 from teamwright.core.spawn import Ask, Plan
 from teamwright.core.team import Backend, Member, Refused
+from teamwright.host.identity import gone, start_of
 from teamwright.host.worktree import Worktree
 from teamwright.runtime.agent import Agent
 from teamwright.runtime.meter import AgentMeter
@@ -30,6 +31,9 @@ from teamwright.store.processes import Process
 from teamwright.store.teams import call_key
 
 MOST_LOSSES = 3  # times that one comes to its end before the same letter
+
+
+ORPHAN_LIMIT = 15.0  # seconds for the child of a dead lead to record what is finished
 
 
 class Place(Protocol):
@@ -195,8 +199,17 @@ class Recruiter:
 
     async def adopt(self, member: Member, process: Process) -> None:
         """It lives on in a process of its own: from now on we look after that, wherever new ones run."""
+        if member.backend == "local":  # a child, which ends with the lead that started it
+            self._means.teams.supervisor.launch(lambda: self._succeed(member, process))
+            return
         self._keeper = self._keeper or self._roles.place or self._roles.keeper()
         await self._keeper.watch(member, process)
+
+    async def _succeed(self, member: Member, process: Process) -> None:
+        """Its turn and its tasks are still its own: nobody frees them, and it goes on here."""
+        with anyio.move_on_after(ORPHAN_LIMIT):
+            await gone(process.pid, await start_of(process.pid))
+        await self.revive(member)
 
     async def start(self, member: Member, tree: Worktree | None = None) -> Resident | None:
         """Run it in this process, unless another living one does."""

@@ -67,6 +67,8 @@ class SendMessage:
                 raise ToolError("Structured messages go to teammates, and there is no team. Send text with a summary.")
             return await self._structured(work, member, asked.to, asked.message, ctx)
         text = _text(asked, work)
+        if (me := self._supervisor().agent(ctx.agent)) is not None:
+            await me.sync()  # after a power cut nobody may send what was sent, because the call itself is forgotten
         if member is not None and (asked.to == "*" or work.teams.find(member.team, asked.to) is not None):
             return await self._to_team(work, member, asked.to, text, ctx)
         if asked.to == "*":
