@@ -32,6 +32,13 @@ from teamwright.models.anthropic import ThinkingStyle
 
 
 @pytest.mark.anyio
+async def test_how_its_thinking_is_given_is_asked_for() -> None:
+    async with FakeApi([stream(events(said("hi")))]) as api:
+        await ask(api, thinking="adaptive", thinking_display="omitted")
+    assert api.asked[0].json["thinking"] == {"type": "adaptive", "display": "omitted"}
+
+
+@pytest.mark.anyio
 async def test_the_request() -> None:
     async with FakeApi([stream(events(said("hi")))]) as api:
         await ask(api, betas=("b1",))

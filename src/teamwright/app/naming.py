@@ -34,14 +34,21 @@ class Names(Struct, frozen=True):
 
 
 def _routed(
-    ground: Ground, retries: int, given: Mapping[str, Model], betas: Sequence[str] = (), *, think: bool = True
+    ground: Ground,
+    retries: int,
+    given: Mapping[str, Model],
+    *,
+    think: bool = True,
+    betas: Sequence[str] = (),
+    display: str = "",
 ) -> tuple[RoutedModel, Names]:
     own = ground.settings.own
     catalog = Catalog.load(own.windows)
     named = {name: ProviderSettings(p.base_url, p.key_env, p.wire) for name, p in own.providers.items()}
     providers = Providers(
-        ground.env, silence=own.model_silence_seconds, retries=retries, named=named, version=__version__, betas=betas
-    )
+        ground.env, silence=own.model_silence_seconds, retries=retries, named=named, version=__version__, betas=betas,
+        thinking_display=display,
+    )  # fmt: skip
     return RoutedModel(catalog, providers, tuple(named), given, think=think), Names(
         None, None, None, catalog, tuple(named)
     )
@@ -57,7 +64,9 @@ def open_models(options: Options, ground: Ground) -> tuple[RoutedModel, Names]:
     said = ground.env.get("TEAMWRIGHT_MAX_RETRIES", "")
     given = {GIVEN: options.own_model} if options.own_model else {}
     retries = int(said) if said.isdigit() else RETRIES
-    models, names = _routed(ground, retries, given, options.betas, think=options.think)
+    models, names = _routed(
+        ground, retries, given, think=options.think, betas=options.betas, display=options.thinking_display
+    )
     model = GIVEN if options.own_model else options.model and names.resolve(options.model)
     fallback = options.fallback_model and names.resolve(options.fallback_model)
     default = None

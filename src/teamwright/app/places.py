@@ -25,7 +25,7 @@ KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL", "OPEN
 SHARED = (
     "fallback_model", "effort", "may_bypass", "allowed_tools", "disallowed_tools", "tools", "add_dirs", "settings",
     "setting_sources", "mcp_config", "strict_mcp_config", "plugin_dirs", "debug", "agents",
-    "append_system_prompt", "system_prompt", "think", "betas",
+    "append_system_prompt", "system_prompt", "think", "thinking_display", "betas",
 )  # fmt: skip
 
 

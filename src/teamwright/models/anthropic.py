@@ -55,6 +55,7 @@ class Anthropic:
         key_name: str = "ANTHROPIC_API_KEY",
         base_name: str = "ANTHROPIC_BASE_URL",
         betas: tuple[str, ...] = (),
+        thinking_display: str = "",
         max_output: int | None = None,
         thinking: ThinkingStyle = "none",
         patience: Patience | None = None,
@@ -66,6 +67,7 @@ class Anthropic:
         self._headers = dict(headers or {})
         self._names = (key_name, base_name)
         self._betas = betas
+        self._display = {"display": thinking_display} if thinking_display else {}
         self._max_output = max_output
         self._thinking: ThinkingStyle = thinking
         self._patience = patience or Patience()
@@ -98,14 +100,14 @@ class Anthropic:
         options: dict[str, Any] = {"model": name, "max_tokens": most, "stream": True}
         effort = request.effort
         if self._thinking == "adaptive":
-            options["thinking"] = {"type": "adaptive"}
+            options["thinking"] = {"type": "adaptive", **self._display}
             if isinstance(effort, int):
                 effort = next((word for word, tokens in BUDGETS.items() if tokens >= effort), "max")
         if self._thinking == "budget" and effort is not None:
             budget = effort if isinstance(effort, int) else BUDGETS.get(effort, LEAST_BUDGET)
             budget = min(max(budget, LEAST_BUDGET), most - 1)
             if budget >= LEAST_BUDGET and may_think(request):
-                options["thinking"] = {"type": "enabled", "budget_tokens": budget}
+                options["thinking"] = {"type": "enabled", "budget_tokens": budget, **self._display}
         elif isinstance(effort, str):
             options["output_config"] = {"effort": effort}
         return options

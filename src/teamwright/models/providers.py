@@ -64,12 +64,13 @@ class Providers:
         named: Mapping[str, ProviderSettings] | None = None,
         version: str = "",
         betas: Sequence[str] = (),
+        thinking_display: str = "",
     ) -> None:
         self._env = env
         self._version = version  # told to servers as `teamwright/VERSION`
         self._silence = silence
         self._retries = retries
-        self._betas = tuple(betas)
+        self._betas, self._display = tuple(betas), thinking_display
         self._named = dict(named or {})
         self._http: Http | None = None
         self._shared: dict[str, _Shared] = {}
@@ -119,7 +120,9 @@ class Providers:
         from teamwright.models import anthropic  # noqa: PLC0415
 
         wire = shared.wire = shared.wire if isinstance(shared.wire, anthropic.Wire) else anthropic.Wire()
-        return anthropic.Anthropic(self._http, wire=wire, thinking=thinking, betas=self._betas, **reach)
+        return anthropic.Anthropic(
+            self._http, wire=wire, thinking=thinking, betas=self._betas, thinking_display=self._display, **reach
+        )
 
     def _share(self, provider: str) -> _Shared:
         from teamwright.models.retry import Brake  # noqa: PLC0415

@@ -58,7 +58,7 @@ def _add_model(add: Callable[..., object]) -> None:
     add("--effort", choices=EFFORTS, help="how hard it thinks")
     add("--thinking", choices=("adaptive", "disabled"), help="disabled: it answers without thinking")
     add("--max-thinking-tokens", type=_count, metavar="N", help="in place of --effort; 0 is --thinking disabled")
-    add("--thinking-display", metavar="HOW", help="accepted; thinking is shown as the model gives it")
+    add("--thinking-display", choices=("summarized", "omitted"), help="how the provider gives what it thought")
     add("--betas", metavar="LIST", help="names of beta features for the provider's API")
     add("--max-turns", type=_positive, metavar="N", help="model calls for one prompt")
     add("--max-budget-usd", type=_money, metavar="X", help="money for the session")
@@ -167,6 +167,7 @@ def options_of(found: Namespace) -> Options:
         fallback_model=found.fallback_model,
         effort=found.effort or found.max_thinking_tokens or None,
         think=found.thinking != "disabled" and found.max_thinking_tokens != 0,
+        thinking_display=found.thinking_display or "",
         betas=tuple(name.strip() for name in (found.betas or "").split(",") if name.strip()),
         limits=Limits(turns=found.max_turns, usd=found.max_budget_usd, tokens=found.task_budget),
         system_prompt=_system_prompt(found),
