@@ -40,7 +40,7 @@ class Stage:
         self.together = 0  # the most tools that ran at once
         for event in (AgentStarted(SessionId("s"), "/", "1"), Rendered("h", "script/x", "start")):
             self.history.apply(event)
-        tools = {name: Noted(name, self, parallel=name == "Look") for name in ("Look", "Touch")}
+        tools = {name: Noted(name, self) for name in ("Look", "Touch", "Post")}
         desk = Desk(Path("/"), (Path("/"),))
         self.seat = Seat(
             agent=ME, history=self.history, model=self, tools=tools, inbox=self, gate=self, meter=self, desk=desk,
@@ -88,8 +88,8 @@ class Stage:
 class Noted:
     """A tool that tells when it runs and lets its neighbours run meanwhile."""
 
-    def __init__(self, name: str, stage: Stage, *, parallel: bool) -> None:
-        self.spec = ToolSpec(name, name, {}, parallel)
+    def __init__(self, name: str, stage: Stage) -> None:
+        self.spec = ToolSpec(name, name, {}, parallel=name == "Look", stores=name == "Post")
         self.stage = stage
 
     async def call(self, args, ctx) -> Outcome:
@@ -123,6 +123,14 @@ async def test_a_result_is_synced_before_the_next_request() -> None:
     stage = Stage([call("Touch"), "done"])
     await run_turn(stage.seat, [letter("go")])
     assert stage.story[4:] == ["request", "started", "Touch", "ended", "sync", "request"]
+
+
+@pytest.mark.spec("X2")
+async def test_a_call_is_synced_before_its_effects_are_stored() -> None:
+    stage = Stage([[call("Look"), call("Post"), call("Post")], "done"])
+    await run_turn(stage.seat, [letter("go")])
+    work = [word for word in stage.story[4:] if word not in ("started", "ended")]
+    assert work == ["request", "sync", "Look", "Post", "Post", "sync", "request"]
 
 
 @pytest.mark.spec("A1")

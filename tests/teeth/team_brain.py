@@ -6,6 +6,7 @@ message has a name of its own, `MSG:from:to:round.number.attempt`, by which the 
 
 import asyncio
 import json
+import os
 import re
 import threading
 from collections.abc import Iterator
@@ -150,13 +151,12 @@ def _events(talk: Talk) -> list[dict[str, Any]]:
     usage = {"input_tokens": 10, "output_tokens": 1}
     message = {"id": "msg_1", "type": "message", "role": "assistant", "content": [], "model": "m", "usage": usage}
     events: list[dict[str, Any]] = [{"type": "message_start", "message": message}]
-    number = len(talk.calls)
     for index, step in enumerate(steps or [None]):
         if step is None:
             block = {"type": "text", "text": ""}
             delta = {"type": "text_delta", "text": "resting"}
         else:
-            block = {"type": "tool_use", "id": f"toolu_{number + index:05}", "name": step["name"], "input": {}}
+            block = {"type": "tool_use", "id": f"toolu_{os.urandom(8).hex()}", "name": step["name"], "input": {}}
             delta = {"type": "input_json_delta", "partial_json": json.dumps(step["input"])}
         events += [
             {"type": "content_block_start", "index": index, "content_block": block},

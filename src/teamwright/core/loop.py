@@ -175,6 +175,8 @@ def _refuse_calls(seat: Seat, reason: str) -> None:
 
 async def _run_calls(seat: Seat, request: Request, reply: Reply) -> None:
     """Neighbours without effects run together; a call with effects runs alone, in its place."""
+    if any(tool.spec.stores for call in reply.message.calls if (tool := seat.tools.get(call.name)) is not None):
+        await seat.sync()  # after a power cut nothing is sent again because the call, not the message, was lost
     batch: list[ToolCall] = []
     for call in reply.message.calls:
         tool = seat.tools.get(call.name)

@@ -76,12 +76,14 @@ def user(text: str) -> Message:
 
 
 class ToolSpec(Struct, frozen=True, omit_defaults=True):
-    """What the model is told of a tool, and `parallel`: may it run beside its neighbours (no effects)?"""
+    """What the model is told of a tool. `parallel`: it has no effects and may run beside its neighbours; `stores`: its
+    effects are rows of our own store, so the call must be on disk before them."""
 
     name: str
     description: str
     schema: Mapping[str, Any]
     parallel: bool = False
+    stores: bool = False
 
 
 class Usage(Struct, frozen=True, omit_defaults=True):

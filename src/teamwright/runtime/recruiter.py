@@ -95,6 +95,7 @@ class Recruiter:
         lead = teams.lead_of(plan.team)
         if lead is None or lead.agent != parent.id:
             raise ToolError(f"Only the lead of {plan.team} can add teammates to it.")
+        await parent.sync()  # the call is on disk before its teammate is on the roster
         own = new_agent_id()
         tree = await self._means.rooms.open(parent.desk.cwd, own) if plan.room == "worktree" else None
         place = self._roles.place

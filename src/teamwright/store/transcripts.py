@@ -55,7 +55,7 @@ class Transcript:
             if size < len(data):
                 _keep_damaged(path, data[size:])
                 os.ftruncate(fd, size)
-                os.fsync(fd)
+            _sync_data(fd)  # what a killed process wrote may not be on the disk yet, and counts from here on
         except OSError as error:
             os.close(fd)
             raise fault("read", path, error) from error

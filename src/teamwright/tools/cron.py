@@ -56,6 +56,7 @@ class CronCreate(_CronTool):
         "scheduled-prompt. Schedules stay with the session, also when the program ends and is resumed. For reminders, "
         "regular checks, or work that must wait. Choose a minute other than 0 and 30 where it does not matter.",
         CreateArgs,
+        stores=True,
     )
 
     async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:

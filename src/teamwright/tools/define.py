@@ -12,9 +12,9 @@ from teamwright.core.message import ToolSpec
 Args = TypeVar("Args", bound=Struct)
 
 
-def spec(name: str, description: str, args: type[Struct], *, parallel: bool = False) -> ToolSpec:
-    """The tool as the model is told of it. `parallel`: it has no effects and may run beside its neighbours."""
-    return ToolSpec(name, description, schema_of(args), parallel)
+def spec(name: str, description: str, args: type[Struct], *, parallel: bool = False, stores: bool = False) -> ToolSpec:
+    """The tool as the model is told of it; for the two flags see `ToolSpec`."""
+    return ToolSpec(name, description, schema_of(args), parallel, stores)
 
 
 def schema_of(args: type[Struct]) -> dict[str, Any]:

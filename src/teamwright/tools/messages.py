@@ -45,6 +45,7 @@ class SendMessage:
         "after its current tool call; a teammate that is idle wakes up; a sub-agent that has ended goes on in the "
         "background, with all it knew, and you are told when it ends again. Answers come by themselves: do not wait.",
         SendArgs,
+        stores=True,
     )
 
     def __init__(
@@ -67,8 +68,6 @@ class SendMessage:
                 raise ToolError("Structured messages go to teammates, and there is no team. Send text with a summary.")
             return await self._structured(work, member, asked.to, asked.message, ctx)
         text = _text(asked, work)
-        if (me := self._supervisor().agent(ctx.agent)) is not None:
-            await me.sync()  # after a power cut nobody may send what was sent, because the call itself is forgotten
         if member is not None and (asked.to == "*" or work.teams.find(member.team, asked.to) is not None):
             return await self._to_team(work, member, asked.to, text, ctx)
         if asked.to == "*":

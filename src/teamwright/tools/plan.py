@@ -51,6 +51,7 @@ class ExitPlanMode:
         "ExitPlanMode",
         "Gives your plan to the person. Once it is approved, plan mode ends and you may carry it out.",
         ExitArgs,
+        stores=True,
     )
 
     def __init__(

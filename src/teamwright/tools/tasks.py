@@ -85,6 +85,7 @@ class TaskCreate(_TaskTool):
         "Puts a task on the list that all agents here share. Use it for work of several steps or for several agents. "
         "A new task is pending and nobody's; whoever is free may claim it once nothing blocks it.",
         CreateArgs,
+        stores=True,
     )
 
     async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:
@@ -154,6 +155,7 @@ class TaskUpdate(_TaskTool):
         "Changes a task of the shared list: claim it before you begin (owner: your name), set it completed only when "
         "it is really done, give it back if you cannot do it, assign it to another, or say what it waits for.",
         UpdateArgs,
+        stores=True,
     )
 
     async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:

@@ -25,6 +25,7 @@ class TeamCreate:
         "An idle teammate takes the next open task by itself, and you are told when one goes idle: do not wait or ask. "
         "For work that several do side by side for a while; a single question needs only a sub-agent.",
         CreateArgs,
+        stores=True,
     )
 
     def __init__(self, teamwork: Callable[[], Teamwork]) -> None:
@@ -51,6 +52,7 @@ class TeamDelete:
         "Ends your current team: its roster, inboxes and tasks are removed. Refused while members work: ask them to "
         "shut down first (SendMessage with a shutdown_request). Idle ones are ended.",
         DeleteArgs,
+        stores=True,
     )
 
     def __init__(self, teamwork: Callable[[], Teamwork]) -> None:

@@ -65,8 +65,8 @@ class Coach(Static):
         seen.asked = view.questions[0].agent_name if view.questions else ""
         seen.page = app.side.page if app.side.display else ""
         seen.elsewhere = here.name if here.id != view.main else ""
-        seen.tried_side = seen.tried_side or bool(seen.page)
         seen.tried_reading = seen.tried_reading or bool(seen.elsewhere)
+        seen.tried_side = seen.tried_side or bool(seen.page) or seen.tried_reading  # quick fingers are not seen there
         seen.over = self._over()
         palette = palette_of(self)
         line = Content.assemble(("demo  ", palette.accent), (advice(seen), palette.text))
