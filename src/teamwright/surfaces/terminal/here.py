@@ -1,8 +1,10 @@
 """A session in this process, as the app and guests at the door see it."""
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Coroutine, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any, TypeVar
 
 from anyio import to_thread
 from msgspec.structs import replace
@@ -22,6 +24,7 @@ from teamwright.surfaces.terminal.past import read_agent, read_all
 from teamwright.surfaces.terminal.port import Crew, Facts, Live, Named
 from teamwright.surfaces.terminal.shapes import AgentView
 
+Value = TypeVar("Value")
 MOST_MAIL = 1_000  # of a team that the timeline keeps
 
 
@@ -63,6 +66,9 @@ class LocalSession:
 
     async def crew(self) -> Crew:
         """Tasks and mail, as they are now."""
+        return await unhurt(self._crew())
+
+    async def _crew(self) -> Crew:
         teamwork = self._session.teamwork
         names = tuple(sorted(teamwork.teams.names))
         listing = await teamwork.board.listing(self.main)
@@ -117,15 +123,15 @@ class LocalSession:
     # --- what is asked for
 
     async def submit(self, op: Op) -> None:
-        await self._session.submit(op)
+        await unhurt(self._session.submit(op))
 
     async def say(self, op: Say) -> LetterId:
         """Files that are named by `@` the agent reads itself; resources of servers it could not."""
         found = await self._session.brought.mentions(op.typed, files=False) if op.agent is None else ()
-        return await self._session.say(replace(op, content=(*op.content, *found)) if found else op)
+        return await unhurt(self._session.say(replace(op, content=(*op.content, *found)) if found else op))
 
     async def withdraw(self, letter: LetterId, agent: AgentId | None) -> bool:
-        return await self._session.withdraw(letter, agent)
+        return await unhurt(self._session.withdraw(letter, agent))
 
     async def expand(self, text: str) -> Expanded | None:
         return await self._session.brought.expand(text)
@@ -133,15 +139,26 @@ class LocalSession:
     async def stop(self, agent: AgentId | None) -> None:
         session = self._session
         if agent is None:
-            await session.submit(StopAll())
+            await self.submit(StopAll())
             for living in session.supervisor.agents:  # the main agent and teammates live on: their turns end
                 if living.running:
-                    await session.submit(Interrupt(living.id))
+                    await self.submit(Interrupt(living.id))
         elif agent == self.main:
-            await session.submit(Interrupt())
+            await self.submit(Interrupt())
         else:
             member = session.teamwork.teams.member_of(agent)
-            await session.submit(StopJob(JobId(member.address if member is not None else agent)))
+            await self.submit(StopJob(JobId(member.address if member is not None else agent)))
+
+
+async def unhurt(call: Coroutine[Any, Any, Value]) -> Value:
+    """Textual cancels its workers by asyncio's own means, which anyio's shields do not hold off. A trip to the store
+    that is broken off there would leave others, who wait for the same trip, without their answer."""
+    task = asyncio.ensure_future(call)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())  # nobody asks for it any more
+        raise
 
 
 def _joined(member: Member) -> list[Record]:
