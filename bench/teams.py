@@ -25,7 +25,7 @@ from teamwright.core.ids import AgentId
 from teamwright.core.message import Request
 from teamwright.core.work import Actor, Draft
 from teamwright.models.scripted import ScriptedModel
-from teamwright.runtime.led_team import LedTeam
+from teamwright.runtime.session import Session
 from teamwright.store.database import open_database
 from teamwright.store.tasks import TaskTable
 
@@ -84,12 +84,15 @@ def measure(rig: Rig) -> list[Row]:
 # --- how soon
 
 
-async def ping(team: LedTeam, seen: Callable[[str], Awaitable[float]]) -> list[float]:
+async def ping(session: Session, seen: Callable[[str], Awaitable[float]]) -> list[float]:
+    """To one that is idle, while the lead is at rest too: what it does about the last answer is not measured."""
     took: list[float] = []
+    team = await session.team("crew")
     for mate in MATES:
         await team.spawn(mate, "wait")
     for n in range(MESSAGES + 5):
         await team.idle()
+        await session.main.at_rest()
         began = time.perf_counter()
         await team.send(MATES[n % len(MATES)], f"PING-{n}.")
         took.append(await seen(f"PING-{n}.") - began)
@@ -106,7 +109,7 @@ async def read_here() -> list[float]:
     with TemporaryDirectory() as root:
         session = await open_session(options(root, ScriptedModel(play)))
         async with session:
-            return await ping(await session.team("crew"), reader.seen)
+            return await ping(session, reader.seen)
 
 
 async def read_there() -> list[float]:
@@ -122,7 +125,7 @@ async def read_there() -> list[float]:
         env = {"ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": "none", "NO_PROXY": "127.0.0.1"}
         session = await open_session(options(root, env=env, model="claude-sonnet-4-6", teammate_mode="local"))
         async with session:
-            took = await ping(await session.team("crew"), reader.seen)
+            took = await ping(session, reader.seen)
     server.close()
     return took
 

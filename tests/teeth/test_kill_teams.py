@@ -65,7 +65,9 @@ def test_lead_teammates_and_all_at_once_killed_where_each_has_its_process(brain:
 
 
 def test_killed_around_the_delivery_of_letters(brain: Brain) -> None:
-    kills = [Kill(f"transcript.append:{n}") for n in (21, 24, 27)] + [
-        Kill(f"state.committed:{n}") for n in (24, 29, 34)
-    ]
+    kills = (
+        [Kill(f"letters.taken:{n}") for n in range(3, 9)]
+        + [Kill(f"transcript.append:{n}") for n in (21, 24)]
+        + [Kill(f"state.committed:{n}") for n in (24, 29)]
+    )
     play(brain, "in-process", 5, kills)

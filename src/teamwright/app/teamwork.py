@@ -169,7 +169,7 @@ class _Presence:
             with self._ears:
                 while True:
                     await bell.wait()
-                    await self.teams.look()
+                    self.teams.heard()
         finally:
             self._deaf.set()
 

@@ -1,12 +1,13 @@
 """An agent's door: letters in the store behind it, a bell in front."""
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Awaitable, Callable, Container, Sequence
 from typing import Protocol
 
 import anyio
 
+from teamwright.core.crashpoint import crashpoint
 from teamwright.core.ids import AgentId, LetterId
-from teamwright.core.letter import Letter, due, is_quiet
+from teamwright.core.letter import Letter, Signal, due, is_quiet
 
 
 class LetterStore(Protocol):
@@ -29,6 +30,7 @@ class AgentInbox:
         self._held: list[Letter] = []
         self._handed: set[LetterId] = set()  # given to the loop; the store may not know yet
         self.on_read: Callable[[], None] | None = None  # whoever looks at the store from then on sees what was read
+        self.on_signal: Callable[[], Awaitable[None]] | None = None  # what a record settles holds before it is read
 
     async def post(self, letter: Letter) -> None:
         """Durable when it returns."""
@@ -49,6 +51,10 @@ class AgentInbox:
         now = due(self._held, at_rest=at_rest)
         self._handed.update(letter.id for letter in now)
         self._held = [letter for letter in self._held if letter.id not in self._handed]
+        if self.on_signal is not None and any(isinstance(letter.body, Signal) for letter in now):
+            await self.on_signal()
+        if now:
+            crashpoint("letters.taken")
         return now
 
     def acknowledge(self, letters: Sequence[LetterId]) -> None:

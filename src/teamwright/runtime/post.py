@@ -40,7 +40,7 @@ class Post:
                 self._teams.tell(sender, "message", summary, to=reader.address)
                 await self._check_volley(sender, reader, outcome)
                 await self._teams.ring(reader)
-        await self._teams.copy(self._teams.tables.mirror.write_inbox, sender.team, *(r.name for r in readers))
+        await self._teams.copy_inboxes(sender.team, *(r.name for r in readers))
         reached = [r.name for r, o in zip(readers, outcomes, strict=True) if isinstance(o, Stored)]
         return Posted(tuple(reached), tuple(refused))
 
@@ -84,13 +84,14 @@ class Post:
         stored = await self._mail.post_mail(self.draft(sender, reader, body, id=id))
         if isinstance(stored, Refused):
             return False
-        await self.arrived(reader)
+        await self._teams.ring(reader)
+        await self._teams.copy_inboxes(reader.team, reader.name)
         return True
 
     async def arrived(self, reader: Member) -> None:
         """Its letter was stored together with something else."""
         await self._teams.ring(reader)
-        await self._teams.copy(self._teams.tables.mirror.write_inbox, reader.team, reader.name)
+        self._teams.behind(reader.team, reader.name)
 
     async def notify(self, reader: Member, words: str, id: str | None = None) -> None:
         """The program itself tells a member something."""

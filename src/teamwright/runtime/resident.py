@@ -13,7 +13,7 @@ from teamwright.core.errors import StoreError
 from teamwright.core.event import AgentEnded, Event, ToolEnded, TurnEnded
 from teamwright.core.ids import AgentId, LetterId
 from teamwright.core.letter import Letter, Said, Sender, Signal
-from teamwright.core.team import Mail, Member, Refused, Request, iso
+from teamwright.core.team import Mail, Member, Refused, Request, State, iso
 from teamwright.core.work import Actor, Task, claim_id
 from teamwright.host.worktree import Worktree
 from teamwright.runtime.agent import Agent, current_agent, current_teammate
@@ -21,7 +21,7 @@ from teamwright.runtime.handshakes import Handshakes
 from teamwright.runtime.post import SYSTEM_SENDER, Post
 from teamwright.runtime.rooms import Rooms, words
 from teamwright.runtime.task_board import TaskBoard
-from teamwright.runtime.teams import Teams
+from teamwright.runtime.teams import ROSTER, Teams
 from teamwright.store.state import now_ms
 
 LAST_WORDS = 4_000  # characters that an idle notice repeats
@@ -62,6 +62,7 @@ class Resident:
         current_teammate.set(self.agent.id)
         self.agent.on_event = lambda event: note_work(self._means.teams, self.agent, event)
         self.agent.inbox.on_read = lambda: self._means.teams.read_by(self.agent.id)
+        self.agent.inbox.on_signal = self.apply_answers
         with self.scope:
             try:
                 await self._live()
@@ -85,7 +86,7 @@ class Resident:
         notice = self._means.post.notice(lead, f"{self.member.name} was stopped by an {words}.") if lead else None
         try:
             if self.member.state == "running":
-                await self._move("idle", notice, "failed")
+                await self._set_idle(notice, "failed")
             elif lead is not None and notice is not None:
                 await teams.tables.mail.post_mail(notice)
                 await self._means.post.arrived(lead)
@@ -95,7 +96,7 @@ class Resident:
     async def _live(self) -> None:
         await self.apply_answers()
         if self.member.state == "created":
-            await self._move("running")
+            await self._set_running()
         if self._under_way:
             await self._turn(await self.agent.inbox.take(at_rest=False))
         jobs, waited = self._means.teams.supervisor.jobs, 0.0
@@ -119,7 +120,7 @@ class Resident:
 
     async def _turn(self, letters: Sequence[Letter]) -> None:
         agent = self.agent
-        await self._move("running")
+        await self._set_running()
         await agent.slot.take()
         try:
             end = await agent.turn(letters)
@@ -140,7 +141,7 @@ class Resident:
             await self._means.post.notify(self.member, back)
         elif end is not None:
             reason, notice = self._idle_notice(end)
-            await self._move("idle", notice, reason)
+            await self._set_idle(notice, reason)
             self._finished = None
 
     async def _claim(self) -> bool:
@@ -184,31 +185,47 @@ class Resident:
 
     # --- states and answers
 
-    async def _move(self, state: Literal["running", "idle"], notice: Mail | None = None, reason: str = "") -> None:
-        """`notice` tells the lead of it: stored with the change, so that neither is seen without the other."""
-        before = self.member.state
-        if before == state:
-            return
+    async def _set_running(self) -> None:
+        """On the way to a request: the store hears of it with the request's own commit, the copies afterwards."""
         teams, member = self._means.teams, self.member
-        moved = await teams.tables.teams.set_state(member.team, member.agent, state, epoch=self._epoch, mail=notice)
+        if member.state == "running":
+            return
+        if await teams.tables.processes.epoch_of(member.agent) != self._epoch:
+            self._give_way()
+            return
+        teams.tables.teams.runs_soon(member.team, member.agent, epoch=self._epoch)
+        self._note("running")
+        teams.behind(member.team, ROSTER)
+        if member.state == "idle":
+            teams.tell(self.member, "wake")
+
+    async def _set_idle(self, notice: Mail | None, reason: str) -> None:
+        """`notice` tells the lead of it: stored with the change, so that neither is seen without the other."""
+        teams, member = self._means.teams, self.member
+        moved = await teams.tables.teams.set_state(member.team, member.agent, "idle", epoch=self._epoch, mail=notice)
         if isinstance(moved, Refused):
             if moved.code == "fenced":
-                self.parked = True
-                self.scope.cancel()
+                self._give_way()
             return
-        if state == "idle":  # watchers hear of it before the lead answers
-            teams.tell(msgspec.structs.replace(member, state=state), "idle", reason)
+        # Watchers hear of it before the lead answers.
+        teams.tell(msgspec.structs.replace(member, state="idle"), "idle", reason)
         lead = teams.lead_of(member.team) if notice is not None else None
         if lead is not None:  # before anybody here sees that it is idle, and thinks that all is done
-            await teams.ring(lead)
-        await teams.copy(teams.tables.mirror.write_config, member.team)
-        if lead is not None:
-            await teams.copy(teams.tables.mirror.write_inbox, member.team, lead.name)
-        await teams.refresh(member.team)
-        self.member = teams.find(member.team, member.agent) or msgspec.structs.replace(member, state=state)
+            await self._means.post.arrived(lead)
+        self._note("idle")
+        teams.behind(member.team, ROSTER)
         await teams.ring_lead(member.team)
-        if state == "running" and before == "idle":
-            teams.tell(self.member, "wake")
+
+    def _note(self, state: State) -> None:
+        teams = self._means.teams
+        known = teams.find(self.member.team, self.member.agent) or self.member
+        self.member = msgspec.structs.replace(known, state=state, since=now_ms())
+        teams.note(self.member)
+
+    def _give_way(self) -> None:
+        """Another process runs this agent by now."""
+        self.parked = True
+        self.scope.cancel()
 
     async def apply_answers(self) -> None:
         """Act on the answers to its requests, and on its own yes to a shutdown."""

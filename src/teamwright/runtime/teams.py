@@ -23,6 +23,9 @@ from teamwright.store.team_mirror import TeamMirror
 from teamwright.store.teams import TeamTable, call_key
 
 MIRROR_LIMIT = 10.0  # seconds for the copies that people read
+MIRROR_DELAY = 0.1  # seconds by which they follow what no tool did: many changes make one copy
+READERS_FIRST = 0.005  # seconds: what else is to be done about a message does not hold up its way to the model
+ROSTER = ""  # in the place of a member's name: the copy of the team itself
 
 
 class Tables(Struct, frozen=True):
@@ -53,8 +56,8 @@ class Teams:
         self._current: dict[AgentId, list[str]] = {}  # teams of an agent, the current one first
         self._epochs: dict[str, int] = {}  # of the teams that are led here
         self._news = anyio.Event()
-        self._stale: set[tuple[str, str]] = set()  # inboxes whose copies are behind
-        self._stale_bell = anyio.Event()
+        self._stale: dict[str, set[str]] = {}  # by team: members whose inboxes' copies are behind, or ROSTER
+        self._stale_bell, self._look_bell = anyio.Event(), anyio.Event()
         self.on_look: list[Callable[[], Awaitable[None]]] = []  # what else to do when a bell rang
         self.bring_back: Callable[[Member], Awaitable[None]] | None = None  # one that nobody runs
 
@@ -119,6 +122,7 @@ class Teams:
         if self._process is None:
             self._process = await self.here.enter()
             self.supervisor.launch(self._keep_copies)
+            self.supervisor.launch(self._look_around)
         return self._process
 
     async def create(self, agent: Agent, name: str, description: str, kind: str, call: CallId) -> Team:
@@ -170,15 +174,22 @@ class Teams:
     async def refresh(self, *teams: str) -> None:
         """Take the roster anew, and for each member which of its teams is the current one."""
         for name in teams:
-            if await self.tables.teams.team(name) is None:
+            roster = await self.tables.teams.roster(name)
+            if roster is None:
                 self._forget(name)
                 continue
-            self._members[name] = await self.tables.teams.members(name)
-            for member in self._members[name]:
+            self._members[name] = roster.members
+            for member in roster.members:
                 if member.state == "shutdown":
                     self._current.pop(member.agent, None)
-                elif self.supervisor.agent(member.agent) is not None or member.agent not in self._current:
-                    self._current[member.agent] = [t.name for t in await self.tables.teams.teams_of(member.agent)]
+                else:
+                    self._current[member.agent] = roster.teams[member.agent]
+        self.announce()
+
+    def note(self, member: Member) -> None:
+        """What is known of it here has changed; the store has it already, or with the next read."""
+        if (known := self._members.get(member.team)) is not None:
+            self._members[member.team] = [member if m.agent == member.agent else m for m in known]
         self.announce()
 
     def announce(self) -> None:
@@ -189,13 +200,28 @@ class Teams:
     async def news(self) -> None:
         await self._news.wait()
 
+    def heard(self) -> None:
+        """A bell rang: letters first, a look at what else is new after that."""
+        self._ring_inboxes()
+        self._look_bell.set()
+
+    async def _look_around(self) -> None:
+        while True:
+            await self._look_bell.wait()
+            await anyio.sleep(READERS_FIRST)
+            self._look_bell = anyio.Event()
+            await self.look()
+
     async def look(self) -> None:
-        """A bell rang, or another process changed the store: see what is new for whom."""
-        for agent in self.supervisor.agents:  # first: whoever sees that all others are idle must not miss a letter
-            agent.inbox.ring()
+        """Another process changed the store: see what is new for whom."""
+        self._ring_inboxes()  # first: whoever sees that all others are idle must not miss a letter
         await self.refresh(*list(self._members))
         for step in self.on_look:
             await step()
+
+    def _ring_inboxes(self) -> None:
+        for agent in self.supervisor.agents:
+            agent.inbox.ring()
 
     # --- bells
 
@@ -259,23 +285,38 @@ class Teams:
             except StoreError as error:
                 self.here.log(f"the copies of team {names[0]} are behind: {error}")
 
+    async def copy_inboxes(self, team: str, *names: str) -> None:
+        """Before the tool that wrote to them returns, after they were rung for."""
+        try:
+            await anyio.sleep(READERS_FIRST)
+        finally:
+            await self.copy(self.tables.mirror.write_inbox, team, *names)
+
     def read_by(self, agent: AgentId) -> None:
-        """It has taken letters: the copy of its inbox follows when there is time."""
+        """It has taken letters."""
         if member := self.member_of(agent):
-            self._stale.add((member.team, member.name))
-            self._stale_bell.set()
+            self.behind(member.team, member.name)
+
+    def behind(self, team: str, *names: str) -> None:
+        """The copies of these inboxes, or that of the ROSTER, follow when there is time."""
+        self._stale.setdefault(team, set()).update(names)
+        self._stale_bell.set()
 
     async def _keep_copies(self) -> None:
         while True:
             await self._stale_bell.wait()
+            await anyio.sleep(MIRROR_DELAY)
             self._stale_bell = anyio.Event()
             await self.catch_up()
 
     async def catch_up(self) -> None:
         """The copies that are behind are written; also at the end, which would leave them so."""
         while self._stale:
-            team, name = self._stale.pop()
-            await self.copy(self.tables.mirror.write_inbox, team, name)
+            team, names = self._stale.popitem()
+            if ROSTER in names:
+                await self.copy(self.tables.mirror.write_config, team)
+            if inboxes := names - {ROSTER}:
+                await self.copy(self.tables.mirror.write_inbox, team, *inboxes)
 
     def describe(self, agent: AgentId) -> list[str]:
         """For an agent whose conversation was shortened: what it must still know of its team."""

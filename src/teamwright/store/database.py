@@ -25,6 +25,7 @@ Value = TypeVar("Value")
 Work = Callable[[sqlite3.Connection], Any]
 
 _BUSY_SECONDS = 10.0
+_LOG = 4 * 2**20  # bytes of the log that stay: to write over them takes half as long as to lengthen the file
 _FEW = 32  # jobs that may run without a thread
 _BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 _DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
@@ -209,7 +210,12 @@ def _connect(path: Path, steps: Sequence[Step]) -> sqlite3.Connection:
         if version == 0:
             db.execute("PRAGMA page_size = 1024")  # rows are small: fewer bytes for each commit
             db.execute("PRAGMA journal_mode = WAL")
-        for setting in ("synchronous = FULL", "foreign_keys = ON", "secure_delete = ON", "journal_size_limit = 0"):
+        for setting in (
+            "synchronous = FULL",
+            "foreign_keys = ON",
+            "secure_delete = ON",
+            f"journal_size_limit = {_LOG}",
+        ):
             db.execute(f"PRAGMA {setting}")
         if version < len(steps):
             _upgrade(db, path, version, steps)

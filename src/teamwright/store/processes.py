@@ -127,6 +127,9 @@ class ProcessTable:
     async def lease(self, agent: AgentId) -> Lease | None:
         return await self._db.read(lambda db: _lease(db, agent))
 
+    async def epoch_of(self, agent: AgentId) -> int:
+        return await self._db.read(lambda db: lease_epoch(db, agent))
+
     async def holder(self, agent: AgentId) -> Process | None:
         """The living process that runs an agent."""
         lease = await self.lease(agent)

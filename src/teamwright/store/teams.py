@@ -1,8 +1,7 @@
 """Teams and their rosters: names, states that can only follow their diagram, and the lease of the lead."""
 
 import sqlite3
-from collections.abc import Callable, Collection, Sequence
-from typing import Any
+from collections.abc import Callable, Collection
 
 import msgspec
 from msgspec import Struct
@@ -27,25 +26,41 @@ from teamwright.core.team import (
 )
 from teamwright.store.database import Database
 from teamwright.store.jobs import NewAgent
-from teamwright.store.posting import LIMITS, MailLimits, abandon, forward, post
+from teamwright.store.posting import LIMITS, MailLimits, abandon, post
 from teamwright.store.processes import ProcessTable, lease_epoch, process_number
 from teamwright.store.state import agent_number, now_ms, session_number
+from teamwright.store.team_rows import (
+    IN_TEAM,
+    MEMBER,
+    TEAM,
+    add_member,
+    as_lead,
+    current_teams,
+    find_member,
+    find_team,
+    latest,
+    must,
+    next_turn,
+    read_member,
+    replace_lead,
+    roster,
+    team_number,
+)
 
 _encoder = msgspec.json.Encoder()
-_members = msgspec.json.Decoder(Member)
 _letters = msgspec.json.Decoder(Letter)
-_TEAM = """
-    SELECT teams.name, description, coalesce(agents.id, ''), teams.created, coalesce(sessions.id, ''), processes.id,
-        epoch, teams.n
-    FROM teams LEFT JOIN agents ON agents.n = lead LEFT JOIN sessions ON sessions.n = agents.session
-        LEFT JOIN processes ON processes.n = teams.process
-"""
-_MEMBER = "SELECT record, state, since, members.n FROM members"
 
 
 def call_key(agent: AgentId, call: CallId) -> str:
     """Under which a team or a member is found again by the call that made it."""
     return f"{agent}/{call}"
+
+
+class Roster(Struct, frozen=True):
+    """In the order they joined; for a name that was given again the last incarnation only."""
+
+    members: list[Member]
+    teams: dict[AgentId, list[str]]  # of each that has not shut down, the current one first
 
 
 class Unrest(Struct, frozen=True):
@@ -76,9 +91,9 @@ class TeamTable:
         at, safe = self._now(), safe_name(name, empty="team")
 
         def work(db: sqlite3.Connection) -> Team | Refused:
-            if key is not None and (made := _team(db, "teams.key = ?", key)) is not None:
+            if key is not None and (made := find_team(db, "teams.key = ?", key)) is not None:
                 return made
-            if _team(db, "teams.name = ?", safe) is not None:
+            if find_team(db, "teams.name = ?", safe) is not None:
                 return Refused(
                     "team_exists", f"There is a team {safe} already. Choose another name, or delete it (TeamDelete)."
                 )
@@ -90,8 +105,8 @@ class TeamTable:
                 (safe, description, number, process_number(db, process), at, key),
             )
             db.execute("DELETE FROM removed_teams WHERE name = ?", (safe,))
-            _add(db, _as_lead(lead, safe, at), None)
-            return _must(_team(db, "teams.name = ?", safe))
+            add_member(db, as_lead(lead, safe, at), None)
+            return must(find_team(db, "teams.name = ?", safe))
 
         return await self._db.write(work)
 
@@ -99,12 +114,12 @@ class TeamTable:
         """Refused while members work. Its mail and requests go with it; letters stay with their readers."""
 
         def work(db: sqlite3.Connection) -> Deleted | Refused:
-            team = _team(db, "teams.name = ?", name)
+            team = find_team(db, "teams.name = ?", name)
             if team is None:
                 return Refused("no_team", f"There is no team {name}.")
             if epoch is not None and team.epoch != epoch:
                 return Refused("fenced", f"Team {name} has another lead by now.")
-            others = [m for m in _roster(db, name) if not m.is_lead]
+            others = [m for m in roster(db, name) if not m.is_lead]
             if busy := [m.name for m in others if m.state in ("created", "running")]:
                 return Refused(
                     "members_running", f"These still work: {', '.join(busy)}. Ask them to shut down first, then delete."
@@ -124,7 +139,7 @@ class TeamTable:
         at = self._now()
 
         def work(db: sqlite3.Connection) -> Team | Refused:
-            team = _team(db, "teams.name = ?", name)
+            team = find_team(db, "teams.name = ?", name)
             if team is None:
                 return Refused("no_team", f"There is no team {name}. `teamwright teams` lists them.")
             mine = team.process == process and team.lead == lead.agent
@@ -134,26 +149,26 @@ class TeamTable:
                 sql = "UPDATE teams SET process = ?, epoch = epoch + 1 WHERE name = ?"
                 db.execute(sql, (process_number(db, process), name))
             if team.lead != lead.agent:
-                _replace_lead(db, team, _as_lead(lead, team.name, at), at)
+                replace_lead(db, team, as_lead(lead, team.name, at), at)
             if current:
                 sql = "UPDATE members SET turn = ? WHERE team = ? AND agent = ?"
-                db.execute(sql, (_next_turn(db), _number(db, name), agent_number(db, lead.agent)))
+                db.execute(sql, (next_turn(db), team_number(db, name), agent_number(db, lead.agent)))
             crashpoint("team.take_over")
-            return _must(_team(db, "teams.name = ?", name))
+            return must(find_team(db, "teams.name = ?", name))
 
         return await self._db.write(work)
 
     async def team(self, name: str) -> Team | None:
-        return await self._db.read(lambda db: _team(db, "teams.name = ?", name))
+        return await self._db.read(lambda db: find_team(db, "teams.name = ?", name))
 
     async def teams(self) -> list[Team]:
         """All, in the order they were made."""
-        return await self._db.read(lambda db: [Team(*row[:-1]) for row in db.execute(f"{_TEAM} ORDER BY teams.n")])
+        return await self._db.read(lambda db: [Team(*row[:-1]) for row in db.execute(f"{TEAM} ORDER BY teams.n")])
 
     async def teams_of(self, agent: AgentId) -> list[Team]:
         """Those that an agent belongs to, the current one first."""
         sql = f"""
-            {_TEAM} JOIN members ON members.team = teams.n
+            {TEAM} JOIN members ON members.team = teams.n
             WHERE members.agent = (SELECT n FROM agents WHERE id = ?) AND state <> 'shutdown' ORDER BY turn DESC
         """  # noqa: S608
         return await self._db.read(lambda db: [Team(*row[:-1]) for row in db.execute(sql, (agent,))])
@@ -184,9 +199,9 @@ class TeamTable:
         key = call_key(agent, call)
 
         def work(db: sqlite3.Connection) -> str | None:
-            if (team := _team(db, "teams.key = ?", key)) is not None:
+            if (team := find_team(db, "teams.key = ?", key)) is not None:
                 return f"The team {team.name} had been created before the program ended."
-            if (member := _member(db, "members.key = ?", key)) is not None:
+            if (member := find_member(db, "members.key = ?", key)) is not None:
                 return f"{member.address} had been made a member of the team before the program ended."
             return None
 
@@ -218,11 +233,11 @@ class TeamTable:
         at = self._now()
 
         def work(db: sqlite3.Connection) -> Member | Refused:
-            if key is not None and (made := _member(db, "members.key = ?", key)) is not None:
+            if key is not None and (made := find_member(db, "members.key = ?", key)) is not None:
                 return made
-            if _team(db, "teams.name = ?", draft.team) is None:
+            if find_team(db, "teams.name = ?", draft.team) is None:
                 return Refused("no_team", f"There is no team {draft.team}. TeamCreate makes one.")
-            living = [m for m in _roster(db, draft.team) if m.state != "shutdown"]
+            living = [m for m in roster(db, draft.team) if m.state != "shutdown"]
             name = safe_name(draft.name, [m.name for m in living])
             color = draft.color or next_color(m.color for m in living)
             member = replace(draft, name=name, color=color, joined_at=at, state="created", since=at)
@@ -230,7 +245,7 @@ class TeamTable:
                 sql = "INSERT INTO agents (id, session, parent, kind, name, depth) VALUES (?, ?, ?, ?, ?, ?)"
                 number = session_number(db, agent.session)
                 db.execute(sql, (agent.id, number, agent.parent, agent.kind, name, agent.depth))
-            _add(db, member, key)
+            add_member(db, member, key)
             crashpoint("team.member")
             if first is not None and isinstance(refused := post(db, first(member), self._limits, at), Refused):
                 raise StoreError(refused.reason)
@@ -247,10 +262,19 @@ class TeamTable:
         What a member that shuts down has not read is undeliverable from then on. `mail` tells of the change: whoever
         reads it finds the new state.
         """
+        return await self._db.write(self._moving(team, agent, new, epoch, why, mail))
+
+    def runs_soon(self, team: str, agent: AgentId, *, epoch: int) -> None:
+        """It works from now on: stored with the next commit, which is that of its request at the latest."""
+        self._db.write_soon(self._moving(team, agent, "running", epoch))
+
+    def _moving(
+        self, team: str, agent: AgentId, new: State, epoch: int | None, why: str = "", mail: Mail | None = None
+    ) -> Callable[[sqlite3.Connection], Moved | Refused]:
         at = self._now()
 
         def work(db: sqlite3.Connection) -> Moved | Refused:
-            found = db.execute(f"{_MEMBER} {_WHERE}", (agent, team)).fetchone()
+            found = db.execute(f"{MEMBER} {IN_TEAM}", (agent, team)).fetchone()
             if found is None:
                 return Refused("no_member", f"Agent {agent} is no member of team {team}.")
             before: State = found[1]
@@ -264,19 +288,19 @@ class TeamTable:
             crashpoint("team.state")
             if mail is not None:
                 post(db, mail, self._limits, at)
-            lost = abandon(db, agent_number(db, agent), _number(db, team), why) if new == "shutdown" else []
+            lost = abandon(db, agent_number(db, agent), team_number(db, team), why) if new == "shutdown" else []
             return Moved(before, new, tuple(lost))
 
-        return await self._db.write(work)
+        return work
 
     async def amend(self, team: str, agent: AgentId, change: Callable[[Member], Member]) -> Member | Refused:
         """Change what is known of a member (its pane, worktree, model); name and state stay as they are."""
 
         def work(db: sqlite3.Connection) -> Member | Refused:
-            row = db.execute(f"{_MEMBER} {_WHERE}", (agent, team)).fetchone()
+            row = db.execute(f"{MEMBER} {IN_TEAM}", (agent, team)).fetchone()
             if row is None:
                 return Refused("no_member", f"Agent {agent} is no member of team {team}.")
-            old = _read_member(row)
+            old = read_member(row)
             new = replace(change(old), agent=old.agent, name=old.name, team=old.team, state=old.state, since=old.since)
             db.execute("UPDATE members SET record = ? WHERE n = ?", (_encoder.encode(new), row[3]))
             return new
@@ -285,13 +309,15 @@ class TeamTable:
 
     async def members(self, team: str) -> list[Member]:
         """In the order they joined; for a name that was given again the last incarnation only."""
+        return await self._db.read(lambda db: latest(roster(db, team)))
 
-        def work(db: sqlite3.Connection) -> list[Member]:
-            latest: dict[str, Member] = {}
-            for member in _roster(db, team):
-                latest.pop(member.name.casefold(), None)
-                latest[member.name.casefold()] = member
-            return list(latest.values())
+    async def roster(self, team: str) -> Roster | None:
+        """The members, and the teams of each; None if there is no such team."""
+
+        def work(db: sqlite3.Connection) -> Roster | None:
+            if find_team(db, "teams.name = ?", team) is None:
+                return None
+            return Roster(latest(roster(db, team)), current_teams(db, team))
 
         return await self._db.read(work)
 
@@ -302,7 +328,7 @@ class TeamTable:
             AND (? IS NULL OR members.team = (SELECT n FROM teams WHERE name = ?))
             ORDER BY state = 'shutdown', turn DESC LIMIT 1
         """
-        return await self._db.read(lambda db: _member(db, where, agent, team, team))
+        return await self._db.read(lambda db: find_member(db, where, agent, team, team))
 
     async def find(self, team: str, name: str) -> Member | None:
         """The living holder of a name, else the last one that had it."""
@@ -310,7 +336,7 @@ class TeamTable:
             members.team = (SELECT n FROM teams WHERE name = ?) AND members.name = ?
             ORDER BY state = 'shutdown', members.n DESC LIMIT 1
         """
-        return await self._db.read(lambda db: _member(db, where, team, name))
+        return await self._db.read(lambda db: find_member(db, where, team, name))
 
 
 def _is_loud(letter: bytes) -> bool:
@@ -318,74 +344,3 @@ def _is_loud(letter: bytes) -> bool:
         return not is_quiet(_letters.decode(letter))
     except msgspec.DecodeError:
         return True  # its reader sets it aside
-
-
-# --- inside a transaction
-
-_WHERE = """
-    WHERE members.agent = (SELECT n FROM agents WHERE id = ?) AND members.team = (SELECT n FROM teams WHERE name = ?)
-"""
-
-
-def _team(db: sqlite3.Connection, where: str, *values: object) -> Team | None:
-    row = db.execute(f"{_TEAM} WHERE {where}", values).fetchone()
-    return Team(*row[:-1]) if row else None
-
-
-def _number(db: sqlite3.Connection, team: str) -> int:
-    return db.execute("SELECT n FROM teams WHERE name = ?", (team,)).fetchone()[0]
-
-
-def _member(db: sqlite3.Connection, where: str, *values: object) -> Member | None:
-    row = db.execute(f"{_MEMBER} WHERE {where}", values).fetchone()
-    return _read_member(row) if row else None
-
-
-def _roster(db: sqlite3.Connection, team: str) -> list[Member]:
-    sql = f"{_MEMBER} WHERE members.team = (SELECT n FROM teams WHERE name = ?) ORDER BY members.n"  # noqa: S608
-    return [_read_member(row) for row in db.execute(sql, (team,))]
-
-
-def _read_member(row: Sequence[Any]) -> Member:
-    return replace(_members.decode(row[0]), state=row[1], since=row[2])
-
-
-def _add(db: sqlite3.Connection, member: Member, key: str | None) -> None:
-    sql = "INSERT INTO members (team, agent, name, state, since, turn, record, key) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
-    team, agent = _number(db, member.team), agent_number(db, member.agent)
-    record = _encoder.encode(member)
-    db.execute(sql, (team, agent, member.name, member.state, member.since, _next_turn(db), record, key))
-
-
-def _next_turn(db: sqlite3.Connection) -> int:
-    return db.execute("SELECT coalesce(max(turn), 0) + 1 FROM members").fetchone()[0]
-
-
-def _as_lead(member: Member, team: str, at: int) -> Member:
-    color = member.color or next_color(())
-    return replace(
-        member, name=LEAD_NAME, team=team, color=color, state="running", since=at, joined_at=member.joined_at or at
-    )
-
-
-def _replace_lead(db: sqlite3.Connection, team: Team, lead: Member, at: int) -> None:
-    """Another agent has the lead's address: what waits for the former one, mail and questions, waits for it now."""
-    number, agent = _number(db, team.name), agent_number(db, lead.agent)
-    db.execute("UPDATE teams SET lead = ? WHERE n = ?", (agent, number))
-    sql = "SELECT agent FROM members WHERE team = ? AND name = ? AND state <> 'shutdown'"
-    former = db.execute(sql, (number, LEAD_NAME)).fetchone()
-    # An agent that led this team before, and lost it, comes back as a new incarnation of the address.
-    db.execute("DELETE FROM members WHERE team = ? AND agent = ?", (number, agent))
-    if former is not None:
-        sql = "UPDATE members SET state = 'shutdown', since = ? WHERE team = ? AND agent = ?"
-        db.execute(sql, (at, number, former[0]))
-        forward(db, number, former[0], lead.agent)
-        sql = "UPDATE requests SET {0} = ? WHERE team = ? AND {0} = ? AND handled = 0"
-        for side in ("asker", "answerer"):
-            db.execute(sql.format(side), (agent, number, former[0]))
-    _add(db, lead, None)
-
-
-def _must(team: Team | None) -> Team:
-    assert team is not None
-    return team
