@@ -27,7 +27,8 @@ POINTS = (
     "letters.taken", "team.member", "team.state", "team.take_over",
 )  # fmt: skip
 
-MOST_PASSES = {"team.member": 3, "team.take_over": 1, "team.state": 12, "mail.post": 25, "letters.taken": 20}  # in one run, about
+# In one run, about.
+MOST_PASSES = {"team.member": 3, "team.take_over": 1, "team.state": 12, "mail.post": 25, "letters.taken": 20}
 
 
 class Kill(Struct, frozen=True):
