@@ -163,6 +163,7 @@ async def idle_cost() -> float:
                 await team.spawn(f"mate{n}", "wait")
             await team.idle()
             await session.main.at_rest()
+            await anyio.sleep(0.5)  # what was left to do about their spawning
             began = time.process_time()
             await anyio.sleep(SECONDS)
             return (time.process_time() - began) / SECONDS * 100

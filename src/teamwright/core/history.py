@@ -21,7 +21,7 @@ from teamwright.core.event import (
     ToolStarted,
     TurnEnded,
 )
-from teamwright.core.fork import placeholders
+from teamwright.core.fork import is_fork, placeholders
 from teamwright.core.ids import CallId, LetterId
 from teamwright.core.letter import ELEMENTS
 from teamwright.core.message import Message, Text, ToolCall, ToolResult, Usage
@@ -47,6 +47,7 @@ class History:
         self.tokens = 0  # that the last request and its reply had; 0 where none is known
         self.owed: tuple[ToolResult, ...] = ()  # of a fork: what stands before its directive, in one message with it
         self.shared = 0  # of a fork: the number of that message, from 1
+        self.is_fork = False  # by what it was told
         self.prompts: list[str] = []  # what a person, or a parent, asked for in words, from the beginning
         self.changed: dict[str, None] = {}  # files that its own tools wrote
         self.calls: dict[CallId, ToolCall] = {}  # of the last reply, while results are missing
@@ -113,7 +114,7 @@ class History:
         branch = History()
         branch.messages, branch.asked, branch.used = list(messages), self.asked, set(self.used)
         branch.tokens, branch.owed = self.tokens, placeholders(calls)
-        branch.changed = dict(self.changed)
+        branch.changed, branch.is_fork = dict(self.changed), self.is_fork
         return branch
 
     def _say(self, message: Message) -> None:
@@ -121,6 +122,7 @@ class History:
             message = Message("user", (*self.owed, *message.blocks))
             self.owed, self.shared = (), len(self.messages) + 1
         self.messages.append(message)
+        self.is_fork = self.is_fork or is_fork((message,))
         self.ended, self.resting = None, False
 
     def _replied(self, event: Replied) -> None:

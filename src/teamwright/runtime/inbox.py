@@ -32,6 +32,10 @@ class AgentInbox:
         self.on_read: Callable[[], None] | None = None  # whoever looks at the store from then on sees what was read
         self.on_signal: Callable[[], Awaitable[None]] | None = None  # what a record settles holds before it is read
 
+    def begin(self, letter: Letter) -> None:
+        """The first letter of a new agent, stored with it: there is nothing else to look for."""
+        self._bell, self._held = anyio.Event(), [letter]
+
     async def post(self, letter: Letter) -> None:
         """Durable when it returns."""
         await self._store.post(letter)

@@ -6,7 +6,7 @@ from pathlib import Path
 from teamwright.core.errors import StoreError
 from teamwright.core.event import AgentEnded, Event, Replied, ToolEnded
 from teamwright.core.message import Text
-from teamwright.store.private import make_dir, open_file
+from teamwright.store.private import create_file
 
 MOST_RESULT = 2_000  # characters of one tool result
 
@@ -16,7 +16,6 @@ class OutputFile:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        make_dir(path.parent)
         self._add("")  # whoever is told its name may read it at once
 
     def note(self, event: Event) -> None:
@@ -25,9 +24,10 @@ class OutputFile:
 
     def _add(self, text: str) -> None:
         try:
-            fd = open_file(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+            fd = create_file(self._path, os.O_WRONLY | os.O_APPEND)
             try:
-                os.write(fd, text.encode(errors="backslashreplace"))
+                if text:
+                    os.write(fd, text.encode(errors="backslashreplace"))
             finally:
                 os.close(fd)
         except (OSError, StoreError):

@@ -8,7 +8,7 @@ import anyio
 
 class Slots:
     def __init__(self, most: int) -> None:
-        self._free = anyio.Semaphore(most)
+        self._free = anyio.Semaphore(most, fast_acquire=True)
 
     def slot(self) -> "Slot":
         return Slot(self._free)
@@ -21,8 +21,12 @@ class Slot:
         self._free = free
         self._held = False
         self._waits = 0
-        self._queue = anyio.Lock()  # two of its calls that come back at once take one place
+        self._queue = anyio.Lock(fast_acquire=True)  # two of its calls that come back at once take one place
         self.queued = False  # waits for its turn to run
+
+    @property
+    def must_wait(self) -> bool:
+        return not self._held and self._free.value == 0
 
     async def take(self) -> None:
         if self._held:

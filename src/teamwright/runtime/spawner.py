@@ -14,7 +14,7 @@ from teamwright.core.consent import MODES, Mode
 from teamwright.core.definition import AgentDefinition
 from teamwright.core.errors import ModelError, SessionMissing, StoreError, ToolError
 from teamwright.core.event import AgentStarted, ModeChanged, Source
-from teamwright.core.fork import MOST_TURNS, directive, is_fork
+from teamwright.core.fork import MOST_TURNS, directive
 from teamwright.core.ids import AgentId, CallId, JobId, new_agent_id, new_letter_id
 from teamwright.core.letter import Letter, Prompt, Sender
 from teamwright.core.message import Text, ToolSpec
@@ -94,8 +94,7 @@ class Spawner:
         features, member = self._ways.features, None
         if self.teams is not None:
             features, member = replace(features, teams=self.teams.names), self.teams.member_of(parent.id)
-        may = features.may_fork and ask.kind in (None, FORK)
-        forked = parent.kind == FORK or (may and is_fork(ctx.request.messages))
+        forked = parent.kind == FORK or (features.may_fork and ask.kind in (None, FORK) and parent.history.is_fork)
         caller = Caller(
             depth=parent.depth, may_start=parent.may_start, is_fork=forked, team=member.team if member else None,
             is_teammate=member is not None and not member.is_lead,
@@ -137,6 +136,7 @@ class Spawner:
         row = NewAgent(known.id, self._workshop.session, parent.id, known.kind, known.name, known.depth)
         with anyio.CancelScope(shield=True):  # its row and its life begin together; who joins is cancelled after that
             await self._supervisor.jobs.begin(job, agent=row, letter=letter)
+            agent.inbox.begin(letter)
             self.known[known.id] = known
             self._supervisor.start(agent, job)
         return job
@@ -175,7 +175,6 @@ class Spawner:
         agent.render(prompt, model, "start", effort)
         if shape.mode is not None:
             agent.emit(ModeChanged(shape.mode))
-        agent.rest()
         first = f"{definition.initial_prompt}\n\n{ask.prompt}" if definition.initial_prompt else ask.prompt
         return agent, Known(own, name, definition.name, parent.id, parent.depth + 1, ask.description, 1), first
 
@@ -203,7 +202,6 @@ class Spawner:
         agent = self._workshop.begin(shape, started, branch)
         agent.render(parent.prompt, parent.model, "fork", parent.effort)
         agent.emit(ModeChanged(shape.mode or "bubble"))
-        agent.rest()
         moved = (str(desk.cwd), str(parent.desk.cwd)) if tree else None
         known = Known(own, name, FORK, parent.id, parent.depth + 1, ask.description, 1)
         return agent, known, directive(ask.prompt, moved=moved)

@@ -120,6 +120,8 @@ class Supervisor:
         while True:
             letters = await agent.inbox.take(at_rest=True)
             if letters:
+                if agent.slot.must_wait:
+                    agent.rest()
                 await agent.slot.take()
                 try:
                     end = await agent.turn(letters)

@@ -25,7 +25,14 @@ Value = TypeVar("Value")
 Work = Callable[[sqlite3.Connection], Any]
 
 _BUSY_SECONDS = 10.0
-_LOG = 4 * 2**20  # bytes of the log that stay: to write over them takes half as long as to lengthen the file
+_SETTINGS = (
+    "synchronous = FULL",
+    "foreign_keys = ON",
+    "secure_delete = ON",
+    # The log is short and stays: to write over its pages takes half as long as to lengthen the file.
+    "wal_autocheckpoint = 500",
+    f"journal_size_limit = {4 * 2**20}",
+)
 _FEW = 32  # jobs that may run without a thread
 _BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 _DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
@@ -210,12 +217,7 @@ def _connect(path: Path, steps: Sequence[Step]) -> sqlite3.Connection:
         if version == 0:
             db.execute("PRAGMA page_size = 1024")  # rows are small: fewer bytes for each commit
             db.execute("PRAGMA journal_mode = WAL")
-        for setting in (
-            "synchronous = FULL",
-            "foreign_keys = ON",
-            "secure_delete = ON",
-            f"journal_size_limit = {_LOG}",
-        ):
+        for setting in _SETTINGS:
             db.execute(f"PRAGMA {setting}")
         if version < len(steps):
             _upgrade(db, path, version, steps)

@@ -6,6 +6,7 @@ A trip to a thread and back costs the event loop about 0.15 ms and the machine 0
 
 import time
 from collections.abc import Callable
+from math import inf
 from typing import TypeVar
 
 import anyio
@@ -19,13 +20,13 @@ QUICK = 0.002  # seconds for which the loop may stand still
 class Pace:
     """The last time tells where the next run goes: one slow sync is felt, the second is not."""
 
-    def __init__(self) -> None:
-        self._last = float("inf")
+    def __init__(self, last: float = inf) -> None:
+        self.last = last  # seconds
         self._threads = anyio.CapacityLimiter(1)  # of its own: other blocking work must not hold up a sync
 
     @property
     def quick(self) -> bool:
-        return self._last <= QUICK
+        return self.last <= QUICK
 
     async def run(self, work: Callable[[], Value]) -> Value:
         """Never abandoned: a cancelled caller waits for the disk."""
@@ -36,7 +37,7 @@ class Pace:
         try:
             return work()
         finally:
-            self._last = time.perf_counter() - began
+            self.last = time.perf_counter() - began
 
     async def run_there(self, work: Callable[[], Value]) -> Value:
         """Shielded: on its way to the thread a cancelled caller would drop the work, which may be that of others."""

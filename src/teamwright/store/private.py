@@ -31,9 +31,27 @@ def open_file(path: Path, flags: int) -> int:
         fd = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     except OSError as error:
         raise fault("open", path, error) from error
+    return _privately(fd)
+
+
+def _privately(fd: int) -> int:
     if os.fstat(fd).st_mode & 0o777 != 0o600:
         os.fchmod(fd, 0o600)
     return fd
+
+
+def create_file(path: Path, flags: int) -> int:
+    """The same for a file that need not be there, nor its directory. With O_EXCL it raises FileExistsError."""
+    try:
+        fd = os.open(path, flags | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except FileExistsError:
+        raise
+    except FileNotFoundError:
+        make_dir(path.parent)
+        return open_file(path, flags | os.O_CREAT)
+    except OSError as error:
+        raise fault("open", path, error) from error
+    return _privately(fd)
 
 
 def write_file(path: Path, data: bytes, *, synced: bool = True) -> None:

@@ -5,6 +5,7 @@ Against kill -9 a line is safe once `append` returns, against a power cut once `
 
 import os
 from collections.abc import Iterator
+from math import inf
 from pathlib import Path
 
 import anyio
@@ -14,7 +15,7 @@ from teamwright.core.crashpoint import armed, crashpoint
 from teamwright.core.errors import StoreError
 from teamwright.core.event import FORMAT, AgentStarted, Durable, Line
 from teamwright.store.pace import Pace
-from teamwright.store.private import fault, make_dir, open_file, sync_dir, write_all
+from teamwright.store.private import create_file, fault, open_file, sync_dir, write_all
 
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(Line)
@@ -25,6 +26,8 @@ _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 class Transcript:
     """The writing end. Only one may exist for a file: whoever runs the agent."""
 
+    _speed = inf  # seconds that the last sync of any of them took: what a new one expects of the disk
+
     def __init__(self, path: Path, fd: int, lines: int, size: int) -> None:
         self.path = path
         self.lines = lines
@@ -34,15 +37,15 @@ class Transcript:
         self._unnamed = lines == 0  # the directory must be synced too, once
         self._broken = ""
         self._closed = False
-        self._syncing = anyio.Lock()
-        self._pace = Pace()
+        self._syncing = anyio.Lock(fast_acquire=True)
+        self._pace = Pace(Transcript._speed)
 
     @classmethod
     def create(cls, path: Path) -> "Transcript":
-        make_dir(path.parent)
-        if path.exists():
-            raise StoreError(f"{path} exists already: resume that session, or choose another id.")
-        return cls(path, open_file(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL), 0, 0)
+        try:
+            return cls(path, create_file(path, os.O_WRONLY | os.O_APPEND | os.O_EXCL), 0, 0)
+        except FileExistsError:
+            raise StoreError(f"{path} exists already: resume that session, or choose another id.") from None
 
     @classmethod
     def open(cls, path: Path) -> tuple["Transcript", list[Durable], int]:
@@ -111,7 +114,7 @@ class Transcript:
             # The kernel may have dropped what it could not write: a later sync that succeeds would prove nothing.
             self._broken = f"the disk did not take what was written ({error.strerror})"
             raise fault("sync", self.path, error) from error
-        self._synced = mark
+        self._synced, Transcript._speed = mark, self._pace.last
 
     def _sync_blocking(self) -> None:
         crashpoint("transcript.sync")
