@@ -78,6 +78,29 @@ def test_a_question_comes_out_where_the_person_is(program: Program, place: list[
     assert sum(line["type"] == "control_request" for line in ran.lines) == 1
 
 
+@pytest.mark.spec("T13", "E6")
+def test_an_interrupt_ends_the_turn_of_a_teammate_and_not_its_life(program: Program, place: list[str]) -> None:
+    """One that comes when it is idle does nothing, also not to its next turn."""
+    script = {
+        "main": [CREATE, mate("ada"), "on"],
+        "ada": [bash("echo $$ > pid; exec sleep 300"), "x"],
+        "back": [say("ada", "SCRIPT:again"), "on"],
+        "again": [bash("touch again"), "on"],
+    }  # fmt: skip
+    live = program.talk(script, FREE, *place)
+    live.say("go")
+    pid = int(until((program.project / "pid").read_text, "the command"))
+    assert live.ask("interrupt", agent_id="ada@crew")["subtype"] == "success"
+    live.wait_for(lambda line: line.get("subtype") == "team_event" and line["kind"] == "idle")
+    until(lambda: "interrupted" in program.transcript().read_text(), "the word about it")
+    until(lambda: not alive(pid), "the end of the command")
+    assert live.ask("interrupt", agent_id="ada@crew")["subtype"] == "success"
+    assert live.ask("interrupt", agent_id="bob@crew")["subtype"] == "error"
+    live.say("SCRIPT:back")
+    until((program.project / "again").exists, "it goes on")
+    assert live.end().rc == 0
+
+
 @pytest.mark.spec("M6", "M10", "E6")
 def test_without_a_person_a_question_is_denied_at_once_with_words(program: Program, place: list[str]) -> None:
     script = {"main": [CREATE, mate("ada"), "on"], "ada": [bash("touch one"), "on"]}

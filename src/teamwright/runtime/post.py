@@ -84,14 +84,13 @@ class Post:
         stored = await self._mail.post_mail(self.draft(sender, reader, body, id=id))
         if isinstance(stored, Refused):
             return False
-        await self._teams.ring(reader)
-        await self._teams.copy_inboxes(reader.team, reader.name)
+        await self.arrived(reader)
         return True
 
     async def arrived(self, reader: Member) -> None:
         """Its letter was stored together with something else."""
         await self._teams.ring(reader)
-        self._teams.behind(reader.team, reader.name)
+        await self._teams.copy_inboxes(reader.team, reader.name)
 
     async def notify(self, reader: Member, words: str, id: str | None = None) -> None:
         """The program itself tells a member something."""

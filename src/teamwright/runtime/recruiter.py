@@ -353,6 +353,7 @@ class Recruiter:
 
     async def apply_all(self) -> None:
         for resident in list(self.residents.values()):
+            await resident.heed_interrupts()
             await resident.apply_answers()
 
 

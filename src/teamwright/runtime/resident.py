@@ -94,6 +94,7 @@ class Resident:
             teams.here.log(f"that {self.member.address} was stopped could not be told: {error}")
 
     async def _live(self) -> None:
+        await self.heed_interrupts()
         await self.apply_answers()
         if self.member.state == "created":
             await self._set_running()
@@ -211,7 +212,8 @@ class Resident:
         teams.tell(msgspec.structs.replace(member, state="idle"), "idle", reason)
         lead = teams.lead_of(member.team) if notice is not None else None
         if lead is not None:  # before anybody here sees that it is idle, and thinks that all is done
-            await self._means.post.arrived(lead)
+            await teams.ring(lead)
+            teams.behind(member.team, lead.name)
         self._note("idle")
         teams.behind(member.team, ROSTER)
         await teams.ring_lead(member.team)
@@ -237,6 +239,13 @@ class Resident:
                 await requests.handled(request.id)
         for request in await requests.agreed_by(self.agent.id):
             self._leaving = self._leaving or request
+
+    async def heed_interrupts(self) -> None:
+        """Those that came from another process; one from before this turn, or in none, is out of date."""
+        requests = self._means.teams.tables.requests
+        for request in await requests.interrupts_of(self.agent.id):
+            ended = request.asked_at >= self.member.since and self.agent.interrupt()
+            await requests.answer(request.id, self.agent.id, {"interrupted": ended})
 
     def _after_plan(self, mode: Mode | None) -> Mode | None:
         return mode or self.member.mode

@@ -179,7 +179,7 @@ class Session:
             case Say():
                 await self.say(op)
             case Interrupt():
-                self._interrupt(op.agent)
+                await self._interrupt(op.agent)
             case SendToBackground():
                 await self._send_to_background(op.job)
             case StopJob():
@@ -255,11 +255,13 @@ class Session:
         """Ask about the conversation without entering it, also while a turn runs. It costs a request, but no turn."""
         return await self._asides.ask(question)
 
-    def _interrupt(self, id: AgentId | None) -> None:
-        agent = self.main if id is None else self.supervisor.agent(id)
-        if agent is None:
+    async def _interrupt(self, id: AgentId | None) -> None:
+        mate = next((m for m in self.teamwork.mates() if id in (m.agent, m.address)), None)
+        agent = self.main if id is None else self.supervisor.agent(mate.agent if mate else id)
+        if agent is not None:
+            agent.interrupt()
+        elif mate is None or not await self.teamwork.interrupt(mate):
             raise UsageError(f"no agent {id} is running")
-        agent.interrupt()
 
     async def _send_to_background(self, id: JobId | None) -> None:
         """One foreground agent, or all of them."""

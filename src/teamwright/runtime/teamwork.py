@@ -10,7 +10,7 @@ from teamwright.core.event import Warned
 from teamwright.core.ids import AgentId, CallId
 from teamwright.core.ports import ToolContext
 from teamwright.core.spawn import Ask, Plan
-from teamwright.core.team import Member, Refused, Team
+from teamwright.core.team import Member, Refused, Request, Team, new_request_id
 from teamwright.runtime.agent import Agent
 from teamwright.runtime.handshakes import Handshakes
 from teamwright.runtime.jobs import Job
@@ -71,6 +71,20 @@ class Teamwork(Struct, frozen=True):
             raise ToolError(f"{address} has shut down already." if not member.is_lead else "The lead ends by itself.")
         await self.recruiter.stop(member)
         return member
+
+    def mates(self) -> list[Member]:
+        """Of all teams that are led here, wherever they run."""
+        return [m for name in self.teams.led_here() for m in self.teams.members(name) if not m.is_lead]
+
+    async def interrupt(self, member: Member) -> bool:
+        """End the turn of a teammate that another process runs. False if its team is gone."""
+        if (lead := self.teams.lead_of(member.team)) is None:
+            return False
+        asked = Request(new_request_id("interrupt"), "interrupt", lead.team, lead.agent, member.agent, {})
+        if isinstance(await self.teams.tables.requests.open(asked), Refused):
+            return False
+        await self.teams.ring(member)
+        return True
 
     async def recall(self, agent: AgentId) -> list[str]:
         """What an agent must still know after its conversation was shortened, from the store."""

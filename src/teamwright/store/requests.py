@@ -1,4 +1,7 @@
-"""Requests between agents (shutdown, plan, permission) as records: asked once, answered once, by the right one."""
+"""Requests between agents (shutdown, plan, permission) as records: asked once, answered once, by the right one.
+
+A person's interrupt for an agent of another process is one, too; that process answers it, not the agent.
+"""
 
 import sqlite3
 from collections.abc import Callable, Sequence
@@ -98,11 +101,20 @@ class RequestTable:
 
     async def open_for(self, agent: AgentId) -> list[Request]:
         """What waits for an agent's answer."""
-        return await self._select("answerers.id = ? AND state = 'open'", agent)
+        return await self._select("answerers.id = ? AND state = 'open' AND requests.kind <> 'interrupt'", agent)
+
+    async def interrupts_of(self, agent: AgentId) -> list[Request]:
+        """That the process which runs it has not heeded yet."""
+        return await self._select("answerers.id = ? AND state = 'open' AND requests.kind = 'interrupt'", agent)
 
     async def asked_by(self, agent: AgentId) -> list[Request]:
         """What an agent waits for: its open requests, and the answers that it has not acted on."""
-        return await self._select("askers.id = ? AND (state = 'open' OR (state = 'answered' AND handled = 0))", agent)
+        return await self._select(
+            """
+            askers.id = ? AND (state = 'open' OR (state = 'answered' AND handled = 0)) AND requests.kind <> 'interrupt'
+            """,
+            agent,
+        )
 
     async def pending_permission(self, asker: AgentId, tool: str, input: Any) -> Request | None:
         """The last question about this very call that is still open, or whose answer came when nobody waited."""

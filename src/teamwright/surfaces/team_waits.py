@@ -122,6 +122,8 @@ def _question(request: Request) -> str:
             return f"a person's answer at the lead: may it use {request.body.get('tool', 'a tool')}? ({request.id})"
         case "shutdown":
             return f"the answer to its request to shut down ({request.id})"
+        case "interrupt":
+            return f"its process to end its turn ({request.id})"
 
 
 def _idle(mate: Mate) -> str:

@@ -140,9 +140,11 @@ class LocalSession:
         session = self._session
         if agent is None:
             await self.submit(StopAll())
-            for living in session.supervisor.agents:  # the main agent and teammates live on: their turns end
-                if living.running:
-                    await self.submit(Interrupt(living.id))
+            living = {agent.id: agent.running for agent in session.supervisor.agents}
+            away = {m.agent: m.state == "running" for m in session.teamwork.mates() if m.agent not in living}
+            for id, works in (living | away).items():  # the main agent and teammates live on: their turns end
+                if works:
+                    await self.submit(Interrupt(id))
         elif agent == self.main:
             await self.submit(Interrupt())
         else:
