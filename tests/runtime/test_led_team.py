@@ -106,6 +106,7 @@ async def test_a_shutdown_is_asked_for_refused_approved_and_forced(walker: Walke
             await team.idle()
             first = await team.shutdown("ada", "for today")
             assert not first and first.reason == "I am not done."
+            await team.idle()  # she reads the next request in a turn of its own
             assert await team.shutdown("ada")
             assert not (silent := await team.shutdown("ben", within=0.2)) and "0.2 s" in silent.reason
             assert await team.shutdown("ben", force=True)
