@@ -101,6 +101,43 @@ def test_an_interrupt_ends_the_turn_of_a_teammate_and_not_its_life(program: Prog
     assert live.end().rc == 0
 
 
+@pytest.mark.spec("T5", "E6")
+def test_each_turn_is_told_wherever_it_was_however_short(program: Program, place: list[str]) -> None:
+    script = {"main": [CREATE, mate("ada"), *["on"] * 9], "ada": ["rest"] * 9, "poke": [say("ada", "hello"), "on"]}
+    live = program.talk(script, FREE, *place)
+    before = 0
+    for words in ("go", *["SCRIPT:poke"] * 3):
+        live.say(words)
+        live.wait_for(lambda line: line.get("subtype") == "team_event" and line["kind"] == "idle", after=before)
+        before = len(live.lines)
+    told = [line for line in live.end().lines if line.get("subtype") == "team_event" and line["kind"] != "message"]
+    assert [line["kind"] for line in told[:8]] == ["spawn", "idle", *["wake", "idle"] * 3]
+    assert {line["text"] for line in told[:8] if line["kind"] == "idle"} == {"available"}
+
+
+@pytest.mark.spec("E6", "T6")
+def test_what_an_adopted_teammate_did_before_is_no_news(program: Program) -> None:
+    for place in options("tmux", program):
+        script = {
+            "main": [CREATE, mate("ada"), "on", "on"], "ada": [say("team-lead", "a first word"), "ready", "woken", "x"],
+            "back": [say("ada", "hello"), "on", "on"],
+        }  # fmt: skip
+        live = program.talk(script, FREE, *place)
+        live.say("go")
+        live.wait_for(lambda line: line.get("subtype") == "team_event" and line["kind"] == "idle")
+        pids = teammates(program)
+        live.process.kill()
+        live.process.wait(LIMIT)
+        live = program.talk(script, "--resume", program.transcript().stem, FREE, *place)
+        live.say("SCRIPT:back")
+        live.wait_for(lambda line: line.get("subtype") == "team_event" and line["kind"] == "idle")
+        assert teammates(program) == pids
+        ran = live.end()
+        told = [line["kind"] for line in ran.lines if line.get("subtype") == "team_event"]
+        assert told[:3] == ["message", "wake", "idle"], told
+        assert "a first word" not in str([line for line in ran.lines if line.get("type") == "assistant"])
+
+
 @pytest.mark.spec("M6", "M10", "E6")
 def test_without_a_person_a_question_is_denied_at_once_with_words(program: Program, place: list[str]) -> None:
     script = {"main": [CREATE, mate("ada"), "on"], "ada": [bash("touch one"), "on"]}

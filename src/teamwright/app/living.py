@@ -129,7 +129,7 @@ def build_teamwork(parts: Parts, core: Core, base: Callable[[], Base] | None = N
         base=base or (lambda: Base(supervisor.main.desk, supervisor.main.meter)),
         places=None if base else open_places(parts.options, parts.ground, parts.notes, parts.since), since=parts.since,
         rules=parts.rules.of,
-        put=core.questions.put if parts.options.can_ask or parts.options.answer else None, publish=core.bus.publish,
+        put=core.questions.put if parts.options.can_ask or parts.options.answer else None,
     )  # fmt: skip
     return open_teamwork(ground, core.workshop, supervisor, core.spawner, core.rooms, core.ways)
 

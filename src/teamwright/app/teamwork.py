@@ -9,7 +9,7 @@ from msgspec import Struct
 from teamwright.core.consent import Decision, Mode, Question
 from teamwright.core.definition import AgentDefinition
 from teamwright.core.errors import ToolError
-from teamwright.core.event import Event, LettersTaken, Record, Warned
+from teamwright.core.event import Event, LettersTaken, Warned
 from teamwright.core.ids import AgentId
 from teamwright.core.rules import Rules
 from teamwright.core.team import Backend, Member, Team
@@ -74,7 +74,6 @@ class Ground(Struct, frozen=True, kw_only=True):
     base: Callable[[], Base]
     rules: Callable[[AgentId], Rules]  # that hold for an agent
     put: Callable[[Question], Awaitable[Decision]] | None  # a person, if one can be asked
-    publish: Callable[[Record], None]
     mail: MailLimits = LIMITS
     since: int = 0  # when the lead's process began, in milliseconds: what is spent from then on counts
     places: Places | None = None
@@ -113,7 +112,7 @@ def open_teamwork(
     deputy = Deputy(
         teams, mode=ground.lead_mode, rules=ground.rules, put=ground.put, user=ground.user, tell=post.notify
     )  # fmt: skip
-    follower = Follower(teams, workshop.files_of, ground.publish)
+    follower = Follower(teams, workshop.files_of, workshop.bus, since=ground.since)
     share = lambda: _share_limits(ground, workshop)  # noqa: E731
     teams.on_look += [recruiter.apply_all, recruiter.look, deputy.look, share, follower.look]
     spawner.teams, spawner.recruit = teams, recruiter.recruit

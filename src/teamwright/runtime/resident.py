@@ -149,7 +149,7 @@ class Resident:
         """The first task that is free; the word about it is stored with the claim. Not while it plans."""
         team, agent = self.member.team, self.agent
         end = agent.history.ended
-        if agent.mode == "plan" or (end is not None and _reason(end) != "available"):
+        if agent.mode == "plan" or (end is not None and idle_reason(end) != "available"):
             return False
         by = Actor(agent.id, self.member.name)
         task = await self._means.board.claim_first(team, by, lambda task: _claim_letter(task, team, agent.id))
@@ -161,7 +161,7 @@ class Resident:
 
     def _idle_notice(self, end: TurnEnded) -> tuple[Reason, Mail | None]:
         lead = self._means.teams.lead_of(self.member.team)
-        reason, said = _reason(end), end.text.strip()
+        reason, said = idle_reason(end), end.text.strip()
         body: dict[str, Any] = {
             "type": "idle_notification", "from": self.member.name, "timestamp": iso(now_ms()), "idleReason": reason,
         }  # fmt: skip
@@ -286,7 +286,7 @@ class Resident:
         await teams.ring_lead(member.team)
 
 
-def _reason(end: TurnEnded) -> Reason:
+def idle_reason(end: TurnEnded) -> Reason:
     """One that has reached a limit has not done what it was asked for, and takes no further task by itself."""
     match end.reason:
         case "done":
