@@ -1,5 +1,6 @@
 """Whoever runs what waits does so for all: that it is cancelled costs nobody else anything."""
 
+import sqlite3
 from pathlib import Path
 
 import anyio
@@ -30,3 +31,25 @@ async def test_a_cancelled_runner_still_runs_what_the_others_wait_for(tmp_path: 
             scope.cancel()
     await database.close()
     assert answers == [(2,)]
+
+
+async def test_a_read_sees_what_was_queued_before_it_though_another_process_holds_the_store(tmp_path: Path) -> None:
+    database = await open_database(tmp_path / "state.db")
+    await database.write(lambda db: db.execute("CREATE TABLE t (a)"))
+    database._pace.last = 0.0  # a quick disk: tried at once, then in a thread
+    holder = sqlite3.connect(tmp_path / "state.db", isolation_level=None)
+    holder.execute("BEGIN IMMEDIATE")
+    database.write_soon(lambda db: db.execute("INSERT INTO t VALUES (7)"))
+    seen: list[object] = []
+
+    async def look() -> None:
+        seen.append(await database.read(lambda db: db.execute("SELECT a FROM t").fetchall()))
+
+    with anyio.fail_after(20):
+        async with anyio.create_task_group() as group:
+            group.start_soon(look)
+            await anyio.wait_all_tasks_blocked()
+            holder.execute("COMMIT")
+    holder.close()
+    await database.close()
+    assert seen == [[(7,)]]

@@ -123,7 +123,7 @@ def open_teamwork(
     async def settle(team: Team, members: Sequence[Member]) -> None:
         await _settle(ground, workshop, team, members)
 
-    return Teamwork(teams, post, handshakes, recruiter, board, presence.leave, spawner.spawn, settle)
+    return Teamwork(teams, post, handshakes, recruiter, board, follower, presence.leave, spawner.spawn, settle)
 
 
 async def _settle(ground: Ground, workshop: Workshop, team: Team, members: Sequence[Member]) -> None:

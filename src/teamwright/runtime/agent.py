@@ -355,9 +355,11 @@ class Agent:
                 self.emit(ended)
             if end.reason == "interrupted":
                 self.emit(Reminded(user(INTERRUPTED)))
+            fault = await self._try_flush()  # what the turn queued is stored before its end is known
             self.emit(end)
             await self._transcript.sync()
-            await self._flush()
+            if fault is not None:
+                raise fault
         except StoreError as error:
             # The disk is full or gone: nothing can be recorded, but whoever watches must still see the end.
             self._log(f"could not record the end of a turn: {error}")
@@ -365,6 +367,13 @@ class Agent:
             self.history.ended = failed
             self._bus.publish(Record(self.id, 0, self._now(), failed))
         self.inbox.hand_back()
+
+    async def _try_flush(self) -> StoreError | None:
+        try:
+            await self._flush()
+        except StoreError as error:
+            return error
+        return None
 
     def _tell_mode(self) -> None:
         planning = self.mode == "plan"

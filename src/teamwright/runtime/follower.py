@@ -18,7 +18,7 @@ class Follower:
         self._teams, self._files, self._bus, self._since = teams, files, bus, since
         self._lines: dict[AgentId, int] = {}
         self._states: dict[AgentId, State] = {}
-        self._ends: dict[AgentId, TurnEnded] = {}
+        self._ends: dict[AgentId, list[tuple[int, TurnEnded]]] = {}  # of turns that are not told yet, and when
         self._mail: dict[str, int] = {}
 
     async def look(self) -> None:
@@ -26,46 +26,49 @@ class Follower:
         for team in self._teams.led_here():
             for member in [m for m in self._teams.everybody(team) if not m.is_lead]:
                 if self._teams.supervisor.agent(member.agent) is None and member.backend != "in-process":
-                    self._meet(member)
-                    await self._tell_state(member, ended=self._tell_events(member))
+                    self.meet(member)
+                    self._tell_events(member)
+                    await self._tell_states(member)
             await self._tell_mail(team)
 
-    def _meet(self, member: Member) -> None:
+    def meet(self, member: Member) -> None:
         """One that was there before this process: whoever wants its past reads its transcript."""
-        if member.agent in self._lines or member.joined_at >= self._since:
+        if member.backend == "in-process" or member.agent in self._lines or member.joined_at >= self._since:
             return
         path = self._files(member.agent).agent(member.agent)
         lines = path.read_bytes().count(b"\n") if path.is_file() else 0
         self._lines[member.agent] = self._bus.agents.setdefault(member.agent, lines)
         self._states[member.agent] = member.state
 
-    def _tell_events(self, member: Member) -> bool:
-        """Has a turn of it ended since the last look?"""
-        path, ended = self._files(member.agent).agent(member.agent), False
+    def _tell_events(self, member: Member) -> None:
+        path = self._files(member.agent).agent(member.agent)
         if not path.is_file():
-            return False
+            return
         for n, line in transcripts.read(path, self._lines.get(member.agent, 0)):
             self._lines[member.agent] = n
             self._bus.publish(Record(member.agent, n, line.at, line.event))
             if isinstance(line.event, TurnEnded):
-                self._ends[member.agent], ended = line.event, True
-        return ended
+                self._ends.setdefault(member.agent, []).append((line.at, line.event))
 
-    async def _tell_state(self, member: Member, *, ended: bool) -> None:
-        if ended and member.state == "idle":  # before that turn, or after it?
+    async def _tell_states(self, member: Member) -> None:
+        """What it went through since the last look, by the turns that have ended and the state that it is in."""
+        ends = self._ends.pop(member.agent, [])
+        if ends:  # the roster may be from before them
             member = await self._teams.tables.teams.member(member.agent, member.team) or member
-        before = self._states.get(member.agent, "created")
+            if member.state == "running" and member.since < ends[-1][0]:  # its end is not stored yet
+                self._ends[member.agent] = [ends.pop()]
+        state = self._states.get(member.agent, "created")
+        for _, end in ends:
+            if state == "idle":
+                self._teams.tell(member, "wake")
+            self._teams.tell(member, "idle", idle_reason(end))
+            state = "idle"
+        if member.state != state:
+            if member.state in ("idle", "shutdown"):
+                self._teams.tell(member, member.state)
+            elif state == "idle":
+                self._teams.tell(member, "wake")
         self._states[member.agent] = member.state
-        again = ended and member.state == before == "idle"  # it woke and rested between two looks
-        if member.state == before and not again:
-            return
-        if again or (before == "idle" and member.state == "running"):
-            self._teams.tell(member, "wake")
-        if member.state == "idle":
-            end = self._ends.get(member.agent)
-            self._teams.tell(member, "idle", idle_reason(end) if end is not None else "")
-        elif member.state == "shutdown":
-            self._teams.tell(member, "shutdown")
 
     async def _tell_mail(self, team: str) -> None:
         known = {m.agent: m for m in self._teams.members(team)}

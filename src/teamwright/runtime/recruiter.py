@@ -118,12 +118,16 @@ class Recruiter:
             if tree is not None:
                 await self._means.rooms.close(tree)
             raise ToolError(member.reason)
+        settled = member
         with anyio.CancelScope(shield=True):
             await teams.refresh(member.team)
             teams.tell(member, "spawn", ask.description)
-            member = await self._settle(member, tree)
-            await teams.copy(teams.tables.mirror.write_team, member.team)
-        return member
+            await teams.copy(teams.tables.mirror.write_config, member.team)
+            await teams.copy(teams.tables.mirror.write_inbox, member.team, member.name)
+            settled = await self._settle(member, tree)
+            if settled != member:  # where it runs
+                await teams.copy(teams.tables.mirror.write_config, member.team)
+        return settled
 
     async def _settle(self, member: Member, tree: Worktree | None) -> Member:
         """In a process of its own, or here if that cannot be."""

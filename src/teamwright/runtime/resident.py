@@ -99,6 +99,7 @@ class Resident:
         if self.member.state == "created":
             await self._set_running()
         if self._under_way:
+            await self._set_running()  # before letters are marked: others see one or the other
             await self._turn(await self.agent.inbox.take(at_rest=False))
         jobs, waited = self._means.teams.supervisor.jobs, 0.0
         while self._leaving is None:

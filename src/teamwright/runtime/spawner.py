@@ -106,6 +106,7 @@ class Spawner:
         own = new_agent_id()
         tree = await self._rooms.open(parent.desk.cwd, own) if plan.room == "worktree" else None
         gear: Gear | None = None
+        made: tuple[Agent, Known, str] | None = None
         try:
             gear = await self._ways.equip(kinds.get(plan.kind), own, parent.id)
             if plan.context == "inherit":
@@ -116,15 +117,20 @@ class Spawner:
             made[0].gear = gear
             job = await self._begin(*made, parent, ctx.call_id, plan, tree)
         except BaseException:
-            with anyio.CancelScope(shield=True):
-                if gear is not None:
-                    await gear.close()
-                if tree is not None:
-                    await self._rooms.close(tree)
+            await self._undo(made[0] if made else None, gear, tree)
             raise
         if not job.background:
             await self._supervisor.join(job, parent, self._ways.background_after)
         return job, plan
+
+    async def _undo(self, agent: Agent | None, gear: Gear | None, tree: Worktree | None) -> None:
+        if agent is not None:
+            agent.close_transcript()
+        with anyio.CancelScope(shield=True):
+            if gear is not None:
+                await gear.close()
+            if tree is not None:
+                await self._rooms.close(tree)
 
     async def _begin(
         self, agent: Agent, known: Known, prompt: str, parent: Agent, call: CallId, plan: Plan, tree: Worktree | None

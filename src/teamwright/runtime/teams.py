@@ -55,6 +55,7 @@ class Teams:
         self._members: dict[str, list[Member]] = {}  # by team
         self._current: dict[AgentId, list[str]] = {}  # teams of an agent, the current one first
         self._epochs: dict[str, int] = {}  # of the teams that are led here
+        self._noted = 0  # changes that were put into the copy by hand
         self._news = anyio.Event()
         self._stale: dict[str, set[str]] = {}  # by team: members whose inboxes' copies are behind, or ROSTER
         self._stale_bell, self._look_bell = anyio.Event(), anyio.Event()
@@ -174,7 +175,9 @@ class Teams:
     async def refresh(self, *teams: str) -> None:
         """Take the roster anew, and for each member which of its teams is the current one."""
         for name in teams:
-            roster = await self.tables.teams.roster(name)
+            noted, roster = -1, None
+            while noted != self._noted:  # what somebody here noted while the store was read is newer
+                noted, roster = self._noted, await self.tables.teams.roster(name)
             if roster is None:
                 self._forget(name)
                 continue
@@ -183,11 +186,12 @@ class Teams:
                 if member.state == "shutdown":
                     self._current.pop(member.agent, None)
                 else:
-                    self._current[member.agent] = roster.teams[member.agent]
+                    self._current[member.agent] = roster.teams.get(member.agent, [])  # it may go this very moment
         self.announce()
 
     def note(self, member: Member) -> None:
         """What is known of it here has changed; the store has it already, or with the next read."""
+        self._noted += 1
         if (known := self._members.get(member.team)) is not None:
             self._members[member.team] = [member if m.agent == member.agent else m for m in known]
         self.announce()

@@ -12,6 +12,7 @@ from teamwright.core.ports import ToolContext
 from teamwright.core.spawn import Ask, Plan
 from teamwright.core.team import Member, Refused, Request, Team, new_request_id
 from teamwright.runtime.agent import Agent
+from teamwright.runtime.follower import Follower
 from teamwright.runtime.handshakes import Handshakes
 from teamwright.runtime.jobs import Job
 from teamwright.runtime.post import Post
@@ -29,6 +30,7 @@ class Teamwork(Struct, frozen=True):
     handshakes: Handshakes
     recruiter: Recruiter
     board: TaskBoard
+    follower: Follower
     leave: Callable[[], Awaitable[None]]  # this process is known no more
     spawn: Callable[[Ask, ToolContext], Awaitable[tuple[Job | Member, Plan]]]  # as the Agent tool does it
     settle: Callable[[Team, Sequence[Member]], Awaitable[None]]  # what another session's process left of a team
@@ -77,13 +79,14 @@ class Teamwork(Struct, frozen=True):
         return [m for name in self.teams.led_here() for m in self.teams.members(name) if not m.is_lead]
 
     async def interrupt(self, member: Member) -> bool:
-        """End the turn of a teammate that another process runs. False if its team is gone."""
-        if (lead := self.teams.lead_of(member.team)) is None:
+        """End the turn of a teammate that another process runs. False if none does."""
+        holder = await self.teams.tables.processes.holder(member.agent)
+        if holder is None or (lead := self.teams.lead_of(member.team)) is None:
             return False
         asked = Request(new_request_id("interrupt"), "interrupt", lead.team, lead.agent, member.agent, {})
         if isinstance(await self.teams.tables.requests.open(asked), Refused):
             return False
-        await self.teams.ring(member)
+        self.teams.here.ring(holder.bell)
         return True
 
     async def recall(self, agent: AgentId) -> list[str]:
@@ -128,9 +131,11 @@ class Teamwork(Struct, frozen=True):
             return
         for note in await self.board.rebuild(name):
             self._warn(main, note)
-        for member in self.teams.members(name):
-            if not member.is_lead:
-                await self._bring_back(member, main)
+        mates = [m for m in self.teams.members(name) if not m.is_lead]
+        for member in mates:
+            self.follower.meet(member)
+        for member in mates:
+            await self._bring_back(member, main)
         if (lead := self.teams.lead_of(name)) is not None:
             await self.handshakes.finish(lead)
         await self.post.tell_of_failures(name)

@@ -127,15 +127,19 @@ class Database:
     def _run_patiently(self, db: sqlite3.Connection, jobs: list[_Job]) -> None:
         """In a thread there is time to wait for other processes."""
         db.execute(f"PRAGMA busy_timeout = {_BUSY_SECONDS * 1000:.0f}")
-        self._run_group(db, jobs)
+        self._run_group(db, jobs, patient=True)
         db.execute("PRAGMA busy_timeout = 0")
 
-    def _run_group(self, db: sqlite3.Connection, jobs: list[_Job]) -> None:
+    def _run_group(self, db: sqlite3.Connection, jobs: list[_Job], *, patient: bool = False) -> None:
+        reads = [job for job in jobs if not job.writes]
         if writes := [job for job in jobs if job.writes]:
             self._commit(db, writes)
-        for job in jobs:
-            if not job.writes:
-                self._attempt(db, job)
+            if not patient and any(job.again for job in writes):
+                for job in reads:  # they see what was written before them, so they wait with it
+                    job.again = True
+                return
+        for job in reads:
+            self._attempt(db, job)
 
     def _commit(self, db: sqlite3.Connection, jobs: list[_Job]) -> None:
         try:

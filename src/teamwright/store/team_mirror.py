@@ -93,7 +93,7 @@ class TeamMirror:
 
     async def _write_inbox(self, team: str, name: str) -> None:
         member = await self._teams.find(team, name)
-        if member is not None:
+        if member is not None and member.state != "shutdown":
             entries = await self._mail.inbox(team, AgentId(member.agent))
             await self._write(self.path(team) / "inboxes" / f"{member.name}.json", [_message(e) for e in entries])
 
