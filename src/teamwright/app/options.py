@@ -31,9 +31,7 @@ class Options(Struct, kw_only=True):
     fallback_model: str | None = None
     effort: Effort | int | None = None
     think: bool = True  # as far as the model does; False: never
-    thinking_display: str = (
-        ""  # how the provider gives its thinking: "summarized", "omitted"; empty: as it does by itself
-    )
+    thinking_display: str = ""  # "summarized", "omitted", or as the provider does it by itself
     betas: Sequence[str] = ()  # of the provider's API
     limits: Limits = Limits()
     system_prompt: str | None = None

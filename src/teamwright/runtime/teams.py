@@ -48,6 +48,23 @@ class Here(Struct, frozen=True):
     log: Callable[[str], None]
 
 
+class Later:
+    """Work that follows its bell by a moment: many rings, one run."""
+
+    def __init__(self, delay: float, work: Callable[[], Awaitable[None]]) -> None:
+        self._delay, self._work, self._bell = delay, work, anyio.Event()
+
+    def ring(self) -> None:
+        self._bell.set()
+
+    async def run(self) -> None:
+        while True:
+            await self._bell.wait()
+            await anyio.sleep(self._delay)
+            self._bell = anyio.Event()
+            await self._work()
+
+
 class Teams:
     def __init__(self, tables: Tables, here: Here, supervisor: Supervisor) -> None:
         self.tables, self.here, self.supervisor = tables, here, supervisor
@@ -58,7 +75,7 @@ class Teams:
         self._noted = 0  # changes that were put into the copy by hand
         self._news = anyio.Event()
         self._stale: dict[str, set[str]] = {}  # by team: members whose inboxes' copies are behind, or ROSTER
-        self._stale_bell, self._look_bell = anyio.Event(), anyio.Event()
+        self._copying, self._looking = Later(MIRROR_DELAY, self.catch_up), Later(READERS_FIRST, self.look)
         self.on_look: list[Callable[[], Awaitable[None]]] = []  # what else to do when a bell rang
         self.bring_back: Callable[[Member], Awaitable[None]] | None = None  # one that nobody runs
 
@@ -122,8 +139,8 @@ class Teams:
         """This process in the store; from the first time on it hears bells."""
         if self._process is None:
             self._process = await self.here.enter()
-            self.supervisor.launch(self._keep_copies)
-            self.supervisor.launch(self._look_around)
+            self.supervisor.launch(self._copying.run)
+            self.supervisor.launch(self._looking.run)
         return self._process
 
     async def create(self, agent: Agent, name: str, description: str, kind: str, call: CallId) -> Team:
@@ -207,14 +224,7 @@ class Teams:
     def heard(self) -> None:
         """A bell rang: letters first, a look at what else is new after that."""
         self._ring_inboxes()
-        self._look_bell.set()
-
-    async def _look_around(self) -> None:
-        while True:
-            await self._look_bell.wait()
-            await anyio.sleep(READERS_FIRST)
-            self._look_bell = anyio.Event()
-            await self.look()
+        self._looking.ring()
 
     async def look(self) -> None:
         """Another process changed the store: see what is new for whom."""
@@ -304,14 +314,7 @@ class Teams:
     def behind(self, team: str, *names: str) -> None:
         """The copies of these inboxes, or that of the ROSTER, follow when there is time."""
         self._stale.setdefault(team, set()).update(names)
-        self._stale_bell.set()
-
-    async def _keep_copies(self) -> None:
-        while True:
-            await self._stale_bell.wait()
-            await anyio.sleep(MIRROR_DELAY)
-            self._stale_bell = anyio.Event()
-            await self.catch_up()
+        self._copying.ring()
 
     async def catch_up(self) -> None:
         """The copies that are behind are written; also at the end, which would leave them so."""

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from anyio import to_thread
 from msgspec.structs import replace
 
-from teamwright.core.errors import StoreError
+from teamwright.core.errors import StoreError, UsageError
 from teamwright.core.event import Asked, JobStarted, Record, TeamChanged, TeamKind
 from teamwright.core.ids import AgentId, JobId, LetterId, SessionId
 from teamwright.core.op import Interrupt, Op, Say, StopAll, StopJob
@@ -144,7 +144,8 @@ class LocalSession:
             away = {m.agent: m.state == "running" for m in session.teamwork.mates() if m.agent not in living}
             for id, works in (living | away).items():  # the main agent and teammates live on: their turns end
                 if works:
-                    await self.submit(Interrupt(id))
+                    with suppress(UsageError):  # its process has ended meanwhile
+                        await self.submit(Interrupt(id))
         elif agent == self.main:
             await self.submit(Interrupt())
         else:
