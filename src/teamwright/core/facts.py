@@ -60,6 +60,7 @@ class Runs(Struct, frozen=True):
     writes: tuple[Place, ...] = ()
     broken: str = ""  # why it could not be parsed as a whole
     ruin: str = ""  # the home or root directory that it would remove
+    doubt: str = ""  # why nobody can tell whether it would remove one
 
 
 class Fetches(Struct, frozen=True):

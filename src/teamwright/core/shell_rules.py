@@ -34,6 +34,8 @@ def judge_runs(runs: Runs, scene: Scene) -> list[Finding]:
         return [found]
     findings = [*_by_command_rules(runs, scene), *_by_path_rules(runs, scene)]
     whole = whole_rule(scene.rules.allow, runs.tool) is not None and scene.mode != "plan"
+    if runs.doubt:
+        findings.append(Finding("ask", f"{runs.doubt}, and that is asked in every mode.", firm=True))
     if runs.broken:
         findings.append(Finding("ask", f"the command cannot be judged: {runs.broken}."))
     for command in runs.commands:

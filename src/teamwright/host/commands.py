@@ -5,14 +5,15 @@ from collections.abc import Callable, Sequence
 
 from teamwright.core.patterns import UNKNOWN
 from teamwright.host.flags import NOTHING, Flags, Use, read_flags
+from teamwright.host.words import Word
 
 _GREP = Flags(
-    "EFGPivwxycLloqsHhnTZzaIrUbV", "emABCdD",
+    "EFGPivwxycLloqsHhnTZzaIrUbV", "emABC",
     "--extended-regexp --fixed-strings --basic-regexp --perl-regexp --ignore-case --no-ignore-case --invert-match"
     " --word-regexp --line-regexp --count --files-without-match --files-with-matches --only-matching --quiet --silent"
     " --no-messages --with-filename --no-filename --line-number --initial-tab --null --null-data --text --recursive"
     " --byte-offset --color --colour --line-buffered --binary",
-    "--regexp --max-count --after-context --before-context --context --directories --devices --include --exclude"
+    "--regexp --max-count --after-context --before-context --context --include --exclude"
     " --exclude-dir --binary-files --label",
     numbers=True, skip=1, deep="r --recursive", paths="f --file",
 )  # fmt: skip
@@ -22,7 +23,7 @@ _RG = Flags(
     " --line-number --no-line-number --count --count-matches --files-with-matches --files-without-match --files"
     " --only-matching --multiline --multiline-dotall --unrestricted --pretty --pcre2 --with-filename --no-filename"
     " --null --text --quiet --hidden --no-ignore --no-ignore-vcs --no-heading --heading --json --stats --trim --vimgrep"
-    " --column --color --type-list --no-messages --sort --byte-offset --no-config --passthru --crlf"
+    " --column --type-list --no-messages --byte-offset --no-config --passthru --crlf"
     " --glob-case-insensitive",
     "--regexp --glob --iglob --type --type-not --max-count --after-context --before-context --context --max-columns"
     " --threads --replace --max-depth --maxdepth --encoding --color --colors --sort --sortr --max-filesize --engine",
@@ -53,7 +54,7 @@ KNOWN: dict[str, Flags] = {
     "file": Flags("bhikNnprsv0", "F", "--brief --mime --mime-type --mime-encoding --no-dereference"),
     "du": Flags("abchHkmPsSx0", "dBt", "--all --apparent-size --bytes --total --human-readable --summarize"
         " --one-file-system"
-                " --null", "--max-depth --block-size --threshold --exclude --time", deep="*", here=True),
+                " --null", "--max-depth --block-size --threshold --exclude", deep="*", here=True),
     "df": Flags("ahHiklPT", "Bt", "--all --human-readable --inodes --local --portability --print-type --total",
                 "--block-size --type"),
     "sort": Flags("bdfghiMnRrVcCmsuz", "ktS", "--ignore-leading-blanks --dictionary-order --ignore-case --numeric-sort"
@@ -68,7 +69,7 @@ KNOWN: dict[str, Flags] = {
     "comm": Flags("123z", "", "--check-order --nocheck-order --total --zero-terminated", "--output-delimiter"),
     "fold": Flags("bs", "w", "--bytes --spaces", "--width"),
     "rev": Flags(),
-    "column": Flags("tnex", "cosNR", "--table", "--separator --output-separator --columns"),
+    "column": Flags("tex", "cosNR", "--table", "--separator --output-separator --columns"),
     "tr": Flags("cCdst", "", "--complement --delete --squeeze-repeats --truncate-set1", free=True),
     "diff": Flags("abBdeEiHlnNpqstTuwyZ", "CUWFI", "--brief --unified --context --side-by-side --ignore-all-space"
                   " --ignore-case --ignore-space-change --ignore-blank-lines --new-file --report-identical-files --text"
@@ -78,20 +79,16 @@ KNOWN: dict[str, Flags] = {
     "basename": Flags("az", "s", "--multiple --zero", "--suffix", free=True),
     "dirname": Flags("z", "", "--zero", free=True),
     "realpath": Flags("eLmPqsz", "", "--canonicalize-existing --canonicalize-missing --quiet"
-        " --no-symlinks", "--relative-to"
-                      " --relative-base"),
+        " --no-symlinks", paths="--relative-to --relative-base"),
     "readlink": Flags("efmnqsvz", "", "--canonicalize --canonicalize-existing --canonicalize-missing --no-newline"),
     "md5sum": _SUMS,
     "sha1sum": _SUMS,
     "sha256sum": _SUMS,
     "sha512sum": _SUMS,
     "cksum": Flags(),
-    "od": Flags("abcdfilosvx", "AjNStw", "--output-duplicates", "--address-radix --skip-bytes --read-bytes --format"),
+    "od": Flags("abcdfilosvx", "AjNSt", "--output-duplicates", "--address-radix --skip-bytes --read-bytes --format"),
     "hexdump": Flags("bcCdovx", "ens"),
-    "xxd": Flags("abeiu", "cglos", most=1),
-    "strings": Flags("adfn", "tes", "--all --print-file-name", "--bytes --radix --encoding", numbers=True),
-    "tree": Flags("adfpugshDFiqNQrtxACnJ", "LIP", "--dirsfirst --noreport --prune --du --si --gitignore --charset",
-                  "--charset --filelimit --sort", deep="*", here=True),
+    "strings": Flags("adf", "ntes", "--all --print-file-name", "--bytes --radix --encoding", numbers=True),
     "jq": Flags("rcsSneaCMj", "", "--raw-output --compact-output --slurp --sort-keys --null-input --exit-status --tab"
                 " --ascii-output --color-output --monochrome-output --join-output --raw-input", skip=1),
     "seq": Flags("w", "fs", "--equal-width", "--format --separator", free=True),
@@ -110,8 +107,17 @@ KNOWN: dict[str, Flags] = {
 }  # fmt: skip
 
 _ANYTHING = frozenset({"echo", "true", "false", ":", "exit", "return", "break", "continue"})
+_TREE_SHORT = frozenset("adfpugshDFiqNQrtxACnJ")
+_TREE_LONG = frozenset({"--dirsfirst", "--noreport", "--prune", "--du", "--si", "--gitignore"})
+_READS_MODULES = re.compile(r"\b(?:import|include|modulemeta)\b")
+_STORES = re.compile(r"%[^A-Za-z%]*n")
 _VERSIONED = frozenset({"python", "python3", "node", "npm", "pip", "git", "rustc", "cargo", "go", "gcc", "make",
     "java", "ruby", "uv", "rg", "bash"})  # fmt: skip
+_IS_EVALUATED = frozenset({"-v", "-R"})
+_COUNTS = frozenset({"-eq", "-ne", "-lt", "-le", "-gt", "-ge"})  # of `[[`: both sides are arithmetic, which can run code
+_UNARY = frozenset(f"-{letter}" for letter in "abcdefghknprstuwxzGLNOS")
+_BINARY = frozenset({"=", "==", "!=", "<", ">", "-nt", "-ot", "-ef"}) | _COUNTS
+_TEST_WORDS = frozenset({"=", "==", "!=", "!", "<", ">", "(", ")", "=~", "&&", "||"})
 _PRINT_LINES = re.compile(r"(\d+|\$)(,(\d+|\$|\+\d+))?p")
 _FIND_PLAIN = frozenset(
     [
@@ -180,6 +186,14 @@ _FIND_VALUED = frozenset(
 )
 
 
+def is_harmed_by_no_word(words: Sequence[Word]) -> bool:
+    """Is it all the same which and how many words this command gets?"""
+    name = words[0].text
+    if name == "printf":  # what counts is its format
+        return len(words) > 1 and not words[1].splits and not words[1].glob and _printf([words[1].text, ""]) is not None
+    return name in _ANYTHING or name == "[["
+
+
 def known_use(words: Sequence[str]) -> Use | None:
     """What this command reads, if it is known to do no more than that."""
     name = words[0]
@@ -192,15 +206,30 @@ def known_use(words: Sequence[str]) -> Use | None:
         return special(words[1:])
     flags = KNOWN.get(name)
     use = read_flags(flags, words[1:]) if flags else None
-    if name == "date" and any(
-        w[:1] not in ("+", "-") and not _is_date_value(words, n) for n, w in enumerate(words) if n
-    ):
-        return None  # another operand would set the clock
-    return use
+    return None if use and name in _LOOK_TWICE and not _LOOK_TWICE[name](words[1:]) else use
+
+
+def _date_only_shows(words: Sequence[str]) -> bool:
+    """Another operand would set the clock."""
+    return all(w[:1] in ("+", "-") or _is_date_value(words, n) for n, w in enumerate(words))
+
+
+def _names_no_list(words: Sequence[str]) -> bool:
+    """`@file` stands for the words in that file."""
+    return not any(w.startswith("@") for w in words)
+
+
+def _loads_no_module(words: Sequence[str]) -> bool:
+    return "--" not in words and not any(_READS_MODULES.search(w) or UNKNOWN in w for w in words)
+
+
+_LOOK_TWICE: dict[str, Callable[[Sequence[str]], bool]] = {
+    "date": _date_only_shows, "strings": _names_no_list, "jq": _loads_no_module,
+}  # fmt: skip
 
 
 def _is_date_value(words: Sequence[str], n: int) -> bool:
-    return words[n - 1] in ("-d", "--date", "--rfc-3339")
+    return n > 0 and words[n - 1] in ("-d", "--date", "--rfc-3339")
 
 
 def _find(words: Sequence[str]) -> Use | None:
@@ -234,14 +263,77 @@ def _sed(words: Sequence[str]) -> Use | None:
 
 
 def _test(words: Sequence[str]) -> Use | None:
-    if any(word in ("-v", "-R") for word in words):
-        return None  # these evaluate subscripts
-    paths = [w for w in words if w not in ("]", "=", "==", "!=", "!", "<", ">", "(", ")") and not w.startswith("-")]
-    return Use(tuple(w for w in paths if UNKNOWN not in w and w))
+    """`[` and `test`. A word that may turn out to be `-v` makes bash evaluate the next one."""
+    words = words[:-1] if words[-1:] == ["]"] else words
+    if not _IS_EVALUATED.isdisjoint(words) or not _is_plain_test(words):
+        return None
+    return _paths_tested(words)
+
+
+def _is_plain_test(words: Sequence[str]) -> bool:
+    if not any(UNKNOWN in word for word in words):
+        return True
+    if words[:1] == ["!"]:
+        return _is_plain_test(words[1:])
+    match len(words):
+        case 1:
+            return True
+        case 2:
+            return words[0] in _UNARY
+        case 3:
+            return words[1] in _BINARY
+        case _:
+            return False
+
+
+def _double_test(words: Sequence[str]) -> Use | None:
+    """`[[`, in which an operator is one only if it is written as one."""
+    if not _IS_EVALUATED.isdisjoint(words) or not _COUNTS.isdisjoint(words):
+        return None
+    return _paths_tested(words[:-1] if words[-1:] == ["]]"] else words)
+
+
+def _paths_tested(words: Sequence[str]) -> Use:
+    return Use(tuple(w for w in words if w and UNKNOWN not in w and w not in _TEST_WORDS and not w.startswith("-")))
 
 
 def _printf(words: Sequence[str]) -> Use | None:
-    return None if not words or words[0].startswith(("-", UNKNOWN)) else NOTHING
+    """`-v` and `%n` set a variable, which may be a subscript that runs code."""
+    if not words or words[0].startswith(("-", UNKNOWN)) or _STORES.search(words[0]):
+        return None
+    return None if UNKNOWN in words[0] and len(words) > 1 else NOTHING
+
+
+def _xxd(words: Sequence[str]) -> Use | None:
+    """It takes flags by their beginning, so only these; a second file would be written."""
+    files, at = list[str](), 0
+    while at < len(words):
+        if words[at] in ("-c", "-g", "-l", "-s") and re.fullmatch(r"[+-]?\d+", (*words, "")[at + 1]):
+            at += 1
+        elif words[at].startswith(("-", UNKNOWN)):
+            return None
+        else:
+            files.append(words[at])
+        at += 1
+    return Use(tuple(files)) if len(files) < 2 else None
+
+
+def _tree(words: Sequence[str]) -> Use | None:
+    """Its bundled flags take their values one after the other from the words behind them: only those without any."""
+    reads, at = list[str](), 0
+    while at < len(words):
+        word, at = words[at], at + 1
+        if word in ("-L", "-I", "-P"):
+            at += 1
+        elif word.startswith("--"):
+            if word not in _TREE_LONG:
+                return None
+        elif word.startswith("-"):
+            if not _TREE_SHORT.issuperset(word[1:]):
+                return None
+        else:
+            reads.append(word)
+    return None if any(w.startswith(UNKNOWN) for w in reads) else Use(tuple(reads) or (".",), deep=True)
 
 
 def _read(words: Sequence[str]) -> Use | None:
@@ -288,8 +380,8 @@ def _cd(words: Sequence[str]) -> Use | None:
 
 
 _SPECIAL: dict[str, Callable[[Sequence[str]], Use | None]] = {
-    "find": _find, "sed": _sed, "test": _test, "[": _test, "[[": _test, "printf": _printf, "read": _read, "set": _set,
-    "tee": _tee, "command": _lookup, "cd": _cd,
+    "find": _find, "sed": _sed, "test": _test, "[": _test, "[[": _double_test, "printf": _printf, "read": _read, "set": _set,
+    "tee": _tee, "command": _lookup, "cd": _cd, "tree": _tree, "xxd": _xxd,
 }  # fmt: skip
 
 _HARMLESS = re.compile(

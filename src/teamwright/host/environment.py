@@ -59,6 +59,17 @@ _FIXED = {
 }
 
 
+_GIT_CONFIG = {"safe.bareRepository": "explicit"}  # a directory that only looks like a repository is none
+
+
+def _git_settings(env: Mapping[str, str]) -> dict[str, str]:
+    """Settings that git takes from its environment, behind those that are there already."""
+    start = int(env["GIT_CONFIG_COUNT"]) if env.get("GIT_CONFIG_COUNT", "").isdecimal() else 0
+    named = {f"GIT_CONFIG_{part}_{n}": told for n, pair in enumerate(_GIT_CONFIG.items(), start)
+             for part, told in zip(("KEY", "VALUE"), pair, strict=True)}  # fmt: skip
+    return {"GIT_CONFIG_COUNT": str(start + len(_GIT_CONFIG)), **named}
+
+
 def tool_environment(env: Mapping[str, str], extra: Mapping[str, str], passed: Collection[str] = ()) -> dict[str, str]:
     """`env` as far as it is on the list; `passed` names what a person lets through besides; `extra` has the last word.
 
@@ -67,7 +78,8 @@ def tool_environment(env: Mapping[str, str], extra: Mapping[str, str], passed: C
     """
     kept = {name: value for name, value in env.items() if _harmless(name, value)}
     named = {name: env[name] for name in passed if name in env}
-    return {"PATH": _PATH} | kept | _FIXED | named | dict(extra)
+    whole = {"PATH": _PATH} | kept | _FIXED | named | dict(extra)
+    return whole | _git_settings(whole)
 
 
 def _harmless(name: str, value: str) -> bool:

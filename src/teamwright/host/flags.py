@@ -1,5 +1,6 @@
 """Flags and operands of commands that only read: any flag that is not listed makes the command unknown."""
 
+import sys
 from collections.abc import Sequence
 
 from msgspec import Struct
@@ -24,7 +25,8 @@ class Flags(Struct, frozen=True):
     short: str = ""
     valued: str = ""
     long: str = ""
-    long_valued: str = ""
+    long_valued: str = ""  # one that is in `long` too has a value only behind a `=`
+    glued: str = ""  # flags whose value, if they have one, is glued to them
     numbers: bool = False  # -5
     skip: int = 0
     most: int | None = None
@@ -35,9 +37,10 @@ class Flags(Struct, frozen=True):
 
 
 NOTHING = Use()
+_PERMUTES = sys.platform != "darwin"  # elsewhere than with GNU a flag behind an operand is an operand
 
 
-def read_flags(flags: Flags, words: Sequence[str]) -> Use | None:
+def read_flags(flags: Flags, words: Sequence[str], *, permutes: bool = _PERMUTES) -> Use | None:
     """Flags that are all known, and the operands; None where a flag is not known, or a word that matters."""
     operands, reads, seen, at = list[str](), list[str](), set[str](), 0
     while at < len(words):
@@ -50,7 +53,7 @@ def read_flags(flags: Flags, words: Sequence[str]) -> Use | None:
             operands.append(word)
             continue
         names, value = _split_flag(flags, word)
-        if names is None:
+        if names is None or (operands and not permutes):
             return None
         seen.update(names)
         if value is None and _takes_value(flags, names[-1]):
@@ -91,6 +94,8 @@ def _split_flag(flags: Flags, word: str) -> tuple[list[str] | None, str | None]:
         names.append(letter)
         if letter in valued:
             return names, word[n:] or None
+        if letter in flags.glued:
+            return names, word[n:]
         if letter not in flags.short:
             return None, None
     return names, ""

@@ -1,8 +1,10 @@
 """The parts of git that only read, by subcommand and flags, and what of git's own options stands before them."""
 
+import os.path
 from collections.abc import Sequence
 from pathlib import Path
 
+from teamwright.core.patterns import UNKNOWN
 from teamwright.host.flags import NOTHING, Flags, Use, read_flags
 
 _COMMITS = (
@@ -17,24 +19,30 @@ _COMMITS = (
     " --patch --patch-with-stat --full-index --binary --text --no-prefix --function-context --find-renames"
     " --find-copies"
     " --exit-code --quiet --cached --staged --merge-base --check --reflog --walk-reflogs --pretty --no-notes --count"
+    " --abbrev --relative --unified"
 )
+# In both lists: a value, if there is one, only behind a `=`.
 _COMMIT_VALUES = (
     "--max-count --skip --since --until --after --before --author --committer --grep --format --pretty --date --abbrev"
     " --diff-filter --stat --color --decorate --unified --word-diff --diff-algorithm --inter-hunk-context --min-parents"
     " --max-parents --glob --branches --tags --remotes --exclude --find-renames --find-copies --relative"
     " --ws-error-highlight"
 )
-_LOG = Flags("puswzabBDMRrcmt0", "nLSGU", _COMMITS, _COMMIT_VALUES, numbers=True, deep="p u L S G --patch c m U")
-_DIFF = Flags("puswzabBDMRrcmt0", "nSGU", _COMMITS, _COMMIT_VALUES, numbers=True, deep="*")
+_LOG = Flags(
+    "puswzabDRrcmt0", "nLSG", _COMMITS, _COMMIT_VALUES, "UMBC", numbers=True,
+    deep="p u L S G --patch --patch-with-stat --cc --unified --function-context --word-diff --binary --text c m U",
+)  # fmt: skip
+_DIFF = Flags("puswzabDRrcmt0", "nSG", _COMMITS, _COMMIT_VALUES, "UMBC", numbers=True, deep="*")
 _LIST = "--list --all --remotes --verbose --show-current --merged --no-merged --contains --no-contains --color"
 
 GIT: dict[str, Flags] = {
-    "status": Flags("sbvzu", "", "--short --branch --porcelain --long --verbose --show-stash --untracked-files"
+    "status": Flags("sbvz", "", "--short --branch --porcelain --long --verbose --show-stash --untracked-files"
         " --ignored"
-                    " --ahead-behind --no-ahead-behind --renames --no-renames --column --no-column", "--porcelain"
-                    " --untracked-files --ignored --ignore-submodules"),
+                    " --ahead-behind --no-ahead-behind --renames --no-renames --column --no-column --ignore-submodules",
+                    "--porcelain --untracked-files --ignored --ignore-submodules", "u"),
     "log": _LOG,
-    "shortlog": Flags("nsec", "w", _COMMITS + " --numbered --summary --email --committer", _COMMIT_VALUES + " --group"),
+    "shortlog": Flags("nsec", "", _COMMITS + " --numbered --summary --email --committer", _COMMIT_VALUES + " --group",
+                      "w"),
     "whatchanged": _LOG,
     "show": _DIFF,
     "diff": _DIFF,
@@ -49,11 +57,11 @@ GIT: dict[str, Flags] = {
     "ls-files": Flags("cdmoiskutvfz", "x", "--cached --deleted --modified --others --ignored --stage --unmerged"
         " --killed"
                       " --exclude-standard --error-unmatch --full-name --directory --eol"
-                      " --deduplicate", "--exclude --abbrev"),
+                      " --deduplicate --abbrev", "--exclude --abbrev"),
     "ls-tree": Flags("drtlz", "", "--name-only --name-status --long --full-name --full-tree"
-        " --object-only", "--format --abbrev"),
+        " --object-only --abbrev", "--format --abbrev"),
     "blame": Flags("lptsefnwMCc", "L", "--porcelain --line-porcelain --show-email --show-name --show-number --root"
-                   " --show-stats --no-color", "--since --date --abbrev", deep="*"),
+                   " --show-stats --abbrev", "--since --date --abbrev", deep="*"),
     "grep": Flags("iwvhHEGPFnlLczpWqa", "eABCm", "--ignore-case --word-regexp --invert-match --count"
                   " --line-number --files-with-matches --files-without-match --name-only --fixed-strings --perl-regexp"
                   " --extended-regexp --basic-regexp --cached --untracked --heading --break --show-function"
@@ -78,8 +86,8 @@ GIT: dict[str, Flags] = {
 _LISTING: dict[str, Flags] = {
     "branch": Flags("arvqi", "", _LIST, "--merged --no-merged --contains --no-contains --sort --format"
         " --points-at", free=True),
-    "tag": Flags("li", "n", _LIST, "--merged --no-merged --contains --no-contains --sort --format"
-        " --points-at", free=True),
+    "tag": Flags("li", "", _LIST, "--merged --no-merged --contains --no-contains --sort --format"
+        " --points-at", "n", free=True),
 }  # fmt: skip
 _BEFORE = frozenset({"--no-pager", "-P", "--no-optional-locks", "--literal-pathspecs", "--no-replace-objects"})
 _BEFORE_VALUED = frozenset(
@@ -88,7 +96,7 @@ _BEFORE_VALUED = frozenset(
 _TWO_WORDS = {
     ("remote",), ("remote", "-v"), ("remote", "--verbose"), ("remote", "get-url"), ("stash", "list"), ("stash", "show"),
     ("worktree", "list"), ("reflog",), ("reflog", "show"), ("config", "--get"), ("config", "--list"), ("config", "-l"),
-    ("config", "--get-all"), ("submodule", "status"), ("bisect", "log"), ("notes", "list"), ("sparse-checkout", "list"),
+    ("config", "--get-all"), ("bisect", "log"), ("notes", "list"), ("sparse-checkout", "list"),
 }  # fmt: skip
 
 
@@ -101,13 +109,13 @@ def git_use(words: Sequence[str]) -> Use | None:
         return None
     name, rest = words[at], words[at + 1 :]
     if name in GIT:
-        use = read_flags(GIT[name], rest)
+        use = read_flags(GIT[name], rest, permutes=True)
         named = "--" in rest and rest[-1] != "--"
         # Without paths of its own it shows whatever the repository holds.
         return Use((*use.reads, "."), deep=True) if use and use.deep and not named else use
     if name in _LISTING:
         return _listing(_LISTING[name], rest)
-    if (name, *rest[:1]) in _TWO_WORDS and all(not w.startswith("-") for w in rest[1:]):
+    if (name, *rest[:1]) in _TWO_WORDS and all(not w.startswith(("-", UNKNOWN)) for w in rest[1:]):
         # `git stash show` of something shows contents; the others take no path.
         return Use((".",), deep=True) if tuple(rest[:1]) == ("show",) else NOTHING
     return None
@@ -117,9 +125,11 @@ def _listing(flags: Flags, words: Sequence[str]) -> Use | None:
     """Branches and tags are only listed where nothing is named, or the flag that lists is given."""
     named = [w for w in words if not w.startswith("-")]
     asked = {"-l", "--list", "--contains", "--no-contains", "--merged", "--no-merged", "--points-at", "--show-current"}
+    if "--" in words or any(w.startswith(UNKNOWN) for w in words):
+        return None
     if named and asked.isdisjoint(w.partition("=")[0] for w in words):
         return None
-    return read_flags(flags, words)
+    return read_flags(flags, words, permutes=True)
 
 
 def without_git_options(words: Sequence[str]) -> tuple[str, ...]:
@@ -135,8 +145,8 @@ def is_own_repository(cwd: str, roots: Sequence[str]) -> bool:
     configuration, and that can run programs."""
     place = Path(cwd)
     for directory in (place, *place.parents):
-        if (directory / ".git").exists():
+        if os.path.lexists(directory / ".git"):
             return any(root == str(directory) or Path(root).is_relative_to(directory) for root in roots)
-        if (directory / "HEAD").exists() and (directory / "objects").exists():
-            return False
+        if os.path.lexists(directory / "HEAD"):
+            return False  # perhaps a repository without a tree of its own, however it is disguised
     return True  # there is none: git only says so

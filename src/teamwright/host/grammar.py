@@ -10,7 +10,11 @@ from teamwright.host.words import Unreadable
 
 MOST_BYTES = 100_000
 MOST_DEPTH = 60
+MOST_WORDS = 2_000
 _ODD = re.compile(r"[^\t\n\x20-\x7e]")
+_OPERATORS = frozenset(bytes([c]) for c in b"&|;<>()\n \t")
+_BLANK = re.compile(rb"(?:[ \t\n]|\\\n)*")
+_HOLDS_TEXT = frozenset({"string", "heredoc_body", "expansion", "regex", "extglob_pattern"})  # read from the source itself
 WRITING = frozenset({">", ">>", "&>", "&>>", ">|", "<>"})
 JOINERS = frozenset({
     ";", ";;", "&", "\n", "|", "|&", "&&", "||", "(", ")", "{", "}", "!", "do", "done", "then", "fi", "if", "elif",
@@ -60,7 +64,36 @@ def parsed(text: str) -> Node:
     root = Parser(_language()).parse(text.encode()).root_node
     if root.has_error:
         raise Unreadable("its syntax cannot be parsed")
+    _require_coverage(root, text.encode())
     return root
+
+
+def _require_coverage(root: Node, text: bytes) -> None:
+    """What no node covers is blank to bash too. The parser also passes over an escaped blank, which to bash is a word:
+    a `#` behind it begins a comment for the parser alone, and hides whatever follows."""
+    _require_blank(text, 0, root.start_byte)
+    _require_blank(text, root.end_byte, len(text))
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
+        waiting += node.children
+        if node.children and node.type not in _HOLDS_TEXT:
+            end = node.start_byte
+            for child in node.children:
+                _require_blank(text, end, child.start_byte)
+                end = child.end_byte
+            _require_blank(text, end, node.end_byte)
+
+
+def _require_blank(text: bytes, start: int, end: int) -> None:
+    gap = text[start:end]
+    if gap and not _BLANK.fullmatch(gap):
+        raise Unreadable("a part of it belongs to no command")
+    if gap.startswith(b"\\\n") and not gap.replace(b"\\\n", b"") and start:
+        # To bash nothing at all stands between the two sides: they must not become one word or one operator.
+        before, after = text[start - 1 : start], text[end : end + 1]
+        if before not in _OPERATORS or after in _OPERATORS or after == b"#":
+            raise Unreadable("a word in it is broken over lines")
 
 
 def _why_not_read(text: str) -> str:

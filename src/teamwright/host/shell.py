@@ -18,12 +18,13 @@ from teamwright.host.grammar import (
     IN_TEST,
     JOINERS,
     MOST_DEPTH,
+    MOST_WORDS,
     NEVER_REDEFINED,
     RESERVED,
     WRITING,
     parsed,
 )
-from teamwright.host.ruin import ruin_in_text
+from teamwright.host.ruin import SAFE, removal_in_text
 from teamwright.host.simple import Setting, simple_commands
 from teamwright.host.whereabouts import Surroundings, Whereabouts
 from teamwright.host.words import Reader, Unreadable, Word, check_heredoc, require_one_line, source
@@ -31,27 +32,31 @@ from teamwright.host.words import Reader, Unreadable, Word, check_heredoc, requi
 
 def read_command(text: str, tool: str, around: Surroundings) -> Runs:
     """The facts of a shell command. Touches the disk to resolve the paths that it names."""
-    walk, broken = _Walk(Whereabouts(around, (around.cwd,)), 0), ""
+    walk, broken = _Walk(Whereabouts(around, (around.cwd,)), 0, [MOST_WORDS]), ""
     try:
         walk.read(text)
     except Unreadable as error:
         broken = str(error)
-    runs = Runs(tool, text, tuple(walk.commands), tuple(walk.reads), tuple(walk.writes), broken, walk.ruin)
-    unread = runs.broken or "xargs" in text or any(c.opaque for c in runs.commands)
-    if runs.ruin or not unread:
-        return runs
-    return structs.replace(runs, ruin=ruin_in_text(text, around.home))
+    except RecursionError:
+        broken = "it is nested too deeply"
+    commands, removal = walk.settled(), walk.removal
+    if not removal.ruin and (broken or "xargs" in text or any(c.opaque for c in commands)):
+        removal = removal_in_text(text, around.home, unread=bool(broken)).or_else(removal)
+    return Runs(
+        tool, text, commands, tuple(walk.reads), tuple(walk.writes), broken, removal.ruin, removal.doubt
+    )  # fmt: skip
 
 
 class _Walk:
     """One pass over the tree."""
 
-    def __init__(self, where: Whereabouts, depth: int) -> None:
-        self.where, self._depth = where, depth
+    def __init__(self, where: Whereabouts, depth: int, words_left: list[int]) -> None:
+        self.where, self._depth, self._words_left = where, depth, words_left
         self.commands: list[Command] = []
         self.reads: list[Place] = []
         self.writes: list[Place] = []
-        self.ruin = ""
+        self.removal = SAFE
+        self._globbed: list[int] = []  # commands that are harmless only as far as their wildcards match what they do now
         self._text = b""
         self._shaky = 0  # inside of a pipeline a `cd` may be for one part of it only
         self._repeated = 0  # inside of a loop or function it acts on what stands before it too
@@ -61,6 +66,13 @@ class _Walk:
         root = parsed(text)
         self._text = text.encode()
         self.statements(root)
+
+    def settled(self) -> tuple[Command, ...]:
+        """The commands. Where something is written, wildcards may come to match what was just made."""
+        if self.writes or not all(c.harmless or c.shadow for c in self.commands):
+            for n in self._globbed:
+                self.commands[n] = structs.replace(self.commands[n], harmless=False)
+        return tuple(self.commands)
 
     # --- statements
 
@@ -234,12 +246,14 @@ class _Walk:
         for child in node.named_children:
             if child.type == "variable_assignment":
                 name, value = self._assignment(child)
-                risky = risky or not harmless_name(name)
+                # Of an array bash reads the value as code: what looks like `(...)`, or may come to look like it.
+                array = words[0].text not in ("export", "readonly") and value.text[:1] in ("(", UNKNOWN)
+                risky = risky or not harmless_name(name) or array
                 words.append(Word(f"{name}={value.text}"))
             else:
                 word = self._reader.word(child)
                 flag = word.text.startswith("-")
-                risky = risky or (word.text not in ("-x", "-r", "-g", "-a") if flag else not harmless_name(word.text))
+                risky = risky or (word.text not in ("-x", "-r", "-g") if flag else not harmless_name(word.text))
                 words.append(word)
         self._plain(words, source(node), harmless=not risky)
 
@@ -277,11 +291,16 @@ class _Walk:
     def _simple(self, words: Sequence[Word], shown: str, assigned: Sequence[tuple[str, Word]] = ()) -> None:
         if not words:
             return
-        setting = Setting(self.where.cwds, self.where.around.home, self.where.around.roots, self.where.places)
+        self._words_left[0] -= len(words)
+        if self._words_left[0] < 0:
+            raise Unreadable(f"it has more than {MOST_WORDS:,} words")
+        setting = Setting(self.where.cwds, self.where.around, self.where.places)
         found = simple_commands(words, shown, assigned, setting)
+        if found.expands:
+            self._globbed.append(len(self.commands))
         self.commands += found.commands
         self.writes += found.writes
-        self.ruin = self.ruin or found.ruin
+        self.removal = self.removal.or_else(found.removal)
         for code in found.code:
             self._nested(code, shadow=found.shadows_code, same_shell=found.same_shell)
         if found.cd is not None:
@@ -291,15 +310,16 @@ class _Walk:
 
     def _nested(self, code: str, *, shadow: bool, same_shell: bool) -> None:
         """Code that was carried as text, read like any other. What only restricting rules look at may be unreadable."""
-        inner = _Walk(Whereabouts(self.where.around, self.where.cwds), self._depth + 5)
+        inner = _Walk(Whereabouts(self.where.around, self.where.cwds), self._depth + 5, self._words_left)
         try:
             inner.read(code)
         except Unreadable as error:
             if not shadow:
                 raise
             inner.commands.append(Command((View((), None),), code, opaque=str(error)))
+        self._globbed += [len(self.commands) + n for n in inner._globbed]
         self.commands += [structs.replace(c, shadow=True) if shadow else c for c in inner.commands]
-        self.ruin = self.ruin or inner.ruin
+        self.removal = self.removal.or_else(inner.removal)
         if not shadow:
             self.reads += inner.reads
             self.writes += inner.writes

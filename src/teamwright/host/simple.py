@@ -10,17 +10,21 @@ from msgspec import Struct, field
 
 from teamwright.core.facts import NOWHERE, Command, Place, View
 from teamwright.core.patterns import UNKNOWN
-from teamwright.host.commands import Use, harmless_name, known_use
+from teamwright.host.commands import Use, harmless_name, is_harmed_by_no_word, known_use
 from teamwright.host.git_commands import git_use, is_own_repository, without_git_options
-from teamwright.host.ruin import ruin_of
-from teamwright.host.words import Word
+from teamwright.host.git_config import programs
+from teamwright.host.ruin import SAFE, Removal, removal_of
+from teamwright.host.whereabouts import Surroundings
+from teamwright.host.words import ANY_WORDS, FOUND_PATH, Unreadable, Word
 from teamwright.host.wrappers import (
     LAUNCHERS,
+    MOST_WRAPPERS,
     SHELLS,
     WRAPPERS,
     carried_code,
-    find_commands,
+    find_spans,
     is_assignment,
+    program_name,
     unwrapped,
 )
 
@@ -60,8 +64,7 @@ class Setting(Struct, frozen=True):
     """Where the command would run, as far as it is known, and how a path becomes places."""
 
     cwds: tuple[str, ...] | None
-    home: str
-    roots: tuple[str, ...]
+    around: Surroundings
     places: Callable[..., list[Place]]
 
 
@@ -74,7 +77,8 @@ class Found(Struct):
     shadows_code: bool = False
     same_shell: bool = False
     cd: str | None = None
-    ruin: str = ""
+    expands: bool = False  # that it is harmless rests on what its wildcards match now
+    removal: Removal = SAFE
 
 
 class _Layers(Struct):
@@ -91,13 +95,12 @@ def simple_commands(words: Sequence[Word], shown: str, assigned: Sequence[tuple[
     layers = _unwrap(words, assigned)
     found = Found()
     texts = tuple(w.text for w in layers.inner)
-    found.ruin = _ruin(layers.inner, setting)
+    found.removal = _removal(layers.inner, setting)
     name = texts[0].rpartition("/")[2]
     if UNKNOWN in texts[0]:
         layers.opaque = layers.opaque or "the name of the program is only known when it runs"
     if name == "find":
-        _take_find_apart(texts, shown, setting, found)
-        layers.inner = _without_exec(layers.inner)
+        _take_find_apart(layers, shown, setting, found)
     shadow = _carry(texts, layers, found)
     if name in LAUNCHERS and not shadow:
         _look_behind(texts, layers, found, setting)
@@ -124,7 +127,12 @@ def _unwrap(words: Sequence[Word], assigned: Sequence[tuple[str, Word]]) -> _Lay
             break
         if step == 0 or step >= len(inner):
             break
-        name = inner[0].text.rpartition("/")[2]
+        if any(word.splits for word in inner[:step]):
+            opaque = f"what {inner[0].text} is given is only known when it runs"
+            break
+        if len(names) == MOST_WRAPPERS:
+            raise Unreadable("one command in it runs another, more often than is followed")
+        name = program_name(inner[0].text)
         names.append(name)
         risky = risky or any(
             is_assignment(w.text) and not harmless_name(w.text.partition("=")[0]) for w in inner[1:step]
@@ -152,28 +160,26 @@ def _fed(words: Sequence[Word], step: int) -> list[Word]:
         if word.text.startswith("-I"):
             marks.add(word.text[2:] or words[n + 1].text)
     marked = [Word(UNKNOWN) if any(m in w.text for m in marks) else w for w in words[step:]]
-    return [*marked, Word(UNKNOWN)]
+    return [*marked, ANY_WORDS]
 
 
-def _take_find_apart(texts: Sequence[str], shown: str, setting: Setting, found: Found) -> None:
-    for inner in find_commands(texts):
+def _take_find_apart(layers: _Layers, shown: str, setting: Setting, found: Found) -> None:
+    """What it runs for each match is a command by itself, and what is left of it another."""
+    words = layers.inner
+    spans = find_spans([w.text for w in words])
+    if spans is None or any(w.splits or w.glob for start, end in spans for w in words[start:end]):
+        layers.opaque = layers.opaque or "what it would run for each match is not certain"
+        spans = [(n, len(words)) for n, w in enumerate(words) if w.text.startswith(("-exec", "-ok"))][:1]
+    for start, end in spans:
+        inner = [FOUND_PATH if w.text == "{}" else ANY_WORDS if "{}" in w.text else w for w in words[start + 1 : end]]
         if inner:
-            part = simple_commands([Word(text) for text in inner], shown, (), setting)
+            part = simple_commands(inner, shown, (), setting)
             found.commands += part.commands
             found.writes += part.writes
             found.code += part.code
-            found.ruin = found.ruin or part.ruin
-
-
-def _without_exec(words: Sequence[Word]) -> list[Word]:
-    kept, at = list[Word](), 0
-    while at < len(words):
-        if words[at].text in ("-exec", "-execdir", "-ok", "-okdir"):
-            at = next((n for n in range(at, len(words)) if words[n].text in (";", "+")), len(words))
-        else:
-            kept.append(words[at])
-        at += 1
-    return kept
+            found.removal = found.removal.or_else(part.removal)
+    for start, end in reversed(spans):
+        layers.inner = [*layers.inner[:start], *layers.inner[end + 1 :]]
 
 
 def _carry(texts: Sequence[str], layers: _Layers, found: Found) -> bool:
@@ -202,20 +208,24 @@ def _carry(texts: Sequence[str], layers: _Layers, found: Found) -> bool:
 def _look_behind(texts: Sequence[str], layers: _Layers, found: Found, setting: Setting) -> None:
     """Whatever follows may be a command, for rules that restrict."""
     layers.views += [View(tuple(texts[n:]), None) for n in range(1, min(len(texts), 64)) if texts[n][:1] != "-"]
-    if texts[0].rpartition("/")[2] not in WRAPPERS:
+    if program_name(texts[0]) not in WRAPPERS:
         code = [t for t in texts[1:] if any(c.isspace() for c in t) and UNKNOWN not in t]
         found.code, found.shadows_code = found.code + code, bool(code) or found.shadows_code
-    behind = (layers.inner[n:] for n in range(1, min(len(texts), 64)))
-    found.ruin = found.ruin or next((r for words in behind if (r := _ruin(words, setting))), "")
+    for n in range(1, min(len(texts), 64)):
+        found.removal = found.removal.or_else(_removal(layers.inner[n:], setting))
 
 
-def _ruin(words: Sequence[Word], setting: Setting) -> str:
-    return next((r for cwd in setting.cwds or ("/nowhere/at/all",) if (r := ruin_of(words, cwd, setting.home))), "")
+def _removal(words: Sequence[Word], setting: Setting) -> Removal:
+    removal = SAFE
+    for cwd in setting.cwds or (None,):
+        removal = removal.or_else(removal_of(words, cwd, setting.around.home))
+    return removal
 
 
 def _command(layers: _Layers, shown: str, setting: Setting, found: Found, *, shadow: bool) -> Command:
     views, texts = tuple(layers.views), [w.text for w in layers.inner]
     use = None if layers.risky or layers.opaque else _use(layers, setting)
+    found.expands = use is not None and any(w.glob for w in layers.inner)
     if use is None:
         reads, touches = _touched(layers.inner, setting)
         edits = touches if texts[0].rpartition("/")[2] in _WRITERS else ()
@@ -228,24 +238,42 @@ def _command(layers: _Layers, shown: str, setting: Setting, found: Found, *, sha
 
 
 def _use(layers: _Layers, setting: Setting) -> Use | None:
+    name = layers.inner[0].text
+    if any(w.splits for w in layers.inner) and not is_harmed_by_no_word(layers.inner):
+        return None  # a word more may be a flag, or a path that is not looked at
+    if name == "[[":
+        return known_use([w.text for w in layers.inner])  # bash expands nothing in there
     words = expanded(layers.inner, setting)
     if words is None:
         return None
-    if words[0] == "cd":
-        if not {"command", "builtin"}.issuperset(layers.names):
+    use = _use_of(words, layers.names, setting)
+    matched = [word for w in layers.inner if w.glob for word in expanded([w], setting) or ()]
+    if use is None or is_harmed_by_no_word(layers.inner):
+        return use
+    # Wildcards may only stand for paths that are read, every one of them: which comes first depends on the locale.
+    return use if all(word[:1] != "-" and word in use.reads for word in matched) else None
+
+
+def _use_of(words: list[str], wrappers: Sequence[str], setting: Setting) -> Use | None:
+    name = words[0]
+    if name == "cd":
+        if not {"command", "builtin"}.issuperset(wrappers):
             return None
-        words = (
-            [words[0], *(w for w in words[1:] if w not in ("--", "-P", "-L"))]
-            if len(words) > 1
-            else ["cd", setting.home]
-        )
-    if words[0] == "git":
-        own = setting.cwds is not None and all(is_own_repository(cwd, setting.roots) for cwd in setting.cwds)
-        return git_use(words[1:]) or known_use(words) if own else None
+        targets = [w for w in words[1:] if w not in ("--", "-P", "-L")]
+        words = ["cd", *targets] if len(words) > 1 else ["cd", setting.around.home]
+    if name == "git":
+        return (git_use(words[1:]) or known_use(words)) if _git_runs_nothing(setting) else None
     use = known_use(words)
-    if use and words[0] == "diff" and any(Path(p.path).is_dir() for r in use.reads for p in _places(r, setting)):
+    if use and name == "diff" and any(Path(p.path).is_dir() for r in use.reads for p in _places(r, setting)):
         return None  # it would follow links inside
     return use
+
+
+def _git_runs_nothing(setting: Setting) -> bool:
+    """Is it the project's own repository, with a configuration that was agreed to or that makes git run nothing?"""
+    if setting.cwds is None or not all(is_own_repository(cwd, setting.around.roots) for cwd in setting.cwds):
+        return False
+    return setting.around.trusted or not any(programs(cwd) for cwd in setting.cwds)
 
 
 def expanded(words: Sequence[Word], setting: Setting) -> list[str] | None:
@@ -259,7 +287,7 @@ def expanded(words: Sequence[Word], setting: Setting) -> list[str] | None:
             return None
         (cwd,) = setting.cwds
         found = _matches(word.glob, cwd)
-        if len(found) > MOST_MATCHES:
+        if len(found) > MOST_MATCHES or ("?" in word.glob and not _are_plain(word.glob, cwd)):
             return None
         out += found or [word.glob]
     return out
@@ -271,6 +299,12 @@ def _matches(pattern: str, cwd: str) -> list[str]:
         return list(islice(iglob(pattern, root_dir=cwd), MOST_MATCHES + 1))  # noqa: PTH207
     except (OSError, ValueError):
         return []
+
+
+def _are_plain(pattern: str, cwd: str) -> bool:
+    """How many letters a `?` stands for depends on the locale, unless all names are plain ones."""
+    wide = _matches(re.sub(r"[?*]+", "*", pattern), cwd)
+    return len(wide) <= MOST_MATCHES and all(name.isascii() for name in wide)
 
 
 def _places(path: str, setting: Setting, *, deep: bool = False) -> list[Place]:

@@ -1,21 +1,24 @@
 """Where a command would run, followed through every `cd`, and what its paths come to from there."""
 
 import os.path
+import re
 
 from msgspec import Struct
 
 from teamwright.core.facts import NOWHERE, Place
 from teamwright.core.patterns import UNKNOWN
 
-_SAFE_FILES = ("/dev/null", "/dev/stdout", "/dev/stderr", "/dev/stdin", "/dev/tty")
+_SAFE_FILES = re.compile(r"/dev/(?:null|stdout|stderr|stdin|tty|fd/\d{1,2})")  # `/dev/fd/..` leads anywhere
 
 
 class Surroundings(Struct, frozen=True):
-    """Where the command would run; all of them absolute and resolved."""
+    """Where the command would run; all of them absolute and resolved. `trusted`: what git is configured to run there
+    was agreed to by a person."""
 
     cwd: str
     home: str
     roots: tuple[str, ...]
+    trusted: bool = False
 
 
 class Whereabouts:
@@ -44,7 +47,7 @@ class Whereabouts:
 
     def places(self, path: str, *, deep: bool = False) -> list[Place]:
         """The path from every directory that the command may be in by then."""
-        if path in _SAFE_FILES or path.startswith("/dev/fd/"):
+        if _SAFE_FILES.fullmatch(path):
             return []
         if path.startswith("/"):
             return [self._place(path, "/", deep=deep)]

@@ -14,7 +14,7 @@ _ANSI_PLAIN = {
     "a": "\a", "b": "\b", "e": "\033", "E": "\033", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v",
     "\\": "\\", "'": "'", '"': '"', "?": "?",
 }  # fmt: skip
-_EXPANDS = re.compile(r"\$[\w({@*#?$!\-]|`")  # a dollar that bash would act on
+_EXPANDS = re.compile(r"\$[\w({@*#?$!\-\[]|`")  # a dollar that bash would act on
 _PLAIN_EXPANSION = re.compile(
     r"\$\{(?:"
     r"#?[A-Za-z_]\w*|#?[A-Za-z_]\w*\[[@*]\]|[A-Za-z_]\w*\[\d+\]|[\d@*#?]+"
@@ -23,8 +23,11 @@ _PLAIN_EXPANSION = re.compile(
     r")\}",
     re.DOTALL,
 )
+_UNSURE_END = re.compile(r"[;&|<>(){}'\"\\`\n]")  # inside of `${...}`: versions of bash differ in what such a thing ends
 _NUMBERS_ONLY = re.compile(r"\$\(\(?[\s\d+*/%()<>=!&|^~?:-]*\)?\)")
 _PLAIN = re.compile(r"[\w./@%+,-][\w./:@%+,-]*(?:=[\w./:@%+,-]*)?")
+_BREAKS = re.compile(r"[\s*?\[]")  # what bash splits and expands an unquoted value at
+_SELF_MATCHING = re.compile(r"(?:^|/)\.{1,2}[*?]")  # in some versions of bash `.*` is also `..`
 _WORD_BREAKERS = frozenset(" \t\n;&|<>()'\"`")
 
 
@@ -33,10 +36,27 @@ class Unreadable(Exception):  # control flow: what was parsed is not what bash w
 
 
 class Word(Struct, frozen=True):
-    """`text` with UNKNOWN for what only the running command knows; `glob` if wildcards are all that is unknown."""
+    """`text` with UNKNOWN for what only the running command knows.
+
+    `glob`: the pattern, if wildcards are all that is unknown. `splits`: it may become any number of words.
+    """
 
     text: str
     glob: str = ""
+    splits: bool = False
+
+
+class _Piece(Struct):
+    """A part of a word. `live` and `quoted`: it holds wildcards that bash expands, or that it must not expand."""
+
+    text: str
+    live: bool = False
+    quoted: bool = False
+    splits: bool = False
+
+
+ANY_WORDS = Word(UNKNOWN, splits=True)
+FOUND_PATH = Word(UNKNOWN + "{}")  # one path that `find` gives
 
 
 class Reader:
@@ -48,57 +68,56 @@ class Reader:
         self._enter, self._vague, self._variable = enter, vague, variable
 
     def word(self, node: Node) -> Word:
-        pieces, glob = self._pieces([node])
-        text = "".join(pieces)
-        if glob and UNKNOWN not in text:
-            return Word(re.sub(r"[*?]", UNKNOWN, text), text)
-        return Word(text)
+        if node.type == "concatenation":
+            _require_adjacent(node)
+            parts = [self._piece(child, first=n == 0) for n, child in enumerate(node.children)]
+            splits = _multiplies(node) or _odd_tilde(node) or any(part.splits for part in parts)
+        else:
+            parts = [self._piece(node, first=True)]
+            splits = parts[0].splits
+        text, live = "".join(part.text for part in parts), any(part.live for part in parts)
+        if splits or (live and (UNKNOWN in text or any(part.quoted for part in parts) or _SELF_MATCHING.search(text))):
+            return Word(text if text.startswith(UNKNOWN) else text + UNKNOWN, splits=True)
+        return Word(re.sub(r"[*?]", UNKNOWN, text), text) if live else Word(text)
 
-    def _pieces(self, nodes: Sequence[Node]) -> tuple[list[str], bool]:
-        """The text of adjacent parts, and whether wildcards in it are live. Quoted wildcards beside live ones, and
-        everything else that multiplies words, become unknown."""
-        pieces, live, quoted = list[str](), False, False
-        for node in nodes:
-            text = source(node)
-            match node.type:
-                case "word" | "number" | "variable_name" | "special_variable_name" | "test_operator":
-                    piece, wild = self._bare(text, first=node is nodes[0])
-                    live = live or wild
-                case "concatenation":
-                    _require_adjacent(node)
-                    return self._braced(node)
-                case "raw_string":
-                    piece = text[1:-1]
-                    quoted = quoted or "*" in piece or "?" in piece
-                case "string":
-                    piece = self._string(node, text)
-                    quoted = quoted or "*" in piece or "?" in piece
-                case _:
-                    piece = self.expansion(node)
-            pieces.append(piece)
-        return ([UNKNOWN], False) if live and quoted else (pieces, live)
-
-    def _braced(self, node: Node) -> tuple[list[str], bool]:
-        pieces, live = self._pieces(node.children)
-        bare = "".join(source(c) for c in node.children if c.type in ("word", "number", "{", "}"))
+    def _piece(self, node: Node, *, first: bool) -> _Piece:
         text = source(node)
-        if ("{" in bare and "}" in bare and ("," in text or ".." in text)) or ("[" in bare and "]" in bare):
-            return [UNKNOWN], False
-        return pieces, live
+        match node.type:
+            case "word" | "number" | "variable_name" | "special_variable_name" | "test_operator":
+                return self._bare(text, first=first)
+            case "{" | "}" if not node.is_named:
+                return _Piece(text)
+            case "raw_string":
+                return _quoted(text[1:-1])
+            case "ansi_c_string":
+                return _quoted(_ansi(text[2:-1]))
+            case "string":
+                piece = _quoted(self._string(node, text))
+                # "$@" and "${a[@]}" are as many words as there are values.
+                piece.splits = any("@" in source(c) for c in node.named_children if c.type.endswith("expansion"))
+                return piece
+            case "translated_string":
+                return _Piece(self.expansion(node), splits="@" in text)
+            case "arithmetic_expansion" | "process_substitution":
+                return _Piece(self.expansion(node))
+            case _:
+                known = self.expansion(node)
+                return _Piece(known, splits=UNKNOWN in known or _BREAKS.search(known) is not None)
 
-    def _bare(self, text: str, *, first: bool) -> tuple[str, bool]:
+    def _bare(self, text: str, *, first: bool) -> _Piece:
         if _PLAIN.fullmatch(text):
-            return text, False
-        out, live, n = "", False, 0
+            return _Piece(text)
+        out, live, quoted, splits, n = "", False, False, False, 0
         while n < len(text):
             c = text[n]
             if c == "\\":
                 n += 1
+                quoted = quoted or text[n : n + 1] in ("*", "?")
                 out += "" if text[n : n + 1] == "\n" else text[n : n + 1]
             elif c in _WORD_BREAKERS or (c == "$" and _EXPANDS.match(text, n)):
                 raise Unreadable("a word in it is not what it seems")
-            elif c == "[" or (c == "{" and "}" in text[n:] and ("," in text or ".." in text)):
-                out += UNKNOWN if c == "{" or "]" in text[n:] else c
+            elif (c == "[" and "]" in text[n:]) or (c == "{" and "}" in text[n:] and ("," in text or ".." in text)):
+                splits, out = True, out + UNKNOWN
             else:
                 live = live or c in "*?"
                 out += c
@@ -106,10 +125,10 @@ class Reader:
         if first and text.startswith("~"):
             head, slash, rest = out.partition("/")
             home = self._variable("HOME") if head == "~" else None
-            return (UNKNOWN if home is None else home) + slash + rest, live
+            return _Piece((UNKNOWN if home is None else home) + slash + rest, live, quoted, splits)
         if re.search(r"=~|:~", out) and UNKNOWN not in out:
             out = out.replace("~", UNKNOWN)  # only some shells expand it there
-        return out, live
+        return _Piece(out, live, quoted, splits)
 
     def _string(self, node: Node, text: str) -> str:
         """Literal stretches between the expansions, taken from the source itself: the tree leaves out some blanks."""
@@ -140,6 +159,8 @@ class Reader:
                     return known
                 if not _PLAIN_EXPANSION.fullmatch(text) or "@P" in text:
                     self._vague("a `${...}` of a kind that can run code")
+                if _UNSURE_END.search(_own_text(node)):
+                    raise Unreadable("a `${...}` in it may end elsewhere than it seems to")
                 self.inside(node)
             case "command_substitution":
                 if text.startswith("`") and "\\" in text:
@@ -154,7 +175,11 @@ class Reader:
                 if not _NUMBERS_ONLY.fullmatch(text):
                     self._vague("arithmetic on variables can run code")
                 self.inside(node)
-            case "brace_expression" | "array":
+            case "array":
+                if "[" in text:
+                    self._vague("a subscript can run code")
+                self.inside(node)
+            case "brace_expression":
                 self.inside(node)
             case "extglob_pattern" | "regex":
                 if _EXPANDS.search(text):
@@ -190,6 +215,20 @@ def source(node: Node | None) -> str:
     return (node.text or b"").decode() if node else ""
 
 
+def _own_text(node: Node) -> str:
+    """What stands inside of `${...}`, without the expansions that stand there in turn."""
+    raw, base, at, out = node.text or b"", node.start_byte, 2, b""
+    waiting = list(reversed(node.named_children))
+    while waiting:
+        child = waiting.pop()
+        if child.type.endswith(("expansion", "substitution")):
+            out += raw[at : child.start_byte - base]
+            at = child.end_byte - base
+        else:
+            waiting += reversed(child.named_children)
+    return (out + raw[at:-1]).decode()
+
+
 def check_heredoc(node: Node, whole: bytes) -> bool:
     """Does it expand anything? Bash must end it where the parser did: at the first line that is the delimiter."""
     start = next(source(c) for c in node.children if c.type == "heredoc_start")
@@ -220,6 +259,23 @@ def require_one_line(node: Node) -> None:
     for a, b in pairwise(node.children):
         if b"\n" in raw[a.end_byte - base : b.start_byte - base].replace(b"\\\n", b""):
             raise Unreadable("a line ends inside of a command in it")
+
+
+def _quoted(text: str) -> _Piece:
+    return _Piece(text, quoted="*" in text or "?" in text)
+
+
+def _multiplies(node: Node) -> bool:
+    """Do braces or brackets of the bare parts stand for several words?"""
+    bare = "".join(source(c) for c in node.children if c.type in ("word", "number", "{", "}", "brace_expression"))
+    text = source(node)
+    return ("{" in bare and "}" in bare and ("," in text or ".." in text)) or ("[" in bare and "]" in bare)
+
+
+def _odd_tilde(node: Node) -> bool:
+    """A `~` with something quoted behind it is not expanded."""
+    start = source(node.children[0])
+    return start.startswith("~") and "/" not in start
 
 
 def _require_adjacent(node: Node) -> None:

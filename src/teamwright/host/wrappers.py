@@ -1,5 +1,6 @@
 """Commands that run other commands: where the inner one begins, and which of them carry code as text."""
 
+import re
 from collections.abc import Sequence
 
 from msgspec import Struct
@@ -8,7 +9,10 @@ from teamwright.core.patterns import UNKNOWN
 
 
 class Wrapper(Struct, frozen=True):
-    """Flags without and with a value (`valued` also as the next word), and how many words come before the command."""
+    """Flags without and with a value (`valued` also as the next word), and how many words come before the command.
+
+    What takes a value only as `--flag=value` is not listed: without one it would be followed by the command.
+    """
 
     flags: str = ""
     valued: str = ""
@@ -35,7 +39,7 @@ WRAPPERS = {
     "xargs": Wrapper(
         "0rtxp", "InPLdEs",
         ("--null", "--no-run-if-empty", "--verbose", "--exit", "--interactive"),
-        ("--max-args", "--max-procs", "--max-lines", "--delimiter", "--eof", "--max-chars", "--replace"),
+        ("--max-args", "--max-procs", "--delimiter", "--max-chars"),
         feeds=True,
     ),
 }  # fmt: skip
@@ -49,14 +53,24 @@ LAUNCHERS = frozenset({
     "winpty", "expect", "unbuffer", "at", "batch", "trap", *WRAPPERS,
 })  # fmt: skip
 
+_SYSTEM = frozenset({"/bin", "/usr/bin", "/usr/local/bin"})
+MOST_WRAPPERS = 16
+
 SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash", "rbash"})
 _SHELL_FLAGS = frozenset("celuxvfnmbhilkpEtaBCHPT")
 _PLAIN_SHELL_FLAGS = frozenset("ceuxvl")
+_SAME_IN_EVERY_SHELL = re.compile(r"[A-Za-z0-9_./:,@%+ -]+")
+
+
+def program_name(word: str) -> str:
+    """The name of a program of the system; nothing for one by another path, which may be anybody's file."""
+    folder, _, name = word.rpartition("/")
+    return name if not folder and not word.startswith("/") or folder in _SYSTEM else ""
 
 
 def unwrapped(words: Sequence[str]) -> int | None:
     """Where the command inside begins; 0 if this is no wrapper; None if its flags are not understood."""
-    wrapper = WRAPPERS.get(words[0].rpartition("/")[2]) if words else None
+    wrapper = WRAPPERS.get(program_name(words[0])) if words else None
     if wrapper is None:
         return 0
     at = 1
@@ -102,15 +116,15 @@ def is_assignment(word: str) -> bool:
 
 
 def carried_code(words: Sequence[str]) -> tuple[str | None, bool]:
-    """Code that is carried as text: (the code, None if there is none; whether the rest is understood)."""
+    """Code that is carried as text: (the code, None if there is none; whether it is all that is run, read by bash)."""
     name = words[0].rpartition("/")[2]
-    if name == "eval":
+    if words[0] == "eval":
         return " ".join(words[1:]), True
-    if name == "trap":
+    if words[0] == "trap":
         return (words[1] if len(words) > 2 else None), True
     if name not in SHELLS:
         return None, True
-    plain = True
+    plain = program_name(words[0]) in SHELLS
     for n, word in enumerate(words[1:], 1):
         if not word.startswith(("-", "+")) or word in ("-", "--"):
             return None, True
@@ -118,18 +132,27 @@ def carried_code(words: Sequence[str]) -> tuple[str | None, bool]:
             return None, False
         plain = plain and set(word[1:]) <= _PLAIN_SHELL_FLAGS
         if "c" in word[1:]:
-            return (words[n + 1] if n + 1 < len(words) else None), plain
+            code = words[n + 1] if n + 1 < len(words) else None
+            # Other shells read quotes and expansions otherwise than bash does.
+            alike = name == "bash" or code is None or _SAME_IN_EVERY_SHELL.fullmatch(code) is not None
+            return code, plain and alike
     return None, True
 
 
-def find_commands(words: Sequence[str]) -> list[tuple[str, ...]]:
-    """What a `find` would run for each match."""
-    found: list[tuple[str, ...]] = []
+def find_spans(words: Sequence[str]) -> list[tuple[int, int]] | None:
+    """Where a `find` names commands to run: (the `-exec`, what ends it); None where that is not certain."""
+    spans: list[tuple[int, int]] = []
     at = 1
     while at < len(words):
         if words[at] in ("-exec", "-execdir", "-ok", "-okdir"):
-            end = next((n for n in range(at + 1, len(words)) if words[n] in (";", "+")), len(words))
-            found.append(tuple(UNKNOWN if "{}" in word else word for word in words[at + 1 : end]))
+            end = at + 1
+            while end < len(words) and words[end] != ";" and not (words[end] == "+" and words[end - 1] == "{}"):
+                if UNKNOWN in words[end] or (words[end] == "+" and "{}" in words[end - 1]):
+                    return None
+                end += 1
+            if end == len(words) or (words[end] == "+" and words[at] in ("-ok", "-okdir")):
+                return None
+            spans.append((at, end))
             at = end
         at += 1
-    return found
+    return spans
