@@ -126,4 +126,7 @@ def build_desk(parts: Parts) -> Desk:
     cwd = kept if kept.is_dir() and any(kept.is_relative_to(root) for root in roots) else parts.ground.cwd
     env = {"TEAMWRIGHT_AGENT_ID": opened.id, "TEAMWRIGHT_AGENT_NAME": "main", "TEAMWRIGHT_PARENT_SESSION_ID": opened.id}
     near = all(is_near(root) for root in roots)
-    return Desk(cwd, roots, dict(opened.history.seen), opened.files.outputs, parts.rules.hides, near=near, env=env)
+    return Desk(
+        cwd, roots, dict(opened.history.seen), opened.files.outputs, parts.rules.hides,
+        trusted=parts.ground.trusted, near=near, env=env,
+    )  # fmt: skip

@@ -124,9 +124,23 @@ def deny_fits(pattern: CommandPattern, words: Sequence[str]) -> Fit:
 
 def mentioned(pattern: CommandPattern, text: str) -> bool:
     """Do all literal words of the pattern stand in this text, in their order? For text that could not be read."""
-    literals = [re.escape(word) for word in pattern.words if WILD not in word]
-    wanted = re.compile(".*?".join(rf"(?<![\w.]){word}(?![\w.])" for word in literals), re.DOTALL)
-    return any(wanted.search(spelling) for spelling in (text, _QUOTES.sub("", text)))
+    literals = [_standing_alone(word) for word in pattern.words if WILD not in word]
+    return any(_in_order(literals, spelling) for spelling in (text, _QUOTES.sub("", text)))
+
+
+@lru_cache(maxsize=1024)
+def _standing_alone(word: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<![\w.]){re.escape(word)}(?![\w.])")
+
+
+def _in_order(wanted: Sequence[re.Pattern[str]], text: str) -> bool:
+    at = 0
+    for word in wanted:
+        found = word.search(text, at)
+        if found is None:
+            return False
+        at = found.end()
+    return True
 
 
 # --- paths

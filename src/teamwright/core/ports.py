@@ -32,6 +32,7 @@ class Desk(Struct):
     seen: dict[str, Seen] = field(default_factory=dict[str, Seen])
     spill: Path | None = None  # directory for the rest of an output that is too long to show
     hidden: Callable[[str], bool] | None = None  # resolved paths that searches must leave out (denied to Read)
+    trusted: bool = False  # a person agreed to what the project is configured to run
     near: bool = False  # the roots lie on a disk of this machine: looking at a small file needs no thread
     env: dict[str, str] = field(default_factory=dict[str, str])  # names the agent for its subprocesses
 

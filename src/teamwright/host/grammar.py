@@ -15,6 +15,12 @@ _ODD = re.compile(r"[^\t\n\x20-\x7e]")
 _OPERATORS = frozenset(bytes([c]) for c in b"&|;<>()\n \t")
 _BLANK = re.compile(rb"(?:[ \t\n]|\\\n)*")
 _HOLDS_TEXT = frozenset({"string", "heredoc_body", "expansion", "regex", "extglob_pattern"})  # read from the source itself
+_HOLDS_COMMANDS = frozenset({
+    "program", "list", "pipeline", "subshell", "compound_statement", "do_group", "if_statement", "elif_clause",
+    "else_clause", "while_statement", "for_statement", "c_style_for_statement", "case_statement", "case_item",
+    "function_definition", "redirected_statement", "negated_command", "test_command", "declaration_command",
+    "unset_command", "command", "command_substitution", "process_substitution", "heredoc_redirect",
+})  # fmt: skip
 WRITING = frozenset({">", ">>", "&>", "&>>", ">|", "<>"})
 JOINERS = frozenset({
     ";", ";;", "&", "\n", "|", "|&", "&&", "||", "(", ")", "{", "}", "!", "do", "done", "then", "fi", "if", "elif",
@@ -81,6 +87,8 @@ def _require_coverage(root: Node, text: bytes) -> None:
             end = node.start_byte
             for child in node.children:
                 _require_blank(text, end, child.start_byte)
+                if end == child.start_byte > node.start_byte and node.type in _HOLDS_COMMANDS:
+                    _require_apart(text[end - 1 : end], text[end : end + 1])
                 end = child.end_byte
             _require_blank(text, end, node.end_byte)
 
@@ -92,8 +100,14 @@ def _require_blank(text: bytes, start: int, end: int) -> None:
     if gap.startswith(b"\\\n") and not gap.replace(b"\\\n", b"") and start:
         # To bash nothing at all stands between the two sides: they must not become one word or one operator.
         before, after = text[start - 1 : start], text[end : end + 1]
-        if before not in _OPERATORS or after in _OPERATORS or after == b"#":
+        if before not in _OPERATORS or after in _OPERATORS:
             raise Unreadable("a word in it is broken over lines")
+
+
+def _require_apart(before: bytes, after: bytes) -> None:
+    """Two parts with nothing between them are two to bash only if an operator is at their seam."""
+    if before not in _OPERATORS and after not in _OPERATORS and b"`" not in (before, after):
+        raise Unreadable("two parts of it are one word to bash")
 
 
 def _why_not_read(text: str) -> str:

@@ -16,9 +16,8 @@ _ALL = re.compile(r"(?:\.?\*|\.\[!\.\]\*|\.\?\?\*|\*\.\*|\?\*)+")  # wildcards t
 _SEGMENT = re.compile(r"[;&|\n()`]+")
 _TOKEN = re.compile(r"[\s'\"<>\\,\[\]]+")
 _QUOTES = re.compile(r"\\\n|['\"\\]")
-_REMOVES = re.compile(r"(?<![\w.-])rm(?![\w.-])")
+_REMOVES = re.compile(r"(?<![\w.-])(?:rm|-delete)(?![\w.-])")
 _RECURSIVE = re.compile(r"-[A-Za-z]*[rR][A-Za-z]*|--r[a-z]*")
-_RECURSIVELY = re.compile(r"(?<!\S)(?:-[A-Za-z]*[rR]|--r)")
 _BY_NAME = frozenset({"-name", "-iname", "-path", "-ipath", "-wholename", "-iwholename", "-regex", "-iregex"})
 _BY_KIND = frozenset({
     "-newer", "-mtime", "-mmin", "-atime", "-ctime", "-amin", "-cmin", "-user", "-group", "-empty", "-size", "-perm",
@@ -78,12 +77,18 @@ def _of_path(word: Word, cwd: str | None, home: str) -> Removal:
 
 
 def _expanded(path: str, cwd: str, *, glob: bool) -> Iterator[str]:
+    """What it stands for, and every directory of which it stands for all."""
     yield path
-    if glob:
-        try:
-            yield from islice(iglob(path, root_dir=cwd), _MOST_MATCHES)  # noqa: PTH207  # as a shell matches
-        except (OSError, ValueError):
-            return
+    if not glob:
+        return
+    parts = path.rstrip("/").split("/")
+    while len(parts) > 1 and _ALL.fullmatch(parts[-1]):
+        parts.pop()
+    try:
+        for pattern in dict.fromkeys((path, "/".join(parts) + "/")):
+            yield from islice(iglob(pattern, root_dir=cwd), _MOST_MATCHES)  # noqa: PTH207  # as a shell matches
+    except (OSError, ValueError):
+        return
 
 
 def _by_find(words: Sequence[Word], cwd: str | None, home: str) -> Removal:
@@ -145,8 +150,8 @@ def removal_in_text(text: str, home: str, *, unread: bool) -> Removal:
         if found := next((r for t in named if t.startswith("/") and (r := _ruins(t, "/", home))), ""):
             return Removal(ruin=found)
     bare = _QUOTES.sub("", text)
-    if unread and _REMOVES.search(bare) and _RECURSIVELY.search(bare):
-        return Removal(doubt="it cannot be read, and seems to remove directories")
+    if unread and _REMOVES.search(bare):
+        return Removal(doubt="it cannot be read, and seems to remove something")
     return SAFE
 
 

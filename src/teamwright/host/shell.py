@@ -97,14 +97,16 @@ class _Walk:
         handler(self, node)
         self._depth -= 1
 
-    def chain(self, node: Node) -> None:
+    def chain(self, node: Node, redirects: Sequence[Node] = ()) -> None:
+        """`redirects` belong to its last command, whatever the tree says."""
         left, operator, right = (node.children[0], node.children[1].type, node.children[2:])
         before = self.where.cwds
         self.statement(left)
         if operator != "&&":
             self.where.either(before)
-        for child in right:
+        for child in right[:-1]:
             self.statement(child)
+        self._redirected(right[-1], redirects)
 
     def apart(self, node: Node) -> None:
         """A subshell: what it does to the working directory ends with it."""
@@ -176,11 +178,23 @@ class _Walk:
 
     def redirected(self, node: Node) -> None:
         require_one_line(node)
-        for child in node.named_children:
-            if child.type.endswith("_redirect"):
-                self.redirect(child)
-            else:
-                self.statement(child)
+        redirects = [child for child in node.named_children if child.type.endswith("_redirect")]
+        bodies = [child for child in node.named_children if not child.type.endswith("_redirect")]
+        if len(bodies) > 1:
+            raise Unreadable("a redirection in it cannot be read")
+        self._redirected(bodies[0] if bodies else None, redirects)
+        for child in redirects:
+            self._behind_heredoc(child)
+
+    def _redirected(self, body: Node | None, redirects: Sequence[Node]) -> None:
+        """Redirections come first: what they name is seen from where the shell stands before the command."""
+        if body is not None and body.type == "list":
+            self.chain(body, redirects)
+            return
+        for child in redirects:
+            self.redirect(child)
+        if body is not None:
+            self.statement(body)
 
     def arithmetic_for(self, node: Node) -> None:
         self._vague("arithmetic on variables can run code")
@@ -206,6 +220,7 @@ class _Walk:
             if not child.is_named and child.type not in operators:
                 raise Unreadable("a test in it is not what it seems")
             if not child.is_named:
+                words += [] if child.type in ("[", "]", "[[", "]]") else [Word(child.type)]
                 continue
             if child.type in ("unary_expression", "binary_expression", "parenthesized_expression", "negated_command"):
                 self._test_words(child, words, operators)
@@ -239,6 +254,8 @@ class _Walk:
                 case _:
                     raise Unreadable(f"it has a part of an unknown kind ({child.type})")
         self._simple(words, source(node), assigned)
+        for child in node.children:
+            self._behind_heredoc(child)
 
     def declaration(self, node: Node) -> None:
         require_one_line(node)
@@ -256,6 +273,8 @@ class _Walk:
                 risky = risky or (word.text not in ("-x", "-r", "-g") if flag else not harmless_name(word.text))
                 words.append(word)
         self._plain(words, source(node), harmless=not risky)
+        if risky:
+            self._vague("it may run code that is in its words")
 
     def unset(self, node: Node) -> None:
         require_one_line(node)
@@ -360,17 +379,26 @@ class _Walk:
             match child.type:
                 case "heredoc_body":
                     if expands:
-                        self._reader.between(child, 0, len(child.text or b""))
-                case "heredoc_start" | "heredoc_end" | "<<" | "<<-" | "file_descriptor" | "&&" | "||":
-                    pass
+                        self._reader.document(child)
                 case "file_redirect" | "herestring_redirect":
                     self.redirect(child)
                 case _:
-                    before = self.where.cwds
-                    self._shaky += 1
-                    self.statement(child)
-                    self._shaky -= 1
-                    self.where.either(before)
+                    pass  # what the line goes on with comes after the command itself
+
+    def _behind_heredoc(self, node: Node) -> None:
+        """The rest of the line on which a here-document was announced."""
+        if node.type != "heredoc_redirect":
+            return
+        for child in node.named_children:
+            if not child.type.startswith("heredoc_") and child.type not in _NO_STATEMENTS:
+                before = self.where.cwds
+                self._shaky += 1
+                self.statement(child)
+                self._shaky -= 1
+                self.where.either(before)
+
+
+_NO_STATEMENTS = frozenset({"file_redirect", "herestring_redirect", "file_descriptor"})
 
 
 def _nothing(walk: _Walk, node: Node) -> None:

@@ -6,7 +6,7 @@ from glob import iglob
 from itertools import islice
 from pathlib import Path
 
-from msgspec import Struct, field
+from msgspec import Struct, field, structs
 
 from teamwright.core.facts import NOWHERE, Command, Place, View
 from teamwright.core.patterns import UNKNOWN
@@ -57,7 +57,8 @@ _RECORDS = frozenset(
 _PROTECTED = re.compile(r"(?<![\w.-])\.(?:git|claude|teamwright|mcp\.json)(?![\w.-])", re.IGNORECASE)
 _LEFT_OUT = re.compile(r"--(?:exclude|ignore)[\w-]*=")
 _LEAVES_OUT = frozenset({"--exclude", "--exclude-dir", "--ignore", "-path", "-name", "-ipath", "-iname", "-wholename"})
-_MOVES = frozenset({"pushd", "popd", "source", "."})
+_EVALUATES = frozenset({"let", "test", "[", "[[", "printf", "read", "mapfile", "readarray", "wait", "getopts"})
+_MOVES = frozenset({"cd", "pushd", "popd", "source", "."})
 
 
 class Setting(Struct, frozen=True):
@@ -109,8 +110,10 @@ def simple_commands(words: Sequence[Word], shown: str, assigned: Sequence[tuple[
     if name == "git":
         layers.views.append(View(without_git_options(texts), None))
     found.commands.insert(0, _command(layers, shown, setting, found, shadow=shadow))
-    if name in _MOVES:
-        found.cd = UNKNOWN
+    if name in _MOVES and found.cd is None:
+        found.cd = UNKNOWN  # wherever that is
+    if texts[0] in _EVALUATES and not found.commands[0].harmless:
+        found.commands[0] = structs.replace(found.commands[0], opaque="it may run code that is in its words")
     return found
 
 
@@ -233,6 +236,7 @@ def _command(layers: _Layers, shown: str, setting: Setting, found: Found, *, sha
     if texts[0] == "cd":
         found.cd = use.reads[0]
     reads = tuple(place for path in use.reads for place in _places(path, setting, deep=use.deep))
+    reads += tuple(place for word in layers.inner if word.glob for place in _listed(word, setting))
     found.writes += [place for path in use.writes for place in _places(path, setting)]
     return Command(views, shown, harmless=True, reads=reads, shadow=shadow)
 
@@ -299,6 +303,13 @@ def _matches(pattern: str, cwd: str) -> list[str]:
         return list(islice(iglob(pattern, root_dir=cwd), MOST_MATCHES + 1))  # noqa: PTH207
     except (OSError, ValueError):
         return []
+
+
+def _listed(word: Word, setting: Setting) -> list[Place]:
+    """The directories in which wildcards look for names: a command that only shows its words shows these."""
+    head, slash, _ = re.split(r"[*?]", word.glob, maxsplit=1)[0].rpartition("/")
+    folders = {head + slash or "."} | {path.rstrip("/").rpartition("/")[0] or "." for path in expanded([word], setting) or ()}
+    return [place for folder in sorted(folders) for place in setting.places(folder)]
 
 
 def _are_plain(pattern: str, cwd: str) -> bool:

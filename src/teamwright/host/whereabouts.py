@@ -58,9 +58,27 @@ class Whereabouts:
     def _place(self, path: str, cwd: str, *, deep: bool) -> Place:
         # A `~` here is a name like any other: what the shell expands was expanded before.
         try:
+            if _leads_through_proc(f"{cwd}/{path}"):
+                return NOWHERE
             return Place(normal(cwd, path), os.path.realpath(f"{cwd}/{path}"), deep)
         except (OSError, UnicodeEncodeError):
             return NOWHERE
+
+
+def _leads_through_proc(path: str, links: int = 40) -> bool:
+    """What lies in /proc is another file for every process that opens it."""
+    at = ""
+    for part in path.split("/"):
+        at = os.path.dirname(at) if part == ".." else f"{at}/{part}" if part not in ("", ".") else at
+        if at == "/proc" or at.startswith("/dev/fd"):
+            return True
+        if links and os.path.islink(at):
+            told = os.readlink(at)
+            target = told if told.startswith("/") else f"{os.path.dirname(at)}/{told}"
+            if _leads_through_proc(target, links - 1):
+                return True
+            at = os.path.realpath(at)
+    return False
 
 
 def normal(cwd: str, path: str) -> str:

@@ -10,6 +10,7 @@ from tree_sitter import Node
 from teamwright.core.patterns import UNKNOWN
 
 _ANSI = re.compile(r"\\(?:([abeEfnrtv\\'\"?])|x([0-9a-fA-F]{1,2})|([0-7]{1,3})|u([0-9a-fA-F]{1,4}))")
+_ANSI_STRING = re.compile(r"\$'(?:[^'\\]|\\.)*'", re.DOTALL)
 _ANSI_PLAIN = {
     "a": "\a", "b": "\b", "e": "\033", "E": "\033", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v",
     "\\": "\\", "'": "'", '"': '"', "?": "?",
@@ -24,8 +25,10 @@ _PLAIN_EXPANSION = re.compile(
     re.DOTALL,
 )
 _UNSURE_END = re.compile(r"[;&|<>(){}'\"\\`\n]")  # inside of `${...}`: versions of bash differ in what such a thing ends
+_UNSURE_PATTERN = re.compile(r"['\"`;&<>\s]|\\$")
 _NUMBERS_ONLY = re.compile(r"\$\(\(?[\s\d+*/%()<>=!&|^~?:-]*\)?\)")
 _PLAIN = re.compile(r"[\w./@%+,-][\w./:@%+,-]*(?:=[\w./:@%+,-]*)?")
+_DELIMITER = re.compile(r"(['\"]?)[\w.+@%^,:/-]+\1")
 _BREAKS = re.compile(r"[\s*?\[]")  # what bash splits and expands an unquoted value at
 _SELF_MATCHING = re.compile(r"(?:^|/)\.{1,2}[*?]")  # in some versions of bash `.*` is also `..`
 _WORD_BREAKERS = frozenset(" \t\n;&|<>()'\"`")
@@ -90,7 +93,7 @@ class Reader:
             case "raw_string":
                 return _quoted(text[1:-1])
             case "ansi_c_string":
-                return _quoted(_ansi(text[2:-1]))
+                return _quoted(self.expansion(node))
             case "string":
                 piece = _quoted(self._string(node, text))
                 # "$@" and "${a[@]}" are as many words as there are values.
@@ -134,17 +137,21 @@ class Reader:
         """Literal stretches between the expansions, taken from the source itself: the tree leaves out some blanks."""
         if not (text.startswith('"') and text.endswith('"') and len(text) > 1):
             raise Unreadable("a quoted string in it is not what it seems")
-        return self.between(node, 1, len(node.text or b"") - 1)
+        return self._between(node, 1, len(node.text or b"") - 1, closing='"')
 
-    def between(self, node: Node, start: int, end: int) -> str:
+    def document(self, node: Node) -> None:
+        """Look at what the body of a here-document expands."""
+        self._between(node, 0, len(node.text or b""), closing="")
+
+    def _between(self, node: Node, start: int, end: int, closing: str) -> str:
         """The text of a string or here-document with its expansions."""
         raw, base, at, out = node.text or b"", node.start_byte, start, ""
         for child in node.named_children:
             if child.type in ("string_content", "heredoc_content"):
                 continue
-            out += _unquoted(raw[at : child.start_byte - base].decode()) + self.expansion(child)
+            out += _unquoted(raw[at : child.start_byte - base].decode(), closing) + self.expansion(child)
             at = child.end_byte - base
-        return out + _unquoted(raw[at:end].decode())
+        return out + _unquoted(raw[at:end].decode(), closing)
 
     def expansion(self, node: Node) -> str:
         """What an expansion comes to, if that is known; what it runs is looked at in any case."""
@@ -170,6 +177,8 @@ class Reader:
                 self._enter(node)
                 return "/dev/fd/63"
             case "ansi_c_string":
+                if not _ANSI_STRING.fullmatch(text):
+                    raise Unreadable("a quoted string in it is not what it seems")
                 return _ansi(text[2:-1])
             case "arithmetic_expansion":
                 if not _NUMBERS_ONLY.fullmatch(text):
@@ -178,14 +187,16 @@ class Reader:
             case "array":
                 if "[" in text:
                     self._vague("a subscript can run code")
-                self.inside(node)
+                for child in node.named_children:
+                    self.word(child)
             case "brace_expression":
                 self.inside(node)
             case "extglob_pattern" | "regex":
-                if _EXPANDS.search(text):
-                    raise Unreadable("a pattern in it contains an expansion")
+                if _EXPANDS.search(text) or _UNSURE_PATTERN.search(text):
+                    raise Unreadable("a pattern in it contains an expansion, a quote or a blank")
             case "translated_string":
-                self.inside(node)
+                for child in node.named_children:
+                    self._string(child, source(child))
             case _:
                 raise Unreadable(f"it has a part of an unknown kind ({node.type})")
         return UNKNOWN
@@ -232,9 +243,9 @@ def _own_text(node: Node) -> str:
 def check_heredoc(node: Node, whole: bytes) -> bool:
     """Does it expand anything? Bash must end it where the parser did: at the first line that is the delimiter."""
     start = next(source(c) for c in node.children if c.type == "heredoc_start")
-    delimiter = start.replace("'", "").replace('"', "")
+    delimiter = start.strip("'\"")
     dash = any(c.type == "<<-" for c in node.children)
-    if "\\" in start or not delimiter:
+    if not _DELIMITER.fullmatch(start):
         raise Unreadable("a here-document in it has an unusual delimiter")
     for child in node.children:
         text = source(child)
@@ -283,19 +294,19 @@ def _require_adjacent(node: Node) -> None:
         raise Unreadable("a word in it is broken over lines")
 
 
-def _unquoted(text: str) -> str:
-    """Inside double quotes a backslash escapes only these."""
+def _unquoted(text: str, closing: str) -> str:
+    """Inside double quotes a backslash escapes only these. What bash would take for the end must not stand here."""
     if "\\" not in text:
-        if _EXPANDS.search(text):
+        if _EXPANDS.search(text) or (closing and closing in text):
             raise Unreadable("a quoted string in it is not what it seems")
         return text
     out, n = "", 0
     while n < len(text):
         c = text[n]
-        if c == "\\" and text[n + 1 : n + 2] in ('"', "\\", "$", "`", "\n"):
+        if c == "\\" and text[n + 1 : n + 2] in ('"', "\\", "$", "`", "\n") and n + 1 < len(text):
             n += 1
             out += "" if text[n] == "\n" else text[n]
-        elif c == "`" or (c == "$" and _EXPANDS.match(text, n)):
+        elif c in ("`", closing) or (c == "$" and _EXPANDS.match(text, n)) or (c == "\\" and closing and n + 1 == len(text)):
             raise Unreadable("a quoted string in it is not what it seems")
         else:
             out += c

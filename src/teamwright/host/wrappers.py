@@ -124,19 +124,19 @@ def carried_code(words: Sequence[str]) -> tuple[str | None, bool]:
         return (words[1] if len(words) > 2 else None), True
     if name not in SHELLS:
         return None, True
-    plain = program_name(words[0]) in SHELLS
-    for n, word in enumerate(words[1:], 1):
-        if not word.startswith(("-", "+")) or word in ("-", "--"):
-            return None, True
-        if not set(word[1:]) <= _SHELL_FLAGS or word.startswith("+"):
+    plain, carries, at = program_name(words[0]) in SHELLS, False, 1
+    while at < len(words) and words[at][:1] in ("-", "+") and words[at] not in ("-", "--"):
+        flags = set(words[at][1:])
+        if not flags <= _SHELL_FLAGS or words[at].startswith("+"):
             return None, False
-        plain = plain and set(word[1:]) <= _PLAIN_SHELL_FLAGS
-        if "c" in word[1:]:
-            code = words[n + 1] if n + 1 < len(words) else None
-            # Other shells read quotes and expansions otherwise than bash does.
-            alike = name == "bash" or code is None or _SAME_IN_EVERY_SHELL.fullmatch(code) is not None
-            return code, plain and alike
-    return None, True
+        plain, carries = plain and flags <= _PLAIN_SHELL_FLAGS, carries or "c" in flags
+        at += 1
+    at += at < len(words) and words[at] in ("-", "--")
+    if not carries or at == len(words):
+        return None, True
+    # Other shells read quotes and expansions otherwise than bash does.
+    alike = name == "bash" or _SAME_IN_EVERY_SHELL.fullmatch(words[at]) is not None
+    return words[at], plain and alike
 
 
 def find_spans(words: Sequence[str]) -> list[tuple[int, int]] | None:

@@ -13,7 +13,7 @@ from teamwright.core.message import ToolCall
 from teamwright.core.permission import Verdict, judge
 from teamwright.core.ports import Desk
 from teamwright.core.rules import Rules
-from teamwright.runtime.intent import Intent, read_intent, touches_disk
+from teamwright.runtime.intent import Intent, is_long, read_intent, touches_disk
 
 _DO_WITHOUT = "Do without it, or say what you need and why."
 _NOBODY = "That needs a person's yes, and nobody is attached to give it: go on without it, or report what you need."
@@ -108,7 +108,7 @@ class SessionGate:
 
     async def _intent(self, agent: AgentId, tool: str, args: Mapping[str, Any]) -> Intent:
         desk = self._desk(agent)
-        if desk.near or not touches_disk(tool):
+        if (desk.near and not is_long(tool, args)) or not touches_disk(tool):
             return read_intent(tool, args, desk, self._home)
         return await to_thread.run_sync(read_intent, tool, args, desk, self._home, abandon_on_cancel=True)
 

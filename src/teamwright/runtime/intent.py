@@ -16,6 +16,7 @@ _PATH_ARGUMENT = {
     "Read": "file_path", "Write": "file_path", "Edit": "file_path", "NotebookEdit": "notebook_path",
     "Glob": "path", "Grep": "path",
 }  # fmt: skip
+_LONG = 4_096
 _DETAIL = {"Agent": "subagent_type", "Skill": "skill"}
 
 
@@ -29,6 +30,12 @@ class Intent(Struct, frozen=True):
 def touches_disk(tool: str) -> bool:
     """Does it take the disk to learn what the call would do?"""
     return tool in _PATH_ARGUMENT or tool in SHELL
+
+
+def is_long(tool: str, args: Mapping[str, Any]) -> bool:
+    """A command that takes so long to read that others should not wait for it."""
+    command = args.get("command")
+    return tool in SHELL and isinstance(command, str) and len(command) > _LONG
 
 
 def read_intent(tool: str, args: Mapping[str, Any], desk: Desk, home: Path) -> Intent:
@@ -90,7 +97,7 @@ def _on_shell(tool: str, args: Mapping[str, Any], desk: Desk, home: Path) -> Int
     command = args.get("command")
     if not isinstance(command, str):
         return Intent(None)
-    around = Surroundings(str(desk.cwd), str(home), tuple(map(str, desk.roots)))
+    around = Surroundings(str(desk.cwd), str(home), tuple(map(str, desk.roots)), desk.trusted)
     return Intent(read_command(command, tool, around))
 
 

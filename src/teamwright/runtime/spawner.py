@@ -339,7 +339,7 @@ class Spawner:
 def child_desk(parent: Desk, cwd: Path, id: AgentId, name: str) -> Desk:
     """A copy of the record of read files; what the child reads never flows back."""
     env = parent.env | {"TEAMWRIGHT_AGENT_ID": id, "TEAMWRIGHT_AGENT_NAME": name}
-    return Desk(cwd, parent.roots, dict(parent.seen), parent.spill, parent.hidden, near=parent.near, env=env)
+    return replace(parent, cwd=cwd, seen=dict(parent.seen), env=env)
 
 
 def narrowest(*modes: Mode | None) -> Mode | None:
