@@ -51,7 +51,7 @@ KNOWN: dict[str, Flags] = {
     "fgrep": _GREP,
     "rg": _RG,
     "stat": Flags("Lft", "c", "--dereference --file-system --terse", "--format --printf"),
-    "file": Flags("bhikNnprsv0", "F", "--brief --mime --mime-type --mime-encoding --no-dereference"),
+    "file": Flags("bhikNnrsv0", "F", "--brief --mime --mime-type --mime-encoding --no-dereference"),
     "du": Flags("abchHkmPsSx0", "dBt", "--all --apparent-size --bytes --total --human-readable --summarize"
         " --one-file-system"
                 " --null", "--max-depth --block-size --threshold --exclude", deep="*", here=True),
@@ -363,7 +363,10 @@ def _set(words: Sequence[str]) -> Use | None:
 
 
 def _tee(words: Sequence[str]) -> Use | None:
-    files = [w for w in words if w not in ("-a", "--append", "-i", "--")]
+    files, at = list[str](), 0
+    while at < len(words) and words[at] in ("-a", "--append", "-i"):
+        at += 1
+    files += words[at + 1 :] if words[at : at + 1] == ["--"] else words[at:]
     return None if any(w.startswith("-") for w in files) else Use(writes=tuple(files))
 
 

@@ -25,7 +25,7 @@ from teamwright.host.grammar import (
     parsed,
 )
 from teamwright.host.ruin import SAFE, removal_in_text
-from teamwright.host.simple import Setting, simple_commands
+from teamwright.host.simple import Setting, listed, simple_commands
 from teamwright.host.whereabouts import Surroundings, Whereabouts
 from teamwright.host.words import Reader, Unreadable, Word, check_heredoc, require_one_line, source
 
@@ -148,7 +148,7 @@ class _Walk:
             elif child.type == "do_group":
                 self.repeated(child)
             else:
-                self._reader.word(child)
+                self.reads += listed([self._reader.word(child)], self._setting())
 
     def case(self, node: Node) -> None:
         for child in node.named_children:
@@ -294,7 +294,12 @@ class _Walk:
             self._vague("a subscript can run code")
             self._reader.inside(node)
             return "", Word(UNKNOWN)
+        if value is not None and value.type == "array":
+            self.reads += listed([self._reader.word(child) for child in value.named_children], self._setting())
         return source(name), Word("") if value is None else self._reader.word(value)
+
+    def _setting(self) -> Setting:
+        return Setting(self.where.cwds, self.where.around, self.where.places)
 
     def _name(self, node: Node) -> None:
         if not harmless_name(source(node)):
@@ -313,8 +318,7 @@ class _Walk:
         self._words_left[0] -= len(words)
         if self._words_left[0] < 0:
             raise Unreadable(f"it has more than {MOST_WORDS:,} words")
-        setting = Setting(self.where.cwds, self.where.around, self.where.places)
-        found = simple_commands(words, shown, assigned, setting)
+        found = simple_commands(words, shown, assigned, self._setting())
         if found.expands:
             self._globbed.append(len(self.commands))
         self.commands += found.commands

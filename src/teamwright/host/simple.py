@@ -1,7 +1,7 @@
 """One simple command: what is inside of its wrappers, what it is known to read, and what its words may touch."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from glob import iglob
 from itertools import islice
 from pathlib import Path
@@ -236,7 +236,7 @@ def _command(layers: _Layers, shown: str, setting: Setting, found: Found, *, sha
     if texts[0] == "cd":
         found.cd = use.reads[0]
     reads = tuple(place for path in use.reads for place in _places(path, setting, deep=use.deep))
-    reads += tuple(place for word in layers.inner if word.glob for place in _listed(word, setting))
+    reads += tuple(listed(layers.inner, setting)) if texts[0] != "[[" else ()
     found.writes += [place for path in use.writes for place in _places(path, setting)]
     return Command(views, shown, harmless=True, reads=reads, shadow=shadow)
 
@@ -305,11 +305,17 @@ def _matches(pattern: str, cwd: str) -> list[str]:
         return []
 
 
-def _listed(word: Word, setting: Setting) -> list[Place]:
+def listed(words: Sequence[Word], setting: Setting) -> Iterator[Place]:
     """The directories in which wildcards look for names: a command that only shows its words shows these."""
-    head, slash, _ = re.split(r"[*?]", word.glob, maxsplit=1)[0].rpartition("/")
-    folders = {head + slash or "."} | {path.rstrip("/").rpartition("/")[0] or "." for path in expanded([word], setting) or ()}
-    return [place for folder in sorted(folders) for place in setting.places(folder)]
+    for word in words:
+        if word.wild:
+            yield NOWHERE
+        if word.glob:
+            head, slash, _ = re.split(r"[*?]", word.glob, maxsplit=1)[0].rpartition("/")
+            names = expanded([word], setting) or ()
+            folders = {head + slash or ".", *(path.rstrip("/").rpartition("/")[0] or "." for path in names)}
+            for folder in sorted(folders):
+                yield from setting.places(folder)
 
 
 def _are_plain(pattern: str, cwd: str) -> bool:

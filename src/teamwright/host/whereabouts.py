@@ -8,6 +8,7 @@ from msgspec import Struct
 from teamwright.core.facts import NOWHERE, Place
 from teamwright.core.patterns import UNKNOWN
 
+_MOST_DIRECTORIES = 16  # that it may be in; more are as good as unknown
 _SAFE_FILES = re.compile(r"/dev/(?:null|stdout|stderr|stdin|tty|fd/\d{1,2})")  # `/dev/fd/..` leads anywhere
 
 
@@ -31,7 +32,8 @@ class Whereabouts:
     def either(self, before: tuple[str, ...] | None) -> None:
         """What came between may or may not have happened."""
         if before != self.cwds:
-            self.cwds = None if before is None or self.cwds is None else tuple(dict.fromkeys(before + self.cwds))
+            both = None if before is None or self.cwds is None else tuple(dict.fromkeys(before + self.cwds))
+            self.cwds = None if both is None or len(both) > _MOST_DIRECTORIES else both
 
     def change(self, target: str, *, certain: bool) -> None:
         if UNKNOWN in target or self.cwds is None or not certain:

@@ -41,12 +41,14 @@ class Unreadable(Exception):  # control flow: what was parsed is not what bash w
 class Word(Struct, frozen=True):
     """`text` with UNKNOWN for what only the running command knows.
 
-    `glob`: the pattern, if wildcards are all that is unknown. `splits`: it may become any number of words.
+    `glob`: the pattern, if wildcards are all that is unknown. `splits`: it may become any number of words, and with
+    `wild` those are names of files that nobody knows beforehand.
     """
 
     text: str
     glob: str = ""
     splits: bool = False
+    wild: bool = False
 
 
 class _Piece(Struct):
@@ -80,7 +82,7 @@ class Reader:
             splits = parts[0].splits
         text, live = "".join(part.text for part in parts), any(part.live for part in parts)
         if splits or (live and (UNKNOWN in text or any(part.quoted for part in parts) or _SELF_MATCHING.search(text))):
-            return Word(text if text.startswith(UNKNOWN) else text + UNKNOWN, splits=True)
+            return Word(text if text.startswith(UNKNOWN) else text + UNKNOWN, splits=True, wild=live)
         return Word(re.sub(r"[*?]", UNKNOWN, text), text) if live else Word(text)
 
     def _piece(self, node: Node, *, first: bool) -> _Piece:
@@ -120,7 +122,7 @@ class Reader:
             elif c in _WORD_BREAKERS or (c == "$" and _EXPANDS.match(text, n)):
                 raise Unreadable("a word in it is not what it seems")
             elif (c == "[" and "]" in text[n:]) or (c == "{" and "}" in text[n:] and ("," in text or ".." in text)):
-                splits, out = True, out + UNKNOWN
+                splits, live, out = True, live or c == "[", out + UNKNOWN
             else:
                 live = live or c in "*?"
                 out += c
