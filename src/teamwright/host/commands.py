@@ -114,7 +114,9 @@ _STORES = re.compile(r"%[^A-Za-z%]*n")
 _VERSIONED = frozenset({"python", "python3", "node", "npm", "pip", "git", "rustc", "cargo", "go", "gcc", "make",
     "java", "ruby", "uv", "rg", "bash"})  # fmt: skip
 _IS_EVALUATED = frozenset({"-v", "-R"})
-_COUNTS = frozenset({"-eq", "-ne", "-lt", "-le", "-gt", "-ge"})  # of `[[`: both sides are arithmetic, which can run code
+_COUNTS = frozenset(
+    {"-eq", "-ne", "-lt", "-le", "-gt", "-ge"}
+)  # of `[[`: both sides are arithmetic, which can run code
 _UNARY = frozenset(f"-{letter}" for letter in "abcdefghknprstuwxzGLNOS")
 _BINARY = frozenset({"=", "==", "!=", "<", ">", "-nt", "-ot", "-ef"}) | _COUNTS
 _TEST_WORDS = frozenset({"=", "==", "!=", "!", "<", ">", "(", ")", "=~", "&&", "||"})
@@ -376,25 +378,28 @@ def _lookup(words: Sequence[str]) -> Use | None:
 
 
 def _cd(words: Sequence[str]) -> Use | None:
-    targets = [w for w in words if w not in ("-P", "-L", "--", "-e")]
+    targets = [w for w in words if w not in ("-L", "--")]
     if len(targets) > 1 or any(w.startswith(("-", UNKNOWN)) or UNKNOWN in w for w in targets):
         return None
     return Use(tuple(targets or ["~"]))
 
 
 _SPECIAL: dict[str, Callable[[Sequence[str]], Use | None]] = {
-    "find": _find, "sed": _sed, "test": _test, "[": _test, "[[": _double_test, "printf": _printf, "read": _read, "set": _set,
-    "tee": _tee, "command": _lookup, "cd": _cd, "tree": _tree, "xxd": _xxd,
+    "find": _find, "sed": _sed, "test": _test, "[": _test, "[[": _double_test, "printf": _printf, "read": _read,
+    "set": _set, "tee": _tee, "command": _lookup, "cd": _cd, "tree": _tree, "xxd": _xxd,
 }  # fmt: skip
 
+_ZONE = re.compile(r"[A-Za-z][\w+-]*(?:/[A-Za-z][\w+-]*)*")
 _HARMLESS = re.compile(
-    r"LANG|LC_[A-Z]+|TZ|TERM|NO_COLOR|FORCE_COLOR|CLICOLOR|COLUMNS|LINES|CI|DEBUG|VERBOSE|NODE_ENV|RUST_BACKTRACE|RUST_LOG"
+    r"LANG|LC_[A-Z]+|TERM|NO_COLOR|FORCE_COLOR|CLICOLOR|COLUMNS|LINES|CI|DEBUG|VERBOSE|NODE_ENV|RUST_BACKTRACE|RUST_LOG"
     r"|PYTHONUNBUFFERED|PYTHONDONTWRITEBYTECODE|PYTHONHASHSEED|GOOS|GOARCH|DJANGO_DEBUG|TEST|[A-Z]|_*[a-z][a-z0-9_]*"
 )
 
 
-def harmless_name(name: str) -> bool:
-    """A variable that no program takes orders from."""
+def harmless_name(name: str, value: str = UNKNOWN) -> bool:
+    """A variable that no program takes orders from. A time zone may name any file, so its value counts."""
+    if name == "TZ":
+        return _ZONE.fullmatch(value) is not None
     return (
         bool(_HARMLESS.fullmatch(name))
         and not name.endswith("proxy")

@@ -19,7 +19,7 @@ _COMMITS = (
     " --patch --patch-with-stat --full-index --binary --text --no-prefix --function-context --find-renames"
     " --find-copies"
     " --exit-code --quiet --cached --staged --merge-base --check --reflog --walk-reflogs --pretty --no-notes --count"
-    " --abbrev --relative --unified"
+    " --abbrev --relative --unified --format --min-parents --max-parents"
 )
 # In both lists: a value, if there is one, only behind a `=`.
 _COMMIT_VALUES = (
@@ -94,9 +94,12 @@ _BEFORE_VALUED = frozenset(
     {"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--super-prefix", "--config-env"}
 )
 _TWO_WORDS = {
-    ("remote",), ("remote", "-v"), ("remote", "--verbose"), ("remote", "get-url"), ("stash", "list"), ("stash", "show"),
-    ("worktree", "list"), ("reflog",), ("reflog", "show"), ("config", "--get"), ("config", "--list"), ("config", "-l"),
-    ("config", "--get-all"), ("bisect", "log"), ("notes", "list"), ("sparse-checkout", "list"),
+    ("remote",), ("remote", "-v"), ("remote", "--verbose"), ("stash", "list"), ("worktree", "list"), ("reflog",),
+    ("config", "--list"), ("config", "-l"), ("bisect", "log"), ("sparse-checkout", "list"),
+}  # fmt: skip
+_TWO_WORDS_AND_NAMES = {
+    ("remote", "get-url"), ("stash", "show"), ("reflog", "show"), ("config", "--get"), ("config", "--get-all"),
+    ("notes", "list"),
 }  # fmt: skip
 
 
@@ -115,7 +118,9 @@ def git_use(words: Sequence[str]) -> Use | None:
         return Use((*use.reads, "."), deep=True) if use and use.deep and not named else use
     if name in _LISTING:
         return _listing(_LISTING[name], rest)
-    if (name, *rest[:1]) in _TWO_WORDS and all(not w.startswith(("-", UNKNOWN)) for w in rest[1:]):
+    if (name, *rest) in _TWO_WORDS:
+        return NOTHING
+    if (name, *rest[:1]) in _TWO_WORDS_AND_NAMES and all(not w.startswith(("-", UNKNOWN)) for w in rest[1:]):
         # `git stash show` of something shows contents; the others take no path.
         return Use((".",), deep=True) if tuple(rest[:1]) == ("show",) else NOTHING
     return None

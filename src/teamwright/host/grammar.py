@@ -11,10 +11,13 @@ from teamwright.host.words import Unreadable
 MOST_BYTES = 100_000
 MOST_DEPTH = 60
 MOST_WORDS = 2_000
+MOST_NODES = 15_000
 _ODD = re.compile(r"[^\t\n\x20-\x7e]")
 _OPERATORS = frozenset(bytes([c]) for c in b"&|;<>()\n \t")
 _BLANK = re.compile(rb"(?:[ \t\n]|\\\n)*")
-_HOLDS_TEXT = frozenset({"string", "heredoc_body", "expansion", "regex", "extglob_pattern"})  # read from the source itself
+_HOLDS_TEXT = frozenset(
+    {"string", "heredoc_body", "expansion", "regex", "extglob_pattern"}
+)  # read from the source itself
 _HOLDS_COMMANDS = frozenset({
     "program", "list", "pipeline", "subshell", "compound_statement", "do_group", "if_statement", "elif_clause",
     "else_clause", "while_statement", "for_statement", "c_style_for_statement", "case_statement", "case_item",
@@ -70,6 +73,8 @@ def parsed(text: str) -> Node:
     root = Parser(_language()).parse(text.encode()).root_node
     if root.has_error:
         raise Unreadable("its syntax cannot be parsed")
+    if root.descendant_count > MOST_NODES:
+        raise Unreadable("it has more parts than are looked at")
     _require_coverage(root, text.encode())
     return root
 

@@ -29,6 +29,8 @@ from teamwright.host.simple import Setting, listed, simple_commands
 from teamwright.host.whereabouts import Surroundings, Whereabouts
 from teamwright.host.words import Reader, Unreadable, Word, check_heredoc, require_one_line, source
 
+_GLOB_COST = 30  # words that are read in the time that it takes to see what a wildcard matches
+
 
 def read_command(text: str, tool: str, around: Surroundings) -> Runs:
     """The facts of a shell command. Touches the disk to resolve the paths that it names."""
@@ -56,7 +58,9 @@ class _Walk:
         self.reads: list[Place] = []
         self.writes: list[Place] = []
         self.removal = SAFE
-        self._globbed: list[int] = []  # commands that are harmless only as far as their wildcards match what they do now
+        self._globbed: list[
+            int
+        ] = []  # commands that are harmless only as far as their wildcards match what they do now
         self._text = b""
         self._shaky = 0  # inside of a pipeline a `cd` may be for one part of it only
         self._repeated = 0  # inside of a loop or function it acts on what stands before it too
@@ -265,7 +269,7 @@ class _Walk:
                 name, value = self._assignment(child)
                 # Of an array bash reads the value as code: what looks like `(...)`, or may come to look like it.
                 array = words[0].text not in ("export", "readonly") and value.text[:1] in ("(", UNKNOWN)
-                risky = risky or not harmless_name(name) or array
+                risky = risky or not harmless_name(name, value.text) or array
                 words.append(Word(f"{name}={value.text}"))
             else:
                 word = self._reader.word(child)
@@ -286,7 +290,7 @@ class _Walk:
         parts = [node] if node.type == "variable_assignment" else node.named_children
         for part in parts:
             name, value = self._assignment(part)
-            self._plain([Word(f"{name}={value.text}")], source(part), harmless=harmless_name(name))
+            self._plain([Word(f"{name}={value.text}")], source(part), harmless=harmless_name(name, value.text))
 
     def _assignment(self, node: Node) -> tuple[str, Word]:
         name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
@@ -315,9 +319,9 @@ class _Walk:
     def _simple(self, words: Sequence[Word], shown: str, assigned: Sequence[tuple[str, Word]] = ()) -> None:
         if not words:
             return
-        self._words_left[0] -= len(words)
+        self._words_left[0] -= sum(_GLOB_COST if word.glob else 1 for word in words)
         if self._words_left[0] < 0:
-            raise Unreadable(f"it has more than {MOST_WORDS:,} words")
+            raise Unreadable("it has more words than are looked at")
         found = simple_commands(words, shown, assigned, self._setting())
         if found.expands:
             self._globbed.append(len(self.commands))
@@ -365,6 +369,8 @@ class _Walk:
         if len(operators) != 1 or len(targets) > 1:
             raise Unreadable("a redirection in it cannot be read")
         operator = operators[0]
+        if targets and operator.endswith("-"):
+            raise Unreadable("a word in it stands behind a redirection that has no target")
         for target in targets:
             word = self._reader.word(target)
             if operator in (">&", "<&", ">&-", "<&-") and re.fullmatch(r"\d*-?", word.text):

@@ -28,6 +28,7 @@ from teamwright.host.wrappers import (
     unwrapped,
 )
 
+_MOST_LEVELS = 3  # of directories that wildcards stand for
 MOST_MATCHES = 200  # of one wildcard; more are as good as unknown
 _WRITERS = frozenset(
     [
@@ -92,7 +93,12 @@ class _Layers(Struct):
     opaque: str = ""
 
 
-def simple_commands(words: Sequence[Word], shown: str, assigned: Sequence[tuple[str, Word]], setting: Setting) -> Found:
+def simple_commands(
+    words: Sequence[Word], shown: str, assigned: Sequence[tuple[str, Word]], setting: Setting, depth: int = 0
+) -> Found:
+    """`depth`: how many commands run this one in turn."""
+    if depth > MOST_WRAPPERS:
+        raise Unreadable("one command in it runs another, more often than is followed")
     layers = _unwrap(words, assigned)
     found = Found()
     texts = tuple(w.text for w in layers.inner)
@@ -101,7 +107,7 @@ def simple_commands(words: Sequence[Word], shown: str, assigned: Sequence[tuple[
     if UNKNOWN in texts[0]:
         layers.opaque = layers.opaque or "the name of the program is only known when it runs"
     if name == "find":
-        _take_find_apart(layers, shown, setting, found)
+        _take_find_apart(layers, shown, setting, found, depth)
     shadow = _carry(texts, layers, found)
     if name in LAUNCHERS and not shadow:
         _look_behind(texts, layers, found, setting)
@@ -120,7 +126,7 @@ def simple_commands(words: Sequence[Word], shown: str, assigned: Sequence[tuple[
 def _unwrap(words: Sequence[Word], assigned: Sequence[tuple[str, Word]]) -> _Layers:
     texts = [word.text for word in words]
     inner, names, opaque = list(words), list[str](), ""
-    risky = any(not harmless_name(name) for name, _ in assigned)
+    risky = any(not harmless_name(name, value.text) for name, value in assigned)
     starts = [0]
     while inner and not _is_lookup(inner):
         at = starts[-1]
@@ -137,9 +143,7 @@ def _unwrap(words: Sequence[Word], assigned: Sequence[tuple[str, Word]]) -> _Lay
             raise Unreadable("one command in it runs another, more often than is followed")
         name = program_name(inner[0].text)
         names.append(name)
-        risky = risky or any(
-            is_assignment(w.text) and not harmless_name(w.text.partition("=")[0]) for w in inner[1:step]
-        )
+        risky = risky or any(is_assignment(w.text) and not harmless_name(*w.text.split("=", 1)) for w in inner[1:step])
         fed = WRAPPERS[name].feeds
         inner = _fed(inner, step) if fed else inner[step:]
         starts.append(at + step)
@@ -166,7 +170,7 @@ def _fed(words: Sequence[Word], step: int) -> list[Word]:
     return [*marked, ANY_WORDS]
 
 
-def _take_find_apart(layers: _Layers, shown: str, setting: Setting, found: Found) -> None:
+def _take_find_apart(layers: _Layers, shown: str, setting: Setting, found: Found, depth: int) -> None:
     """What it runs for each match is a command by itself, and what is left of it another."""
     words = layers.inner
     spans = find_spans([w.text for w in words])
@@ -176,7 +180,7 @@ def _take_find_apart(layers: _Layers, shown: str, setting: Setting, found: Found
     for start, end in spans:
         inner = [FOUND_PATH if w.text == "{}" else ANY_WORDS if "{}" in w.text else w for w in words[start + 1 : end]]
         if inner:
-            part = simple_commands(inner, shown, (), setting)
+            part = simple_commands(inner, shown, (), setting, depth + 1)
             found.commands += part.commands
             found.writes += part.writes
             found.code += part.code
@@ -203,6 +207,8 @@ def _carry(texts: Sequence[str], layers: _Layers, found: Found) -> bool:
         layers.opaque = layers.opaque or "the code that it runs is only known when it runs"
         layers.views.append(View((UNKNOWN,), None))
         return False
+    if not plain:  # rules that restrict look for their words in the whole text
+        found.commands.append(Command((View((), None),), name, opaque="it runs code for another shell", shadow=True))
     found.code.append(code)
     found.same_shell = name == "eval"
     return plain and not layers.risky and name != "trap"
@@ -263,8 +269,8 @@ def _use_of(words: list[str], wrappers: Sequence[str], setting: Setting) -> Use 
     if name == "cd":
         if not {"command", "builtin"}.issuperset(wrappers):
             return None
-        targets = [w for w in words[1:] if w not in ("--", "-P", "-L")]
-        words = ["cd", *targets] if len(words) > 1 else ["cd", setting.around.home]
+        targets = [w for w in words[1:] if w not in ("--", "-L")]
+        words = ["cd", *(targets or [setting.around.home])]
     if name == "git":
         return (git_use(words[1:]) or known_use(words)) if _git_runs_nothing(setting) else None
     use = known_use(words)
@@ -290,6 +296,8 @@ def expanded(words: Sequence[Word], setting: Setting) -> list[str] | None:
         if setting.cwds is None or len(setting.cwds) != 1:
             return None
         (cwd,) = setting.cwds
+        if len(re.findall(r"(?:^|/)[^/]*[*?]", word.glob)) > _MOST_LEVELS:
+            return None
         found = _matches(word.glob, cwd)
         if len(found) > MOST_MATCHES or ("?" in word.glob and not _are_plain(word.glob, cwd)):
             return None
@@ -312,10 +320,12 @@ def listed(words: Sequence[Word], setting: Setting) -> Iterator[Place]:
             yield NOWHERE
         if word.glob:
             head, slash, _ = re.split(r"[*?]", word.glob, maxsplit=1)[0].rpartition("/")
-            names = expanded([word], setting) or ()
-            folders = {head + slash or ".", *(path.rstrip("/").rpartition("/")[0] or "." for path in names)}
-            for folder in sorted(folders):
-                yield from setting.places(folder)
+            yield from setting.places(head + slash or ".")
+            parts = word.glob.rstrip("/").split("/")
+            for n in range(1, len(parts)):  # on its way down it looks into every directory that matches so far
+                if re.search(r"[*?]", "/".join(parts[:n])):
+                    for folder in expanded([Word(UNKNOWN, "/".join(parts[:n]) + "/")], setting) or [UNKNOWN]:
+                        yield from _places(folder, setting)
 
 
 def _are_plain(pattern: str, cwd: str) -> bool:

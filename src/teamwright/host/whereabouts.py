@@ -2,12 +2,14 @@
 
 import os.path
 import re
+from pathlib import Path
 
 from msgspec import Struct
 
 from teamwright.core.facts import NOWHERE, Place
 from teamwright.core.patterns import UNKNOWN
 
+_PROC, _DESCRIPTORS = Path("/proc"), Path("/dev/fd")
 _MOST_DIRECTORIES = 16  # that it may be in; more are as good as unknown
 _SAFE_FILES = re.compile(r"/dev/(?:null|stdout|stderr|stdin|tty|fd/\d{1,2})")  # `/dev/fd/..` leads anywhere
 
@@ -36,10 +38,14 @@ class Whereabouts:
             self.cwds = None if both is None or len(both) > _MOST_DIRECTORIES else both
 
     def change(self, target: str, *, certain: bool) -> None:
+        """`cd`; where it would leave a link by `..`, bash and the system disagree on what lies above."""
         if UNKNOWN in target or self.cwds is None or not certain:
             self.cwds = None
-        else:
-            self.cwds = tuple(dict.fromkeys(normal(cwd, target) for cwd in self.cwds))
+            return
+        there = [normal(cwd, target) for cwd in self.cwds]
+        known = all(_same(place, f"{cwd}/{target}" if target[:1] != "/" else target)
+                    for cwd, place in zip(self.cwds, there, strict=True))  # fmt: skip
+        self.cwds = tuple(dict.fromkeys(there)) if known else None
 
     def variable(self, name: str) -> str | None:
         """The variables that are known before it runs."""
@@ -67,19 +73,24 @@ class Whereabouts:
             return NOWHERE
 
 
+def _same(one: str, other: str) -> bool:
+    try:
+        return os.path.realpath(one) == os.path.realpath(other)
+    except (OSError, ValueError):
+        return False
+
+
 def _leads_through_proc(path: str, links: int = 40) -> bool:
     """What lies in /proc is another file for every process that opens it."""
-    at = ""
+    at = Path("/")
     for part in path.split("/"):
-        at = os.path.dirname(at) if part == ".." else f"{at}/{part}" if part not in ("", ".") else at
-        if at == "/proc" or at.startswith("/dev/fd"):
+        at = at.parent if part == ".." else at / part
+        if at == _PROC or at.parent == _DESCRIPTORS:
             return True
-        if links and os.path.islink(at):
-            told = os.readlink(at)
-            target = told if told.startswith("/") else f"{os.path.dirname(at)}/{told}"
-            if _leads_through_proc(target, links - 1):
+        if links and at.is_symlink():
+            if _leads_through_proc(str(at.parent / at.readlink()), links - 1):
                 return True
-            at = os.path.realpath(at)
+            at = Path(os.path.realpath(at))
     return False
 
 

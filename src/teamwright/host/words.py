@@ -1,7 +1,7 @@
 """The words of a parsed command: quotes and escapes removed, and what cannot be known before it runs marked as such."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from itertools import pairwise
 
 from msgspec import Struct
@@ -24,7 +24,7 @@ _PLAIN_EXPANSION = re.compile(
     r")\}",
     re.DOTALL,
 )
-_UNSURE_END = re.compile(r"[;&|<>(){}'\"\\`\n]")  # inside of `${...}`: versions of bash differ in what such a thing ends
+_UNSURE_END = re.compile(r"[;&|<>(){}'\"\\`\n]")  # inside of `${...}`: versions of bash differ in what these end
 _UNSURE_PATTERN = re.compile(r"['\"`;&<>\s]|\\$")
 _NUMBERS_ONLY = re.compile(r"\$\(\(?[\s\d+*/%()<>=!&|^~?:-]*\)?\)")
 _PLAIN = re.compile(r"[\w./@%+,-][\w./:@%+,-]*(?:=[\w./:@%+,-]*)?")
@@ -308,7 +308,7 @@ def _unquoted(text: str, closing: str) -> str:
         if c == "\\" and text[n + 1 : n + 2] in ('"', "\\", "$", "`", "\n") and n + 1 < len(text):
             n += 1
             out += "" if text[n] == "\n" else text[n]
-        elif c in ("`", closing) or (c == "$" and _EXPANDS.match(text, n)) or (c == "\\" and closing and n + 1 == len(text)):
+        elif c in ("`", closing) or _EXPANDS.match(text, n) or (closing and c == "\\" and n + 1 == len(text)):
             raise Unreadable("a quoted string in it is not what it seems")
         else:
             out += c

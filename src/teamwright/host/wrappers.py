@@ -65,7 +65,7 @@ _SAME_IN_EVERY_SHELL = re.compile(r"[A-Za-z0-9_./:,@%+ -]+")
 def program_name(word: str) -> str:
     """The name of a program of the system; nothing for one by another path, which may be anybody's file."""
     folder, _, name = word.rpartition("/")
-    return name if not folder and not word.startswith("/") or folder in _SYSTEM else ""
+    return name if folder in _SYSTEM or "/" not in word else ""
 
 
 def unwrapped(words: Sequence[str]) -> int | None:

@@ -33,9 +33,9 @@ def touches_disk(tool: str) -> bool:
 
 
 def is_long(tool: str, args: Mapping[str, Any]) -> bool:
-    """A command that takes so long to read that others should not wait for it."""
+    """A command that may take so long to read that others should not wait for it: long, or with wildcards."""
     command = args.get("command")
-    return tool in SHELL and isinstance(command, str) and len(command) > _LONG
+    return tool in SHELL and isinstance(command, str) and (len(command) > _LONG or "*" in command)
 
 
 def read_intent(tool: str, args: Mapping[str, Any], desk: Desk, home: Path) -> Intent:
