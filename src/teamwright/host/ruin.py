@@ -115,23 +115,18 @@ def _ruins(path: str, cwd: str | None, home: str) -> str:
     """The place that goes with this path, if a home is it or lies in it."""
     if not path:
         return ""
-    parts: list[str] = []
-    for part in (path if path.startswith("/") else f"{cwd or '/'}/{path}").split("/"):
-        if part == "..":
-            parts = parts[:-1]
-        elif part not in ("", "."):
-            parts.append(part)
-    inside = path.endswith(("/", "/."))  # then a link is followed
-    while parts and _ALL.fullmatch(parts[-1]):
+    parts = (path if path.startswith("/") else f"{cwd or '/'}/{path}").split("/")
+    inside = parts[-1] in ("", ".", "..")  # then a link is followed
+    while parts and (parts[-1] in ("", ".") or _ALL.fullmatch(parts[-1])):
+        inside = inside or parts[-1] not in ("", ".")
         parts.pop()
-        inside = True
-    place = "/" + "/".join(parts)
-    above, _, name = place.rpartition("/")
+    whole = "/".join(parts) or "/"
+    above, _, name = whole.rpartition("/")
     try:
-        real = os.path.realpath(place) if inside else f"{os.path.realpath(above or '/').rstrip('/')}/{name}"
+        real = os.path.realpath(whole) if inside else f"{os.path.realpath(above or '/').rstrip('/')}/{name}"
     except (OSError, ValueError):
-        real = place
-    return next((p for p in (place, real) if _holds_home(p, home)), "")
+        real = whole
+    return next((p for p in (os.path.normpath(whole).replace("//", "/"), real) if _holds_home(p, home)), "")
 
 
 def _holds_home(place: str, home: str) -> bool:

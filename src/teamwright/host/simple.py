@@ -10,10 +10,11 @@ from msgspec import Struct, field, structs
 
 from teamwright.core.facts import NOWHERE, Command, Place, View
 from teamwright.core.patterns import UNKNOWN
-from teamwright.host.commands import Use, harmless_name, is_harmed_by_no_word, known_use
+from teamwright.host.commands import Use, is_harmed_by_no_word, known_use
 from teamwright.host.git_commands import git_use, is_own_repository, without_git_options
 from teamwright.host.git_config import programs
 from teamwright.host.ruin import SAFE, Removal, removal_of
+from teamwright.host.special_commands import harmless_name
 from teamwright.host.whereabouts import Surroundings
 from teamwright.host.words import ANY_WORDS, FOUND_PATH, Unreadable, Word
 from teamwright.host.wrappers import (

@@ -163,14 +163,7 @@ class Reader:
                 known = self._variable(text[1:])
                 return UNKNOWN if known is None else known
             case "expansion":
-                known = self._variable(text[2:-1])
-                if known is not None:
-                    return known
-                if not _PLAIN_EXPANSION.fullmatch(text) or "@P" in text:
-                    self._vague("a `${...}` of a kind that can run code")
-                if _UNSURE_END.search(_own_text(node)):
-                    raise Unreadable("a `${...}` in it may end elsewhere than it seems to")
-                self.inside(node)
+                return self._parameter(node, text)
             case "command_substitution":
                 if text.startswith("`") and "\\" in text:
                     raise Unreadable("it has escapes inside of backticks")
@@ -201,6 +194,18 @@ class Reader:
                     self._string(child, source(child))
             case _:
                 raise Unreadable(f"it has a part of an unknown kind ({node.type})")
+        return UNKNOWN
+
+    def _parameter(self, node: Node, text: str) -> str:
+        """`${...}`"""
+        known = self._variable(text[2:-1])
+        if known is not None:
+            return known
+        if not _PLAIN_EXPANSION.fullmatch(text) or "@P" in text:
+            self._vague("a `${...}` of a kind that can run code")
+        if _UNSURE_END.search(_own_text(node)):
+            raise Unreadable("a `${...}` in it may end elsewhere than it seems to")
+        self.inside(node)
         return UNKNOWN
 
     def inside(self, node: Node) -> None:
@@ -240,6 +245,21 @@ def _own_text(node: Node) -> str:
         else:
             waiting += reversed(child.named_children)
     return (out + raw[at:-1]).decode()
+
+
+def test_words(reader: Reader, node: Node, operators: frozenset[str]) -> list[Word]:
+    """Inside of `[` an operator such as `|` or `>` is the shell's, whatever the parser makes of it."""
+    words: list[Word] = []
+    for child in node.children:
+        if not child.is_named and child.type not in operators:
+            raise Unreadable("a test in it is not what it seems")
+        if not child.is_named:
+            words += [] if child.type in ("[", "]", "[[", "]]") else [Word(child.type)]
+        elif child.type in ("unary_expression", "binary_expression", "parenthesized_expression", "negated_command"):
+            words += test_words(reader, child, operators)
+        else:
+            words.append(reader.word(child))
+    return words
 
 
 def check_heredoc(node: Node, whole: bytes) -> bool:

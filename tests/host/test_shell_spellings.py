@@ -1,0 +1,187 @@
+"""Command lines that were written to pass the judge: each is read otherwise by bash than it looks."""
+
+import time
+from pathlib import Path
+
+import pytest
+from shell_bench import Bench
+
+from teamwright.host.shell import read_command
+from teamwright.host.whereabouts import Surroundings
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
+    bench = Bench(tmp_path_factory.mktemp("spellings"))
+    (bench.root / "tools").mkdir()
+    (bench.root / "-delete").write_text("")
+    (bench.root / "up").symlink_to("..")
+    return bench
+
+
+SPELLINGS = {
+    "an escaped blank before a comment": [
+        "ls \\ #; touch PW", "git log -n1 \\ #|| touch PW", "echo a \\\t# b; touch PW", "ls\\\n#; touch PW",
+        "[ a ]#; touch PW", "bash -c 'ls \\ #; touch PW'",
+    ],
+    "descriptors by another name": [
+        "echo x > /dev/fd/../cwd/PW", "cat /dev/fd/../cwd/../secret", "cat /dev/fd/0/../x",
+        "cat /proc/self/cwd/../secret",
+        "cat 2>&- ../outside/secret", "find 2>&- -delete",
+    ],
+    "a program of the project": ["./env ls", "./bash -c true", "tools/timeout 5 ls", "echo a | ./xargs echo"],
+    "words that split": [
+        "find . -name {b.txt,-delete}", "find . -name $(echo a -delete)", "x='a -delete'; find . -name $x",
+        "rg -e {a,--pre=./evil} .", "head -n $x b.txt", "echo 'a -delete' | xargs find . -name", "env a=$x ls",
+        "git log -n {1,--output=PW}", "git log --format=%s$x", "git stash list $x", "git stash list \"$x\"",
+        "sort -k {1,-oPW} b.txt", "bash -c 'find . -name \"$@\"' a b -delete", "find . -name [b-]*", "find . -name *",
+        "head -n * b.txt", "x=(a -delete); find . -name \"${x[@]}\"",
+    ],
+    "values that are evaluated": [
+        "[ $x ]", "[ \"$x\" \"$y\" ]", "[ \"$x\" 'a[$(touch PW)]' ]", "test ! \"$x\" \"$y\"", "[[ (-v $x) ]]",
+        "[ -n a -a \"$x\" \"$y\" ]", "declare -a x='($(touch PW))'", "declare y=\"$x\"", "a=([$x]=1)", "echo $[x]",
+        "printf '%n' 'a[$(touch PW)]'", "printf \"a$x\" 'a[$(touch PW)]'",
+    ],
+    "optional values": [
+        "echo x | xargs --eof flock echo touch PW", "echo x | xargs --max-lines flock echo touch PW",
+        "echo x | xargs --replace rm echo b.txt", "od -c -w ../outside/secret", "du -a --time ..",
+        "git diff --relative --output=PW", "git log --abbrev --output=PW", "git diff -U --output=PW",
+        "git log --format --output=PW",
+    ],
+    "flags of another kind": [
+        "xxd -al ../outside/secret PW", "xxd -al b.txt .git/HEAD", "xxd b.txt PW", "tree -iLo 2 PW", "strings @b.txt",
+        "grep -d recurse x ..", "grep --directories=recurse x ..", "jq -n 'import \"a\" as $d; $d'", "file -p b.txt",
+        "column -n x b.txt", "tee -- -a x", "git remote -v update", "git branch --merged -- -D x",
+    ],
+    "other shells": ["sh -c \"echo \\$'\\\\'; touch PW #'\"", "dash -c 'echo \"$x\"'", "zsh -c 'echo =ls'",
+        "bash -c -- 'touch PW'", "bash -c -x 'touch PW'"],
+    "what find runs": [
+        "find . -maxdepth 0 -exec rg . + -user --pre=./evil -perm \\;", "find . -exec echo \"$x\" -delete \\;",
+        "find . -exec echo a{} + -delete \\;", "find . -exec cat {}",
+    ],
+    "quotes that end elsewhere": [
+        "echo $'\\\\'; touch PW #'", "echo ${x:-{}; touch PW; echo }", "echo \"${x:-'}\"; touch PW; echo \"'}\"",
+        "cat <<'E\n' > PW\na\nE",
+    ],
+    "a directory that is another": [
+        "cd -- && ls", "cd -P way/.. && cat secret", "cd up/project/.. && cat outside/secret", "cd src > ../PW",
+        "cd up/../project && cat ../outside/secret",
+    ],
+    "names that wildcards show": ["echo way/*", "echo ~/*", "for x in way/*; do echo $x; done", "x=(way/*); echo $x"],
+    "variables that name files": ["TZ=/etc/passwd date", "TZ=:../x date"],
+}  # fmt: skip
+
+
+@pytest.mark.spec("M7")
+@pytest.mark.parametrize("command", [line for lines in SPELLINGS.values() for line in lines])
+def test_no_spelling_passes_unasked(bench: Bench, command: str) -> None:
+    assert bench.judge(command).kind == "ask"
+    assert bench.judge(command, "dontAsk").kind == "deny"
+
+
+NEIGHBOURS = [
+    "ls -la # a comment", "ls \\\n  -la", "grep -rn foo src", "grep -e a -e b b.txt", "find . -name '*.py' -type f",
+    "find . -maxdepth 2 -name \"$x\"", "git diff --stat HEAD~1", "git log --oneline -n 5", "git log --format=%h -3",
+    "git diff -U5 -M50 -- src", "git log --abbrev=8", "wc -l src/*.py", "ls s*", "head -n 3 b.txt", "echo $x \"$y\"",
+    "printf '%s\\n' $x", "[ \"$x\" = a ] && echo yes", "[ -n \"$x\" ]", "[[ $x == a* ]]", "test ! -f \"$x\"",
+    "echo a | xargs echo", "timeout 5 /usr/bin/env ls", "bash -c 'ls src'", "sh -c 'ls src'", "cat b.txt 2>&1 | head",
+    "tree -L 2 src", "xxd -l 16 b.txt", "cd src/.. && ls", "cat /dev/null", "cat < /dev/stdin", "date -u +%F",
+    "TZ=UTC date", "TZ=Europe/Berlin date", "for f in *.txt; do echo \"$f\"; done", "git remote -v", "jq -r .a b.txt",
+    "x=${HOME:-/}; echo \"$x\"", "strings -n 8 b.txt", "column -t b.txt", "ls | tee /dev/null", "cat <<'E'\n$x\nE",
+    "if [ -f b.txt ];then cat b.txt;fi", "ls 2>/dev/null", "echo {a,b}",
+]  # fmt: skip
+
+
+@pytest.mark.spec("M7")
+@pytest.mark.parametrize("command", NEIGHBOURS)
+def test_their_harmless_neighbours_run_unasked(bench: Bench, command: str) -> None:
+    (bench.root / "-delete").unlink(missing_ok=True)
+    for mode in ("default", "plan"):
+        verdict = bench.judge(command, mode)
+        assert verdict.kind == "allow", verdict
+
+
+@pytest.mark.spec("M7")
+def test_wildcards_do_not_match_what_the_line_itself_makes(bench: Bench) -> None:
+    assert bench.kind("wc -l s*/*.py", "acceptEdits") == "allow"
+    for line in (": > '--compress-program=bash'; sort s*/*.py", "echo a > a1; uniq s*/*.py", "ls | tee x; cat s*/*.py"):
+        assert bench.kind(line, "acceptEdits") == "ask", line
+
+
+DOUBTFUL = [
+    'rm -rf "${HOME:?}"/*', "d=$HOME; rm -rf $d", "rm -rf $(echo ~)", 'rm -rf "$UNSET/"', "rm -rf {~,a}",
+    "rm -rf ~/{*,.*}",
+    'cd "$x" && rm -rf *', "echo ~ | xargs rm -rf", "find $(echo ~) -delete", "find \"$d\" -delete", "f=-rf; rm $f ~",
+    "f=-rf; rm \"$f\" ~", "bash -c 'rm -rf ${d:-~}'", "$x -rf ~", "find ~ -mtime +1 -delete",
+    "find . -exec rm -r {}/.. \\;",
+    "ls \\ #; rm -rf build",
+]  # fmt: skip
+
+
+@pytest.mark.spec("A6")
+@pytest.mark.parametrize("command", DOUBTFUL)
+def test_what_may_remove_a_home_is_asked_in_every_mode(bench: Bench, command: str) -> None:
+    for mode in ("default", "acceptEdits", "bypassPermissions"):
+        assert bench.judge(command, mode, allow=["Bash", "Bash(rm *)"]).kind in ("ask", "deny"), mode
+
+
+RUIN = [
+    "ls \\ #; rm -rf ~", "rm -rf up/home/ann", "cd && rm -rf ./*", "cd -- && rm -rf *", "rm -rf ~/*/*", "rm -rf ~//",
+    "find ~ -name '*' -delete", "find ~ ! -name x -delete", "command rm -rf ~", "\\rm -r ~", "rm -rf -- ~",
+    "bash -c -- 'rm -rf ~'", "find ~ -type f -exec rm {} +",
+]  # fmt: skip
+
+
+@pytest.mark.spec("A6")
+@pytest.mark.parametrize("command", RUIN)
+def test_a_home_is_not_removed_by_any_spelling(bench: Bench, command: str) -> None:
+    for mode in ("default", "bypassPermissions"):
+        assert bench.judge(command, mode, allow=["Bash"]).kind == "deny", mode
+
+
+@pytest.mark.spec("A6")
+def test_a_home_behind_a_link_or_a_wildcard_is_a_home(bench: Bench) -> None:
+    (bench.root / "link").symlink_to(bench.home)
+    for command in (
+        "rm -rf link/",
+        "rm -rf link/*",
+        f"rm -rf {bench.home.parent}/*/*",
+        f"rm -rf {bench.home.parent}/a*",
+    ):
+        assert bench.kind(command, "bypassPermissions") == "deny", command
+    for command in ("rm -rf link", "rm -rf link/x/build", "find . -name '*.pyc' -exec rm -rf {} +", 'rm "$x"'):
+        assert bench.kind(command, "bypassPermissions") == "allow", command
+
+
+@pytest.mark.spec("A9", "M7")
+@pytest.mark.parametrize(
+    "command",
+    [
+        "echo " + "${a:-" * 1000 + "}" * 1000, "(" * 5000, "ls " + "*/" * 2000, "xargs " * 15_000,
+        "env " * 15_000 + "ls",
+        "a " * 49_000, "find . " + "-exec find . " * 900 + "{} +", "ls " + "*a* " * 1500, "ls; " * 20_000,
+        "x=1 " * 20_000,
+        "cd src; " * 4000,
+    ],
+    ids=lambda command: command[:12],
+)  # fmt: skip
+def test_a_command_that_is_hard_to_judge_is_asked_and_soon(bench: Bench, command: str) -> None:
+    before = time.process_time()
+    verdict = bench.judge(command, deny=["Bash(git push origin *)", "Bash(rm *)"])
+    assert verdict.kind == "ask" and time.process_time() - before < 5
+
+
+@pytest.mark.spec("M7")
+def test_git_is_known_only_where_its_configuration_runs_nothing(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    config = tmp_path / ".git/config"
+    around = Surroundings(str(tmp_path), "/home/nobody", (str(tmp_path),))
+    for text, harmless in (("[core]\n\tbare = false\n", True), ("[core]\n\tfsmonitor = ./x\n", False)):
+        config.write_text(text)
+        assert read_command("git status", "Bash", around).commands[0].harmless is harmless
+    trusted = Surroundings(str(tmp_path), "/home/nobody", (str(tmp_path),), trusted=True)
+    assert read_command("git status", "Bash", trusted).commands[0].harmless
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs/HEAD").symlink_to("refs/heads/main")
+    for at in (around, trusted):
+        assert not read_command("cd docs && git status", "Bash", at).commands[-1].harmless
