@@ -36,7 +36,24 @@ def test_what_stays_outside_unless_it_is_named(name: str) -> None:
     ],
 )  # fmt: skip
 def test_what_passes(name: str) -> None:
-    assert tool_environment({name: "value"}, {})[name] == "value"
+    assert tool_environment({name: "/value"}, {})[name] == "/value"
+
+
+@pytest.mark.spec("M7")
+def test_no_program_is_looked_up_where_a_command_stands() -> None:
+    found = tool_environment({"PATH": ".:/usr/bin::bin:/bin:"}, {})
+    assert found["PATH"] == "/usr/bin:/bin"
+    assert tool_environment({"PATH": "."}, {})["PATH"].startswith("/")
+
+
+@pytest.mark.spec("M7")
+def test_git_takes_no_directory_for_a_repository_that_only_looks_like_one(tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "-q", "--bare", tmp_path / "docs"], check=True)
+    for more in ({}, {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "core.quiet", "GIT_CONFIG_VALUE_0": "1"}):
+        env = tool_environment(os.environ, more)
+        done = subprocess.run(["git", "log"], cwd=tmp_path / "docs", env=env, capture_output=True, text=True)
+        assert "safe.bareRepository" in done.stderr
+    assert env["GIT_CONFIG_COUNT"] == "2" and env["GIT_CONFIG_KEY_0"] == "core.quiet"
 
 
 @pytest.mark.spec("A10")

@@ -79,7 +79,12 @@ def tool_environment(env: Mapping[str, str], extra: Mapping[str, str], passed: C
     kept = {name: value for name, value in env.items() if _harmless(name, value)}
     named = {name: env[name] for name in passed if name in env}
     whole = {"PATH": _PATH} | kept | _FIXED | named | dict(extra)
-    return whole | _git_settings(whole)
+    return whole | _git_settings(whole) | {"PATH": _absolute(whole["PATH"])}
+
+
+def _absolute(path: str) -> str:
+    """Without `.` and its like: a file of the directory that a command stands in must not pass for `ls`."""
+    return ":".join(folder for folder in path.split(":") if folder.startswith("/")) or _PATH
 
 
 def _harmless(name: str, value: str) -> bool:
