@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from teamwright.app.asides import open_asides
 from teamwright.app.company import Company
-from teamwright.app.ground import Ground, read_rules, survey
+from teamwright.app.ground import Ground, read_rules, survey, tell_git
 from teamwright.app.living import build_core, build_teamwork
 from teamwright.app.main_agent import make_main, rerender
 from teamwright.app.naming import open_models
@@ -41,6 +41,7 @@ async def open_session(options: Options) -> Session:
         arm(name, int(passes or 1))
     allow_many_files()
     ground = survey(options)
+    tell_git(ground)
     rules, problems = read_rules(options, ground)
     models, names = open_models(options, ground)
     company = Company(options, ground, rules)

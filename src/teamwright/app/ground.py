@@ -9,6 +9,8 @@ from msgspec.structs import replace
 from teamwright.app.options import Options
 from teamwright.core.errors import UsageError
 from teamwright.core.rules import Rule, Rules, parse_rules
+from teamwright.host.git_config import top_of
+from teamwright.host.git_guard import trust_repository
 from teamwright.library import trust
 from teamwright.library.agreed import Change, changes
 from teamwright.runtime.rulebook import Rulebook
@@ -72,6 +74,15 @@ def _trusted(options: Options, own: Settings, home: Home, project: Path, cwd: Pa
         return False, ()
     changed = changes(project, cwd, state=home.root)
     return not changed, changed
+
+
+def tell_git(ground: Ground) -> None:
+    """Whether our own git may run the filters that the repository here names. Trust in a directory inside of a
+    repository says nothing about the repository, whose configuration lies above."""
+    top, listed = Path(top_of(str(ground.project)) or ground.project), ground.settings.trusted_directories
+    own = top == ground.project
+    trusted = ground.trusted if own else trust.is_trusted(top, state=ground.home.root, listed=listed)
+    trust_repository(ground.project, trusted=trusted)
 
 
 def read_rules(options: Options, ground: Ground) -> tuple[Rulebook, list[str]]:

@@ -14,6 +14,7 @@ from msgspec import Struct
 from teamwright.core.errors import ToolError
 from teamwright.core.shown import shown
 from teamwright.host.git import commit_of, count_commits, git, git_text
+from teamwright.host.git_guard import is_trusted
 from teamwright.host.worktree_record import Record, Worktree, is_there, read_record, registered, require_tied
 
 KEPT = "refs/teamwright/kept"
@@ -39,7 +40,7 @@ class Status(Struct, frozen=True):
 
 async def read_status(tree: Path) -> Status:
     told = await git_text("status", "--porcelain=v2", "--branch", "-z", "--untracked-files=all", "--no-renames",
-                          "--ignore-submodules=none", cwd=tree)  # fmt: skip
+                          _submodules(tree), cwd=tree)  # fmt: skip
     head, gone = "", 0
     changed: list[str] = []
     untracked: list[str] = []
@@ -52,6 +53,11 @@ async def read_status(tree: Path) -> Status:
             changed.append(entry.split(" ", 8 if entry[0] == "1" else 10)[-1])
             gone += entry[2:4] in ("D.", ".D")
     return Status(head, tuple(changed), gone, tuple(untracked), await _hidden(tree))
+
+
+def _submodules(tree: Path) -> str:
+    """To look for changes inside of one, git starts another git there, which obeys a configuration of its own."""
+    return f"--ignore-submodules={'none' if is_trusted(tree) else 'dirty'}"
 
 
 async def _hidden(tree: Path) -> tuple[str, ...]:
@@ -76,8 +82,8 @@ async def read_diffstat(tree: Path, private: Path, base: str, untracked: Iterabl
         if names:
             await git_text("add", "--intent-to-add", "--ignore-errors", "--pathspec-from-file=-", "--pathspec-file-nul",
                            cwd=tree, input=os.fsencode(names), extra=extra)  # fmt: skip
-        told = await git_text("diff", "--numstat", "-z", "-M", "--no-ext-diff", "--no-textconv", base,
-                              cwd=tree, extra=extra)  # fmt: skip
+        told = await git_text("diff", "--numstat", "-z", "-M", "--no-ext-diff", "--no-textconv", _submodules(tree),
+                              base, cwd=tree, extra=extra)  # fmt: skip
     return read_numstat(told)
 
 
