@@ -22,6 +22,9 @@ def main(argv: Sequence[str] | None = None) -> "NoReturn":
         sys.exit(0)
     if sys.platform == "win32":
         sys.exit("teamwright: native Windows is not supported; run it inside WSL (https://aka.ms/wsl)")
+    from teamwright.host.secrecy import keep_secrets
+
+    keep_secrets()
     status = _run(args)
     _leave(status)
 

@@ -42,6 +42,8 @@ _ELSEWHERE = frozenset({
     "GIT_PREFIX", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_CONFIG_PARAMETERS", "GIT_CONFIG_COUNT",
 })  # fmt: skip
 
+_KEYS = frozenset({"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "OPENAI_API_KEY"})  # ours, no business of any hook's
+
 
 class Ran(Struct, frozen=True):
     """How git ended and what it said. Bytes that are no UTF-8 stay as surrogates, so that paths remain true."""
@@ -77,7 +79,8 @@ async def git(
     guard = {} if as_person else guarding(cwd)
     env = tool_environment(os.environ, _NOBODY_THERE | guard | dict(extra or {}))
     if as_person:
-        env = {name: value for name, value in os.environ.items() if name not in _ELSEWHERE} | env
+        kept = {name: value for name, value in os.environ.items() if name not in _ELSEWHERE and name not in _KEYS}
+        env = kept | env
     front = ("git", "--no-pager") if as_person else _FRONT
     process = await _start((*front, *args), cwd, env, () if held is None else (held,), feed=input is not None)
     out, err = bytearray(), bytearray()
