@@ -94,3 +94,18 @@ def test_a_merge_by_hand_gives_its_hooks_no_key(program: Program):
     assert ran.rc == 0, ran.err
     seen = (program.root / "seen").read_text()
     assert "MINE=yes" in seen and CANARY not in seen
+
+
+@pytest.mark.spec("A10")
+@pytest.mark.parametrize(
+    "address",
+    ["http://me:{}@127.0.0.1:9", "ftp://me:{}@127.0.0.1:9", "me:{}@127.0.0.1", "http://127.0.0.1:9/?token={}"],
+)
+def test_no_word_about_a_fault_shows_the_password_of_an_address(program: Program, address: str):
+    env = {"ANTHROPIC_API_KEY": CANARY, "ANTHROPIC_BASE_URL": address.format(CANARY), "TEAMWRIGHT_MAX_RETRIES": "0"}
+    for args in (("-p", "go"), ("-p", "go", "--output-format", "stream-json", "--verbose"), ("doctor",), ("config",)):
+        ran = program.run(*args, env=env)
+        assert CANARY not in ran.out + ran.err, (args, ran)
+        assert ran.rc or args == ("config",)
+    kept = [path for path in program.root.rglob("*") if path.is_file()]
+    assert [path for path in kept if CANARY.encode() in path.read_bytes()] == []

@@ -36,6 +36,13 @@ class Ground(Struct, frozen=True):
     changed: tuple[Change, ...] = ()  # since it was trusted
 
 
+def without_keys(ground: Ground, text: str) -> str:
+    """Fit to be written down: without what the environment and the settings name as secret."""
+    from teamwright.core.redaction import redacted, secrets_of, withheld  # noqa: PLC0415  # its patterns take a while
+
+    return redacted(text, [*secrets_of(ground.env), *withheld([layer.values for layer in ground.settings.layers])])
+
+
 def passed_names(ground: Ground) -> list[str]:
     """Variables of the settings that commands of agents and hooks see; never our own keys."""
     return [name for name in ground.settings.env if name not in KEYS]
