@@ -15,6 +15,7 @@ from teamwright.core.errors import ToolError
 from teamwright.core.shown import shown
 from teamwright.host.git import commit_of, count_commits, git, git_text
 from teamwright.host.git_guard import is_trusted
+from teamwright.host.worktree_ignored import in_words, read_ignored, to_be_kept
 from teamwright.host.worktree_record import Record, Worktree, is_there, read_record, registered, require_tied
 
 KEPT = "refs/teamwright/kept"
@@ -121,14 +122,19 @@ class Snapshot(Struct, frozen=True):
     staged: str | None  # None: it cannot be told, because of conflicts
 
 
-async def take_snapshot(tree: Path, private: Path, hidden: Sequence[str], without: Collection[str]) -> Snapshot:
-    """Store all but ignored files and `without`; neither the tree nor its index changes."""
+async def take_snapshot(
+    tree: Path, private: Path, hidden: Sequence[str], without: Collection[str], besides: Sequence[str] = ()
+) -> Snapshot:
+    """Store all but `without`, and of ignored files only those in `besides`; neither the tree nor its index changes."""
     async with _spare_index(tree, private) as extra:
         staged = await git("write-tree", cwd=tree, extra=extra)
         for flag in ("--no-assume-unchanged", "--no-skip-worktree") if hidden else ():
             names = os.fsencode("\0".join(hidden))
             await git_text("update-index", flag, "-z", "--stdin", cwd=tree, input=names, extra=extra)
         await git_text("add", "--all", cwd=tree, limit=300, extra=extra)
+        if besides:
+            await git_text("add", "--force", "--pathspec-from-file=-", "--pathspec-file-nul", cwd=tree, limit=300,
+                           input=os.fsencode("\0".join(besides)), extra=extra)  # fmt: skip
         if without:
             await git_text("rm", "--cached", "--quiet", "--ignore-unmatch", "--", *without, cwd=tree, extra=extra)
         files = await git_text("write-tree", cwd=tree, extra=extra)
@@ -161,6 +167,8 @@ async def state(tree: Worktree) -> State:
     untracked = [path for path in status.untracked if path not in own]
     ahead = await count_commits(await tips(tree, status.head), tree.base, cwd=tree.path)
     notes = [*_notes(tree, private, status, record), *await _stashes(tree, record)]
+    ignored = await read_ignored(tree.path, own)
+    notes += [in_words(ignored)] if ignored else []
     if not (status.changed or untracked or ahead or notes):
         return State(changed=False)
     lines = await read_diffstat(tree.path, private, tree.base, untracked)
@@ -254,17 +262,20 @@ async def keep(tree: Worktree, private: Path, *, half: bool = False) -> str | No
     status = await read_status(tree.path)
     if not status.head:
         raise ToolError(f"The worktree {shown(str(tree.path))} is on a branch without a commit; commit there first.")
-    snapshot = await take_snapshot(tree.path, private, status.hidden, own_links(tree))
+    own = own_links(tree)
+    ignored = await read_ignored(tree.path, own)
+    besides = await anyio.to_thread.run_sync(to_be_kept, tree.path, ignored)
+    snapshot = await take_snapshot(tree.path, private, status.hidden, own, besides)
     plain = (await git_text("rev-parse", f"{status.head}^{{tree}}", cwd=tree.path)).strip()
     told = await git_text("diff-tree", "-r", "--name-only", "--diff-filter=d" if half else "--diff-filter=ACDMRTUXB",
                           plain, snapshot.files, cwd=tree.path)  # fmt: skip
     staged = snapshot.staged if not half and snapshot.staged not in (None, plain, snapshot.files) else None
-    own, past = await tips(tree, status.head), await past_of(tree, private)
-    if not (told or staged or past or await count_commits(own, tree.base, cwd=tree.path)):
+    ends, past = await tips(tree, status.head), await past_of(tree, private)
+    if not (told or staged or past or await count_commits(ends, tree.base, cwd=tree.path)):
         return None
     if staged:
         past = [await _commit(staged, [status.head], f"Staged in the worktree {tree.name}", tree), *past]
-    made = await _commit(snapshot.files, [*own, *past], f"The worktree {tree.name} before it was removed", tree)
+    made = await _commit(snapshot.files, [*ends, *past], f"The worktree {tree.name} before it was removed", tree)
     return await hide(tree, made)
 
 
