@@ -23,7 +23,7 @@ SPOTS: dict[str, Any] = {
     "argument": {"mcp": {"a": {"command": "x", "args": ["--api-key", CANARY, f"--token={CANARY}"]}}},
     "hook": {"hooks": {"Stop": [{"hooks": [{"type": "http", "url": "https://h", "headers": {"A": CANARY}}]}]}},
     "hook's url": {"hooks": {"Stop": [{"hooks": [{"type": "http", "url": f"https://h/?token={CANARY}"}]}]}},
-    "hook's command": {"hooks": {"Stop": [{"hooks": [{"type": "command", "command": f"curl -H 'X-Token: {CANARY}' h"}]}]}},
+    "hook's command": {"hooks": {"Stop": [{"hooks": [{"type": "command", "command": f"x -H 'X-Token: {CANARY}'"}]}]}},
     "flag": {"hooks": {"Stop": [{"hooks": [{"type": "command", "command": f"tell --password {CANARY}"}]}]}},
     "plain": {"env": {"MY_SECRET": CANARY, "OTHER": f"so {CANARY} too"}},
 }  # fmt: skip

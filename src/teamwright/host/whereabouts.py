@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from teamwright.core.facts import NOWHERE, Place
 from teamwright.core.patterns import UNKNOWN
+from teamwright.host.paths import is_linked
 
 _SAFE_FILES = ("/dev/null", "/dev/stdout", "/dev/stderr", "/dev/stdin", "/dev/tty")
 
@@ -55,7 +56,8 @@ class Whereabouts:
     def _place(self, path: str, cwd: str, *, deep: bool) -> Place:
         # A `~` here is a name like any other: what the shell expands was expanded before.
         try:
-            return Place(normal(cwd, path), os.path.realpath(f"{cwd}/{path}"), deep)
+            real = os.path.realpath(f"{cwd}/{path}")
+            return Place(normal(cwd, path), real, deep, is_linked(real))
         except (OSError, UnicodeEncodeError):
             return NOWHERE
 
