@@ -9,7 +9,6 @@ from pathlib import Path
 
 from teamwright.core.errors import ToolError
 from teamwright.core.shown import shown
-from teamwright.host.git import git_text
 
 MOST_BYTES, MOST_FILES = 64 << 20, 5_000  # that are kept under a hidden ref
 _CACHES = frozenset({"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", "node_modules", ".venv"})
@@ -17,15 +16,12 @@ _LEAVINGS = (".pyc", ".pyo", ".DS_Store")
 _TAG, _SIGNATURE = "CACHEDIR.TAG", b"Signature: 8a477f597d28d172789f06886806bc55"  # https://bford.info/cachedir
 
 
-async def read_ignored(tree: Path, own: Collection[str] = ()) -> tuple[str, ...]:
-    """Paths below the tree that git ignores and somebody made there; a whole directory ends with a slash.
+def made_here(tree: Path, ignored: Iterable[str], own: Collection[str] = ()) -> tuple[str, ...]:
+    """Which of the paths that git ignores somebody made there; a whole directory ends with a slash. Blocks.
 
     `own` are links of ours.
     """
-    told = await git_text("status", "--porcelain", "-z", "--untracked-files=normal", "--ignored=matching",
-                          "--ignore-submodules=all", cwd=tree)  # fmt: skip
-    listed = (entry[3:] for entry in told.split("\0") if entry.startswith("!! "))
-    return tuple(path for path in listed if path.rstrip("/") not in own and _is_work(tree, path))
+    return tuple(path for path in ignored if path.rstrip("/") not in own and _is_work(tree, path))
 
 
 def _is_work(tree: Path, path: str) -> bool:
