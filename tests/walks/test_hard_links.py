@@ -20,7 +20,7 @@ def outside(walker: Walker) -> Path:
     return file
 
 
-@pytest.mark.spec("M11")
+@pytest.mark.spec("M2")
 @pytest.mark.parametrize(
     "change",
     [
@@ -41,7 +41,7 @@ async def test_a_change_through_a_hard_link_is_asked(walker: Walker, outside: Pa
     assert outside.read_text() == "mine\n"
 
 
-@pytest.mark.spec("M11")
+@pytest.mark.spec("M2")
 async def test_a_file_with_one_name_is_not(walker: Walker):
     (walker.project / "notes.txt").write_text("mine\n")
     edit = call("Edit", file_path="notes.txt", old_string="mine", new_string="theirs")
