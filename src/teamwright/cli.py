@@ -22,6 +22,9 @@ def main(argv: Sequence[str] | None = None) -> "NoReturn":
         sys.exit(0)
     if sys.platform == "win32":
         sys.exit("teamwright: native Windows is not supported; run it inside WSL (https://aka.ms/wsl)")
+    from teamwright.host.secrecy import keep_secrets
+
+    keep_secrets()
     status = _run(args)
     _leave(status)
 
@@ -63,10 +66,19 @@ def _run(args: list[str]) -> int:
         only = _only(error)
         if not isinstance(only, TeamwrightError):
             raise
-        _complain(visible(str(only)))
+        _complain(visible(_without_keys(str(only))))
         return USAGE if isinstance(only, UsageError) else 1
     except KeyboardInterrupt:
         return 130
+
+
+def _without_keys(words: str) -> str:
+    """Whoever wrote the words may have quoted an address or an answer with a key in it."""
+    import os
+
+    from teamwright.core.redaction import redacted, secrets_of
+
+    return redacted(words, secrets_of(os.environ))
 
 
 def _check_directory() -> None:

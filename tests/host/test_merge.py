@@ -8,6 +8,7 @@ import pytest
 
 from teamwright.core.errors import ToolError
 from teamwright.host.git import Ran
+from teamwright.host.git_guard import trust_repository
 from teamwright.host.merge import Merged, Preview, merge, preview_merge
 from teamwright.host.worktree import Found, Worktree, find_one, make, release
 from teamwright.host.worktree_view import view
@@ -16,7 +17,10 @@ from worktree_kit import change, git, new_repo, save
 
 @pytest.fixture
 def repo(tmp_path: Path) -> Path:
-    return new_repo(tmp_path / "re po ü")
+    """Trusted, so that a merge works as the person's own: with hooks and filters."""
+    repo = new_repo(tmp_path / "re po ü")
+    trust_repository(repo, trusted=True)
+    return repo
 
 
 @pytest.fixture

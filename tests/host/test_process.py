@@ -308,6 +308,21 @@ async def test_nothing_is_left_when_the_program_ends_or_is_killed(end: str | int
         await until_gone(pid)
 
 
+@LINUX
+@pytest.mark.anyio
+@pytest.mark.spec("A3")
+async def test_one_whose_environment_cannot_be_read_goes_with_a_killed_program_too(tmp_path: Path) -> None:
+    tagged = "until grep -q 'Max file locks  *[0-9]' /proc/$$/limits; do :; done; "
+    script = tagged + 'setsid env -i sh -c "$STUBBORN" one & env -i sh -c "$STUBBORN" two'
+    argv = [sys.executable, "-c", PROGRAM, script, ENV["PATH"], STUBBORN]
+    with subprocess.Popen(argv, cwd=tmp_path, stdin=subprocess.PIPE, text=True) as program:
+        pids = await all_told(tmp_path, 2)
+        program.kill()
+        program.wait(10)
+    for pid in pids:
+        await until_gone(pid)
+
+
 ABANDONED = """
 import asyncio, os, sys
 from pathlib import Path

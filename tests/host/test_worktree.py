@@ -7,6 +7,7 @@ import anyio
 import pytest
 
 from teamwright.core.errors import ToolError
+from teamwright.host.git_guard import trust_repository
 from teamwright.host.worktree import Kept, check_name, close, find, make, state
 from worktree_kit import branches, git, kept_refs, known, new_repo, nothing_left, save, untouched
 
@@ -212,6 +213,7 @@ async def test_a_checkout_that_fails_leaves_nothing(repo: Path):
     save(repo)
     git(repo, "config", "filter.broken.smudge", "false")
     git(repo, "config", "filter.broken.required", "true")
+    trust_repository(repo, trusted=True)
     with pytest.raises(ToolError, match="external filter 'false' failed"):
         await make(repo, "x")
     assert nothing_left(repo) and not (repo / ".teamwright" / "worktrees" / "x").exists()
@@ -222,6 +224,7 @@ async def test_a_make_that_is_cancelled_leaves_nothing(repo: Path, tmp_path: Pat
     (repo / ".gitattributes").write_text("README.md filter=slow\n")
     save(repo)
     git(repo, "config", "filter.slow.smudge", f"touch '{begun}'; sleep 300; cat")
+    trust_repository(repo, trusted=True)
     async with anyio.create_task_group() as group:
         group.start_soon(make, repo, "x")
         with anyio.fail_after(20):

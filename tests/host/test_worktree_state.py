@@ -68,6 +68,7 @@ CHANGES: dict[str, Callable[[Path], object]] = {
     "untracked not shown": _untracked_not_shown,
     "bisection": lambda tree: git(tree, "bisect", "start"),
     "no branch at all": lambda tree: git(tree, "checkout", "-q", "--orphan", "empty"),
+    "ignored": lambda tree: ((tree / "ignored").mkdir(), (tree / "ignored" / "file").write_text("x")),
     "a worktree inside": lambda tree: git(tree, "worktree", "add", "-q", "--detach", "ignored/inner"),
     "its tie is cut": lambda tree: (tree / ".git").unlink(),
     "its tie leads elsewhere": lambda tree: ((tree / ".git").unlink(), git(tree, "init", "-q")),
@@ -89,7 +90,6 @@ async def test_a_changed_one_is_kept(repo: Path, change: str):
 
 UNCHANGED: dict[str, Callable[[Path], object]] = {
     "nothing": lambda tree: None,
-    "ignored": lambda tree: ((tree / "ignored").mkdir(), (tree / "ignored" / "file").write_text("x")),
     "touched": lambda tree: os.utime(tree / "README.md", (1, 1)),
     "changed back": lambda tree: ((tree / "README.md").write_text("x\n"), (tree / "README.md").write_text("hello\n")),
     "another branch, no commit": lambda tree: git(tree, "checkout", "-q", "-b", "feature"),

@@ -129,3 +129,15 @@ async def test_a_wrong_key_names_the_variable_of_its_provider() -> None:
             await ask({"GATE_KEY": "g"}, "gate/claude-x", named=named)
         with pytest.raises(ModelError, match=r"asks for a key.*OPENAI_API_KEY"):
             await ask({"OPENAI_BASE_URL": api.url}, "openai/m")
+
+
+@pytest.mark.spec("A10")
+@pytest.mark.anyio
+@pytest.mark.parametrize("model", ["gate/claude-x", "open/m"])
+async def test_a_server_that_says_the_key_back_does_not_get_it_into_our_words(model: str) -> None:
+    key = "un-usual.shape/of+a=key"
+    async with FakeApi([answer(401, {"error": {"message": f"no such key: {key}!"}})]) as api:
+        named = {n: ProviderSettings(api.url, "A_KEY", w) for n, w in (("gate", "anthropic"), ("open", "openai"))}
+        with pytest.raises(ModelError, match="no such key") as told:
+            await ask({"A_KEY": key}, model, named=named)
+    assert key not in str(told.value) and "[secret]!" in str(told.value)

@@ -137,6 +137,24 @@ async def test_what_breaks_is_told_and_blocks_nothing(place: Place) -> None:
 
 
 @pytest.mark.spec("M10")
+@pytest.mark.parametrize(
+    ("guard", "why"),
+    [
+        ("/no/such/guard --strict", "was not found"),
+        ("no-such-guard-at-all", "was not found"),
+        ("./guard", "cannot be run"),
+        ("kill -KILL $$", "ended by signal 9"),
+        ("bash -c 'kill -SEGV $$'; exit $?", "ended by signal 11"),
+    ],
+)
+async def test_a_guard_that_could_not_judge_refuses(place: Place, guard: str, why: str) -> None:
+    (place.project / "guard").write_text("#!/bin/sh\nexit 0\n")  # not executable
+    fired = await place.fire(place.hooks(PreToolUse=[command(guard)]))
+    assert fired.decision == "deny" and why in fired.reason and "So the call is refused" in fired.reason
+    assert (await place.fire(place.hooks(PreToolUse=[command("exit 1"), command("exit 255")]))).decision is None
+
+
+@pytest.mark.spec("M10")
 async def test_a_gate_past_its_limit_refuses_and_leaves_nothing_alive(place: Place) -> None:
     text = f"(setsid sleep 300 & echo $! > {place.root}/pid; wait) & sleep 300"
     hooks = place.hooks(PreToolUse=[command(text, timeout=2)], PermissionRequest=[command("sleep 300", timeout=0.3)])

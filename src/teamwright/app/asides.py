@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 
-from teamwright.app.ground import Ground
+from teamwright.app.ground import Ground, without_keys
 from teamwright.app.options import Options
 from teamwright.core import notes
 from teamwright.core.errors import StoreError
@@ -30,13 +30,10 @@ def open_asides(
         notes_every=own.memory_turns if own.session_memory else None,
         consolidate_after=own.consolidate_seconds if own.consolidate_memory and lasting else None,
     )
-
-    def clean(text: str) -> str:
-        from teamwright.core.redaction import redacted, secrets_of  # noqa: PLC0415  # its patterns take a while
-
-        return redacted(text, secrets_of(ground.env))
-
-    memory = Memory(Notebook(ground.home, ground.project), clean, lambda: time.strftime("%Y-%m-%d"))
+    memory = Memory(
+        Notebook(ground.home, ground.project), lambda text: without_keys(ground, text),
+        lambda: time.strftime("%Y-%m-%d"),
+    )  # fmt: skip
     asides = Asides(
         main, habits, memory, launch=supervisor.launch, tell=tell, log=log,
         jobs_run=lambda: bool(supervisor.jobs.running()),

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from teamwright.app.asides import open_asides
 from teamwright.app.company import Company
-from teamwright.app.ground import Ground, read_rules, survey
+from teamwright.app.ground import Ground, read_rules, survey, tell_git
 from teamwright.app.living import build_core, build_teamwork
 from teamwright.app.main_agent import make_main, rerender
 from teamwright.app.naming import open_models
@@ -33,6 +33,8 @@ from teamwright.store.housing import housed
 from teamwright.store.jobs import JobTable
 from teamwright.store.state import State, now_ms
 
+MOST_LEFT = 10  # worktrees of earlier processes that are named at a start
+
 
 async def open_session(options: Options) -> Session:
     """Make everything that a session needs; it begins to live inside `async with`."""
@@ -41,6 +43,7 @@ async def open_session(options: Options) -> Session:
         arm(name, int(passes or 1))
     allow_many_files()
     ground = survey(options)
+    tell_git(ground)
     rules, problems = read_rules(options, ground)
     models, names = open_models(options, ground)
     company = Company(options, ground, rules)
@@ -151,6 +154,8 @@ async def _go_back(parts: Parts, rooms: Rooms, main: Agent) -> None:
     if left := await left_behind(parts.ground.project):
         teams = parts.company.get_teamwork().teams.tables.teams
         kept = {member.worktree for member in (await housed(teams)).values()}  # a teammate comes back to it
-        names = ", ".join(shown(path.name, 80) for path in left if str(path) not in kept)
-        words = f"worktrees left by a process that is gone: {names}; `teamwright worktrees` shows them"
+        names = [shown(path.name, 80) for path in left if str(path) not in kept]
+        more = f" and {len(names) - MOST_LEFT} more" if len(names) > MOST_LEFT else ""
+        told = f"{', '.join(names[:MOST_LEFT])}{more}"
+        words = f"worktrees left by a process that is gone: {told}; `teamwright worktrees` shows them"
         parts.notes += [words] if names else []

@@ -9,6 +9,8 @@ from msgspec.structs import replace
 from teamwright.app.options import Options
 from teamwright.core.errors import UsageError
 from teamwright.core.rules import Rule, Rules, parse_rules
+from teamwright.host.git_config import top_of
+from teamwright.host.git_guard import trust_repository
 from teamwright.library import trust
 from teamwright.library.agreed import Change, changes
 from teamwright.runtime.rulebook import Rulebook
@@ -32,6 +34,13 @@ class Ground(Struct, frozen=True):
     trusted: bool
     notes: tuple[str, ...]
     changed: tuple[Change, ...] = ()  # since it was trusted
+
+
+def without_keys(ground: Ground, text: str) -> str:
+    """Fit to be written down: without what the environment and the settings name as secret."""
+    from teamwright.core.redaction import redacted, secrets_of, withheld  # noqa: PLC0415  # its patterns take a while
+
+    return redacted(text, [*secrets_of(ground.env), *withheld([layer.values for layer in ground.settings.layers])])
 
 
 def passed_names(ground: Ground) -> list[str]:
@@ -72,6 +81,15 @@ def _trusted(options: Options, own: Settings, home: Home, project: Path, cwd: Pa
         return False, ()
     changed = changes(project, cwd, state=home.root)
     return not changed, changed
+
+
+def tell_git(ground: Ground) -> None:
+    """Whether our own git may run the filters that the repository here names. Trust in a directory inside of a
+    repository says nothing about the repository, whose configuration lies above."""
+    top, listed = Path(top_of(str(ground.project)) or ground.project), ground.settings.trusted_directories
+    own = top == ground.project
+    trusted = ground.trusted if own else trust.is_trusted(top, state=ground.home.root, listed=listed)
+    trust_repository(ground.project, trusted=trusted)
 
 
 def read_rules(options: Options, ground: Ground) -> tuple[Rulebook, list[str]]:

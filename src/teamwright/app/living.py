@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
-from teamwright.app.ground import Ground
+from teamwright.app.ground import Ground, without_keys
 from teamwright.app.guard import Guard, Law, open_guard
 from teamwright.app.main_agent import system_of
 from teamwright.app.parts import Core, Parts
@@ -41,7 +41,7 @@ from teamwright.store.state import now_ms
 def build_core(parts: Parts, main: Callable[[], Agent | None]) -> Core:
     options, ground, opened, state = parts.options, parts.ground, parts.opened, parts.state
     own = ground.settings.own
-    log = Log(ground.home.logs, opened.id)
+    log = Log(ground.home.logs, opened.id, lambda text: without_keys(ground, text))
     bus = Bus(lambda agent, since: _reread(opened, workshop.files_of(agent), agent, since))
 
     def tell(agent: AgentId, event: Event) -> None:

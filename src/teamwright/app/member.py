@@ -4,7 +4,7 @@ import time
 from collections.abc import Mapping
 
 from teamwright.app.company import Company
-from teamwright.app.ground import read_rules, survey
+from teamwright.app.ground import read_rules, survey, tell_git
 from teamwright.app.living import build_core, build_teamwork
 from teamwright.app.main_agent import build_desk, build_limits
 from teamwright.app.naming import open_models
@@ -66,6 +66,7 @@ async def open_member(env: Mapping[str, str]) -> MemberHome:
 async def _open_parts(packed: Packed, options: Options) -> Parts:
     """As for a session, but of its main transcript nothing is opened: that is the lead's."""
     ground = survey(options)
+    tell_git(ground)
     rules, problems = read_rules(options, ground)
     path = find_transcript(ground.home, packed.session)
     if path is None:

@@ -6,12 +6,13 @@ from msgspec import Struct
 class Place(Struct, frozen=True):
     """A path as it was named (absolute, normalised) and as it is (links followed); empty where nobody can know it.
 
-    `deep`: everything below is touched as well.
+    `deep`: everything below is touched as well. `linked`: a file with another name besides, which may lie anywhere.
     """
 
     given: str
     path: str
     deep: bool = False
+    linked: bool = False
 
 
 NOWHERE = Place("", "")  # somewhere that only the running command knows

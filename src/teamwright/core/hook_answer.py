@@ -21,7 +21,18 @@ def read_exit(event: HookEvent, status: int, out: str, err: str, who: str) -> Fi
     if status == BLOCKS:
         return refuse(event, err.strip() or f"The hook {who} refused it and gave no reason.")
     words = err.strip() or out.strip()
+    if event in GATES and (why := _broken(status)):
+        return unanswered(event, who, f"{why}{f': {words}' if words else ''}")
     return fail(who, f"ended with exit status {status}{f': {words}' if words else ''}")
+
+
+def _broken(status: int) -> str:
+    """Did the guard never come to judge? A shell says so by these."""
+    if status == 127:
+        return "its command was not found (exit status 127)"
+    if status == 126:
+        return "its command cannot be run (exit status 126)"
+    return f"it was ended by signal {status - 128}" if 128 < status <= 192 else ""
 
 
 def read_text(event: HookEvent, text: str, who: str) -> Fired:

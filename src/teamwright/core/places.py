@@ -134,9 +134,11 @@ def judge_edit(place: Place, tool: str, scene: Scene, *, by_tool: bool = True) -
         reason = f"{shown(place.path)} is protected: version control, or settings or state of this program."
         return Finding("ask", reason, (f"Edit({_pattern(place.path)})",), place.path, guarded=True)
     inside = any(within(place.path, root) for root in scene.roots)
-    if scene.mode != "plan" and (rule or whole_rule(allow, tool) or (inside and scene.mode == "acceptEdits")):
+    unasked = inside and scene.mode == "acceptEdits" and not place.linked
+    if scene.mode != "plan" and (rule or whole_rule(allow, tool) or unasked):
         return FINE
     where = "" if inside else ", outside of the working directories"
+    where += " and, since it is a hard link, the same file under its other name, which may lie anywhere" * place.linked
     reason = f"it would change {shown(place.path)}{where}."
     return Finding("ask", reason, (f"Edit({_suggested(place.path, scene)})",), place.path)
 

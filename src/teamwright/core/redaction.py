@@ -1,11 +1,16 @@
 """Takes what looks like a secret out of a text that is to be kept. A net, not a wall: it knows only usual shapes."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, cast
 
 HIDDEN = "[secret]"
+WITHHELD = "(hidden)"  # in place of a whole value
 _SHORTEST = 8  # characters: shorter values stand in ordinary words too
-_NAME = re.compile(r"KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTH(?!OR(_|$))", re.IGNORECASE)
+_NAME = re.compile(r"KEY|TOKEN|SECRET|PASS|CREDENTIAL|COOKIE|AUTH(?!OR(_|$))", re.IGNORECASE)
+_PLACE = re.compile(
+    r"(env|file|path|dir|sock|name|names|bindings|helper)$", re.IGNORECASE
+)  # where it lies, not the secret
 _SHAPES = re.compile(
     r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"
     r"|\b(?:sk|pk|rk)-[\w-]{16,}"
@@ -15,7 +20,19 @@ _SHAPES = re.compile(
     r"|\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*",
     re.DOTALL,
 )
-_ADDRESS = re.compile(r"(://[^/\s@:]*):[^/\s@]+@")
+_ADDRESS = re.compile(r"(://[^/\s@:]*):[^/\s]+@")
+_TOKEN_ADDRESS = re.compile(r"(://)[^/\s@:]{8,}@")
+_QUERY = re.compile(
+    r"""(?i)([?&;#][\w.-]*(?:key|token|secret|pass|credential|auth|signature|sig)[\w.-]*=)[^&;#\s"'`]+"""
+)
+_FLAG = re.compile(
+    r"(?i)(?<![\w-])(--?[\w-]*(?:key|token|secret|pass(?:word|wd|phrase)?|credentials?|auth)(?:=|\s+))"
+    r"""(?!-)["'`]?[^\s"'`]+"""
+)
+_HEADER = re.compile(
+    r"(?i)(\b(?:proxy-)?authorization|\b[\w-]*(?:api-?key|token|secret|cookie))(\s*:\s*(?:bearer|basic|token)?\s*)"
+    r"""(?!\$)[^\s"'`,]+"""
+)
 _BEARER = re.compile(r"(?i)(\bbearer\s+)[\w.~+/-]{16,}=*")
 # `token = "ab12..."`: a value with a digit in it, so that plain sentences about tokens stay.
 _ASSIGNED = re.compile(
@@ -35,5 +52,61 @@ def redacted(text: str, secrets: Iterable[str] = ()) -> str:
         text = text.replace(secret, HIDDEN)
     text = _SHAPES.sub(HIDDEN, text)
     text = _ADDRESS.sub(rf"\1:{HIDDEN}@", text)
+    text = _TOKEN_ADDRESS.sub(rf"\1{HIDDEN}@", text)
+    text = _QUERY.sub(rf"\1{HIDDEN}", text)
     text = _BEARER.sub(rf"\1{HIDDEN}", text)
     return _ASSIGNED.sub(rf"\1{HIDDEN}", text)
+
+
+# --- settings and the like: here the name says what is secret
+
+
+def is_secret_name(name: str) -> bool:
+    return bool(_NAME.search(name)) and not _PLACE.search(name)
+
+
+def concealed(value: Any, name: str = "", secrets: Iterable[str] = ()) -> Any:
+    """The value of a setting as a person may see it. `name` is its whole path, as `mcp.notes.headers.X-Key`."""
+    if isinstance(value, dict):
+        fields = cast("dict[str, Any]", value)
+        return {key: concealed(inner, f"{name}.{key}", secrets) for key, inner in fields.items()}
+    if isinstance(value, (list, tuple)):
+        return list(_listed(cast("list[Any]", value), name, secrets))
+    if not isinstance(value, str):
+        return value
+    if _is_withheld(name):
+        return WITHHELD if value else value
+    text = _FLAG.sub(rf"\1{HIDDEN}", redacted(value, secrets))
+    return _HEADER.sub(rf"\1\2{HIDDEN}", text)
+
+
+def withheld(value: Any, name: str = "") -> tuple[str, ...]:
+    """The values in it that are secret by their name, longest first: they may stand elsewhere too."""
+    found = {text for text in _strings(value, name) if len(text) >= _SHORTEST}
+    return tuple(sorted(found, key=len, reverse=True))
+
+
+def _strings(value: Any, name: str) -> Iterator[str]:
+    if isinstance(value, dict):
+        for key, inner in cast("dict[str, Any]", value).items():
+            yield from _strings(inner, f"{name}.{key}")
+    elif isinstance(value, (list, tuple)):
+        for inner in cast("list[Any]", value):
+            yield from _strings(inner, name)
+    elif isinstance(value, str) and _is_withheld(name):
+        yield value
+
+
+def _is_withheld(name: str) -> bool:
+    """Whatever stands under `headers`, and what is named like a secret itself."""
+    above, _, own = name.rpartition(".")
+    return "headers" in above.lower().split(".") or (is_secret_name(own) and not own.isdecimal())
+
+
+def _listed(items: list[Any], name: str, secrets: Iterable[str]) -> Iterator[Any]:
+    """Of a command line, what follows `--token` is a secret."""
+    before = ""
+    for item in items:
+        follows = before.startswith("-") and "=" not in before and is_secret_name(before)
+        yield WITHHELD if follows and isinstance(item, str) else concealed(item, name, secrets)
+        before = item if isinstance(item, str) else ""

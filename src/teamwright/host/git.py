@@ -14,16 +14,18 @@ from msgspec import Struct
 from teamwright.core.errors import ToolError
 from teamwright.core.shown import shown
 from teamwright.host.environment import tool_environment
+from teamwright.host.git_guard import guarding, refuse_elsewhere
 
 MOST_OUT = 32 << 20
 MOST_ERR = 16_000
 SETTLE = 1.0  # for output that is still on its way when git itself has ended
 
 # No hook, daemon or helper of the repository's configuration runs; what we read does not depend on a person's taste.
+# What a trusted repository may run besides, filters and merge drivers, stands in `git_guard`.
 _SETTINGS = (
     "core.hooksPath=/dev/null", "core.fsmonitor=false", "core.quotePath=false", "core.ignoreStat=false", "gc.auto=0",
-    "maintenance.auto=false", "submodule.recurse=false", "status.showUntrackedFiles=all", "diff.ignoreSubmodules=none",
-    "log.showSignature=false", "color.ui=false",
+    "maintenance.auto=false", "submodule.recurse=false", "status.showUntrackedFiles=all",
+    "log.showSignature=false", "color.ui=false", "status.submoduleSummary=false", "safe.bareRepository=explicit",
 )  # fmt: skip
 _FRONT = (
     "git",
@@ -39,6 +41,8 @@ _ELSEWHERE = frozenset({
     "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR", "GIT_NAMESPACE",
     "GIT_PREFIX", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_CONFIG_PARAMETERS", "GIT_CONFIG_COUNT",
 })  # fmt: skip
+
+_KEYS = frozenset({"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "OPENAI_API_KEY"})  # ours, no business of any hook's
 
 
 class Ran(Struct, frozen=True):
@@ -72,9 +76,11 @@ async def git(
     `held` is the handle of a lock that git inherits: should we be killed, the lock lasts until git has ended too.
     `as_person`: with the settings, hooks and environment of the person who asked for it; it still never waits for one.
     """
-    env = tool_environment(os.environ, _NOBODY_THERE | dict(extra or {}))
+    guard = {} if as_person else guarding(cwd)
+    env = tool_environment(os.environ, _NOBODY_THERE | guard | dict(extra or {}))
     if as_person:
-        env = {name: value for name, value in os.environ.items() if name not in _ELSEWHERE} | env
+        kept = {name: value for name, value in os.environ.items() if name not in _ELSEWHERE and name not in _KEYS}
+        env = kept | env
     front = ("git", "--no-pager") if as_person else _FRONT
     process = await _start((*front, *args), cwd, env, () if held is None else (held,), feed=input is not None)
     out, err = bytearray(), bytearray()
@@ -174,13 +180,13 @@ async def is_repository(path: Path) -> bool:
 
 async def locate(path: Path) -> Repository:
     """The repository around this directory; it needs a working tree and a commit."""
+    refuse_elsewhere(path)
     ran = await git("rev-parse", "--path-format=absolute", "--show-toplevel", "--absolute-git-dir", "--git-common-dir",
                     "HEAD^{commit}", cwd=path)  # fmt: skip
     lines = ran.out.splitlines()
     where = shown(str(path))
     if ran.status and not lines:
-        bare = await git("rev-parse", "--is-bare-repository", cwd=path)
-        if bare.out.strip() == "true":
+        if "bare repository" in ran.err:
             raise ToolError(f"{where} is a bare repository, which has no files to work on. Use a clone of it.")
         raise ToolError(f"{where} is not in a working tree of git ({ran.complaint}). Work here without isolation.")
     if ran.status:

@@ -35,6 +35,7 @@ _SECTIONS = frozenset({
     "alias", "browser", "difftool", "guitool", "hook", "include", "includeif", "instaweb", "man", "mergetool",
     "protocol", "web",
 })  # fmt: skip
+_PLACES = frozenset({"core.worktree", "extensions.worktreeconfig"})
 _HOOKS = ("post-index-change", "reference-transaction")  # those that also a command that reads can set off
 
 
@@ -49,6 +50,20 @@ def programs(directory: str) -> tuple[str, ...]:
 def local_settings(directory: str) -> tuple[Entry, ...]:
     """Every setting that git would read from here on top of the person's own. Raises UnreadableError."""
     return tuple(entry for _, git in _places(os.path.abspath(directory)) for entry in _settings(git))
+
+
+def repository_of(directory: str) -> str:
+    """The git directory that all worktrees of the repository here share, by its real path; empty if there is none."""
+    return next((os.path.realpath(_common(git) or git) for _, git in _sure(directory)), "")
+
+
+def top_of(directory: str) -> str:
+    """The tree that the repository here belongs to; empty if there is none."""
+    return next((top for top, _ in _sure(directory)), "")
+
+
+def _sure(directory: str) -> Iterator[tuple[str, str]]:
+    return (place for place in _places(os.path.abspath(directory)) if _is_git_directory(place[1]))
 
 
 def _of_places(directory: str, seen: set[str]) -> Iterator[str]:
@@ -72,8 +87,11 @@ def _of_places(directory: str, seen: set[str]) -> Iterator[str]:
 
 def _of_one(top: str, git: str) -> Iterator[str]:
     try:
-        for name, value in _settings(git, _notable):
-            if name != "core.worktree" or not _is_top(git, value, top):
+        found = tuple(_settings(git, _notable))
+        for name, value in found:
+            if name == "core.worktree" and (_is_top(git, value, top) or not _counts(git, found)):
+                continue
+            if name != "extensions.worktreeconfig":
                 yield shown(name, 120)
     except UnreadableError:
         yield UNREADABLE
@@ -91,7 +109,7 @@ def _notable(path: str) -> tuple[Entry, ...]:
     if not known or known[0] is not entries:
         if len(_judged) > 256:
             _judged.clear()
-        counts = tuple(one for one in entries if one[0] == "core.worktree" or _is_program(*one))
+        counts = tuple(one for one in entries if one[0] in _PLACES or _is_program(*one))
         _judged[path] = known = (entries, counts)
     return known[1]
 
@@ -106,6 +124,11 @@ def _is_program(name: str, value: str | None) -> bool:
         return (value or "").lstrip().startswith("!")
     # `ext::sh -c …`: an address that names the program which goes there.
     return "::" in (sub if section == "url" else value or "" if section in ("remote", "submodule") else "")
+
+
+def _counts(git: str, found: tuple[Entry, ...]) -> bool:
+    """In a linked worktree git passes over `core.worktree`, unless each has settings of its own."""
+    return not _common(git) or any(name == "extensions.worktreeconfig" for name, _ in found)
 
 
 def _is_top(git: str, value: str | None, top: str) -> bool:

@@ -38,7 +38,15 @@ async def post_hook(hook: HttpHook, data: bytes, *, env: Mapping[str, str], limi
     except TimeoutError:
         return Posted(None, fault=f"did not answer within {limit:g} s")
     except (aiohttp.ClientError, OSError, ValueError) as error:
-        return Posted(None, fault=f"could not be reached: {error or type(error).__name__}")
+        return Posted(None, fault=f"could not be reached: {_told(error, hook, env)}")
+
+
+def _told(error: BaseException, hook: HttpHook, env: Mapping[str, str]) -> str:
+    """What went wrong, without what stands in the hook's headers and address."""
+    from teamwright.core.redaction import redacted, withheld  # noqa: PLC0415  # only when something has gone wrong
+
+    headers = {name: fill(text, hook, env) for name, text in hook.headers}
+    return redacted(str(error) or type(error).__name__, withheld({"headers": headers}))
 
 
 async def _post(hook: HttpHook, data: bytes, env: Mapping[str, str]) -> Posted:

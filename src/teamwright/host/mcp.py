@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 import anyio.to_thread
+import msgspec.structs
 from msgspec import Struct
 
 from teamwright.core.server import Http, Sdk, ServerConfig, ServerFault, Sse, Stdio
@@ -26,10 +27,16 @@ class Notes(Struct):
     complaint: str = ""
     status: int | None = None  # of the last HTTP request, if that was an error
     refusal: str = ""  # why signing in came to nothing
+    secrets: Any = None  # headers or environment: what stands there under a secret's name is told to nobody
 
     @property
     def also(self) -> str:
-        return f"; its last words: {shown(self.complaint)}" if self.complaint else ""
+        return f"; its last words: {shown(self.clean(self.complaint))}" if self.complaint else ""
+
+    def clean(self, words: str) -> str:
+        from teamwright.core.redaction import redacted, withheld  # noqa: PLC0415  # only when something has gone wrong
+
+        return redacted(words, withheld(self.secrets))
 
 
 Exchange = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any] | None]]  # server's name, message -> its answer
@@ -52,7 +59,7 @@ async def connect(config: ServerConfig, around: Surroundings, ears: Ears) -> "As
     """Raises ServerFault: at once if it cannot be reached in time, later if the connection breaks."""
     if config.fault:
         raise ServerFault(config.fault)
-    notes = Notes()
+    notes = Notes(secrets=msgspec.structs.asdict(config.reach))
     limit = anyio.CancelScope(deadline=anyio.current_time() + around.connect_seconds)
     lost = anyio.Event()
     with _as_faults(notes), limit:
@@ -173,4 +180,4 @@ def _fault(error: BaseException, notes: Notes) -> ServerFault:
         how = notes.refusal or "sign in by `teamwright mcp login`, or give it a token in its headers"
         return ServerFault(f"it wants authorisation (HTTP {notes.status}); {how}", "needs-auth")
     why = f"it answered with HTTP status {notes.status}" if notes.status else str(error) or type(error).__name__
-    return ServerFault(shown(why) + notes.also, "lost")
+    return ServerFault(shown(notes.clean(why)) + notes.also, "lost")

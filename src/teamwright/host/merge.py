@@ -10,6 +10,7 @@ from msgspec import Struct
 from teamwright.core.errors import ToolError
 from teamwright.core.shown import shown
 from teamwright.host.git import Ran, commit_of, count_commits, git, git_text, locate
+from teamwright.host.git_guard import refuse_to_run
 from teamwright.host.worktree import Found
 from teamwright.host.worktree_record import is_there, is_tied, private_of
 from teamwright.host.worktree_state import UNDER_WAY, own_links, read_status
@@ -79,6 +80,7 @@ async def merge(found: Found, cwd: Path) -> Merged:
     if not preview.commits:
         raise ToolError(f"Nothing was merged: {preview.into} has everything that {branch} has.")
     here = (await locate(cwd)).here
+    refuse_to_run(here, "Nothing was merged")
     words = f"Merge branch '{branch}'" + ("" if preview.into in ("main", "master") else f" into {preview.into}")
     # The commit that was looked at, not the branch: an agent may be at work on that.
     try:

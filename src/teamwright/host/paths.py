@@ -26,6 +26,15 @@ _KINDS: tuple[tuple[Callable[[int], bool], str], ...] = (
 )
 
 
+def is_linked(path: str) -> bool:
+    """Is it a file with more than one name? Whoever writes here writes under the others too."""
+    try:
+        found = os.lstat(path)
+    except (OSError, ValueError):
+        return False
+    return stat.S_ISREG(found.st_mode) and found.st_nlink > 1
+
+
 def resolve(path: str, cwd: Path) -> Path:
     """The real path: `~` expanded, from `cwd`, links and `..` followed as far as they exist."""
     if not path:

@@ -7,6 +7,7 @@ signal would not do: it follows the thread that started a command, not the progr
 import atexit
 import contextlib
 import functools
+import itertools
 import os
 import subprocess
 import sys
@@ -91,8 +92,8 @@ def stop_all(grace: float = 1.0) -> None:
 
 
 def _start(argv: Sequence[str], cwd: Path, env: Mapping[str, str], pass_fds: Collection[int]) -> _Command:
-    run_id, _ = _prepare()
-    number = int.from_bytes(os.urandom(6), "big") | 1 << 47
+    run_id, family, _ = _prepare()
+    number = family * _FAMILY + next(_numbers) % _FAMILY
     mark = f"{run_id}.{number:x}"
     outer = os.environ.get(MARK)  # we may be somebody's command ourselves, and stay findable as such
     theirs = dict(env) | {MARK: f"{outer}/{mark}" if outer else mark}
@@ -122,28 +123,37 @@ def _start(argv: Sequence[str], cwd: Path, env: Mapping[str, str], pass_fds: Col
 
 
 @functools.cache
-def _prepare() -> tuple[str, int]:
+def _prepare() -> tuple[str, int, int]:
     """Once for a process: become the reaper of our orphans, and set the watch for our own violent death."""
-    run_id, watch = os.urandom(8).hex(), 0
+    run_id, family, watch = os.urandom(8).hex(), int.from_bytes(os.urandom(4), "big") | 1 << 32, 0
     if _LINUX:
         become_reaper()
-        watch = _set_watch(run_id)
+        watch = _set_watch(run_id, family)
     atexit.register(stop_all)
-    return run_id, watch
+    return run_id, family, watch
 
 
+_FAMILY = 1_000_000  # numbers of commands that one process starts before they come again
+_numbers = itertools.count()
 _WATCH = """
 read -r _
 for round in 1 2 3; do
-  for file in $(grep -slF -e "$1" /proc/[0-9]*/environ); do file=${file%/environ}; kill -9 "${file#/proc/}"; done
+  {
+    grep -slF -e "$1" /proc/[0-9]*/environ
+    grep -sl -e "^Max file locks  *$2[0-9]\\{6\\} " /proc/[0-9]*/limits
+  } | while read -r file; do file=${file%/*}; kill -9 "${file#/proc/}"; done
 done
 """
 
 
-def _set_watch(run_id: str) -> int:
-    """A shell that reads from a pipe whose other end only we hold: it wakes when we are gone, however we went."""
+def _set_watch(run_id: str, family: int) -> int:
+    """A shell that reads from a pipe whose other end only we hold: it wakes when we are gone, however we went.
+
+    It knows our commands by what they inherited. The environment of some cannot be read (a program of ours hides its
+    own, `env -i` has none), the limits of all can.
+    """
     nowhere = subprocess.DEVNULL
-    argv, env = ["/bin/sh", "-c", _WATCH, "teamwright-watch", f"{run_id}."], {"PATH": os.defpath}
+    argv, env = ["/bin/sh", "-c", _WATCH, "teamwright-watch", f"{run_id}.", str(family)], {"PATH": os.defpath}
     try:
         watch = subprocess.Popen(
             argv, stdin=subprocess.PIPE, stdout=nowhere, stderr=nowhere, cwd="/", env=env, start_new_session=True

@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from teamwright.core.facts import NOWHERE, Place
 from teamwright.core.patterns import UNKNOWN
+from teamwright.host.paths import is_linked
 
 _PROC, _DESCRIPTORS = Path("/proc"), Path("/dev/fd")
 _MOST_DIRECTORIES = 16  # that it may be in; more are as good as unknown
@@ -68,7 +69,8 @@ class Whereabouts:
         try:
             if _leads_through_proc(f"{cwd}/{path}"):
                 return NOWHERE
-            return Place(normal(cwd, path), os.path.realpath(f"{cwd}/{path}"), deep)
+            real = os.path.realpath(f"{cwd}/{path}")
+            return Place(normal(cwd, path), real, deep, is_linked(real))
         except (OSError, UnicodeEncodeError):
             return NOWHERE
 

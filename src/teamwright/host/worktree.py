@@ -1,9 +1,12 @@
 """Git worktrees for agents: made from the parent's commit, locked while in use, removed only if provably unchanged."""
 
+import os
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
+import anyio
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -47,6 +50,8 @@ __all__ = [
     "Found", "Kept", "State", "Worktree", "check_name", "close", "find", "find_one", "is_there", "make", "release",
     "remove", "state",
 ]  # fmt: skip
+
+AT_ONCE = max(2, min(8, os.cpu_count() or 1))  # worktrees that are looked at together
 
 
 class Kept(Struct, frozen=True):
@@ -183,12 +188,22 @@ async def find(repo: Path) -> list[Found]:
     """Every worktree of ours in the repository around `repo`, also what a crash left of one."""
     place = await locate(repo)
     folder = place.top.joinpath(*PLACE)
-    names = {path.name for path, _ in registered(place.common) if path.parent == folder}
+    every = [path for path, _ in registered(place.common)]
+    names = {path.name for path in every if path.parent == folder}
     names |= set(recorded(place.common))
     with suppress(OSError):
         names |= {entry.name for entry in folder.iterdir() if entry.is_dir()}
-    found = [await _look(place, folder / name) for name in sorted(names)]
-    return [one for one in found if one]
+    found: dict[str, Found | None] = dict.fromkeys(sorted(names))
+    seats = anyio.Semaphore(AT_ONCE)
+
+    async def look(name: str) -> None:
+        async with seats:
+            found[name] = await _look(place, folder / name, every)
+
+    async with anyio.create_task_group() as group:
+        for name in found:
+            group.start_soon(look, name)
+    return [one for one in found.values() if one]
 
 
 async def find_one(repo: Path, name: str) -> Found | None:
@@ -197,7 +212,7 @@ async def find_one(repo: Path, name: str) -> Found | None:
     return await _look(place, place.top.joinpath(*PLACE, check_name(name)))
 
 
-async def _look(place: Repository, path: Path) -> Found | None:
+async def _look(place: Repository, path: Path, among: Sequence[Path] | None = None) -> Found | None:
     tree = Worktree(path.name, path, f"worktree-{path.name}", place.head, place.top, place.common)
     private, record = private_of(tree), read_record(tree)
     if record:
@@ -209,7 +224,7 @@ async def _look(place: Repository, path: Path) -> Found | None:
     used = bool(holder and holder.pid and await is_alive(holder))
     note = ""
     try:
-        seen = await state(tree)
+        seen = await state(tree, among)
     except ToolError as error:
         tip = await commit_of(f"refs/heads/{tree.branch}", cwd=tree.repo)
         if not (tip or private or is_there(path)):

@@ -35,6 +35,8 @@ from teamwright.host.worktree_state import keep, keep_past, read_status
 
 CHECKOUT = 600.0
 _SEGMENT = re.compile(r"[A-Za-z0-9._-]+")
+# Devices of Windows, where a checkout of the repository may go; and what git itself looks for by name.
+_RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?|([a-z]+_)*head|stash|auto_merge|@", re.IGNORECASE)
 
 
 def check_name(name: str) -> str:
@@ -47,7 +49,8 @@ def check_name(name: str) -> str:
         else "each part needs at least one of A-Z a-z 0-9 . _ - and may have nothing else" if not good
         else "it starts with `-`" if name.startswith("-")
         else "it ends with `.` or `.lock`" if name.lower().endswith((".", ".lock"))
-        else "git keeps that name for itself" if name.lower() == ".git" else ""
+        else "git keeps that name for itself" if name.lower() == ".git"
+        else "git or another system keeps that name for itself" if _RESERVED.fullmatch(flat) else ""
     )  # fmt: skip
     if fault:
         raise ToolError(f"`{shown(name, 80)}` cannot name a worktree: {fault}. Choose another name, like `fix-login`.")

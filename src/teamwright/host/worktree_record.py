@@ -103,13 +103,23 @@ def _record(tree: Worktree) -> Path:
 def registered(common: Path) -> Iterator[tuple[Path, Path]]:
     """(worktree, its private git directory) of every linked worktree."""
     for file in (common / "worktrees").glob("*/gitdir"):
-        with suppress(OSError):
-            told = os.fsdecode(file.read_bytes()).rstrip("\n")
-            yield Path(os.path.normpath(file.parent / told)).parent, file.parent
+        if path := _told_by(file):
+            yield path, file.parent
+
+
+def _told_by(file: Path) -> Path | None:
+    try:
+        told = os.fsdecode(file.read_bytes()).rstrip("\n")
+    except OSError:
+        return None
+    return Path(os.path.normpath(file.parent / told)).parent
 
 
 def private_of(tree: Worktree) -> Path | None:
     """The worktree's private git directory; None if git does not know it."""
+    usual = tree.common / "worktrees" / tree.name  # git calls it so unless that was taken: no need to read them all
+    if _told_by(usual / "gitdir") == tree.path:
+        return usual
     return next((private for path, private in registered(tree.common) if path == tree.path), None)
 
 

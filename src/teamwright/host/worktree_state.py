@@ -1,10 +1,11 @@
 """What was done in a worktree, looked at from every side where work can hide, and how all of it is kept."""
 
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import AsyncGenerator, Collection, Iterable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from msgspec import Struct
 from teamwright.core.errors import ToolError
 from teamwright.core.shown import shown
 from teamwright.host.git import commit_of, count_commits, git, git_text
+from teamwright.host.git_guard import is_trusted
+from teamwright.host.worktree_ignored import in_words, made_here, to_be_kept
 from teamwright.host.worktree_record import Record, Worktree, is_there, read_record, registered, require_tied
 
 KEPT = "refs/teamwright/kept"
@@ -35,23 +38,32 @@ class Status(Struct, frozen=True):
     gone: int  # how many of them are no more than missing from the tree
     untracked: tuple[str, ...]  # a repository of its own inside the tree ends with a slash
     hidden: tuple[str, ...]  # paths that git was told not to look at, though they are there
+    ignored: tuple[str, ...] = ()  # a whole directory of them ends with a slash
 
 
 async def read_status(tree: Path) -> Status:
     told = await git_text("status", "--porcelain=v2", "--branch", "-z", "--untracked-files=all", "--no-renames",
-                          "--ignore-submodules=none", cwd=tree)  # fmt: skip
+                          "--ignored=matching", _submodules(tree), cwd=tree)  # fmt: skip
     head, gone = "", 0
     changed: list[str] = []
     untracked: list[str] = []
+    ignored: list[str] = []
     for entry in told.split("\0"):
         if entry.startswith("# branch.oid "):
             head = entry[13:].replace("(initial)", "")
         elif entry.startswith("? "):
             untracked.append(entry[2:])
+        elif entry.startswith("! "):
+            ignored.append(entry[2:])
         elif entry.startswith(("1 ", "u ")):
             changed.append(entry.split(" ", 8 if entry[0] == "1" else 10)[-1])
             gone += entry[2:4] in ("D.", ".D")
-    return Status(head, tuple(changed), gone, tuple(untracked), await _hidden(tree))
+    return Status(head, tuple(changed), gone, tuple(untracked), await _hidden(tree), tuple(ignored))
+
+
+def _submodules(tree: Path) -> str:
+    """To look for changes inside of one, git starts another git there, which obeys a configuration of its own."""
+    return f"--ignore-submodules={'none' if is_trusted(tree) else 'dirty'}"
 
 
 async def _hidden(tree: Path) -> tuple[str, ...]:
@@ -76,8 +88,8 @@ async def read_diffstat(tree: Path, private: Path, base: str, untracked: Iterabl
         if names:
             await git_text("add", "--intent-to-add", "--ignore-errors", "--pathspec-from-file=-", "--pathspec-file-nul",
                            cwd=tree, input=os.fsencode(names), extra=extra)  # fmt: skip
-        told = await git_text("diff", "--numstat", "-z", "-M", "--no-ext-diff", "--no-textconv", base,
-                              cwd=tree, extra=extra)  # fmt: skip
+        told = await git_text("diff", "--numstat", "-z", "-M", "--no-ext-diff", "--no-textconv", _submodules(tree),
+                              base, cwd=tree, extra=extra)  # fmt: skip
     return read_numstat(told)
 
 
@@ -115,14 +127,19 @@ class Snapshot(Struct, frozen=True):
     staged: str | None  # None: it cannot be told, because of conflicts
 
 
-async def take_snapshot(tree: Path, private: Path, hidden: Sequence[str], without: Collection[str]) -> Snapshot:
-    """Store all but ignored files and `without`; neither the tree nor its index changes."""
+async def take_snapshot(
+    tree: Path, private: Path, hidden: Sequence[str], without: Collection[str], besides: Sequence[str] = ()
+) -> Snapshot:
+    """Store all but `without`, and of ignored files only those in `besides`; neither the tree nor its index changes."""
     async with _spare_index(tree, private) as extra:
         staged = await git("write-tree", cwd=tree, extra=extra)
         for flag in ("--no-assume-unchanged", "--no-skip-worktree") if hidden else ():
             names = os.fsencode("\0".join(hidden))
             await git_text("update-index", flag, "-z", "--stdin", cwd=tree, input=names, extra=extra)
         await git_text("add", "--all", cwd=tree, limit=300, extra=extra)
+        if besides:
+            await git_text("add", "--force", "--pathspec-from-file=-", "--pathspec-file-nul", cwd=tree, limit=300,
+                           input=os.fsencode("\0".join(besides)), extra=extra)  # fmt: skip
         if without:
             await git_text("rm", "--cached", "--quiet", "--ignore-unmatch", "--", *without, cwd=tree, extra=extra)
         files = await git_text("write-tree", cwd=tree, extra=extra)
@@ -144,8 +161,8 @@ class State(Struct, frozen=True):
     notes: tuple[str, ...] = ()
 
 
-async def state(tree: Worktree) -> State:
-    """Raises ToolError where it cannot be told; then nothing may be removed."""
+async def state(tree: Worktree, among: Sequence[Path] | None = None) -> State:
+    """Raises ToolError where it cannot be told; then nothing may be removed. `among`: all worktrees, if known."""
     private = require_tied(tree)
     record = read_record(tree)
     status = await read_status(tree.path)
@@ -153,8 +170,11 @@ async def state(tree: Worktree) -> State:
         raise ToolError(f"The worktree {shown(str(tree.path))} is on a branch without a commit.")
     own = own_links(tree)
     untracked = [path for path in status.untracked if path not in own]
-    ahead = await count_commits(await tips(tree, status.head), tree.base, cwd=tree.path)
-    notes = [*_notes(tree, private, status, record), *await _stashes(tree, record)]
+    ends = {*await tips(tree, status.head)} - {tree.base}
+    ahead = await count_commits(sorted(ends), tree.base, cwd=tree.path) if ends else 0
+    notes = [*_notes(tree, private, status, record, among), *await _stashes(tree, record)]
+    ignored = await anyio.to_thread.run_sync(made_here, tree.path, status.ignored, own) if status.ignored else ()
+    notes += [in_words(ignored)] if ignored else []
     if not (status.changed or untracked or ahead or notes):
         return State(changed=False)
     lines = await read_diffstat(tree.path, private, tree.base, untracked)
@@ -184,17 +204,27 @@ def _points(path: Path, target: str) -> bool:
 
 async def tips(tree: Worktree, head: str) -> list[str]:
     """HEAD and the worktree's branch, which need not be the same: the agent may have changed branches."""
-    tip = await commit_of(f"refs/heads/{tree.branch}", cwd=tree.repo)
+    tip = _loose_tip(tree) or await commit_of(f"refs/heads/{tree.branch}", cwd=tree.repo)
     return [head, tip] if tip and tip != head else [head]
 
 
-def _notes(tree: Worktree, private: Path, status: Status, record: Record | None) -> list[str]:
+def _loose_tip(tree: Worktree) -> str:
+    """As git writes it down first; later it may be packed, and then git is asked."""
+    with suppress(OSError, ValueError):
+        told = (tree.common / "refs" / "heads" / tree.branch).read_text().strip()
+        return told if re.fullmatch(r"[0-9a-f]{40}|[0-9a-f]{64}", told) else ""
+    return ""
+
+
+def _notes(
+    tree: Worktree, private: Path, status: Status, record: Record | None, among: Sequence[Path] | None
+) -> list[str]:  # fmt: skip
     found = [f"{words} is under way" for name, words in UNDER_WAY.items() if (private / name).exists()]
     if status.hidden:
         found.append(f"git was told not to look at {len(status.hidden)} of the files")
     if has_submodules(private):
         found.append("submodules are checked out")
-    if inner_trees(tree):
+    if inner_trees(tree, among):
         found.append("another worktree lies in it")
     for name, target in (record.links if record else {}).items():
         place = tree.path / name
@@ -209,12 +239,15 @@ def has_submodules(private: Path) -> bool:
     return modules.is_dir() and any(modules.iterdir())
 
 
-def inner_trees(tree: Worktree) -> list[Path]:
-    return [path for path, _ in registered(tree.common) if path != tree.path and path.is_relative_to(tree.path)]
+def inner_trees(tree: Worktree, among: Sequence[Path] | None = None) -> list[Path]:
+    every = [path for path, _ in registered(tree.common)] if among is None else among
+    return [path for path in every if path != tree.path and path.is_relative_to(tree.path)]
 
 
 async def _stashes(tree: Worktree, record: Record | None) -> list[str]:
     """Stashes belong to the repository and outlive the worktree, but they are work that was done in it."""
+    if not (tree.common / "reftable").exists() and not (tree.common / "logs" / "refs" / "stash").exists():
+        return []
     told = await git_text("stash", "list", "--format=%ct %gs", cwd=tree.path)
     since = int(record.made) if record else 0
     rows = [line.partition(" ") for line in told.splitlines()]
@@ -248,17 +281,20 @@ async def keep(tree: Worktree, private: Path, *, half: bool = False) -> str | No
     status = await read_status(tree.path)
     if not status.head:
         raise ToolError(f"The worktree {shown(str(tree.path))} is on a branch without a commit; commit there first.")
-    snapshot = await take_snapshot(tree.path, private, status.hidden, own_links(tree))
+    own = own_links(tree)
+    ignored = await anyio.to_thread.run_sync(made_here, tree.path, status.ignored, own)
+    besides = await anyio.to_thread.run_sync(to_be_kept, tree.path, ignored)
+    snapshot = await take_snapshot(tree.path, private, status.hidden, own, besides)
     plain = (await git_text("rev-parse", f"{status.head}^{{tree}}", cwd=tree.path)).strip()
     told = await git_text("diff-tree", "-r", "--name-only", "--diff-filter=d" if half else "--diff-filter=ACDMRTUXB",
                           plain, snapshot.files, cwd=tree.path)  # fmt: skip
     staged = snapshot.staged if not half and snapshot.staged not in (None, plain, snapshot.files) else None
-    own, past = await tips(tree, status.head), await past_of(tree, private)
-    if not (told or staged or past or await count_commits(own, tree.base, cwd=tree.path)):
+    ends, past = await tips(tree, status.head), await past_of(tree, private)
+    if not (told or staged or past or await count_commits(ends, tree.base, cwd=tree.path)):
         return None
     if staged:
         past = [await _commit(staged, [status.head], f"Staged in the worktree {tree.name}", tree), *past]
-    made = await _commit(snapshot.files, [*own, *past], f"The worktree {tree.name} before it was removed", tree)
+    made = await _commit(snapshot.files, [*ends, *past], f"The worktree {tree.name} before it was removed", tree)
     return await hide(tree, made)
 
 

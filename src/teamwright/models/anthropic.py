@@ -25,7 +25,7 @@ from teamwright.core.message import (
 from teamwright.core.ports import OnDelta
 from teamwright.models import faults
 from teamwright.models.draft import Draft, Kind, Part, finished, read_json
-from teamwright.models.faults import Place
+from teamwright.models.faults import Place, host_of
 from teamwright.models.http import Http
 from teamwright.models.pieces import MARKER, Bytes, Once, Piece, Pieces, encode, row
 from teamwright.models.retry import Brake, Patience, persist
@@ -82,7 +82,7 @@ class Anthropic:
         headers = {"anthropic-version": VERSION, "Accept": "text/event-stream", **self._headers}
         if betas:
             headers["anthropic-beta"] = ",".join(betas)
-        host = self._url.partition("://")[2].partition("/")[0]
+        host = host_of(self._url)
         place = Place(host, name, *self._names, key_sent=bool(self._headers))
         body = self._wire.body(request, self._options(request, name))
 

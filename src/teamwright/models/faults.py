@@ -33,6 +33,11 @@ class Place(Struct, frozen=True):
     wire: Literal["anthropic", "openai"] = "anthropic"
 
 
+def host_of(url: str) -> str:
+    """Without the name and password that may stand before it."""
+    return url.partition("://")[2].partition("/")[0].partition("?")[0].rpartition("@")[2]
+
+
 class Failed(ModelError):
     """One attempt failed. `after`: the server asked for that many seconds of patience."""
 

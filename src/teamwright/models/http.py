@@ -47,6 +47,7 @@ CHUNK = 120 * 1024  # bytes of a body written at once
 MOST_STREAMED = 512 * 1024 * 1024  # bytes of one answer on the wire; what a reply may hold is bounded by its draft
 MOST_WHOLE = 32 * 1024 * 1024
 MOST_ERROR = 64 * 1024
+_SHORTEST = 4  # characters of a password: a shorter one stands in ordinary words too
 LINGER = (
     0.1  # seconds given to a server to end a stream whose last event has come, so that the connection can be reused
 )
@@ -120,6 +121,15 @@ class Http:
     ) -> None:
         """Send one request and let `listener` hear the answer. Whatever goes wrong is a Failed."""
         try:
+            await self._exchange(place, url, headers, body, listener)
+        except ModelError as error:  # a server may say our own key back to us
+            error.args = (_without_keys(str(error), url, headers),)
+            raise
+
+    async def _exchange(
+        self, place: Place, url: str, headers: Mapping[str, str], body: Sequence[Bytes], listener: Listener
+    ) -> None:
+        try:
             async with self._open().post(
                 url,
                 data=_Body(body, self._silence),
@@ -168,6 +178,15 @@ class Http:
         if self._tls is None:
             self._tls = await anyio.to_thread.run_sync(make_tls, self._env)
         return self._tls
+
+
+def _without_keys(words: str, url: str, headers: Mapping[str, str]) -> str:
+    from teamwright.core.redaction import redacted, secrets_of  # noqa: PLC0415  # only when something has gone wrong
+
+    user = url.partition("://")[2].partition("/")[0].rpartition("@")[0]
+    sent = [word for value in secrets_of(headers) for word in (value, value.rpartition(" ")[2])]
+    parts = [part for part in (user, user.partition(":")[2]) if len(part) >= _SHORTEST]
+    return redacted(words, [*sent, *parts])
 
 
 def make_tls(env: Mapping[str, str]) -> ssl.SSLContext:

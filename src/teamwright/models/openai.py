@@ -25,7 +25,7 @@ from teamwright.core.message import (
 from teamwright.core.ports import OnDelta
 from teamwright.models import faults
 from teamwright.models.draft import Draft, finished, read_json
-from teamwright.models.faults import Place
+from teamwright.models.faults import Place, host_of
 from teamwright.models.http import Http
 from teamwright.models.pieces import Bytes, Once, Piece, Pieces, encode, row
 from teamwright.models.retry import Brake, Patience, persist
@@ -58,7 +58,7 @@ class OpenAI:
         self._http = http
         self._base = base.rstrip("/")
         self._headers = dict(headers or {})
-        self._host = self._base.partition("://")[2].partition("/")[0]
+        self._host = host_of(self._base)
         self._names = (key_name, base_name)
         self._max_output = max_output
         self._patience = patience or Patience()

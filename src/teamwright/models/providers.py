@@ -181,4 +181,5 @@ def _check_address(url: str, where: str) -> None:
     except ValueError:
         good = False
     if not good:
-        raise ModelError(f"{where} is {url!r}, which is no http or https address. Correct or unset it.", "config")
+        told = url.rpartition("@")[2].partition("?")[0]  # before it a password may stand, behind it a token
+        raise ModelError(f"{where} is {told!r}, which is no http or https address. Correct or unset it.", "config")

@@ -10,7 +10,7 @@ from msgspec import Struct
 from teamwright.core.facts import Edits, Facts, Fetches, Place, Reads, Uses
 from teamwright.core.ports import Desk
 from teamwright.core.rules import SHELL
-from teamwright.host.paths import resolve
+from teamwright.host.paths import is_linked, resolve
 
 _PATH_ARGUMENT = {
     "Read": "file_path", "Write": "file_path", "Edit": "file_path", "NotebookEdit": "notebook_path",
@@ -73,7 +73,8 @@ def _on_path(tool: str, args: Mapping[str, Any], desk: Desk) -> Intent:
 
 def _place(path: str, cwd: Path) -> Place:
     real = resolve(path, cwd)
-    return Place(os.path.normpath(cwd / os.path.expanduser(path)), str(real))  # noqa: PTH111  # as `resolve` does
+    given = os.path.normpath(cwd / os.path.expanduser(path))  # noqa: PTH111  # as `resolve` does
+    return Place(given, str(real), linked=is_linked(str(real)))
 
 
 def _beyond(pattern: Any, folder: Path) -> tuple[Place, ...]:

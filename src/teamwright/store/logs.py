@@ -2,6 +2,7 @@
 
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from teamwright.core.errors import StoreError
@@ -33,13 +34,14 @@ def brief(agent: str, event: Event) -> str:
 class Log:
     """Appends lines to `logs/teamwright.log`. A log that cannot be written is no reason to stop."""
 
-    def __init__(self, dir: Path, session: str) -> None:
+    def __init__(self, dir: Path, session: str, clean: Callable[[str], str] = str) -> None:
+        """`clean` takes keys out of what is written down."""
         self._path = dir / "teamwright.log"
-        self._session = session
+        self._session, self._clean = session, clean
 
     def write(self, text: str) -> None:
         stamp = time.strftime("%Y-%m-%dT%H:%M:%S")
-        body = text.rstrip().replace("\n", "\n    ")
+        body = self._clean(text).rstrip().replace("\n", "\n    ")
         try:
             make_dir(self._path.parent)
             self._rotate()

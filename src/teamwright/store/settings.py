@@ -4,7 +4,7 @@ Lists are joined (a deny anywhere counts), objects merge by key, of single value
 """
 
 import os
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast, get_origin
 
@@ -30,7 +30,6 @@ from teamwright.store.settings_schema import (
 MANAGED = Path("/etc/teamwright/managed-settings.json")
 SOURCES = ("user", "project", "local")
 MARKS = (".git", ".claude", ".teamwright")
-_SECRET = ("KEY", "TOKEN", "SECRET", "PASSWORD")
 
 
 def project_root(cwd: Path, home: Path) -> Path:
@@ -190,8 +189,14 @@ def _trusted(own: Own, home: Path, problems: list[str]) -> tuple[Path, ...]:
     return tuple(kept)
 
 
-def describe(settings: Settings) -> list[tuple[str, Any, Source, str]]:
-    """(key, value, source, file) of everything that holds now, our defaults included; for `teamwright config`."""
+def describe(settings: Settings, secrets: Sequence[str] = ()) -> list[tuple[str, Any, Source, str]]:
+    """(key, value, source, file) of everything that holds now, our defaults included; for `teamwright config`.
+
+    No password, header or token stands there, nor any of `secrets`.
+    """
+    from teamwright.core.redaction import concealed, withheld  # noqa: PLC0415  # its patterns take a while
+
+    secrets = (*secrets, *(text for layer in settings.layers for text in withheld(layer.values)))
     told: list[tuple[str, Any, Source, str]] = []
     winners: dict[str, tuple[str, Any, Source, str]] = {
         f"teamwright.{f.encode_name}": (f"teamwright.{f.encode_name}", msgspec.to_builtins(f.default), "default", "")
@@ -200,6 +205,7 @@ def describe(settings: Settings) -> list[tuple[str, Any, Source, str]]:
     }
     for layer in settings.layers:
         for key, value in _leaves(layer.values, ""):
+            value = concealed(value, key, secrets)  # noqa: PLW2901
             if isinstance(value, list):
                 told.extend((key, item, layer.source, layer.file) for item in cast("list[Any]", value))
             elif key.startswith("hooks."):
@@ -214,7 +220,5 @@ def _leaves(values: Mapping[str, Any], key: str) -> Iterable[tuple[str, Any]]:
         where = f"{key}.{name}" if key else name
         if isinstance(value, dict):
             yield from _leaves(cast("dict[str, Any]", value), where)
-        elif any(word in name.upper() for word in _SECRET) and where.startswith(("env.", "mcp.")):
-            yield where, "(hidden)"
         else:
             yield where, value

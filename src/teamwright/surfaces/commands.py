@@ -13,6 +13,7 @@ import msgspec
 from teamwright.app import Options, survey
 from teamwright.core.errors import SessionBusy, SessionMissing, UsageError
 from teamwright.core.ids import SessionId
+from teamwright.core.redaction import redacted, secrets_of
 from teamwright.core.spawn import FORK
 from teamwright.models.prices import saved_by_cache
 from teamwright.store.locks import hold
@@ -220,12 +221,13 @@ def _money(usd: float, *, unknown: bool) -> str:
 
 def show_config(settings: str | None, *, trust: bool, as_json: bool) -> int:
     ground = survey(Options(cwd=Path.cwd(), settings=settings, trust=trust))
-    rows = describe(ground.settings)
+    secrets = secrets_of(ground.env)
+    rows, notes = describe(ground.settings, secrets), [redacted(note, secrets) for note in ground.notes]
     if as_json:
         print_json(
             {
                 "cwd": str(ground.cwd), "project": str(ground.project), "home": str(ground.home.root),
-                "trusted": ground.trusted, "problems": ground.notes,
+                "trusted": ground.trusted, "problems": notes,
                 "settings": [{"key": k, "value": v, "source": s, "file": f or None} for k, v, s, f in rows],
             }
         )  # fmt: skip
@@ -235,7 +237,7 @@ def show_config(settings: str | None, *, trust: bool, as_json: bool) -> int:
         f"project {visible(str(ground.project))} ({trusted}); state in {visible(str(ground.home.root))}\n\n"
     )
     print_table([["KEY", "VALUE", "FROM"], *([k, _value(v), f"{s} {f}".strip()] for k, v, s, f in rows)])
-    for note in ground.notes:
+    for note in notes:
         sys.stderr.write(f"teamwright: {visible(note)}\n")
     return 0
 

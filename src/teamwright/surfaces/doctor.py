@@ -10,11 +10,13 @@ from typing import Literal
 
 import anyio
 import msgspec
+from msgspec.structs import replace
 
 from teamwright import __version__
 from teamwright.app import Ground, Options, model_for, survey
 from teamwright.core.errors import StoreError, TeamwrightError, ToolError
 from teamwright.core.message import Request, user
+from teamwright.core.redaction import redacted, secrets_of
 from teamwright.host.paths import has_openat2
 from teamwright.host.search import find_rg
 from teamwright.store.state import State
@@ -32,7 +34,8 @@ class Finding(msgspec.Struct, frozen=True):
 
 def run_doctor(model: str | None, *, as_json: bool) -> int:
     """0 if nothing is wrong. Asks the model for one word, with no tools and no retries."""
-    findings = anyio.run(_examine, model)
+    secrets = secrets_of(os.environ)
+    findings = [replace(found, words=redacted(found.words, secrets)) for found in anyio.run(_examine, model)]
     if as_json:
         sys.stdout.write(msgspec.json.format(msgspec.json.encode(findings), indent=2).decode() + "\n")
     else:

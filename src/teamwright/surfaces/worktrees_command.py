@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import anyio
 from msgspec.structs import replace
 
+from teamwright.app.ground import survey, tell_git
+from teamwright.app.options import Options
 from teamwright.core.errors import ToolError, UsageError
 from teamwright.core.team import Member
 from teamwright.host.merge import Preview, merge, preview_merge
@@ -29,6 +31,7 @@ def run_worktrees(parser: "argparse.ArgumentParser", args: list[str]) -> int:
     parser.add_argument("action", nargs="?", choices=("list", "show", "merge", "clean"), default="list")
     parser.add_argument("names", nargs="*", metavar="NAME", help="which; with clean: these, whatever they hold")
     parser.add_argument("--preview", action="store_true", help="with merge: only say what it would do")
+    parser.add_argument("--trust", action="store_true", help="as if this directory were trusted")
     found = parser.parse_args(args)
     if found.action in ("show", "merge") and len(found.names) != 1:
         parser.error(f"{found.action} needs the name of one worktree")
@@ -36,6 +39,7 @@ def run_worktrees(parser: "argparse.ArgumentParser", args: list[str]) -> int:
         parser.error("list takes no names; `show NAME` shows one")
     if found.preview and found.action != "merge":
         parser.error("--preview belongs to merge")
+    tell_git(survey(Options(cwd=Path.cwd(), trust=found.trust)))
     match found.action:
         case "show":
             return show_worktree(found.names[0], as_json=found.json)

@@ -1,0 +1,74 @@
+"""Keeps our keys from other processes of the same person: a command that an agent runs is one of them.
+
+Imports hardly anything, for it stands before every start but that of `--version`.
+"""
+
+import os
+import sys
+
+_WORDS = ("KEY", "TOKEN", "SECRET", "PASS", "CREDENTIAL", "AUTH")
+_PLACES = ("SOCK", "FILE", "PATH", "DIR", "ASKPASS", "XAUTHORITY")  # these name where a secret lies, not the secret
+_PACKED = "TEAMWRIGHT_TEAMMATE"
+_DUMPABLE = 4  # PR_SET_DUMPABLE
+
+
+def keep_secrets() -> None:
+    """At the start of a process that is ours alone, not in somebody's program that uses the library."""
+    if sys.platform == "linux":
+        forget()  # first: what we shut out is also kept from ourselves, unless we are root
+        _shut()
+
+
+def forget() -> None:
+    """Overwrite keys in the environment that we were started with, as `/proc/PID/environ` shows it, to root as well.
+
+    `os.environ` is a copy and keeps them.
+    """
+    try:
+        with open("/proc/self/environ", "rb") as file:  # noqa: PTH123
+            block = file.read()
+        hidden = list(_secrets(block))
+        if not hidden:
+            return
+        with open("/proc/self/stat", "rb") as file:  # noqa: PTH123
+            start, end = (int(field) for field in file.read().rpartition(b")")[2].split()[47:49])
+        if end - start != len(block):
+            return  # somebody has moved it; then it is not ours to write there
+        with open("/proc/self/mem", "r+b", buffering=0) as memory:  # noqa: PTH123
+            for at, size in hidden:
+                memory.seek(start + at)
+                memory.write(b"\0" * size)
+    except (OSError, ValueError, IndexError):
+        pass  # no /proc, or not for us: then the kernel keeps others from it as well
+
+
+def _secrets(block: bytes) -> "list[tuple[int, int]]":
+    """(offset, size) of each value that should not be read."""
+    found: list[tuple[int, int]] = []
+    at = 0
+    for entry in block.split(b"\0"):
+        name, mark, value = entry.partition(b"=")
+        if mark and value and _is_secret(os.fsdecode(name), value):
+            found.append((at + len(name) + 1, len(value)))
+        at += len(entry) + 1
+    return found
+
+
+def _is_secret(name: str, value: bytes) -> bool:
+    said = name.upper()
+    if name == _PACKED or (any(word in said for word in _WORDS) and not said.endswith(_PLACES)):
+        return True
+    return b"@" in value.partition(b"://")[2].partition(b"/")[0]  # a name and password in an address
+
+
+def _shut() -> None:
+    """Nobody but root reads our memory, environment or open files; programs that we start are readable again."""
+    try:
+        from _ctypes import call_function, dlopen, dlsym  # noqa: PLC0415  # a fifth of what `ctypes` costs
+
+        ours = dlopen(None, 0)  # pyright: ignore[reportArgumentType]  # this process itself, as `ctypes.CDLL(None)`
+        call_function(dlsym(ours, "prctl"), (_DUMPABLE, 0, 0, 0, 0))
+    except (ImportError, OSError, TypeError):
+        import ctypes  # noqa: PLC0415
+
+        ctypes.CDLL(None).prctl(_DUMPABLE, 0, 0, 0, 0)

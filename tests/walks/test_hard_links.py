@@ -1,0 +1,50 @@
+"""A file with a second name may lie anywhere: where edits pass unasked, one of it is asked about."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from conftest import Walker
+from teamwright.core.message import ToolCall
+from teamwright.models.scripted import call
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def outside(walker: Walker) -> Path:
+    file = walker.home / ".bashrc"
+    file.write_text("mine\n")
+    os.link(file, walker.project / "notes.txt")
+    return file
+
+
+@pytest.mark.spec("M2")
+@pytest.mark.parametrize(
+    "change",
+    [
+        call("Edit", file_path="notes.txt", old_string="mine", new_string="theirs"),
+        call("Write", file_path="notes.txt", content="theirs\n"),
+        call("Bash", command="cp evil notes.txt"),
+        call("Bash", command="sed -i s/mine/theirs/ notes.txt"),
+        call("Bash", command="echo theirs > notes.txt"),
+    ],
+)
+async def test_a_change_through_a_hard_link_is_asked(walker: Walker, outside: Path, change: ToolCall):
+    (walker.project / "evil").write_text("theirs\n")
+    walk = await walker.walk([call("Read", file_path="notes.txt"), change, "end"], mode="acceptEdits")
+    assert not walk.results[0][1]
+    text, wrong = walk.results[1]
+    assert wrong and ("hard link" in text or "no rule allows" in text)
+    assert change.name == "Bash" or "hard link" in text
+    assert outside.read_text() == "mine\n"
+
+
+@pytest.mark.spec("M2")
+async def test_a_file_with_one_name_is_not(walker: Walker):
+    (walker.project / "notes.txt").write_text("mine\n")
+    edit = call("Edit", file_path="notes.txt", old_string="mine", new_string="theirs")
+    walk = await walker.walk([call("Read", file_path="notes.txt"), edit, "end"], mode="acceptEdits")
+    assert not any(wrong for _, wrong in walk.results)
+    assert (walker.project / "notes.txt").read_text() == "theirs\n"
