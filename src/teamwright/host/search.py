@@ -34,7 +34,10 @@ async def search_below(
 ) -> Ended:
     """Run rg in `root`; what it finds is named relative to it, with `./` in front."""
     argv = [find_rg(), *_ALWAYS, *_BELOW, *options, "--", *words, "./"]
-    folder = open_directory(root)
+    try:
+        folder = open_directory(root)
+    except FileNotFoundError:
+        raise ToolError(f"{root} was removed just now. Look for where it went, or search another directory.") from None
     try:
         # Through the open descriptor, so that a directory swapped for a link after judging is not searched.
         cwd = f"/proc/self/fd/{folder}" if os.path.isdir("/proc/self/fd") else str(root)  # noqa: PTH112, ASYNC240

@@ -14,7 +14,7 @@ from teamwright.core.event import Seen
 from teamwright.core.message import Content, Text
 from teamwright.core.ports import Outcome, ToolContext
 from teamwright.host.files import read_whole, seen_of
-from teamwright.host.paths import open_judged
+from teamwright.host.paths import is_directory, open_judged
 from teamwright.tools.define import read_args, spec
 from teamwright.tools.desk import is_quick, judged, look_up, missing, remember
 from teamwright.tools.documents import binary_kind, cells_of, image_type, show_image, show_notebook, show_pdf
@@ -61,7 +61,7 @@ READ = ReadTool()
 
 def _read(asked: ReadArgs, ctx: ToolContext) -> _Reading | _Pdf:
     path = judged(asked.file_path, ctx)
-    if path.is_dir():
+    if is_directory(path):
         raise ToolError(f"{path} is a directory. Use Glob to find files in it, or `ls` with Bash.")
     try:
         handle = open_judged(path)

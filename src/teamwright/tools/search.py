@@ -1,6 +1,7 @@
 """Glob and Grep: files by name and by content, below a judged directory, without what Read is denied."""
 
 import os
+import stat
 from collections.abc import Callable, Mapping
 from heapq import nsmallest
 from pathlib import Path
@@ -11,7 +12,7 @@ from msgspec import Meta, Struct, field
 from teamwright.core.errors import ToolError
 from teamwright.core.ports import Outcome, ToolContext, said
 from teamwright.host.child import Ended
-from teamwright.host.paths import resolve
+from teamwright.host.paths import refusal, resolve
 from teamwright.host.search import SECONDS, search_below, search_file
 from teamwright.tools.bounds import visible
 from teamwright.tools.define import read_args, spec
@@ -159,9 +160,13 @@ def _notes(ended: Ended, left_out: int) -> list[str]:
 def _where(path: str | None, ctx: ToolContext) -> tuple[Path, bool]:
     """What is to be searched, and whether it is a single file."""
     root = judged(path, ctx) if path else resolve(".", ctx.desk.cwd)
-    if not root.exists():
-        raise missing(root, ctx.desk)
-    return root, not root.is_dir()
+    try:
+        found = os.stat(root)  # noqa: PTH116
+    except (FileNotFoundError, NotADirectoryError):
+        raise missing(root, ctx.desk) from None
+    except OSError as error:
+        raise refusal(root, error) from None
+    return root, not stat.S_ISDIR(found.st_mode)
 
 
 def _below(pattern: str, root: Path) -> str:
