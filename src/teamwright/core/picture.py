@@ -221,7 +221,7 @@ def _jpeg(data: bytes) -> tuple[int, int]:
 def _gif(data: bytes) -> tuple[int, int]:
     width, height = _little(data, 6, 2), _little(data, 8, 2)
     at, frames = 13 + _palette(_at(data, 10, 1)[0]), 0
-    while (kind := _at(data, at, 1)[0]) != 0x3B:
+    while not (frames and at == len(data)) and (kind := _at(data, at, 1)[0]) != 0x3B:  # some lack the last byte
         if kind == 0x2C:
             x, y, w, h = (_little(data, at + 1 + 2 * n, 2) for n in range(4))
             width, height, frames = max(width, x + w), max(height, y + h), frames + 1
