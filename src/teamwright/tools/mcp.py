@@ -9,6 +9,7 @@ from typing import Any
 import anyio.to_thread
 import msgspec
 
+from teamwright.core.arrival import DEEPEST, is_deep
 from teamwright.core.errors import ToolError
 from teamwright.core.message import Content, Image, Text, ToolSpec
 from teamwright.core.picture import fitted
@@ -58,7 +59,10 @@ def _data(found: Any) -> dict[str, Any] | None:
     if found is None:
         return None
     data: dict[str, Any] = {"structuredContent": found}
-    return data if len(msgspec.json.encode(data)) <= MOST_SCHEMA else None
+    try:
+        return data if len(msgspec.json.encode(data)) <= MOST_SCHEMA and not is_deep(data, DEEPEST) else None
+    except RecursionError:
+        return None
 
 
 def contents(answer: Answer, spill: Path | None, name: str) -> tuple[Content, ...]:
