@@ -13,7 +13,7 @@ from teamwright.core.errors import ToolError
 from teamwright.core.ports import Outcome, ToolContext, said
 from teamwright.host.child import Ended
 from teamwright.host.paths import refusal, resolve
-from teamwright.host.search import SECONDS, search_below, search_file
+from teamwright.host.search import MEMORY, SECONDS, search_below, search_file
 from teamwright.tools.bounds import visible
 from teamwright.tools.define import read_args, spec
 from teamwright.tools.desk import judged, look_up, missing
@@ -24,6 +24,10 @@ _SHOWN = 100
 _MOST_PATHS = 200_000
 _LONGEST_PATTERN = 10_000
 _MOST_MULTILINE = 100 * 1024 * 1024  # such a file is held in memory
+_MOST_AGAIN = 16 * 1024 * 1024  # bytes of a file, once one was too much for the search
+_STARVED = (
+    f"[Files of more than {_MOST_AGAIN >> 20} MiB were left out: one has a line that is too long to be searched.]"
+)
 _GLOB = """\
 Finds files by name, newest first, e.g. `**/*.py`, `src/**/*.{ts,tsx}`, `README*`. A pattern without `/` fits at any
 depth. What .gitignore leaves out is not found. Use Grep to search by content."""
@@ -100,20 +104,28 @@ class GrepTool:
         root, is_file = await look_up(_where, asked.path, ctx)
         if is_file:
             return await _grep_file(root, asked, ctx)
-        wanted, name = _wanted(asked.glob, root, ctx), _namer(root, ctx)
-        hits = Hits(asked.output_mode, limit=asked.head_limit, numbers=asked.numbers, wanted=wanted, name=name)
-        options = [*_options(asked), *_narrow(asked)]
-        if asked.output_mode == "files_with_matches":
-            ended = await search_below(root, options, [asked.pattern], hits.take_path, separator=b"\0")
-            order = await look_up(newest_first, root, hits.paths, len(hits.paths))
-            hits.show_paths(order)
-        else:
-            ended = await search_below(root, ["--sort=path", *options], [asked.pattern], hits.take, separator=b"\n")
+        hits, ended = await _grep_below(root, asked, ctx, [])
+        if ended.starved:  # once more, without whatever has lines that do not fit into memory
+            hits, ended = await _grep_below(root, asked, ctx, [f"--max-filesize={_MOST_AGAIN}"])
+            return _answer(hits, ended, _STARVED)
         return _answer(hits, ended)
 
 
 GLOB = GlobTool()
 GREP = GrepTool()
+
+
+async def _grep_below(root: Path, asked: GrepArgs, ctx: ToolContext, more: list[str]) -> tuple[Hits, Ended]:
+    wanted, name = _wanted(asked.glob, root, ctx), _namer(root, ctx)
+    hits = Hits(asked.output_mode, limit=asked.head_limit, numbers=asked.numbers, wanted=wanted, name=name)
+    options = [*_options(asked), *_narrow(asked), *more]
+    if asked.output_mode == "files_with_matches":
+        ended = await search_below(root, options, [asked.pattern], hits.take_path, separator=b"\0")
+        order = await look_up(newest_first, root, hits.paths, len(hits.paths))
+        hits.show_paths(order)
+    else:
+        ended = await search_below(root, ["--sort=path", *options], [asked.pattern], hits.take, separator=b"\n")
+    return hits, ended
 
 
 async def _grep_file(path: Path, asked: GrepArgs, ctx: ToolContext) -> Outcome:
@@ -131,16 +143,21 @@ async def _grep_file(path: Path, asked: GrepArgs, ctx: ToolContext) -> Outcome:
         ended = await search_file(path, _options(asked), asked.pattern, hits.take, most=most)
     except FileNotFoundError:
         raise ToolError(f"{path} was removed just now.") from None
-    return _answer(hits, ended)
+    if ended.starved and not hits.lines:
+        raise ToolError(
+            f"{path} has a line that is too long to be searched within {MEMORY >> 20} MiB of memory."
+            " Use Bash, e.g. `tr` or `fold` to break it up, or a program for this kind of data."
+        )
+    return _answer(hits, ended, "[A later line is too long to be searched: this is not all.]" if ended.starved else "")
 
 
-def _answer(hits: Hits, ended: Ended) -> Outcome:
+def _answer(hits: Hits, ended: Ended, note: str = "") -> Outcome:
     if ended.code == 2 and ended.complaint and not hits.lines:
         words = visible(ended.complaint.strip()).replace("rg: ", "", 1)
         raise ToolError(f"The search could not be run: {words}\nCorrect the arguments and call Grep again.")
     if hits.lines and hits.lines[-1] == "--":  # what it led to was left out
         hits.lines.pop()
-    notes = _notes(ended, hits.left_out)
+    notes = [*_notes(ended, hits.left_out), *([note] if note else [])]
     return said("\n".join([*hits.lines, *notes]) or "No matches found", hits.data() | {"truncated": bool(notes)})
 
 
