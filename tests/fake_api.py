@@ -10,7 +10,18 @@ from typing import Any
 CUT = "cut"  # reset the connection
 CLOSE = "close"  # end it in good order
 HANG = "hang"  # say nothing more until the client goes away
-Step = bytes | str | asyncio.Event
+PACE = 0.02  # seconds between two drops
+
+
+@dataclass
+class Drip:
+    """The same bytes again and again, for so many times or until the client goes away."""
+
+    data: bytes
+    times: int = 1_000_000
+
+
+Step = bytes | str | asyncio.Event | Drip
 
 
 @dataclass
@@ -90,6 +101,8 @@ async def _play(play: Sequence[Step], reader: asyncio.StreamReader, writer: asyn
                 await writer.drain()
             case asyncio.Event():
                 await step.wait()
+            case Drip():
+                await _drip(step, writer)
             case "hang":
                 await reader.read()
                 return False
@@ -100,6 +113,20 @@ async def _play(play: Sequence[Step], reader: asyncio.StreamReader, writer: asyn
                 writer.transport.abort()
                 return False
     return True
+
+
+async def _drip(drip: Drip, writer: asyncio.StreamWriter) -> None:
+    for _ in range(drip.times):
+        if writer.is_closing():
+            return
+        writer.write(drip.data)
+        await writer.drain()
+        await asyncio.sleep(PACE)
+
+
+def dripped(data: bytes, times: int = 1_000_000) -> Drip:
+    """As an HTTP chunk."""
+    return Drip(b"%x\r\n%b\r\n" % (len(data), data), times)
 
 
 def answer(status: int, body: Any = b"", **headers: str) -> list[Step]:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from teamwright.host.capture import HEAD, TAIL, Capture, plain
+from teamwright.host.capture import HEAD, MOST_SPILLED, TAIL, Capture, plain
 
 NOTE = re.compile(r"\[\.\.\. ([\d,]+) bytes \(([\d,]+) lines\) left out(?:; (.*))? \.\.\.\]")
 
@@ -128,7 +128,7 @@ def test_a_file_that_is_already_there_is_not_touched(tmp_path: Path) -> None:
 FULL_DISK = """
 import resource, sys
 from pathlib import Path
-from teamwright.host.capture import Capture
+from teamwright.host.capture import MOST_SPILLED, Capture
 resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000))
 capture = Capture(Path(sys.argv[1]), head=100, tail=100)
 for _ in range(100):
@@ -185,3 +185,16 @@ def test_last_line() -> None:
     assert fed(b"one\ntwo\n\n", Capture()).last_line() == "two"
     assert fed(b"get\n 10%\r 20%\r", Capture()).last_line() == "20%"
     assert fed(b"x" * 100_000, Capture()).last_line() == "x" * 200
+
+
+@pytest.mark.spec("A5")
+def test_the_file_of_an_endless_output_stops_growing_and_says_so(tmp_path: Path) -> None:
+    assert MOST_SPILLED == 64 << 20
+    path = tmp_path / "out"
+    capture = Capture(path, head=20, tail=20, most=100, at_once=True)
+    for _ in range(50):
+        capture.add(b"0123456789")
+    assert not capture.touches_disk(10) and capture.total == 500
+    capture.close()
+    assert path.read_bytes() == b"0123456789" * 10 + b"\n[the output goes on, but no more of it is kept]\n"
+    assert "the first 100 bytes of the output" in capture.text()

@@ -2,13 +2,25 @@
 
 import os
 import socket
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from teamwright.core.errors import ToolError
-from teamwright.host.paths import _openat2, _walk, beneath, has_openat2, open_directory, open_judged, resolve
+from teamwright.host.paths import (
+    _openat2,
+    _walk,
+    beneath,
+    has_openat2,
+    is_directory,
+    open_directory,
+    open_judged,
+    resolve,
+)
 
 WAYS = [_walk, *([_openat2()] if has_openat2() else [])]
 
@@ -41,6 +53,49 @@ def test_resolve_refuses_what_leads_nowhere(tmp: Path, path: str, words: str) ->
     (tmp / "odd").symlink_to(os.fsdecode(b"\xff\xfe"))
     with pytest.raises(ToolError, match=words):
         resolve(path, tmp)
+
+
+LONG = [("chain", "too many symbolic links"), ("n" * 300, "longer than"), ("d/" * 3_000 + "x", "longer than")]
+
+
+@pytest.mark.spec("M8")
+@pytest.mark.parametrize(("path", "words"), LONG)
+def test_a_path_that_the_system_cannot_follow_is_refused_in_words(tmp: Path, path: str, words: str) -> None:
+    (tmp / "link0").write_text("x")
+    for number in range(2_000):
+        (tmp / f"link{number + 1}").symlink_to(f"link{number}")
+    (tmp / "chain").symlink_to("link2000")
+    with pytest.raises(ToolError, match=words):
+        resolve(path, tmp)
+
+
+@pytest.mark.spec("M8")
+def test_a_link_that_is_swapped_while_it_is_followed_is_never_another_error(tmp: Path) -> None:
+    (tmp / "other").mkdir()
+    swaps = """if 1:
+        import os
+        while True:
+            os.symlink("other", "n"); os.rename("n", "spot"); open("n", "w").close(); os.rename("n", "spot")
+        """
+    swapper = subprocess.Popen([sys.executable, "-c", swaps], cwd=tmp)
+    refused, end = 0, time.monotonic() + 20
+    try:
+        while not refused and time.monotonic() < end:
+            try:
+                resolve("spot/x", tmp)
+            except ToolError as error:
+                refused += "could not be resolved" in str(error)
+    finally:
+        swapper.kill()
+        swapper.wait()
+    assert refused or sys.version_info >= (3, 13)  # newer Pythons look at such a path anew
+
+
+@pytest.mark.spec("A5")
+def test_directories_are_made_however_deep(tmp: Path) -> None:
+    deep = tmp.joinpath(*["d"] * 1_500)
+    os.close(open_directory(deep, create=True))
+    assert is_directory(deep) and not is_directory(tmp / ("n" * 300))
 
 
 def test_beneath_compares_whole_names(tmp: Path) -> None:

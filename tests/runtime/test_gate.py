@@ -204,6 +204,38 @@ async def test_a_path_that_cannot_be_one_is_an_error_for_the_model(room: Room) -
         await room("Read", file_path="a\0b")
 
 
+SAME_HOST = [
+    "https://ｅｖｉｌ.invalid/", "https://evil。invalid/", "https://EVIL.invalid./x", "https://a.evil.invalid:444/",
+    "https://ℰvil.invalid", "http://me@evil.invalid/", "HTTPS://evil.invalid#@good.com/", "http://bu\u0308cher.de/",
+    "http://xn--bcher-kva.de", "http://BÜCHER.de./", "http://0x5db8d822/", "http://93.184.55330/",
+    "http://[::ffff:93.184.216.34]/", "http://straße.de/", "http://strasse.de",
+]  # fmt: skip
+
+
+@pytest.mark.spec("M3")
+@pytest.mark.parametrize("url", SAME_HOST)
+async def test_a_host_is_judged_as_it_is_connected_to(room: Room, url: str) -> None:
+    denied = ("evil.invalid", "bücher.de", "93.184.216.34", "straße.de")
+    room.use(allow=["WebFetch"], deny=[f"WebFetch(domain:{name})" for name in denied])
+    assert isinstance(await room("WebFetch", url=url, prompt="x"), Deny)
+    assert isinstance(await room("WebFetch", url="https://good.com/?evil.invalid", prompt="x"), Allow)
+
+
+@pytest.mark.spec("M3")
+async def test_a_yes_to_a_domain_is_not_one_to_its_look_alike(room: Room) -> None:
+    room.use(allow=["WebFetch(domain:straße.de)"])
+    assert isinstance(await room("WebFetch", url="https://straße.de", prompt="x"), Allow)
+    assert isinstance(await room("WebFetch", url="https://strasse.de", prompt="x"), Deny)
+
+
+@pytest.mark.spec("M8")
+@pytest.mark.parametrize(("tool", "name"), [("Read", "file_path"), ("Write", "file_path"), ("Grep", "path")])
+async def test_a_path_that_no_system_takes_is_words_for_the_model(room: Room, tool: str, name: str) -> None:
+    for path in ("n" * 300, "d/" * 3_000, "~" * 5_000):
+        with pytest.raises(ToolError):
+            await room(tool, **{name: path, "content": "", "pattern": "x"})
+
+
 @pytest.mark.spec("M1", "M2")
 async def test_agents_the_web_and_other_tools(room: Room) -> None:
     room.use(deny=["Agent(red)"], allow=["WebFetch(domain:example.com)"])

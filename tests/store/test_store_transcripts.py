@@ -58,6 +58,9 @@ KINDS: dict[type, st.SearchStrategy[Any]] = {
         events.Compacted, st.lists(MESSAGE, max_size=3).map(tuple), st.sampled_from(["auto", "manual", "too_long"]),
         COUNT, USAGE,
     ),
+    events.Mended: st.builds(
+        events.Mended, st.lists(st.builds(events.Replaced, COUNT, MESSAGE), max_size=3).map(tuple)
+    ),
     ToolStarted: st.builds(ToolStarted, TEXT),
     ToolEnded: st.builds(
         ToolEnded, TEXT, CONTENT, st.booleans(), st.none() | OBJECT, SEEN, TEXT, st.none() | OBJECT

@@ -7,8 +7,9 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
@@ -42,8 +43,8 @@ class Guarded:
         (state,) = json.loads(self.program.run("mcp", "test", "--json").out)
         return state
 
-    def login(self) -> tuple[int, str, str]:
-        """Run the command and be the person in the browser."""
+    def login(self, before: Callable[[str], None] | None = None) -> tuple[int, str, str]:
+        """Run the command and be the person in the browser; `before` comes first."""
         argv = [*ARGV, "mcp", "login", "far"]
         process = subprocess.Popen(
             argv, cwd=self.program.project, env=self.program.env, text=True, stdout=subprocess.PIPE,
@@ -53,6 +54,8 @@ class Guarded:
         try:
             shown = process.stdout.readline() + process.stdout.readline()
             if found := re.search(r"http://\S+", shown):
+                if before is not None:
+                    before(found[0])
                 with urllib.request.urlopen(found[0], timeout=LIMIT) as page:
                     assert b"close this window" in page.read()
             out, err = process.communicate(timeout=LIMIT)
@@ -117,11 +120,35 @@ def test_what_is_not_accepted_any_more_wants_a_login_and_starts_none(guarded: Gu
     assert guarded.deeds == deeds  # no registration, no new code
 
 
-@pytest.mark.parametrize(("trick", "words"), [("refuse", "not"), ("forge", "State parameter mismatch")])
-def test_a_no_and_a_forged_answer_leave_nothing_behind(guarded: Guarded, trick: str, words: str) -> None:
-    (guarded.log.parent / trick).touch()
+def test_strangers_are_sent_away_and_the_login_waits_on(guarded: Guarded) -> None:
+    """Somebody else on this machine, or a page in the browser, finds the port before the person has agreed."""
+    told: list[int] = []
+
+    def stranger(address: str) -> None:
+        back = parse_qs(urlsplit(address).query)["redirect_uri"][0]
+        forged = [
+            "?code=x&state=forged",
+            "?error=access_denied",
+            "?error=no&state=",
+            "?code=x",
+            "?state=a&state=b&code=x",
+        ]
+        elsewhere = back.replace("/callback", "/other") + "?code=x&state=y"
+        for url in (elsewhere, back, *(back + query for query in forged)):
+            with pytest.raises(urllib.error.HTTPError) as refused:
+                urllib.request.urlopen(url, timeout=LIMIT)
+            told.append(refused.value.code)
+            refused.value.close()
+
+    rc, out, err = guarded.login(stranger)
+    assert rc == 0 and "signed in" in out, err
+    assert told == [404, 400] + [403] * 5
+
+
+def test_a_no_leaves_nothing_behind(guarded: Guarded) -> None:
+    (guarded.log.parent / "refuse").touch()
     rc, _, err = guarded.login()
-    assert rc == 1 and words in err
+    assert rc == 1 and "not" in err
     assert (
         not list((guarded.program.state / "mcp-tokens").glob("*")) and "token authorization_code" not in guarded.deeds
     )

@@ -1,6 +1,8 @@
 """Glob and Grep find what is there, and nothing that is ignored, denied or elsewhere."""
 
 import os
+import resource
+import sys
 import time
 from pathlib import Path
 
@@ -173,3 +175,18 @@ def test_no_pattern_is_slow() -> None:
 def test_too_many_choices_are_refused(ctx: ToolContext) -> None:
     assert "combinations" in refused(GLOB, ctx, pattern="{a,b}" * 10)
     assert use(GLOB, ctx, pattern="{a,{pkg/b,x}}.py").data["filenames"] in (["a.py", "pkg/b.py"], ["pkg/b.py", "a.py"])
+
+
+@pytest.mark.spec("A5")
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a child's memory cannot be bounded from outside")
+def test_a_line_that_does_not_fit_into_memory_is_left_out_and_said(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("needle\n")
+    with (tmp_path / "big.txt").open("wb") as file:
+        for _ in range(400):
+            file.write(b"x" * 1_000_000)
+    ctx = context(tmp_path)
+    for mode in ("content", "files_with_matches"):
+        shown = text(GREP, ctx, pattern="needle", output_mode=mode)
+        assert shown.startswith("a.txt") and "more than 16 MiB were left out" in shown
+    assert "too long to be searched" in refused(GREP, ctx, pattern="needle", path="big.txt")
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss >> 10 < 600  # MiB

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 from aiohttp import web
 
@@ -73,6 +74,11 @@ async def test_html_becomes_text_in_a_frame_that_the_page_cannot_close() -> None
         (b"caf\xe9", "text/plain; charset=iso-8859-1", "café"),
         (b"caf\xe9", "text/plain; charset=no-such-thing", "caf\ufffd"),
         (b"caf\xe9", "text/plain; charset=base64", "caf\ufffd"),
+        (b"\x83e\x83X\x83g", "text/plain; charset=Shift_JIS", "テスト"),
+        ("Привет".encode("koi8-r"), 'text/plain; charset="KOI8-R"', "Привет"),
+        ("é".encode("utf-16"), "text/plain; charset=UTF-16", "é"),
+        (b"a\\u0041", "text/plain; charset=unicode-escape", "a\\u0041"),
+        (b"+AGE-", "text/plain; charset=utf-7", "+AGE-"),
         (b"\xef\xbb\xbfcaf\xc3\xa9", "text/markdown", "café"),
         (b'<meta charset="windows-1252"><p>caf\xe9 \x80', "text/html", "café €"),
         (b"esc \x1b[2J \xe2\x80\xae!", "text/plain", r"esc \x1b[2J \u202e!"),
@@ -99,6 +105,26 @@ def test_a_page_without_a_type_is_judged_by_what_it_holds() -> None:
     assert read(b" <!-- x --><!DOCTYPE html><p>sniffed &amp; read") == "sniffed & read"
     assert read(b"just <text> &amp;") == "just <text> &amp;"
     assert read(b"%PDF\0\1") is None
+
+
+@pytest.mark.spec("A5")
+@pytest.mark.parametrize("name", ["punycode", "idna", "undefined", "mbcs", "unicode_escape", "raw-unicode-escape"])
+async def test_an_odd_charset_costs_no_time(name: str) -> None:
+    body = b"a-" * 200_000 + b"b" * 400_000
+    for kind in (f"text/plain; charset={name}", "text/html"):
+        page = f"<meta charset={name}>".encode() + body
+        async with serving(page, Content_Type=kind) as url:
+            with anyio.fail_after(3):
+                assert "a-a-a-" in text_of(await fetched(url))
+
+
+@pytest.mark.spec("A5")
+@pytest.mark.parametrize("tail", ["q=" + "x" * 2_000, "ä" * 400])
+async def test_an_address_that_carries_much_is_not_fetched(tail: str) -> None:
+    async with serving(b"hi", Content_Type="text/plain") as url:
+        assert "hi" in text_of(await fetched(f"{url}?q=" + "x" * 1_900))
+        with pytest.raises(ToolError, match=r"characters, and at most 2,000"):
+            await fetched(f"{url}?{tail}")
 
 
 async def test_a_redirect_to_another_host_names_the_new_address() -> None:

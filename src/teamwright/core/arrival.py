@@ -24,12 +24,12 @@ def arguments(text: str | bytes) -> tuple[Raw, str]:
         return Raw(b"{}"), f"the arguments are not valid JSON ({error})"
     if not isinstance(value, dict):
         return Raw(b"{}"), "the arguments must be a JSON object"
-    if _is_deep(cast("dict[str, Any]", value), DEEPEST):
+    if is_deep(cast("dict[str, Any]", value), DEEPEST):
         return Raw(b"{}"), f"the arguments are nested more than {DEEPEST} levels deep"
     return Raw(msgspec.json.encode(value)), ""
 
 
-def _is_deep(value: Any, most: int) -> bool:
+def is_deep(value: Any, most: int) -> bool:
     """Deeper than that could be read now, but not again from a transcript, where it lies some levels further down."""
     if most == 0:
         return isinstance(value, dict | list)
@@ -38,7 +38,7 @@ def _is_deep(value: Any, most: int) -> bool:
         children = cast("dict[str, Any]", value).values()
     elif isinstance(value, list):
         children = cast("list[Any]", value)
-    return any(_is_deep(child, most - 1) for child in children)
+    return any(is_deep(child, most - 1) for child in children)
 
 
 def admit(message: Message, used: Container[str]) -> Message | None:

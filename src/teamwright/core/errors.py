@@ -28,10 +28,11 @@ class ToolError(TeamwrightError):
 class ModelError(TeamwrightError):
     """The provider gave up, or we gave up on it; retries have already happened."""
 
-    def __init__(self, message: str, fault: Fault, *, status: int | None = None) -> None:
+    def __init__(self, message: str, fault: Fault, *, status: int | None = None, said: str = "") -> None:
         super().__init__(message)
         self.fault: Fault = fault
         self.status = status
+        self.said = said  # the provider's own words, if there were any
 
 
 class UsageError(TeamwrightError):

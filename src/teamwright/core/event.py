@@ -61,7 +61,10 @@ class Resumed(Struct, frozen=True, tag="resumed", omit_defaults=True):
 
 
 class Rendered(Struct, frozen=True, tag="rendered", omit_defaults=True):
-    """System prompt and tools, stored by content under `prompt`. Only this and `Compacted` may break the prefix."""
+    """System prompt and tools, stored by content under `prompt`.
+
+    Only this, `Compacted` and `Mended` may break the prefix.
+    """
 
     prompt: str
     model: str
@@ -104,6 +107,18 @@ class Compacted(Struct, frozen=True, tag="compacted", omit_defaults=True):
     why: Why
     tokens: int  # that the conversation had before
     usage: Usage  # of the request that summarised it
+    durable: ClassVar[bool] = True
+
+
+class Replaced(Struct, frozen=True):
+    index: int  # of the conversation's messages, from 0
+    message: Message
+
+
+class Mended(Struct, frozen=True, tag="mended"):
+    """The provider refused the conversation for what it held, and takes it with these messages in place of theirs."""
+
+    replaced: tuple[Replaced, ...]
     durable: ClassVar[bool] = True
 
 
@@ -278,8 +293,8 @@ class Warned(Struct, frozen=True, tag="warned"):
 
 
 Durable = (
-    AgentStarted | Resumed | Rendered | LettersTaken | Reminded | Replied | Compacted | ToolStarted | ToolEnded | Denied
-    | ModeChanged | TurnEnded | AgentEnded
+    AgentStarted | Resumed | Rendered | LettersTaken | Reminded | Replied | Compacted | Mended | ToolStarted | ToolEnded
+    | Denied | ModeChanged | TurnEnded | AgentEnded
 )  # fmt: skip
 Event = (
     Durable

@@ -11,6 +11,7 @@ from teamwright.core.event import (
     Denied,
     Durable,
     LettersTaken,
+    Mended,
     ModeChanged,
     Reminded,
     Rendered,
@@ -25,6 +26,7 @@ from teamwright.core.fork import is_fork, placeholders
 from teamwright.core.ids import CallId, LetterId
 from teamwright.core.letter import ELEMENTS
 from teamwright.core.message import Message, Text, ToolCall, ToolResult, Usage
+from teamwright.core.picture import Album
 
 UNKNOWN = (
     "Interrupted: this call was running when the program ended, and its outcome is unknown. "
@@ -48,6 +50,8 @@ class History:
         self.owed: tuple[ToolResult, ...] = ()  # of a fork: what stands before its directive, in one message with it
         self.shared = 0  # of a fork: the number of that message, from 1
         self.is_fork = False  # by what it was told
+        self.written_by = ""  # the model of the last reply
+        self.album = Album()  # the pictures that the next request will hold
         self.prompts: list[str] = []  # what a person, or a parent, asked for in words, from the beginning
         self.changed: dict[str, None] = {}  # files that its own tools wrote
         self.calls: dict[CallId, ToolCall] = {}  # of the last reply, while results are missing
@@ -94,6 +98,8 @@ class History:
                 self._replied(event)
             case Compacted():
                 self._compacted(event)
+            case Mended():
+                self._mended(event)
             case ToolStarted():
                 self.begun.add(event.call_id)
             case ToolEnded():
@@ -114,7 +120,8 @@ class History:
         branch = History()
         branch.messages, branch.asked, branch.used = list(messages), self.asked, set(self.used)
         branch.tokens, branch.owed = self.tokens, placeholders(calls)
-        branch.changed, branch.is_fork = dict(self.changed), self.is_fork
+        branch.changed, branch.is_fork, branch.written_by = dict(self.changed), self.is_fork, self.written_by
+        branch.album = album_of(messages)
         return branch
 
     def _say(self, message: Message) -> None:
@@ -122,6 +129,7 @@ class History:
             message = Message("user", (*self.owed, *message.blocks))
             self.owed, self.shared = (), len(self.messages) + 1
         self.messages.append(message)
+        self.album.add(message.blocks)
         self.is_fork = self.is_fork or is_fork((message,))
         self.ended, self.resting = None, False
 
@@ -130,6 +138,7 @@ class History:
         self.turns += 1
         self.usage += event.usage
         self.tokens = event.usage.total
+        self.written_by = event.message.model
         if not event.message.blocks:  # an empty answer costs tokens and says nothing
             return
         self.messages.append(event.message)
@@ -140,7 +149,13 @@ class History:
     def _compacted(self, event: Compacted) -> None:
         self.messages = list(event.messages)
         self.asked = self.shared = self.tokens = 0
+        self.album = album_of(self.messages)
         self.usage += event.usage
+
+    def _mended(self, event: Mended) -> None:
+        for replaced in event.replaced:
+            self.messages[replaced.index] = replaced.message
+        self.album = album_of(self.messages)
 
     def _tool_ended(self, event: ToolEnded) -> None:
         self.tool_uses += 1
@@ -148,6 +163,7 @@ class History:
         if call is not None and call.name in EDITING:
             self.changed.update((seen.path, None) for seen in event.seen)
         self.results[event.call_id] = ToolResult(event.call_id, event.content, event.is_error)
+        self.album.add(event.content)
         self.resting = self.resting or event.ends_turn
         for seen in event.seen:
             self.seen[seen.path] = seen
@@ -164,6 +180,16 @@ class History:
             ToolEnded(call.id, (Text(unknown if call.id in self.begun else not_run),), is_error=True)
             for call in self.open_calls
         ]
+
+
+def album_of(messages: Iterable[Message]) -> Album:
+    album = Album()
+    for message in messages:
+        album.add(message.blocks)
+        for block in message.blocks:
+            if isinstance(block, ToolResult):
+                album.add(block.content)
+    return album
 
 
 def asked_in(message: Message) -> list[str]:

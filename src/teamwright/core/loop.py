@@ -9,6 +9,7 @@ from typing import Any
 
 import anyio
 from msgspec import Struct
+from msgspec.structs import replace
 
 from teamwright.core.arrival import admit
 from teamwright.core.budget import Reached
@@ -23,11 +24,14 @@ from teamwright.core.event import (
     ToolEnded,
     ToolStarted,
     TurnEnded,
+    Warned,
 )
 from teamwright.core.history import History
 from teamwright.core.ids import AgentId
 from teamwright.core.letter import Letter, added, as_message
+from teamwright.core.mending import mend
 from teamwright.core.message import Message, Reply, Request, Text, ToolCall, user
+from teamwright.core.picture import admitted, with_fit_pictures
 from teamwright.core.ports import (
     Around,
     Compactor,
@@ -52,6 +56,8 @@ CUT = (
 EMPTY = "Your last reply was empty. Go on with the task, or say in words that it is done."
 REPORT = "You have used up {limit}. No tool will run any more: report now what is done and what is not."
 REFUSED = "A prompt was refused before you could read it."
+MENDED = "The provider refused the conversation for what it held; it goes on with words in its place. It said: {}"
+MENDED_IN_VAIN = "Sent once more with words in the place of what may be to blame, it was refused as well."
 MOST_STUMBLES = 3  # replies in a row that were cut or empty; then the turn ends
 
 
@@ -130,7 +136,8 @@ async def _deliver(seat: Seat, letters: Sequence[Letter]) -> str:
     got = await seat.around.receive(seat.agent, letters) if seat.around else Received(letters)
     context = (*got.context, REFUSED) if got.refused else got.context
     ids = tuple(letter.id for letter in letters)
-    seat.emit(LettersTaken(ids, added(as_message(got.letters, seat.letter_room), context)))
+    message = with_fit_pictures(as_message(got.letters, seat.letter_room), seat.history.album)
+    seat.emit(LettersTaken(ids, added(message, context)))
     await seat.sync()
     seat.inbox.acknowledge(ids)
     return "" if got.letters else got.refused
@@ -146,15 +153,37 @@ async def _ask(seat: Seat) -> tuple[Request, Reply]:
 
 
 async def _reply(seat: Seat) -> tuple[Request, Reply]:
-    """A conversation that does not fit is shortened once; then that is the end."""
+    """A conversation that does not fit is shortened once, one that is refused is mended once; then that is the end."""
     request = seat.request()
     try:
         return request, await seat.model.reply(request, lambda delta: seat.emit(Streamed(delta)))
     except ModelError as error:
+        if error.fault in ("bad_request", "too_large"):
+            return await _reply_mended(seat, request, error)
         if error.fault != "context" or seat.compactor is None or not await seat.compactor.overflowed(error):
             raise
     request = seat.request()
     return request, await seat.model.reply(request, lambda delta: seat.emit(Streamed(delta)))
+
+
+async def _reply_mended(seat: Seat, request: Request, error: ModelError) -> tuple[Request, Reply]:
+    """Once more without what the provider most likely refuses. Only what has helped is kept."""
+    mended = mend(seat.history, error.said or str(error))
+    if mended is None:
+        raise error
+    messages = list(request.messages)
+    for replaced in mended.replaced:
+        messages[replaced.index] = replaced.message
+    request = replace(request, messages=tuple(messages))
+    try:
+        reply = await seat.model.reply(request, lambda delta: seat.emit(Streamed(delta)))
+    except ModelError as again:
+        if again.fault != error.fault:
+            raise
+        raise ModelError(f"{error} {MENDED_IN_VAIN}", error.fault, status=error.status) from None
+    seat.emit(mended)
+    seat.emit(Warned(MENDED.format(error.said or error)))
+    return request, reply
 
 
 async def _end_at_limit(seat: Seat, reached: Reached) -> TurnEnded:
@@ -226,8 +255,9 @@ async def _run_call(seat: Seat, call: ToolCall, request: Request, reply: Reply) 
 
 
 def _end_call(seat: Seat, call: ToolCall, outcome: Outcome, args: dict[str, Any] | None) -> None:
+    content = admitted(outcome.content, seat.history.album, words_only=outcome.is_error)
     seat.emit(
         ToolEnded(
-            call.id, outcome.content, outcome.is_error, outcome.data, outcome.seen, outcome.cwd, args, outcome.ends_turn
+            call.id, content, outcome.is_error, outcome.data, outcome.seen, outcome.cwd, args, outcome.ends_turn
         )
     )  # fmt: skip

@@ -17,6 +17,7 @@ EDITING = ("Edit", "Write", "NotebookEdit")
 READING = ("Read", "Glob", "Grep")
 SHELL = ("Bash", "Monitor")
 _FAMILIES = {"Edit": EDITING, "Read": READING, "Bash": SHELL}
+_DOTS = dict.fromkeys(map(ord, "\u3002\uff0e\uff61"), ".")  # of other scripts: they part names like ours
 _ON_PATHS = frozenset(EDITING + READING)
 
 
@@ -142,11 +143,30 @@ def domain_rule(rules: Sequence[Rule], domain: str, *, wide: bool) -> Rule | Non
     for rule in rules:
         if rule.tool != "WebFetch" or rule.pattern is None:
             continue
-        named = rule.pattern.removeprefix("domain:").lower().rstrip(".")
-        below = named.removeprefix("*.")
-        if host == named or ((wide or named != below) and host.endswith("." + below)) or (wide and host == below):
-            return rule
+        written = rule.pattern.removeprefix("domain:").lower().rstrip(".")
+        below = written.removeprefix("*.")
+        for name in _spellings(below, wide=wide):
+            exact = host == name and (wide or written == below)
+            if exact or ((wide or written != below) and host.endswith("." + name)):
+                return rule
     return None
+
+
+def _spellings(name: str, *, wide: bool) -> set[str]:
+    """A domain as it goes over the wire. `wide`: also as older programs would spell it there, `ß` as `ss`."""
+    if name.isascii():
+        return {name}
+    import unicodedata  # noqa: PLC0415
+
+    plain = unicodedata.normalize("NFKC", name).lower().translate(_DOTS)
+    labels = (part if part.isascii() else f"xn--{part.encode('punycode').decode()}" for part in plain.split("."))
+    found = {".".join(labels).rstrip(".")}
+    if wide:
+        try:
+            found.add(name.encode("idna").decode().lower().rstrip("."))
+        except UnicodeError:
+            return found
+    return found
 
 
 def detail_rule(rules: Sequence[Rule], tool: str, detail: str, *, wide: bool) -> Rule | None:

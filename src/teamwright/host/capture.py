@@ -7,7 +7,7 @@ from pathlib import Path
 
 HEAD = 15_000
 TAIL = 15_000
-MOST_SPILLED = 1 << 30
+MOST_SPILLED = 64 << 20  # bytes of one output in its file; a command goes on, what it prints is only counted
 
 # Colours, cursor moves, titles and links as programs write them; what is cut short or malformed is not matched.
 _SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]+[0-~]|[0-Z^-~])")
@@ -60,7 +60,9 @@ class Capture:
 
     def touches_disk(self, size: int) -> bool:
         """Would adding so many bytes write to the file? Then do it in a thread."""
-        return self._writes(size) and self._spill is not None and not self._fault and self._open
+        if self._spill is None or self._fault or not self._open or self.spilled >= self._most:
+            return False
+        return self._writes(size)
 
     def _writes(self, size: int) -> bool:
         return self._at_once or self.total + size > self._head_size + self._tail_size
@@ -95,12 +97,15 @@ class Capture:
     def _write(self, data: bytes) -> None:
         if self._file is None or self._fault:
             return
-        view = memoryview(data)[: self._most - self.spilled]
+        room = self._most - self.spilled
+        view = memoryview(data)[:room]
         try:
             while view:
                 written = os.write(self._file, view)
                 self.spilled += written
                 view = view[written:]
+            if self._at_once and 0 < room <= len(data):  # whoever follows it would wait for more
+                os.write(self._file, b"\n[the output goes on, but no more of it is kept]\n")
         except OSError as error:
             self._fault = error.strerror or str(error)
 

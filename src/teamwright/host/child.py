@@ -18,6 +18,7 @@ class Ended(Struct, frozen=True):
     code: int
     complaint: str  # what it wrote to stderr, bounded
     late: bool = False  # ended by us at its time limit
+    starved: bool = False  # it ended because it wanted more memory than it may have
     cut: bool = False  # ended by us because the taker had enough
 
 
@@ -29,9 +30,15 @@ async def run_child(
     separator: bytes = b"\n",
     cwd: str | None = None,
     stdin: int = DEVNULL,
+    memory: int | None = None,
 ) -> Ended:
-    """Run it; every separated piece of stdout goes to `take`, which says whether it wants more."""
+    """Run it; every separated piece of stdout goes to `take`, which says whether it wants more.
+
+    `memory`: so many bytes it may have, where the system can hold it to them.
+    """
     process = await _start(argv, cwd, stdin)
+    if memory is not None:
+        _confine(process.pid, memory)
     words: list[bytes] = []
     cut = False
     try:
@@ -48,7 +55,9 @@ async def run_child(
         with anyio.CancelScope(shield=True):  # killed, so this is short; without it a zombie stays
             await process.aclose()
     complaint = b"".join(words).decode(errors="replace")
-    return Ended(process.returncode or 0, complaint, late=limit.cancelled_caught, cut=cut)
+    code, late = process.returncode or 0, limit.cancelled_caught
+    starved = memory is not None and not late and not cut and (code < 0 or "memory allocation" in complaint)
+    return Ended(code, complaint, late=late, cut=cut, starved=starved)
 
 
 async def _start(argv: Sequence[str], cwd: str | None, stdin: int) -> Process:
@@ -57,6 +66,15 @@ async def _start(argv: Sequence[str], cwd: str | None, stdin: int) -> Process:
             argv, stdin=stdin, stdout=PIPE, stderr=PIPE, cwd=cwd, env=_env(os.environ), start_new_session=True
         )  # fmt: skip
     raise AssertionError("nobody cancels this scope")
+
+
+def _confine(pid: int, memory: int) -> None:
+    import resource  # noqa: PLC0415
+
+    if hasattr(resource, "prlimit"):
+        with suppress(OSError):  # it may have ended already
+            resource.prlimit(pid, resource.RLIMIT_DATA, (memory, memory))
+            resource.prlimit(pid, resource.RLIMIT_CORE, (0, 0))
 
 
 def _env(environ: Mapping[str, str]) -> dict[str, str]:

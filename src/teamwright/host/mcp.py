@@ -130,9 +130,10 @@ async def _login(reach: Http | Sse, around: Surroundings, notes: Notes) -> Async
 @asynccontextmanager
 async def _over(wire: Wire, lost: anyio.Event) -> AsyncGenerator[tuple[Any, Any]]:
     await anyio.to_thread.run_sync(load_protocol)  # meanwhile the program starts
-    from teamwright.host.mcp_streams import LineReader, LineWriter  # noqa: PLC0415
+    from teamwright.host.mcp_streams import LineReader, LineWriter, Waiting  # noqa: PLC0415
 
-    yield LineReader(wire, lost), LineWriter(wire)
+    waiting = Waiting()
+    yield LineReader(wire, lost, waiting), LineWriter(wire, waiting)
 
 
 def load_protocol() -> None:

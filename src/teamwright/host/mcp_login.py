@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing, asynccontextmanager, suppress
+from hmac import compare_digest
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
@@ -93,6 +94,7 @@ async def new_login(
     async def told(address: str) -> None:
         if urlsplit(address).scheme not in ("http", "https"):
             raise OAuthFlowError(f"the server sends the person to {shown(address)}, which is no web address")
+        back.state = parse_qs(urlsplit(address).query).get("state", [None])[0]
         await show(address)
 
     provider = _Login(url, _client(f"http://127.0.0.1:{port}{PATH}"), tokens, told, back.result)
@@ -125,9 +127,10 @@ async def _no_answer() -> AuthorizationCodeResult:
 
 
 class _Callback:
-    """A web server for one answer."""
+    """A web server for one answer: the one that carries the state of our question. Strangers are sent away."""
 
     def __init__(self) -> None:
+        self.state: str | None = None  # until the person was sent to the server, no answer can be ours
         self._came = anyio.Event()
         self._found: dict[str, str] = {}
 
@@ -156,12 +159,22 @@ class _Callback:
 
     def _take(self, head: bytes) -> tuple[str, str]:
         words = head.split(b"\r\n", 1)[0].decode("latin-1").split(" ")
-        target = urlsplit(words[1]) if len(words) == 3 and words[0] == "GET" else None
+        try:
+            target = urlsplit(words[1]) if len(words) == 3 and words[0] == "GET" else None
+        except ValueError:
+            target = None
         if target is None or target.path != PATH:
             return "404 Not Found", "There is nothing here."
-        found = {key: values[0] for key, values in parse_qs(target.query).items()}
+        try:
+            given = parse_qs(target.query, max_num_fields=20)
+        except ValueError:
+            given = {}
+        found = {key: values[0] for key, values in given.items()}
         if "code" not in found and "error" not in found:
             return "400 Bad Request", "This is no answer of an authorisation server."
+        asked, said = (self.state or "").encode(), given.get("state", [])
+        if not asked or len(said) != 1 or not compare_digest(said[0].encode(errors="replace"), asked):
+            return "403 Forbidden", "This answers no question that was asked here. The login still waits."
         if not self._came.is_set():
             self._found = found
             self._came.set()

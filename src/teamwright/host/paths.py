@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 
 from teamwright.core.errors import ToolError
+from teamwright.core.shown import shown
 
 _OPENAT2 = 437  # the same on every architecture but alpha
 _AT_FDCWD = -100
@@ -48,12 +49,34 @@ def resolve(path: str, cwd: Path) -> Path:
         raise ToolError(
             "The path contains, or leads to, characters that are not valid text. Use another one."
         ) from None
+    except (OSError, RecursionError) as error:  # a link was replaced while it was followed, or there are too many
+        raise _unresolved(path, error) from None
     try:
         os.stat(real)  # noqa: PTH116  # only the kernel knows whether links go round in circles
     except OSError as error:
-        if error.errno == errno.ELOOP:
-            raise ToolError(f"{path} leads through symbolic links that form a loop. Use another path.") from None
+        if error.errno in (errno.ELOOP, errno.ENAMETOOLONG):
+            raise _unresolved(path, error) from None
     return Path(real)
+
+
+def _unresolved(path: str, error: OSError | RecursionError) -> ToolError:
+    name = shown(path)
+    match getattr(error, "errno", errno.ELOOP):
+        case errno.EACCES | errno.EPERM:
+            words = "leads through a link that this user may not follow (permission denied). Use another path."
+        case errno.ELOOP:
+            words = "leads through too many symbolic links, or through some that form a loop. Use another path."
+        case errno.ENAMETOOLONG:
+            words = "is, or leads to, a path that is longer than the system takes. Use a shorter one."
+        case _:
+            why = getattr(error, "strerror", None) or str(error)
+            words = f"could not be resolved ({why}): something on the way may have just been replaced. Try it again."
+    return ToolError(f"{name} {words}")
+
+
+def is_directory(path: Path) -> bool:
+    """False also where it cannot be told: `Path.is_dir` raises if a part of the path is closed to us, or too long."""
+    return os.path.isdir(path)  # noqa: PTH112
 
 
 def beneath(path: Path, roots: Iterable[Path]) -> bool:
@@ -109,18 +132,30 @@ def open_directory(path: Path, *, create: bool = False) -> int:
     """A descriptor of exactly this resolved directory, to work below it; with `create`, what is missing is made."""
     if not path.is_absolute() or ".." in path.parts:
         raise ValueError(f"not a resolved path: {path}")
-    try:
-        return _open_directory(path)
-    except FileNotFoundError:
-        if not create:
-            raise
-    except OSError as error:
-        raise refusal(path, error) from None
-    above = open_directory(path.parent, create=True)
+    missing: list[str] = []
+    while True:
+        try:
+            handle = _open_directory(path)
+            break
+        except FileNotFoundError:
+            if not create or not path.name:
+                raise
+            missing.append(path.name)
+            path = path.parent
+        except OSError as error:
+            raise refusal(path, error) from None
+    while missing:
+        path = path / missing[-1]
+        handle = _make_below(handle, path, missing.pop())
+    return handle
+
+
+def _make_below(above: int, path: Path, name: str) -> int:
+    """A descriptor of a directory in the one that is open, made if it is not there; that one is closed."""
     try:
         with suppress(FileExistsError):  # somebody else made it just now
-            os.mkdir(path.name, dir_fd=above)
-        return os.open(path.name, _DIRECTORY | os.O_NOFOLLOW, dir_fd=above)
+            os.mkdir(name, dir_fd=above)
+        return os.open(name, _DIRECTORY | os.O_NOFOLLOW, dir_fd=above)
     except OSError as error:
         raise refusal(path, error) from None
     finally:

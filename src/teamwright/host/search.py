@@ -10,6 +10,7 @@ from teamwright.host.child import Ended, run_child
 from teamwright.host.paths import open_directory, open_judged
 
 SECONDS = 30
+MEMORY = 512 << 20  # bytes: a line is held as a whole, and there are files with one line
 _ALWAYS = ("--no-config", "--color=never", "--no-messages")
 # Hidden files count, git's own do not; ignore files are obeyed outside of repositories too.
 _BELOW = ("--hidden", "--glob=!.git", "--no-require-git")
@@ -34,11 +35,14 @@ async def search_below(
 ) -> Ended:
     """Run rg in `root`; what it finds is named relative to it, with `./` in front."""
     argv = [find_rg(), *_ALWAYS, *_BELOW, *options, "--", *words, "./"]
-    folder = open_directory(root)
+    try:
+        folder = open_directory(root)
+    except FileNotFoundError:
+        raise ToolError(f"{root} was removed just now. Look for where it went, or search another directory.") from None
     try:
         # Through the open descriptor, so that a directory swapped for a link after judging is not searched.
         cwd = f"/proc/self/fd/{folder}" if os.path.isdir("/proc/self/fd") else str(root)  # noqa: PTH112, ASYNC240
-        return await run_child(argv, take, seconds=SECONDS, separator=separator, cwd=cwd)
+        return await run_child(argv, take, seconds=SECONDS, separator=separator, cwd=cwd, memory=MEMORY)
     finally:
         os.close(folder)
 
@@ -54,6 +58,6 @@ async def search_file(
             raise ToolError(
                 f"{path} has more than {most:,} bytes, too many for this kind of search. Use a simpler one."
             )
-        return await run_child(argv, take, seconds=SECONDS, stdin=handle)
+        return await run_child(argv, take, seconds=SECONDS, stdin=handle, memory=MEMORY)
     finally:
         os.close(handle)

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 MOST_BYTES = 5_000_000  # of a page, after decompression
 MOST_SECONDS = 30.0
 MOST_REDIRECTS = 5
-MOST_URL = 4_000
 _REDIRECTS = (301, 302, 303, 307, 308)
 _HEADERS = {
     "User-Agent": "teamwright (coding agent)",
@@ -70,34 +69,18 @@ async def fetch(
 
 
 async def _follow(url: str, allowed: Allowed, env: Mapping[str, str], began: float) -> Page:
-    asked = _parse(url)
+    from teamwright.host.web_address import parse_address  # noqa: PLC0415
+
+    asked = parse_address(url)
     for _ in range(MOST_REDIRECTS + 1):
         page = await _get(asked, allowed, env, began)
         if page.moved_to is None:
             return page
-        target = _parse(page.moved_to)
+        target = parse_address(page.moved_to)
         if not _same_site(asked, target):
             return page
         asked = target
     raise ToolError(f"{shown(url)} redirects more than {MOST_REDIRECTS} times; the last was to {shown(str(asked))}.")
-
-
-def _parse(url: str) -> "URL":
-    """The address, refused where two programs could read it differently."""
-    from yarl import URL  # noqa: PLC0415
-
-    if len(url) > MOST_URL or not url.isprintable() or any(c in url for c in ' \\<>"^`{|}'):
-        raise ToolError(f"{shown(url)} is not a plain URL: it is too long, or holds spaces or characters to encode.")
-    try:
-        parsed = URL(url)
-        host, _ = parsed.host, parsed.port  # both may raise
-    except ValueError as error:
-        raise ToolError(f"{shown(url)} is not a valid URL: {shown(str(error))}.") from None
-    if parsed.scheme not in ("http", "https") or not host:
-        raise ToolError(f"{shown(url)}: only http:// and https:// URLs can be fetched.")
-    if parsed.user is not None or parsed.password is not None or "@" in parsed.authority:
-        raise ToolError("URLs with a user name or password are not fetched. Leave it out.")
-    return parsed.with_fragment(None)
 
 
 def _same_site(one: "URL", other: "URL") -> bool:
@@ -109,7 +92,9 @@ def _same_site(one: "URL", other: "URL") -> bool:
 
 
 def _bare(url: "URL") -> str:
-    return (url.host or "").lower().rstrip(".").removeprefix("www.")
+    from teamwright.host.web_address import host_of  # noqa: PLC0415
+
+    return host_of(url).removeprefix("www.")
 
 
 async def _get(url: "URL", allowed: Allowed, env: Mapping[str, str], began: float) -> Page:

@@ -312,6 +312,10 @@ class Answer:
         self._starts: dict[int, _Start] = {}
         self._opaque: dict[int, dict[str, Any]] = {}  # unknown blocks that grew after their start
 
+    @property
+    def heard(self) -> int:
+        return self._draft.progress + self._begun + (self._stop is not None)
+
     def hear(self, event: str, data: bytes) -> None:
         try:
             self._take(self._read(data), data)

@@ -62,6 +62,10 @@ class Draft:
         self.id, self.usage = id, usage
         self._tell(ReplyStarted(id, self._model, usage))
 
+    @property
+    def progress(self) -> int:
+        return self.size + len(self.parts)
+
     def open(self, index: int, kind: Kind, id: str = "", name: str = "") -> Part:
         if len(self.parts) >= MOST_BLOCKS:
             raise faults.too_long(self._place)

@@ -19,6 +19,10 @@ _CONTEXT = re.compile(
     r"|maximum context length|exceed context limit|exceeds the context window",
     re.IGNORECASE,
 )
+# What some servers answer with status 500, though the same request will never do.
+_UNFIT = re.compile(
+    r"image input is not supported|failed to (load|decode) image|not a multimodal model|invalid image", re.IGNORECASE
+)
 _FOR_GOOD = re.compile(r"insufficient_quota|billing_hard_limit", re.IGNORECASE)
 
 
@@ -42,9 +46,10 @@ class Failed(ModelError):
     """One attempt failed. `after`: the server asked for that many seconds of patience."""
 
     def __init__(
-        self, message: str, fault: Fault, *, status: int | None = None, tries: Tries = "no", after: float | None = None
-    ) -> None:
-        super().__init__(message, fault, status=status)
+        self, message: str, fault: Fault, *, status: int | None = None, tries: Tries = "no",
+        after: float | None = None, said: str = "",
+    ) -> None:  # fmt: skip
+        super().__init__(message, fault, status=status, said=said)
         self.tries: Tries = tries
         self.after = after
 
@@ -101,6 +106,8 @@ def by_status(place: Place, status: int, kind: str, message: str, after: float |
             "Compact it, start a new one, or use a model with a larger window."
         )
         return Failed(text, "context", status=status)
+    if status >= 500 and _UNFIT.search(told):
+        return Failed(*_refusal(place, status, said), status=status, said=message)
     if status == 429:
         tries: Tries = "no" if _FOR_GOOD.search(told) else "many"
         hint = "Check the account's limits and credit." if tries == "no" else "Try again later or with another model."
@@ -112,7 +119,7 @@ def by_status(place: Place, status: int, kind: str, message: str, after: float |
     if status >= 500 or status in (408, 409):
         text = f"{place.host} failed to answer for {place.model} ({status}{said}). Try again later."
         return Failed(text, "server", status=status, tries="many", after=after)
-    return Failed(*_refusal(place, status, said), status=status)
+    return Failed(*_refusal(place, status, said), status=status, said=message)
 
 
 def _refusal(place: Place, status: int, said: str) -> tuple[str, Fault]:

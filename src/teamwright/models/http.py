@@ -48,6 +48,7 @@ MOST_STREAMED = 512 * 1024 * 1024  # bytes of one answer on the wire; what a rep
 MOST_WHOLE = 32 * 1024 * 1024
 MOST_ERROR = 64 * 1024
 _SHORTEST = 4  # characters of a password: a shorter one stands in ordinary words too
+PINGED = 10  # times the limit for silence: how long events that say nothing keep an answer alive
 LINGER = (
     0.1  # seconds given to a server to end a stream whose last event has come, so that the connection can be reused
 )
@@ -59,6 +60,11 @@ class Listener(Protocol):
     @property
     def finished(self) -> bool: ...
 
+    @property
+    def heard(self) -> int:
+        """Grows with whatever an event says, and not with events that only keep a connection open."""
+        ...
+
     def hear(self, event: str, data: bytes) -> None: ...
 
     def hear_whole(self, data: bytes) -> None:
@@ -66,10 +72,30 @@ class Listener(Protocol):
         ...
 
 
+class _Silence:
+    """Counts from the last thing that a server said. Comments and blank lines say nothing; pings are heard for a while.
+
+    It begins once the request is sent: connecting and sending have limits of their own.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds, self.scope = seconds, anyio.CancelScope()
+        self._last = anyio.current_time()
+
+    def broken(self) -> None:
+        self._last = anyio.current_time()
+        self.scope.deadline = self._last + self.seconds
+
+    def pinged(self) -> None:
+        """An event that says only that the server is alive, as some do while a model thinks."""
+        now = anyio.current_time()
+        self.scope.deadline = min(now + self.seconds, self._last + PINGED * self.seconds)
+
+
 class _Body(aiohttp.Payload):
     """Pieces written in a row under one Content-Length; never copied together and never encoded again."""
 
-    def __init__(self, pieces: Sequence[Bytes], silence: float) -> None:
+    def __init__(self, pieces: Sequence[Bytes], silence: "_Silence") -> None:
         super().__init__(pieces, content_type="application/json")
         self._pieces = pieces
         self._silence = silence
@@ -81,6 +107,7 @@ class _Body(aiohttp.Payload):
     async def write(self, writer: AbstractStreamWriter) -> None:
         if (self._size or 0) <= CHUNK:
             await self._send(writer, self._pieces)
+            self._silence.broken()
             return
         waiting: list[Bytes] = []
         size = 0
@@ -92,12 +119,13 @@ class _Body(aiohttp.Payload):
                 waiting, size = [], 0
         if waiting:
             await self._send(writer, waiting)
+        self._silence.broken()
 
     async def write_with_length(self, writer: AbstractStreamWriter, content_length: int | None) -> None:
         await self.write(writer)
 
     async def _send(self, writer: AbstractStreamWriter, pieces: Sequence[Bytes]) -> None:
-        with anyio.fail_after(self._silence):  # a server that stops reading is silent too
+        with anyio.fail_after(self._silence.seconds):  # a server that stops reading is silent too
             await writer.write(pieces[0] if len(pieces) == 1 else b"".join(pieces))
 
 
@@ -120,27 +148,33 @@ class Http:
         self, place: Place, url: str, headers: Mapping[str, str], body: Sequence[Bytes], listener: Listener
     ) -> None:
         """Send one request and let `listener` hear the answer. Whatever goes wrong is a Failed."""
+        silence = _Silence(self._silence)
         try:
-            await self._exchange(place, url, headers, body, listener)
+            with silence.scope:
+                await self._exchange(place, url, headers, body, listener, silence)
+            if silence.scope.cancelled_caught:
+                raise faults.silent(place, self._silence)
         except ModelError as error:  # a server may say our own key back to us
             error.args = (_without_keys(str(error), url, headers),)
             raise
 
     async def _exchange(
-        self, place: Place, url: str, headers: Mapping[str, str], body: Sequence[Bytes], listener: Listener
-    ) -> None:
+        self, place: Place, url: str, headers: Mapping[str, str], body: Sequence[Bytes], listener: Listener,
+        silence: _Silence,
+    ) -> None:  # fmt: skip
         try:
             async with self._open().post(
                 url,
-                data=_Body(body, self._silence),
+                data=_Body(body, silence),
                 headers=headers,
                 allow_redirects=False,  # a key must not travel to another host
                 proxy=(proxy := proxy_for(url, self._env)),
                 ssl=await self._context(url, proxy),
             ) as response:
+                silence.broken()
                 if response.status != 200:
-                    raise await _refused(place, response)
-                await _listen(place, response, listener)
+                    raise await _refused(place, response, self._silence)
+                await _listen(place, response, listener, silence)
         except aiohttp.ClientError as error:
             raise _broken(place, error, self._silence) from error
         except EventTooLong as error:
@@ -231,10 +265,12 @@ def _goes_direct(host: str, port: int | None, exceptions: str) -> bool:
     return False
 
 
-async def _listen(place: Place, response: aiohttp.ClientResponse, listener: Listener) -> None:
+async def _listen(
+    place: Place, response: aiohttp.ClientResponse, listener: Listener, silence: _Silence
+) -> None:  # fmt: skip
     kind = response.content_type
     if kind == "application/json":
-        data = await _read(response, MOST_WHOLE)
+        data = await _read(response, MOST_WHOLE, silence)
         if len(data) > MOST_WHOLE:
             raise faults.too_long(place)
         listener.hear_whole(data)
@@ -246,11 +282,16 @@ async def _listen(place: Place, response: aiohttp.ClientResponse, listener: List
         total += len(chunk)
         if total > MOST_STREAMED:
             raise faults.too_long(place)
-        for event, data in reader.feed(chunk):
+        heard, arrived = listener.heard, reader.feed(chunk)
+        for event, data in arrived:
             listener.hear(event, data)
             if listener.finished:
                 await _end(response)
                 return
+        if listener.heard != heard:
+            silence.broken()
+        elif arrived or reader.growing:
+            silence.pinged()
 
 
 async def _end(response: aiohttp.ClientResponse) -> None:
@@ -261,19 +302,21 @@ async def _end(response: aiohttp.ClientResponse) -> None:
                 pass
 
 
-async def _read(response: aiohttp.ClientResponse, most: int) -> bytes:
+async def _read(response: aiohttp.ClientResponse, most: int, silence: _Silence | None = None) -> bytes:
     """The body, or a little more than `most` bytes of it."""
     parts: list[bytes] = []
     size = 0
     while size <= most and (chunk := await response.content.readany()):
         parts.append(chunk)
         size += len(chunk)
+        if silence is not None and chunk.strip():
+            silence.broken()
     return b"".join(parts)
 
 
-async def _refused(place: Place, response: aiohttp.ClientResponse) -> Failed:
+async def _refused(place: Place, response: aiohttp.ClientResponse, seconds: float) -> Failed:
     data = b""
-    with suppress(aiohttp.ClientError, OSError):  # the status is what matters
+    with anyio.move_on_after(seconds / 2), suppress(aiohttp.ClientError, OSError):  # the status is what matters
         data = await _read(response, MOST_ERROR)
     kind, message = faults.read_error(data[:MOST_ERROR])
     if 300 <= response.status < 400:

@@ -275,6 +275,10 @@ class Answer:
         self._open = -1  # index of the block that grows
         self._calls: dict[int, int] = {}  # the server's number of a call -> our block
 
+    @property
+    def heard(self) -> int:
+        return self._draft.progress + self._begun + bool(self._stop)
+
     def hear(self, event: str, data: bytes) -> None:
         if data.strip() == b"[DONE]":
             self.finished = True

@@ -77,4 +77,4 @@ def _given_up(failed: Failed, failures: int) -> ModelError:
         text += f" It asks for {round((failed.after or 0.0) / 60)} minutes of patience, which is too long to wait here."
     elif failures > 1:
         text += f" Gave up after {failures} attempts."
-    return ModelError(text, failed.fault, status=failed.status)
+    return ModelError(text, failed.fault, status=failed.status, said=failed.said)

@@ -27,6 +27,11 @@ class EventReader:
         self._first = True
         self._after_cr = False  # the last chunk ended in CR: a LF that comes next belongs to it
 
+    @property
+    def growing(self) -> bool:
+        """Has an event begun that may say something?"""
+        return bool(self._data) or (bool(self._tail) and self._tail[0][:1] != b":")
+
     def feed(self, chunk: bytes) -> list[ServerEvent]:
         """The events that this chunk completes."""
         if self._after_cr and chunk[:1] == b"\n":

@@ -1,6 +1,7 @@
 """Runs hooks: all that an event concerns at the same time, each within its limit; what they say becomes one answer."""
 
 import inspect
+import os.path
 from collections.abc import Awaitable, Callable, Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -184,7 +185,7 @@ class Hooks:
 
     def _stand(self, cwd: Path) -> Path:
         """An agent's directory may be gone."""
-        return next((place for place in (cwd, self._project) if place.is_dir()), Path("/"))
+        return next((place for place in (cwd, self._project) if os.path.isdir(place)), Path("/"))  # noqa: PTH112
 
     async def _post(self, event: HookEvent, hook: Hook, run: HttpHook, data: bytes, who: str) -> Fired:
         from teamwright.host.hook_http import post_hook  # noqa: PLC0415  # it imports aiohttp

@@ -7,9 +7,11 @@ from typing import Any
 
 from msgspec import Struct
 
+from teamwright.core.errors import ToolError
 from teamwright.core.facts import Edits, Facts, Fetches, Place, Reads, Uses
 from teamwright.core.ports import Desk
 from teamwright.core.rules import SHELL
+from teamwright.core.shown import shown
 from teamwright.host.paths import is_linked, resolve
 
 _PATH_ARGUMENT = {
@@ -39,7 +41,18 @@ def is_long(tool: str, args: Mapping[str, Any]) -> bool:
 
 
 def read_intent(tool: str, args: Mapping[str, Any], desk: Desk, home: Path) -> Intent:
-    """Raises ToolError for a path that cannot be one."""
+    """Raises ToolError for a path that cannot be one, or that cannot be judged as it is now."""
+    try:
+        return _read(tool, args, desk, home)
+    except OSError as error:
+        why = f"{shown(str(error.filename))}: " if error.filename else ""
+        raise ToolError(
+            f"{tool} was not run: what it would touch could not be looked at ({why}{error.strerror or error}). "
+            "Something on the way may have just been replaced: try again, or use another path."
+        ) from None
+
+
+def _read(tool: str, args: Mapping[str, Any], desk: Desk, home: Path) -> Intent:
     if tool in _PATH_ARGUMENT:
         return _on_path(tool, args, desk)
     if tool in SHELL:
@@ -103,12 +116,8 @@ def _on_shell(tool: str, args: Mapping[str, Any], desk: Desk, home: Path) -> Int
 
 
 def _fetch(url: Any) -> Fetches | None:
-    from urllib.parse import urlsplit  # noqa: PLC0415
+    """By the host that would be connected to. What cannot be fetched needs no judge: the tool reads it as we do."""
+    from teamwright.host.web_address import host_named  # noqa: PLC0415  # yarl is heavy
 
-    if not isinstance(url, str):
-        return None
-    try:
-        host = urlsplit(url if "://" in url else f"https://{url}").hostname
-    except ValueError:
-        return None
+    host = host_named(url) if isinstance(url, str) else ""
     return Fetches("WebFetch", host) if host else None

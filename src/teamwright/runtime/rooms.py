@@ -20,6 +20,7 @@ from teamwright.core.ports import Desk
 from teamwright.core.shown import shown
 from teamwright.host.git import commit_of, count_commits
 from teamwright.host.near import is_near
+from teamwright.host.paths import is_directory, resolve
 from teamwright.host.worktree import Kept, Worktree, check_name, close, make, release, remove, state
 from teamwright.store.private import write_file
 
@@ -94,7 +95,7 @@ class Rooms:
         if stay := self._stays.get(agent):
             raise ToolError(f"You are in the worktree {stay.tree.name} already. Leave it with ExitWorktree first.")
         before = self._read(agent)  # of an earlier run: it goes back to where it came from in the first place
-        again = before.tree.name if before and before.tree.path.is_dir() else ""
+        again = before.tree.name if before and is_directory(before.tree.path) else ""
         tree = await self.open(desk.cwd, agent, name or again or f"{agent}-{os.urandom(3).hex()}")
         crashpoint("room.opened")
         stay = Stay(tree, before.came if before else desk.cwd, before.root if before else desk.roots[0])
@@ -117,7 +118,7 @@ class Rooms:
         stay = self.stay_of(agent)
         if stay is None:
             raise ToolError("You have not entered a worktree, so there is none to leave.")
-        if not stay.tree.path.is_dir():
+        if not is_directory(stay.tree.path):
             left = await self._clear_away(stay, discard=bool(discard))
         elif discard is None:
             left = Left(stay, await self._let_go(agent))
@@ -128,7 +129,7 @@ class Rooms:
         crashpoint("room.left")
         self._forget(agent)
         desk.roots = (stay.root, *desk.roots[1:])
-        desk.cwd = stay.came if stay.came.is_dir() else stay.root
+        desk.cwd = stay.came if is_directory(stay.came) else stay.root
         return left
 
     async def _remove(self, stay: Stay, *, discard: bool) -> Left:
@@ -176,13 +177,13 @@ class Rooms:
             return ""
         tree = stay.tree
         try:
-            if not tree.path.is_dir():
+            if not is_directory(tree.path):
                 raise ToolError("its directory was deleted.")
             if tree.kind == "git":
                 tree = await make(tree.repo, tree.name, links=self._links, owner=agent, session=self._session)
         except ToolError as error:
             self._forget(agent)
-            desk.cwd = stay.came if stay.came.is_dir() else desk.roots[0]
+            desk.cwd = stay.came if is_directory(stay.came) else desk.roots[0]
             return f"The worktree {tree.name} cannot be used any more: {error} The working directory is {desk.cwd}."
         self._stays[agent] = Stay(tree, stay.came, stay.root)
         move_to(desk, tree)
@@ -253,15 +254,15 @@ def _made_by_hook(name: str, path: Path, agent: AgentId, session: str) -> Worktr
     where = shown(str(path))
     if not path.is_absolute():
         raise ToolError(f"The WorktreeCreate hook printed `{where}`, which is not an absolute path. Mend the hook.")
-    if not path.is_dir():
+    if not is_directory(path):
         raise ToolError(f"The WorktreeCreate hook printed `{where}`, and there is no such directory. Mend the hook.")
-    path = path.resolve()
+    path = resolve(str(path), path)
     return Worktree(name, path, "", "", path, path, made=True, owner=agent, session=session, kind="hook")
 
 
 def _stand(desk: Desk, cwd: Path) -> None:
     """There, if it still may."""
-    if cwd.is_dir() and any(cwd.is_relative_to(root) for root in desk.roots):
+    if is_directory(cwd) and any(cwd.is_relative_to(root) for root in desk.roots):
         desk.cwd = cwd
 
 
@@ -282,7 +283,7 @@ def move_in(desk: Desk, tree: Worktree) -> None:
     move_to(desk, tree)
     if tree.kind == "git" and not stood.is_relative_to(tree.path) and stood.is_relative_to(tree.repo):
         stood = tree.path / stood.relative_to(tree.repo)
-    if stood.is_relative_to(tree.path) and stood.is_dir():
+    if stood.is_relative_to(tree.path) and is_directory(stood):
         desk.cwd = stood
     desk.seen = {}
 

@@ -24,6 +24,7 @@ from teamwright.host.bash import describe_end, encode_script, run_script
 from teamwright.host.capture import Capture, plain
 from teamwright.host.environment import tool_environment
 from teamwright.host.files import read_whole
+from teamwright.host.paths import is_directory
 from teamwright.library.skill_file import Skill
 from teamwright.library.skill_text import File, Rendered, Shell, render
 from teamwright.library.skills import SkillBook, Skills
@@ -208,7 +209,7 @@ class SkillDesk:
         around, desk = self._around, caller.desk
         env = tool_environment(around.env, desk.env | wanted.variables, around.passed)
         capture = Capture(desk.spill / f"skill-{os.urandom(6).hex()}.txt" if desk.spill else None)
-        cwd = desk.cwd if desk.cwd.is_dir() else desk.roots[0]
+        cwd = desk.cwd if is_directory(desk.cwd) else desk.roots[0]
         ended, _ = await run_script(script, cwd=cwd, env=env, limit=SHELL_SECONDS, capture=capture)
         output = capture.text(lambda text: around.clean(plain(text))).strip("\n")
         words, _ = describe_end(ended, SHELL_SECONDS)
@@ -259,7 +260,7 @@ def find_file(choices: Sequence[str], cwd: Path, folder: str) -> str | None:
     for choice in choices:
         for base in (cwd, Path(folder) if folder else None):
             path = None if base is None else os.path.join(base, os.path.expanduser(choice))  # noqa: PTH111, PTH118
-            if path is not None and "\0" not in path and os.path.lexists(path) and not Path(path).is_dir():
+            if path is not None and "\0" not in path and os.path.lexists(path) and not is_directory(Path(path)):
                 return path
     return None
 

@@ -22,6 +22,7 @@ from teamwright.core.permission import mode_allowed
 from teamwright.core.ports import Desk, Tool, ToolContext
 from teamwright.core.spawn import FORK, Ask, Caller, Features, Plan, plan_spawn
 from teamwright.core.team import Member
+from teamwright.host.paths import is_directory, resolve
 from teamwright.host.worktree import Worktree
 from teamwright.runtime.agent import Agent
 from teamwright.runtime.gear import Equip, Gear
@@ -223,8 +224,8 @@ class Spawner:
     def _cwd(self, ask: Ask, parent: Agent) -> Path:
         if not ask.cwd or not self._ways.features.assistant:
             return parent.desk.cwd
-        path = (parent.desk.cwd / ask.cwd).resolve()
-        if not path.is_dir():
+        path = resolve(ask.cwd, parent.desk.cwd)
+        if not is_directory(path):
             raise ToolError(f"cwd {ask.cwd}: there is no such directory.")
         if not any(path.is_relative_to(root) for root in parent.desk.roots):
             raise ToolError(f"cwd {ask.cwd} lies outside of the working directories.")

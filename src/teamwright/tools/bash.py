@@ -15,6 +15,7 @@ from teamwright.core.shown import shown
 from teamwright.host.bash import describe_end, encode_script, run_script
 from teamwright.host.capture import HEAD, Capture, plain
 from teamwright.host.environment import tool_environment
+from teamwright.host.paths import is_directory
 from teamwright.host.process import Ended
 from teamwright.runtime.commands import Commands, Order
 from teamwright.runtime.jobs import Job
@@ -120,10 +121,10 @@ def launched(job: Job, words: str, notes: Sequence[str], moved: str) -> Outcome:
 
 def stand(desk: Desk) -> list[str]:
     """Begin in a directory that exists."""
-    if desk.cwd.is_dir():
+    if is_directory(desk.cwd):
         return []
     gone, desk.cwd = desk.cwd, desk.roots[0]
-    if not desk.cwd.is_dir():
+    if not is_directory(desk.cwd):
         raise ToolError(f"Nothing was run: the project's directory {desk.cwd} does not exist any more.")
     return [f"The working directory {gone} was gone; the command ran in {desk.cwd}."]
 
@@ -133,7 +134,7 @@ def _move(desk: Desk, reported: str | None) -> list[str]:
     if reported is None:
         return []
     place = Path(reported)
-    if not reported or not place.is_dir():
+    if not reported or not is_directory(place):
         why = "the directory in which the command ended is gone"
     elif not any(place.is_relative_to(root) for root in desk.roots):
         why = f"{place} is outside the working directories"

@@ -14,7 +14,7 @@ from teamwright.core.errors import ToolError
 from teamwright.core.event import Seen
 from teamwright.core.ports import Desk, ToolContext
 from teamwright.host.files import seen_of
-from teamwright.host.paths import beneath, resolve
+from teamwright.host.paths import beneath, is_directory, resolve
 from teamwright.tools.bounds import visible
 
 Found = TypeVar("Found")
@@ -80,7 +80,7 @@ def encoded(text: str, what: str) -> bytes:
 def missing(path: Path, desk: Desk) -> ToolError:
     """There is no such file; perhaps one of these was meant."""
     words = f"{path} does not exist."
-    if not path.parent.is_dir():
+    if not is_directory(path.parent):
         words += " Its directory does not exist either."
     elif names := _similar(path, desk):
         words += f" Similar names there: {', '.join(names)}."

@@ -9,44 +9,40 @@ from typing import Any, cast
 
 from teamwright.core.errors import ToolError
 from teamwright.core.message import Content, Image, Text
+from teamwright.core.picture import MOST_DATA, BadPicture, examine
 from teamwright.host import pdf_child
 from teamwright.host.child import run_child
 from teamwright.tools.bounds import bounded, visible
 from teamwright.tools.page import MOST, Shown
 
-_IMAGES = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"), (b"GIF87a", "image/gif"),
-           (b"GIF89a", "image/gif"))  # fmt: skip
 _BINARIES = ((b"\x7fELF", "an ELF program or library"), (b"MZ", "a Windows program"), (b"PK\x03\x04", "a zip archive"),
              (b"\x1f\x8b", "gzip data"), (b"SQLite format 3\0", "an SQLite database"),
              (b"BZh", "bzip2 data"), (b"\xfd7zXZ\0", "xz data"), (b"(\xb5/\xfd", "zstandard data"))  # fmt: skip
-_MOST_IMAGE = 5 * 1024 * 1024  # of base64
 _MOST_PDF = 100 * 1024 * 1024
 _PDF_SECONDS = 30
 _PDF_PAGES = 20
 _MOST_OUTPUT = 2_000  # characters of one output of a notebook's cell
 
 
-def image_type(head: bytes) -> str:
-    """The media type of an image that models take, or nothing."""
-    if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
-        return "image/webp"
-    return next((kind for magic, kind in _IMAGES if head.startswith(magic)), "")
-
-
 def binary_kind(head: bytes) -> str:
     return next((kind for magic, kind in _BINARIES if head.startswith(magic)), "binary data")
 
 
-def show_image(handle: int, path: Path, size: int, media: str) -> tuple[tuple[Content, ...], dict[str, Any]]:
-    if (size + 2) // 3 * 4 > _MOST_IMAGE:
+def show_image(handle: int, path: Path, size: int) -> tuple[tuple[Content, ...], dict[str, Any]]:
+    if (size + 2) // 3 * 4 > MOST_DATA:
         raise ToolError(
-            f"{path} is an image of {size:,} bytes; at most {_MOST_IMAGE // 4 * 3:,} can be shown."
+            f"{path} is an image of {size:,} bytes; at most {MOST_DATA // 4 * 3:,} can be shown."
             " Make a smaller copy with Bash and read that."
         )
     with open(os.dup(handle), "rb") as file:  # noqa: PTH123
         raw = file.read(size)
-    data = {"type": "image", "file": {"filePath": str(path), "type": media, "originalSize": len(raw)}}
-    return (Text(f"[{media}, {len(raw):,} bytes]"), Image(media, base64.b64encode(raw).decode())), data
+    try:
+        found = examine(raw)
+    except BadPicture as error:
+        raise ToolError(f"{path} {str(error).rstrip('.')}.") from None
+    data = {"type": "image", "file": {"filePath": str(path), "type": found.media_type, "originalSize": len(raw)}}
+    words = f"[{found.media_type}, {found.width} x {found.height} pixels, {len(raw):,} bytes]"
+    return (Text(words), Image(found.media_type, base64.b64encode(raw).decode())), data
 
 
 async def show_pdf(handle: int, path: Path, first: int, count: int | None) -> Shown:

@@ -9,8 +9,10 @@ from typing import Any
 import anyio.to_thread
 import msgspec
 
+from teamwright.core.arrival import DEEPEST, is_deep
 from teamwright.core.errors import ToolError
 from teamwright.core.message import Content, Image, Text, ToolSpec
+from teamwright.core.picture import fitted
 from teamwright.core.ports import Outcome, ToolContext
 from teamwright.core.server import Answer, Blob, Link, Part
 from teamwright.runtime.server import Offer
@@ -19,7 +21,6 @@ from teamwright.tools.bounds import bounded, visible
 MOST_DESCRIPTION = 4_000
 MOST_SCHEMA = 100_000  # bytes of JSON
 MOST_PICTURES = 20
-MOST_PICTURE = 5_000_000  # characters of base64, as providers take them
 _TOP_LEVEL = ("oneOf", "anyOf", "allOf", "not", "if", "then", "else", "$schema", "$id")
 
 
@@ -58,7 +59,10 @@ def _data(found: Any) -> dict[str, Any] | None:
     if found is None:
         return None
     data: dict[str, Any] = {"structuredContent": found}
-    return data if len(msgspec.json.encode(data)) <= MOST_SCHEMA else None
+    try:
+        return data if len(msgspec.json.encode(data)) <= MOST_SCHEMA and not is_deep(data, DEEPEST) else None
+    except RecursionError:
+        return None
 
 
 def contents(answer: Answer, spill: Path | None, name: str) -> tuple[Content, ...]:
@@ -66,10 +70,11 @@ def contents(answer: Answer, spill: Path | None, name: str) -> tuple[Content, ..
     words: list[str] = []
     pictures: list[Image] = []
     for part in answer.parts:
-        if isinstance(part, Image) and len(pictures) < MOST_PICTURES and len(part.data) <= MOST_PICTURE:
-            pictures.append(part)
+        fit = fitted(part) if isinstance(part, Image) and len(pictures) < MOST_PICTURES else None
+        if isinstance(fit, Image):
+            pictures.append(fit)
         else:
-            words.append(_words(part, spill))
+            words.append(_words(part, spill) + (f" {fit.text}" if fit else ""))
     if answer.data is not None and not words:
         words.append(msgspec.json.encode(answer.data).decode())
     text = bounded(visible("\n".join(words)), spill=spill, name=name)

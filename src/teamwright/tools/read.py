@@ -12,12 +12,13 @@ from msgspec import Meta, Struct
 from teamwright.core.errors import ToolError
 from teamwright.core.event import Seen
 from teamwright.core.message import Content, Text
+from teamwright.core.picture import kind_of
 from teamwright.core.ports import Outcome, ToolContext
 from teamwright.host.files import read_whole, seen_of
-from teamwright.host.paths import open_judged
+from teamwright.host.paths import is_directory, open_judged
 from teamwright.tools.define import read_args, spec
 from teamwright.tools.desk import is_quick, judged, look_up, missing, remember
-from teamwright.tools.documents import binary_kind, cells_of, image_type, show_image, show_notebook, show_pdf
+from teamwright.tools.documents import binary_kind, cells_of, show_image, show_notebook, show_pdf
 from teamwright.tools.page import LINES, Shown, show_page
 
 _MOST_DECODED = 32 * 1024 * 1024  # UTF-16 and notebooks are taken whole
@@ -61,7 +62,7 @@ READ = ReadTool()
 
 def _read(asked: ReadArgs, ctx: ToolContext) -> _Reading | _Pdf:
     path = judged(asked.file_path, ctx)
-    if path.is_dir():
+    if is_directory(path):
         raise ToolError(f"{path} is a directory. Use Glob to find files in it, or `ls` with Bash.")
     try:
         handle = open_judged(path)
@@ -73,8 +74,8 @@ def _read(asked: ReadArgs, ctx: ToolContext) -> _Reading | _Pdf:
         if head.startswith(b"%PDF-"):
             return _Pdf(path)
         seen = seen_of(path, found)
-        if media := image_type(head):
-            return _Reading(*show_image(handle, path, found.st_size, media), seen)
+        if kind_of(head):
+            return _Reading(*show_image(handle, path, found.st_size), seen)
         shown = _read_text(handle, path, head, asked)
         return _Reading((Text(shown.text),), shown.data, seen)
     except OSError as error:

@@ -1,6 +1,7 @@
 """Glob and Grep: files by name and by content, below a judged directory, without what Read is denied."""
 
 import os
+import stat
 from collections.abc import Callable, Mapping
 from heapq import nsmallest
 from pathlib import Path
@@ -11,8 +12,8 @@ from msgspec import Meta, Struct, field
 from teamwright.core.errors import ToolError
 from teamwright.core.ports import Outcome, ToolContext, said
 from teamwright.host.child import Ended
-from teamwright.host.paths import resolve
-from teamwright.host.search import SECONDS, search_below, search_file
+from teamwright.host.paths import refusal, resolve
+from teamwright.host.search import MEMORY, SECONDS, search_below, search_file
 from teamwright.tools.bounds import visible
 from teamwright.tools.define import read_args, spec
 from teamwright.tools.desk import judged, look_up, missing
@@ -23,6 +24,10 @@ _SHOWN = 100
 _MOST_PATHS = 200_000
 _LONGEST_PATTERN = 10_000
 _MOST_MULTILINE = 100 * 1024 * 1024  # such a file is held in memory
+_MOST_AGAIN = 16 * 1024 * 1024  # bytes of a file, once one was too much for the search
+_STARVED = (
+    f"[Files of more than {_MOST_AGAIN >> 20} MiB were left out: one has a line that is too long to be searched.]"
+)
 _GLOB = """\
 Finds files by name, newest first, e.g. `**/*.py`, `src/**/*.{ts,tsx}`, `README*`. A pattern without `/` fits at any
 depth. What .gitignore leaves out is not found. Use Grep to search by content."""
@@ -99,20 +104,28 @@ class GrepTool:
         root, is_file = await look_up(_where, asked.path, ctx)
         if is_file:
             return await _grep_file(root, asked, ctx)
-        wanted, name = _wanted(asked.glob, root, ctx), _namer(root, ctx)
-        hits = Hits(asked.output_mode, limit=asked.head_limit, numbers=asked.numbers, wanted=wanted, name=name)
-        options = [*_options(asked), *_narrow(asked)]
-        if asked.output_mode == "files_with_matches":
-            ended = await search_below(root, options, [asked.pattern], hits.take_path, separator=b"\0")
-            order = await look_up(newest_first, root, hits.paths, len(hits.paths))
-            hits.show_paths(order)
-        else:
-            ended = await search_below(root, ["--sort=path", *options], [asked.pattern], hits.take, separator=b"\n")
+        hits, ended = await _grep_below(root, asked, ctx, [])
+        if ended.starved:  # once more, without whatever has lines that do not fit into memory
+            hits, ended = await _grep_below(root, asked, ctx, [f"--max-filesize={_MOST_AGAIN}"])
+            return _answer(hits, ended, _STARVED)
         return _answer(hits, ended)
 
 
 GLOB = GlobTool()
 GREP = GrepTool()
+
+
+async def _grep_below(root: Path, asked: GrepArgs, ctx: ToolContext, more: list[str]) -> tuple[Hits, Ended]:
+    wanted, name = _wanted(asked.glob, root, ctx), _namer(root, ctx)
+    hits = Hits(asked.output_mode, limit=asked.head_limit, numbers=asked.numbers, wanted=wanted, name=name)
+    options = [*_options(asked), *_narrow(asked), *more]
+    if asked.output_mode == "files_with_matches":
+        ended = await search_below(root, options, [asked.pattern], hits.take_path, separator=b"\0")
+        order = await look_up(newest_first, root, hits.paths, len(hits.paths))
+        hits.show_paths(order)
+    else:
+        ended = await search_below(root, ["--sort=path", *options], [asked.pattern], hits.take, separator=b"\n")
+    return hits, ended
 
 
 async def _grep_file(path: Path, asked: GrepArgs, ctx: ToolContext) -> Outcome:
@@ -130,16 +143,21 @@ async def _grep_file(path: Path, asked: GrepArgs, ctx: ToolContext) -> Outcome:
         ended = await search_file(path, _options(asked), asked.pattern, hits.take, most=most)
     except FileNotFoundError:
         raise ToolError(f"{path} was removed just now.") from None
-    return _answer(hits, ended)
+    if ended.starved and not hits.lines:
+        raise ToolError(
+            f"{path} has a line that is too long to be searched within {MEMORY >> 20} MiB of memory."
+            " Use Bash, e.g. `tr` or `fold` to break it up, or a program for this kind of data."
+        )
+    return _answer(hits, ended, "[A later line is too long to be searched: this is not all.]" if ended.starved else "")
 
 
-def _answer(hits: Hits, ended: Ended) -> Outcome:
+def _answer(hits: Hits, ended: Ended, note: str = "") -> Outcome:
     if ended.code == 2 and ended.complaint and not hits.lines:
         words = visible(ended.complaint.strip()).replace("rg: ", "", 1)
         raise ToolError(f"The search could not be run: {words}\nCorrect the arguments and call Grep again.")
     if hits.lines and hits.lines[-1] == "--":  # what it led to was left out
         hits.lines.pop()
-    notes = _notes(ended, hits.left_out)
+    notes = [*_notes(ended, hits.left_out), *([note] if note else [])]
     return said("\n".join([*hits.lines, *notes]) or "No matches found", hits.data() | {"truncated": bool(notes)})
 
 
@@ -159,9 +177,13 @@ def _notes(ended: Ended, left_out: int) -> list[str]:
 def _where(path: str | None, ctx: ToolContext) -> tuple[Path, bool]:
     """What is to be searched, and whether it is a single file."""
     root = judged(path, ctx) if path else resolve(".", ctx.desk.cwd)
-    if not root.exists():
-        raise missing(root, ctx.desk)
-    return root, not root.is_dir()
+    try:
+        found = os.stat(root)  # noqa: PTH116
+    except (FileNotFoundError, NotADirectoryError):
+        raise missing(root, ctx.desk) from None
+    except OSError as error:
+        raise refusal(root, error) from None
+    return root, not stat.S_ISDIR(found.st_mode)
 
 
 def _below(pattern: str, root: Path) -> str:

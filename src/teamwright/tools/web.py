@@ -11,6 +11,7 @@ from teamwright.core.message import Text
 from teamwright.core.ports import Outcome, ToolContext, said
 from teamwright.core.shown import shown
 from teamwright.host.addresses import Allowed, is_public
+from teamwright.host.charset import decode_text
 from teamwright.host.web import MOST_BYTES, Page, fetch
 from teamwright.tools.bounds import bounded, visible
 from teamwright.tools.define import read_args, spec
@@ -79,16 +80,7 @@ def page_text(page: Page) -> str | None:
 
 def _decoded(page: Page, *, html: bool) -> str:
     declared = _META.search(page.body[:2048]) if html else None
-    names = (page.charset, declared[1].decode() if declared else None, "utf-8")
-    if page.body.startswith(b"\xef\xbb\xbf"):
-        names = ("utf-8-sig",)
-    for name in names:
-        try:
-            if name:
-                return page.body.decode(name, errors="replace")
-        except (LookupError, ValueError):  # no such charset, or a codec that is not one of text
-            continue
-    return page.body.decode(errors="replace")
+    return decode_text(page.body, page.charset, declared[1].decode() if declared else None)
 
 
 def _framed(page: Page, body: str, prompt: str) -> str:

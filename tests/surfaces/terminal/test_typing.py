@@ -6,6 +6,7 @@ import pytest
 from stage import Stage, staged
 from textual import events
 
+from pictures import png
 from teamwright.app import open_session
 from teamwright.core.message import Image
 from teamwright.surfaces.terminal.app import TerminalApp
@@ -94,7 +95,7 @@ async def test_a_paste_cannot_hide_anything(walker: Any) -> None:
 async def test_files_are_completed_and_pictures_attached(walker: Any) -> None:
     (walker.project / "src").mkdir()
     (walker.project / "src" / "calc.py").write_text("x = 1\n")
-    (walker.project / "my shot.png").write_bytes(b"\x89PNG")
+    (walker.project / "my shot.png").write_bytes(png())
     async with staged(walker) as stage:
         await stage.type("look at @cal")
         await stage.shows("src/calc.py")
@@ -109,6 +110,15 @@ async def test_files_are_completed_and_pictures_attached(walker: Any) -> None:
         await stage.until(lambda: said(stage))
         blocks = [block for message in stage.session.main.history.messages for block in message.blocks]
         assert [block.media_type for block in blocks if isinstance(block, Image)] == ["image/png"]
+
+
+@pytest.mark.spec("A5")
+async def test_a_file_that_is_no_picture_is_told_to_the_person(walker: Any) -> None:
+    (walker.project / "wide.png").write_bytes(png(9_000, 1))
+    async with staged(walker) as stage:
+        await stage.type("look at @wide.png ")
+        await stage.press("enter")
+        await stage.shows("at most 8,000 a side")
 
 
 async def test_commands_are_completed(walker: Any) -> None:

@@ -1,6 +1,7 @@
 """What the app does with other programs and files: shell lines, the tables of the commands, pictures, exports."""
 
 import base64
+import os
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -8,6 +9,7 @@ from pathlib import Path
 
 from teamwright.core.errors import ToolError, UsageError
 from teamwright.core.message import Content, Image, Text
+from teamwright.core.picture import MOST_DATA, BadPicture, examine
 from teamwright.host.bash import describe_end, encode_script, run_script
 from teamwright.host.capture import Capture, plain
 from teamwright.host.environment import tool_environment
@@ -17,8 +19,7 @@ from teamwright.surfaces.terminal.letters import shell_text
 from teamwright.surfaces.terminal.shapes import Item, Note, Spoken, Step, Thought
 
 SHELL_SECONDS, TABLE_SECONDS, GIT_SECONDS = 600.0, 30.0, 5.0
-MOST_IMAGE = 5_000_000  # bytes; providers take no larger ones
-_KINDS = {".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif", ".webp": "image/webp"}
+_KINDS = frozenset({".png", ".jpg", ".jpeg", ".gif", ".webp"})
 _MENTION = re.compile(r'(?:^|(?<=\s))@(?:"([^"]+)"|(\S+))')
 
 
@@ -65,13 +66,20 @@ def with_pictures(text: str, cwd: Path) -> tuple[Content, ...]:
     found: list[Content] = [Text(text)]
     for mention in _MENTION.finditer(text):
         path = cwd / Path(mention[1] or mention[2]).expanduser()
-        kind = _KINDS.get(path.suffix.lower())
-        if kind is None or not path.is_file():
-            continue
-        if path.stat().st_size > MOST_IMAGE:
-            raise UsageError(f"{path} has more than {MOST_IMAGE:,} bytes: too large for a picture in a prompt")
-        found.append(Image(kind, base64.b64encode(path.read_bytes()).decode()))
+        if path.suffix.lower() in _KINDS and os.path.isfile(path):  # noqa: PTH113  # Path's raises for some names
+            found.append(_picture(path))
     return tuple(found)
+
+
+def _picture(path: Path) -> Image:
+    try:
+        with path.open("rb") as file:
+            raw = file.read(MOST_DATA + 1)
+        return Image(examine(raw).media_type, base64.b64encode(raw).decode())
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror or error}") from None
+    except BadPicture as error:
+        raise UsageError(f"{path} {str(error).rstrip('.')}") from None
 
 
 def as_markdown(items: Sequence[Item], title: str) -> str:

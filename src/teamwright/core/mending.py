@@ -1,0 +1,69 @@
+"""A request that a provider will never take as it is: words in the place of what it most likely refuses.
+
+Pictures first, those that came since the last request that was answered; else reasoning and blocks that only the
+model that wrote them can read, if the complaint is about such.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+
+from teamwright.core.event import Mended, Replaced
+from teamwright.core.history import History
+from teamwright.core.message import Block, Image, Message, Opaque, Text, Thinking, ToolResult
+from teamwright.core.shown import shown
+
+_OF_PICTURES = re.compile(r"image|picture|pixel|media.?type|multi.?modal|vision|base64", re.IGNORECASE)
+_OF_THOUGHTS = re.compile(r"thinking|signature|reasoning|unknown.*block|block.*type|server_tool", re.IGNORECASE)
+_GONE = "[An image stood here. The provider refused the request with it, so it was left out: {}]"
+
+Change = Callable[[Message], Message]
+
+
+def mend(history: History, complaint: str) -> Mended | None:
+    """What to change in the conversation; None where there is nothing that could be to blame."""
+    why = shown(complaint, 200)
+    fresh = history.asked if history.written_by in ("", _model(history)) else 0  # another model took nothing yet
+    places = [n for n, message in enumerate(history.messages) if _pictures(message)]
+    since = [n for n in places if n >= fresh]
+    if since or (places and _OF_PICTURES.search(complaint)):
+        return _change(history.messages, since or places, lambda message: _without_pictures(message, why))
+    if _OF_THOUGHTS.search(complaint):
+        thoughtful = [n for n, message in enumerate(history.messages) if _thoughts(message)]
+        return _change(history.messages, thoughtful, _without_thoughts) if thoughtful else None
+    return None
+
+
+def _model(history: History) -> str:
+    return history.rendered.model if history.rendered else ""
+
+
+def _change(messages: Sequence[Message], places: Sequence[int], change: Change) -> Mended:
+    return Mended(tuple(Replaced(n, change(messages[n])) for n in places))
+
+
+def _pictures(message: Message) -> bool:
+    return any(
+        isinstance(b, Image) or (isinstance(b, ToolResult) and any(isinstance(c, Image) for c in b.content))
+        for b in message.blocks
+    )
+
+
+def _thoughts(message: Message) -> bool:
+    return any(isinstance(b, Thinking | Opaque) for b in message.blocks)
+
+
+def _without_pictures(message: Message, why: str) -> Message:
+    words = Text(_GONE.format(why))
+
+    def changed(block: Block) -> Block:
+        if isinstance(block, ToolResult):
+            content = tuple(words if isinstance(c, Image) else c for c in block.content)
+            return ToolResult(block.call_id, content, block.is_error)
+        return words if isinstance(block, Image) else block
+
+    return Message(message.role, tuple(map(changed, message.blocks)), message.model)
+
+
+def _without_thoughts(message: Message) -> Message:
+    blocks = tuple(b for b in message.blocks if not isinstance(b, Thinking | Opaque))
+    return Message(message.role, blocks, message.model)

@@ -1,0 +1,138 @@
+"""A server's message made small before anything is built of it: what we read of an answer, and no more of its parts.
+
+Built whole, 16 MiB of tiny parts take minutes and gigabytes.
+"""
+
+import re
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+MOST_PARTS = 1_000  # of one answer
+SMALL = 64 * 1024  # bytes: such a message is left as it is
+MOST_OTHER = 4 << 20  # bytes of what is no content
+DEEPEST = 150  # levels
+_ID = re.compile(rb'"id"\s*:\s*(\d{1,15}|"[^"\\]{1,100}")')
+
+
+class Unreadable(ValueError):
+    """Why nothing can be made of it."""
+
+
+class _Message(Struct, omit_defaults=True):
+    jsonrpc: str = ""
+    id: int | str | UnsetType | None = UNSET
+    method: str | UnsetType = UNSET
+    params: Raw | UnsetType = UNSET
+    result: Raw | UnsetType = UNSET
+    error: Raw | UnsetType = UNSET
+
+
+class _Resource(Struct, omit_defaults=True):
+    uri: str = ""
+    mimeType: str | None = None
+    text: str | UnsetType = UNSET
+    blob: str | UnsetType = UNSET
+
+
+class _Part(Struct, omit_defaults=True):
+    """Of any kind; what else it holds is not used."""
+
+    type: str | UnsetType = UNSET
+    text: str | UnsetType = UNSET
+    data: str | UnsetType = UNSET
+    mimeType: str | None = None
+    uri: str | UnsetType = UNSET
+    name: str | UnsetType = UNSET
+    title: str | None = None
+    description: str | None = None
+    blob: str | UnsetType = UNSET
+    resource: _Resource | UnsetType = UNSET
+
+
+class _Said(Struct, omit_defaults=True):
+    role: str
+    content: _Part
+
+
+_message = msgspec.json.Decoder(_Message)
+_object = msgspec.json.Decoder(dict[str, Raw])
+_list = msgspec.json.Decoder(list[Raw])
+_part = msgspec.json.Decoder(_Part)
+_said = msgspec.json.Decoder(_Said)
+_DECODERS: dict[str, msgspec.json.Decoder[Any]] = {"content": _part, "contents": _part, "messages": _said}
+_encode = msgspec.json.Encoder().encode
+
+
+def shrink(data: bytes) -> bytes:
+    """The same message with at most MOST_PARTS parts. Raises Unreadable for what is no message, or too much of one."""
+    try:
+        if len(data) <= SMALL:
+            if _is_deep(msgspec.json.decode(data), DEEPEST):
+                raise Unreadable(f"it is nested more than {DEEPEST} levels deep")
+            return data
+        message = _message.decode(data)
+        if not isinstance(message.result, UnsetType):
+            message.result = Raw(_encode(_result(bytes(message.result))))
+        _require_small(message.error)
+        if message.id is UNSET:  # a notice; a request may be as long as a line
+            _require_small(message.params)
+        return _encode(message)
+    except RecursionError:
+        raise Unreadable("it is nested too deep") from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise Unreadable(f"it is no JSON as the protocol has it ({error})") from None
+
+
+def _result(data: bytes) -> dict[str, Any]:
+    """Lists are cut, and their parts reduced to what is read of them."""
+    kept: dict[str, Any] = {}
+    for name, value in _object.decode(data).items():
+        if name in _DECODERS and bytes(value).startswith(b"["):
+            parts = _list.decode(bytes(value))
+            kept[name] = [_DECODERS[name].decode(bytes(part)) for part in parts[:MOST_PARTS]]
+            if len(parts) > MOST_PARTS:
+                kept[name] += _counted(name, len(parts) - MOST_PARTS)
+        elif name == "structuredContent" and len(bytes(value)) > MOST_OTHER // 4:
+            kept[name] = {"left_out": f"[{len(bytes(value)):,} bytes of data are more than can be taken]"}
+        else:
+            _require_small(value)
+            kept[name] = value
+    return kept
+
+
+def _counted(name: str, more: int) -> list[dict[str, Any]]:
+    words = f"[{more:,} more parts of this answer are left out: at most {MOST_PARTS:,} are taken]"
+    if name == "content":
+        return [{"type": "text", "text": words}]
+    if name == "contents":
+        return [{"uri": "", "text": words}]
+    return [{"role": "user", "content": {"type": "text", "text": words}}]
+
+
+def _require_small(value: Raw | UnsetType) -> None:
+    if not isinstance(value, UnsetType) and len(bytes(value)) > MOST_OTHER:
+        raise Unreadable(f"it holds more than {MOST_OTHER >> 20} MiB of what is no content")
+
+
+def _is_deep(value: Any, most: int) -> bool:
+    stack = [(value, 0)]
+    while stack:
+        found, depth = stack.pop()
+        if depth > most:
+            return True
+        children: Any = found.values() if isinstance(found, dict) else found if isinstance(found, list) else ()
+        stack += [(child, depth + 1) for child in children if isinstance(child, dict | list)]
+    return False
+
+
+def looks_meant(data: bytes) -> bool:
+    """Was this to be a message? Programs also print what they should not."""
+    return data[:1] in b"{[" and (b'"jsonrpc"' in data[:4096] or b'"jsonrpc"' in data[-4096:] or len(data) > SMALL)
+
+
+def id_in(data: bytes) -> int | str | None:
+    """The id that a message which cannot be read seems to have."""
+    found = _ID.search(data[:4096]) or _ID.search(data[-4096:])
+    return msgspec.json.decode(found[1]) if found else None
