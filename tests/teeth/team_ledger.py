@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 from msgspec import Struct, field
-from team_brain import CLAIM, CREATED, LEAD, MATES, MSG, Talk
+from team_brain import CLAIM, CREATED, GUEST, LEAD, MATES, MSG, Talk
 
 from teamwright.core.event import AgentStarted, LettersTaken, Replied, ToolEnded
 from teamwright.core.message import Text, ToolCall
@@ -79,7 +79,8 @@ class Diary:
 
     def sent(self) -> Iterable[Sent]:
         for id, call in self.calls.items():
-            if call.name == "SendMessage" and (found := MSG.search(call.args["message"])):
+            said = call.args["message"] if call.name == "SendMessage" else ""
+            if isinstance(said, str) and (found := MSG.search(said)):
                 yield Sent(found[0], found[2], self._state(id))
 
     def changes(self) -> Iterable[tuple[int, str, State]]:
@@ -109,7 +110,7 @@ def check(state: Path, conversations: Mapping[str, bytes]) -> Figures:
     diaries = [Diary(file) for file in files]
     figures = Figures()
     names = Counter(diary.name for diary in diaries)
-    if names != Counter((LEAD, *MATES)):
+    if any(names[name] != 1 for name in (LEAD, *MATES)) or names[GUEST] > 1:
         figures.faults.append(f"not each agent once: {dict(names)}")
     for diary in diaries:
         twice = [id for id, many in diary.ends.items() if many != 1]
