@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from teamwright import __version__
 from teamwright.core.consent import Mode
 from teamwright.core.definition import AgentDefinition
-from teamwright.core.errors import SessionMissing, StoreError, ToolError
+from teamwright.core.errors import DiskError, SessionMissing, StoreError, ToolError
 from teamwright.core.event import AgentStarted, ModeChanged, Warned
 from teamwright.core.ids import AgentId, LetterId, new_agent_id
 from teamwright.core.letter import Said
@@ -164,6 +164,8 @@ class Recruiter:
         """Bring it back; one for which that cannot be is shut down, so that nobody waits for it."""
         try:
             await self.bring_back(member)
+        except DiskError:
+            raise  # it is not gone: it comes back when the disk is well
         except (ToolError, StoreError) as error:
             await self.bury(member, f"{member.name} could not be brought back: {error}")
 
@@ -179,10 +181,8 @@ class Recruiter:
 
     async def lost(self, member: Member) -> None:
         """Nobody runs it any more. What waits for it brings it back, but not for ever."""
-        try:
+        with self._means.teams.supervisor.trouble.kept(f"{member.address} could not be brought back"):
             await self._make_up_for(member)
-        except StoreError as error:
-            self._means.teams.here.log(f"{member.address} could not be brought back: {error}")
 
     async def _make_up_for(self, member: Member) -> None:
         waiting = await self._means.teams.here.waiting(member.agent)
@@ -238,6 +238,9 @@ class Recruiter:
             self.residents.pop(resident.agent.id, None)
             with anyio.CancelScope(shield=True):
                 await resident.agent.put_away()
+        if resident.halted:  # a message, or the next start, tries again
+            self.dropped.add(resident.agent.id)
+            self._means.teams.announce()
         if resident.broken:
             self.dropped.add(resident.agent.id)
             await self.lost(resident.member)
@@ -297,6 +300,8 @@ class Recruiter:
         """From its transcript. None if it was killed before it could do anything: it begins anew."""
         try:
             transcript, history = await self._workshop.reopen(member.agent, self.answers)
+        except DiskError:
+            raise
         except (SessionMissing, StoreError) as error:
             raise ToolError(f"{member.address} cannot go on: {error}") from None
         if history.rendered is None:  # killed between its first line and the next
