@@ -5,7 +5,7 @@
    DISK_LOG     what failed, one line each; and which bytes a failed sync has left in doubt
    DISK_AT      the number of the call that fails; 0 or none: they are only counted
    DISK_ERROR   its errno
-   DISK_FOR_GOOD   if set, every later call fails as well
+   DISK_TIMES   how many calls fail from there on; 0: all of them
    DISK_KINDS   names of the kinds that count, with commas around each: ",write,sync,"
 
    After a sync that failed, the kernel may drop what was written since the last one that succeeded: reading still shows
@@ -39,7 +39,7 @@ struct file {
 };
 
 static const char *root, *log_path, *kinds;
-static long at, error_number, for_good;
+static long at, error_number, times;
 static long *counter;
 static struct file files[FILES];
 static int known;
@@ -68,7 +68,7 @@ __attribute__((constructor)) static void begin(void) {
     kinds = getenv("DISK_KINDS");
     at = number("DISK_AT");
     error_number = number("DISK_ERROR");
-    for_good = number("DISK_FOR_GOOD");
+    times = number("DISK_TIMES");
 }
 
 static void say(const char *format, ...) {
@@ -114,7 +114,7 @@ static int fails(const char *kind, const char *path) {
     snprintf(wanted, sizeof wanted, ",%s,", kind);
     if (kinds && !strstr(kinds, wanted)) return 0;
     long n = __atomic_add_fetch(counter, 1, __ATOMIC_SEQ_CST);
-    if (!at || (n != at && !(for_good && n > at))) return 0;
+    if (!at || n < at || (times && n >= at + times)) return 0;
     say("failed %ld %s %s\n", n, kind, path);
     errno = error_number;
     return 1;

@@ -1,7 +1,7 @@
 """The long form of the disk tests: `make long`, or `python tests/teeth/disk_faults.py [EVERY [FIRST]]`.
 
 Each EVERY-th call of a short team session that changes something below the program's home fails, with EIO and with
-ENOSPC, once and for good; then syncs alone, with a power cut after them. Prints what was found; fails if anything hung,
+ENOSPC, once, a few times and for good; then syncs alone, with a power cut after them. Prints what was found; fails if anything hung,
 ended badly, or was lost.
 """
 
@@ -17,13 +17,14 @@ from disk_harness import KINDS, Fault, Patient, Verdict, build, compiler
 from team_brain import Brain
 
 EVERY = 40
+FEW = 6  # more than are tried once more
 AT_ONCE = 3
 
 
 def faults(calls: int, syncs: int, every: int, first: int) -> Iterator[Fault]:
     for number in (errno.EIO, errno.ENOSPC):
-        for for_good in (False, True):
-            yield from (Fault(n, number, for_good) for n in range(first, calls + 1, every))
+        for times in (1, FEW, 0):
+            yield from (Fault(n, number, times) for n in range(first, calls + 1, every))
     for n in range(first, syncs + 1, max(1, every // 5)):
         yield Fault(n, errno.EIO, kinds=("sync",), power=True)
 
@@ -53,7 +54,8 @@ def main(every: int, first: int) -> int:
         shim = build(Path(directory))
         calls, syncs = count(brain, shim, 1, KINDS), count(brain, shim, 2, ("sync",))
         print(f"{calls} calls in an undisturbed run, {syncs} of them syncs", flush=True)
-        todo = [pool.submit(play, brain, shim, n, fault) for n, fault in enumerate(faults(calls, syncs, every, first), 3)]
+        plan = enumerate(faults(calls, syncs, every, first), 3)
+        todo = [pool.submit(play, brain, shim, seed, fault) for seed, fault in plan]
         verdicts: list[Verdict] = []
         for done in as_completed(todo):
             verdicts.append(done.result())

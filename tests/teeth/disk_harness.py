@@ -20,17 +20,17 @@ TROUBLE = ("disk", "Cannot", "cannot", "could not")  # the words of a fault
 
 
 class Fault(Struct, frozen=True):
-    """The n-th call of these kinds fails, once or from then on."""
+    """The n-th call of these kinds fails, and those after it: so many times, or for good (0)."""
 
     at: int
     error: int
-    for_good: bool = False
+    times: int = 1
     kinds: tuple[str, ...] = KINDS
     power: bool = False  # then the power is cut: what no good sync has covered is gone
 
     def __str__(self) -> str:
         kinds = "" if self.kinds == KINDS else f" of {'/'.join(self.kinds)}"
-        often = "for good" if self.for_good else "once"
+        often = {0: "for good", 1: "once"}.get(self.times, f"{self.times} times")
         return f"call {self.at}{kinds}: {errno.errorcode[self.error]} {often}{', power cut' if self.power else ''}"
 
 
@@ -75,8 +75,7 @@ class Patient:
             "DISK_LOG": str(self._log), "DISK_KINDS": f",{','.join(kinds)},",
         }  # fmt: skip
         if fault is not None:
-            env |= {"DISK_AT": str(fault.at), "DISK_ERROR": str(fault.error)}
-            env |= {"DISK_FOR_GOOD": "1"} if fault.for_good else {}
+            env |= {"DISK_AT": str(fault.at), "DISK_ERROR": str(fault.error), "DISK_TIMES": str(fault.times)}
         return env
 
     def count(self, kinds: tuple[str, ...] = KINDS) -> int:

@@ -276,7 +276,9 @@ class Agent:
         self._closed.set()
 
     async def _attend(self) -> bool:
-        """Handle what has come. False if there is nothing, or if the disk fails: then somebody has to ring again."""
+        """Handle what has come. False if there is nothing, or if the disk fails: then a person has to try again."""
+        if self.halted is not None and self._trouble.error is not None:
+            return False
         try:
             self._transcript.check()
             letters = await self.inbox.take(at_rest=True)
