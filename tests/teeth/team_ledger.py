@@ -95,6 +95,12 @@ class Diary:
         text, is_error = self.results[id]
         return ("unknown" if "outcome is unknown" in text else "refused") if is_error else "ok"
 
+    def unknown(self) -> list[str]:
+        """Calls of which nobody knows how they ended; but for handshakes, which have no key of their own."""
+        ends = ((call, self.results.get(id, ("", False))[0]) for id, call in self.calls.items())
+        lost = [call for call, text in ends if "outcome is unknown" in text]
+        return [c.name for c in lost if c.name != "SendMessage" or isinstance(c.args["message"], str)]
+
     def claims(self) -> set[int]:
         """Tasks that became this agent's: told by a letter, or by the answer to its own claim."""
         told = {int(n) for text in self.heard for n in CLAIM.findall(text)}
@@ -114,7 +120,7 @@ def check(state: Path, conversations: Mapping[str, bytes]) -> Figures:
         figures.faults.append(f"not each agent once: {dict(names)}")
     for diary in diaries:
         twice = [id for id, many in diary.ends.items() if many != 1]
-        unknown = [c.name for id, c in diary.calls.items() if "outcome is unknown" in diary.results.get(id, ("", 0))[0]]
+        unknown = diary.unknown()
         figures.faults += [f"{diary.name}: results twice {twice}"] if twice else []
         figures.faults += [f"{diary.name}: outcomes unknown {unknown}"] if unknown else []
         figures.faults += [f"{diary.name}: lives {diary.lives}"] if diary.lives != 1 else []

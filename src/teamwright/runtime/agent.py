@@ -278,6 +278,7 @@ class Agent:
     async def _attend(self) -> bool:
         """Handle what has come. False if there is nothing, or if the disk fails: then a person has to try again."""
         if self.halted is not None and self._trouble.error is not None:
+            self.inbox.give_up()
             return False
         try:
             self._transcript.check()

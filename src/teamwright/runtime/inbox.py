@@ -91,7 +91,7 @@ class AgentInbox:
     def give_up(self) -> None:
         """The store cannot be used: what was taken stays there, until somebody rings."""
         self._handed.clear()
-        self._held = []
+        self._held, self._bell = [], anyio.Event()
 
     @property
     def quiet(self) -> bool:
