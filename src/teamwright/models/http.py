@@ -68,10 +68,11 @@ class Listener(Protocol):
 class _Body(aiohttp.Payload):
     """Pieces written in a row under one Content-Length; never copied together and never encoded again."""
 
-    def __init__(self, pieces: Sequence[Bytes], silence: float) -> None:
+    def __init__(self, pieces: Sequence[Bytes], silence: float, limit: anyio.CancelScope) -> None:
+        """`limit` is that of the answer's head: it begins anew with each piece that the server took."""
         super().__init__(pieces, content_type="application/json")
         self._pieces = pieces
-        self._silence = silence
+        self._silence, self._limit = silence, limit
         self._size = sum(map(len, pieces))
 
     def decode(self, encoding: str = "utf-8", errors: str = "strict") -> str:
@@ -98,6 +99,7 @@ class _Body(aiohttp.Payload):
     async def _send(self, writer: AbstractStreamWriter, pieces: Sequence[Bytes]) -> None:
         with anyio.fail_after(self._silence):  # a server that stops reading is silent too
             await writer.write(pieces[0] if len(pieces) == 1 else b"".join(pieces))
+        self._limit.deadline = anyio.current_time() + self._silence
 
 
 class Http:
@@ -120,23 +122,28 @@ class Http:
     ) -> None:
         """Send one request and let `listener` hear the answer. Whatever goes wrong is a Failed."""
         try:
-            async with self._open().post(
-                url,
-                data=_Body(body, self._silence),
-                headers=headers,
-                allow_redirects=False,  # a key must not travel to another host
-                proxy=(proxy := proxy_for(url, self._env)),
-                ssl=await self._context(url, proxy),
-            ) as response:
+            async with await self._send(url, headers, body) as response:
                 if response.status != 200:
-                    raise await _refused(place, response)
-                await _listen(place, response, listener)
+                    raise await _refused(place, response, self._silence)
+                await _listen(place, response, listener, self._silence)
         except aiohttp.ClientError as error:
             raise _broken(place, error, self._silence) from error
         except EventTooLong as error:
             raise faults.too_long(place) from error
         except OSError as error:  # a time limit among them
             raise _broken(place, error, self._silence) from error
+
+    async def _send(self, url: str, headers: Mapping[str, str], body: Sequence[Bytes]) -> aiohttp.ClientResponse:
+        """The head of the answer. One that drips in, byte after byte, is silence, too."""
+        with anyio.fail_after(CONNECT + self._silence) as limit:
+            return await self._open().post(
+                url,
+                data=_Body(body, self._silence, limit),
+                headers=headers,
+                allow_redirects=False,  # a key must not travel to another host
+                proxy=(proxy := proxy_for(url, self._env)),
+                ssl=await self._context(url, proxy),
+            )
 
     async def fetch(self, url: str, headers: Mapping[str, str], *, limit: float, most: int = 1024 * 1024) -> bytes:
         """A small document; empty if the server does not have it or does not answer in time."""
@@ -212,10 +219,11 @@ def _goes_direct(host: str, port: int | None, exceptions: str) -> bool:
     return False
 
 
-async def _listen(place: Place, response: aiohttp.ClientResponse, listener: Listener) -> None:
+async def _listen(place: Place, response: aiohttp.ClientResponse, listener: Listener, silence: float) -> None:
     kind = response.content_type
     if kind == "application/json":
-        data = await _read(response, MOST_WHOLE)
+        with anyio.fail_after(silence):  # all of it: half an object is no news
+            data = await _read(response, MOST_WHOLE)
         if len(data) > MOST_WHOLE:
             raise faults.too_long(place)
         listener.hear_whole(data)
@@ -252,9 +260,9 @@ async def _read(response: aiohttp.ClientResponse, most: int) -> bytes:
     return b"".join(parts)
 
 
-async def _refused(place: Place, response: aiohttp.ClientResponse) -> Failed:
+async def _refused(place: Place, response: aiohttp.ClientResponse, silence: float) -> Failed:
     data = b""
-    with suppress(aiohttp.ClientError, OSError):  # the status is what matters
+    with suppress(aiohttp.ClientError, OSError), anyio.move_on_after(silence):  # the status is what matters
         data = await _read(response, MOST_ERROR)
     kind, message = faults.read_error(data[:MOST_ERROR])
     if 300 <= response.status < 400:
