@@ -1,8 +1,8 @@
 """The long form of the disk tests: `make long`, or `python tests/teeth/disk_faults.py [EVERY [FIRST]]`.
 
 Each EVERY-th call of a short team session that changes something below the program's home fails, with EIO and with
-ENOSPC, once, a few times and for good; then syncs alone, with a power cut after them. Prints what was found; fails if anything hung,
-ended badly, or was lost.
+ENOSPC, once, a few times and for good; then syncs alone, with a power cut after them. Prints what was found; fails if
+anything hung, ended badly, or was lost.
 """
 
 import errno
