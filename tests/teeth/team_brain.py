@@ -17,12 +17,16 @@ from msgspec import Struct
 
 LEAD, TEAM = "team-lead", "crew"
 MATES = ("ada", "bob", "cyd")
+GUEST = "dee"  # in the long plan: a teammate that is asked to shut down
 TASKS = 3  # in each round
 MSG = re.compile(r"MSG:([\w-]+):([\w*-]+):(\d+\.\d+)\.(\d+)")
 CLAIM = re.compile(r"You have claimed task #(\d+): ")
 RACE = re.compile(r"RACE:([\d,]+)")
 ROUND = re.compile(r"ROUND:(\d+)")
 CREW = re.compile(r"CREW:([\w-]+)")
+LONG = "PLAN:long"  # with a guest, and with agents in the foreground and in the background
+HELP = re.compile(r"HELP:(\d)")
+ASKED = re.compile(r"shutdown_request.*?\b(shutdown-\w+)")
 CREATED = re.compile(r"Task #(\d+) (?:created|had been created)")
 UNDONE = ("Not run:", "was not sent", "was not made", "before this call was stored")  # it may be asked for again
 TOGETHER = 3  # calls in one reply
@@ -85,7 +89,9 @@ def tool(name: str, /, **input: Any) -> dict[str, Any]:
 def plan(talk: Talk) -> list[dict[str, Any]]:
     """What the agent still has to do, in order."""
     name = talk.name
-    return list(_lead(talk) if name == LEAD else _mate(talk, name) if name in MATES else ())
+    if name == LEAD:
+        return list(_lead(talk))
+    return list(_mate(talk, name) if name in MATES else _guest(talk) if name == GUEST else _helper(talk))
 
 
 def _send(talk: Talk, sender: str, to: str, number: str, more: str = "") -> Iterator[dict[str, Any]]:
@@ -105,9 +111,40 @@ def _lead(talk: Talk) -> Iterator[dict[str, Any]]:
                 "Agent", name=mate, team_name=TEAM, description="works", prompt=f"CREW:{mate}",
                 subagent_type="general-purpose",
             )  # fmt: skip
+    if any(LONG in text for text in talk.texts):
+        yield from _hire(talk)
     rounds = max((int(n) for text in talk.texts for n in ROUND.findall(text)), default=0)
     for r in range(1, rounds + 1):
         yield from _round(talk, r)
+
+
+def _hire(talk: Talk) -> Iterator[dict[str, Any]]:
+    hired = [call.input["prompt"] for call in talk.of("Agent") if call.settled]
+    kind = {"subagent_type": "general-purpose", "description": "helps"}
+    if f"CREW:{GUEST}" not in hired:
+        yield tool("Agent", name=GUEST, team_name=TEAM, prompt=f"CREW:{GUEST}", **kind)
+    for n in range(2):
+        if f"HELP:{n}" not in hired:
+            yield tool("Agent", prompt=f"HELP:{n}", run_in_background=bool(n), **kind)
+
+
+def _dismiss(talk: Talk) -> Iterator[dict[str, Any]]:
+    if not any(call.settled for call in talk.of("SendMessage") if call.input["to"] == GUEST):
+        yield tool("SendMessage", to=GUEST, message={"type": "shutdown_request", "reason": "done"})
+
+
+def _guest(talk: Talk) -> Iterator[dict[str, Any]]:
+    yield from _complete(talk)
+    answered = {c.input["message"]["request_id"] for c in talk.of("SendMessage") if c.settled}
+    for id in dict.fromkeys(id for text in talk.texts for id in ASKED.findall(text)):
+        if id not in answered:
+            answer = {"type": "shutdown_response", "request_id": id, "approve": True}
+            yield tool("SendMessage", to=LEAD, message=answer)
+
+
+def _helper(talk: Talk) -> Iterator[dict[str, Any]]:
+    if any(HELP.search(text) for text in talk.texts) and not talk.calls:
+        yield tool("TaskList")
 
 
 def _round(talk: Talk, r: int) -> Iterator[dict[str, Any]]:
@@ -122,6 +159,8 @@ def _round(talk: Talk, r: int) -> Iterator[dict[str, Any]]:
         yield from _send(talk, LEAD, MATES[r // 2 % len(MATES)], f"{r}.1")
     if len(ids) == TASKS:
         yield from _send(talk, LEAD, "*", f"{r}.0", f"RACE:{','.join(ids)}")
+    if r == 1 and any(LONG in text for text in talk.texts):
+        yield from _dismiss(talk)
 
 
 def _mate(talk: Talk, name: str) -> Iterator[dict[str, Any]]:
@@ -131,6 +170,14 @@ def _mate(talk: Talk, name: str) -> Iterator[dict[str, Any]]:
     for id in dict.fromkeys(races):
         if id not in tried:
             yield tool("TaskUpdate", taskId=id, owner=name)
+    yield from _complete(talk)
+    after = MATES[(MATES.index(name) + 1) % len(MATES)]
+    for sender, _, number in dict.fromkeys(talk.heard()):
+        yield from _send(talk, name, after if sender == LEAD else LEAD, number)
+
+
+def _complete(talk: Talk) -> Iterator[dict[str, Any]]:
+    changes = list(talk.of("TaskUpdate"))
     mine = [id for text in talk.texts for id in CLAIM.findall(text)]
     mine += [c.input["taskId"] for c in changes if "owner" in c.input and c.result and not c.is_error]
     tries = [c for c in changes if "status" in c.input and c.settled]
@@ -138,9 +185,6 @@ def _mate(talk: Talk, name: str) -> Iterator[dict[str, Any]]:
     for id in dict.fromkeys(mine):  # one that was taken away and claimed again is tried again
         if id not in done and sum(c.input["taskId"] == id for c in tries) < mine.count(id):
             yield tool("TaskUpdate", taskId=id, status="completed")
-    after = MATES[(MATES.index(name) + 1) % len(MATES)]
-    for sender, _, number in dict.fromkeys(talk.heard()):
-        yield from _send(talk, name, after if sender == LEAD else LEAD, number)
 
 
 # --- the wire

@@ -45,7 +45,9 @@ class Kill(Struct, frozen=True):
 class Crew:
     """One team in a home of its own, whose provider is at the brain's address followed by its name."""
 
-    def __init__(self, brain: Brain, mode: str, seed: int) -> None:
+    def __init__(self, brain: Brain, mode: str, seed: int, plan: str = "") -> None:
+        """`plan`: words for the brain, in each prompt."""
+        self.plan = plan
         self.brain, self.mode, self.dice = brain, mode, random.Random(seed)
         self.name = f"{mode}-{seed}-{os.getpid()}"
         self.root = Path(tempfile.mkdtemp(prefix="tw"))  # short: the paths of sockets are
@@ -106,7 +108,7 @@ class Crew:
 
     def start(self, **env: str) -> subprocess.Popen[bytes]:
         self.round += 1
-        prompt = f"CREW:{LEAD} ROUND:{self.round}"
+        prompt = f"CREW:{LEAD} ROUND:{self.round} {self.plan}".rstrip()
         begun = self.transcript is not None and self.transcript.read_bytes().count(b"\n") > 0
         if not begun and self.transcript is not None:
             self.transcript.unlink()  # killed before its first line: the program says that there is nothing to resume

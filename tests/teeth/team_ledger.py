@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 from msgspec import Struct, field
-from team_brain import CLAIM, CREATED, LEAD, MATES, MSG, Talk
+from team_brain import CLAIM, CREATED, GUEST, LEAD, MATES, MSG, Talk
 
 from teamwright.core.event import AgentStarted, LettersTaken, Replied, ToolEnded
 from teamwright.core.message import Text, ToolCall
@@ -79,7 +79,8 @@ class Diary:
 
     def sent(self) -> Iterable[Sent]:
         for id, call in self.calls.items():
-            if call.name == "SendMessage" and (found := MSG.search(call.args["message"])):
+            said = call.args["message"] if call.name == "SendMessage" else ""
+            if isinstance(said, str) and (found := MSG.search(said)):
                 yield Sent(found[0], found[2], self._state(id))
 
     def changes(self) -> Iterable[tuple[int, str, State]]:
@@ -93,6 +94,12 @@ class Diary:
             return "unknown"
         text, is_error = self.results[id]
         return ("unknown" if "outcome is unknown" in text else "refused") if is_error else "ok"
+
+    def unknown(self) -> list[str]:
+        """Calls of which nobody knows how they ended; but for handshakes, which have no key of their own."""
+        ends = ((call, self.results.get(id, ("", False))[0]) for id, call in self.calls.items())
+        lost = [call for call, text in ends if "outcome is unknown" in text]
+        return [c.name for c in lost if c.name != "SendMessage" or isinstance(c.args["message"], str)]
 
     def claims(self) -> set[int]:
         """Tasks that became this agent's: told by a letter, or by the answer to its own claim."""
@@ -109,11 +116,11 @@ def check(state: Path, conversations: Mapping[str, bytes]) -> Figures:
     diaries = [Diary(file) for file in files]
     figures = Figures()
     names = Counter(diary.name for diary in diaries)
-    if names != Counter((LEAD, *MATES)):
+    if any(names[name] != 1 for name in (LEAD, *MATES)) or names[GUEST] > 1:
         figures.faults.append(f"not each agent once: {dict(names)}")
     for diary in diaries:
         twice = [id for id, many in diary.ends.items() if many != 1]
-        unknown = [c.name for id, c in diary.calls.items() if "outcome is unknown" in diary.results.get(id, ("", 0))[0]]
+        unknown = diary.unknown()
         figures.faults += [f"{diary.name}: results twice {twice}"] if twice else []
         figures.faults += [f"{diary.name}: outcomes unknown {unknown}"] if unknown else []
         figures.faults += [f"{diary.name}: lives {diary.lives}"] if diary.lives != 1 else []

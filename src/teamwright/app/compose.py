@@ -108,11 +108,13 @@ async def _compose(parts: Parts) -> Session:
 
 
 async def _close(parts: Parts, core: Core) -> None:
-    await core.rooms.let_all_go()
-    parts.opened.transcript.close()
-    await parts.state.close()
-    await parts.models.aclose()
-    parts.opened.lock.release()
+    try:
+        await core.rooms.let_all_go()
+        parts.opened.transcript.close()
+        await parts.state.close()
+    finally:
+        await parts.models.aclose()
+        parts.opened.lock.release()
 
 
 async def _take_over(parts: Parts, jobs: Jobs, spawner: Spawner, workshop: Workshop) -> None:

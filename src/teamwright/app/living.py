@@ -29,6 +29,7 @@ from teamwright.runtime.slots import Slots
 from teamwright.runtime.spawner import Spawner, Ways
 from teamwright.runtime.supervisor import Supervisor
 from teamwright.runtime.teamwork import Teamwork
+from teamwright.runtime.trouble import Trouble
 from teamwright.runtime.workshop import Workshop
 from teamwright.store import transcripts
 from teamwright.store.jobs import JobTable
@@ -54,15 +55,16 @@ def build_core(parts: Parts, main: Callable[[], Agent | None]) -> Core:
         running = [f"Still at work for you: {j.description} ({j.kind} {j.id})" for j in jobs.unfinished(agent)]
         return [*running, *await parts.company.get_teamwork().recall(agent)]
 
+    trouble = Trouble(log.write)
     jobs = Jobs(JobTable(state.database), opened.id, tell, ring)
     rooms = _rooms(parts)
-    supervisor = Supervisor(jobs, state, rooms, main, tell, log.write, job_wait=own.job_wait_seconds)
+    supervisor = Supervisor(jobs, state, rooms, main, tell, log.write, job_wait=own.job_wait_seconds, trouble=trouble)
     questions = Questions(tell, own.question_timeout_seconds, options.answer)
     guard = _guard(parts, supervisor, questions, tell, log)
     workshop = Workshop(
         session=opened.id, files=opened.files, bus=bus, letters=state, ledger=state, model=parts.models,
         gate=_gate(parts, guard), points=guard.points, slots=Slots(_most_agents(ground)), now=now_ms, log=log.write,
-        debug=log.write if options.debug else None, flush=state.flush, facts=facts,
+        debug=log.write if options.debug else None, flush=state.flush, facts=facts, trouble=trouble,
         windows=Windows(parts.names.window, parts.models.window),
         letter_room=lambda model: parts.names.window(model) or 200_000, fallback=parts.names.fallback,
     )  # fmt: skip

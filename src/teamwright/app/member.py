@@ -52,10 +52,12 @@ async def open_member(env: Mapping[str, str]) -> MemberHome:
     asker.teams, asker.agent = teamwork.teams, packed.agent
 
     async def close() -> None:
-        await core.rooms.let_all_go()
-        await state.close()
-        await parts.models.aclose()
-        parts.opened.lock.release()
+        try:
+            await core.rooms.let_all_go()
+            await state.close()
+        finally:
+            await parts.models.aclose()
+            parts.opened.lock.release()
 
     return MemberHome(
         packed.agent, core.supervisor, teamwork, living, core.bus, parts.company.extras, close,

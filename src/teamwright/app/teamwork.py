@@ -34,7 +34,7 @@ from teamwright.runtime.teams import Here, Tables, Teams
 from teamwright.runtime.teamwork import Teamwork
 from teamwright.runtime.workshop import Kit, Workshop
 from teamwright.store import transcripts
-from teamwright.store.changes import watch_changes
+from teamwright.store.changes import EVERY, watch_changes
 from teamwright.store.mail import MailTable
 from teamwright.store.paths import Home, SessionFiles, find_transcript
 from teamwright.store.posting import LIMITS, MailLimits
@@ -175,7 +175,10 @@ class _Presence:
     async def _poll(self) -> None:
         """A bell that was lost costs a second, never a letter."""
         address = self._bell.address if self._bell else ""
-        await watch_changes(self._ground.state.database, lambda: ring(address))
+        while True:
+            with self._supervisor.trouble.kept("looking for what other processes have stored"):
+                await watch_changes(self._ground.state.database, lambda: ring(address))
+            await anyio.sleep(EVERY)
 
     async def leave(self) -> None:
         if self._me is not None:

@@ -47,6 +47,10 @@ class StoreError(TeamwrightError):
     """Our own files cannot be used as they are: damaged, newer than this program, or unwritable."""
 
 
+class DiskError(StoreError):
+    """Our own disk does not take what has to be stored, or does not give it back: whoever meets it goes no further."""
+
+
 class SessionBusy(TeamwrightError):
     """Another process runs this session."""
 

@@ -3,13 +3,13 @@
 import traceback
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
-from typing import Protocol, cast
+from typing import Protocol
 
 import anyio
 import msgspec
 
 from teamwright.core.consent import Decision, Mode
-from teamwright.core.errors import ModelError, StoreError, TeamwrightError
+from teamwright.core.errors import DiskError, ModelError, StoreError, TeamwrightError
 from teamwright.core.event import (
     Durable,
     Event,
@@ -36,6 +36,7 @@ from teamwright.runtime.inbox import AgentInbox
 from teamwright.runtime.meter import AgentMeter
 from teamwright.runtime.prompt import PLAN_OFF, PLAN_ON
 from teamwright.runtime.slots import Slot
+from teamwright.runtime.trouble import Trouble, innermost
 from teamwright.store.logs import brief
 
 INTERRUPTED = "[This turn was interrupted.]"
@@ -47,6 +48,7 @@ _MAY_FALL_BACK = frozenset({"overloaded", "rate_limit", "server", "network", "si
 class Transcript(Protocol):
     def append(self, event: Durable, at: int) -> int: ...
     async def sync(self) -> None: ...
+    def check(self) -> None: ...
     def rest(self) -> None: ...
     def close(self) -> None: ...
 
@@ -94,6 +96,7 @@ class Agent:
         log: Callable[[str], None],
         debug: Callable[[str], None] | None,
         flush: Callable[[], Awaitable[None]],
+        trouble: Trouble,
         fallback: str | None = None,
         around: Around | None = None,
     ) -> None:
@@ -105,9 +108,10 @@ class Agent:
         self.on_event: Callable[[Event], None] | None = None  # whoever keeps its output file
         self.gear: Gear | None = None
         self.parked = False  # this process leaves it, in the middle of a turn if need be
+        self.halted: StoreError | None = None  # the disk did not take its last turn: nothing of it may go on from here
         self.replied_at = 0  # the line of its last reply: where a fork branches off
         self._transcript, self._bus, self._now, self._log, self._flush = transcript, bus, now, log, flush
-        self._debug = debug
+        self._debug, self._trouble = debug, trouble
         self._inner, self._fallback, self._ask_gate = model, fallback, gate
         self.aside = aside  # the same model, for the runtime's own questions: they are no turns
         self._busy = anyio.Lock()  # a turn, or the shortening of the conversation
@@ -263,15 +267,28 @@ class Agent:
         """Wait for letters, handle them, rest; for as long as the session lives."""
         current_agent.set(self.id)
         while not self._closing:
-            letters = await self.inbox.take(at_rest=True)
-            if letters:
-                await self.turn(letters)
+            if await self._attend():
                 continue
             self._resting.set()
             await self.inbox.wait()
             self._woken.set()
             self._resting, self._woken = anyio.Event(), anyio.Event()
         self._closed.set()
+
+    async def _attend(self) -> bool:
+        """Handle what has come. False if there is nothing, or if the disk fails: then a person has to try again."""
+        if self.halted is not None and self._trouble.error is not None:
+            self.inbox.give_up()
+            return False
+        try:
+            self._transcript.check()
+            letters = await self.inbox.take(at_rest=True)
+        except StoreError as error:
+            self._halt(error)
+            return False
+        if letters:
+            await self.turn(letters)
+        return bool(letters) and self.halted is None
 
     async def closed(self) -> None:
         await self._closed.wait()
@@ -306,7 +323,7 @@ class Agent:
             return await self._turn(letters)
 
     async def _turn(self, letters: Sequence[Letter]) -> TurnEnded:
-        asked = any(isinstance(letter.body, Asked) for letter in letters)
+        asked, self.halted = any(isinstance(letter.body, Asked) for letter in letters), None
         if self.parent is None and asked:
             self.meter.new_turn()
         self.emit(TurnStarted(asked=asked))
@@ -319,9 +336,6 @@ class Agent:
             self._scope = None
             with anyio.CancelScope(shield=True):
                 await self._end(end)
-                if self._lent is not None:
-                    self.use_model(self._lent, "skill")
-                    self._lent = None
         if end.reason == "failed" and self._seat.around is not None:
             await self._seat.around.failed(self.id, end)
         return end
@@ -334,19 +348,19 @@ class Agent:
                 self.emit(ended)
             self._tell_mode()
             return await run_turn(self._seat, letters)
-        except ModelError as error:
-            return TurnEnded("failed", error=str(error), status=error.status)
-        except TeamwrightError as error:
-            return TurnEnded("failed", error=str(error))
         except Exception as error:  # noqa: BLE001 -- the agent's boundary
-            inner = _innermost(error)
-            if isinstance(inner, TeamwrightError):  # of several calls that ran at the same time
-                return TurnEnded("failed", error=str(inner))
+            inner = innermost(error)  # of several calls that ran at the same time
+            if isinstance(inner, DiskError):
+                self.halted = inner
+            if isinstance(inner, TeamwrightError):
+                return TurnEnded("failed", error=str(inner), status=getattr(inner, "status", None))
             self._log("a turn failed: " + "".join(traceback.format_exception(error)))
             return TurnEnded("failed", error=f"internal error: {inner!r}; the log has the details")
 
     async def _end(self, end: TurnEnded) -> None:
         try:
+            if self.halted is not None:
+                raise self.halted
             if end.reason == "interrupted" and self.parked:
                 # No end and no results: whoever opens it again looks up what was done, and goes on with the turn.
                 await self._transcript.sync()
@@ -355,35 +369,28 @@ class Agent:
                 self.emit(ended)
             if end.reason == "interrupted":
                 self.emit(Reminded(user(INTERRUPTED)))
-            fault = await self._try_flush()  # what the turn queued is stored before its end is known
+            await self._flush()  # what the turn queued is stored before its end is known
             self.emit(end)
             await self._transcript.sync()
-            if fault is not None:
-                raise fault
+            if self._lent is not None:
+                self.use_model(self._lent, "skill")
+                self._lent = None
         except StoreError as error:
-            # The disk is full or gone: nothing can be recorded, but whoever watches must still see the end.
-            self._log(f"could not record the end of a turn: {error}")
-            failed = TurnEnded("failed", end.text, end.error or str(error))
-            self.history.ended = failed
-            self._bus.publish(Record(self.id, 0, self._now(), failed))
+            self._halt(error, end)
+            return
         self.inbox.hand_back()
 
-    async def _try_flush(self) -> StoreError | None:
-        try:
-            await self._flush()
-        except StoreError as error:
-            return error
-        return None
+    def _halt(self, error: StoreError, end: TurnEnded | None = None) -> None:
+        """As if killed: whoever goes on looks up what was done. Whoever watches must still see an end."""
+        self.halted = error
+        self._trouble.report(error, f"the turn of {self.name} could not be recorded")
+        failed = TurnEnded("failed", end.text if end else "", str(error))
+        self.history.ended = failed
+        self._bus.publish(Record(self.id, 0, self._now(), failed))
+        self.inbox.give_up()
 
     def _tell_mode(self) -> None:
         planning = self.mode == "plan"
         if planning != self._told_plan:
             self.emit(Reminded(user(PLAN_ON if planning else PLAN_OFF)))
         self._told_plan = planning
-
-
-def _innermost(error: Exception) -> Exception:
-    """The first error of nested groups."""
-    while isinstance(error, ExceptionGroup):
-        error = cast("ExceptionGroup[Exception]", error).exceptions[0]
-    return error

@@ -153,7 +153,7 @@ class Commands:
                 await self._send_lines(job, tap, rest)
             await self._supervisor.jobs.notify(job)
         except StoreError as fault:
-            self._log(f"the end of job {job.id} could not be recorded: {fault}")
+            self._supervisor.trouble.report(fault, f"the end of job {job.id} could not be recorded")
             self._supervisor.jobs.close(job)
 
     # --- what is told while it runs
@@ -194,10 +194,8 @@ class Commands:
     async def _post(self, letter: Letter) -> None:
         """All of it or nothing, also if the command ends just now."""
         with anyio.CancelScope(shield=True):
-            try:
+            with self._supervisor.trouble.kept(f"the letter {letter.id} could not be stored"):
                 await self._supervisor.post(letter)
-            except StoreError as fault:
-                self._log(f"a letter of job {letter.id} could not be stored: {fault}")
 
 
 class _Verdict(Struct, frozen=True):

@@ -88,6 +88,11 @@ class AgentInbox:
         self._handed.clear()
         self.ring()
 
+    def give_up(self) -> None:
+        """The store cannot be used: what was taken stays there, until somebody rings."""
+        self._handed.clear()
+        self._held, self._bell = [], anyio.Event()
+
     @property
     def quiet(self) -> bool:
         """Nothing waits and nothing rang."""

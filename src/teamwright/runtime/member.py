@@ -32,6 +32,7 @@ class MemberHome:
         self._bus, self._brought, self._on_close, self._patience = bus, brought, on_close, patience
         self._group = anyio.create_task_group()
         self._resident: Resident | None = None
+        self.trouble = supervisor.trouble
 
     async def __aenter__(self) -> Self:
         await self._group.__aenter__()
@@ -66,14 +67,15 @@ class MemberHome:
     ) -> None:
         try:
             with anyio.CancelScope(shield=True), anyio.move_on_after(CLOSE_LIMIT):
-                await self._supervisor.stop_all()
-                await self._teamwork.close()
+                with self.trouble.kept("the end of the process"):
+                    await self._supervisor.stop_all()
+                    await self._teamwork.close()
                 await self._brought.leave(limit=LEAVE_LIMIT, ends=False)
             self._group.cancel_scope.cancel()
             await self._group.__aexit__(kind, error, trace)
         finally:
             self._bus.close()
-            with anyio.CancelScope(shield=True):
+            with anyio.CancelScope(shield=True), self.trouble.kept("the end of the process"):
                 await self._on_close()
 
     def watch(self) -> Watch:
@@ -90,7 +92,8 @@ class MemberHome:
         alone = 0.0
         while alone < self._patience or self._resident.agent.running:
             await anyio.sleep(LOOK)
-            alone = 0.0 if await self._is_led() else alone + LOOK
+            with self.trouble.kept("whether the lead lives"):
+                alone = 0.0 if await self._is_led() else alone + LOOK
 
     async def _is_led(self) -> bool:
         assert self._resident is not None
@@ -105,4 +108,5 @@ class MemberHome:
         async for record in watch:
             if is_durable(record.event):
                 await anyio.sleep(QUIET)
-                await self._teamwork.teams.ring_lead(team)
+                with self.trouble.kept("what is told to the lead"):
+                    await self._teamwork.teams.ring_lead(team)

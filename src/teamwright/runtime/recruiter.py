@@ -1,6 +1,7 @@
 """Makes teammates: their place on the roster first, then the agent, here or in a process of its own."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
@@ -11,7 +12,7 @@ from msgspec.structs import replace
 from teamwright import __version__
 from teamwright.core.consent import Mode
 from teamwright.core.definition import AgentDefinition
-from teamwright.core.errors import SessionMissing, StoreError, ToolError
+from teamwright.core.errors import DiskError, SessionMissing, StoreError, ToolError
 from teamwright.core.event import AgentStarted, ModeChanged, Warned
 from teamwright.core.ids import AgentId, LetterId, new_agent_id
 from teamwright.core.letter import Said
@@ -107,12 +108,20 @@ class Recruiter:
             mode=narrowest(definition.permission_mode, None if planning else ask.mode),
             effort=ask.effort or definition.effort or parent.effort, description=ask.description,
         )  # fmt: skip
-        first = f"{definition.initial_prompt}\n\n{ask.prompt}" if definition.initial_prompt else ask.prompt
-        row = NewAgent(own, self._workshop.session, parent.id, definition.name, ask.name, parent.depth + 1)
-        key = call_key(parent.id, ctx.call_id)
+        with self._starts(own):  # a look at the roster must not find it first
+            return await self._enlist(draft, definition, parent, ctx, tree)
+
+    async def _enlist(
+        self, draft: Member, definition: AgentDefinition, lead: Agent, ctx: ToolContext, tree: Worktree | None
+    ) -> Member:
+        teams, by = self._means.teams, self._means.teams.lead_of(draft.team)
+        assert by is not None
+        first = f"{definition.initial_prompt}\n\n{draft.prompt}" if definition.initial_prompt else draft.prompt
+        row = NewAgent(draft.agent, self._workshop.session, lead.id, definition.name, draft.name, lead.depth + 1)
+        key = call_key(lead.id, ctx.call_id)
         member = await teams.tables.teams.add_member(
             draft, agent=row, key=key,
-            first=lambda m: self._means.post.draft(lead, m, Said(first), id=f"m-{parent.id}-{ctx.call_id}"),
+            first=lambda m: self._means.post.draft(by, m, Said(first), id=f"m-{lead.id}-{ctx.call_id}"),
         )  # fmt: skip
         if isinstance(member, Refused):
             if tree is not None:
@@ -121,7 +130,7 @@ class Recruiter:
         settled = member
         with anyio.CancelScope(shield=True):
             await teams.refresh(member.team)
-            teams.tell(member, "spawn", ask.description)
+            teams.tell(member, "spawn", draft.description)
             await teams.copy(teams.tables.mirror.write_config, member.team)
             await teams.copy(teams.tables.mirror.write_inbox, member.team, member.name)
             settled = await self._settle(member, tree)
@@ -131,9 +140,8 @@ class Recruiter:
 
     async def _settle(self, member: Member, tree: Worktree | None) -> Member:
         """In a process of its own, or here if that cannot be."""
-        self._starting.add(member.agent)  # until it is known here: nobody starts it a second time
         self.dropped.discard(member.agent)
-        try:
+        with self._starts(member.agent):
             place = self._roles.place
             if place is not None and member.backend != "in-process":
                 try:
@@ -144,8 +152,15 @@ class Recruiter:
                 member = await self._amend(replace(member, backend="in-process", pane=None))
             await self.start(member, tree)
             return member
+
+    @contextmanager
+    def _starts(self, agent: AgentId) -> Generator[None, None, None]:
+        """Until it is known here: nobody starts it a second time."""
+        self._starting.add(agent)
+        try:
+            yield
         finally:
-            self._starting.discard(member.agent)
+            self._starting.discard(agent)
 
     async def _amend(self, member: Member) -> Member:
         changed = await self._means.teams.tables.teams.amend(member.team, member.agent, lambda _: member)
@@ -164,6 +179,8 @@ class Recruiter:
         """Bring it back; one for which that cannot be is shut down, so that nobody waits for it."""
         try:
             await self.bring_back(member)
+        except DiskError:
+            raise  # it is not gone: it comes back when the disk is well
         except (ToolError, StoreError) as error:
             await self.bury(member, f"{member.name} could not be brought back: {error}")
 
@@ -179,10 +196,8 @@ class Recruiter:
 
     async def lost(self, member: Member) -> None:
         """Nobody runs it any more. What waits for it brings it back, but not for ever."""
-        try:
+        with self._means.teams.supervisor.trouble.kept(f"{member.address} could not be brought back"):
             await self._make_up_for(member)
-        except StoreError as error:
-            self._means.teams.here.log(f"{member.address} could not be brought back: {error}")
 
     async def _make_up_for(self, member: Member) -> None:
         waiting = await self._means.teams.here.waiting(member.agent)
@@ -238,6 +253,9 @@ class Recruiter:
             self.residents.pop(resident.agent.id, None)
             with anyio.CancelScope(shield=True):
                 await resident.agent.put_away()
+        if resident.halted:  # a message, or the next start, tries again
+            self.dropped.add(resident.agent.id)
+            self._means.teams.announce()
         if resident.broken:
             self.dropped.add(resident.agent.id)
             await self.lost(resident.member)
@@ -297,6 +315,8 @@ class Recruiter:
         """From its transcript. None if it was killed before it could do anything: it begins anew."""
         try:
             transcript, history = await self._workshop.reopen(member.agent, self.answers)
+        except DiskError:
+            raise
         except (SessionMissing, StoreError) as error:
             raise ToolError(f"{member.address} cannot go on: {error}") from None
         if history.rendered is None:  # killed between its first line and the next

@@ -51,6 +51,7 @@ class Resident:
         self.ended = anyio.Event()
         self.parked = False  # this process ends, the teammate does not
         self.broken = False  # by a bug of ours
+        self.halted = False  # by a disk that fails
         self._leaving: Request | None = None
         self._finished: Task | None = None
 
@@ -66,15 +67,22 @@ class Resident:
         with self.scope:
             try:
                 await self._live()
+            except StoreError as error:
+                self._halt(error)
             except Exception as bug:  # noqa: BLE001 -- the agent's boundary
                 await self._break(bug)
         with anyio.CancelScope(shield=True):
-            try:
+            with self._means.teams.supervisor.trouble.kept(f"the end of {self.member.address} could not be recorded"):
                 await self._conclude()
-            except StoreError as error:
-                self._means.teams.here.log(f"the end of {self.member.address} could not be recorded: {error}")
+        self.agent.close_transcript()
         self.ended.set()
         self._means.teams.announce()
+
+    def _halt(self, error: StoreError) -> None:
+        """The disk fails: it stops as if killed, its turn, its tasks and what it has not read stay its own."""
+        self.parked = self.agent.parked = self.halted = True
+        self._means.teams.supervisor.trouble.report(error, f"teammate {self.member.address}")
+        self._means.teams.tell(self.member, "died", str(error))
 
     async def _break(self, bug: Exception) -> None:
         """Not its end: the lead is told, and a message brings it back."""
@@ -129,6 +137,8 @@ class Resident:
         finally:
             agent.slot.give_back()
             agent.rest()
+        if agent.halted is not None:
+            raise agent.halted
         if end.reason == "failed" and (left := [x.id for x in letters if x.id not in agent.history.letters]):
             await self._means.teams.tables.mail.failed(left, end.error)  # not even read: after the third time set aside
         await self.apply_answers()

@@ -1,7 +1,7 @@
 """Prompts for later: one timer for the next due one. What is due becomes a letter of the main agent."""
 
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from datetime import tzinfo
 from typing import Protocol
 
@@ -12,6 +12,7 @@ from teamwright.core.ids import AgentId, CallId, SessionId
 from teamwright.core.letter import SYSTEM, Letter, Prompt
 from teamwright.core.message import Text
 from teamwright.core.schedule import Schedule, ScheduleId, next_time, read_cron, read_time, scheduled_words, shown_time
+from teamwright.runtime.races import first
 from teamwright.store.schedules import ScheduleTable, letter_id
 
 MOST = 100  # schedules of one session
@@ -155,7 +156,7 @@ class Schedules:
             await self._changed.wait()
             return False
         wall, steady = self.now, self._clock.steady()
-        await _first(lambda: self._clock.sleep(seconds), self._changed.wait)
+        await first(lambda: self._clock.sleep(seconds), self._changed.wait)
         return abs(self.now - wall - (self._clock.steady() - steady) * 1000) > JUMP_MS
 
     async def _plan_again(self) -> None:
@@ -181,15 +182,3 @@ class Schedules:
         letter = Letter(letter_id(row.id, row.next), self.main, SYSTEM, Prompt((Text(words),)))
         if await self._table.fire(row, letter, after):
             self._ring()
-
-
-async def _first(*waits: Callable[[], Awaitable[object]]) -> None:
-    """Until one of them returns."""
-    async with anyio.create_task_group() as group:
-
-        async def end_with(wait: Callable[[], Awaitable[object]]) -> None:
-            await wait()
-            group.cancel_scope.cancel()
-
-        for wait in waits:
-            group.start_soon(end_with, wait)

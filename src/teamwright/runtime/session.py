@@ -10,7 +10,7 @@ import msgspec
 
 from teamwright.core.consent import MODES, Mode, Question
 from teamwright.core.definition import AgentDefinition
-from teamwright.core.errors import ToolError, UsageError
+from teamwright.core.errors import StoreError, ToolError, UsageError
 from teamwright.core.event import Event, LettersTaken, PromptPosted, PromptWithdrawn, Record, TurnEnded, Warned
 from teamwright.core.ids import AgentId, JobId, LetterId, SessionId, new_letter_id
 from teamwright.core.letter import PERSON, Letter, Prompt
@@ -40,6 +40,7 @@ from teamwright.runtime.led_team import LedTeam, lead_team
 from teamwright.runtime.meter import AgentMeter
 from teamwright.runtime.proactive import tick
 from teamwright.runtime.questions import Questions
+from teamwright.runtime.races import first
 from teamwright.runtime.schedule import Schedules
 from teamwright.runtime.supervisor import Supervisor
 from teamwright.runtime.teamwork import Teamwork
@@ -105,6 +106,7 @@ class Session:
         self.brought, self._arriving = brought, anyio.CancelScope()
         self._tick_seconds, self.schedules, self._driven = tick_seconds, schedules, driven
         self._group = anyio.create_task_group()
+        self.trouble = supervisor.trouble
 
     async def __aenter__(self) -> Self:
         await self._group.__aenter__()
@@ -149,13 +151,16 @@ class Session:
     async def _leave(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if self.trouble.error is not None:
+            self._halt(self.trouble.error)
         self.main.close()
         self._arriving.cancel()
         try:
             with anyio.CancelScope(shield=True):
                 with anyio.move_on_after(CLOSE_LIMIT):
-                    await self.supervisor.stop_all()
-                    await self.teamwork.close()
+                    with self.trouble.kept("the end of the session"):
+                        await self.supervisor.stop_all()
+                        await self.teamwork.close()
                     if not self._driven:
                         await self.main.closed()
                 await self.brought.leave(limit=HURRY if self._hurried or kind else LEAVE_LIMIT)
@@ -165,7 +170,15 @@ class Session:
             self._bus.close()
             with anyio.CancelScope(shield=True):
                 for close in self._on_close:
-                    await close()
+                    with self.trouble.kept("the end of the session"):
+                        await close()
+
+    def _halt(self, error: StoreError) -> None:
+        """Whoever is in the middle of something stops as if killed; whoever waits for the main agent hears why."""
+        for agent in self.supervisor.agents:
+            agent.parked = True
+        if self.main.halted is None:
+            self.tell(self.main.id, TurnEnded("failed", error=str(error)))
 
     def hurry(self) -> None:
         """Close without the notes that a session otherwise leaves for later ones."""
@@ -213,6 +226,7 @@ class Session:
     async def say(self, op: Say) -> LetterId:
         """A prompt for the main agent or another one; durable when this returns."""
         self._asides.disturb()
+        self.trouble.clear()
         to = op.agent or self.main.id
         letter = Letter(new_letter_id(), to, PERSON, Prompt(op.content), op.priority)
         if self.teamwork.teams.member_of(to) is not None:  # whoever is told something new has something to talk about
@@ -330,8 +344,11 @@ class Session:
         """Return when no turn runs and nothing waits; with `jobs`, also when none of them runs.
 
         Commands are waited for only as long as those of any agent, then stopped. A session that stays for its
-        schedules is idle once there are none.
+        schedules is idle once there are none. Raises StoreError once the disk fails somebody: that one never rests.
         """
+        await self.trouble.unless(lambda: self._idle(jobs=jobs))
+
+    async def _idle(self, *, jobs: bool) -> None:
         waited = 0.0
         while True:
             await self.main.at_rest()
@@ -347,19 +364,12 @@ class Session:
     async def _team_rests(self) -> bool:
         """Has nobody in a team anything left to do? Waits for a change of that, or for the main agent to wake."""
         settled = False
-        async with anyio.create_task_group() as group:
 
-            async def teams() -> None:
-                nonlocal settled
-                settled = await self.teamwork.settled()
-                group.cancel_scope.cancel()
+        async def teams() -> None:
+            nonlocal settled
+            settled = await self.teamwork.settled()
 
-            async def main() -> None:
-                await self.main.woken()
-                group.cancel_scope.cancel()
-
-            group.start_soon(teams)
-            group.start_soon(main)
+        await first(teams, self.main.woken)
         return settled
 
     async def team(self, name: str, description: str = "") -> LedTeam:
@@ -375,7 +385,8 @@ class Session:
             async for record in watch:
                 if isinstance(record.event, LettersTaken):
                     taken = taken or letter in record.event.letters
-                if taken and isinstance(record.event, TurnEnded) and record.agent == self.main.id:
+                over = taken or self.main.halted is not None
+                if over and isinstance(record.event, TurnEnded) and record.agent == self.main.id:
                     return record.event
         finally:
             watch.close()

@@ -12,7 +12,7 @@ from teamwright import __version__
 from teamwright.core.budget import Limits
 from teamwright.core.consent import MODES, Mode
 from teamwright.core.definition import AgentDefinition
-from teamwright.core.errors import ModelError, SessionMissing, StoreError, ToolError
+from teamwright.core.errors import DiskError, ModelError, SessionMissing, StoreError, ToolError
 from teamwright.core.event import AgentStarted, ModeChanged, Source
 from teamwright.core.fork import MOST_TURNS, directive
 from teamwright.core.ids import AgentId, CallId, JobId, new_agent_id, new_letter_id
@@ -291,6 +291,8 @@ class Spawner:
     async def _revive(self, known: Known) -> tuple[Agent, Worktree | None]:
         try:
             transcript, history = await self._workshop.reopen(known.id, self.answers)
+        except DiskError:
+            raise
         except (SessionMissing, StoreError) as error:
             raise ToolError(f"Agent {known.id} cannot go on: {error}. Start a new one.") from None
         main = self._supervisor.main

@@ -22,6 +22,7 @@ from teamwright.runtime.jobs import Job, Jobs, Tell, letter_id
 from teamwright.runtime.outputs import OutputFile
 from teamwright.runtime.rooms import Rooms, words
 from teamwright.runtime.summaries import Summaries
+from teamwright.runtime.trouble import Trouble
 
 STOP_LIMIT = 10.0  # seconds for a stopped agent to end its tools
 SHELL_KINDS = ("shell", "monitor")
@@ -30,7 +31,7 @@ SHELL_KINDS = ("shell", "monitor")
 class Supervisor:
     def __init__(
         self, jobs: Jobs, letters: LetterStore, rooms: Rooms, main: Callable[[], Agent | None], tell: Tell,
-        log: Callable[[str], None], *, job_wait: float,
+        log: Callable[[str], None], *, job_wait: float, trouble: Trouble,
     ) -> None:  # fmt: skip
         self.jobs = jobs
         self._letters = letters
@@ -39,6 +40,7 @@ class Supervisor:
         self._tell = tell
         self._log = log
         self._job_wait = job_wait
+        self.trouble = trouble
         self._group: TaskGroup | None = None
         self._live: dict[AgentId, Agent] = {}
         self._housed: set[AgentId] = set()  # those of them that are teammates
@@ -76,9 +78,13 @@ class Supervisor:
         contextvars.Context().run(self._group.start_soon, self._run, agent, job)
 
     def launch(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """The same for work that is no agent: it brings a boundary of its own."""
+        """The same for work that is no agent: it brings a boundary of its own, but for a disk that fails."""
         assert self._group is not None
-        contextvars.Context().run(self._group.start_soon, work)
+        contextvars.Context().run(self._group.start_soon, self._launched, work)
+
+    async def _launched(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        with self.trouble.kept("work in the background"):
+            await work()
 
     def house(self, agent: Agent, live: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """A teammate: it lives by a loop of its own, until `gone`."""
@@ -108,6 +114,9 @@ class Supervisor:
         with job.scope:
             try:
                 status, error = await self._work(agent)
+            except StoreError as fault:
+                self.trouble.report(fault, f"agent {agent.id}")
+                status, error = "failed", str(fault)
             except Exception as bug:  # noqa: BLE001 -- the agent's boundary
                 self._log(f"agent {agent.id} failed: " + "".join(traceback.format_exception(bug)))
                 status, error = "failed", f"internal error: {bug!r}; the log has the details"
@@ -164,11 +173,10 @@ class Supervisor:
             self.summaries.forget(agent.id)
         await self._stop_owned(agent.id)
         said = agent.history.last_words
-        try:
-            agent.emit(AgentEnded(status, said, error))
-            await agent.sync()
-        except StoreError as fault:
-            self._log(f"the end of agent {agent.id} could not be recorded: {fault}")
+        if agent.halted is None:  # of one that the disk has stopped, the transcript is left as it is
+            with self.trouble.kept(f"the end of agent {agent.id} could not be recorded"):
+                agent.emit(AgentEnded(status, said, error))
+                await agent.sync()
         agent.close_transcript()
         result = JobResult(said, error, _summary(agent, status, error), self.figures(agent, job))
         try:
@@ -178,7 +186,7 @@ class Supervisor:
                 job.kept = await self._rooms.close(job.tree)
             await self.jobs.notify(job, words(job.kept) if job.kept else "")
         except StoreError as fault:
-            self._log(f"the end of job {job.id} could not be recorded: {fault}")
+            self.trouble.report(fault, f"the end of job {job.id} could not be recorded")
             await agent.put_away()
             self.jobs.close(job)
 

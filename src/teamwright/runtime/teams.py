@@ -9,13 +9,14 @@ import anyio
 from msgspec import Struct
 from msgspec.structs import replace
 
-from teamwright.core.errors import StoreError, ToolError
+from teamwright.core.errors import DiskError, StoreError, ToolError
 from teamwright.core.event import Event, TeamChanged, TeamKind
 from teamwright.core.ids import AgentId, CallId, SessionId
 from teamwright.core.letter import Letter
 from teamwright.core.team import LEAD_NAME, Member, Refused, Team, address, split_address
 from teamwright.runtime.agent import Agent
 from teamwright.runtime.supervisor import Supervisor
+from teamwright.runtime.trouble import Trouble
 from teamwright.store.mail import MailTable
 from teamwright.store.processes import Process, ProcessTable
 from teamwright.store.requests import RequestTable
@@ -51,8 +52,8 @@ class Here(Struct, frozen=True):
 class Later:
     """Work that follows its bell by a moment: many rings, one run."""
 
-    def __init__(self, delay: float, work: Callable[[], Awaitable[None]]) -> None:
-        self._delay, self._work, self._bell = delay, work, anyio.Event()
+    def __init__(self, delay: float, work: Callable[[], Awaitable[None]], trouble: Trouble) -> None:
+        self._delay, self._work, self._bell, self._trouble = delay, work, anyio.Event(), trouble
 
     def ring(self) -> None:
         self._bell.set()
@@ -62,7 +63,8 @@ class Later:
             await self._bell.wait()
             await anyio.sleep(self._delay)
             self._bell = anyio.Event()
-            await self._work()
+            with self._trouble.kept("what follows a bell"):
+                await self._work()
 
 
 class Teams:
@@ -75,7 +77,8 @@ class Teams:
         self._noted = 0  # changes that were put into the copy by hand
         self._news = anyio.Event()
         self._stale: dict[str, set[str]] = {}  # by team: members whose inboxes' copies are behind, or ROSTER
-        self._copying, self._looking = Later(MIRROR_DELAY, self.catch_up), Later(READERS_FIRST, self.look)
+        self._copying = Later(MIRROR_DELAY, self.catch_up, supervisor.trouble)
+        self._looking = Later(READERS_FIRST, self.look, supervisor.trouble)
         self.on_look: list[Callable[[], Awaitable[None]]] = []  # what else to do when a bell rang
         self.bring_back: Callable[[Member], Awaitable[None]] | None = None  # one that nobody runs
 
@@ -269,6 +272,8 @@ class Teams:
             raise ToolError("That is this session itself.")
         try:
             await self.here.post(replace(letter, to=agent))
+        except DiskError:
+            raise
         except StoreError as error:
             raise ToolError(f"Session {session!r}: {error} `teamwright sessions --all` lists them.") from None
         found = [p for p in await self.tables.processes.living() if p.session == session]
@@ -291,20 +296,23 @@ class Teams:
     def tell(self, member: Member, kind: TeamKind, text: str = "", *, to: str = "", task: str = "") -> None:
         self.here.tell(member.agent, TeamChanged(member.team, kind, member.address, text, to, task))
 
-    async def copy(self, write: Callable[..., Awaitable[None]], *names: str) -> None:
-        """The files only show the store: that they could not follow is logged, and fails nothing."""
+    async def copy(self, write: Callable[..., Awaitable[None]], *names: str) -> bool:
+        """The files only show the store: that they could not follow is logged, and fails nothing. Did they?"""
         with anyio.CancelScope(shield=True), anyio.move_on_after(MIRROR_LIMIT):
             try:
                 await write(*names)
             except StoreError as error:
                 self.here.log(f"the copies of team {names[0]} are behind: {error}")
+                return False
+        return True
 
     async def copy_inboxes(self, team: str, *names: str) -> None:
         """Before the tool that wrote to them returns, after they were rung for."""
         try:
             await anyio.sleep(READERS_FIRST)
         finally:
-            await self.copy(self.tables.mirror.write_inbox, team, *names)
+            if not await self.copy(self.tables.mirror.write_inbox, team, *names):
+                self._stale.setdefault(team, set()).update(names)  # with the next ones
 
     def read_by(self, agent: AgentId) -> None:
         """It has taken letters."""
@@ -317,13 +325,16 @@ class Teams:
         self._copying.ring()
 
     async def catch_up(self) -> None:
-        """The copies that are behind are written; also at the end, which would leave them so."""
-        while self._stale:
-            team, names = self._stale.popitem()
-            if ROSTER in names:
-                await self.copy(self.tables.mirror.write_config, team)
-            if inboxes := names - {ROSTER}:
-                await self.copy(self.tables.mirror.write_inbox, team, *inboxes)
+        """The copies that are behind are written; also at the end, which would leave them so.
+
+        What cannot be written now is tried again with the next change.
+        """
+        stale, self._stale = self._stale, {}
+        for team, names in stale.items():
+            inboxes = names - {ROSTER}
+            done = ROSTER not in names or await self.copy(self.tables.mirror.write_config, team)
+            if not (not inboxes or await self.copy(self.tables.mirror.write_inbox, team, *inboxes)) or not done:
+                self._stale.setdefault(team, set()).update(names)
 
     def describe(self, agent: AgentId) -> list[str]:
         """For an agent whose conversation was shortened: what it must still know of its team."""

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 import anyio
 from msgspec import Struct
 
-from teamwright.core.errors import StoreError, ToolError
+from teamwright.core.errors import DiskError, StoreError, ToolError
 from teamwright.core.event import Warned
 from teamwright.core.ids import AgentId, CallId
 from teamwright.core.ports import ToolContext
@@ -149,6 +149,8 @@ class Teamwork(Struct, frozen=True):
             return
         try:
             await self.recruiter.bring_back(member)
+        except DiskError:
+            raise  # nobody is buried for that
         except (ToolError, StoreError) as error:
             words = f"{member.address} could not be brought back: {error}"
             self._warn(main, words)

@@ -24,6 +24,7 @@ from teamwright.runtime.hook_services import CompactHooks
 from teamwright.runtime.inbox import AgentInbox, LetterStore
 from teamwright.runtime.meter import AgentMeter, Ledger, MeteredModel
 from teamwright.runtime.slots import Slots
+from teamwright.runtime.trouble import Trouble
 from teamwright.store import prompts, transcripts
 from teamwright.store.paths import SessionFiles
 from teamwright.store.transcripts import Transcript
@@ -70,6 +71,7 @@ class Workshop(Struct, kw_only=True):
     log: Callable[[str], None]
     debug: Callable[[str], None] | None
     flush: Callable[[], Awaitable[None]]
+    trouble: Trouble
     windows: Windows
     letter_room: Callable[[str], int]
     facts: Facts
@@ -88,7 +90,7 @@ class Workshop(Struct, kw_only=True):
             kit_limits=shape.kit.limits, may_start=shape.kit.may_start, tools=shape.kit.tools, gate=self.gate,
             meter=shape.meter, slot=self.slots.slot(), letter_room=self.letter_room(shape.model),
             desk=shape.desk, mode=shape.mode, now=self.now, log=self.log, debug=self.debug, flush=self.flush,
-            fallback=self.fallback, around=self.points,
+            trouble=self.trouble, fallback=self.fallback, around=self.points,
         )  # fmt: skip
         hooks = None if self.points is None else CompactHooks(self.points, agent)
         agent.use_compactor(Compactor(agent, self.windows, self.facts, hooks))

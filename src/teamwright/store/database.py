@@ -7,6 +7,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -15,7 +16,7 @@ import anyio.to_thread
 from msgspec import Struct
 
 from teamwright.core.crashpoint import crashpoint
-from teamwright.core.errors import StoreError
+from teamwright.core.errors import DiskError, StoreError
 from teamwright.store.locks import hold
 from teamwright.store.pace import Pace
 from teamwright.store.private import fault, make_dir, open_file
@@ -35,6 +36,7 @@ _SETTINGS = (
 )
 _FEW = 32  # jobs that may run without a thread
 _BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
+_PASSING = frozenset({sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL})  # perhaps: they are tried once more
 _DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 _FAULTS = (sqlite3.Error, OverflowError, UnicodeError)  # the last two: a value that no column can hold
 
@@ -47,6 +49,7 @@ class _Job(Struct, eq=False):
     value: Any = None
     error: StoreError | None = None
     again: bool = False  # it was not its own fault: it may be tried once more
+    busy: bool = False  # so another process had the lock
 
 
 class Database:
@@ -117,17 +120,23 @@ class Database:
         db, jobs, self._queue = self._check(), self._queue, []
         for job in jobs:
             job.begun = True
-        if self._pace.quick and len(jobs) <= _FEW:
-            self._pace.run_here(lambda: self._run_group(db, jobs))
-            jobs = [job for job in jobs if job.again]
-        if jobs:
-            await self._pace.run_there(lambda: self._run_patiently(db, jobs))
+        try:
+            if self._pace.quick and len(jobs) <= _FEW:
+                self._pace.run_here(lambda: self._run_group(db, jobs))
+                jobs = [job for job in jobs if job.again]
+            if jobs:
+                await self._pace.run_there(lambda: self._run_patiently(db, jobs))
+        except BaseException as bug:  # in one of them: the others, which wait, must not take it for their success
+            _undo(jobs, StoreError(f"{self.path}: nothing was stored, because of {bug!r}."))
+            raise
         self._queue[:0] = [job for job in jobs if job.again and job.soon]  # nobody waits for them: kept for later
 
     def _run_patiently(self, db: sqlite3.Connection, jobs: list[_Job]) -> None:
         """In a thread there is time to wait for other processes."""
         db.execute(f"PRAGMA busy_timeout = {_BUSY_SECONDS * 1000:.0f}")
         self._run_group(db, jobs, patient=True)
+        if again := [job for job in jobs if job.again and not job.busy]:
+            self._run_group(db, again, patient=True)
         db.execute("PRAGMA busy_timeout = 0")
 
     def _run_group(self, db: sqlite3.Connection, jobs: list[_Job], *, patient: bool = False) -> None:
@@ -148,34 +157,42 @@ class Database:
                 db.execute("SAVEPOINT job")
                 if not self._attempt(db, job):
                     if not db.in_transaction:  # a fault so grave (a full disk) that SQLite undid them all
-                        return _undo(jobs, str(job.error))
+                        return _undo(jobs, job.error)
                     db.execute("ROLLBACK TO job")
                 db.execute("RELEASE job")
             crashpoint("state.commit")
             db.execute("COMMIT")
             crashpoint("state.committed")
         except sqlite3.Error as error:
-            if db.in_transaction:
-                db.execute("ROLLBACK")
-            return _undo(jobs, str(explain(self.path, error)))
+            _roll_back(db)
+            return _undo(jobs, explain(self.path, error), busy=_code(error) in _BUSY)
         self.commits += 1
         self.notes += [str(job.error) for job in jobs if job.soon and job.error is not None]
         return None
 
     def _attempt(self, db: sqlite3.Connection, job: _Job) -> bool:
-        job.error, job.again = None, False
+        job.error, job.again, job.busy = None, False, False
         try:
             job.value = job.work(db)
         except StoreError as error:
             job.error = error
         except _FAULTS as error:
-            job.error, job.again = explain(self.path, error), _code(error) in _BUSY
+            job.error, job.busy = explain(self.path, error), _code(error) in _BUSY
+            job.again = job.busy or _code(error) in _PASSING
         return job.error is None
 
 
-def _undo(jobs: list[_Job], words: str) -> None:
+def _undo(jobs: list[_Job], error: StoreError | None, *, busy: bool = False) -> None:
+    """None of them is stored, and each of them hears of it."""
     for job in jobs:
-        job.error, job.again = StoreError(words), True
+        job.error, job.again, job.busy = type(error or StoreError())(str(error)), True, busy
+
+
+def _roll_back(db: sqlite3.Connection) -> None:
+    """A rollback that fails leaves the transaction open: then no later one begins, and nothing is taken as stored."""
+    with suppress(sqlite3.Error):
+        if db.in_transaction:
+            db.execute("ROLLBACK")
 
 
 async def open_database(path: Path, steps: Sequence[Step] = STEPS) -> Database:
@@ -286,19 +303,20 @@ def explain(path: Path, error: Exception) -> StoreError:
     """The sentence for a person: what happened, to what, what to do now."""
     code = _code(error)
     if code == sqlite3.SQLITE_FULL:
-        return StoreError(f"The disk is full: cannot write to {path}. Free some space and resume.")
+        return DiskError(f"The disk is full: cannot write to {path}. Free some space and resume.")
     if code == sqlite3.SQLITE_IOERR:  # a quota and a limit on the size of files look like a failing disk
-        return StoreError(
+        return DiskError(
             f"The disk is full or failing: cannot use {path} ({error}). Free some space, or check the disk, and resume."
         )
     if code in _BUSY:
-        return StoreError(
+        return DiskError(
             f"{path} has been locked by another process for more than {_BUSY_SECONDS:g} s. "
             "End the program that holds it (`fuser` names it) and try again."
         )
     if code in _DAMAGED:
-        return StoreError(
+        return DiskError(
             f"{path} is damaged ({error}). End every teamwright, move the file away and resume: "
             "conversations are in the transcripts; what waited and the costs stay in the old file."
         )
-    return StoreError(f"{path} cannot be used: {error}. Check the disk and the permissions of that path.")
+    kind = DiskError if isinstance(error, sqlite3.OperationalError) else StoreError
+    return kind(f"{path} cannot be used: {error}. Check the disk and the permissions of that path.")

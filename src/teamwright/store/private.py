@@ -2,9 +2,10 @@
 
 import errno
 import os
+from contextlib import suppress
 from pathlib import Path
 
-from teamwright.core.errors import StoreError
+from teamwright.core.errors import DiskError, StoreError
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})  # EFBIG: a limit on the size of files
 
@@ -70,7 +71,8 @@ def write_file(path: Path, data: bytes, *, synced: bool = True) -> None:
         if synced:
             sync_dir(path.parent)
     except OSError as error:
-        draft.unlink(missing_ok=True)
+        with suppress(OSError):
+            draft.unlink(missing_ok=True)
         raise fault("write", path, error) from error
 
 
@@ -90,8 +92,8 @@ def sync_dir(path: Path) -> None:
         os.close(fd)
 
 
-def fault(verb: str, path: Path, error: OSError) -> StoreError:
+def fault(verb: str, path: Path, error: OSError) -> DiskError:
     """The sentence for a person: what happened, to what, what to do now."""
     if error.errno in _FULL:
-        return StoreError(f"The disk is full: cannot {verb} {path} ({error.strerror}). Free some space and resume.")
-    return StoreError(f"Cannot {verb} {path}: {error.strerror}. Check the disk and the permissions of that path.")
+        return DiskError(f"The disk is full: cannot {verb} {path} ({error.strerror}). Free some space and resume.")
+    return DiskError(f"Cannot {verb} {path}: {error.strerror}. Check the disk and the permissions of that path.")

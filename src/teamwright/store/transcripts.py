@@ -1,18 +1,21 @@
 """An agent's transcript: an append-only file of JSON lines with one writer, from which the agent can be resumed.
 
-Against kill -9 a line is safe once `append` returns, against a power cut once `sync` returns.
+Against kill -9 a line is safe once `append` returns, against a power cut once `sync` returns. After a sync that failed
+the kernel may have dropped what it could not write, though reading still shows it: so what the last good sync does not
+cover is written anew, or cut off.
 """
 
 import os
 from collections.abc import Iterator
 from math import inf
 from pathlib import Path
+from typing import ClassVar
 
 import anyio
 import msgspec
 
 from teamwright.core.crashpoint import armed, crashpoint
-from teamwright.core.errors import StoreError
+from teamwright.core.errors import DiskError, StoreError
 from teamwright.core.event import FORMAT, AgentStarted, Durable, Line
 from teamwright.store.pace import Pace
 from teamwright.store.private import create_file, fault, open_file, sync_dir, write_all
@@ -26,6 +29,7 @@ _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 class Transcript:
     """The writing end. Only one may exist for a file: whoever runs the agent."""
 
+    _doubts: ClassVar[dict[Path, int]] = {}  # where files end of which the rest may not be on the disk
     _speed = inf  # seconds that the last sync of any of them took: what a new one expects of the disk
 
     def __init__(self, path: Path, fd: int, lines: int, size: int) -> None:
@@ -34,6 +38,7 @@ class Transcript:
         self._fd = fd
         self._size = size
         self._synced = size
+        self._unsynced: list[bytes] = []  # the lines since then
         self._unnamed = lines == 0  # the directory must be synced too, once
         self._broken = ""
         self._closed = False
@@ -52,6 +57,8 @@ class Transcript:
         """The transcript to go on with, its events, and how many bytes of a half-written end were cut off."""
         fd = open_file(path, os.O_RDWR | os.O_APPEND)
         try:
+            if (end := Transcript._doubts.get(path)) is not None:
+                os.ftruncate(fd, end)
             with os.fdopen(fd, "rb", closefd=False) as file:
                 data = file.read()
             lines, size = _load(path, data)
@@ -59,6 +66,7 @@ class Transcript:
                 _keep_damaged(path, data[size:])
                 os.ftruncate(fd, size)
             _sync_data(fd)  # what a killed process wrote may not be on the disk yet, and counts from here on
+            Transcript._doubts.pop(path, None)
         except OSError as error:
             os.close(fd)
             raise fault("read", path, error) from error
@@ -81,6 +89,7 @@ class Transcript:
             self._undo()
             raise fault("write to", self.path, error) from error
         self._size += len(data)
+        self._unsynced.append(data)
         self.lines += 1
         return self.lines
 
@@ -98,6 +107,7 @@ class Transcript:
 
     async def sync(self) -> None:
         """Return when everything appended so far is on the disk. Calls at the same time share one sync."""
+        self.check()
         target = self._size
         if self._synced >= target:
             return
@@ -107,14 +117,31 @@ class Transcript:
 
     async def _sync_now(self) -> None:
         self._check()
-        mark = self._size
+        mark, many = self._size, len(self._unsynced)
         try:
             await self._pace.run(self._sync_blocking)
         except OSError as error:
-            # The kernel may have dropped what it could not write: a later sync that succeeds would prove nothing.
-            self._broken = f"the disk did not take what was written ({error.strerror})"
-            raise fault("sync", self.path, error) from error
+            self._save(error)
+            return
         self._synced, Transcript._speed = mark, self._pace.last
+        del self._unsynced[:many]
+
+    def _save(self, error: OSError) -> None:
+        """Once more, as if nothing had been written since the last good sync; else that is where the file ends.
+
+        Not in a thread: no line may be appended meanwhile.
+        """
+        try:
+            os.ftruncate(self._fd, self._synced)
+            write_all(self._fd, b"".join(self._unsynced))
+            self._sync_blocking()
+        except OSError as again:
+            self._broken = f"the disk did not take what was written ({again.strerror})"
+            self._size = Transcript._doubts[self.path] = self._synced
+            self._undo()
+            raise fault("sync", self.path, error) from error
+        self._synced = self._size
+        self._unsynced.clear()
 
     def _sync_blocking(self) -> None:
         crashpoint("transcript.sync")
@@ -135,11 +162,15 @@ class Transcript:
             os.close(self._fd)
             self._fd = -1
 
+    def check(self) -> None:
+        """Raises if nothing can be written to it any more, whatever becomes of the disk."""
+        if self._broken:
+            raise DiskError(f"{self.path} takes no more lines: {self._broken}. Check the disk and resume the session.")
+
     def _check(self) -> None:
         if self._closed:
             raise StoreError(f"{self.path} is closed: nothing more can be written to it.")
-        if self._broken:
-            raise StoreError(f"{self.path} takes no more lines: {self._broken}. Check the disk and resume the session.")
+        self.check()
         if self._fd < 0:
             self._fd = open_file(self.path, os.O_WRONLY | os.O_APPEND)
 

@@ -10,6 +10,7 @@ import anyio
 from teamwright.app.member import open_member
 from teamwright.runtime.member import MemberHome
 from teamwright.surfaces.progress import Progress
+from teamwright.tools.bounds import visible
 
 STATUS = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 
@@ -22,11 +23,14 @@ async def run_teammate() -> int:
         group.start_soon(_show, home)
         group.start_soon(_heed_signals, group.cancel_scope, status)
         group.start_soon(_until, home.ended, group.cancel_scope)
+        group.start_soon(_until, home.trouble.met, group.cancel_scope)
         if sys.stdin is not None and not sys.stdin.isatty():
             group.start_soon(_until, _life_line, group.cancel_scope)
         else:
             group.start_soon(_until, home.abandoned, group.cancel_scope)
-    return status[0] if status else 0
+    if home.trouble.error is not None:
+        sys.stderr.write(f"teamwright: {visible(str(home.trouble.error))}\n")
+    return status[0] if status else int(home.trouble.error is not None)
 
 
 async def _until(wait: Callable[[], Awaitable[None]], scope: anyio.CancelScope) -> None:

@@ -4,6 +4,7 @@ import gc
 import os
 import signal
 import sys
+from contextlib import suppress
 from typing import Any, Literal
 
 import anyio
@@ -12,7 +13,7 @@ from msgspec.structs import replace
 
 from teamwright import __version__
 from teamwright.app import Options, open_session
-from teamwright.core.errors import UsageError
+from teamwright.core.errors import StoreError, UsageError
 from teamwright.core.message import Text
 from teamwright.core.op import Say
 from teamwright.runtime.bus import Watch
@@ -76,6 +77,7 @@ async def run(headless: Headless, options: Options) -> int:
             with anyio.CancelScope() as work:
                 group.start_soon(_print, watch, printer, work)
                 group.start_soon(_heed_signals, work, signals)
+                group.start_soon(_heed_trouble, session, work)
                 if states is not None:
                     group.start_soon(states.watch)
                 if headless.listen:
@@ -90,11 +92,15 @@ async def run(headless: Headless, options: Options) -> int:
         group.cancel_scope.cancel()
     if not printer.broken:
         await printer.finish()
-    return STATUS[signals[0]] if signals else _status(printer, driver)
+    return STATUS[signals[0]] if signals else _status(session, printer, driver)
 
 
-def _status(printer: Printer, driver: Driver | None) -> int:
+def _status(session: Session, printer: Printer, driver: Driver | None) -> int:
     """That of the last result; a driver that came and went without asking for anything needs none."""
+    if (error := session.trouble.error) is not None:
+        if printer.last is None or str(error) not in printer.last.error:
+            sys.stderr.write(f"teamwright: {visible(str(error))}\n")
+        return 1
     if printer.last is None:
         return 0 if driver is not None and not driver.asked else 1
     return 0 if printer.last.reason == "done" else 1
@@ -135,7 +141,8 @@ async def _feed(session: Session, prompt: str | None, driver: Driver | None, *, 
                     await driver.take(number, line, tasks)
             driver.end()
             session.questions.leave("Standard input has ended, so nobody can be asked.")
-    await session.idle(jobs=wait)
+    with suppress(StoreError):  # which is the session's trouble from then on
+        await session.idle(jobs=wait)
 
 
 async def say_it(session: Session, say: Say) -> None:
@@ -153,6 +160,12 @@ async def _print(watch: Watch, printer: Printer, work: anyio.CancelScope) -> Non
     finally:
         watch.close()
         printer.printed.set()
+
+
+async def _heed_trouble(session: Session, work: anyio.CancelScope) -> None:
+    """The disk fails: nothing that is done from here on could be kept."""
+    await session.trouble.met()
+    work.cancel()
 
 
 async def _heed_signals(work: anyio.CancelScope, caught: list[signal.Signals]) -> None:

@@ -1,0 +1,17 @@
+"""Waiting for whichever comes first."""
+
+from collections.abc import Awaitable, Callable
+
+import anyio
+
+
+async def first(*waits: Callable[[], Awaitable[object]]) -> None:
+    """Until one of them returns; the others are cancelled."""
+    async with anyio.create_task_group() as group:
+
+        async def end_with(wait: Callable[[], Awaitable[object]]) -> None:
+            await wait()
+            group.cancel_scope.cancel()
+
+        for wait in waits:
+            group.start_soon(end_with, wait)

@@ -1,0 +1,75 @@
+"""A disk that does not take what must be stored: whoever meets it stops as if killed, and whoever waits hears of it.
+
+Nothing is recorded of such an end, so a resume finds what a crash would have left, and goes on from there.
+"""
+
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
+from typing import TypeVar, cast
+
+import anyio
+
+from teamwright.core.errors import DiskError, StoreError
+from teamwright.runtime.races import first
+
+Value = TypeVar("Value")
+
+
+class Trouble:
+    """The first fault counts, until somebody tries again."""
+
+    def __init__(self, log: Callable[[str], None]) -> None:
+        self._log = log
+        self._met = anyio.Event()
+        self.error: StoreError | None = None
+
+    def report(self, error: StoreError, what: str = "") -> None:
+        self._log(f"{what}: {error}" if what else str(error))
+        if self.error is None:
+            self.error = error
+            self._met.set()
+
+    def clear(self) -> None:
+        """A person tries again: the disk may be well by now."""
+        if self.error is not None:
+            self.error, self._met = None, anyio.Event()
+
+    async def met(self) -> None:
+        await self._met.wait()
+
+    @contextmanager
+    def kept(self, what: str) -> Generator[None, None, None]:
+        """A boundary: a fault inside is reported, and goes no further."""
+        try:
+            yield
+        except Exception as error:
+            inner = innermost(error)
+            if not isinstance(inner, StoreError):
+                raise
+            self.report(inner, what)
+
+    async def unless(self, wait: Callable[[], Awaitable[Value]]) -> Value:
+        """What `wait` gives; raises as soon as there is trouble, which what it waits for may never get over."""
+        found: list[Value] = []
+
+        async def get() -> None:
+            found.append(await wait())
+
+        try:
+            await first(get, self._met.wait)
+        except ExceptionGroup as errors:
+            inner = innermost(cast("Exception", errors))
+            if isinstance(inner, StoreError):
+                self.report(inner)
+            raise inner from None
+        if not found:
+            raise self.error or StoreError("The disk failed for a moment. Try again.")
+        return found[0]
+
+
+def innermost(error: Exception) -> Exception:
+    """Of what calls at the same time have raised: the disk's fault if there is one, else the first error."""
+    while isinstance(error, ExceptionGroup):
+        inner = cast("ExceptionGroup[Exception]", error).exceptions
+        error = next((one for each in inner if isinstance(one := innermost(each), DiskError)), inner[0])
+    return error
