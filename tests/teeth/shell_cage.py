@@ -31,7 +31,7 @@ def why_not() -> str:
         return "bubblewrap needs Linux"
     if not shutil.which("bwrap"):
         return "bubblewrap (`bwrap`) is not installed"
-    tried = subprocess.run([*_bars(ROOT / "src"), "/usr/bin/true"], capture_output=True, text=True, check=False)
+    tried = subprocess.run([*_bars(HERE), "/usr/bin/true"], capture_output=True, text=True, check=False)
     return f"bubblewrap does not work here: {tried.stderr.strip()[:200]}" if tried.returncode else ""
 
 

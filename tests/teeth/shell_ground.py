@@ -20,7 +20,7 @@ IN_ATTRIB, IN_OPEN, IN_NONBLOCK, IN_CLOEXEC = 0x4, 0x20, 0o4000, 0o2000000
 IN_CHANGES = 0x2 | IN_ATTRIB | 0x40 | 0x80 | 0x100 | 0x200 | 0x400 | 0x800
 TRAPS = ["env", "bash", "sh", "xargs", "git", "ls", "cat", "rg", "timeout", "nice", "find", "command", "evil",
     "tools/timeout", "tools/env", "tools/bash", "flags/evil"]  # fmt: skip
-FLAG_FILES = ["-rf", "--pre=.", "-delete", "--compress-program=.", "-exec", "-oPW", "-S1b", "-n", "README.md"]
+FLAG_FILES = ["-rf", "--pre=zz", "-delete", "--compress-program=zz", "-exec", "-oPW", "-S1b", "-n", "README.md"]
 SECRETS = ["secret", ".secret/key", ".docker/config.json"]  # below home, which is the directory above the project
 
 
@@ -97,6 +97,7 @@ class Ground:
             "data.json": '{"name": "a"}\n', "args": "../secret\n", ".env": f"KEY={CANARY}ENV\n", "docs/page.md": "page\n",
             "tools/readme.txt": "tools\n", "[core]/fsmonitor=: >": "x\n", "sub/deep/c.md": "c\n", "words": "README.md -delete\n",
         }  # fmt: skip
+        texts["many/list"] = "".join(f"{n * 7919 % 5000}\n" for n in range(5000))
         for name in FLAG_FILES:
             texts[f"flags/{name}"] = "b\na\n"
         for name, text in texts.items():
@@ -150,17 +151,23 @@ class Ground:
 
     def _disguise(self) -> None:
         """Directories that git takes for repositories of their own, with a configuration that runs something."""
+        head = (self.project / ".git/refs/heads/main").read_text()
         for name, inner in (("docs", ""), ("docs2", "x/")):
-            place = self.project / name
-            config = f'[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tworktree = ..\n\tfsmonitor = ": > {self.marks}/bare-{name} #"\n'
-            for part in ("objects/.keep", "refs/.keep"):
-                self._write(place / inner / part, "")
-            self._write(place / inner / "config", config)
+            place, run = self.project / name, f": > {self.marks}/bare-{name}"
+            self._write(place / inner / "objects/info/alternates", f"{self.project}/.git/objects\n")
+            self._write(place / inner / "info/attributes", "* diff=y\n")
+            self._write(
+                place / inner / "config",
+                "[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tworktree = ..\n"
+                f'\tfsmonitor = "{run} #"\n[diff "y"]\n\ttextconv = "{run}; cat"\n',
+            )
+            self._write(place / inner / "refs/.keep", "")
             if inner:
+                self._write(place / inner / "refs/heads/main", head)
                 self._write(place / "commondir", "x\n")
                 self._write(place / "HEAD", "ref: refs/heads/main\n")
             else:
-                (place / "HEAD").symlink_to("refs/heads/main")
+                (place / "HEAD").symlink_to("refs/heads/main")  # which is not there
 
     def _git(self, *words: str) -> None:
         env = {"PATH": "/usr/bin:/bin", "HOME": str(self.home), "GIT_AUTHOR_DATE": "2020-01-01T00:00:00Z"} | {
@@ -182,6 +189,13 @@ class Ground:
         marks = f"{self.marks}/"
         ran = [path.removeprefix(marks) for path in changed if path.startswith(marks)]
         return Seen(ran, [path for path in changed if not path.startswith(marks)], opened)
+
+    def is_ruined(self, seen: Seen) -> bool:
+        """Is all of the home that shows gone, or all that does not?"""
+        return any(
+            all(str(self.home / name) in seen.changed for name in names)
+            for names in (("secret", "vault"), (".bashrc", ".secret"))
+        )
 
     def _listen(self) -> None:
         for directory, _, _ in os.walk(self.top):

@@ -3,28 +3,11 @@
 Line `n` of a seed is always the same, so that a difference can be played again by these two alone.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from msgspec import Struct
-from shell_pools import (
-    FORMATS,
-    HARM,
-    JQ,
-    NEEDS,
-    PLAIN,
-    PREFIXES,
-    READERS,
-    SED,
-    SUBS,
-    WRAPPERS,
-    Dice,
-    Flag,
-    commands,
-    known_flags,
-    real_flags,
-)
-from shell_spell import GAPS, JOINTS, NOISE, disturb, hide, spell
-from shell_texts import deep, document, evaluation, place, ruin, soup, tail
+from shell_pools import Dice, Flag, Say, commands, known_flags, pools, real_flags
+from shell_spell import disturb, hide, spell
 
 
 class Line(Struct, frozen=True):
@@ -38,24 +21,11 @@ class Line(Struct, frozen=True):
     still: bool = False
 
 
-PAYLOADS = [
-    "touch PW",
-    "./evil",
-    "zz",
-    "cat ../secret",
-    "rm README.md",
-    ": > PW",
-    "cp README.md PW",
-    "echo x > PW",
-    "cat .env",
-]
-
-
 def make_line(seed: str, n: int) -> Line:
     dice = Dice(f"{seed}/{n}")
     shape = dice.choices(list(SHAPES), [weight for weight, _ in SHAPES.values()])[0]
     text = SHAPES[shape][1](dice)
-    if dice.chance(0.12):
+    if dice.chance(0.12) and shape != "deep":
         text = disturb(dice, text)
     hostile = shape == "git" and dice.chance(0.1)
     bypass = shape == "ruin" or ("touch" in text and dice.chance(0.3))
@@ -66,146 +36,87 @@ def make_line(seed: str, n: int) -> Line:
 
 
 def name_of(dice: Dice) -> str:
-    return (
-        dice.choice(commands())
-        if dice.chance(0.7)
-        else dice.choice(["find", "sort", "rg", "grep", "head", "cat", "xxd", "od"])
+    return dice.choice(
+        commands() if dice.chance(0.7) else ["find", "sort", "rg", "grep", "head", "cat", "xxd", "od", "jq"]
     )
 
 
 def flag(dice: Dice, name: str, value: Callable[[], str]) -> str:
     """One flag in one of its spellings; its value glued, apart, missing, or too much."""
-    tables = [t for t in (known_flags().get(name), real_flags().get(name)) if t]
+    tables = [table for table in (known_flags().get(name), real_flags().get(name)) if table]
     if not tables:
         return dice.choice(["-a", "-n", "--all", "-1"])
     one: Flag = dice.choice(tables[0] if dice.chance(0.65) else tables[-1])
     if one.name.startswith("--"):
-        long = one.name
-        if dice.chance(0.1) and len(long) > 5:
-            long = long[: dice.randrange(4, len(long))]
-        apart = (
-            dice.choice(["=", " "])
-            if one.takes == "="
-            else "="
-            if dice.chance(0.15)
-            else " "
-            if dice.chance(0.15)
-            else ""
-        )
+        long = one.name[: dice.randrange(4, len(one.name))] if dice.chance(0.1) and len(one.name) > 5 else one.name
+        apart = dice.choice(["=", " "]) if one.takes == "=" else dice.choices(["", "=", " "], [6, 2, 2])[0]
         return f"{long}{apart}{value()}" if apart else long
     letters = one.name
-    if dice.chance(0.3):
-        other = dice.choice(tables[0]).name
-        letters = (
-            letters
-            if other.startswith("--")
-            else f"-{other[1:]}{letters[1:]}"
-            if dice.chance(0.5)
-            else letters + other[1:]
-        )
-    if one.takes or dice.chance(0.1):
-        return letters + dice.choice(["", " ", " "]) + value()
-    return letters
+    second = dice.choice(tables[0]).name
+    if dice.chance(0.3) and not second.startswith("--"):
+        letters = f"-{second[1:]}{letters[1:]}" if dice.chance(0.5) else letters + second[1:]
+    return letters + dice.choice(["", " ", " "]) + value() if one.takes or dice.chance(0.1) else letters
 
 
 def command(dice: Dice, name: str = "", harm: float = 0.3) -> str:
     """A known command with flags and operands, some of which hide others."""
     name = name or name_of(dice)
-    parts, before, after = list[str](), "", ""
+    parts, around = list[str](), ("", "")
 
     def word() -> str:
-        nonlocal before, after
-        if dice.chance(0.15) and not before:
-            before, found = hide(dice, dice.choice(PLAIN), dice.word(name, 0.9))
-            found, _, rest = found.partition("; done")
-            after = "; done" if before.endswith("do ") else rest
+        nonlocal around
+        if dice.chance(0.15) and around == ("", ""):
+            before, found, after = hide(dice, dice.pick("plain"), dice.word(name, 0.9))
+            around = before, after
             return found
         text = dice.word(name, harm)
         return spell(dice, text) if dice.chance(0.1) else text
 
     parts += [flag(dice, name, word) for _ in range(dice.choice([0, 0, 1, 1, 1, 2, 3]))]
-    if name == "jq":
-        parts.append(dice.choice(JQ))
-    elif name == "sed":
-        parts += ["-n", dice.choice(SED)]
+    if name in ("jq", "sed"):
+        parts += ["-n"] if name == "sed" and dice.chance(0.9) else []
+        parts.append(dice.pick(name))
     elif name == "find":
         parts += [word() for _ in range(dice.randrange(3))] + expression(dice, word)
     parts += [word() for _ in range(dice.choice([0, 1, 1, 1, 2]))]
     if dice.chance(0.06):
         parts.insert(dice.randrange(len(parts) + 1), "--")
-    return f"{before}{spell(dice, name) if dice.chance(0.04) else name} {' '.join(parts)}{after}".rstrip(" ")
+    name = spell(dice, name) if dice.chance(0.04) else name
+    return around[0] + " ".join([name, *parts]) + around[1]
 
 
 def expression(dice: Dice, word: Callable[[], str]) -> list[str]:
     """Of find: conditions, and what it runs."""
-    found = list[str]()
-    for _ in range(dice.randrange(3)):
-        test = dice.choice(
-            [
-                "-name",
-                "-path",
-                "-type f",
-                "-size",
-                "-newer",
-                "-maxdepth 0",
-                "-user",
-                "-perm",
-                "-o",
-                "!",
-                "\\(",
-                "\\)",
-                "-print",
-                "-mtime",
-                "-regex",
-            ]
-        )
-        found.append(f"{test} {word()}" if " " not in test and len(test) > 3 and test != "-print" else test)
+    own: Mapping[str, Say | str] = {"own": lambda _: word()}
+    found = [dice.say("find.test", own) for _ in range(dice.randrange(3))]
     if dice.chance(0.4):
-        runs = dice.choice(
-            ["echo", "cat", "rg .", "head", "grep foo", "ls", "wc -l", "sort", "git log", "./evil", "env", "test -f"]
-        )
-        inner = [
-            runs,
-            *dice.choices(
-                [
-                    "{}",
-                    "+",
-                    "a",
-                    "{}+",
-                    "x{}",
-                    "';'",
-                    "\\;",
-                    "-user",
-                    "--pre=./evil",
-                    "-oPW",
-                    "-perm",
-                    "-exec",
-                    "-name",
-                    "-delete",
-                ],
-                k=dice.randrange(4),
-            ),
-        ]
-        found.append(
-            f"{dice.choice(['-exec', '-exec', '-execdir', '-ok'])} {' '.join(inner)} {dice.choice(['{} +', '{} +', chr(92) + ';', '{} ' + chr(92) + ';', '+', ''])}"
-        )
-    return found
+        inner = [dice.pick("find.word") for _ in range(dice.randrange(4))]
+        found += [dice.pick("find.exec"), dice.pick("find.run"), *inner, dice.pick("find.end")]
+    more = dice.chance(0.2)
+    return found + ([dice.say("find.test", own), dice.pick("find.word")] if more else [])
 
 
-def other(dice: Dice) -> str:
-    """Builtins and small things."""
-    forms = [
-        f"echo {dice.word('echo')}", f"printf {dice.choice(FORMATS)} {dice.word('printf')}", "true", ":", "pwd", "cd src", "cd docs",
-        f"cd {dice.word('cd')}", f"x={dice.word('echo')}", f"export x={dice.word('echo')}", f"test -f {dice.word('test')}", f"read -r x < {dice.word('cat')}",
-        f"tee {dice.word('tee')}", f"type {dice.word('ls')}", f"command -v {dice.word('ls')}", "set -e", "set -euo pipefail", "false", "exit", "shopt -s extglob",
-        f"unset x {dice.word('x')}", f"[ -f {dice.word('test')} ]", f"[[ -f {dice.word('test')} ]]", f"which {dice.word('ls')}", "echo *", "! ls", "time ls",
-        f"local x={dice.word('x')}", "alias ls=./evil", "hash -p ./evil ls", "enable -f ./evil x", f"declare -x x={dice.word('x')}", "umask", "history", "bind -x a",
-    ]  # fmt: skip
-    return dice.choice(forms)
+def git(dice: Dice) -> str:
+    sub = dice.pick("subs")
+    key = f"git {sub}" if f"git {sub}" in real_flags() else f"git {sub.split()[0]}"
+    around = ("", "")
+
+    def word() -> str:
+        nonlocal around
+        if dice.chance(0.9) or around != ("", ""):
+            return dice.word("git", 0.25)
+        before, found, after = hide(dice, "1", dice.word("git", 0.9))
+        around = before, after
+        return found
+
+    flags = [flag(dice, key, word) for _ in range(dice.choice([0, 0, 1, 1, 2, 3]))]
+    operands = [word() for _ in range(dice.choice([0, 0, 0, 1, 2]))]
+    text = " ".join([f"git {dice.pick('git.before')}{sub}", *flags, *operands])
+    return dice.pick("git.where") + around[0] + text + around[1]
 
 
 def simple(dice: Dice) -> str:
-    return other(dice) if dice.chance(0.25) else git(dice) if dice.chance(0.1) else command(dice)
+    return dice.say("other") if dice.chance(0.25) else git(dice) if dice.chance(0.1) else command(dice)
 
 
 # --- shapes
@@ -213,260 +124,133 @@ def simple(dice: Dice) -> str:
 
 def hidden(dice: Dice) -> str:
     """Words that bash makes several of, as operands and as values of flags."""
-    name = name_of(dice) if dice.chance(0.7) else "git " + dice.choice(SUBS)
-    known = [f for f in known_flags().get(" ".join(name.split()[:2]), []) if f.takes] or [Flag("")]
-    before, found = hide(
-        dice, dice.choice(["1", "README.md", "a", "x", "2", "%s", "."]), dice.word(name.split()[0], 0.9)
-    )
-    lead, _, rest = found.partition("; done")
-    after = "; done" if before.endswith("do ") else rest
-    one = dice.choice(known).name if dice.chance(0.7) else ""
+    name = name_of(dice) if dice.chance(0.7) else "git " + dice.pick("subs")
+    first = name.split()[0]
+    known = [f.name for f in known_flags().get(" ".join(name.split()[:2]), []) if f.takes] or [""]
+    one = dice.choice(known) if dice.chance(0.7) else ""
     if name == "find":
         one = dice.choice([". -name", "-name", ". -maxdepth", ". -path", ". -type", "."])
+    if dice.chance(0.12):
+        return f"echo '{dice.word(first, 0.9)}' | xargs {name} {one}"
+    lead = dice.choice(["1", "README.md", "a", "x", "2", "%s", "."])
+    before, found, after = hide(dice, lead, dice.word(first, 0.9))
     glue = "=" if one.startswith("--") and dice.chance(0.6) else " " if dice.chance(0.8) else ""
     tail = dice.choice(["", "", " README.md", " .", " foo", " src"])
-    if dice.chance(0.12):
-        return f"echo '{dice.word(name.split()[0], 0.9)}' | xargs {name} {one}"
-    return f"{before}{name} {one}{glue if one else ''}{lead}{tail}{after}"
+    return f"{before}{name} {one}{glue if one else ''}{found}{tail}{after}"
 
 
 def wrapped(dice: Dice) -> str:
     """Commands that run others, with flags of theirs that take a value, or may."""
     words = list[str]()
     for _ in range(dice.choice([1, 1, 1, 2, 3])):
-        name = dice.choice(WRAPPERS)
-        words.append((dice.choice(PREFIXES) if dice.chance(0.15) else "") + name)
-        pool = ["1", "5", "x", "./evil", "rm", "flock", "tee", "touch", "{}", "echo", "0", "L", "PW", "env", "TERM"]
-        words += [flag(dice, name, lambda pool=pool: dice.choice(pool)) for _ in range(dice.choice([0, 0, 1, 1, 2]))]
+        name = dice.pick("wrappers")
+        words.append((dice.pick("prefixes") if dice.chance(0.15) else "") + name)
+        for _ in range(dice.choice([0, 0, 1, 1, 2])):
+            words.append(flag(dice, name, lambda: dice.pick("wrapper.value")))
         if name == "env" and dice.chance(0.3):
-            words.append(dice.choice(["A=b", "LANG=C", "PATH=.", "x=1", "-", "BASH_ENV=./evil", "--"]))
-        words += [dice.choice(NEEDS[name])] if name in NEEDS and dice.chance(0.9) else []
+            words.append(dice.pick("wrapper.assign"))
+        if name == "timeout" and dice.chance(0.9):
+            words.append(dice.pick("needs timeout"))
         if dice.chance(0.12):
-            words.append(dice.choice(pool))
-    inner = dice.choice(
-        ["echo touch PW", "echo README.md", "ls", "echo a", command(dice), "cat", "bash -c true", "echo rm README.md"]
-    )
-    feed = dice.choice(
-        [
-            "",
-            "echo a | ",
-            "echo README.md | ",
-            "echo ../secret | ",
-            "printf '%s\\n' -delete | ",
-            "echo -oPW README.md | ",
-        ]
-    )
-    return f"{feed if 'xargs' in words or dice.chance(0.2) else ''}{' '.join(words)} {inner}"
+            words.append(dice.pick("wrapper.value"))
+    feed = dice.pick("wrapper.feed") if "xargs" in words or dice.chance(0.2) else ""
+    return f"{feed}{' '.join(words)} {dice.say('wrapper.inner', {'command': command})}"
 
 
 def by_path(dice: Dice) -> str:
-    name = dice.choice([*WRAPPERS, "bash", "sh", "dash", "git", "ls", "cat", "find", "rg", "eval", "zsh"])
-    inner = "-c true" if name in ("bash", "sh", "dash", "zsh") and dice.chance(0.7) else command(dice, harm=0)
+    name = dice.say("path.name")
+    inner = "-c true" if name.endswith("sh") and dice.chance(0.7) else command(dice, harm=0)
     inner = f"5 {inner}" if name == "timeout" else inner
-    return f"{dice.choice(['', '', 'echo a | ', 'env ', 'command '])}{dice.choice(PREFIXES)}{name} {inner}"
+    return f"{dice.choice(['', '', 'echo a | ', 'env ', 'command '])}{dice.pick('prefixes')}{name} {inner}"
 
 
 def shells(dice: Dice, depth: int = 2) -> str:
     """Code in words, for bash and for shells that read it otherwise."""
-    name = dice.choice(
-        [
-            "bash -c",
-            "sh -c",
-            "dash -c",
-            "eval",
-            "bash -ec",
-            "sh -xc",
-            "command eval",
-            "bash -lc",
-            "builtin eval",
-            "exec bash -c",
-            "env sh -c",
-            "trap",
-        ]
-    )
-    code = dice.choice(
-        [
-            soup,
-            lambda d: statement(d, depth - 1),
-            comment,
-            lambda d: other(d) + dice.choice(JOINTS) + dice.choice(PAYLOADS),
-            simple,
-        ]
-    )(dice)
+    kinds: list[Say] = [
+        soup,
+        comment,
+        simple,
+        ridden,
+        lambda d: d.say("shells.dash"),
+        lambda d: statement(d, depth - 1),
+    ]
+    code = dice.choice(kinds)(dice)
     match dice.randrange(4):
         case 0:
             quoted = "'" + code.replace("'", "'\\''") + "'"
         case 1:
-            quoted = '"' + code.replace("\\", "\\\\").replace('"', '\\"').replace("$", "\\$").replace("`", "\\`") + '"'
+            quoted = '"' + "".join("\\" + c if c in '"\\$`' else c for c in code) + '"'
         case 2:
             quoted = spell(dice, code)
         case _:
             quoted = dice.choice(['"', "'", ""]).join(["", code, ""])
-    return f"{name} {quoted}{dice.choice(['', '', '', ' a', ' ./evil', ' EXIT'])}"
+    return f"{dice.pick('shells.name')} {quoted}{dice.pick('shells.more')}"
+
+
+def ridden(dice: Dice) -> str:
+    return dice.say("other") + dice.pick("joints") + dice.pick("payloads")
 
 
 def comment(dice: Dice) -> str:
     """What may or may not begin a comment, and what stands behind it."""
-    base = dice.choice(
-        ["ls", "echo hi", "git log -n1", "cat README.md", command(dice, harm=0), "true", "x=1", "(ls", "{ ls"]
-    )
-    gap = dice.choice(GAPS) + (dice.choice(GAPS) if dice.chance(0.3) else "")
-    junk = "".join(dice.choices([*NOISE, "a", " ", "note"], k=dice.randrange(3)))
-    close = {"(": ")", "{": "; }"}.get(base[0], "")
-    return f"{base}{gap}#{junk}{dice.choice(JOINTS)}{dice.choice(PAYLOADS)}{close}"
+    base = dice.say("comment.base", {"command": lambda d: command(d, harm=0)})
+    gap = dice.pick("gaps") + (dice.pick("gaps") if dice.chance(0.3) else "")
+    junk = "".join(dice.choices([*pools()["noise"], "a", " ", "note"], k=dice.randrange(3)))
+    ends = {"(": ")", "{": "; }", "i": "; fi", "c": "esac", "e": ")"}
+    close = ends.get(base[:1], "") if dice.chance(0.5) or base[:1] in ("(", "{") else ""
+    return f"{base}{gap}#{junk}{dice.pick('joints')}{dice.pick('payloads')}{close}"
 
 
 def statement(dice: Dice, depth: int = 2) -> str:
+    """Statements of every kind, one in another."""
     if depth <= 0:
         return simple(dice)
-    inner = lambda: statement(dice, depth - 1)  # noqa: E731
-    match dice.randrange(16):
+    parts: dict[str, Say | str] = {
+        "inner": lambda d: statement(d, depth - 1), "simple": simple, "name": name_of,
+        "some": lambda d: d.word("cat"), "written": lambda d: d.word("tee", 0.5),
+    }  # fmt: skip
+    return dice.say("statement", parts)
+
+
+def soup(dice: Dice) -> str:
+    text = dice.pick("heads") + "".join(dice.choices(pools()["pieces"], k=dice.randrange(2, 12)))
+    return text + dice.pick("soup.end")
+
+
+def document(dice: Dice) -> str:
+    """Here-documents: where they end, what they expand, what comes after."""
+    return dice.say("document", {"end": dice.pick("document.end")})
+
+
+def deep(dice: Dice) -> str:
+    """Long and deep, to be judged in no time."""
+    n = dice.choice([50, 300, 1000, 2000, 4000])
+    before, opening, middle, closing, after = dice.pick("deep").split("\t")
+    return before + opening * n + middle + closing * n + after
+
+
+def everyday(dice: Dice) -> str:
+    """What people write, with an accident or something behind it."""
+    line = dice.pick("everyday")
+    match dice.randrange(4):
         case 0:
-            return f"({inner()})"
+            return disturb(dice, line)
         case 1:
-            return f"{{ {inner()}; }}"
+            return line + dice.pick("joints") + dice.pick("everyday")
         case 2:
-            return f"if {inner()}; then {inner()}; fi"
-        case 3:
-            return f"for x in {dice.word('echo')} {dice.word('cat')}; do {dice.choice(['cat', 'echo', 'wc -l', 'head', 'ls', name_of(dice)])} {dice.choice(['$x', chr(34) + '$x' + chr(34), '$x/..', '-- $x'])}; done"
-        case 4:
-            return f"while read -r x; do {inner()}; done < {dice.word('cat')}"
-        case 5:
-            return f"case {dice.word('echo')} in {dice.choice(['*', 'a|b', '(a', '[a-z]*', 'esac'])}) {inner()};; esac"
-        case 6:
-            return f"{dice.choice(['f', 'ls', 'cd', 'echo', 'x-y'])}() {{ {inner()}; }}; {dice.choice(['f', 'ls', 'cd src', 'echo a'])}"
-        case 7:
-            return f"echo {dice.choice(['$(', chr(34) + '$(', '<(', '${x:-$('])}{inner()}{')'}{dice.choice(['', chr(34), '}'])}"
-        case 8:
-            return f"echo `{inner()}`"
-        case 9:
-            return f"{inner()} {dice.choice(['>', '>>', '2>', '&>', '>|', '<', '<>', '>&', '2>&1 >', '3<', '<<<', '9>', '{fd}>', '0<&', '&>>'])} {dice.word('tee', 0.5)}"
-        case 10 | 11:
-            return inner() + dice.choice(JOINTS) + inner()
-        case 12:
-            return f"cat <({inner()})"
-        case 13:
-            return f"until {inner()}; do {inner()}; break; done"
-        case 14:
-            return f"{dice.choice(['LANG=C', 'x=1', 'PATH=.', 'GIT_PAGER=./evil', 'a[0]=1', 'A=$(./evil)', 'IFS=/', 'GREP_OPTIONS=-r', 'LESSOPEN=x', 'TZ=../secret', 'LC_ALL=C'])} {inner()}"
+            return disturb(dice, line + dice.pick("joints") + dice.pick("payloads"))
         case _:
-            return f"{inner()} | {simple(dice)}"
+            return disturb(dice, disturb(dice, line))
 
 
-def git(dice: Dice) -> str:
-    where = dice.choice(
-        [
-            "",
-            "",
-            "",
-            "",
-            "cd docs && ",
-            "cd docs2 && ",
-            "cd src && ",
-            "cd sub; ",
-            "cd docs; ",
-            "(cd docs; ls); cd docs2; ",
-        ]
-    )
-    before = dice.choice(
-        [
-            "",
-            "",
-            "",
-            "",
-            "--no-pager ",
-            "-P ",
-            "-c core.pager=./evil ",
-            "-C docs ",
-            "--git-dir=docs ",
-            "--exec-path=. ",
-            "--no-optional-locks ",
-            "-c alias.x=!./evil ",
-            "--config-env=core.pager=HOME ",
-            "-p ",
-        ]
-    )
-    sub = dice.choice(SUBS)
-    word = lambda: dice.word("git", 0.25) if dice.chance(0.9) else hide(dice, "1", dice.word("git", 0.9))[1]  # noqa: E731
-    key = f"git {sub}" if f"git {sub}" in real_flags() else f"git {sub.split()[0]}"
-    parts = [flag(dice, key, word) for _ in range(dice.choice([0, 0, 1, 1, 2, 3]))] + [
-        word() for _ in range(dice.choice([0, 0, 0, 1, 2]))
-    ]
-    return f"{where}git {before}{sub} {' '.join(parts)}".rstrip(" ")
+def section(name: str) -> Say:
+    return lambda dice: dice.say(name)
 
 
-def paths(dice: Dice) -> str:
-    target = place(dice)
-    reader = dice.choice(READERS)
-    forms = [f"{reader} {target}", f"echo x > {target}", f"echo x | tee {target}", f"{reader} < {target}", f"echo x >> {target}", f"cat README.md {target}",
-        f"cd {target}; ls", f"cd {target} && cat secret", f"x={target}; {reader} $x", f"x={target}; {reader} \"$x\"", f"echo {target}", f"for x in {target}; do {reader} \"$x\"; done",
-        f"grep -sao 'CANARY-OF-THE-KEY' {target}", f"{reader} {target}*", f"{reader} {{{target},a}}", f"exec 3< {target}; cat <&3", f"{reader} {target}/../secret",
-        f"cat /dev/fd/3 3< {target}", f"read -r x < {target}; echo $x", f"mapfile x < {target}", f"echo $(< {target})", f". {target}"]  # fmt: skip
-    return dice.choice(forms)
-
-
-def made(dice: Dice) -> str:
-    """Files made by a line that it then stumbles over."""
-    name = dice.choice(
-        [
-            "'--compress-program=./evil'",
-            "-S1b",
-            "'--pre=./evil'",
-            "-delete",
-            "-oPW",
-            "src/PW",
-            ".git/x",
-            "a",
-            "'[core]'",
-            "../PW",
-            "-exec",
-            "-f",
-            ".env",
-            "--",
-            "PW",
-            "/tmp/PW",
-            "way/PW",
-            "leak",
-        ]
-    )
-    first = dice.choice(
-        [
-            ": > {}",
-            "echo a > {}",
-            "echo '-S1b' | tee {}",
-            "ls >> {}",
-            "cat README.md &> {}",
-            "echo x 2> {}",
-            "echo x > {} > src/y",
-            "tee {} < README.md",
-            "echo ./evil > {}",
-        ]
-    ).format(name)
-    second = ": > -S1b; " if dice.chance(0.4) else ""
-    then = dice.choice(
-        [
-            "sort *",
-            "cat *",
-            "rg foo *",
-            "find *",
-            "git log -- *",
-            "wc *",
-            "ls",
-            "grep foo *",
-            "bash a",
-            ". ./a",
-            "sort -u *",
-            "git status",
-            "head *",
-            "echo *",
-            "uniq *",
-        ]
-    )
-    return f"{first}; {second}{then}"
-
-
-SHAPES: dict[str, tuple[float, Callable[[Dice], str]]] = {
-    "command": (14, command), "hidden": (16, hidden), "wrapped": (9, wrapped), "path": (3, by_path), "shells": (7, shells),
-    "comment": (5, comment), "statement": (14, statement), "git": (9, git), "places": (6, paths), "made": (3, made), "soup": (6, soup),
-    "document": (4, document), "evaluation": (5, evaluation), "ruin": (1.5, ruin), "everyday": (4, tail), "deep": (0.05, deep),
+SHAPES: dict[str, tuple[float, Say]] = {
+    "command": (14, command), "hidden": (16, hidden), "wrapped": (9, wrapped), "path": (3, by_path),
+    "shells": (7, shells), "comment": (5, comment), "statement": (14, statement), "git": (9, git),
+    "places": (6, section("places")), "made": (3, section("made")), "soup": (6, soup), "document": (4, document),
+    "evaluation": (5, section("evaluation")), "ruin": (1.5, section("ruin")), "everyday": (4, everyday),
+    "deep": (0.05, deep),
 }  # fmt: skip

@@ -9,33 +9,36 @@ import os
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import shell_cage
+from shell_pools import entries
 
 HERE = Path(__file__).resolve().parent
 CORPUS = HERE / "shell_corpus"
 LINES, WORKERS = 500_000, 2
-MODES = {"ask": {}, "bypass": {"bypass": True}, "judge": {"still": True}}
+KINDS = {"ask": {}, "allowed": {"must": True}, "bypass": {"bypass": True}, "judge": {"still": True}}
+HOSTILE = "@hostile "
 
 
 def corpus() -> list[dict[str, Any]]:
-    """Every line that ever passed and must not, and those that must go on passing. A line is a JSON string if it has
-    to be, and may begin with the ground that it is for."""
-    found: list[dict[str, Any]] = []
-    for path in sorted(CORPUS.glob("*.txt")):
-        kind = path.stem.partition("_")[0]
-        for text in path.read_text().splitlines():
-            if not text or text.startswith("#"):
-                continue
-            ground = "hostile" if text.startswith("@hostile ") else "plain"
-            text = text.removeprefix("@hostile ")
-            text = msgspec.json.decode(text) if text.startswith('"') else text
-            told = {"must": True} if kind == "allowed" else MODES[kind]
-            found.append({"text": text, "shape": path.stem, "ground": ground, **told})
-    return found
+    """Every line that ever passed and must not, and those that must go on passing."""
+    return [line for path in sorted(CORPUS.glob("*.txt")) for line in _lines(path)]
+
+
+def _lines(path: Path) -> Iterator[dict[str, Any]]:
+    """The file's name begins with what must become of its lines."""
+    kind = path.stem.partition("_")[0]
+    for text in entries(path.name):
+        ground = "hostile" if text.startswith(HOSTILE) else "plain"
+        text = text.removeprefix(HOSTILE)
+        if kind == "judge":
+            before, opening, n, middle, closing = msgspec.json.decode(text)
+            text = before + opening * n + middle + closing * n
+        yield {"text": text, "shape": path.stem, "ground": ground, **KINDS[kind]}
 
 
 def given(lines: list[dict[str, Any]], workers: int) -> list[dict[str, Any]]:

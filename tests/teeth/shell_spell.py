@@ -1,6 +1,6 @@
 """Ways to spell a word, to hide words in others, and to disturb a line."""
 
-from shell_pools import PLAIN, Dice
+from shell_pools import Dice, Say
 
 SPECIAL = set(" \t\n'\"\\$`|&;<>()*?[]{}#~!=")
 
@@ -45,89 +45,33 @@ def _ansi(dice: Dice, c: str) -> str:
             return "\\" + c if c in "'\\" else c
 
 
-def hide(dice: Dice, lead: str, words: str) -> tuple[str, str]:
-    """(what comes before the command, what stands in it): bash makes `lead` and `words` of it."""
+def hide(dice: Dice, lead: str, words: str) -> tuple[str, str, str]:
+    """What comes before the command, stands in it and comes after: bash makes `lead` and `words` of it."""
     both = f"{lead} {words}"
-    forms = [
-        ("", both),
-        ("", "{" + ",".join(both.split()) + "}"),
-        ("", lead + "{,' '}" + words),
-        (f"x='{both}'; ", "$x"),
-        (f"x='{both}'; ", "${x}"),
-        (f'x="{both}"; ', "$x"),
-        (f"x=' {words}'; ", f"{lead}$x"),
-        (f"x=' {words}' y={lead}; ", "$y$x"),
-        ("", f"$(echo {both})"),
-        ("", f"{lead}$(echo ' {words}')"),
-        ("", f"`echo {both}`"),
-        ("", f"$(printf '%s ' {both})"),
-        ("", f"${{u:-{both}}}"),
-        ("", f"{lead}${{u- {words}}}"),
-        ("", "${HOME:+" + both + "}"),
-        (f"a=({both}); ", dice.choice(["${a[@]}", '"${a[@]}"', "${a[*]}", "${a[0]} ${a[1]}"])),
-        (f"read -r x <<< '{both}'; ", "$x"),
-        (f"read -r x y <<< '{both}'; ", "$x $y"),
-        (f"echo '{both}' | while read -r x; do ", "$x; done"),
-        (f"for x in '{both}'; do ", "$x; done"),
-        (f"for x in {both}; do ", "$x; done"),
-        (f"set -- {both}; ", dice.choice(["$@", '"$@"', "$*", "$1 $2"])),
-        (f"IFS=,; x={','.join(both.split())}; ", "$x"),
-        (f"x={','.join(both.split())}; IFS=, ", "$x"),
-        (f"export x='{both}'; ", "$x"),
-        (f"printf -v x '%s' '{both}'; ", "$x"),
-        (f"x='{both}'; ", '"$x"'),
-        (f"x='{both}'; y=$x; ", "$y"),
-        (f"x=Q{words}; ", f"{lead}${{x/Q/ }}"),
-        ("", "$(< words)"),
-        ("", "$(cat words)"),
-        (f"x='{both}' ", "$x"),
-        ("cd flags; ", dice.choice(["*", "-*", "[-]*", "?*", "./*", "-[a-z]*", "[!a]*", "*[A-Z]*", "@(-*)", "!(a)"])),
-        ("", f"$'{lead}\\x20{words}'"),
-        (f"x='{both}'; ", "${x@E}"),
-        (f"x='{both}'; ", "${x,,}"),
-        (f"x='z{both}'; ", "${x:1}"),
-        (f"x='z{both}'; ", "${x#z}"),
-        (f"case '{both}' in *) x='{both}';; esac; ", "$x"),
-        (f"[[ '{both}' =~ .* ]]; ", "${BASH_REMATCH[0]}"),
-        (f"x='{both}'; n=x; ", "${!n}"),
-        ("", f"~+/../project/{lead} {words}"),
-    ]
-    return dice.choice(forms)
-
-
-GAPS = [" ", "  ", "\t", "\\\n", " \\\n ", "\\ ", "\\\t", " \\ ", " \\\t", "\r", "\u00a0", "\u2003", "\v", "\f", "\\\r", " ''", ' ""', " $u ",
-    " $(:) ", " `:` ", " \\\n", "\n", " $'' ", "\u200b", " {,} "]  # fmt: skip
-JOINTS = ["; ", " && ", " || ", " | ", " & ", "\n", " |& ", ";", "|", "&", "&&", "||", " ;\n", "\r\n", " ! ", " ;; "]
-NOISE = ["#", " #", "\\ #", "'", '"', "\\", "`", "$", "!", "{", "}", "(", ")", "[", "]", "~", "*", "?", "\\\n", "<", ">", "<<E\n", "\nE\n", "$'",
-    '$"', "$(", "${", "$((", "))", ";", "&", "|", "\n", "\t", "=", "#;", "!!", "^a^b", "@", "%", "\\\\", "\\'", '\\"', "\r", "\u00a0", "\\\t#",
-    "{,}", "''", '""', "\x7f", "\xe9", "\u3000", ",", "..", "//", "--", "-"]  # fmt: skip
+    parts: dict[str, Say | str] = {"lead": lead, "words": words, "both": both, "commas": ",".join(both.split())}
+    before, inside, after = [*dice.say("hide", parts).split("\t"), ""][:3]
+    return before, inside, after
 
 
 def disturb(dice: Dice, line: str) -> str:
     """Small accidents of text: most break the line, and some make bash see another one than a parser does."""
     for _ in range(dice.choice([1, 1, 1, 2, 3])):
-        at = dice.randrange(len(line) + 1)
+        at, words = dice.randrange(len(line) + 1), line.split(" ")
+        some, other = dice.randrange(len(words)), dice.randrange(len(words))
         match dice.randrange(6):
             case 0:
-                line = line[:at] + dice.choice(NOISE) + line[at:]
-            case 1 if " " in line:
-                blanks = [n for n, c in enumerate(line) if c == " "]
-                at = dice.choice(blanks)
-                line = line[:at] + dice.choice(GAPS) + line[at + 1 :]
-            case 2:
+                line = line[:at] + dice.pick("noise") + line[at:]
+                continue
+            case 1:
                 line = line[:at] + line[at + dice.randrange(1, 4) :]
+                continue
+            case 2 if some:
+                words[some - 1 : some + 1] = [words[some - 1] + dice.pick("gaps") + words[some]]
             case 3:
-                words = line.split(" ")
-                at = dice.randrange(len(words))
-                words[at] = spell(dice, words[at])
-                line = " ".join(words)
+                words[some] = spell(dice, words[some])
             case 4:
-                words = line.split(" ")
-                words.insert(dice.randrange(len(words) + 1), dice.choice(PLAIN))
-                line = " ".join(words)
+                words.insert(some, dice.pick("plain"))
             case _:
-                words = line.split(" ")
-                a, b = dice.randrange(len(words)), dice.randrange(len(words))
-                words[a], words[b] = words[b], words[a]
-                line = " ".join(words)
+                words[some], words[other] = words[other], words[some]
+        line = " ".join(words)
     return line

@@ -27,7 +27,7 @@ from teamwright.host.shell import read_command
 from teamwright.host.whereabouts import Surroundings
 
 SECONDS = 1.0  # that a line may run
-PATIENCE = 5.0  # that the judge may take for one line
+PATIENCE = 1.0  # of the processor's time that the judge may take for one line
 MOST_OUTPUT = 1 << 18
 READING = ("default", "plan", "dontAsk")
 
@@ -48,7 +48,17 @@ class Order(Struct):
 
 
 class Slow(Exception):
-    pass
+    """The judge has taken its time."""
+
+
+def too_slow(*_: Any) -> None:
+    raise Slow
+
+
+def kill_all(*_: Any) -> None:
+    """All that runs in the cage, but ourselves."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(-1, signal.SIGKILL)
 
 
 class Court:
@@ -82,14 +92,8 @@ class Worker:
         }
         self._courts = {kind: Court(ground) for kind, ground in grounds.items()}
         self.counts = Counter[str]()
-        signal.signal(signal.SIGALRM, self._alarm)
-        self._judging = False
-
-    def _alarm(self, *_: Any) -> None:
-        if self._judging:
-            raise Slow
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(-1, signal.SIGKILL)  # all that runs here, but ourselves
+        signal.signal(signal.SIGALRM, kill_all)
+        signal.signal(signal.SIGPROF, too_slow)
 
     def work(self) -> None:
         order, until = self._order, time.monotonic() + (self._order.seconds or 1e9)
@@ -126,7 +130,7 @@ class Worker:
         try:
             facts = self._facts(court, line.text)
         except Slow:
-            return [f"judging took over {PATIENCE:g} s"], "judge"
+            return [f"judging took over {PATIENCE:g} s of the processor"], "judge"
         except Exception as error:  # noqa: BLE001  # whatever it is, the judge must not raise it
             return [f"the judge raised {type(error).__name__}: {error}"[:200]], "judge"
         reading = [mode for mode in READING if court.kind(facts, mode) == "allow"]
@@ -142,13 +146,11 @@ class Worker:
         return self._faults(court, facts, how, seen, output), how
 
     def _facts(self, court: Court, text: str) -> Runs:
-        self._judging = True
-        signal.setitimer(signal.ITIMER_REAL, PATIENCE)
+        signal.setitimer(signal.ITIMER_PROF, PATIENCE)
         try:
             return court.facts(text)
         finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-            self._judging = False
+            signal.setitimer(signal.ITIMER_PROF, 0)
 
     # --- running
 
@@ -185,7 +187,7 @@ class Worker:
         while piece := child.stdout.read(1 << 16):
             output += piece
             if len(output) > MOST_OUTPUT:
-                self._alarm()
+                kill_all()
                 break
         return output
 
@@ -200,9 +202,8 @@ class Worker:
     def _faults(self, court: Court, facts: Runs, how: str, seen: Seen, output: bytes) -> list[str]:
         ground = court.ground
         if how == "bypassPermissions":
-            gone = [name for name in (".bashrc", "secret", "vault") if str(ground.home / name) in seen.changed]
-            denied = ["Bash(touch *)"] if "touch" in seen.ran else []
-            return [f"ran past the rule {rule}" for rule in denied] + (["removed the home"] if len(gone) == 3 else [])
+            denied = ["ran touch past the rule Bash(touch *)"] if "touch" in seen.ran else []
+            return denied + (["removed the home"] if ground.is_ruined(seen) else [])
         faults = [f"ran the trap {name}" for name in seen.ran]
         named = {place.path for place in facts.writes} if how == "acceptEdits" else set[str]()
         faults += [f"changed {path}" for path in seen.changed if path not in named]
