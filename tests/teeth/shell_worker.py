@@ -45,6 +45,8 @@ class Order(Struct):
     most: int = 0  # differences to stop at
     now: int = -1  # an open file in which the line that runs can be read if we are gone
     shapes: list[str] = field(default_factory=list[str])
+    known: list[str] = field(default_factory=list[str])  # lines to pass over
+    forced: bool = False  # run whatever the judge says, and look at it as if it only read
 
 
 class Slow(Exception):
@@ -99,7 +101,10 @@ class Worker:
         order, until = self._order, time.monotonic() + (self._order.seconds or 1e9)
         lines = enumerate(order.given) if order.given else self._made()
         found = 0
+        known = set(order.known)
         for n, line in lines:
+            if line.text in known:
+                continue
             self.counts["lines"] += 1
             faults, how = self.consider(line)
             if faults:
@@ -138,6 +143,7 @@ class Worker:
         if not how and line.bypass and court.kind(facts, "bypassPermissions", "Bash(touch *)") == "allow":
             how = "bypassPermissions"
         self.counts[how or "asked"] += 1
+        how = "default" if self._order.forced else how
         if not how or line.still:
             return ([] if how or not line.must else ["it must run unasked"]), how
         if line.must and how not in READING:
