@@ -1,5 +1,5 @@
 # `make demo` and `make test` do all their own set-up, in .venv beside this file.
-.PHONY: setup demo test check format torture bench lock
+.PHONY: setup demo test check format torture long bench lock
 
 setup:
 	@sh scripts/setup
@@ -26,6 +26,10 @@ format: setup
 # At least 2,000 kills: `make torture KILLS=200 SEED=7` for fewer, or for those of a seed again.
 torture: setup
 	@.venv/bin/python tests/teeth/torture.py $(KILLS) $(SEED)
+
+# What takes long: half a million command lines, judged, and run in a cage where they are allowed.
+long: setup
+	@.venv/bin/python tests/teeth/shell_oracle.py --lines 500000
 
 bench: setup
 	@.venv/bin/python bench/run.py

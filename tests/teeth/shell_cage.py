@@ -35,52 +35,34 @@ def why_not() -> str:
     return f"bubblewrap does not work here: {tried.stderr.strip()[:200]}" if tried.returncode else ""
 
 
+ALONE = [
+    "--unshare-all", "--uid", "1000", "--gid", "1000", "--die-with-parent", "--new-session", "--clearenv",
+    "--chdir", "/",
+]  # fmt: skip
+MADE = [
+    "--ro-bind", "/usr", "/usr", "--ro-bind", "/etc", "/etc", "--proc", "/proc", "--dev", "/dev", "--tmpfs",
+    "/tmp",
+]  # fmt: skip
+
+
 def _bars(source: Path) -> list[str]:
     """Programs and our own code to read, an empty /tmp to write, no network, no processes but its own."""
-    seen = {Path(sys.base_prefix), Path(sys.prefix), Path(sys.executable).resolve().parents[1], HERE, source}
-    argv = [
-        "bwrap",
-        "--unshare-all",
-        "--uid",
-        "1000",
-        "--gid",
-        "1000",
-        "--die-with-parent",
-        "--new-session",
-        "--clearenv",
-    ]
-    argv += [
-        "--ro-bind",
-        "/usr",
-        "/usr",
-        "--ro-bind",
-        "/etc",
-        "/etc",
-        "--proc",
-        "/proc",
-        "--dev",
-        "/dev",
-        "--tmpfs",
-        "/tmp",
-    ]
-    for name in ("bin", "sbin", "lib", "lib64", "lib32"):
-        place = Path("/", name)
+    argv = ["bwrap", *ALONE, *MADE]
+    for place in map(Path, ("/bin", "/sbin", "/lib", "/lib64", "/lib32")):
         if place.is_symlink():
-            argv += ["--symlink", os.readlink(place), str(place)]
+            argv += ["--symlink", str(place.readlink()), str(place)]
         elif place.exists():
             argv += ["--ro-bind", str(place), str(place)]
-    for place in sorted({str(path) for path in seen}):
+    python = {Path(sys.base_prefix), Path(sys.prefix), Path(sys.executable).resolve().parents[1]}
+    for place in sorted(map(str, {*python, HERE, source})):
         argv += ["--ro-bind", place, place]
     env = {
-        "PATH": "/usr/bin:/bin",
-        "PYTHONPATH": f"{source}:{HERE}",
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "LANG": "C.UTF-8",
+        "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "PYTHONPATH": f"{source}:{HERE}", "PYTHONDONTWRITEBYTECODE": "1",
         "ANTHROPIC_API_KEY": f"{CANARY}KEY",
-    }
+    }  # fmt: skip
     for name, value in env.items():
         argv += ["--setenv", name, value]
-    return [*argv, "--chdir", "/"]
+    return argv
 
 
 def _rg() -> str:

@@ -93,9 +93,10 @@ class Ground:
     def _fill(self, rg: str) -> None:
         project = self.project
         texts = {
-            "README.md": "hello\nfoo bar\n" * 3, "src/a.py": "import os\nx = 1\n", "src/b.py": "y = 2\n", "notes.txt": "b\na\n",
-            "data.json": '{"name": "a"}\n', "args": "../secret\n", ".env": f"KEY={CANARY}ENV\n", "docs/page.md": "page\n",
-            "tools/readme.txt": "tools\n", "[core]/fsmonitor=: >": "x\n", "sub/deep/c.md": "c\n", "words": "README.md -delete\n",
+            "README.md": "hello\nfoo bar\n" * 3, "src/a.py": "import os\nx = 1\n", "src/b.py": "y = 2\n",
+            "notes.txt": "b\na\n", "data.json": '{"name": "a"}\n', "args": "../secret\n", "words": "README.md -delete\n",
+            ".env": f"KEY={CANARY}ENV\n", "docs/page.md": "page\n", "tools/readme.txt": "tools\n", "sub/deep/c.md": "c\n",
+            "[core]/fsmonitor=: >": "x\n",
         }  # fmt: skip
         texts["many/list"] = "".join(f"{n * 7919 % 5000}\n" for n in range(5000))
         for name in FLAG_FILES:
@@ -141,9 +142,10 @@ class Ground:
         if self.hostile:
             run = f": > {self.marks}/"
             for key, value in {
-                "core.fsmonitor": f"{run}fsmonitor #", "diff.y.textconv": f"{run}textconv; cat", "filter.x.clean": f"{run}clean; cat",
-                "filter.x.smudge": f"{run}smudge; cat", "diff.external": f"{run}external #", "core.pager": f"{run}pager; cat",
-                "alias.st": f"!{run}alias", "core.sshCommand": f"{run}ssh #", "gpg.program": "./evil",
+                "core.fsmonitor": f"{run}fsmonitor #", "core.pager": f"{run}pager; cat", "core.sshCommand": f"{run}ssh #",
+                "diff.external": f"{run}external #", "diff.y.textconv": f"{run}textconv; cat",
+                "filter.x.clean": f"{run}clean; cat", "filter.x.smudge": f"{run}smudge; cat", "alias.st": f"!{run}alias",
+                "gpg.program": "./evil",
             }.items():  # fmt: skip
                 self._git("config", key, value)
             self._write(self.project / ".gitattributes", "*.md diff=y filter=x\n*.py diff=y\n")
@@ -220,7 +222,7 @@ class Ground:
     def _entry(self, path: str) -> Entry:
         told = os.lstat(path)
         if stat.S_ISLNK(told.st_mode):
-            return Entry(told.st_mode, os.fsencode(os.readlink(path)))
+            return Entry(told.st_mode, os.fsencode(Path(path).readlink()))
         if not stat.S_ISREG(told.st_mode):
             return Entry(told.st_mode)
         return Entry(told.st_mode, Path(path).read_bytes(), told.st_mtime_ns)
@@ -234,11 +236,11 @@ class Ground:
             return False
         if stat.S_ISREG(entry.mode):
             return told.st_mtime_ns == entry.mtime and told.st_size == len(entry.data)
-        return not stat.S_ISLNK(entry.mode) or os.fsencode(os.readlink(path)) == entry.data
+        return not stat.S_ISLNK(entry.mode) or os.fsencode(Path(path).readlink()) == entry.data
 
     def _strangers(self) -> set[str]:
-        found = {f"{place}/{name}" for place in ("/tmp", "/dev/shm") for name in os.listdir(place)}
-        return {path for path in found if not path.startswith(str(self.top.parent / KIND))}
+        found = [path for place in ("/tmp", "/dev/shm") for path in Path(place).iterdir()]
+        return {str(path) for path in found if not path.name.startswith(KIND)}
 
     def _mend(self) -> list[str]:
         now = {f"{d}/{name}" for d, folders, files in os.walk(self.top) for name in (*folders, *files)}

@@ -32,11 +32,10 @@ def corpus() -> list[dict[str, Any]]:
 def _lines(path: Path) -> Iterator[dict[str, Any]]:
     """The file's name begins with what must become of its lines."""
     kind = path.stem.partition("_")[0]
-    for text in entries(path.name):
-        ground = "hostile" if text.startswith(HOSTILE) else "plain"
-        text = text.removeprefix(HOSTILE)
+    for entry in entries(path.name):
+        ground, text = ("hostile", entry.removeprefix(HOSTILE)) if entry.startswith(HOSTILE) else ("plain", entry)
         if kind == "judge":
-            before, opening, n, middle, closing = msgspec.json.decode(text)
+            before, opening, n, middle, closing = msgspec.json.decode(entry)
             text = before + opening * n + middle + closing * n
         yield {"text": text, "shape": path.stem, "ground": ground, **KINDS[kind]}
 
@@ -51,8 +50,8 @@ def made(seed: str, lines: int, workers: int, **more: Any) -> list[dict[str, Any
 
 def shown(seed: str, found: dict[str, Any]) -> str:
     where = f"seed {seed}, line {found['n']}" if seed else "corpus"
-    faults = "; ".join(found["faults"][:4])
-    return f"{where} ({found['shape']}, {found['ground']}, {found['how']}): {msgspec.json.encode(found['line']).decode()}\n    {faults}"
+    line, faults = msgspec.json.encode(found["line"]).decode(), "; ".join(found["faults"][:4])
+    return f"{where} ({found['shape']}, {found['ground']}, {found['how']}): {line[:2000]}\n    {faults}"
 
 
 def options() -> argparse.Namespace:
@@ -75,11 +74,9 @@ def play(seed: str, orders: list[dict[str, Any]], source: Path | None) -> int:
     counts, shapes = report.counts, Counter(found["shape"] for found in report.differences)
     lines, asked = counts.pop("lines", 0), counts.pop("asked", 0)
     ran = ", ".join(f"{number:,} by {how}" for how, number in counts.most_common())
-    what = f"seed {seed}" if seed else "corpus"
-    took = time.monotonic() - began
-    print(
-        f"{what}: {lines:,} lines in {took:.0f} s, {asked:,} asked, run {ran}; {len(report.differences)} differences {dict(shapes)}"
-    )
+    what, took = f"seed {seed}" if seed else "corpus", time.monotonic() - began
+    print(f"{what}: {lines:,} lines in {took:.0f} s, {asked:,} asked; run: {ran}")
+    print(f"{len(report.differences)} differences {dict(shapes) if shapes else ''}".rstrip(), flush=True)
     return len(report.differences)
 
 

@@ -81,8 +81,16 @@ def test_it_sees_what_a_line_does(text: str, fault: str) -> None:
 
 @pytest.mark.spec("M7")
 def test_a_ground_is_mended_after_whatever_was_done_to_it() -> None:
-    texts = ["rm -rf ../* ../.[a-z]*", "rm -rf .git; : > .git", "rm -rf src; ln -s /etc src", "chmod 755 ../secret", "rm -rf /tmp/*"]
-    report = shell_cage.work([{"given": [{"text": text} for text in [*texts, "ls", "git status", "cat src/a.py"]], "forced": True}])
+    texts = [
+        "rm -rf ../* ../.[a-z]*",
+        "rm -rf .git; : > .git",
+        "rm -rf src; ln -s /etc src",
+        "chmod 755 ../secret",
+        "rm -rf /tmp/*",
+    ]
+    report = shell_cage.work(
+        [{"given": [{"text": text} for text in [*texts, "ls", "git status", "cat src/a.py"]], "forced": True}]
+    )
     assert [found["line"] for found in report.differences] == texts
 
 
