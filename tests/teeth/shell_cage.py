@@ -62,7 +62,7 @@ def _bars(source: Path) -> list[str]:
     }  # fmt: skip
     for name, value in env.items():
         argv += ["--setenv", name, value]
-    return argv
+    return [*argv, "--remount-ro", "/dev", "--remount-ro", "/"]  # a line that removes all it can breaks nothing here
 
 
 def _rg() -> str:

@@ -94,9 +94,9 @@ class Ground:
         project = self.project
         texts = {
             "README.md": "hello\nfoo bar\n" * 3, "src/a.py": "import os\nx = 1\n", "src/b.py": "y = 2\n",
-            "notes.txt": "b\na\n", "data.json": '{"name": "a"}\n', "args": "../secret\n", "words": "README.md -delete\n",
-            ".env": f"KEY={CANARY}ENV\n", "docs/page.md": "page\n", "tools/readme.txt": "tools\n", "sub/deep/c.md": "c\n",
-            "[core]/fsmonitor=: >": "x\n",
+            "notes.txt": "b\na\n", "data.json": '{"name": "a"}\n', "args": "../secret\n",
+            "words": "README.md -delete\n", ".env": f"KEY={CANARY}ENV\n", "docs/page.md": "page\n",
+            "tools/readme.txt": "tools\n", "sub/deep/c.md": "c\n", "[core]/fsmonitor=: >": "x\n",
         }  # fmt: skip
         texts["many/list"] = "".join(f"{n * 7919 % 5000}\n" for n in range(5000))
         for name in FLAG_FILES:
@@ -142,10 +142,11 @@ class Ground:
         if self.hostile:
             run = f": > {self.marks}/"
             for key, value in {
-                "core.fsmonitor": f"{run}fsmonitor #", "core.pager": f"{run}pager; cat", "core.sshCommand": f"{run}ssh #",
-                "diff.external": f"{run}external #", "diff.y.textconv": f"{run}textconv; cat",
-                "filter.x.clean": f"{run}clean; cat", "filter.x.smudge": f"{run}smudge; cat", "alias.st": f"!{run}alias",
-                "gpg.program": "./evil",
+                "core.fsmonitor": f"{run}fsmonitor #", "core.pager": f"{run}pager; cat",
+                "core.sshCommand": f"{run}ssh #", "diff.external": f"{run}external #",
+                "diff.y.textconv": f"{run}textconv; cat", "gpg.program": "./evil",
+                "filter.x.clean": f"{run}clean; cat", "filter.x.smudge": f"{run}smudge; cat",
+                "alias.st": f"!{run}alias",
             }.items():  # fmt: skip
                 self._git("config", key, value)
             self._write(self.project / ".gitattributes", "*.md diff=y filter=x\n*.py diff=y\n")

@@ -46,10 +46,11 @@ def flag(dice: Dice, name: str, value: Callable[[], str]) -> str:
     tables = [table for table in (known_flags().get(name), real_flags().get(name)) if table]
     if not tables:
         return dice.choice(["-a", "-n", "--all", "-1"])
-    one: Flag = dice.choice(tables[0] if dice.chance(0.65) else tables[-1])
+    optional = [one for one in tables[-1] if one.takes == "[="]
+    one: Flag = dice.choice(optional if optional and dice.chance(0.25) else tables[0 if dice.chance(0.65) else -1])
     if one.name.startswith("--"):
         long = one.name[: dice.randrange(4, len(one.name))] if dice.chance(0.1) and len(one.name) > 5 else one.name
-        apart = dice.choice(["=", " "]) if one.takes == "=" else dice.choices(["", "=", " "], [6, 2, 2])[0]
+        apart = dice.choice(["=", " "]) if one.takes == "=" else dice.choices(["", "=", " "], [5, 2, 3])[0]
         return f"{long}{apart}{value()}" if apart else long
     letters = one.name
     second = dice.choice(tables[0]).name
@@ -91,7 +92,7 @@ def expression(dice: Dice, word: Callable[[], str]) -> list[str]:
     found = [dice.say("find.test", own) for _ in range(dice.randrange(3))]
     if dice.chance(0.4):
         inner = [dice.pick("find.word") for _ in range(dice.randrange(4))]
-        found += [dice.pick("find.exec"), dice.pick("find.run"), *inner, dice.pick("find.end")]
+        found += [dice.pick("find.exec"), dice.pick("find.run"), *inner, dice.say("find.end", own)]
     more = dice.chance(0.2)
     return found + ([dice.say("find.test", own), dice.pick("find.word")] if more else [])
 

@@ -175,8 +175,8 @@ class Worker:
         try:
             with subprocess.Popen(
                 bash._shell(env["PATH"], letterbox, gate), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT, cwd=ground.project, env=env, pass_fds=(letterbox, gate), start_new_session=True,
-                bufsize=0,
+                stderr=subprocess.STDOUT, cwd=ground.project, env=env, pass_fds=(letterbox, gate),
+                start_new_session=True, bufsize=0,
             ) as child:  # fmt: skip
                 os.write(opener, b"\n")
                 output = self._read(child)
