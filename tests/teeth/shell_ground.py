@@ -10,6 +10,7 @@ import shutil
 import stat
 import struct
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 from msgspec import Struct
@@ -76,13 +77,14 @@ class Watch:
 class Ground:
     """`top` holds the home, the project in it, the marks that traps leave and the programs in front of PATH."""
 
-    def __init__(self, top: Path, rg: str, *, hostile: bool) -> None:
+    def __init__(self, top: Path, rg: str, kind: str) -> None:
         self.top, self.home, self.marks, self.programs = top, top / "home", top / "marks", top / "bin"
-        self.project, self.hostile = self.home / "project", hostile
+        self.project = self.home / "project"
         for path in (self.project, self.marks, self.programs):
             path.mkdir(parents=True)
         self._fill(rg)
         self._repository()
+        POISONS[kind](self)
         self._watch = Watch()
         self._were = self._tree()
         self._beside = self._strangers()
@@ -102,81 +104,70 @@ class Ground:
         for name in FLAG_FILES:
             texts[f"flags/{name}"] = "b\na\n"
         for name, text in texts.items():
-            self._write(project / name, text)
+            self.write(project / name, text)
         for name in TRAPS:
-            self._trap(project / name, name.replace("/", "-"))
-        self._trap(self.programs / "zz", "zz")
-        self._trap(self.programs / "touch", "touch", 'exec /usr/bin/touch "$@"')
+            self.trap(project / name, name.replace("/", "-"))
+        self.trap(self.programs / "zz", "zz")
+        self.trap(self.programs / "touch", "touch", 'exec /usr/bin/touch "$@"')
         if rg:
             (self.programs / "rg").symlink_to(rg)
         for name in SECRETS:
             text = f"{CANARY}SECRET\n" if not name.endswith(".json") else f'{{"auth": "{CANARY}SECRET"}}\n'
-            self._write(self.home / name, text)
-        self._write(self.home / "vault" / f"{CANARY}VAULT", "vault\n")
-        self._write(self.home / ".bashrc", "# theirs\n")
+            self.write(self.home / name, text)
+        self.write(self.home / "vault" / f"{CANARY}VAULT", "vault\n")
+        self.write(self.home / ".bashrc", "# theirs\n")
         (project / "way").symlink_to("../vault")
         (project / "leak").symlink_to("../secret")
+        (project / "sub/deep/up").symlink_to("../..")  # deeper by its name than it lies
 
-    def _write(self, path: Path, text: str) -> None:
+    def write(self, path: Path, text: str) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
 
-    def _trap(self, path: Path, name: str, then: str = "") -> None:
-        self._write(path, f"#!/bin/sh\n: > {self.marks}/{name}\n{then}\n")
+    def trap(self, path: Path, name: str, then: str = "") -> None:
+        self.write(path, f"#!/bin/sh\n: > {self.marks}/{name}\n{then}\n")
         path.chmod(0o755)
 
     def _repository(self) -> None:
-        self._git("init", "-q", "-b", "main")
-        self._git("add", "README.md", "src", "notes.txt", ".env", "docs", "sub")
-        self._git("commit", "-qm", "one")
+        self.git("init", "-q", "-b", "main")
+        self.git("add", "README.md", "src", "notes.txt", ".env", "docs", "sub")
+        self.git("commit", "-qm", "one")
         (self.project / "src/b.py").write_text("y = 3\n")
-        self._git("rm", "-q", "--cached", ".env")  # else git would open it whenever it looks at the state of files
-        self._git("commit", "-qam", "two")
-        self._git("branch", "victim")
-        self._git("tag", "v1")
+        self.git("rm", "-q", "--cached", ".env")  # else git would open it whenever it looks at the state of files
+        self.git("commit", "-qam", "two")
+        self.git("branch", "victim")
+        self.git("tag", "v1")
         (self.project / "src/b.py").write_text("y = 4\n")
-        self._git("stash", "-q")
+        self.git("stash", "-q")
         (self.project / "src/a.py").write_text("import os\nx = 2\n")
         shutil.rmtree(self.project / ".git/hooks")
         self._disguise()
-        if self.hostile:
-            run = f": > {self.marks}/"
-            for key, value in {
-                "core.fsmonitor": f"{run}fsmonitor #", "core.pager": f"{run}pager; cat",
-                "core.sshCommand": f"{run}ssh #", "diff.external": f"{run}external #",
-                "diff.y.textconv": f"{run}textconv; cat", "gpg.program": "./evil",
-                "filter.x.clean": f"{run}clean; cat", "filter.x.smudge": f"{run}smudge; cat",
-                "alias.st": f"!{run}alias",
-            }.items():  # fmt: skip
-                self._git("config", key, value)
-            self._write(self.project / ".gitattributes", "*.md diff=y filter=x\n*.py diff=y\n")
-            (self.project / "README.md").write_text("changed\n")
 
     def _disguise(self) -> None:
         """Directories that git takes for repositories of their own, with a configuration that runs something."""
         head = (self.project / ".git/refs/heads/main").read_text()
         for name, inner in (("docs", ""), ("docs2", "x/")):
             place, run = self.project / name, f": > {self.marks}/bare-{name}"
-            self._write(place / inner / "objects/info/alternates", f"{self.project}/.git/objects\n")
-            self._write(place / inner / "info/attributes", "* diff=y\n")
-            self._write(
+            self.write(place / inner / "objects/info/alternates", f"{self.project}/.git/objects\n")
+            self.write(place / inner / "info/attributes", "* diff=y\n")
+            self.write(
                 place / inner / "config",
                 "[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tworktree = ..\n"
                 f'\tfsmonitor = "{run} #"\n[diff "y"]\n\ttextconv = "{run}; cat"\n',
             )
-            self._write(place / inner / "refs/.keep", "")
+            self.write(place / inner / "refs/.keep", "")
             if inner:
-                self._write(place / inner / "refs/heads/main", head)
-                self._write(place / "commondir", "x\n")
-                self._write(place / "HEAD", "ref: refs/heads/main\n")
+                self.write(place / inner / "refs/heads/main", head)
+                self.write(place / "commondir", "x\n")
+                self.write(place / "HEAD", "ref: refs/heads/main\n")
             else:
                 (place / "HEAD").symlink_to("refs/heads/main")  # which is not there
 
-    def _git(self, *words: str) -> None:
+    def git(self, *words: str, where: str = ".") -> None:
         env = {"PATH": "/usr/bin:/bin", "HOME": str(self.home), "GIT_AUTHOR_DATE": "2020-01-01T00:00:00Z"} | {
             f"GIT_{who}_{what}": f"a@{what}" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")
         }
-        subprocess.run(["/usr/bin/git", *words], cwd=self.project, env=env, check=True, capture_output=True)
+        subprocess.run(["/usr/bin/git", *words], cwd=self.project / where, env=env, check=True, capture_output=True)
 
     # --- what becomes of it
 
@@ -286,3 +277,51 @@ def remove(path: str) -> None:
         shutil.rmtree(path, ignore_errors=True)
     else:
         place.unlink(missing_ok=True)
+
+
+# --- repositories of strangers
+
+
+def poison_settings(ground: Ground) -> None:
+    run = f": > {ground.marks}/"
+    for key, value in {
+        "core.fsmonitor": f"{run}fsmonitor #", "core.pager": f"{run}pager; cat", "alias.st": f"!{run}alias",
+        "core.sshCommand": f"{run}ssh #", "diff.external": f"{run}external #", "gpg.program": "./evil",
+        "diff.y.textconv": f"{run}textconv; cat", "filter.x.clean": f"{run}clean; cat",
+        "filter.x.smudge": f"{run}smudge; cat",
+    }.items():  # fmt: skip
+        ground.git("config", key, value)
+    ground.write(ground.project / ".gitattributes", "*.md diff=y filter=x\n*.py diff=y\n")
+    (ground.project / "README.md").write_text("changed\n")
+
+
+def poison_hooks(ground: Ground) -> None:
+    """Those that git runs when it renews what it knows of files."""
+    for name in ("post-index-change", "reference-transaction", "fsmonitor-watchman", "post-checkout"):
+        ground.trap(ground.project / ".git/hooks" / name, f"hook-{name}")
+    os.utime(ground.project / "README.md", (1, 1))
+
+
+def poison_submodule(ground: Ground) -> None:
+    (ground.project / "vendor").mkdir()
+    ground.git("init", "-q", "-b", "main", where="vendor")
+    ground.git("commit", "-q", "--allow-empty", "-m", "inner", where="vendor")
+    ground.git("-c", "advice.addEmbeddedRepo=false", "add", "vendor")
+    ground.git("commit", "-qm", "vendor")
+    ground.git("config", "core.fsmonitor", f": > {ground.marks}/submodule #", where="vendor")
+
+
+def poison_include(ground: Ground) -> None:
+    ground.write(ground.project / "more", f'[core]\n\tfsmonitor = ": > {ground.marks}/include #"\n')
+    ground.git("config", "include.path", "../more")
+
+
+def poison_worktree(ground: Ground) -> None:
+    ground.git("config", "extensions.worktreeConfig", "true")
+    ground.git("config", "--worktree", "core.fsmonitor", f": > {ground.marks}/worktree #")
+
+
+POISONS: dict[str, Callable[[Ground], None]] = {
+    "plain": lambda _: None, "settings": poison_settings, "hooks": poison_hooks, "submodule": poison_submodule,
+    "include": poison_include, "worktree": poison_worktree,
+}  # fmt: skip

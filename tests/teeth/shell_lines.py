@@ -6,6 +6,7 @@ Line `n` of a seed is always the same, so that a difference can be played again 
 from collections.abc import Callable, Mapping
 
 from msgspec import Struct
+from shell_ground import POISONS
 from shell_pools import Dice, Flag, Say, commands, known_flags, pools, real_flags
 from shell_spell import disturb, hide, spell
 
@@ -27,9 +28,9 @@ def make_line(seed: str, n: int) -> Line:
     text = SHAPES[shape][1](dice)
     if dice.chance(0.12) and shape != "deep":
         text = disturb(dice, text)
-    hostile = shape == "git" and dice.chance(0.1)
+    ground = dice.choice(sorted(POISONS)) if shape == "git" and dice.chance(0.15) else "plain"
     bypass = shape == "ruin" or ("touch" in text and dice.chance(0.3))
-    return Line(text, shape, "hostile" if hostile else "plain", bypass)
+    return Line(text, shape, ground, bypass)
 
 
 # --- one command

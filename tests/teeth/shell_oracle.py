@@ -21,7 +21,6 @@ HERE = Path(__file__).resolve().parent
 CORPUS = HERE / "shell_corpus"
 LINES, WORKERS = 500_000, 2
 KINDS = {"ask": {}, "allowed": {"must": True}, "bypass": {"bypass": True}, "judge": {"still": True}}
-HOSTILE = "@hostile "
 
 
 def corpus() -> list[dict[str, Any]]:
@@ -30,10 +29,10 @@ def corpus() -> list[dict[str, Any]]:
 
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:
-    """The file's name begins with what must become of its lines."""
+    """The file's name begins with what must become of its lines; `@` names the ground that a line is for."""
     kind = path.stem.partition("_")[0]
     for entry in entries(path.name):
-        ground, text = ("hostile", entry.removeprefix(HOSTILE)) if entry.startswith(HOSTILE) else ("plain", entry)
+        ground, text = entry[1:].split(" ", 1) if entry.startswith("@") else ("plain", entry)
         if kind == "judge":
             before, opening, n, middle, closing = msgspec.json.decode(entry)
             text = before + opening * n + middle + closing * n

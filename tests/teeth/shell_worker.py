@@ -88,11 +88,7 @@ class Court:
 class Worker:
     def __init__(self, order: Order) -> None:
         self._order = order
-        grounds = {
-            kind: Ground(Path(f"/tmp/{KIND}{kind}"), order.rg, hostile=kind == "hostile")
-            for kind in ("plain", "hostile")
-        }
-        self._courts = {kind: Court(ground) for kind, ground in grounds.items()}
+        self._courts = dict[str, Court]()
         self.counts = Counter[str]()
         signal.signal(signal.SIGALRM, kill_all)
         signal.signal(signal.SIGPROF, too_slow)
@@ -131,7 +127,7 @@ class Worker:
 
     def consider(self, line: Line) -> tuple[list[str], str]:
         """What is wrong about it, and by which permission it ran."""
-        court = self._courts[line.ground]
+        court = self._court(line.ground)
         try:
             facts = self._facts(court, line.text)
         except Slow:
@@ -150,6 +146,11 @@ class Worker:
             return ["it must run unasked"], how
         seen, output = self.run(court.ground, line.text)
         return self._faults(court, facts, how, seen, output), how
+
+    def _court(self, kind: str) -> Court:
+        if kind not in self._courts:
+            self._courts[kind] = Court(Ground(Path(f"/tmp/{KIND}{kind}"), self._order.rg, kind))
+        return self._courts[kind]
 
     def _facts(self, court: Court, text: str) -> Runs:
         signal.setitimer(signal.ITIMER_PROF, PATIENCE)
