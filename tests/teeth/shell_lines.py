@@ -83,6 +83,8 @@ def command(dice: Dice, name: str = "", harm: float = 0.3) -> str:
     parts += [word() for _ in range(dice.choice([0, 1, 1, 1, 2]))]
     if dice.chance(0.06):
         parts.insert(dice.randrange(len(parts) + 1), "--")
+    if dice.chance(0.12):
+        parts.insert(dice.randrange(len(parts) + 1), dice.pick("redirect"))
     name = spell(dice, name) if dice.chance(0.04) else name
     return around[0] + " ".join([name, *parts]) + around[1]
 
@@ -252,7 +254,8 @@ def section(name: str) -> Say:
 SHAPES: dict[str, tuple[float, Say]] = {
     "command": (14, command), "hidden": (16, hidden), "wrapped": (9, wrapped), "path": (3, by_path),
     "shells": (7, shells), "comment": (5, comment), "statement": (14, statement), "git": (9, git),
-    "places": (6, section("places")), "made": (3, section("made")), "soup": (6, soup), "document": (4, document),
+    "places": (6, section("places")), "moved": (3, section("moved")),
+    "made": (3, section("made")), "soup": (6, soup), "document": (4, document),
     "evaluation": (5, section("evaluation")), "ruin": (1.5, section("ruin")), "everyday": (4, everyday),
     "deep": (0.05, deep),
 }  # fmt: skip

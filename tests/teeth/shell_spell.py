@@ -58,13 +58,18 @@ def disturb(dice: Dice, line: str) -> str:
     for _ in range(dice.choice([1, 1, 1, 2, 3])):
         at, words = dice.randrange(len(line) + 1), line.split(" ")
         some, other = dice.randrange(len(words)), dice.randrange(len(words))
-        match dice.randrange(6):
+        match dice.randrange(8):
             case 0:
                 line = line[:at] + dice.pick("noise") + line[at:]
                 continue
             case 1:
                 line = line[:at] + line[at + dice.randrange(1, 4) :]
                 continue
+            case 6:
+                line = line[:at] + "\\\n" + line[at:]  # nothing at all for bash, nearly everywhere
+                continue
+            case 7:
+                words.insert(some, dice.pick("redirect"))
             case 2 if some:
                 words[some - 1 : some + 1] = [words[some - 1] + dice.pick("gaps") + words[some]]
             case 3:
