@@ -247,6 +247,11 @@ def everyday(dice: Dice) -> str:
             return disturb(dice, disturb(dice, line))
 
 
+def runs(dice: Dice) -> str:
+    """What find runs, and where that ends."""
+    return dice.say("runs", {"own": section("find.own")})
+
+
 def section(name: str) -> Say:
     return lambda dice: dice.say(name)
 
@@ -255,7 +260,7 @@ SHAPES: dict[str, tuple[float, Say]] = {
     "command": (14, command), "hidden": (16, hidden), "wrapped": (9, wrapped), "path": (3, by_path),
     "shells": (7, shells), "comment": (5, comment), "statement": (14, statement), "git": (9, git),
     "places": (6, section("places")), "moved": (3, section("moved")),
-    "made": (3, section("made")), "soup": (6, soup), "document": (4, document),
+    "runs": (3, runs), "made": (3, section("made")), "soup": (6, soup), "document": (4, document),
     "evaluation": (5, section("evaluation")), "ruin": (1.5, section("ruin")), "everyday": (4, everyday),
     "deep": (0.05, deep),
 }  # fmt: skip
