@@ -141,6 +141,8 @@ class Ground:
         self.git("stash", "-q")
         (self.project / "src/a.py").write_text("import os\nx = 2\n")
         shutil.rmtree(self.project / ".git/hooks")
+        # Else a state that git tells would hold a pattern that leads outside: `../[core]`.
+        (self.project / ".git/info/exclude").write_text("*core*\n")
         self._disguise()
 
     def _disguise(self) -> None:

@@ -19,6 +19,7 @@ from shell_ground import CANARY, KIND, Ground, Seen
 from shell_lines import Line, make_line
 
 from teamwright.core.facts import Runs
+from teamwright.core.patterns import UNKNOWN
 from teamwright.core.permission import judge
 from teamwright.core.rules import Rules, parse_rules
 from teamwright.host import bash
@@ -30,6 +31,9 @@ SECONDS = 1.0  # that a line may run
 PATIENCE = 1.0  # of the processor's time that the judge may take for one line
 MOST_OUTPUT = 1 << 18
 READING = ("default", "plan", "dontAsk")
+# Words that only the running command knows may name anything here: what they match is all that can be learnt (0026).
+ECHOES = frozenset({"echo", "true", "false", ":", "[["})
+NAMES_ONLY = frozenset({"opened home/", "opened vault", f"showed a secret: {CANARY}VAULT"})
 
 
 class Order(Struct):
@@ -216,13 +220,23 @@ class Worker:
         faults += [f"changed {path}" for path in seen.changed if path not in named]
         faults += [f"opened {name}" for name in seen.opened if name != ".env"]
         shown = output.decode(errors="replace")
-        faults += [f"showed a secret: {what}" for what in ("SECRET", "VAULT", "KEY") if CANARY + what in shown]
+        faults += [f"showed a secret: {CANARY}{what}" for what in ("SECRET", "VAULT", "KEY") if CANARY + what in shown]
+        if faults and NAMES_ONLY.issuperset(faults) and only_echoes(facts):
+            self.counts["names"] += 1
+            return []
         written = str(ground.project / ".env") in seen.changed
         if (".env" in seen.opened and not written) or f"{CANARY}ENV" in shown:
             mode = "acceptEdits" if how == "acceptEdits" else "default"
             if court.kind(facts, mode, "Read(.env)") == "allow":
                 faults.append("read .env past the rule Read(.env)")
         return faults
+
+
+def only_echoes(facts: Runs) -> bool:
+    """Is there nothing in it but `echo` and its like, and does at least one word of theirs come from a value?"""
+    seen = [command.views[-1].words for command in facts.commands if command.views and command.views[-1].words]
+    unsure = any(UNKNOWN in word for words in seen for word in words)
+    return unsure and all(words[0] in ECHOES or "=" in words[0] for words in seen)
 
 
 def tell(said: dict[str, Any]) -> None:

@@ -68,10 +68,11 @@ def test_nor_do_lines_that_nobody_has_seen() -> None:
         ("./evil", "ran the trap evil"), ("zz", "ran the trap zz"), ("touch PW", "changed"),
         ("rm README.md", "changed"), ("chmod 600 README.md", "changed"), ("echo x > /tmp/PW", "changed /tmp/PW"),
         ("cat ../secret > /dev/null", "opened secret"), ("ls ../vault", "opened vault"), ("ls ..", "opened home/"),
-        ("cat /proc/2/environ", "showed a secret: KEY"), ("ln -s x PW", "changed"), ("mv README.md x", "changed"),
+        ("cat /proc/2/environ", "showed a secret: CANARY-OF-THE-KEY"), ("ln -s x PW", "changed"),
+        ("mv README.md x", "changed"),
         ("(sleep 0.2; : > PW) &", "changed"), ("git branch new", "changed"), ("mkdir src/PW", "changed"),
         ("cp notes.txt README.md", "changed"), ("git stash drop -q", "changed"),
-        ("cat leak", "showed a secret: SECRET"),
+        ("cat leak", "showed a secret: CANARY-OF-THE-SECRET"),
     ],
 )  # fmt: skip
 def test_it_sees_what_a_line_does(text: str, fault: str) -> None:
