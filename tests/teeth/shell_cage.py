@@ -22,6 +22,7 @@ ROOT = HERE.parents[1]
 class Report(Struct):
     differences: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     counts: Counter[str] = field(default_factory=Counter[str])
+    cpu: float = 0  # seconds of the processor, of all workers and all that they ran
 
 
 @cache
@@ -78,6 +79,7 @@ def work(orders: Sequence[dict[str, Any]], source: Path | None = None, heard: An
         for found in pool.map(lambda order: _one(order, source or ROOT / "src", heard), orders):
             report.differences += found.differences
             report.counts += found.counts
+            report.cpu += found.cpu
     return report
 
 
@@ -93,6 +95,7 @@ def _one(order: dict[str, Any], source: Path, heard: Any) -> Report:
             told = msgspec.json.decode(text)
             if "counts" in told:
                 report.counts += Counter(told["counts"])
+                report.cpu = told["cpu"]
                 ended = True
             else:
                 report.differences.append(told)

@@ -74,7 +74,7 @@ def play(seed: str, orders: list[dict[str, Any]], source: Path | None) -> int:
     lines, asked = counts.pop("lines", 0), counts.pop("asked", 0)
     ran = ", ".join(f"{number:,} by {how}" for how, number in counts.most_common())
     what, took = f"seed {seed}" if seed else "corpus", time.monotonic() - began
-    print(f"{what}: {lines:,} lines in {took:.0f} s, {asked:,} asked; run: {ran}")
+    print(f"{what}: {lines:,} lines in {took:.0f} s ({report.cpu:.0f} s of the processor), {asked:,} asked; run: {ran}")
     print(f"{len(report.differences)} differences {dict(shapes) if shapes else ''}".rstrip(), flush=True)
     return len(report.differences)
 

@@ -121,7 +121,7 @@ class Worker:
                 )
             if (order.most and found >= order.most) or time.monotonic() > until:
                 break
-        tell({"counts": dict(self.counts)})
+        tell({"counts": dict(self.counts), "cpu": sum(os.times()[:4])})
 
     def _made(self) -> Any:
         for n in range(self._order.start, self._order.stop, self._order.step):
