@@ -133,13 +133,13 @@ class Ground:
         self.git("add", "README.md", "src", "notes.txt", ".env", "docs", "sub")
         self.git("commit", "-qm", "one")
         (self.project / "src/b.py").write_text("y = 3\n")
-        self.git("rm", "-q", "--cached", ".env")  # else git would open it whenever it looks at the state of files
         self.git("commit", "-qam", "two")
         self.git("branch", "victim")
         self.git("tag", "v1")
         (self.project / "src/b.py").write_text("y = 4\n")
         self.git("stash", "-q")
         (self.project / "src/a.py").write_text("import os\nx = 2\n")
+        (self.project / ".env").write_text(f"OLD={CANARY}ENV\nKEY={CANARY}ENV\n")
         shutil.rmtree(self.project / ".git/hooks")
         # Else a state that git tells would hold a pattern that leads outside: `../[core]`.
         (self.project / ".git/info/exclude").write_text("*core*\n")

@@ -29,7 +29,7 @@ def make_line(seed: str, n: int) -> Line:
     if dice.chance(0.12) and shape != "deep":
         text = disturb(dice, text)
     ground = dice.choice(sorted(POISONS)) if shape == "git" and dice.chance(0.15) else "plain"
-    bypass = shape == "ruin" or ("touch" in text and dice.chance(0.3))
+    bypass = shape in ("ruin", "denied") or ("touch" in text and dice.chance(0.3))
     return Line(text, shape, ground, bypass)
 
 
@@ -261,6 +261,7 @@ SHAPES: dict[str, tuple[float, Say]] = {
     "shells": (7, shells), "comment": (5, comment), "statement": (14, statement), "git": (9, git),
     "places": (6, section("places")), "moved": (3, section("moved")),
     "runs": (3, runs), "made": (3, section("made")), "soup": (6, soup), "document": (4, document),
-    "evaluation": (5, section("evaluation")), "ruin": (1.5, section("ruin")), "everyday": (4, everyday),
+    "evaluation": (5, section("evaluation")), "ruin": (1.5, section("ruin")), "denied": (2, section("denied")),
+    "everyday": (4, everyday),
     "deep": (0.05, deep),
 }  # fmt: skip
