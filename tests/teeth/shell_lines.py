@@ -1,6 +1,7 @@
 """Command lines out of a grammar and a seed: what people write, what attackers write, and what lies between.
 
-Line `n` of a seed is always the same, so that a difference can be played again by these two alone.
+Line `n` of a seed is always the same, as long as the grammar and the judge's tables of flags are: a difference can be
+played again by these two alone.
 """
 
 from collections.abc import Callable, Mapping

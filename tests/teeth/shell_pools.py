@@ -63,7 +63,7 @@ def known_flags() -> dict[str, list[Flag]]:
         for name, flags in table.items():
             told = {key: value for key, value in structs.asdict(flags).items() if isinstance(value, str)}
             long = [w for value in told.values() for w in value.split() if w.startswith("--")]
-            short = [c for key in ("short", "valued") for c in told.get(key, "") if c.isalnum()]
+            short = [c for key in ("short", "valued", "glued") for c in told.get(key, "") if c.isalnum()]
             valued = [*told.get("valued", ""), *told.get("long_valued", "").split()]
             listed = [Flag(f"-{c}", "=" if c in valued else "") for c in short]
             found[prefix + name] = listed + [Flag(w, "=" if w in valued else "") for w in long]

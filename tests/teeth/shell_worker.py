@@ -132,6 +132,7 @@ class Worker:
     def consider(self, line: Line) -> tuple[list[str], str]:
         """What is wrong about it, and by which permission it ran."""
         court = self._court(line.ground)
+        os.chdir(court.ground.project)  # where the program would stand
         try:
             facts = self._facts(court, line.text)
         except Slow:
