@@ -28,8 +28,10 @@ torture: setup
 	@.venv/bin/python tests/teeth/torture.py $(KILLS) $(SEED)
 
 # What is too long for each change. Every 40th call of a session fails; `make long EVERY=1` lets each of them fail.
+# Then half a million command lines are judged, and those that are allowed run in a cage.
 long: setup
 	@.venv/bin/python tests/teeth/disk_faults.py $(EVERY)
+	@.venv/bin/python tests/teeth/shell_oracle.py --lines 500000
 
 bench: setup
 	@.venv/bin/python bench/run.py

@@ -1,0 +1,60 @@
+"""Mutants of the judge: every fix of it, undone in a copy, must make the shell's oracle see more than before."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import shell_cage
+import shell_oracle
+
+pytestmark = pytest.mark.skipif(bool(shell_cage.why_not()), reason=shell_cage.why_not() or "there is a cage")
+WORKERS = 2
+LINES = 1500  # of one seed, after the corpus
+SEED = "mutants"
+
+# (file, what is there, what stands there instead)
+MUTANTS = [
+    # What cannot be parsed is not asked.
+    ("core/shell_rules.py", "    if runs.broken:\n", "    if not runs.text:\n"),
+    # Redirections are not looked at.
+    (
+        "core/shell_rules.py",
+        "    findings += [_judge_write(place, runs, scene, whole=whole) for place in runs.writes]\n",
+        "",
+    ),
+    # What is read through a redirection is not looked at.
+    ("core/shell_rules.py", "for place in runs.reads]\n", "for place in ()]\n"),
+    # What a known command reads may lie anywhere.
+    (
+        "core/places.py",
+        "    if any(within(place.path, d) for d in (*scene.roots, *scene.readable)):\n",
+        "    if place.path:\n",
+    ),
+]
+
+
+def orders(known: list[str], **more: Any) -> list[dict[str, Any]]:
+    """The corpus first, then lines of a seed."""
+    given = shell_oracle.given(shell_oracle.corpus(), WORKERS)
+    made = shell_oracle.made(SEED, LINES, WORKERS)
+    return [order | {"known": known} | more for order in (*given, *made)]
+
+
+@pytest.fixture(scope="module")
+def known() -> list[str]:
+    """What differs without any mutant: nothing, as long as the judge is right."""
+    return [found["line"] for found in shell_cage.work(orders([])).differences]
+
+
+@pytest.mark.spec("M7")
+@pytest.mark.parametrize(("file", "old", "new"), MUTANTS, ids=[f"{m[0]}:{m[1].strip()[:40]}" for m in MUTANTS])
+def test_a_mutant_of_the_judge_is_found(tmp_path: Path, known: list[str], file: str, old: str, new: str) -> None:
+    source = tmp_path / "src"
+    shutil.copytree(shell_cage.ROOT / "src", source, ignore=shutil.ignore_patterns("__pycache__"))
+    path = source / "teamwright" / file
+    text = path.read_text()
+    assert text.count(old) == 1, f"{file} has changed: choose another text for this mutant"
+    path.write_text(text.replace(old, new))
+    report = shell_cage.work(orders(known, most=1), source)
+    assert report.differences, "no line shows that the judge was changed"
