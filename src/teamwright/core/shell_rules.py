@@ -72,6 +72,8 @@ def _by_command_rules(runs: Runs, scene: Scene) -> Iterator[Finding]:
                     yield Finding("ask", f"{said_by(rule)} may cover {what}.", firm=True)
             if unread and mentioned(pattern, runs.text):
                 yield Finding(kind, f"{said_by(rule)} {verb} a command that seems to be part of it.", firm=True)
+            elif unread and "$'" in runs.text:  # any letter can be written otherwise in such a string
+                yield Finding("ask", f"{said_by(rule)} may cover a part of it that cannot be read.", firm=True)
 
 
 def _by_path_rules(runs: Runs, scene: Scene) -> Iterator[Finding]:

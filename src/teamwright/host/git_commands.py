@@ -39,7 +39,7 @@ GIT: dict[str, Flags] = {
     "status": Flags("sbvz", "", "--short --branch --porcelain --long --verbose --show-stash --untracked-files"
         " --ignored"
                     " --ahead-behind --no-ahead-behind --renames --no-renames --column --no-column --ignore-submodules",
-                    "--porcelain --untracked-files --ignored --ignore-submodules", "u"),
+                    "--porcelain --untracked-files --ignored --ignore-submodules", "u", deep="v --verbose"),
     "log": _LOG,
     "shortlog": Flags("nsec", "", _COMMITS + " --numbered --summary --email --committer", _COMMIT_VALUES + " --group",
                       "w"),

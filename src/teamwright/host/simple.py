@@ -6,7 +6,7 @@ from glob import iglob
 from itertools import islice
 from pathlib import Path
 
-from msgspec import Struct, field, structs
+from msgspec import Struct, field
 
 from teamwright.core.facts import NOWHERE, Command, Place, View
 from teamwright.core.patterns import UNKNOWN
@@ -59,8 +59,15 @@ _RECORDS = frozenset(
 _PROTECTED = re.compile(r"(?<![\w.-])\.(?:git|claude|teamwright|mcp\.json)(?![\w.-])", re.IGNORECASE)
 _LEFT_OUT = re.compile(r"--(?:exclude|ignore)[\w-]*=")
 _LEAVES_OUT = frozenset({"--exclude", "--exclude-dir", "--ignore", "-path", "-name", "-ipath", "-iname", "-wholename"})
-_EVALUATES = frozenset({"let", "test", "[", "[[", "printf", "read", "mapfile", "readarray", "wait", "getopts"})
+_EVALUATES = frozenset({
+    "let", "test", "[", "[[", "printf", "read", "mapfile", "readarray", "wait", "getopts", "jobs", "compgen",
+    "complete", "bind", "enable", "hash", "alias", "fc", "source", ".",
+})  # fmt: skip
 _MOVES = frozenset({"cd", "pushd", "popd", "source", "."})
+
+
+# Seen only by rules that restrict: they look for their words in the whole text.
+UNSEEN_CODE = Command((View((), None),), "code", opaque="it may run code that is in its words", shadow=True)
 
 
 class Setting(Struct, frozen=True):
@@ -119,8 +126,8 @@ def simple_commands(
     found.commands.insert(0, _command(layers, shown, setting, found, shadow=shadow))
     if name in _MOVES and found.cd is None:
         found.cd = UNKNOWN  # wherever that is
-    if texts[0] in _EVALUATES and not found.commands[0].harmless:
-        found.commands[0] = structs.replace(found.commands[0], opaque="it may run code that is in its words")
+    if (texts[0] in _EVALUATES and not found.commands[0].harmless) or layers.risky:
+        found.commands.append(UNSEEN_CODE)
     return found
 
 
@@ -147,6 +154,8 @@ def _unwrap(words: Sequence[Word], assigned: Sequence[tuple[str, Word]]) -> _Lay
         risky = risky or any(is_assignment(w.text) and not harmless_name(*w.text.split("=", 1)) for w in inner[1:step])
         fed = WRAPPERS[name].feeds
         inner = _fed(inner, step) if fed else inner[step:]
+        while name == "time" and inner[0].text == "!" and len(inner) > 1:
+            inner, step = inner[1:], step + 1
         starts.append(at + step)
     prefix = tuple(f"{name}={value.text}" for name, value in assigned)
     last = starts[-1]

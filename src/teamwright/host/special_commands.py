@@ -60,7 +60,7 @@ def _sed(words: Sequence[str]) -> Use | None:
 
 def _test(words: Sequence[str]) -> Use | None:
     """`[` and `test`. A word that may turn out to be `-v` makes bash evaluate the next one."""
-    words = words[:-1] if words[-1:] == ["]"] else words
+    words = words[:-1] if "]" in words[-1:] else words
     if not _IS_EVALUATED.isdisjoint(words) or not _is_plain_test(words):
         return None
     return _paths_tested(words)
@@ -69,7 +69,7 @@ def _test(words: Sequence[str]) -> Use | None:
 def _is_plain_test(words: Sequence[str]) -> bool:
     if not any(UNKNOWN in word for word in words):
         return True
-    if words[:1] == ["!"]:
+    if "!" in words[:1]:
         return _is_plain_test(words[1:])
     match len(words):
         case 1:
@@ -86,7 +86,7 @@ def _double_test(words: Sequence[str]) -> Use | None:
     """`[[`, in which an operator is one only if it is written as one."""
     if not _IS_EVALUATED.isdisjoint(words) or not _COUNTS.isdisjoint(words):
         return None
-    return _paths_tested(words[:-1] if words[-1:] == ["]]"] else words)
+    return _paths_tested(words[:-1] if "]]" in words[-1:] else words)
 
 
 def _paths_tested(words: Sequence[str]) -> Use:
@@ -162,7 +162,7 @@ def _tee(words: Sequence[str]) -> Use | None:
     files, at = list[str](), 0
     while at < len(words) and words[at] in ("-a", "--append", "-i"):
         at += 1
-    files += words[at + 1 :] if words[at : at + 1] == ["--"] else words[at:]
+    files += words[at + 1 :] if "--" in words[at : at + 1] else words[at:]
     return None if any(w.startswith("-") for w in files) else Use(writes=tuple(files))
 
 

@@ -10,7 +10,7 @@ from teamwright.core.facts import NOWHERE, Command, Place, View
 from teamwright.core.patterns import UNKNOWN
 from teamwright.host import grammar
 from teamwright.host.ruin import SAFE
-from teamwright.host.simple import Setting, listed, simple_commands
+from teamwright.host.simple import UNSEEN_CODE, Setting, listed, simple_commands
 from teamwright.host.special_commands import harmless_name
 from teamwright.host.whereabouts import Whereabouts
 from teamwright.host.words import Reader, Unreadable, Word, check_heredoc, require_one_line, source, test_words
@@ -234,7 +234,7 @@ class Walk:
                 words.append(word)
         self._plain(words, source(node), harmless=not risky)
         if risky:
-            self._vague("it may run code that is in its words")
+            self.commands.append(UNSEEN_CODE)
 
     def unset(self, node: Node) -> None:
         require_one_line(node)
@@ -246,7 +246,9 @@ class Walk:
         parts = [node] if node.type == "variable_assignment" else node.named_children
         for part in parts:
             name, value = self._assignment(part)
-            self._plain([Word(f"{name}={value.text}")], source(part), harmless=harmless_name(name, value.text))
+            harmless = harmless_name(name, value.text)
+            self._plain([Word(f"{name}={value.text}")], source(part), harmless=harmless)
+            self.commands += () if harmless else (UNSEEN_CODE,)
 
     def _assignment(self, node: Node) -> tuple[str, Word]:
         name, value = node.child_by_field_name("name"), node.child_by_field_name("value")

@@ -76,7 +76,8 @@ class Reader:
         if node.type == "concatenation":
             _require_adjacent(node)
             parts = [self._piece(child, first=n == 0) for n, child in enumerate(node.children)]
-            splits = _multiplies(node) or _odd_tilde(node) or any(part.splits for part in parts)
+            parts.append(_Piece("", live=_brackets(node), splits=_multiplies(node) or _odd_tilde(node)))
+            splits = any(part.splits for part in parts)
         else:
             parts = [self._piece(node, first=True)]
             splits = parts[0].splits
@@ -298,11 +299,20 @@ def _quoted(text: str) -> _Piece:
     return _Piece(text, quoted="*" in text or "?" in text)
 
 
+def _bare_text(node: Node) -> str:
+    return "".join(source(c) for c in node.children if c.type in ("word", "number", "{", "}", "brace_expression"))
+
+
+def _brackets(node: Node) -> bool:
+    """Do the bare parts together hold a wildcard such as `[ab]`?"""
+    bare = _bare_text(node)
+    return "[" in bare and "]" in bare
+
+
 def _multiplies(node: Node) -> bool:
     """Do braces or brackets of the bare parts stand for several words?"""
-    bare = "".join(source(c) for c in node.children if c.type in ("word", "number", "{", "}", "brace_expression"))
-    text = source(node)
-    return ("{" in bare and "}" in bare and ("," in text or ".." in text)) or ("[" in bare and "]" in bare)
+    bare, text = _bare_text(node), source(node)
+    return _brackets(node) or ("{" in bare and "}" in bare and ("," in text or ".." in text))
 
 
 def _odd_tilde(node: Node) -> bool:

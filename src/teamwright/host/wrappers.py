@@ -119,7 +119,7 @@ def carried_code(words: Sequence[str]) -> tuple[str | None, bool]:
     """Code that is carried as text: (the code, None if there is none; whether it is all that is run, read by bash)."""
     name = words[0].rpartition("/")[2]
     if words[0] == "eval":
-        return " ".join(words[1:]), True
+        return " ".join(words[2:] if "--" in words[1:2] else words[1:]), True
     if words[0] == "trap":
         return (words[1] if len(words) > 2 else None), True
     if name not in SHELLS:
