@@ -221,7 +221,7 @@ def _carry(texts: Sequence[str], layers: _Layers, found: Found) -> bool:
         found.commands.append(Command((View((), None),), name, opaque="it runs code for another shell", shadow=True))
     found.code.append(code)
     found.same_shell = name == "eval"
-    return plain and not layers.risky and name != "trap"
+    return plain and not layers.risky and name != "trap" and not any(w.glob or w.wild for w in layers.inner)
 
 
 def _look_behind(texts: Sequence[str], layers: _Layers, found: Found, setting: Setting) -> None:
