@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from teamwright.core.consent import Mode
-from teamwright.core.errors import StoreError
+from teamwright.core.errors import DiskError, StoreError
 from teamwright.core.event import AgentEnded, Event, ToolEnded, TurnEnded
 from teamwright.core.ids import AgentId, LetterId
 from teamwright.core.letter import Letter, Said, Sender, Signal
@@ -67,7 +67,7 @@ class Resident:
         with self.scope:
             try:
                 await self._live()
-            except StoreError as error:
+            except DiskError as error:
                 self._halt(error)
             except Exception as bug:  # noqa: BLE001 -- the agent's boundary
                 await self._break(bug)
@@ -78,7 +78,7 @@ class Resident:
         self.ended.set()
         self._means.teams.announce()
 
-    def _halt(self, error: StoreError) -> None:
+    def _halt(self, error: DiskError) -> None:
         """The disk fails: it stops as if killed, its turn, its tasks and what it has not read stay its own."""
         self.parked = self.agent.parked = self.halted = True
         self._means.teams.supervisor.trouble.report(error, f"teammate {self.member.address}")

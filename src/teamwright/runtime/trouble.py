@@ -24,8 +24,9 @@ class Trouble:
         self.error: StoreError | None = None
 
     def report(self, error: StoreError, what: str = "") -> None:
+        """Any is logged; the disk's are trouble."""
         self._log(f"{what}: {error}" if what else str(error))
-        if self.error is None:
+        if self.error is None and isinstance(error, DiskError):
             self.error = error
             self._met.set()
 
