@@ -9,6 +9,8 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
+from teamwright.core.arrival import is_deep
+
 MOST_PARTS = 1_000  # of one answer
 SMALL = 64 * 1024  # bytes: such a message is left as it is
 MOST_OTHER = 4 << 20  # bytes of what is no content
@@ -69,7 +71,7 @@ def shrink(data: bytes) -> bytes:
     """The same message with at most MOST_PARTS parts. Raises Unreadable for what is no message, or too much of one."""
     try:
         if len(data) <= SMALL:
-            if _is_deep(msgspec.json.decode(data), DEEPEST):
+            if is_deep(msgspec.json.decode(data), DEEPEST):
                 raise Unreadable(f"it is nested more than {DEEPEST} levels deep")
             return data
         message = _message.decode(data)
@@ -114,17 +116,6 @@ def _counted(name: str, more: int) -> list[dict[str, Any]]:
 def _require_small(value: Raw | UnsetType) -> None:
     if not isinstance(value, UnsetType) and len(bytes(value)) > MOST_OTHER:
         raise Unreadable(f"it holds more than {MOST_OTHER >> 20} MiB of what is no content")
-
-
-def _is_deep(value: Any, most: int) -> bool:
-    stack = [(value, 0)]
-    while stack:
-        found, depth = stack.pop()
-        if depth > most:
-            return True
-        children: Any = found.values() if isinstance(found, dict) else found if isinstance(found, list) else ()
-        stack += [(child, depth + 1) for child in children if isinstance(child, dict | list)]
-    return False
 
 
 def looks_meant(data: bytes) -> bool:
