@@ -332,7 +332,8 @@ class Agent:
         try:
             for ended in self.history.unfinished(crashed=False):  # owed since an end that could not be recorded
                 self.emit(ended)
-            self._tell_mode()
+            if letters or not self.history.over:  # nothing is said to a turn that is only to be ended
+                self._tell_mode()
             return await run_turn(self._seat, letters)
         except ModelError as error:
             return TurnEnded("failed", error=str(error), status=error.status)

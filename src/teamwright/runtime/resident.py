@@ -98,9 +98,9 @@ class Resident:
         await self.apply_answers()
         if self.member.state == "created":
             await self._set_running()
-        if self._under_way:
+        if self._under_way and self._leaving is None:
             await self._set_running()  # before letters are marked: others see one or the other
-            await self._turn(await self.agent.inbox.take(at_rest=False))
+            await self._turn(await self.agent.inbox.take(at_rest=self.agent.history.over))
         jobs, waited = self._means.teams.supervisor.jobs, 0.0
         while self._leaving is None:
             if letters := await self.agent.inbox.take(at_rest=True):
@@ -116,9 +116,9 @@ class Resident:
 
     @property
     def _under_way(self) -> bool:
-        """A turn that an earlier process began and did not end."""
+        """A turn that an earlier process began, and whose end is not recorded."""
         history = self.agent.history
-        return bool(history.messages) and history.ended is None and not history.resting
+        return bool(history.messages) and history.ended is None
 
     async def _turn(self, letters: Sequence[Letter]) -> None:
         agent = self.agent

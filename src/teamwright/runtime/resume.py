@@ -1,6 +1,6 @@
 """Where a session comes from: begun anew, resumed, or copied from another one under a new id."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -188,12 +188,19 @@ def _go_on(id: SessionId, path: Path, lock: Lock, kept: int | None = None) -> Op
     transcript.append(resumed, now_ms())
     history.apply(resumed)
     if kept is not None:  # a transcript only grows: what comes after is left out of the conversation
-        before = fold(line.event for n, line in transcripts.read(path) if n <= kept)
-        cut = Compacted(tuple(before.messages), "manual", 0, Usage())
+        cut = Compacted(tuple(_rewound(events, kept).messages), "manual", 0, Usage())
         transcript.append(cut, now_ms())
         history.apply(cut)
-        history.calls, history.results = {}, {}
     return Opened(id, SessionFiles(path), transcript, history, lock, notes)
+
+
+def _rewound(events: Sequence[Durable], kept: int) -> History:
+    """As it was after a line. Calls that were in flight there have the results that they came to have."""
+    history = fold(events[:kept])
+    came = {event.call_id: event for event in events[kept:] if isinstance(event, ToolEnded)}
+    for unknown in history.unfinished(crashed=True):
+        history.apply(came.get(unknown.call_id, unknown))
+    return history
 
 
 NOT_SENT = "The program ended before this message was stored: it was not sent. Send it again if it is still needed."
