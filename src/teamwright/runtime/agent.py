@@ -19,6 +19,7 @@ from teamwright.core.event import (
     Rendered,
     Replied,
     Streamed,
+    ToolEnded,
     TurnEnded,
     TurnStarted,
     Warned,
@@ -96,6 +97,7 @@ class Agent:
         flush: Callable[[], Awaitable[None]],
         fallback: str | None = None,
         around: Around | None = None,
+        settle: Callable[[AgentId, History], Awaitable[list[ToolEnded]]],
     ) -> None:
         self.id, self.name, self.history, self.desk, self.inbox, self.meter = id, name, history, desk, inbox, meter
         self.prompt = Prompt("", (), ())  # until it is rendered
@@ -107,7 +109,7 @@ class Agent:
         self.parked = False  # this process leaves it, in the middle of a turn if need be
         self.replied_at = 0  # the line of its last reply: where a fork branches off
         self._transcript, self._bus, self._now, self._log, self._flush = transcript, bus, now, log, flush
-        self._debug = debug
+        self._debug, self._settle = debug, settle  # `settle`: the results owed to calls that will not finish
         self._inner, self._fallback, self._ask_gate = model, fallback, gate
         self.aside = aside  # the same model, for the runtime's own questions: they are no turns
         self._busy = anyio.Lock()  # a turn, or the shortening of the conversation
@@ -330,7 +332,7 @@ class Agent:
 
     async def _run(self, letters: Sequence[Letter]) -> TurnEnded:
         try:
-            for ended in self.history.unfinished(crashed=False):  # owed since an end that could not be recorded
+            for ended in await self._settle(self.id, self.history):  # owed since an end that could not be recorded
                 self.emit(ended)
             if letters or not self.history.over:  # nothing is said to a turn that is only to be ended
                 self._tell_mode()
@@ -352,7 +354,7 @@ class Agent:
                 # No end and no results: whoever opens it again looks up what was done, and goes on with the turn.
                 await self._transcript.sync()
                 return
-            for ended in self.history.unfinished(crashed=False):
+            for ended in await self._settle(self.id, self.history):
                 self.emit(ended)
             if end.reason == "interrupted":
                 self.emit(Reminded(user(INTERRUPTED)))

@@ -25,6 +25,7 @@ from teamwright.runtime.meter import AgentMeter
 from teamwright.runtime.resident import Means, Resident, free_tasks
 from teamwright.runtime.rooms import move_in
 from teamwright.runtime.spawner import Served, Ways, child_desk, narrowest
+from teamwright.runtime.unbroken import unbroken
 from teamwright.runtime.workshop import Answers, Kit, Shape, Workshop, own_limits
 from teamwright.store.jobs import NewAgent
 from teamwright.store.processes import Process
@@ -110,9 +111,11 @@ class Recruiter:
         first = f"{definition.initial_prompt}\n\n{ask.prompt}" if definition.initial_prompt else ask.prompt
         row = NewAgent(own, self._workshop.session, parent.id, definition.name, ask.name, parent.depth + 1)
         key = call_key(parent.id, ctx.call_id)
-        member = await teams.tables.teams.add_member(
-            draft, agent=row, key=key,
-            first=lambda m: self._means.post.draft(lead, m, Said(first), id=f"m-{parent.id}-{ctx.call_id}"),
+        member = await unbroken(
+            teams.tables.teams.add_member(
+                draft, agent=row, key=key,
+                first=lambda m: self._means.post.draft(lead, m, Said(first), id=f"m-{parent.id}-{ctx.call_id}"),
+            )
         )  # fmt: skip
         if isinstance(member, Refused):
             if tree is not None:

@@ -61,6 +61,12 @@ class MailTable:
         """What an earlier `post_mail` of this id answered; None if it never got so far."""
         return await self._db.read(lambda db: find_outcome(db, id))
 
+    async def readers_of(self, key: str) -> list[str]:
+        """For whom the message of a call was stored, by the key of its letters; a broadcast has several."""
+        sql = "SELECT to_name FROM mail WHERE (id = ? OR (id > ? AND id < ?)) AND state <> 'refused' ORDER BY part"
+        found = (f"m-{key}", f"m-{key}-", f"m-{key}.")  # `.` comes after `-`
+        return await self._db.read(lambda db: [name for (name,) in db.execute(sql, found)])
+
     # --- reading
 
     async def audit(self, team: str, *, since: int = 0, most: int = 1000) -> list[Entry]:
