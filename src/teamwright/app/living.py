@@ -184,6 +184,7 @@ def _ways(parts: Parts) -> Ways:
     return Ways(
         kinds=company.startable,
         refusal=company.refusal,
+        absence=company.absence,
         kit=company.kit,
         kit_of=company.kit_of,
         system=lambda definition, model, cwd: system_of(parts, model, cwd, own=definition.prompt),

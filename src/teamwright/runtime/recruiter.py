@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from teamwright import __version__
 from teamwright.core.consent import Mode
 from teamwright.core.definition import AgentDefinition
-from teamwright.core.errors import SessionMissing, StoreError, ToolError
+from teamwright.core.errors import AgentLost, SessionMissing, StoreError, ToolError
 from teamwright.core.event import AgentStarted, ModeChanged, Warned
 from teamwright.core.ids import AgentId, LetterId, new_agent_id
 from teamwright.core.letter import Said
@@ -84,6 +84,7 @@ class Recruiter:
         self._keeper: Place | None = None
         self._parking = False  # this process ends: nobody is brought back here any more
         self.dropped: set[AgentId] = set()  # whatever the store says of them, they do nothing until they are started
+        self.absent: dict[AgentId, str] = {}  # those of them that wait for something, and for what
         self._losses: dict[AgentId, tuple[LetterId, int]] = {}  # what it could not even read, and how often
 
     # --- a new one
@@ -161,14 +162,34 @@ class Recruiter:
         known = self._parking or member.agent in self.residents or member.agent in self._starting
         if known or member.state == "shutdown":
             return
+        self._definition(member)  # before a process is started for it
         await self._settle(member, None)
+        self.absent.pop(member.agent, None)
 
     async def revive(self, member: Member) -> None:
-        """Bring it back; one for which that cannot be is shut down, so that nobody waits for it."""
+        """Bring it back. One that is lost is shut down, so that nobody waits for it; any other waits for its time."""
         try:
             await self.bring_back(member)
+        except AgentLost as error:
+            words = f"{member.name} could not be brought back: {error}"
+            self._warn(member, words)
+            await self.bury(member, words)
         except (ToolError, StoreError) as error:
-            await self.bury(member, f"{member.name} could not be brought back: {error}")
+            await self._let_wait(member, str(error).rstrip("."))
+
+    async def _let_wait(self, member: Member, why: str) -> None:
+        """Its mail and its tasks stay its own. Lead and person are told, once for each reason."""
+        self.dropped.add(member.agent)
+        if self.absent.get(member.agent) == why:
+            return
+        self.absent[member.agent] = why
+        words = f"{member.name} cannot go on here: {why}. Its mail and its tasks wait for it."
+        self._warn(member, words)
+        if (lead := self._means.teams.lead_of(member.team)) is not None:
+            await self._means.post.notify(lead, words)
+
+    def _warn(self, member: Member, words: str) -> None:
+        self._means.teams.here.tell(self._lead(member) or member.agent, Warned(words))
 
     async def look(self) -> None:
         """A member of another process may have written to one that nobody runs."""
@@ -221,14 +242,20 @@ class Recruiter:
 
     async def start(self, member: Member, tree: Worktree | None = None) -> Resident | None:
         """Run it in this process, unless another living one does."""
-        teams = self._means.teams
-        lease = await teams.tables.processes.claim_agent(member.agent, (await teams.process()).id)
+        teams, own = self._means.teams, (await self._means.teams.process()).id
+        lease = await teams.tables.processes.claim_agent(member.agent, own)
         if isinstance(lease, Refused):
             return None
-        if tree is None and member.worktree:
-            root = self._roles.base().desk.roots[0]
-            tree = await self._means.rooms.open(root, member.agent)  # the same one, if it was kept
-        agent = await self._make(member, tree)
+        try:
+            if tree is None and member.worktree:
+                root = self._roles.base().desk.roots[0]
+                tree = await self._means.rooms.open(root, member.agent)  # the same one, if it was kept
+            agent = await self._make(member, tree)
+        except ToolError:  # it waits, and nobody runs it meanwhile
+            await teams.tables.processes.release_agent(member.agent, own)
+            if tree is not None:
+                await self._means.rooms.let_go(tree)
+            raise
         resident = Resident(agent, member, lease.epoch, self._means, tree)
         self.residents[member.agent] = resident
         teams.supervisor.house(agent, lambda: self._host(resident))
@@ -246,10 +273,14 @@ class Recruiter:
             await self.lost(resident.member)
             self._means.teams.announce()
 
-    async def _make(self, member: Member, tree: Worktree | None) -> Agent:
+    def _definition(self, member: Member) -> AgentDefinition:
         definition = next((d for d in self._ways.kinds().values() if d.name == member.kind), None)
         if definition is None:
-            raise ToolError(f"The agent {member.kind} that {member.name} was made of is gone; spawn another one.")
+            raise ToolError(self._ways.absence(member.kind))
+        return definition
+
+    async def _make(self, member: Member, tree: Worktree | None) -> Agent:
+        definition = self._definition(member)
         gear = await self._ways.equip(definition, member.agent, self._lead(member))
         try:
             agent = await self._build(member, definition, tree, gear.tools if gear else None)
@@ -301,7 +332,7 @@ class Recruiter:
         try:
             transcript, history = await self._workshop.reopen(member.agent, self.answers)
         except (SessionMissing, StoreError) as error:
-            raise ToolError(f"{member.address} cannot go on: {error}") from None
+            raise AgentLost(f"{member.address} cannot go on: {error}") from None
         if history.rendered is None:  # killed between its first line and the next
             transcript.close()
             self._workshop.files_of(member.agent).agent(member.agent).unlink()

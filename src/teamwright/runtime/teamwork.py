@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 import anyio
 from msgspec import Struct
 
-from teamwright.core.errors import StoreError, ToolError
+from teamwright.core.errors import ToolError
 from teamwright.core.event import Warned
 from teamwright.core.ids import AgentId, CallId
 from teamwright.core.ports import ToolContext
@@ -144,7 +144,7 @@ class Teamwork(Struct, frozen=True):
         for member in mates:
             self.follower.meet(member)
         for member in mates:
-            await self._bring_back(member, main)
+            await self._bring_back(member)
         if (lead := self.teams.lead_of(name)) is not None:
             await self.handshakes.finish(lead)
         await self.post.tell_of_failures(name)
@@ -152,16 +152,11 @@ class Teamwork(Struct, frozen=True):
     def _is_led(self, team: Team) -> bool:
         return team.process is not None and self.teams.tables.processes.alive(team.process)
 
-    async def _bring_back(self, member: Member, main: Agent) -> None:
+    async def _bring_back(self, member: Member) -> None:
         if (process := await self.teams.tables.processes.holder(member.agent)) is not None:
             await self.recruiter.adopt(member, process)
-            return
-        try:
-            await self.recruiter.bring_back(member)
-        except (ToolError, StoreError) as error:
-            words = f"{member.address} could not be brought back: {error}"
-            self._warn(main, words)
-            await self.recruiter.bury(member, words)
+        else:
+            await self.recruiter.revive(member)
 
     def _warn(self, main: Agent, words: str) -> None:
         self.teams.here.tell(main.id, Warned(words))

@@ -80,6 +80,10 @@ class SendMessage:
         words = f"Stored for {', '.join(posted.to)}."
         if posted.refused:
             words += " Not for all: " + " ".join(posted.refused)
+        for name in posted.to:
+            reader = work.teams.find(member.team, name)
+            if reader is not None and (why := work.recruiter.absent.get(reader.agent)):
+                words += f" {name} cannot read it yet: {why}."
         return said(words, {"success": True, "message": words, "recipients": list(posted.to)})
 
     async def _structured(
