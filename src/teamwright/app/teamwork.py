@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from teamwright.core.consent import Decision, Mode, Question
 from teamwright.core.definition import AgentDefinition
-from teamwright.core.errors import ToolError
+from teamwright.core.errors import StoreError, ToolError
 from teamwright.core.event import Event, LettersTaken, Warned
 from teamwright.core.ids import AgentId
 from teamwright.core.rules import Rules
@@ -120,10 +120,29 @@ def open_teamwork(
         recruiter.residents[agent].finished(task) if agent in recruiter.residents else None
     )
 
+    def set_aside(agent: AgentId, why: str) -> None:
+        """Senders and leads hear of mail by the store; of anything else the person by this."""
+        ground.tell(agent, Warned(f"A letter for {_name(teams, agent)} was set aside: {why}."))
+        supervisor.launch(tell_all)
+
+    async def tell_all() -> None:
+        try:
+            for team in sorted(teams.names):
+                await post.tell_of_failures(team)
+        except StoreError as error:
+            ground.log(f"that a letter was set aside could not be told: {error}")
+
+    ground.state.on_set_aside = set_aside
+
     async def settle(team: Team, members: Sequence[Member]) -> None:
         await _settle(ground, workshop, team, members)
 
     return Teamwork(teams, post, handshakes, recruiter, board, follower, presence.leave, spawner.spawn, settle)
+
+
+def _name(teams: Teams, agent: AgentId) -> str:
+    member = teams.member_of(agent)
+    return member.name if member else agent
 
 
 async def _settle(ground: Ground, workshop: Workshop, team: Team, members: Sequence[Member]) -> None:

@@ -32,8 +32,6 @@ from teamwright.store.processes import Process
 from teamwright.store.teams import call_key
 
 MOST_LOSSES = 3  # times that one comes to its end before the same letter
-
-
 ORPHAN_LIMIT = 15.0  # seconds for the child of a dead lead to record what is finished
 
 

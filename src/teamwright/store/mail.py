@@ -14,7 +14,7 @@ from teamwright.core.ids import AgentId, LetterId
 from teamwright.core.letter import Letter, Said
 from teamwright.core.team import Mail, MailState, Refused
 from teamwright.store.database import Database
-from teamwright.store.posting import LIMITS, MailLimits, Stored, abandon, find_outcome, post, set_aside
+from teamwright.store.posting import ASIDE, LIMITS, MailLimits, Stored, abandon, find_outcome, post, set_aside
 from teamwright.store.state import agent_number, now_ms
 
 MOST_READ = 200  # of the messages that were read, an inbox shows the last ones
@@ -137,6 +137,11 @@ class MailTable:
             return dead
 
         return await self._db.write(work)
+
+    async def drop_letters(self, letters: Sequence[LetterId]) -> list[LetterId]:
+        """Letters that are no mail and cannot be handled: kept, but handed to nobody. Those that still waited."""
+        sql = "UPDATE letters SET delivered_at = ? WHERE id = ? AND delivered_at IS NULL"
+        return await self._db.write(lambda db: [id for id in letters if db.execute(sql, (ASIDE, id)).rowcount])
 
     async def give_up(self, reader: AgentId, why: str) -> list[LetterId]:
         """The reader cannot be brought back: what is unread is undeliverable."""
