@@ -106,7 +106,7 @@ def open_teamwork(
         return kept
 
     recruiter = Recruiter(workshop, means, ways, Roles(ground.kit, _system(ground), place, keeper, ground.base))
-    teams.bring_back = recruiter.revive
+    teams.bring_back, ground.state.on_set_aside = recruiter.revive, _teller(ground, supervisor, teams, post)
     if place is not None:
         place.on_lost = recruiter.lost
     deputy = Deputy(
@@ -120,10 +120,14 @@ def open_teamwork(
         recruiter.residents[agent].finished(task) if agent in recruiter.residents else None
     )
 
-    def set_aside(agent: AgentId, why: str) -> None:
-        """Senders and leads hear of mail by the store; of anything else the person by this."""
-        ground.tell(agent, Warned(f"A letter for {_name(teams, agent)} was set aside: {why}."))
-        supervisor.launch(tell_all)
+    async def settle(team: Team, members: Sequence[Member]) -> None:
+        await _settle(ground, workshop, team, members)
+
+    return Teamwork(teams, post, handshakes, recruiter, board, follower, presence.leave, spawner.spawn, settle)
+
+
+def _teller(ground: Ground, supervisor: Supervisor, teams: Teams, post: Post) -> Callable[[AgentId, str], None]:
+    """Of letters that were set aside: senders and leads hear of mail by the store, the person of all by this."""
 
     async def tell_all() -> None:
         try:
@@ -132,17 +136,12 @@ def open_teamwork(
         except StoreError as error:
             ground.log(f"that a letter was set aside could not be told: {error}")
 
-    ground.state.on_set_aside = set_aside
+    def tell(agent: AgentId, why: str) -> None:
+        member = teams.member_of(agent)
+        ground.tell(agent, Warned(f"A letter for {member.name if member else agent} was set aside: {why}."))
+        supervisor.launch(tell_all)
 
-    async def settle(team: Team, members: Sequence[Member]) -> None:
-        await _settle(ground, workshop, team, members)
-
-    return Teamwork(teams, post, handshakes, recruiter, board, follower, presence.leave, spawner.spawn, settle)
-
-
-def _name(teams: Teams, agent: AgentId) -> str:
-    member = teams.member_of(agent)
-    return member.name if member else agent
+    return tell
 
 
 async def _settle(ground: Ground, workshop: Workshop, team: Team, members: Sequence[Member]) -> None:
