@@ -157,10 +157,11 @@ def events_of(walker: Walker, agent: str) -> list[Any]:
 
 
 def check_valid(messages: Sequence[Message]) -> None:
-    """Every call has exactly one result, in the message that follows it."""
+    """Every call has exactly one result, in the message that follows it; no reply follows another one."""
     owed: list[str] = []
-    for message in messages:
+    for before, message in zip((None, *messages), messages, strict=False):
         assert message.blocks
+        assert before is None or "user" in (before.role, message.role)
         assert [b.call_id for b in message.blocks if isinstance(b, ToolResult)] == owed
         owed = [c.id for c in message.calls]
     assert not owed

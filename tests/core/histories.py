@@ -26,10 +26,13 @@ START = AgentStarted(SessionId("s"), "/work", "1")
 
 
 def check_valid(messages: Sequence[Message]) -> None:
-    """Nothing empty, the user's side first, and each call answered exactly once, in order, by the next message."""
+    """Nothing empty, the user's side first, no reply right after another one, and each call answered exactly once, in
+    order, by the next message.
+    """
     owed: tuple[CallId, ...] = ()
     for n, message in enumerate(messages):
         assert message.blocks and (n or message.role == "user")
+        assert n == 0 or "user" in (message.role, messages[n - 1].role), f"messages {n - 1} and {n} are both replies"
         results = tuple(b.call_id for b in message.blocks if isinstance(b, ToolResult))
         assert results == owed, f"message {n} answers {results} where {owed} is owed"
         owed = tuple(call.id for call in message.calls)

@@ -43,6 +43,10 @@ def test_any_beginning_of_a_life_is_a_valid_history_once_it_is_finished(events: 
         history.apply(ended)
     check_valid(history.messages)
     assert not history.open_calls and history.unfinished(crashed=True) == []
+    for event in history.owed_before_request():
+        history.apply(event)
+    check_valid(history.messages)
+    assert not history.speaks_last and history.owed_before_request() == []
 
 
 @pytest.mark.spec("A11")

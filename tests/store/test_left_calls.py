@@ -4,6 +4,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 from team_house import open_house
 
 from teamwright.core.event import AgentStarted, Replied, ToolStarted
@@ -12,17 +13,21 @@ from teamwright.core.ids import AgentId, CallId, LetterId
 from teamwright.core.letter import SYSTEM, Letter, Said
 from teamwright.core.message import Message, Text, ToolCall, Usage
 from teamwright.core.work import Actor, Draft, claim_id
-from teamwright.runtime.resume import Left
+from teamwright.runtime.outcomes import Books, Outcomes
 from teamwright.store.tasks import TaskTable
 from teamwright.store.teams import call_key
 
 pytestmark = [pytest.mark.anyio, pytest.mark.spec("A2", "X2", "T6")]
 
 
-async def answered(left: Left, agent: AgentId, name: str, id: str, **input: object) -> tuple[str, bool]:
+def no_job(_agent: AgentId, _call: CallId) -> None:
+    return None
+
+
+async def answered(left: Outcomes, agent: AgentId, name: str, id: str, **input: object) -> tuple[str, bool]:
     call = ToolCall(CallId(id), name, msgspec.Raw(msgspec.json.encode(input)))
     reply = Replied(Message("assistant", (call,), "m"), "tool_use", Usage())
-    (ended,) = await left.answers(agent, fold([AgentStarted("s", "/", "0"), reply, ToolStarted(call.id)]))
+    (ended,) = await left.after_crash(agent, fold([AgentStarted("s", "/", "0"), reply, ToolStarted(call.id)]))
     (content,) = ended.content
     assert isinstance(content, Text)
     return content.text, ended.is_error
@@ -35,7 +40,8 @@ async def test_what_was_stored_is_found_and_what_was_not_is_said(tmp_path: Path)
         await house.mail.post_mail(house.note(ada, ada, id=f"m-{ada.agent}-c3"))
         table = TaskTable(house.state.database)
         await table.create("crew", Draft("x"), Actor(ada.agent, "ada"), CallId("c4"))
-        left = Left({}, house.state.has_letter, table.applied, teams=house.teams.made_by)
+        books = Books(mail=house.mail, requests=house.requests, teams=house.teams, tasks=table)
+        left = Outcomes(job=no_job, status=lambda _: "", posted=house.state.has_letter, books=books)
         text = {"message": "hello", "to": "ada"}
         found = [
             await answered(left, house.lead, "TeamCreate", "c1"),
@@ -50,7 +56,7 @@ async def test_what_was_stored_is_found_and_what_was_not_is_said(tmp_path: Path)
             await answered(left, ada.agent, "TaskCreate", "c9"),
         ]
         assert all(is_error and "unknown" not in words for words, is_error in lost)
-        copied = Left({}, house.state.has_letter)  # of another session: its letters have other names
+        copied = replace(left, books=None)  # of another session: its letters have other names
         assert "unknown" in (await answered(copied, ada.agent, "SendMessage", "c9", **text))[0]
         assert await house.state.has_letter(LetterId(f"m-{ada.agent}-c3"))
 

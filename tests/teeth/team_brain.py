@@ -54,6 +54,7 @@ class Talk:
     def __init__(self, body: dict[str, Any]) -> None:
         self.texts: list[str] = []
         self.calls: dict[str, Call] = {}
+        self.fault = find_fault(body["messages"])
         for message in body["messages"]:
             blocks = message["content"]
             for block in [{"type": "text", "text": blocks}] if isinstance(blocks, str) else blocks:
@@ -80,6 +81,23 @@ class Talk:
     def heard(self) -> list[tuple[str, str, str]]:
         """(from, to, number) of every message in it."""
         return [(m[1], m[2], m[3]) for text in self.texts for m in MSG.finditer(text)]
+
+
+def find_fault(messages: list[dict[str, Any]]) -> str:
+    """What a provider would refuse in a conversation; empty if nothing."""
+    roles = [message["role"] for message in messages]
+    if roles[:1] != ["user"] or roles[-1:] != ["user"]:
+        return f"begins with {roles[:1]}, ends with {roles[-1:]}"
+    owed: list[str] = []
+    for n, message in enumerate(messages):
+        blocks = message["content"] if isinstance(message["content"], list) else []
+        results = [block["tool_use_id"] for block in blocks if block["type"] == "tool_result"]
+        if results != owed:
+            return f"message {n} has results of {results}, where {owed} were called"
+        if roles[n : n + 2] == ["assistant", "assistant"]:
+            return f"messages {n} and {n + 1} are both the assistant's"
+        owed = [block["id"] for block in blocks if block["type"] == "tool_use"]
+    return ""
 
 
 def tool(name: str, /, **input: Any) -> dict[str, Any]:
@@ -221,6 +239,7 @@ class Brain:
     def __init__(self) -> None:
         self.counts: dict[str, int] = {}
         self.last: dict[tuple[str, str], bytes] = {}  # by team and agent: the newest whole conversation
+        self.faults: dict[str, list[str]] = {}  # by team: requests that a provider would refuse
         self._loop = asyncio.new_event_loop()
         ready = threading.Event()
         self._thread = threading.Thread(target=self._run, args=(ready,), daemon=True)
@@ -263,12 +282,15 @@ class Brain:
         talk = Talk(msgspec.json.decode(body))
         self.counts[team] = self.counts.get(team, 0) + 1
         self.last[team, talk.name] = body
+        if talk.fault:
+            self.faults.setdefault(team, []).append(f"request {self.counts[team]}, of {talk.name}: {talk.fault}")
         wire = "".join(f"event: {e['type']}\ndata: {json.dumps(e)}\n\n" for e in _events(talk)).encode()
         head = f"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: {len(wire)}\r\n\r\n"
         return head.encode() + wire
 
     def forget(self, team: str) -> None:
         self.counts.pop(team, None)
+        self.faults.pop(team, None)
         for key in [key for key in self.last if key[0] == team]:
             del self.last[key]
 

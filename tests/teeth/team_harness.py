@@ -199,6 +199,7 @@ class Crew:
         process.wait(10)
         bodies = {name: body for (team, name), body in self.brain.last.items() if team == self.name}
         self.figures += check(self.state, bodies)
+        self.figures.faults += self.brain.faults.get(self.name, [])
         return self.figures
 
     def _failed(self, what: str) -> None:

@@ -96,10 +96,9 @@ class Diary:
         return ("unknown" if "outcome is unknown" in text else "refused") if is_error else "ok"
 
     def unknown(self) -> list[str]:
-        """Calls of which nobody knows how they ended; but for handshakes, which have no key of their own."""
+        """Calls of which nobody knows how they ended."""
         ends = ((call, self.results.get(id, ("", False))[0]) for id, call in self.calls.items())
-        lost = [call for call, text in ends if "outcome is unknown" in text]
-        return [c.name for c in lost if c.name != "SendMessage" or isinstance(c.args["message"], str)]
+        return [call.name for call, text in ends if "outcome is unknown" in text]
 
     def claims(self) -> set[int]:
         """Tasks that became this agent's: told by a letter, or by the answer to its own claim."""

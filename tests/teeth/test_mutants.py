@@ -77,7 +77,7 @@ MUTANTS = [
     ),
     (
         "runtime/agent.py",
-        "in self.history.unfinished(crashed=False):  # owed since",
+        "in await self._settle(self.id, self.history):  # owed since",
         "in ():  # owed since",
         "runtime/test_boundary.py::test_a_full_disk_ends_the_turn_once_and_it_goes_on_when_there_is_room",
     ),

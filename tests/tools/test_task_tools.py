@@ -20,7 +20,8 @@ from teamwright.core.message import Request, Text
 from teamwright.core.ports import Outcome
 from teamwright.core.work import MOST_TASKS, Actor, Done, Owner, Task
 from teamwright.models.scripted import call
-from teamwright.runtime.resume import TASK_LOST, Origin
+from teamwright.runtime.outcomes import TASK_LOST
+from teamwright.runtime.resume import Origin
 from teamwright.runtime.task_board import TaskBoard
 from teamwright.store import transcripts
 from teamwright.store.state import State
@@ -330,7 +331,7 @@ async def test_after_a_crash_the_outcome_is_looked_up(walker: Walker, stored: bo
     again = await walker.walk(list_once, ["more"], origin=Origin(resume=first.session.id))
     answered = again.model.requests[0].messages[2].blocks[-1]
     assert words(Outcome(answered.content)) == (
-        "Task #2 had been created before the program ended." if stored else TASK_LOST
+        "Task #2 had been created before the program ended." if stored else TASK_LOST.format("The program ended")
     )
     assert answered.is_error != stored
     assert again.results[-1][0].count("\n") == (1 if stored else 0)

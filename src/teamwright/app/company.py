@@ -11,6 +11,7 @@ from teamwright.core.message import ToolSpec
 from teamwright.core.ports import Tool
 from teamwright.core.rules import detail_rule, hidden_tools
 from teamwright.core.spawn import Features
+from teamwright.library import trust
 from teamwright.library.agent_places import find_places
 from teamwright.library.agents import DefinitionBook, Objects
 from teamwright.library.tool_choice import ToolChoice, tool_names
@@ -120,6 +121,18 @@ class Company:
             return ""
         names = ", ".join(missing)
         return f"The agent {definition.name} needs the MCP server {names}, which is not there. Use another agent."
+
+    def absence(self, kind: str) -> str:
+        """Why one of a kind that was started before cannot go on here, and what brings it back."""
+        definition = self._book.current().find(kind)
+        if definition is None:
+            found = () if self._ground.trusted else trust.what_would_run(self._ground.project).agents
+            if found:
+                return f"its kind {kind} is this project's, which is not trusted; trust it (--trust) and resume"
+            return f"there is no agent definition {kind} any more; put it back and resume"
+        if missing := self.extras.serving.missing(definition):
+            return f"its kind {kind} needs the MCP server {', '.join(missing)}; configure it and resume"
+        return f"a deny rule forbids Agent({kind}); take the rule away and resume"
 
     def _find_main(self) -> AgentDefinition | None:
         if self._options.agent is None:

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from teamwright.app.asides import open_asides
 from teamwright.app.company import Company
 from teamwright.app.ground import Ground, read_rules, survey, tell_git
-from teamwright.app.living import build_core, build_teamwork
+from teamwright.app.living import build_core, build_teamwork, left_by, look_up
 from teamwright.app.main_agent import make_main, rerender
 from teamwright.app.naming import open_models
 from teamwright.app.options import Options
@@ -22,13 +22,11 @@ from teamwright.host.handles import allow_many_files
 from teamwright.host.worktree_record import left_behind
 from teamwright.models.prices import cost
 from teamwright.runtime.agent import Agent
-from teamwright.runtime.jobs import Jobs
 from teamwright.runtime.resident import note_work
-from teamwright.runtime.resume import Left, Opened, close_open_calls, open_history
+from teamwright.runtime.resume import Opened, close_open_calls, open_history
 from teamwright.runtime.rooms import Rooms
 from teamwright.runtime.session import Session
-from teamwright.runtime.spawner import Known, Spawner
-from teamwright.runtime.workshop import Workshop
+from teamwright.runtime.spawner import Known
 from teamwright.store.housing import housed
 from teamwright.store.jobs import JobTable
 from teamwright.store.state import State, now_ms
@@ -89,7 +87,8 @@ async def _compose(parts: Parts) -> Session:
     main.on_event = lambda event: note_work(teamwork.teams, main, event)
     main.inbox.on_read = lambda: teamwork.teams.read_by(main.id)
     schedules = parts.company.schedules = open_schedules(options, ground, parts.state, main, core.log.write)
-    await _take_over(parts, core.jobs, core.spawner, core.workshop)
+    core.workshop.outcomes = look_up(parts, core.jobs, schedules)
+    await _take_over(parts, core)
     teamwork.recruiter.answers = core.spawner.answers
     await _go_back(parts, core.rooms, main)
     _open_with(parts, main)
@@ -117,11 +116,12 @@ async def _close(parts: Parts, core: Core) -> None:
         parts.opened.lock.release()
 
 
-async def _take_over(parts: Parts, jobs: Jobs, spawner: Spawner, workshop: Workshop) -> None:
+async def _take_over(parts: Parts, core: Core) -> None:
     """What an earlier process left: agents that can be continued, jobs that ended with it, calls without a result."""
-    opened, table = parts.opened, JobTable(parts.state.database)
-    if opened.new:
+    opened, table, outcomes = parts.opened, JobTable(parts.state.database), core.workshop.outcomes
+    if opened.new or outcomes is None:
         return
+    jobs, spawner, workshop = core.jobs, core.spawner, core.workshop
     rows = await jobs.settle_after_crash(opened.answered, workshop.output, opened.left)
     for agent in await table.agents(opened.id):
         runs = [row for row in rows if row.id == agent.id]
@@ -130,11 +130,10 @@ async def _take_over(parts: Parts, jobs: Jobs, spawner: Spawner, workshop: Works
             agent.id, agent.name, agent.kind, agent.parent, agent.depth, description, runs[-1].run if runs else 0
         )
     # A copy of a session has calls that were made under the other one's id.
-    tasks = None if parts.options.origin.fork else parts.company.get_board().table.applied
-    made = parts.company.get_schedules().made_by
-    left = Left({(row.owner, row.call): row for row in rows if row.call}, parts.state.has_letter, tasks, made)
-    left = replace(left, teams=parts.company.get_teamwork().teams.tables.teams.made_by if tasks else None)
-    spawner.answers = left.answers
+    left = left_by(outcomes, rows)
+    if parts.options.origin.fork:
+        left = replace(left, books=None)
+    spawner.answers = left.after_crash
     await close_open_calls(opened, left)
     board = parts.company.get_board()
     for name in await board.table.lists(opened.id):

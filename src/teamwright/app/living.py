@@ -1,6 +1,8 @@
 """What lives in a session, put together: supervisor, gate, workshop, spawner, teams."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+
+from msgspec.structs import replace
 
 from teamwright.app.ground import Ground, without_keys
 from teamwright.app.guard import Guard, Law, open_guard
@@ -11,7 +13,7 @@ from teamwright.app.servers import Person
 from teamwright.app.teamwork import Ground as TeamGround
 from teamwright.app.teamwork import open_teamwork
 from teamwright.core.event import Event, Record
-from teamwright.core.ids import AgentId, new_letter_id
+from teamwright.core.ids import AgentId, CallId, new_letter_id
 from teamwright.core.letter import Letter, Said, Sender
 from teamwright.core.work import Actor, Task
 from teamwright.runtime import checkpoints
@@ -21,10 +23,12 @@ from teamwright.runtime.checkpoints import Ask
 from teamwright.runtime.compactor import Windows
 from teamwright.runtime.hook_services import TeamHooks, WorktreeHooks
 from teamwright.runtime.jobs import Jobs, Tell
+from teamwright.runtime.outcomes import Books, Outcomes
 from teamwright.runtime.questions import Questions
-from teamwright.runtime.recruiter import Base
 from teamwright.runtime.resume import Opened
+from teamwright.runtime.roles import Base
 from teamwright.runtime.rooms import Rooms
+from teamwright.runtime.schedule import Schedules
 from teamwright.runtime.slots import Slots
 from teamwright.runtime.spawner import Spawner, Ways
 from teamwright.runtime.supervisor import Supervisor
@@ -32,7 +36,7 @@ from teamwright.runtime.teamwork import Teamwork
 from teamwright.runtime.trouble import Trouble
 from teamwright.runtime.workshop import Workshop
 from teamwright.store import transcripts
-from teamwright.store.jobs import JobTable
+from teamwright.store.jobs import JobRow, JobTable
 from teamwright.store.logs import Log
 from teamwright.store.paths import SessionFiles
 from teamwright.store.posting import MailLimits
@@ -136,6 +140,36 @@ def build_teamwork(parts: Parts, core: Core, base: Callable[[], Base] | None = N
     return open_teamwork(ground, core.workshop, supervisor, core.spawner, core.rooms, core.ways)
 
 
+def look_up(parts: Parts, jobs: Jobs, schedules: Schedules | None = None) -> Outcomes:
+    """What became of calls that are interrupted, by what they left in the store."""
+    teamwork = parts.company.get_teamwork()
+    tables = teamwork.teams.tables
+    books = Books(
+        mail=tables.mail, requests=tables.requests, teams=tables.teams, tasks=teamwork.board.table,
+        made=schedules.made_by if schedules else None, kept=schedules.holds if schedules else None,
+    )  # fmt: skip
+
+    def job(owner: AgentId, call: CallId) -> JobRow | None:
+        found = jobs.begun_by(owner, call)
+        return found.row() if found else None
+
+    def status(id: str) -> str:
+        found = jobs.get(id)
+        return found.status if found else ""
+
+    return Outcomes(job=job, status=status, posted=parts.state.has_letter, books=books)
+
+
+def left_by(outcomes: Outcomes, rows: Sequence[JobRow]) -> Outcomes:
+    """The same for what an earlier process left: its jobs are known by their rows alone."""
+    known = {(row.owner, row.call): row for row in rows if row.call}
+
+    def job(owner: AgentId, call: CallId) -> JobRow | None:
+        return known.get((owner, call))
+
+    return replace(outcomes, job=job)
+
+
 def _most_agents(ground: Ground) -> int:
     said = ground.env.get("TEAMWRIGHT_MAX_AGENTS", "")
     return int(said) if said.isdigit() and int(said) else ground.settings.own.max_agents
@@ -152,6 +186,7 @@ def _ways(parts: Parts) -> Ways:
     return Ways(
         kinds=company.startable,
         refusal=company.refusal,
+        absence=company.absence,
         kit=company.kit,
         kit_of=company.kit_of,
         system=lambda definition, model, cwd: system_of(parts, model, cwd, own=definition.prompt),

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from teamwright.app.company import Company
 from teamwright.app.ground import read_rules, survey, tell_git
-from teamwright.app.living import build_core, build_teamwork
+from teamwright.app.living import build_core, build_teamwork, left_by, look_up
 from teamwright.app.main_agent import build_desk, build_limits
 from teamwright.app.naming import open_models
 from teamwright.app.options import Options
@@ -19,8 +19,8 @@ from teamwright.runtime.agent import Agent
 from teamwright.runtime.deputy import Asker
 from teamwright.runtime.member import MemberHome
 from teamwright.runtime.meter import AgentMeter
-from teamwright.runtime.recruiter import Base
-from teamwright.runtime.resume import Left, Opened
+from teamwright.runtime.resume import Opened
+from teamwright.runtime.roles import Base
 from teamwright.store.jobs import JobTable
 from teamwright.store.locks import hold
 from teamwright.store.paths import SessionFiles, find_transcript
@@ -44,11 +44,9 @@ async def open_member(env: Mapping[str, str]) -> MemberHome:
     teamwork = build_teamwork(parts, core, lambda: Base(build_desk(parts), meter))
     parts.company.teamwork = teamwork
     parts.company.introduce(core.spawner, core.supervisor, core.workshop, core.rooms, core.questions.put)
-    rows = await JobTable(state.database).all(packed.session)
-    known = {(row.owner, row.call): row for row in rows if row.call}
-    looked_up = teamwork.teams.tables.teams.made_by
-    left = Left(known, state.has_letter, teamwork.board.table.applied, teams=looked_up)
-    teamwork.recruiter.answers = left.answers
+    core.workshop.outcomes = look_up(parts, core.jobs)
+    left = left_by(core.workshop.outcomes, await JobTable(state.database).all(packed.session))
+    teamwork.recruiter.answers = left.after_crash
     asker.teams, asker.agent = teamwork.teams, packed.agent
 
     async def close() -> None:

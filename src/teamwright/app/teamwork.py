@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from teamwright.core.consent import Decision, Mode, Question
 from teamwright.core.definition import AgentDefinition
-from teamwright.core.errors import ToolError
+from teamwright.core.errors import StoreError, ToolError
 from teamwright.core.event import Event, LettersTaken, Warned
 from teamwright.core.ids import AgentId
 from teamwright.core.rules import Rules
@@ -22,8 +22,9 @@ from teamwright.runtime.handshakes import Handshakes
 from teamwright.runtime.post import Post
 from teamwright.runtime.prompt import team_prompt
 from teamwright.runtime.quarters import Command, Quarters
-from teamwright.runtime.recruiter import Base, Recruiter, Roles
+from teamwright.runtime.recruiter import Recruiter
 from teamwright.runtime.resident import Means
+from teamwright.runtime.roles import Base, Roles
 from teamwright.runtime.rooms import Rooms
 from teamwright.runtime.spawner import Served, Spawner, Ways
 from teamwright.runtime.supervisor import Supervisor
@@ -106,7 +107,7 @@ def open_teamwork(
         return kept
 
     recruiter = Recruiter(workshop, means, ways, Roles(ground.kit, _system(ground), place, keeper, ground.base))
-    teams.bring_back = recruiter.revive
+    teams.bring_back, ground.state.on_set_aside = recruiter.revive, _teller(ground, supervisor, teams, post)
     if place is not None:
         place.on_lost = recruiter.lost
     deputy = Deputy(
@@ -124,6 +125,24 @@ def open_teamwork(
         await _settle(ground, workshop, team, members)
 
     return Teamwork(teams, post, handshakes, recruiter, board, follower, presence.leave, spawner.spawn, settle)
+
+
+def _teller(ground: Ground, supervisor: Supervisor, teams: Teams, post: Post) -> Callable[[AgentId, str], None]:
+    """Of letters that were set aside: senders and leads hear of mail by the store, the person of all by this."""
+
+    async def tell_all() -> None:
+        try:
+            for team in sorted(teams.names):
+                await post.tell_of_failures(team)
+        except StoreError as error:
+            ground.log(f"that a letter was set aside could not be told: {error}")
+
+    def tell(agent: AgentId, why: str) -> None:
+        member = teams.member_of(agent)
+        ground.tell(agent, Warned(f"A letter for {member.name if member else agent} was set aside: {why}."))
+        supervisor.launch(tell_all)
+
+    return tell
 
 
 async def _settle(ground: Ground, workshop: Workshop, team: Team, members: Sequence[Member]) -> None:

@@ -25,6 +25,10 @@ class ToolError(TeamwrightError):
     """Words for the model: what went wrong and what to do instead."""
 
 
+class AgentLost(ToolError):
+    """An agent that can never go on: nothing that anybody could do brings it back."""
+
+
 class ModelError(TeamwrightError):
     """The provider gave up, or we gave up on it; retries have already happened."""
 

@@ -25,7 +25,7 @@ from teamwright.core.event import (
 from teamwright.core.fork import is_fork, placeholders
 from teamwright.core.ids import CallId, LetterId
 from teamwright.core.letter import ELEMENTS
-from teamwright.core.message import Message, Text, ToolCall, ToolResult, Usage
+from teamwright.core.message import Message, Stop, Text, ToolCall, ToolResult, Usage, user
 from teamwright.core.picture import Album
 
 UNKNOWN = (
@@ -36,6 +36,11 @@ EDITING = frozenset({"Edit", "Write", "NotebookEdit"})
 NEVER_BEGUN = "Not run: the program ended before this call began."
 STOPPED = "Interrupted before this call had finished; its outcome is unknown."
 NOT_RUN = "Not run: the turn was interrupted before this call began."
+CUT = (
+    "Your last reply was cut off at its output limit, so no tool call in it was run. "
+    "Go on in smaller steps: shorter text, or a large file written in several calls."
+)
+GO_ON = "Go on from where you stopped."
 
 
 class History:
@@ -68,12 +73,24 @@ class History:
         self.denials: list[Denied] = []
         self.ends = 0  # turns that have ended
         self.resting = False  # a call of its own has ended the turn
+        self.stop: Stop | None = None  # of the last reply
         self.ended: TurnEnded | None = None  # how the last turn ended; None while one is under way
 
     @property
     def open_calls(self) -> list[ToolCall]:
         """Calls that have no result yet, in the order asked."""
         return [call for id, call in self.calls.items() if id not in self.results]
+
+    @property
+    def speaks_last(self) -> bool:
+        """The last message is the agent's own. No provider takes a request that ends so."""
+        return bool(self.messages) and self.messages[-1].role == "assistant"
+
+    @property
+    def over(self) -> bool:
+        """Its last reply asks for nothing, or a call has ended the turn: over, be that recorded or not."""
+        answered = self.speaks_last and not self.calls and self.stop not in (None, "max_tokens", "pause")
+        return self.resting or answered
 
     @property
     def last_words(self) -> str:
@@ -134,7 +151,9 @@ class History:
         self.ended, self.resting = None, False
 
     def _replied(self, event: Replied) -> None:
-        self.asked, self.resting = len(self.messages), False
+        if self.speaks_last and not self.calls:  # by a version that let such a request leave
+            self.messages.append(user(GO_ON))
+        self.asked, self.resting, self.stop = len(self.messages), False, event.stop
         self.turns += 1
         self.usage += event.usage
         self.tokens = event.usage.total
@@ -148,6 +167,7 @@ class History:
 
     def _compacted(self, event: Compacted) -> None:
         self.messages = list(event.messages)
+        self.calls, self.results, self.begun = {}, {}, set()  # what takes its place waits for no result
         self.asked = self.shared = self.tokens = 0
         self.album = album_of(self.messages)
         self.usage += event.usage
@@ -172,6 +192,15 @@ class History:
         if len(self.results) == len(self.calls):
             self.messages.append(Message("user", tuple(self.results[id] for id in self.calls)))
             self.calls, self.results, self.begun = {}, {}, set()
+
+    def owed_before_request(self) -> list[ToolEnded | Reminded]:
+        """What must be said before the model is asked again, so that calls have results and others the last word.
+
+        Looks at the end of the conversation only: what lies before it was right when it was sent.
+        """
+        if self.calls:
+            return list(self.unfinished(crashed=False))
+        return [Reminded(user(CUT if self.stop == "max_tokens" else GO_ON))] if self.speaks_last else []
 
     def unfinished(self, *, crashed: bool) -> list[ToolEnded]:
         """The results owed to calls that will not finish any more: after a crash, or at an interrupt."""

@@ -26,7 +26,7 @@ from teamwright.core.event import (
     TurnEnded,
     Warned,
 )
-from teamwright.core.history import History
+from teamwright.core.history import CUT, History
 from teamwright.core.ids import AgentId
 from teamwright.core.letter import Letter, added, as_message
 from teamwright.core.mending import mend
@@ -49,10 +49,6 @@ from teamwright.core.ports import (
     said,
 )
 
-CUT = (
-    "Your last reply was cut off at its output limit, so no tool call in it was run. "
-    "Go on in smaller steps: shorter text, or a large file written in several calls."
-)
 EMPTY = "Your last reply was empty. Go on with the task, or say in words that it is done."
 REPORT = "You have used up {limit}. No tool will run any more: report now what is done and what is not."
 REFUSED = "A prompt was refused before you could read it."
@@ -83,6 +79,8 @@ class Seat(Struct):
 async def run_turn(seat: Seat, letters: Sequence[Letter] = ()) -> TurnEnded:
     """From the letters that started it to the answer that asks for nothing more."""
     stumbles, rounds, done = 0, 0, True
+    if not letters and seat.history.over and (end := await _end_late(seat)) is not None:
+        return end
     while True:
         if (refused := await _deliver(seat, letters)) and done:
             return TurnEnded("failed", error=refused)
@@ -104,11 +102,31 @@ async def run_turn(seat: Seat, letters: Sequence[Letter] = ()) -> TurnEnded:
         done = not (stumbles or reply.message.calls or reply.stop == "pause")
         letters = await seat.inbox.take(at_rest=done)
         if done and not letters:
-            back = await seat.around.stopping(seat.agent, reply.message.text, rounds) if seat.around else None
-            if back is None:
+            if not await _sent_back(seat, reply.message.text, rounds):
                 return TurnEnded("done", reply.message.text, stop=reply.stop)
             rounds += 1
-            seat.emit(Reminded(user(back)))
+
+
+async def _sent_back(seat: Seat, said: str, rounds: int) -> bool:
+    """Does somebody want more, for the how-manieth time? Then the model is told so."""
+    back = await seat.around.stopping(seat.agent, said, rounds) if seat.around else None
+    if back is not None:
+        seat.emit(Reminded(user(back)))
+    return back is not None
+
+
+async def _end_late(seat: Seat) -> TurnEnded | None:
+    """An earlier process brought the turn to its answer, but not to the record of its end. None: there is more to do.
+
+    To ask again would send a conversation that ends with the agent's own words.
+    """
+    history = seat.history
+    said = history.last_words
+    if history.stop == "refusal":
+        return _declined(said)
+    if not history.resting and await _sent_back(seat, said, 0):
+        return None
+    return TurnEnded("done", said, stop=history.stop or "end_turn")
 
 
 def _stumbled(reply: Reply) -> bool:
@@ -119,11 +137,15 @@ def _stumbled(reply: Reply) -> bool:
 def _give_up(seat: Seat, reply: Reply) -> TurnEnded:
     if reply.stop == "refusal":
         _refuse_calls(seat, "Not run: this reply ended as a refusal.")
-        return TurnEnded("refused", reply.message.text, "the model declined to answer (refusal)", "refusal")
+        return _declined(reply.message.text)
     _refuse_calls(seat, CUT)
     how = "cut off at its output limit" if reply.stop == "max_tokens" else "empty"
     error = f"the model's reply was {how} {MOST_STUMBLES} times in a row"
     return TurnEnded("failed", reply.message.text, error, reply.stop)
+
+
+def _declined(said: str) -> TurnEnded:
+    return TurnEnded("refused", said, "the model declined to answer (refusal)", "refusal")
 
 
 async def _deliver(seat: Seat, letters: Sequence[Letter]) -> str:
@@ -144,6 +166,8 @@ async def _deliver(seat: Seat, letters: Sequence[Letter]) -> str:
 
 
 async def _ask(seat: Seat) -> tuple[Request, Reply]:
+    for event in seat.history.owed_before_request():
+        seat.emit(event)
     await seat.sync()  # a finished tool result is durable before the next request leaves
     request, reply = await _reply(seat)
     message = admit(reply.message, seat.history.used) or Message("assistant", (), reply.message.model)

@@ -42,6 +42,8 @@ class Task(Struct, frozen=True):
     blocks: tuple[TaskId, ...] = ()
     created: int = 0  # milliseconds since 1970
     updated: int = 0
+    author: str = ""  # the name of whoever made it; empty where that is not known
+    maker: AgentId = AgentId("")  # and its id
 
 
 def claim_id(list: str, task: Task) -> LetterId:
@@ -196,6 +198,14 @@ def _refuse_others(task: Task, by: Actor, held: int | None) -> Refusal | None:
     if task.status == "completed":
         return _resolved(task)
     return _taken(task, by)
+
+
+def refuse_wait(task: Task, by: Actor, held: int | None = None) -> Refusal | None:
+    """May the caller make this task wait for another one? The lead may, its owner, and whoever made it."""
+    if task.status == "completed" or task.maker == by.agent or _refuse_others(task, by, held) is None:
+        return None
+    words = f"#{task.id} belongs to {task.owner}, so it is not yours to hold up: ask {task.owner}, or the lead."
+    return Refusal("already_claimed", words)
 
 
 def _taken(task: Task, by: Actor) -> Refusal:

@@ -19,6 +19,7 @@ from teamwright.core.event import (
     Rendered,
     Replied,
     Streamed,
+    ToolEnded,
     TurnEnded,
     TurnStarted,
     Warned,
@@ -99,6 +100,7 @@ class Agent:
         trouble: Trouble,
         fallback: str | None = None,
         around: Around | None = None,
+        settle: Callable[[AgentId, History], Awaitable[list[ToolEnded]]],
     ) -> None:
         self.id, self.name, self.history, self.desk, self.inbox, self.meter = id, name, history, desk, inbox, meter
         self.prompt = Prompt("", (), ())  # until it is rendered
@@ -112,6 +114,7 @@ class Agent:
         self.replied_at = 0  # the line of its last reply: where a fork branches off
         self._transcript, self._bus, self._now, self._log, self._flush = transcript, bus, now, log, flush
         self._debug, self._trouble = debug, trouble
+        self._settle = settle  # the results owed to calls that will not finish
         self._inner, self._fallback, self._ask_gate = model, fallback, gate
         self.aside = aside  # the same model, for the runtime's own questions: they are no turns
         self._busy = anyio.Lock()  # a turn, or the shortening of the conversation
@@ -344,9 +347,10 @@ class Agent:
 
     async def _run(self, letters: Sequence[Letter]) -> TurnEnded:
         try:
-            for ended in self.history.unfinished(crashed=False):  # owed since an end that could not be recorded
+            for ended in await self._settle(self.id, self.history):  # owed since an end that could not be recorded
                 self.emit(ended)
-            self._tell_mode()
+            if letters or not self.history.over:  # nothing is said to a turn that is only to be ended
+                self._tell_mode()
             return await run_turn(self._seat, letters)
         except Exception as error:  # noqa: BLE001 -- the agent's boundary
             inner = innermost(error)  # of several calls that ran at the same time
@@ -365,7 +369,7 @@ class Agent:
                 # No end and no results: whoever opens it again looks up what was done, and goes on with the turn.
                 await self._transcript.sync()
                 return
-            for ended in self.history.unfinished(crashed=False):
+            for ended in await self._settle(self.id, self.history):
                 self.emit(ended)
             if end.reason == "interrupted":
                 self.emit(Reminded(user(INTERRUPTED)))

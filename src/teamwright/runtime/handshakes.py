@@ -14,6 +14,7 @@ from teamwright.core.permission import mode_allowed
 from teamwright.core.team import Mail, Member, Refused, Request, RequestId, iso, new_request_id
 from teamwright.runtime.post import Post
 from teamwright.runtime.teams import Teams
+from teamwright.runtime.unbroken import following, unbroken
 from teamwright.store.requests import RequestTable
 from teamwright.store.state import now_ms
 
@@ -39,10 +40,11 @@ class Handshakes:
         body = {"requestId": id, "from": asker.name, "reason": reason, "timestamp": iso(now_ms())}
         mail = self._post.draft(asker, member, _signal("shutdown_request", body), id=f"m-{asker.agent}-{call}")
         asked = Request(id, "shutdown", asker.team, asker.agent, member.agent, {"reason": reason})
-        found = await self._requests.open(asked, mail=mail, key=f"{asker.agent}/{call}")
+        found = await unbroken(self._requests.open(asked, mail=mail, key=f"{asker.agent}/{call}"))
         if isinstance(found, Refused):
             raise ToolError(found.reason)
-        await self._post.arrived(member)
+        with following():
+            await self._post.arrived(member)
         self._teams.supervisor.launch(lambda: self._remind(asker, member, found.id))
         return found.id
 
@@ -61,10 +63,12 @@ class Handshakes:
         """By the one that was asked. After a yes it ends when its turn has; the asker hears of it then."""
         request = await self._asked(id, "shutdown")
         answer = {"approve": approve, "reason": reason}
-        done = await self._requests.answer(RequestId(id), member.agent, answer)
+        done = await unbroken(self._requests.answer(RequestId(id), member.agent, answer))
         if isinstance(done, Refused):
             raise ToolError(done.reason)
-        if not approve:
+        if approve:
+            return
+        with following():
             asker = self._teams.find(member.team, request.asker)
             if asker is not None:
                 body = {"requestId": id, "from": member.name, "reason": reason, "timestamp": iso(now_ms())}
@@ -108,10 +112,11 @@ class Handshakes:
         body = {"requestId": id, "from": member.name, "plan": plan, "timestamp": iso(now_ms())}
         mail = self._post.draft(member, lead, _signal("plan_approval_request", body, member.color), id=f"p-{id}")
         asked = Request(id, "plan", member.team, member.agent, lead.agent, {"plan": plan})
-        found = await self._requests.open(asked, mail=mail, key=f"{member.agent}/{call}")
+        found = await unbroken(self._requests.open(asked, mail=mail, key=f"{member.agent}/{call}"))
         if isinstance(found, Refused):
             raise ToolError(found.reason)
-        await self._post.arrived(lead)
+        with following():
+            await self._post.arrived(lead)
         return found.id
 
     async def answer_plan(self, lead: Member, id: str, answer: dict[str, Any]) -> None:
@@ -127,12 +132,13 @@ class Handshakes:
         if member is not None:
             body = {"requestId": id, "from": lead.name, **answer, "timestamp": iso(now_ms())}
             mail = self._post.draft(lead, member, _signal("plan_approval_response", body), id=f"h-{id}")
-        done = await self._requests.answer(RequestId(id), lead.agent, answer, mail=mail)
+        done = await unbroken(self._requests.answer(RequestId(id), lead.agent, answer, mail=mail))
         if isinstance(done, Refused):
             raise ToolError(done.reason)
-        if member is not None:
-            await self._apply(member)
-            await self._post.arrived(member)
+        with following():
+            if member is not None:
+                await self._apply(member)
+                await self._post.arrived(member)
 
     async def _asked(self, id: str, kind: str) -> Request:
         found = await self._requests.by_id(RequestId(id))

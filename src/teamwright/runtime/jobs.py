@@ -53,9 +53,13 @@ class Jobs:
         self._tell = tell
         self._ring = ring
         self._jobs: dict[JobId, Job] = {}
+        self._by_call: dict[tuple[AgentId, CallId], Job] = {}
 
     def get(self, id: str) -> Job | None:
         return self._jobs.get(JobId(id))
+
+    def begun_by(self, owner: AgentId, call: CallId) -> Job | None:
+        return self._by_call.get((owner, call))
 
     def all(self) -> list[Job]:
         return list(self._jobs.values())
@@ -74,6 +78,8 @@ class Jobs:
         except BaseException:
             del self._jobs[job.id]
             raise
+        if job.call is not None:
+            self._by_call[job.owner, job.call] = job
         self._tell(job.owner, JobStarted(job.id, job.kind, job.description, job.call, job.background))
 
     async def send_to_background(self, job: Job) -> bool:

@@ -9,6 +9,7 @@ from teamwright.core.ids import CallId, LetterId, new_letter_id
 from teamwright.core.letter import SYSTEM, Letter, Priority, Said, Sender, Signal
 from teamwright.core.team import Mail, Member, Refused
 from teamwright.runtime.teams import Teams
+from teamwright.runtime.unbroken import following, unbroken
 from teamwright.store.mail import MailTable
 from teamwright.store.posting import Stored
 
@@ -31,15 +32,16 @@ class Post:
         readers = self._readers(sender, to)
         body, key = Said(text, summary, sender.color), f"{sender.agent}-{call}"
         mails = [self._draft(sender, reader, body, key=key, part=n) for n, reader in enumerate(readers)]
-        outcomes = await self._mail.post_all(mails)
+        outcomes = await unbroken(self._mail.post_all(mails))
         refused = [r.reason for r in outcomes if isinstance(r, Refused)]
         if len(refused) == len(readers):
             raise ToolError(refused[0])
-        for reader, outcome in zip(readers, outcomes, strict=True):
-            if isinstance(outcome, Stored):
-                self._teams.tell(sender, "message", summary, to=reader.address)
-                await self._check_volley(sender, reader, outcome)
-                await self._teams.ring(reader)
+        with following():
+            for reader, outcome in zip(readers, outcomes, strict=True):
+                if isinstance(outcome, Stored):
+                    self._teams.tell(sender, "message", summary, to=reader.address)
+                    await self._check_volley(sender, reader, outcome)
+                    await self._teams.ring(reader)
         await self._teams.copy_inboxes(sender.team, *(r.name for r in readers))
         reached = [r.name for r, o in zip(readers, outcomes, strict=True) if isinstance(o, Stored)]
         return Posted(tuple(reached), tuple(refused))

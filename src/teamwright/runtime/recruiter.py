@@ -1,78 +1,37 @@
 """Makes teammates: their place on the roster first, then the agent, here or in a process of its own."""
 
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol
 
 import anyio
-from msgspec import Struct
 from msgspec.structs import replace
 
 from teamwright import __version__
 from teamwright.core.consent import Mode
 from teamwright.core.definition import AgentDefinition
-from teamwright.core.errors import DiskError, SessionMissing, StoreError, ToolError
+from teamwright.core.errors import AgentLost, DiskError, SessionMissing, StoreError, ToolError
 from teamwright.core.event import AgentStarted, ModeChanged, Warned
 from teamwright.core.ids import AgentId, LetterId, new_agent_id
 from teamwright.core.letter import Said
-from teamwright.core.ports import Desk, ToolContext
+from teamwright.core.ports import ToolContext
 from teamwright.core.spawn import Ask, Plan
-from teamwright.core.team import Backend, Member, Refused
+from teamwright.core.team import Member, Refused
 from teamwright.host.identity import gone, start_of
 from teamwright.host.worktree import Worktree
 from teamwright.runtime.agent import Agent
-from teamwright.runtime.meter import AgentMeter
 from teamwright.runtime.resident import Means, Resident, free_tasks
+from teamwright.runtime.roles import Place, Roles
 from teamwright.runtime.rooms import move_in
 from teamwright.runtime.spawner import Served, Ways, child_desk, narrowest
-from teamwright.runtime.workshop import Answers, Kit, Shape, Workshop, own_limits
+from teamwright.runtime.unbroken import unbroken
+from teamwright.runtime.workshop import Answers, Shape, Workshop, own_limits
 from teamwright.store.jobs import NewAgent
 from teamwright.store.processes import Process
 from teamwright.store.teams import call_key
 
 MOST_LOSSES = 3  # times that one comes to its end before the same letter
-
-
 ORPHAN_LIMIT = 15.0  # seconds for the child of a dead lead to record what is finished
-
-
-class Place(Protocol):
-    """Where teammates run that have a process of their own."""
-
-    @property
-    def backend(self) -> Backend: ...
-
-    async def start(self, member: Member) -> Member:
-        """Start its process; raises ToolError."""
-        ...
-
-    async def watch(self, member: Member, process: Process) -> None:
-        """Notice the end of a process that an earlier one of ours started."""
-        ...
-
-    async def stop(self, member: Member) -> None: ...
-
-    async def close(self) -> None:
-        """This session ends: none of its processes stays behind."""
-        ...
-
-
-class Base(Struct, frozen=True):
-    """What every teammate starts from."""
-
-    desk: Desk
-    meter: AgentMeter
-
-
-class Roles(Struct, frozen=True):
-    """What the composition root knows about teammates."""
-
-    kit: Callable[[AgentDefinition, int, Served], Kit]
-    system: Callable[[AgentDefinition, str, Path, Member], tuple[str, ...]]
-    place: Place | None  # None: in this process
-    keeper: Callable[[], Place]  # for those that live in other processes all the same
-    base: Callable[[], Base]
 
 
 class Recruiter:
@@ -84,6 +43,7 @@ class Recruiter:
         self._keeper: Place | None = None
         self._parking = False  # this process ends: nobody is brought back here any more
         self.dropped: set[AgentId] = set()  # whatever the store says of them, they do nothing until they are started
+        self.absent: dict[AgentId, str] = {}  # those of them that wait for something, and for what
         self._losses: dict[AgentId, tuple[LetterId, int]] = {}  # what it could not even read, and how often
 
     # --- a new one
@@ -119,9 +79,11 @@ class Recruiter:
         first = f"{definition.initial_prompt}\n\n{draft.prompt}" if definition.initial_prompt else draft.prompt
         row = NewAgent(draft.agent, self._workshop.session, lead.id, definition.name, draft.name, lead.depth + 1)
         key = call_key(lead.id, ctx.call_id)
-        member = await teams.tables.teams.add_member(
-            draft, agent=row, key=key,
-            first=lambda m: self._means.post.draft(by, m, Said(first), id=f"m-{lead.id}-{ctx.call_id}"),
+        member = await unbroken(
+            teams.tables.teams.add_member(
+                draft, agent=row, key=key,
+                first=lambda m: self._means.post.draft(by, m, Said(first), id=f"m-{lead.id}-{ctx.call_id}"),
+            )
         )  # fmt: skip
         if isinstance(member, Refused):
             if tree is not None:
@@ -173,16 +135,36 @@ class Recruiter:
         known = self._parking or member.agent in self.residents or member.agent in self._starting
         if known or member.state == "shutdown":
             return
+        self._definition(member)  # before a process is started for it
         await self._settle(member, None)
+        self.absent.pop(member.agent, None)
 
     async def revive(self, member: Member) -> None:
-        """Bring it back; one for which that cannot be is shut down, so that nobody waits for it."""
+        """Bring it back. One that is lost is shut down, so that nobody waits for it; any other waits for its time."""
         try:
             await self.bring_back(member)
         except DiskError:
             raise  # it is not gone: it comes back when the disk is well
+        except AgentLost as error:
+            words = f"{member.name} could not be brought back: {error}"
+            self._warn(member, words)
+            await self.bury(member, words)
         except (ToolError, StoreError) as error:
-            await self.bury(member, f"{member.name} could not be brought back: {error}")
+            await self._let_wait(member, str(error).rstrip("."))
+
+    async def _let_wait(self, member: Member, why: str) -> None:
+        """Its mail and its tasks stay its own. Lead and person are told, once for each reason."""
+        self.dropped.add(member.agent)
+        if self.absent.get(member.agent) == why:
+            return
+        self.absent[member.agent] = why
+        words = f"{member.name} cannot go on here: {why}. Its mail and its tasks wait for it."
+        self._warn(member, words)
+        if (lead := self._means.teams.lead_of(member.team)) is not None:
+            await self._means.post.notify(lead, words)
+
+    def _warn(self, member: Member, words: str) -> None:
+        self._means.teams.here.tell(self._lead(member) or member.agent, Warned(words))
 
     async def look(self) -> None:
         """A member of another process may have written to one that nobody runs."""
@@ -233,14 +215,20 @@ class Recruiter:
 
     async def start(self, member: Member, tree: Worktree | None = None) -> Resident | None:
         """Run it in this process, unless another living one does."""
-        teams = self._means.teams
-        lease = await teams.tables.processes.claim_agent(member.agent, (await teams.process()).id)
+        teams, own = self._means.teams, (await self._means.teams.process()).id
+        lease = await teams.tables.processes.claim_agent(member.agent, own)
         if isinstance(lease, Refused):
             return None
-        if tree is None and member.worktree:
-            root = self._roles.base().desk.roots[0]
-            tree = await self._means.rooms.open(root, member.agent)  # the same one, if it was kept
-        agent = await self._make(member, tree)
+        try:
+            if tree is None and member.worktree:
+                root = self._roles.base().desk.roots[0]
+                tree = await self._means.rooms.open(root, member.agent)  # the same one, if it was kept
+            agent = await self._make(member, tree)
+        except ToolError:  # it waits, and nobody runs it meanwhile
+            await teams.tables.processes.release_agent(member.agent, own)
+            if tree is not None:
+                await self._means.rooms.let_go(tree)
+            raise
         resident = Resident(agent, member, lease.epoch, self._means, tree)
         self.residents[member.agent] = resident
         teams.supervisor.house(agent, lambda: self._host(resident))
@@ -261,10 +249,14 @@ class Recruiter:
             await self.lost(resident.member)
             self._means.teams.announce()
 
-    async def _make(self, member: Member, tree: Worktree | None) -> Agent:
+    def _definition(self, member: Member) -> AgentDefinition:
         definition = next((d for d in self._ways.kinds().values() if d.name == member.kind), None)
         if definition is None:
-            raise ToolError(f"The agent {member.kind} that {member.name} was made of is gone; spawn another one.")
+            raise ToolError(self._ways.absence(member.kind))
+        return definition
+
+    async def _make(self, member: Member, tree: Worktree | None) -> Agent:
+        definition = self._definition(member)
         gear = await self._ways.equip(definition, member.agent, self._lead(member))
         try:
             agent = await self._build(member, definition, tree, gear.tools if gear else None)
@@ -318,7 +310,7 @@ class Recruiter:
         except DiskError:
             raise
         except (SessionMissing, StoreError) as error:
-            raise ToolError(f"{member.address} cannot go on: {error}") from None
+            raise AgentLost(f"{member.address} cannot go on: {error}") from None
         if history.rendered is None:  # killed between its first line and the next
             transcript.close()
             self._workshop.files_of(member.agent).agent(member.agent).unlink()

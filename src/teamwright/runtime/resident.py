@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from teamwright.core.consent import Mode
 from teamwright.core.errors import DiskError, StoreError
-from teamwright.core.event import AgentEnded, Event, ToolEnded, TurnEnded
+from teamwright.core.event import AgentEnded, Event, ToolEnded, TurnEnded, Warned
 from teamwright.core.ids import AgentId, LetterId
 from teamwright.core.letter import Letter, Said, Sender, Signal
 from teamwright.core.team import Mail, Member, Refused, Request, State, iso
@@ -22,6 +22,7 @@ from teamwright.runtime.post import SYSTEM_SENDER, Post
 from teamwright.runtime.rooms import Rooms, words
 from teamwright.runtime.task_board import TaskBoard
 from teamwright.runtime.teams import ROSTER, Teams
+from teamwright.store.mail import ATTEMPTS
 from teamwright.store.state import now_ms
 
 LAST_WORDS = 4_000  # characters that an idle notice repeats
@@ -54,6 +55,7 @@ class Resident:
         self.halted = False  # by a disk that fails
         self._leaving: Request | None = None
         self._finished: Task | None = None
+        self._tries: dict[LetterId, int] = {}  # of letters that it could not even read
 
     # --- life
 
@@ -106,9 +108,9 @@ class Resident:
         await self.apply_answers()
         if self.member.state == "created":
             await self._set_running()
-        if self._under_way:
+        if self._under_way and self._leaving is None:
             await self._set_running()  # before letters are marked: others see one or the other
-            await self._turn(await self.agent.inbox.take(at_rest=False))
+            await self._turn(await self.agent.inbox.take(at_rest=self.agent.history.over))
         jobs, waited = self._means.teams.supervisor.jobs, 0.0
         while self._leaving is None:
             if letters := await self.agent.inbox.take(at_rest=True):
@@ -124,9 +126,9 @@ class Resident:
 
     @property
     def _under_way(self) -> bool:
-        """A turn that an earlier process began and did not end."""
+        """A turn that an earlier process began, and whose end is not recorded."""
         history = self.agent.history
-        return bool(history.messages) and history.ended is None and not history.resting
+        return bool(history.messages) and history.ended is None
 
     async def _turn(self, letters: Sequence[Letter]) -> None:
         agent = self.agent
@@ -140,10 +142,25 @@ class Resident:
         if agent.halted is not None:
             raise agent.halted
         if end.reason == "failed" and (left := [x.id for x in letters if x.id not in agent.history.letters]):
-            await self._means.teams.tables.mail.failed(left, end.error)  # not even read: after the third time set aside
+            await self._failed(left, end.error)
         await self.apply_answers()
         if self._leaving is None and not self._means.teams.supervisor.jobs.unfinished(agent.id):
             await self._go_idle()
+
+    async def _failed(self, letters: Sequence[LetterId], why: str) -> None:
+        """Not even read: after the third time each is set aside, and whoever must know of it is told."""
+        means, member = self._means, self.member
+        await means.teams.tables.mail.failed(letters, why)
+        await means.post.tell_of_failures(member.team)
+        for id in letters:  # no mail of others: a person's words, a task; only this process counts
+            self._tries[id] = self._tries.get(id, 0) + 1
+        dead = [id for id in letters if self._tries[id] >= ATTEMPTS]
+        lead = means.teams.lead_of(member.team)
+        for id in await means.teams.tables.mail.drop_letters(dead) if dead else ():
+            words = f"Something that waited for {member.name} could not be handled {ATTEMPTS} times and is set aside"
+            means.teams.here.tell(member.agent, Warned(f"{words}: {why}"))
+            if lead is not None:
+                await means.post.notify(lead, f"{words}: {why}", f"u-{id}-lead")
 
     async def _go_idle(self) -> None:
         """Told once for each turn, whatever waits already."""
@@ -337,9 +354,12 @@ async def free_tasks(means: Means, member: Member, why: str) -> None:
 
 
 def _claim_letter(task: Task, team: str, agent: AgentId) -> Letter:
+    """Its words are its author's, who is named where no text can pretend to be another: beside them."""
+    made = f"made by {task.author}" if task.author else ""
     text = (
         f"You have claimed task #{task.id}: {task.subject}\n\n{task.description}\n\n"
+        f"{f'It was {made}. ' if made else ''}"
         "Do it, mark it completed with TaskUpdate, then go on with further open tasks (TaskList)."
     )
     sender = Sender("system", CLAIM_SENDER)
-    return Letter(claim_id(team, task), agent, sender, Said(text))
+    return Letter(claim_id(team, task), agent, sender, Said(text, f"task #{task.id}, {made}" if made else ""))

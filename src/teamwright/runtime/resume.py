@@ -1,6 +1,6 @@
 """Where a session comes from: begun anew, resumed, or copied from another one under a new id."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -18,12 +18,12 @@ from teamwright.core.event import (
     ToolEnded,
 )
 from teamwright.core.history import History, fold
-from teamwright.core.ids import AgentId, CallId, LetterId, SessionId, line_uuid, new_session_id
+from teamwright.core.ids import AgentId, CallId, SessionId, line_uuid, new_session_id
 from teamwright.core.job import JobResult
 from teamwright.core.letter import Figures
-from teamwright.core.message import Text, Usage
+from teamwright.core.message import Usage
+from teamwright.runtime.outcomes import Outcomes
 from teamwright.store import prompts, transcripts
-from teamwright.store.jobs import JobRow
 from teamwright.store.locks import Lock, hold
 from teamwright.store.paths import Home, SessionFiles, find_transcript, is_session_id, list_sessions
 from teamwright.store.state import now_ms
@@ -188,64 +188,22 @@ def _go_on(id: SessionId, path: Path, lock: Lock, kept: int | None = None) -> Op
     transcript.append(resumed, now_ms())
     history.apply(resumed)
     if kept is not None:  # a transcript only grows: what comes after is left out of the conversation
-        before = fold(line.event for n, line in transcripts.read(path) if n <= kept)
-        cut = Compacted(tuple(before.messages), "manual", 0, Usage())
+        cut = Compacted(tuple(_rewound(events, kept).messages), "manual", 0, Usage())
         transcript.append(cut, now_ms())
         history.apply(cut)
-        history.calls, history.results = {}, {}
     return Opened(id, SessionFiles(path), transcript, history, lock, notes)
 
 
-NOT_SENT = "The program ended before this message was stored: it was not sent. Send it again if it is still needed."
-TEAM_LOST = "The program ended before the team was stored: it was not made. Call it again if it is still needed."
-TASK_LOST = "The program ended before this call was stored, so the task list is unchanged. Call it again if needed."
-SCHEDULE_LOST = "The program ended before this call was stored: nothing is scheduled by it. Call it again if needed."
+def _rewound(events: Sequence[Durable], kept: int) -> History:
+    """As it was after a line. Calls that were in flight there have the results that they came to have."""
+    history = fold(events[:kept])
+    came = {event.call_id: event for event in events[kept:] if isinstance(event, ToolEnded)}
+    for unknown in history.unfinished(crashed=True):
+        history.apply(came.get(unknown.call_id, unknown))
+    return history
 
 
-class Left(Struct, frozen=True):
-    """What another process left of calls that were in flight: the jobs that they began, the letters that they stored.
-
-    A call's id is unique in its agent's conversation only, so a job is looked up by both.
-    """
-
-    jobs: Mapping[tuple[AgentId, CallId], JobRow]
-    sent: Callable[[LetterId], Awaitable[bool]]
-    tasks: Callable[[AgentId, CallId], Awaitable[str | None]] | None = None  # None: another session made the calls
-    schedules: Callable[[AgentId, CallId], Awaitable[str | None]] | None = None  # the id of one that a call made
-    teams: Callable[[AgentId, CallId], Awaitable[str | None]] | None = None  # the team or member it made, in words
-
-    async def answers(self, agent: AgentId, history: History) -> list[ToolEnded]:
-        """Each call that was in flight gets the one result that is true.
-
-        Those that only change our own store are looked up there by their id; the outcome of the others is unknown.
-        """
-        return [await self._answer(agent, history, unknown) for unknown in history.unfinished(crashed=True)]
-
-    async def _answer(self, agent: AgentId, history: History, unknown: ToolEnded) -> ToolEnded:
-        call = history.calls[unknown.call_id]
-        if (job := self.jobs.get((agent, call.id))) is not None:
-            text = f"The program ended while {job.id} ({job.description}) was at work. It is {job.status}"
-            text += f"; SendMessage continues it.\nagentId: {job.id}" if job.kind == "agent" else "; it was stopped."
-            return ToolEnded(call.id, (Text(text),), is_error=not job.background)
-        if call.name == "SendMessage" and await self.sent(LetterId(f"m-{agent}-{call.id}")):
-            return ToolEnded(call.id, (Text("The message was stored before the program ended."),))
-        if call.name == "SendMessage" and self.tasks is not None and isinstance(call.args.get("message"), str):
-            return ToolEnded(call.id, (Text(NOT_SENT),), is_error=True)
-        if call.name in ("TeamCreate", "Agent") and self.teams is not None:
-            team = await self.teams(agent, call.id)
-            if team is not None or call.name == "TeamCreate":
-                return ToolEnded(call.id, (Text(team or TEAM_LOST),), is_error=team is None)
-        if call.name in ("TaskCreate", "TaskUpdate") and self.tasks is not None:
-            done = await self.tasks(agent, call.id)
-            return ToolEnded(call.id, (Text(done or TASK_LOST),), is_error=done is None)
-        if call.name == "CronCreate" and self.schedules is not None:
-            made = await self.schedules(agent, call.id)
-            words = f"Scheduled as {made} before the program ended; CronList shows it." if made else SCHEDULE_LOST
-            return ToolEnded(call.id, (Text(words),), is_error=made is None)
-        return unknown
-
-
-async def close_open_calls(opened: Opened, left: Left) -> None:
-    for ended in await left.answers(AgentId(opened.id), opened.history):
+async def close_open_calls(opened: Opened, outcomes: Outcomes) -> None:
+    for ended in await outcomes.after_crash(AgentId(opened.id), opened.history):
         opened.transcript.append(ended, now_ms())
         opened.history.apply(ended)

@@ -13,6 +13,7 @@ from teamwright.core.letter import SYSTEM, Letter, Prompt
 from teamwright.core.message import Text
 from teamwright.core.schedule import Schedule, ScheduleId, next_time, read_cron, read_time, scheduled_words, shown_time
 from teamwright.runtime.races import first
+from teamwright.runtime.unbroken import unbroken
 from teamwright.store.schedules import ScheduleTable, letter_id
 
 MOST = 100  # schedules of one session
@@ -75,16 +76,20 @@ class Schedules:
         self, *, cron: str | None, at: str | None, prompt: str, recurring: bool | None, call: CallId
     ) -> Schedule:
         draft = self._draft(cron, at, prompt, recurring=recurring)
-        made = await self._table.add(self._session, draft, f"{self.main}/{call}", MOST)
+        made = await unbroken(self._table.add(self._session, draft, f"{self.main}/{call}", MOST))
         if made is None:
             raise ToolError(f"There are {MOST} schedules already: CronDelete some first.")
-        await self._reread()
+        await unbroken(self._reread())
         return made
 
     async def made_by(self, agent: AgentId, call: CallId) -> ScheduleId | None:
         """What a call has stored, for when its result was lost in a crash."""
         made = await self._table.made_by(f"{agent}/{call}")
         return made.id if made else None
+
+    async def holds(self, id: str) -> bool:
+        """Is there still a schedule of this id?"""
+        return any(row.id == id for row in await self._table.all(self._session))
 
     def _draft(self, cron: str | None, at: str | None, prompt: str, *, recurring: bool | None) -> Schedule:
         if not prompt.strip():
@@ -108,9 +113,9 @@ class Schedules:
         return Schedule(ScheduleId("s" + os.urandom(4).hex()), prompt, " ".join((cron or "").split()), again, due, now)
 
     async def delete(self, id: str) -> None:
-        if not await self._table.remove(self._session, ScheduleId(id)):
+        if not await unbroken(self._table.remove(self._session, ScheduleId(id))):
             raise ToolError(f"There is no schedule {id!r}. There are: {', '.join(r.id for r in self._rows) or 'none'}.")
-        await self._reread()
+        await unbroken(self._reread())
 
     def shown(self, instant: int) -> str:
         return shown_time(instant, self.zone)

@@ -62,6 +62,7 @@ class Ways(Struct, frozen=True, kw_only=True):
 
     kinds: Callable[[], Mapping[str, AgentDefinition]]  # those that may be started now
     refusal: Callable[[str], str]  # why a kind that exists cannot be started; empty if it can
+    absence: Callable[[str], str]  # why one of a kind that is not among them cannot go on, and what brings it back
     kit: Callable[[AgentDefinition, int, Served], Kit]  # the tools of a definition at a depth
     kit_of: Callable[[tuple[ToolSpec, ...], int, Served], Kit]  # and of an agent that was rendered before
     system: Callable[[AgentDefinition, str, Path], tuple[str, ...]]  # definition, model, cwd

@@ -3,18 +3,15 @@
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 
-import anyio
-
 from teamwright.core.errors import StoreError, ToolError
 from teamwright.core.ids import AgentId, CallId
 from teamwright.core.letter import Letter
 from teamwright.core.team import Mail
 from teamwright.core.work import Actor, Change, Done, Draft, Owner, Refusal, Task, TaskId
 from teamwright.runtime.task_desk import TaskDesk
+from teamwright.runtime.unbroken import following, unbroken
 from teamwright.store.task_mirror import TaskMirror
 from teamwright.store.tasks import Listing, TaskTable
-
-FOLLOW_LIMIT = 10.0  # seconds for what follows a stored change
 
 
 class TaskBoard:
@@ -38,8 +35,8 @@ class TaskBoard:
             task = Task(id, draft.subject, draft.description, active_form=draft.active_form, metadata=draft.metadata)
             if words := await self.desk.creating(task, by):
                 raise ToolError(f"The task was not made: {words}")
-        done = await self.table.create(
-            list, draft, by, call, id=id, owner=owner, letter=lambda task: self.desk.letter(task, by)
+        done = await unbroken(
+            self.table.create(list, draft, by, call, id=id, owner=owner, letter=lambda task: self.desk.letter(task, by))
         )
         return await self._follow(list, by, done)
 
@@ -51,7 +48,7 @@ class TaskBoard:
             task = await self.table.get(list, id)
             if task and task.status != "completed" and (words := await self.desk.completing(task, by)):
                 raise ToolError(f"#{id} is not completed: {words}")
-        done = await self.table.update(list, id, ask, by, call, lambda task: self.desk.letter(task, by))
+        done = await unbroken(self.table.update(list, id, ask, by, call, lambda task: self.desk.letter(task, by)))
         return await self._follow(list, by, done)
 
     async def get(self, agent: AgentId, id: TaskId) -> Task | None:
@@ -67,7 +64,7 @@ class TaskBoard:
 
     async def claim_first(self, list: str, by: Actor, letter: Callable[[Task], Letter]) -> Task | None:
         """For one that has nothing else to do; `letter` tells it what it claimed."""
-        done = await self.table.claim_first(list, by, letter)
+        done = await unbroken(self.table.claim_first(list, by, letter))
         if done is None:
             return None
         await self._follow(list, by, done)
@@ -110,7 +107,7 @@ class TaskBoard:
         """It is stored: whoever is cancelled now, the others still hear of it. A repeated call has been followed."""
         if isinstance(done, Refusal):
             return done
-        with anyio.CancelScope(shield=True), anyio.move_on_after(FOLLOW_LIMIT):
+        with following():
             if done.completed and done.task is not None and self.on_completed is not None:
                 self.on_completed(by.agent, done.task)
             if not done.repeated:

@@ -174,9 +174,9 @@ class Teams:
             await self.copy(self.tables.mirror.write_team, team.name)
         return team
 
-    async def delete(self, team: str) -> tuple[Member, ...]:
+    async def delete(self, team: str, key: str | None = None) -> tuple[Member, ...]:
         """The members that were idle, for whoever runs them to end."""
-        done = await self.tables.teams.delete_team(team, epoch=self._epochs.get(team))
+        done = await self.tables.teams.delete_team(team, epoch=self._epochs.get(team), key=key)
         if isinstance(done, Refused):
             raise ToolError(done.reason)
         self._forget(team)

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 import anyio
 from msgspec import Struct
 
-from teamwright.core.errors import DiskError, StoreError, ToolError
+from teamwright.core.errors import ToolError
 from teamwright.core.event import Warned
 from teamwright.core.ids import AgentId, CallId
 from teamwright.core.ports import ToolContext
@@ -19,6 +19,8 @@ from teamwright.runtime.post import Post
 from teamwright.runtime.recruiter import Recruiter
 from teamwright.runtime.task_board import TaskBoard
 from teamwright.runtime.teams import Teams
+from teamwright.runtime.unbroken import unbroken
+from teamwright.store.teams import call_key
 
 LOOK = 1.0  # seconds after which a team that works is looked at again
 STILL = 10.0  # seconds without any news after which tasks that nobody takes hold up the end no longer
@@ -42,11 +44,14 @@ class Teamwork(Struct, frozen=True):
             raise ToolError("Only the main agent leads teams: ask it.")
         if not name.strip():
             raise ToolError("team_name is empty: give the team a name.")
+        return await unbroken(self._create(agent, name, description, kind, call))
+
+    async def _create(self, agent: Agent, name: str, description: str, kind: str, call: CallId) -> Team:
         team = await self.teams.create(agent, name, description, kind, call)
         await self.board.adopt(self.teams.here.session, team.name)
         return team
 
-    async def delete(self, agent: Agent, team: str | None = None) -> str:
+    async def delete(self, agent: Agent, team: str | None = None, call: CallId | None = None) -> str:
         """This team or the current one, once nobody in it works any more; those that are idle are ended first."""
         lead = self.teams.lead_of(team) if team else self.teams.member_of(agent.id)
         if lead is None:
@@ -59,9 +64,13 @@ class Teamwork(Struct, frozen=True):
             raise ToolError(f"These still work: {', '.join(busy)}. Ask them to shut down first, then delete the team.")
         for member in others:
             await self.recruiter.stop(member)
-        await self.teams.delete(lead.team)
-        await self.board.drop(lead.team)
+        key = call_key(agent.id, call) if call else None
+        await unbroken(self._drop(lead.team, key))
         return lead.team
+
+    async def _drop(self, team: str, key: str | None) -> None:
+        await self.teams.delete(team, key)
+        await self.board.drop(team)
 
     async def stop(self, agent: Agent, address: str) -> Member:
         """A teammate, by force."""
@@ -135,7 +144,7 @@ class Teamwork(Struct, frozen=True):
         for member in mates:
             self.follower.meet(member)
         for member in mates:
-            await self._bring_back(member, main)
+            await self._bring_back(member)
         if (lead := self.teams.lead_of(name)) is not None:
             await self.handshakes.finish(lead)
         await self.post.tell_of_failures(name)
@@ -143,18 +152,11 @@ class Teamwork(Struct, frozen=True):
     def _is_led(self, team: Team) -> bool:
         return team.process is not None and self.teams.tables.processes.alive(team.process)
 
-    async def _bring_back(self, member: Member, main: Agent) -> None:
+    async def _bring_back(self, member: Member) -> None:
         if (process := await self.teams.tables.processes.holder(member.agent)) is not None:
             await self.recruiter.adopt(member, process)
-            return
-        try:
-            await self.recruiter.bring_back(member)
-        except DiskError:
-            raise  # nobody is buried for that
-        except (ToolError, StoreError) as error:
-            words = f"{member.address} could not be brought back: {error}"
-            self._warn(main, words)
-            await self.recruiter.bury(member, words)
+        else:
+            await self.recruiter.revive(member)
 
     def _warn(self, main: Agent, words: str) -> None:
         self.teams.here.tell(main.id, Warned(words))

@@ -23,6 +23,7 @@ from teamwright.runtime.hook_points import HookPoints
 from teamwright.runtime.hook_services import CompactHooks
 from teamwright.runtime.inbox import AgentInbox, LetterStore
 from teamwright.runtime.meter import AgentMeter, Ledger, MeteredModel
+from teamwright.runtime.outcomes import Outcomes
 from teamwright.runtime.slots import Slots
 from teamwright.runtime.trouble import Trouble
 from teamwright.store import prompts, transcripts
@@ -77,6 +78,7 @@ class Workshop(Struct, kw_only=True):
     facts: Facts
     fallback: str | None = None
     points: HookPoints | None = None
+    outcomes: Outcomes | None = None  # of calls that are interrupted
     rendered: dict[object, Prompt] = {}
     lodgers: dict[AgentId, SessionFiles] = {}  # agents whose transcripts are with another session
 
@@ -90,11 +92,16 @@ class Workshop(Struct, kw_only=True):
             kit_limits=shape.kit.limits, may_start=shape.kit.may_start, tools=shape.kit.tools, gate=self.gate,
             meter=shape.meter, slot=self.slots.slot(), letter_room=self.letter_room(shape.model),
             desk=shape.desk, mode=shape.mode, now=self.now, log=self.log, debug=self.debug, flush=self.flush,
-            trouble=self.trouble, fallback=self.fallback, around=self.points,
+            trouble=self.trouble, fallback=self.fallback, around=self.points, settle=self._settle,
         )  # fmt: skip
         hooks = None if self.points is None else CompactHooks(self.points, agent)
         agent.use_compactor(Compactor(agent, self.windows, self.facts, hooks))
         return agent
+
+    async def _settle(self, agent: AgentId, history: History) -> list[ToolEnded]:
+        if self.outcomes is None or not history.calls:
+            return history.unfinished(crashed=False)
+        return await self.outcomes.at_interrupt(agent, history)
 
     def _metered(self, shape: Shape, history: History, *, turns: bool) -> MeteredModel:
         return MeteredModel(

@@ -14,9 +14,11 @@ from teamwright.core.ids import AgentId, LetterId
 from teamwright.core.letter import Letter, Said
 from teamwright.core.team import Mail, MailState, Refused
 from teamwright.store.database import Database
-from teamwright.store.posting import LIMITS, MailLimits, Stored, abandon, find_outcome, post, set_aside
+from teamwright.store.posting import ASIDE, LIMITS, MailLimits, Stored, abandon, find_outcome, post, set_aside
 from teamwright.store.state import agent_number, now_ms
 
+MOST_READ = 200  # of the messages that were read, an inbox shows the last ones
+_AT_ONCE = 500  # messages that one statement fetches
 ATTEMPTS = 3  # then a message that cannot be handled is a dead letter
 _letters = msgspec.json.Decoder(Letter)
 
@@ -61,6 +63,12 @@ class MailTable:
         """What an earlier `post_mail` of this id answered; None if it never got so far."""
         return await self._db.read(lambda db: find_outcome(db, id))
 
+    async def readers_of(self, key: str) -> list[str]:
+        """For whom the message of a call was stored, by the key of its letters; a broadcast has several."""
+        sql = "SELECT to_name FROM mail WHERE (id = ? OR (id > ? AND id < ?)) AND state <> 'refused' ORDER BY part"
+        found = (f"m-{key}", f"m-{key}-", f"m-{key}.")  # `.` comes after `-`
+        return await self._db.read(lambda db: [name for (name,) in db.execute(sql, found)])
+
     # --- reading
 
     async def audit(self, team: str, *, since: int = 0, most: int = 1000) -> list[Entry]:
@@ -76,14 +84,38 @@ class MailTable:
         found = await self._entries("mail.id = ?", id)
         return found[0] if found else None
 
-    async def inbox(self, team: str, reader: AgentId, *, most_read: int = 200) -> list[Entry]:
+    async def inbox(self, team: str, reader: AgentId, *, most_read: int = MOST_READ) -> list[Entry]:
         """All that is unread and the last ones that were read, in the order they were sent."""
-        mine = "reader = (SELECT n FROM agents WHERE id = ?) AND teams.name = ?"
-        unread = await self._entries(f"{mine} AND state = 'stored'", reader, team)
-        where = f"{mine} AND state = 'delivered' ORDER BY mail.delivered_at DESC, mail.n DESC LIMIT ?"
-        read = await self._entries(where, reader, team, most_read)
-        found = {entry.n: entry for entry in (*unread, *read)}  # one that was delivered between the two is in both
-        return [found[n] for n in sorted(found)]
+        return await self.entries(sorted(await self.shown(team, reader, most_read=most_read)))
+
+    async def shown(self, team: str, reader: AgentId, *, most_read: int = MOST_READ) -> dict[int, bool]:
+        """The numbers of what an inbox shows, and whether each was read: a look that costs little."""
+        sql = """
+            SELECT n, 0 FROM mail WHERE reader = :reader AND state = 'stored' AND team = :team
+            UNION ALL
+            SELECT n, 1 FROM (
+                SELECT n FROM mail WHERE reader = :reader AND state = 'delivered' AND team = :team
+                ORDER BY delivered_at DESC, n DESC LIMIT :most
+            )
+        """
+
+        def work(db: sqlite3.Connection) -> dict[int, bool]:
+            whose = db.execute("SELECT n FROM agents WHERE id = ?", (reader,)).fetchone()
+            where = db.execute("SELECT n FROM teams WHERE name = ?", (team,)).fetchone()
+            if whose is None or where is None:
+                return {}
+            found = db.execute(sql, {"reader": whose[0], "team": where[0], "most": most_read})
+            return {n: bool(read) for n, read in found}
+
+        return await self._db.read(work)
+
+    async def entries(self, numbers: Sequence[int]) -> list[Entry]:
+        """Messages by their numbers, in order; those that are gone are left out."""
+        found: list[Entry] = []
+        for start in range(0, len(numbers), _AT_ONCE):
+            some = numbers[start : start + _AT_ONCE]
+            found += await self._entries(f"mail.n IN ({','.join('?' * len(some))}) ORDER BY mail.n", *some)
+        return found
 
     async def unread(self, reader: AgentId) -> int:
         sql = "SELECT count(*) FROM mail WHERE reader = (SELECT n FROM agents WHERE id = ?) AND state = 'stored'"
@@ -105,6 +137,11 @@ class MailTable:
             return dead
 
         return await self._db.write(work)
+
+    async def drop_letters(self, letters: Sequence[LetterId]) -> list[LetterId]:
+        """Letters that are no mail and cannot be handled: kept, but handed to nobody. Those that still waited."""
+        sql = "UPDATE letters SET delivered_at = ? WHERE id = ? AND delivered_at IS NULL"
+        return await self._db.write(lambda db: [id for id in letters if db.execute(sql, (ASIDE, id)).rowcount])
 
     async def give_up(self, reader: AgentId, why: str) -> list[LetterId]:
         """The reader cannot be brought back: what is unread is undeliverable."""

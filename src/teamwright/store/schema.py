@@ -4,6 +4,7 @@ Names that repeat (agents, sessions, models) are numbers in the rows that refer 
 Tables of later steps (rosters, tasks, claims, requests, leases) hang on `agents` and `sessions` in the same way.
 """
 
+from teamwright.store.schema_authors import AUTHORS
 from teamwright.store.schema_schedules import SCHEDULES
 from teamwright.store.schema_tasks import TASKS
 from teamwright.store.schema_teams import TEAMS
@@ -94,4 +95,4 @@ _SECOND = (
 )
 
 Step = tuple[str, ...]
-STEPS: tuple[Step, ...] = (_FIRST, _SECOND, TASKS, TEAMS, SCHEDULES)
+STEPS: tuple[Step, ...] = (_FIRST, _SECOND, TASKS, TEAMS, SCHEDULES, AUTHORS)

@@ -61,6 +61,7 @@ class State:
     def __init__(self, database: Database, now: Callable[[], int]) -> None:
         self._db = database
         self._now = now
+        self.on_set_aside: Callable[[AgentId, str], None] | None = None  # a letter for whom, and why
 
     @classmethod
     async def open(cls, path: Path, now: Callable[[], int] = now_ms) -> "State":
@@ -127,6 +128,8 @@ class State:
                 why = f"what is stored of it cannot be read ({error})"
                 await self._db.write(lambda db, n=n, why=why: _set_aside(db, n, why))
                 self._db.notes.append(f"a letter for {agent} was set aside: {why}")
+                if self.on_set_aside is not None:
+                    self.on_set_aside(agent, why)
         return letters
 
     async def withdraw(self, id: LetterId) -> bool:

@@ -7,10 +7,11 @@ from typing import Any
 import msgspec
 
 from teamwright.core.ids import AgentId
-from teamwright.core.work import Draft, Edge, Hold, Task, TaskId
+from teamwright.core.work import Actor, Draft, Edge, Hold, Task, TaskId
 
 _COLUMNS = """
-    id, subject, description, status, owner, agent, epoch, former, active_form, metadata, created, updated
+    id, subject, description, status, owner, agent, epoch, former, active_form, metadata, created, updated,
+    author, maker
 """
 _former = msgspec.json.Decoder(tuple[AgentId, ...])
 _metadata = msgspec.json.Decoder(dict[str, Any])
@@ -80,13 +81,14 @@ def _task(row: Sequence[Any], before: tuple[TaskId, ...], after: tuple[TaskId, .
         return Broken(row[0], str(error))
 
 
-def insert(db: sqlite3.Connection, n: int, id: TaskId, draft: Draft, now: int) -> None:
+def insert(db: sqlite3.Connection, n: int, id: TaskId, draft: Draft, by: Actor, now: int) -> None:
     sql = """
-        INSERT INTO tasks (list, id, subject, description, active_form, metadata, created, updated)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+        INSERT INTO tasks (list, id, subject, description, active_form, metadata, created, updated, author, maker)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
     """
     metadata = _encoder.encode(draft.metadata).decode()
-    db.execute(sql, (n, id, draft.subject, draft.description, draft.active_form, metadata, now, now))
+    words = (draft.subject, draft.description, draft.active_form, metadata)
+    db.execute(sql, (n, id, *words, now, now, by.name, by.agent))
     db.execute("UPDATE task_lists SET count = count + 1 WHERE n = ?", (n,))
 
 

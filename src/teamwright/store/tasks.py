@@ -26,6 +26,7 @@ from teamwright.core.work import (
     not_found,
     refuse_edges,
     refuse_size,
+    refuse_wait,
 )
 from teamwright.store import task_rows as rows
 from teamwright.store.database import Database
@@ -122,11 +123,12 @@ class TaskTable:
             (count, following) = db.execute("SELECT count, next FROM task_lists WHERE n = ?", (n,)).fetchone()
             own = TaskId(following) if id is None else id
             edges = [*((own, after) for after in draft.blocks), *((before, own) for before in draft.blocked_by)]
-            if refusal := _refuse_new(db, n, own, edges, count):
+            refusal = _refuse_new(db, n, own, edges, count) or _refuse_waits(db, n, edges, by, own=own)
+            if refusal is not None:
                 return refusal
             if id is None:
                 _next_id(db, n)
-            rows.insert(db, n, own, draft, now)
+            rows.insert(db, n, own, draft, by, now)
             rows.connect(db, n, edges)
             others = {end for edge in edges for end in edge} - {own}
             rows.stamp(db, n, others, now)
@@ -156,6 +158,8 @@ class TaskTable:
             edges = [*((id, after) for after in ask.add_blocks), *((before, id) for before in ask.add_blocked_by)]
             known = rows.existing(db, n, {end for edge in edges for end in edge})
             if refusal := refuse_edges(edges, known, lambda at: rows.blocked(db, n, at)):
+                return refusal
+            if refusal := _refuse_waits(db, n, edges, by, own=id, held=held):
                 return refusal
             if refusal := refuse_size(_with_words(task, ask).metadata):
                 return refusal
@@ -283,6 +287,17 @@ def _refuse_new(db: sqlite3.Connection, n: int, own: TaskId, edges: Sequence[Edg
         return Refusal("list_full", f"the list has {count} tasks, and no more fit. Delete those that are done.")
     known = rows.existing(db, n, {end for edge in edges for end in edge} - {own})
     return refuse_edges(edges, {*known, own}, lambda at: rows.blocked(db, n, at))
+
+
+def _refuse_waits(
+    db: sqlite3.Connection, n: int, edges: Sequence[Edge], by: Actor, *, own: TaskId, held: int | None = None
+) -> Refusal | None:
+    """One of those that would have to wait is another's. `held` is of the task `own` alone."""
+    for id in dict.fromkeys(after for _, after in edges):
+        task = rows.load_good(db, n, id)
+        if task is not None and (refusal := refuse_wait(task, by, held if id == own else None)) is not None:
+            return refusal
+    return None
 
 
 def _with_edges(db: sqlite3.Connection, n: int, task: Task, ask: Change) -> Task:

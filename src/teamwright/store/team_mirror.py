@@ -1,6 +1,6 @@
 """The team as plain JSON for people and other programs: written from the store after each change, never read back."""
 
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from teamwright.store.pace import Pace
 from teamwright.store.private import fault, write_file
 from teamwright.store.teams import TeamTable
 
+_SHORT = 2_048  # bytes of a message that is kept for the next copy; a longer one is fetched again
 _WAIT = 5.0  # seconds for another process to finish its copy
 
 
@@ -29,6 +30,7 @@ class TeamMirror:
         self._teams = teams
         self._mail = mail
         self._turns: dict[str, anyio.Lock] = {}
+        self._known: dict[AgentId, dict[tuple[int, bool], bytes]] = {}  # by reader: what the last copy was made of
         self._pace = Pace()
 
     def path(self, team: str) -> Path:
@@ -94,12 +96,31 @@ class TeamMirror:
     async def _write_inbox(self, team: str, name: str) -> None:
         member = await self._teams.find(team, name)
         if member is not None and member.state != "shutdown":
-            entries = await self._mail.inbox(team, AgentId(member.agent))
-            await self._write(self.path(team) / "inboxes" / f"{member.name}.json", [_message(e) for e in entries])
+            shown = await self._mail.shown(team, AgentId(member.agent))
+            pieces = await self._pieces(member.agent, shown)
+            data = b"[\n" + b",\n".join(pieces[n] for n in sorted(pieces)) + b"\n]\n" if pieces else b"[]\n"
+            await self._put(self.path(team) / "inboxes" / f"{member.name}.json", data)
+
+    async def _pieces(self, reader: AgentId, shown: Mapping[int, bool]) -> dict[int, bytes]:
+        """Each message as it stands in the file. What was written before is kept, so only what is new is fetched."""
+        known = self._known.get(reader, {})
+        kept = {n: known[n, read] for n, read in shown.items() if (n, read) in known}
+        missing = sorted(shown.keys() - kept.keys())
+        fresh = {e.n: _piece(e, read=shown[e.n]) for e in await self._mail.entries(missing)} if missing else {}
+        pieces = kept | fresh
+        self._known[reader] = {(n, shown[n]): piece for n, piece in pieces.items() if len(piece) <= _SHORT}
+        return pieces
 
     async def _write(self, path: Path, value: Any) -> None:
-        data = msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"
+        await self._put(path, msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n")
+
+    async def _put(self, path: Path, data: bytes) -> None:
         await self._pace.run(lambda: write_file(path, data, synced=False))  # a start writes it anew
+
+
+def _piece(entry: Entry, *, read: bool) -> bytes:
+    whole = msgspec.json.format(msgspec.json.encode([_message(entry) | {"read": read}]), indent=2)
+    return whole[2:-2]  # without the brackets and their line ends
 
 
 def _message(entry: Entry) -> dict[str, Any]:
@@ -109,7 +130,6 @@ def _message(entry: Entry) -> dict[str, Any]:
         "timestamp": iso(entry.sent_at),
         "color": entry.color,
         "summary": entry.summary,
-        "read": entry.delivered_at is not None,
     }
 
 

@@ -110,7 +110,7 @@ class TeamTable:
 
         return await self._db.write(work)
 
-    async def delete_team(self, name: str, *, epoch: int | None = None) -> Deleted | Refused:
+    async def delete_team(self, name: str, *, epoch: int | None = None, key: str | None = None) -> Deleted | Refused:
         """Refused while members work. Its mail and requests go with it; letters stay with their readers."""
 
         def work(db: sqlite3.Connection) -> Deleted | Refused:
@@ -126,6 +126,9 @@ class TeamTable:
                 )
             db.execute("DELETE FROM teams WHERE name = ?", (name,))
             db.execute("INSERT OR IGNORE INTO removed_teams (name) VALUES (?)", (team.name,))
+            if key is not None:
+                words = f"The team {team.name} had been deleted before the program ended."
+                db.execute("INSERT OR IGNORE INTO calls (key, result) VALUES (?, ?)", (key, words))
             return Deleted(tuple(others))
 
         return await self._db.write(work)
@@ -195,7 +198,7 @@ class TeamTable:
         return Unrest(mates, any(map(_is_loud, mail)))
 
     async def made_by(self, agent: AgentId, call: CallId) -> str | None:
-        """What a call that was in flight at a crash had made, in words; None if it had made nothing."""
+        """What a call that was in flight at a crash had made or ended, in words; None if it had done nothing."""
         key = call_key(agent, call)
 
         def work(db: sqlite3.Connection) -> str | None:
@@ -203,7 +206,8 @@ class TeamTable:
                 return f"The team {team.name} had been created before the program ended."
             if (member := find_member(db, "members.key = ?", key)) is not None:
                 return f"{member.address} had been made a member of the team before the program ended."
-            return None
+            ended = db.execute("SELECT result FROM calls WHERE key = ?", (key,)).fetchone()
+            return ended[0] if ended else None
 
         return await self._db.read(work)
 

@@ -14,6 +14,7 @@ from teamwright.core.team import Member
 from teamwright.runtime.spawner import Spawner
 from teamwright.runtime.supervisor import Supervisor
 from teamwright.runtime.teamwork import Teamwork
+from teamwright.runtime.unbroken import unbroken
 from teamwright.tools.define import read_args, spec
 
 
@@ -79,6 +80,10 @@ class SendMessage:
         words = f"Stored for {', '.join(posted.to)}."
         if posted.refused:
             words += " Not for all: " + " ".join(posted.refused)
+        for name in posted.to:
+            reader = work.teams.find(member.team, name)
+            if reader is not None and (why := work.recruiter.absent.get(reader.agent)):
+                words += f" {name} cannot read it yet: {why}."
         return said(words, {"success": True, "message": words, "recipients": list(posted.to)})
 
     async def _structured(
@@ -117,7 +122,8 @@ class SendMessage:
         assert me is not None
         sender = Sender("agent", f"uds:{work.teams.here.session}", me.id)
         id = LetterId(f"m-{ctx.agent}-{ctx.call_id}")
-        living = await work.teams.post_to_session(asked.to.removeprefix("uds:"), Letter(id, AgentId(""), sender, text))
+        letter = Letter(id, AgentId(""), sender, text)
+        living = await unbroken(work.teams.post_to_session(asked.to.removeprefix("uds:"), letter))
         words = f"Stored for {asked.to}; " + ("it is rung for." if living else "it reads it when it runs again.")
         return said(words, {"success": True, "message": words})
 
@@ -134,7 +140,7 @@ class SendMessage:
             raise ToolError("That is you: a message to oneself goes nowhere.")
         # The id is made of the call, so that a crash between here and the result cannot send it twice.
         letter = Letter(LetterId(f"m-{ctx.agent}-{ctx.call_id}"), known.id, Sender("agent", me.name, me.id), text)
-        await supervisor.post(letter)
+        await unbroken(supervisor.post(letter))
         job = await spawner.wake(known, ctx.agent, ctx.call_id)
         data: dict[str, Any] = {"success": True, "agentId": known.id}
         if job is None:

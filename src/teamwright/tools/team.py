@@ -63,5 +63,5 @@ class TeamDelete:
         work = self._teamwork()
         agent = work.teams.supervisor.agent(ctx.agent)
         assert agent is not None
-        team = await work.delete(agent)
+        team = await work.delete(agent, call=ctx.call_id)
         return said(f"The team {team} is gone.", {"success": True, "team_name": team})

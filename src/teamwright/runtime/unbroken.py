@@ -1,0 +1,27 @@
+"""Changes of the store and what follows from them, done whole: who is interrupted meanwhile is held up until then.
+
+Cancelled halfway, a message would be stored and nobody rung for; and its sender would not know what became of it.
+"""
+
+from collections.abc import Awaitable, Generator
+from contextlib import contextmanager
+from typing import TypeVar
+
+import anyio
+
+Value = TypeVar("Value")
+FOLLOW_LIMIT = 10.0  # seconds for what follows a stored change
+
+
+async def unbroken(work: Awaitable[Value]) -> Value:
+    """For work that waits for our own disk alone, which has limits of its own."""
+    with anyio.CancelScope(shield=True):
+        return await work
+    raise AssertionError("a shield lets nothing through")
+
+
+@contextmanager
+def following() -> Generator[None, None, None]:
+    """It is stored: whoever is cancelled now, the others still hear of it."""
+    with anyio.CancelScope(shield=True), anyio.move_on_after(FOLLOW_LIMIT):
+        yield

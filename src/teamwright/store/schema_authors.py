@@ -1,0 +1,9 @@
+"""Who made a task, and what became of calls that leave no row of their own."""
+
+AUTHORS = (
+    # The name under which whoever made it is known in its list, and its id; empty in rows from before.
+    "ALTER TABLE tasks ADD COLUMN author TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE tasks ADD COLUMN maker TEXT NOT NULL DEFAULT ''",
+    # `key` is the agent and the tool call: after a crash, or an interrupt, the outcome is looked up here.
+    "CREATE TABLE calls (key TEXT PRIMARY KEY, result TEXT NOT NULL) WITHOUT ROWID",
+)
