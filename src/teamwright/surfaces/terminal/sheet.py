@@ -48,11 +48,21 @@ class Sheet(ScrollView, can_focus=True):
         self._rows = list(rows)
         self._lines: list[tuple[str, str]] = []  # (kind, text with its gutter), as wide as the sheet
         self._width = 0
+        self._ended = False  # has somebody turned to the last line?
 
     def show(self, rows: Sequence[Row]) -> None:
-        self._rows, self._width = list(rows), 0
+        self._rows, self._width, self._ended = list(rows), 0, False
         self._wrap(self.scrollable_content_region.width)
         self.refresh(layout=True)
+        self.call_after_refresh(self._tell)  # it may be just as high as before
+
+    @property
+    def is_read(self) -> bool:
+        """Is all of it on the screen, or has somebody turned to its end?"""
+        if not self._rows:
+            return True
+        whole = 0 < len(self._lines) <= self.scrollable_content_region.height
+        return self._width > 0 and (whole or self._ended)
 
     @property
     def height_needed(self) -> int:
@@ -68,6 +78,8 @@ class Sheet(ScrollView, can_focus=True):
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         super().watch_scroll_y(old_value, new_value)
+        bottom = int(self.scroll_offset.y) + self.scrollable_content_region.height
+        self._ended = self._ended or (new_value > 0 and bottom >= len(self._lines))
         self._tell()
 
     def _tell(self) -> None:

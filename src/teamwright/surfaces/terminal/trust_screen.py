@@ -58,14 +58,15 @@ class TrustScreen(ModalScreen[bool]):
         self.query_one(Choices).focus()
 
     def on_sheet_scrolled(self, event: Sheet.Scrolled) -> None:
-        show_hidden(event, self.query_one(".dialog--more", Static))
+        show_hidden(self, event, yes=("yes",))
 
     def action_page(self, by: int) -> None:
         turn_page(self.query_one(Sheet), by)
 
     @on(Choices.Chosen)
     def _chosen(self, event: Choices.Chosen) -> None:
-        self.dismiss(event.choice == "yes")
+        if event.choice != "yes" or self.query_one(Sheet).is_read:
+            self.dismiss(event.choice == "yes")
 
 
 def change_rows(found: Found) -> list[Row]:
