@@ -16,6 +16,8 @@ from textual.message import Message
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
+from teamwright.surfaces.terminal.rows import app_of
+
 GRACE = 0.6  # seconds
 
 
@@ -98,7 +100,7 @@ class Choices(OptionList):
                 event.stop()
                 event.prevent_default()
                 if self.get_option(choice.id).disabled:
-                    self.app.bell()
+                    app_of(self).bell()
                     return
                 self.highlighted = n - 1
                 self.post_message(self.Chosen(self, choice.id))
