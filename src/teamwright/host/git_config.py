@@ -16,7 +16,7 @@ _LIMIT = 10.0  # seconds
 
 def programs(directory: str) -> tuple[str, ...]:
     """Their names, such as `filter.x.smudge`; of the local configuration alone, without what it includes."""
-    if not os.path.lexists(os.path.join(directory, ".git")):
+    if not os.path.lexists(f"{directory}/.git"):
         return ()
     argv = ["git", "-C", directory, "config", "--local", "--no-includes", "--list", "--name-only", "-z"]
     env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
