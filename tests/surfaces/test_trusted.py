@@ -168,3 +168,16 @@ def test_a_key_that_stands_twice_is_told(program: Program) -> None:
     ran = program.prompt(["end"])
     assert "settings.json: `permissions` stands there twice" in ran.err
     assert program.prompt(["end"], "--settings", twice).rc == 2
+
+
+@pytest.mark.spec("M12")
+def test_commands_that_check_say_by_their_status_what_does_not_hold(program: Program) -> None:
+    (program.project / ".mcp.json").write_text(json.dumps({"mcpServers": {"x": {"command": "true"}}}))
+    tested = program.run("mcp", "test")
+    assert tested.rc == 1 and "is not trusted" in tested.err and "MCP servers (x)" in tested.err
+    assert program.run("config").rc == 0
+    program.state.mkdir(exist_ok=True)
+    for text in ("{broken", '{"permissions": {}, "permissions": {}}', '{"permissions": {"deny": "Bash"}}'):
+        (program.state / "settings.json").write_text(text)
+        for args in ((), ("--json",)):
+            assert program.run("config", *args).rc == 1
