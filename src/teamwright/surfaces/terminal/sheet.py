@@ -78,13 +78,12 @@ class Sheet(ScrollView, can_focus=True):
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         super().watch_scroll_y(old_value, new_value)
-        bottom = int(self.scroll_offset.y) + self.scrollable_content_region.height
-        self._ended = self._ended or (new_value > 0 and bottom >= len(self._lines))
         self._tell()
 
     def _tell(self) -> None:
         first, height = int(self.scroll_offset.y), self.scrollable_content_region.height
         total = len(self._lines)
+        self._ended = self._ended or (first > 0 and height > 0 and first + height >= total > 0)
         self.post_message(self.Scrolled(first + 1, min(total, first + height), total))
 
     def _wrap(self, width: int) -> None:
