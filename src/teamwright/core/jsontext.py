@@ -33,11 +33,12 @@ def decode_object(data: bytes, name: str, problems: list[str] | None = None) -> 
     twice = repeated_keys(data)
     if twice and problems is None:
         raise SettingsError(f"{name}: `{shown(twice[0], 120)}` stands there twice; put the two together")
-    for key in twice[:_MOST_TOLD] if problems is not None else ():
-        problems.append(
+    if problems is not None:
+        problems += [
             f"{shown(name)}: `{shown(key, 120)}` stands there twice: only the last one counts, and what the other says "
             "is lost. Put the two together."
-        )
+            for key in twice[:_MOST_TOLD]
+        ]
     return cast("dict[str, Any]", value)
 
 
