@@ -6,6 +6,7 @@ from teamwright.core.consent import MODES, Mode
 from teamwright.core.facts import Edits, Facts, Fetches, Place, Reads, Runs, Uses
 from teamwright.core.permission import OWN_TOOLS, Verdict, judge, mode_allowed
 from teamwright.core.places import is_protected
+from teamwright.core.protected import mentioned
 from teamwright.core.rules import Rules, parse_rules
 
 ROOT, HOME, STATE = "/p", "/h", "/h/.teamwright"
@@ -122,6 +123,38 @@ def test_protected_paths_need_a_yes_or_a_rule_that_names_them(path: str) -> None
     (named,) = verdict.suggestions
     assert kind(write(path), allow=[named]) == "allow" and kind(write(path), "bypassPermissions") == "allow"
     assert kind(write(path), "dontAsk", allow=["Write"]) == "deny"
+
+
+@pytest.mark.spec("A6")
+@pytest.mark.parametrize(
+    "name",
+    [
+        ".GIT/config", ".git./config", ".git /config", ".git . ./config", ".git::$INDEX_ALLOCATION/config", ".git:x",
+        "git~1/config", "GIT~12/config", "GI7EBA~1", "CLAUDE~1/settings.json", "MCP~1.JSO", "TEAMWR~1/x",
+        ".g\u200cit/config", "\u200d.git/config", ".gi\ufefft/config", "．ｇｉｔ/config", ".git\\config",
+        ".ＣLAUDE/settings.json", ".envrc", "sub/.envrc", ".husky/pre-commit", ".husky/_/h", ".vscode/tasks.json",
+        ".vscode/settings.json", ".VSCode/launch.json", ".devcontainer/devcontainer.json", ".devcontainer.json",
+        ".gitmodules", ".gitattributes", "a/b/.gitattributes", ".pre-commit-config.yaml", ".idea/workspace.xml",
+        ".bashrc", ".zshenv", ".profile", ".npmrc",
+    ],
+)  # fmt: skip
+def test_what_runs_later_and_other_spellings_need_a_yes_too(name: str) -> None:
+    for wide in ([], ["Edit"], ["Edit(**)"]):
+        verdict = ask(write(f"/p/{name}"), "acceptEdits", allow=wide)
+        assert verdict.kind == "ask" and verdict.guarded
+    if "\\" not in name:  # in a pattern it is a sign of its own
+        assert kind(write(f"/p/{name}"), allow=list(verdict.suggestions)) == "allow"
+    assert kind(write(f"/p/{name}"), "bypassPermissions") == "allow"
+    assert mentioned(f"x y {name} z")  # in words that no place can be made of
+
+
+@pytest.mark.spec("A6")
+@pytest.mark.parametrize(
+    "name", [".github/workflows/x.yml", ".gitignore", "CLAUDE.md", "AGENTS.md", "git/x", "a~1", ".env", "config.py",
+             ".vscodeignore", "x.git", "gitmodules", ".profile.d/x"],
+)  # fmt: skip
+def test_documents_and_other_names_are_plain_edits(name: str) -> None:
+    assert kind(write(f"/p/{name}"), "acceptEdits") == "allow"
 
 
 @pytest.mark.spec("A6")

@@ -13,6 +13,7 @@ from teamwright.core.errors import StoreError
 from teamwright.library.trust import (
     Found,
     is_trusted,
+    only_linked,
     trust,
     trusted_directories,
     untrust,
@@ -43,6 +44,22 @@ def test_a_link_that_is_turned_elsewhere_loses_its_trust(tmp_path: Path) -> None
     link.unlink()
     link.symlink_to(tmp_path / "bad")
     assert not is_trusted(link, state=state)
+
+
+def test_a_listed_directory_that_became_a_link_is_not_trusted_by_its_target(tmp_path: Path) -> None:
+    state, listed, evil = tmp_path / "state", tmp_path / "a" / "good", tmp_path / "evil"
+    (evil / "good").mkdir(parents=True)
+    listed.mkdir(parents=True)
+    assert is_trusted(listed, state=state, listed=[listed]) and only_linked(listed, [listed]) is None
+    listed.rmdir()
+    listed.symlink_to(evil)
+    for path in (listed, evil):
+        assert not is_trusted(path, state=state, listed=[listed]) and only_linked(path, [listed]) == listed
+    listed.unlink()
+    listed.parent.rmdir()
+    listed.parent.symlink_to(evil)  # a directory above it
+    assert not is_trusted(listed, state=state, listed=[listed])
+    assert is_trusted(listed, state=state, listed=[evil / "good"])  # by its real name it is
 
 
 def test_the_flag_and_the_users_list_leave_no_record(tmp_path: Path) -> None:
@@ -117,8 +134,6 @@ def test_what_would_run_lists_names_of_every_kind(tmp_path: Path) -> None:
         commands=("go",),
         hooks=("Stop", "SessionStart"),
         servers=("near",),
-        commands_of_hooks=("Stop: make lint", "Stop: http://x"),
-        commands_of_servers=("near: x -y",),
     )
 
 

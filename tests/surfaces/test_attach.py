@@ -83,6 +83,24 @@ def test_answers_are_letters(words: str, answer: dict[str, Any]) -> None:
     assert typed("y", told) == [{"type": "user", "message": {"role": "user", "content": "y"}}]  # nothing waits now
 
 
+@pytest.mark.spec("M5")
+@pytest.mark.parametrize("command", ["\n".join(f"echo {n}" for n in range(99)), "echo " + "x" * 5_000])
+def test_a_letter_is_no_answer_to_what_has_left_the_screen(command: str) -> None:
+    told = Told()
+    question = shown(asked(suggestions=RULES, command=command), told)
+    assert "answer with the whole word" in question and "  yes, always (always: Bash(git *)), n" in question
+    for letter in ("y", "a"):
+        with pytest.raises(UsageError, match="longer than a screen"):
+            typed(letter, told)
+    assert "q1" in told.questions
+    assert typed("yes", told)[0]["response"]["response"] == {"behavior": "allow"}
+
+
+@pytest.mark.spec("M5")
+def test_padding_is_a_count() -> None:
+    assert "echo hi ⟨4,000 blanks⟩ ; touch x" in shown(asked(command=f"echo hi{' ' * 4000}; touch x"))
+
+
 def test_while_a_question_waits_other_words_are_a_prompt() -> None:
     told = Told()
     shown(asked(command="ls"), told)

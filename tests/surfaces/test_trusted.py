@@ -110,3 +110,74 @@ def test_a_teammate_in_a_process_of_its_own_stands_where_its_lead_stands(program
     assert {call["tool_input"]["command"] for call in hooked(program)} == {new, "true"}
     ran = program.prompt(["end"])
     assert "has changed since you trusted it (.claude/agents/new.md)" in ran.err
+
+
+@pytest.mark.spec("M12")
+@pytest.mark.parametrize("place", ["hook", "server"])
+def test_a_script_that_changed_after_the_yes_is_not_run(program: Program, place: str) -> None:
+    script = program.project / "tools/run.sh"
+    script.parent.mkdir()
+    script.write_text("#!/bin/sh\necho one >> ../ran\n")
+    script.chmod(0o755)
+    line = f"cd {script.parent} && ./run.sh"
+    (program.project / ".claude").mkdir()
+    if place == "hook":
+        settings = {"hooks": {"PreToolUse": [hook(line, "Bash")]}}
+        (program.project / ".claude/settings.json").write_text(json.dumps(settings))
+    else:
+        server = {"command": "sh", "args": ["-c", line]}
+        (program.project / ".mcp.json").write_text(json.dumps({"mcpServers": {"x": server}}))
+    say_yes(program, program.project)
+    ran = program.project / "ran"
+    program.prompt(SCRIPT)
+    assert ran.read_text() == "one\n"
+    script.write_text("#!/bin/sh\necho two >> ../ran\n")
+    told = program.prompt(SCRIPT)
+    assert ran.read_text() == "one\n" and "has changed since you trusted it (tools/run.sh)" in told.err
+
+
+@pytest.mark.spec("A6", "M12")
+def test_what_a_hook_starts_is_as_protected_as_the_hook(program: Program) -> None:
+    (program.project / "run.sh").write_text("true\n")
+    (program.project / "other.sh").write_text("true\n")
+    (program.project / ".claude").mkdir()
+    settings = {"hooks": {"Stop": [hook('sh "$CLAUDE_PROJECT_DIR"/run.sh')]}}
+    (program.project / ".claude/settings.json").write_text(json.dumps(settings))
+    script = [bash("true"), *(tool("Bash", command=f"echo x > {name}") for name in ("run.sh", "other.sh")), "end"]
+    program.prompt(script, "--trust", "--permission-mode", "acceptEdits")
+    assert (program.project / "run.sh").read_text() == "true\n" and (program.project / "other.sh").read_text() == "x\n"
+
+
+@pytest.mark.spec("M12")
+def test_a_listed_directory_that_is_a_link_is_told(program: Program) -> None:
+    with_hook(program, "one")
+    link = program.home / "listed"
+    link.symlink_to(program.project)
+    program.state.mkdir(exist_ok=True)
+    listed = {"teamwright": {"trustedDirectories": [str(link)]}}
+    (program.state / "settings.json").write_text(json.dumps(listed))
+    ran = program.prompt(SCRIPT)
+    assert not hooked(program) and "leads through, a link, so it trusts nothing" in ran.err
+
+
+@pytest.mark.spec("M3")
+def test_a_key_that_stands_twice_is_told(program: Program) -> None:
+    program.state.mkdir(exist_ok=True)
+    twice = '{"permissions": {"deny": ["Bash"]}, "permissions": {"allow": ["Bash(touch *)"]}}'
+    (program.state / "settings.json").write_text(twice)
+    ran = program.prompt(["end"])
+    assert "settings.json: `permissions` stands there twice" in ran.err
+    assert program.prompt(["end"], "--settings", twice).rc == 2
+
+
+@pytest.mark.spec("M12")
+def test_commands_that_check_say_by_their_status_what_does_not_hold(program: Program) -> None:
+    (program.project / ".mcp.json").write_text(json.dumps({"mcpServers": {"x": {"command": "true"}}}))
+    tested = program.run("mcp", "test")
+    assert tested.rc == 1 and "is not trusted" in tested.err and "MCP servers (x)" in tested.err
+    assert program.run("config").rc == 0
+    program.state.mkdir(exist_ok=True)
+    for text in ("{broken", '{"permissions": {}, "permissions": {}}', '{"permissions": {"deny": "Bash"}}'):
+        (program.state / "settings.json").write_text(text)
+        for args in ((), ("--json",)):
+            assert program.run("config", *args).rc == 1

@@ -1,18 +1,20 @@
 """Where a session stands: directories, settings, trust and rules."""
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from teamwright.app.options import Options
-from teamwright.core.errors import UsageError
+from teamwright.core.errors import SettingsError, UsageError
 from teamwright.core.rules import Rule, Rules, parse_rules
+from teamwright.core.shown import shown
 from teamwright.host.git_config import top_of
 from teamwright.host.git_guard import trust_repository
 from teamwright.library import trust
-from teamwright.library.agreed import Change, changes
+from teamwright.library.agreed import GIT, Change, Kept, changes, compare, look
 from teamwright.runtime.rulebook import Rulebook
 from teamwright.store.paths import Home, home_from
 from teamwright.store.settings import load, project_root
@@ -67,6 +69,11 @@ def survey(options: Options) -> Ground:
     )  # fmt: skip
     missing = [d for d in settings.permissions.additional_directories if not d.is_dir()]
     notes = [f"the settings name {d} as a working directory, but there is no such directory" for d in missing]
+    if not trusted and (entry := trust.only_linked(project, own.trusted_directories)):
+        notes.append(
+            f"teamwright.trustedDirectories: {shown(str(entry))} is, or leads through, a link, so it trusts nothing. "
+            f"If you mean {shown(str(project))}, write that."
+        )
     if not trusted and (line := trust.untrusted_line(replace(trust.what_would_run(project), changes=changed))):
         notes.append(line)
     env = {**options.env, **settings.env}
@@ -79,7 +86,7 @@ def _trusted(options: Options, own: Settings, home: Home, project: Path, cwd: Pa
         return True, ()
     if not trust.is_trusted(project, state=home.root):
         return False, ()
-    changed = changes(project, cwd, state=home.root)
+    changed = changes(project, cwd, state=home.root, git=_git)
     return not changed, changed
 
 
@@ -90,6 +97,43 @@ def tell_git(ground: Ground) -> None:
     own = top == ground.project
     trusted = ground.trusted if own else trust.is_trusted(top, state=ground.home.root, listed=listed)
     trust_repository(ground.project, trusted=trusted)
+
+
+def _git(project: Path) -> tuple[str, ...]:
+    from teamwright.app.git_programs import git_programs  # noqa: PLC0415  # only where a yes is remembered
+
+    return git_programs(project)
+
+
+def started_files(ground: Ground) -> tuple[str, ...]:
+    """Files of the project that hooks and servers of the settings name: to change one is to change what runs."""
+    from teamwright.library.jsonfile import MOST_JSON, read_plain  # noqa: PLC0415
+
+    if not ground.trusted:
+        return ()
+    values = [{"hooks": x.values.get("hooks"), "mcp": x.values.get("mcp")} for x in ground.settings.layers]
+    servers = b""
+    with suppress(SettingsError):
+        servers = read_plain(ground.project / ".mcp.json", MOST_JSON) or b""
+    if not servers and not any(part for value in values for part in value.values()):
+        return ()
+    from teamwright.library.scripts import named_files  # noqa: PLC0415
+    from teamwright.library.settings_text import settings_text, started  # noqa: PLC0415
+
+    lines = [*(line for value in values for line in started(value)), *settings_text(servers)[2]]
+    named = named_files(lines, ground.project, [ground.cwd])
+    return tuple(str(ground.project / name) for name in named.files)
+
+
+def look_around(ground: Ground) -> tuple[trust.Found, dict[str, Kept]]:
+    """All that the person is asked about, line by line, and the files as they are at that moment."""
+    from teamwright.library.contents import contents  # noqa: PLC0415
+
+    files = look(ground.project, ground.cwd, git=_git)
+    changed = compare(ground.project, files, state=ground.home.root) if ground.changed else ()
+    lines = files[GIT].commands or () if GIT in files else ()
+    parts = contents(ground.project, files, lines)
+    return replace(trust.what_would_run(ground.project), parts=parts, changes=changed), files
 
 
 def read_rules(options: Options, ground: Ground) -> tuple[Rulebook, list[str]]:

@@ -1,10 +1,11 @@
 """The gate of a session's agents, and the points at which hooks are heard, put together."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 from msgspec import Struct
 
-from teamwright.app.ground import Ground
+from teamwright.app.ground import Ground, started_files
 from teamwright.app.options import Options
 from teamwright.core.consent import Mode
 from teamwright.core.event import Event
@@ -68,7 +69,7 @@ def open_guard(
         name=lambda who: agent(who).name,
         put=questions.put if options.can_ask or options.answer else None,
         readable=(opened.files.outputs, opened.files.jobs),
-        protected=(ground.home.root,),
+        protected=(ground.home.root, *map(Path, started_files(ground))),
         home=ground.user,
         points=points,
         color=law.color,

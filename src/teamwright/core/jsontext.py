@@ -6,12 +6,18 @@ from typing import Any, cast
 import msgspec
 
 from teamwright.core.errors import SettingsError
+from teamwright.core.shown import shown
 
+_MOST_TOLD = 10
+_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"|[{}\[\],:]')
 _AT_BYTE = re.compile(r"\s*\(byte (\d+)\)$")
 
 
-def decode_object(data: bytes, name: str) -> dict[str, Any]:
-    """The object that `data` holds; nothing at all is an empty one. `name` is how errors call the text."""
+def decode_object(data: bytes, name: str, problems: list[str] | None = None) -> dict[str, Any]:
+    """The object that `data` holds; nothing at all is an empty one. `name` is how errors call the text.
+
+    A key that stands twice is told in `problems`; without a list for it, it is an error.
+    """
     data = data.removeprefix(b"\xef\xbb\xbf")
     if not data.strip():
         return {}
@@ -24,7 +30,39 @@ def decode_object(data: bytes, name: str) -> dict[str, Any]:
         raise SettingsError(f"{name}:{line}:{column}: not valid JSON: {reason}") from None
     if not isinstance(value, dict):
         raise SettingsError(f"{name}: must be a JSON object, `{{...}}`")
+    twice = repeated_keys(data)
+    if twice and problems is None:
+        raise SettingsError(f"{name}: `{shown(twice[0], 120)}` stands there twice; put the two together")
+    if problems is not None:
+        problems += [
+            f"{shown(name)}: `{shown(key, 120)}` stands there twice: only the last one counts, and what the other says "
+            "is lost. Put the two together."
+            for key in twice[:_MOST_TOLD]
+        ]
     return cast("dict[str, Any]", value)
+
+
+def repeated_keys(data: bytes) -> list[str]:
+    """Keys that stand twice in one object of valid JSON, with the way to each: readers keep one and lose the others."""
+    found: list[str] = []
+    path: list[str] = []
+    seen: list[set[str] | None] = []  # one for each open object; None for a list
+    last = ""
+    for token in _TOKEN.findall(data):
+        if token in (b"{", b"["):
+            seen.append(set() if token == b"{" else None)
+            path.append(last)
+            last = ""
+        elif token in (b"}", b"]"):
+            seen.pop()
+            last = path.pop()
+        elif token == b":" and seen and (keys := seen[-1]) is not None:
+            if last in keys:
+                found.append(".".join(filter(None, (*path[1:], last))))
+            keys.add(last)
+        elif token not in (b",", b":"):
+            last = str(msgspec.json.decode(token))
+    return list(dict.fromkeys(found))
 
 
 def _place(error: Exception, data: bytes) -> tuple[str, int, int]:

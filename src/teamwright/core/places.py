@@ -9,10 +9,9 @@ from msgspec import Struct
 from teamwright.core.consent import Mode
 from teamwright.core.facts import Place
 from teamwright.core.patterns import path_pattern
+from teamwright.core.protected import names_protected
 from teamwright.core.rules import Rule, Rules, names_tool, path_rule, whole_rule
 from teamwright.core.shown import shown
-
-_PROTECTED = frozenset({".git", ".claude", ".teamwright", ".mcp.json"})
 
 
 class Finding(Struct, frozen=True):
@@ -46,11 +45,11 @@ def within(path: str, directory: str) -> bool:
 
 
 def is_protected(path: str, roots: Iterable[str], protected: Iterable[str] = ()) -> bool:
-    """Version control and our own settings and state, judged from the innermost working directory."""
+    """Version control, our own settings and state, and what others run, judged from the innermost working directory."""
     root = max((r for r in roots if within(path, r)), key=len, default="")
     if any(within(path, p) and not (root != p and within(root or "/", p)) for p in protected):
         return True
-    return not _PROTECTED.isdisjoint(path[len(root.rstrip("/")) :].casefold().split("/"))
+    return names_protected(path[len(root.rstrip("/")) :].split("/"))
 
 
 def _names_protected(rule: Rule, scene: Scene) -> bool:
@@ -58,9 +57,7 @@ def _names_protected(rule: Rule, scene: Scene) -> bool:
     if rule.pattern is None:
         return False
     pattern = path_pattern(rule.pattern, rule.base, rule.home)
-    return not _PROTECTED.isdisjoint(p.casefold() for p in pattern.parts) or any(
-        within(pattern.start, p) for p in scene.protected
-    )
+    return names_protected(pattern.parts) or any(within(pattern.start, p) for p in scene.protected)
 
 
 def said_by(rule: Rule) -> str:
@@ -131,7 +128,8 @@ def judge_edit(place: Place, tool: str, scene: Scene, *, by_tool: bool = True) -
     if any(is_protected(p, scene.roots, scene.protected) for p in (place.path, place.given)):
         if scene.mode != "plan" and any(_names_protected(r, scene) for r in _covering(allow, tool, place)):
             return FINE
-        reason = f"{shown(place.path)} is protected: version control, or settings or state of this program."
+        what = "version control, settings or state of this program, or what programs run by themselves"
+        reason = f"{shown(place.path)} is protected: {what}."
         return Finding("ask", reason, (f"Edit({_pattern(place.path)})",), place.path, guarded=True)
     inside = any(within(place.path, root) for root in scene.roots)
     unasked = inside and scene.mode == "acceptEdits" and not place.linked

@@ -10,6 +10,7 @@ from msgspec import Struct, field
 
 from teamwright.core.facts import NOWHERE, Command, Place, View
 from teamwright.core.patterns import UNKNOWN
+from teamwright.core.protected import mentioned
 from teamwright.host.commands import Use, is_harmed_by_no_word, known_use
 from teamwright.host.git_commands import git_use, is_own_repository, without_git_options
 from teamwright.host.git_config import programs
@@ -56,7 +57,6 @@ _WRITERS = frozenset(
 _RECORDS = frozenset(
     ["add", "commit", "push", "fetch", "tag", "branch", "stash", "merge", "rebase"]
 )  # of git: they read what they name
-_PROTECTED = re.compile(r"(?<![\w.-])\.(?:git|claude|teamwright|mcp\.json)(?![\w.-])", re.IGNORECASE)
 _LEFT_OUT = re.compile(r"--(?:exclude|ignore)[\w-]*=")
 _LEAVES_OUT = frozenset({"--exclude", "--exclude-dir", "--ignore", "-path", "-name", "-ipath", "-iname", "-wholename"})
 _EVALUATES = frozenset({
@@ -365,9 +365,9 @@ def _touched(words: Sequence[Word], setting: Setting) -> tuple[tuple[Place, ...]
 def _named(text: str, setting: Setting) -> list[Place]:
     here = setting.cwds[0] if setting.cwds else "/"
     if UNKNOWN in text or any(c.isspace() for c in text) or len(text) > 1000:
-        inside = _PROTECTED.search(text)
-        return [Place(f"{here}/{inside[0]}", f"{here}/{inside[0]}")] if inside else []
+        inside = mentioned(text)
+        return [Place(f"{here}/{inside}", f"{here}/{inside}")] if inside else []
     path = text.partition("=")[2] if "=" in text else "" if text.startswith("-") else text
     places = [p for p in setting.places(path) if p.path] if path else []
-    inside = None if places and setting.cwds else _PROTECTED.search(text)
-    return [*places, Place(f"{here}/{inside[0]}", f"{here}/{inside[0]}")] if inside else places
+    inside = "" if places and setting.cwds else mentioned(text)
+    return [*places, Place(f"{here}/{inside}", f"{here}/{inside}")] if inside else places

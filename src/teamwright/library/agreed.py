@@ -2,9 +2,10 @@
 
 import hashlib
 import os
-from collections.abc import Iterator, Mapping
+import stat
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, cast
 
 import msgspec
 from msgspec import Struct
@@ -16,17 +17,25 @@ from teamwright.library.jsonfile import MOST_JSON, read_plain
 
 MOST_TEXT = 64_000  # characters of one file that are kept to compare with
 _HOMES = (".claude", ".teamwright")
-_SETTINGS = tuple(f"{home}/{name}" for home in _HOMES for name in ("settings.json", "settings.local.json"))
-_PARTS = ("hooks", "mcp", "mcpServers", "env", "permissions")  # of a settings file: what runs, and what is not asked
-_HIDDEN = ("env", "headers")  # their values may be keys
+SETTINGS = tuple(f"{home}/{name}" for home in _HOMES for name in ("settings.json", "settings.local.json"))
+GIT = ".git/config"
+MOST_SCRIPT = 64 << 20  # bytes that are hashed; of a larger file size and times are remembered
+_TOO_MANY = "(files that its commands name)"
+
+Read = Callable[[bytes], tuple[str, bytes, tuple[str, ...]]]  # as it is shown, as it is hashed, what it starts
+Git = Callable[[Path], tuple[str, ...]]  # what the repository's own configuration would run
 
 
 class Kept(Struct, frozen=True):
-    """One file: `stamp` tells at a glance that nobody touched it, `digest` that it is the same."""
+    """One file: `stamp` tells at a glance that nobody touched it, `digest` that it is the same.
+
+    `commands` are what it starts; None in records of a time when that was not looked at.
+    """
 
     stamp: tuple[int, ...]
     digest: str
     text: str
+    commands: tuple[str, ...] | None = None
 
 
 class Agreed(Struct, frozen=True):
@@ -42,21 +51,54 @@ class Change(Struct, frozen=True):
     after: str
 
 
-def look(project: Path, cwd: Path, known: Mapping[str, Kept] | None = None) -> dict[str, Kept]:
-    """Every file that can start programs or decide what is asked, by its path below the project."""
+def look(
+    project: Path, cwd: Path, known: Mapping[str, Kept] | None = None, git: Git | None = None
+) -> dict[str, Kept]:  # fmt: skip
+    """Every file that can start programs or decide what is asked, by its path below the project.
+
+    Besides settings and definitions these are the files that their hooks and servers name, and what `git` tells.
+    """
     project = Path(os.path.realpath(project))
     found: dict[str, Kept] = {}
-    for name in (*_SETTINGS, ".mcp.json"):
+    for name in (*SETTINGS, ".mcp.json"):
         _keep(found, project, str(project / name), known or {}, _settings_text)
     for path in _definitions(project, cwd):
-        _keep(found, project, path, known or {}, _plain_text)
+        _keep(found, project, path, known or {}, _definition_text)
+    lines = git(project) if git is not None else ()
+    if lines:
+        text = "\n".join(lines)
+        found[GIT] = Kept((), _hash(text.encode(errors="surrogateescape")), _bounded(text + "\n"), lines)
+    commands = [command for kept in found.values() for command in kept.commands or ()]
+    _keep_scripts(found, project, cwd, commands, known or {})
     return found
 
 
-def changes(project: Path, cwd: Path, *, state: Path) -> tuple[Change, ...]:
+def _keep_scripts(
+    found: dict[str, Kept], project: Path, cwd: Path, commands: Sequence[str], known: Mapping[str, Kept]
+) -> None:
+    if not commands:
+        return
+    from teamwright.library.scripts import named_files  # noqa: PLC0415  # only where something is started
+
+    named = named_files(commands, project, [*way_down(cwd, project), project / ".git"])
+    for name in named.files:
+        if name not in found:
+            _keep_script(found, project, name, known)
+    if not named.whole:  # nobody could tell whether they are the same the next time
+        found[_TOO_MANY] = Kept((), os.urandom(16).hex(), "(more than can be looked at)\n")
+
+
+def changes(project: Path, cwd: Path, *, state: Path, git: Git | None = None) -> tuple[Change, ...]:
     """Against the record; nothing where there is none."""
     agreed = _load(project, state)
-    return () if agreed is None else _compare(agreed.files, look(project, cwd, agreed.files))
+    if agreed is None:
+        return ()
+    now = look(project, cwd, agreed.files, git)
+    changed = _compare(agreed.files, now)
+    if not changed and any(agreed.files[name].stamp != kept.stamp for name, kept in now.items()):
+        with suppress(SettingsError):  # touched, and still the same: the next start need not read it again
+            agree(project, now, state=state)
+    return changed
 
 
 def compare(project: Path, now: Mapping[str, Kept], *, state: Path) -> tuple[Change, ...]:
@@ -136,52 +178,75 @@ def _skills(folder: str) -> list[str]:
         return []
 
 
-def _keep(found: dict[str, Kept], project: Path, path: str, known: Mapping[str, Kept], read: Any) -> None:
+def _keep(found: dict[str, Kept], project: Path, path: str, known: Mapping[str, Kept], read: Read) -> None:
     name = path.removeprefix(f"{project}/")
     try:
         seen = os.stat(path)  # noqa: PTH116  # in a hot path, as text
     except OSError:
         return
     stamp = (seen.st_dev, seen.st_ino, seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns)
-    if name in known and known[name].stamp == stamp:
+    if name in known and known[name].stamp == stamp and known[name].commands is not None:
         found[name] = known[name]
         return
     try:
         data = read_plain(path, MOST_JSON) or b""
     except SettingsError:  # nobody can load it either
         return
-    text, whole = read(data)
+    text, whole, commands = read(data)
     if whole:
-        found[name] = Kept(stamp, hashlib.sha256(whole).hexdigest(), text[:MOST_TEXT])
+        found[name] = Kept(stamp, _hash(whole), _bounded(text), commands)
 
 
-def _plain_text(data: bytes) -> tuple[str, bytes]:
-    return data.decode(errors="replace"), data
-
-
-def _settings_text(data: bytes) -> tuple[str, bytes]:
-    """The parts that matter, in one order: another theme, or other spaces, are no change."""
+def _keep_script(found: dict[str, Kept], project: Path, name: str, known: Mapping[str, Kept]) -> None:
+    """A link is followed within the project; of one that leads out it is remembered where it leads."""
+    path = f"{project}/{name}"
+    real = os.path.realpath(path)
+    inside = Path(real).is_relative_to(project)
     try:
-        found = msgspec.json.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return "(it cannot be read)", data
-    if not isinstance(found, dict):
-        return "", b""
-    whole = cast("dict[str, Any]", found)
-    parts = {name: whole[name] for name in _PARTS if whole.get(name)}
-    if not parts:
-        return "", b""
-    shown = msgspec.json.format(msgspec.json.encode(_without_values(parts), order="sorted"), indent=2)
-    return shown.decode() + "\n", msgspec.json.encode(parts, order="sorted")
+        seen = os.stat(path, follow_symlinks=inside)  # noqa: PTH116
+    except OSError:
+        return
+    stamp = (seen.st_dev, seen.st_ino, seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns)
+    if name in known and known[name].stamp == stamp and inside:
+        found[name] = known[name]
+    elif not inside:
+        words = f"(a link to {real}, outside of the project)\n"
+        found[name] = Kept(stamp, _hash(words.encode(errors="surrogateescape")), words)
+    elif stat.S_ISREG(seen.st_mode):
+        digest, text = _script_text(real, stamp)
+        found[name] = Kept(stamp, digest, text)
 
 
-def _without_values(value: Any, name: str = "") -> Any:
-    """Values that may be keys become marks: the same mark as long as the value is the same."""
-    if isinstance(value, dict):
-        pairs = cast("dict[str, Any]", value).items()
-        if name in _HIDDEN:
-            return {key: f"(hidden, {hashlib.sha256(str(one).encode()).hexdigest()[:8]})" for key, one in pairs}
-        return {key: _without_values(one, key) for key, one in pairs}
-    if isinstance(value, list):
-        return [_without_values(one) for one in cast("list[Any]", value)]
-    return value
+def _script_text(path: str, stamp: tuple[int, ...]) -> tuple[str, str]:
+    if stamp[2] > MOST_SCRIPT:
+        return _hash(repr(stamp).encode()), f"({stamp[2]:,} bytes: too large to be compared, known by its times)\n"
+    try:
+        data = read_plain(path, MOST_SCRIPT, follow=False) or b""
+    except SettingsError:
+        return _hash(repr(stamp).encode()), "(it cannot be read)\n"
+    if b"\0" in data[:8_000]:
+        return _hash(data), f"({len(data):,} bytes that are not text: {_hash(data)[:16]})\n"
+    return _hash(data), _bounded(data.decode(errors="replace"))
+
+
+def _hash(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _bounded(text: str) -> str:
+    """What is compared later; that something is missing from it is said."""
+    more = len(text) - MOST_TEXT
+    return text if more <= 0 else f"{text[:MOST_TEXT]}\n[… {more:,} characters more, which are not shown …]\n"
+
+
+def _settings_text(data: bytes) -> tuple[str, bytes, tuple[str, ...]]:
+    from teamwright.library.settings_text import settings_text  # noqa: PLC0415  # only for what is new or different
+
+    return settings_text(data)
+
+
+def _definition_text(data: bytes) -> tuple[str, bytes, tuple[str, ...]]:
+    from teamwright.library.contents import commands_of_definition  # noqa: PLC0415  # only for what is new or different
+
+    text = data.decode(errors="replace")
+    return text, data, commands_of_definition(text)

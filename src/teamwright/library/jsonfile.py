@@ -36,14 +36,17 @@ def read_plain(path: Path | str, most: int, *, follow: bool = True) -> bytes | N
     return data
 
 
-def read_json(path: Path) -> dict[str, Any] | None:
-    """The JSON object in a file, None if there is no file. Raises SettingsError with file, line and column."""
+def read_json(path: Path, problems: list[str] | None = None) -> dict[str, Any] | None:
+    """The JSON object in a file, None if there is no file. Raises SettingsError with file, line and column.
+
+    `problems` as for `decode_object`.
+    """
     data = read_plain(path, MOST_JSON + 1)
     if data is None:
         return None
     if len(data) > MOST_JSON:
         raise SettingsError(f"{path}: larger than {MOST_JSON:,} bytes")
-    return decode_object(data, str(path))
+    return decode_object(data, str(path), problems)
 
 
 def _why(error: Exception) -> str:

@@ -84,7 +84,7 @@ def _block(servers: Mapping[str, Any]) -> Mapping[str, Any]:
 def _project_file(project: Path, problems: list[str]) -> list[Written]:
     path = project / ".mcp.json"
     try:
-        found = read_json(path)
+        found = read_json(path, problems)
     except SettingsError as error:
         problems.append(shown(f"{error}; the file is ignored", 1000))
         return []

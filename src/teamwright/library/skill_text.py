@@ -45,18 +45,18 @@ def render(body: str, args: str, names: Mapping[str, str] | None = None) -> Rend
     """`args` is everything after the name; `names` are values of `${CLAUDE_...}` in the text."""
     args = args.strip()
     words, names = split_words(args), names or {}
-    pieces = list(_pieces(body))
+    cut = list(pieces(body))
     parts: list[str | Shell] = []
     shells = 0
-    for piece in pieces:
+    for piece in cut:
         if isinstance(piece, Shell):
             shells += 1
             parts.append(Shell(shell_places(piece.command)) if shells <= MOST_SHELL else _too_many(piece))
         else:
             parts.append(_fill(piece, args, words, names))
-    if args and not any(_has_place(piece.command if isinstance(piece, Shell) else piece) for piece in pieces):
+    if args and not any(_has_place(piece.command if isinstance(piece, Shell) else piece) for piece in cut):
         parts.append(f"\n\nARGUMENTS: {args}")
-    prose = "\n".join(piece for piece in pieces if isinstance(piece, str))
+    prose = "\n".join(piece for piece in cut if isinstance(piece, str))
     found = [File(choices) for choices in imports(prose) if not any(_has_place(c) for c in choices)]
     variables = {"ARGUMENTS": args, "ARGUMENTS_COUNT": str(len(words))}
     variables |= {f"ARGUMENTS_{n}": words[n] if n < len(words) else "" for n in range(NUMBERED)}
@@ -80,7 +80,7 @@ def split_words(args: str) -> list[str]:
         return args.split()
 
 
-def _pieces(body: str) -> Iterator[str | Shell]:
+def pieces(body: str) -> Iterator[str | Shell]:
     """Text and commands in turn. Fenced code is text, unless its fence says `!`."""
     for text, fence in _fenced(body):
         if fence == "!" and text.strip():

@@ -19,8 +19,15 @@ from teamwright.library.jsonfile import read_json
 from teamwright.library.own_file import alone_with, replace
 
 MOST_NAMES = 100
-MOST_COMMAND = 2_000  # characters
 _HOMES = (".claude", ".teamwright")
+
+
+class Part(Struct, frozen=True):
+    """One kind of what a directory would decide or start. `hidden` counts what could not be shown whole."""
+
+    title: str
+    lines: tuple[str, ...]
+    hidden: int = 0
 
 
 class Found(Struct, frozen=True):
@@ -33,8 +40,7 @@ class Found(Struct, frozen=True):
     commands: tuple[str, ...] = ()
     hooks: tuple[str, ...] = ()
     servers: tuple[str, ...] = ()
-    commands_of_hooks: tuple[str, ...] = ()  # `Stop: make lint`
-    commands_of_servers: tuple[str, ...] = ()  # `notes: python3 notes.py`
+    parts: tuple[Part, ...] = ()  # all of it, line by line: what the person is asked about
     changes: tuple[Change, ...] = ()  # since it was trusted
 
 
@@ -53,8 +59,27 @@ def is_trusted(path: Path, *, state: Path, listed: Iterable[Path] = (), flag: bo
 
 
 def is_granted(path: Path, *, listed: Iterable[Path] = (), flag: bool = False) -> bool:
-    """Without a question: such a word holds for whatever the directory holds."""
-    return flag or any(os.path.realpath(entry) == os.path.realpath(path) for entry in listed)
+    """Without a question: such a word holds for whatever the directory holds.
+
+    An entry of the list means the directory that it names, not whatever a link there leads to by now.
+    """
+    real = os.path.realpath(path)
+    return flag or any(_without_links(entry) == real for entry in listed)
+
+
+def only_linked(path: Path, listed: Iterable[Path]) -> Path | None:
+    """The entry of the list that would mean this directory, if it were not for a link in it."""
+    real = os.path.realpath(path)
+    return next((e for e in listed if os.path.realpath(e) == real and _without_links(e) != real), None)
+
+
+def _without_links(path: Path) -> str:
+    """Its real path; empty where a link stands in it. Links in the root directory (`/tmp`) are the system's."""
+    plain = os.path.abspath(path)  # noqa: PTH100  # without following anything
+    first, _, rest = plain[1:].partition("/")
+    top = os.path.realpath(f"/{first}")
+    real = os.path.realpath(plain)
+    return real if real == os.path.normpath(f"{top}/{rest}") else ""
 
 
 def trust(path: Path, *, state: Path) -> None:
@@ -120,26 +145,22 @@ def _changing(state: Path) -> Generator[dict[str, dict[str, Any]]]:
 
 
 def what_would_run(project: Path) -> Found:
-    """Directories are listed and JSON is read, for names and commands; no definition is opened."""
+    """Names only: directories are listed and JSON is read; no definition is opened."""
     settings = tuple(
         f"{home}/{name}"
         for home in _HOMES
         for name in ("settings.json", "settings.local.json")
         if os.path.lexists(project / home / name)
     )
-    hooks = [pair for file in settings for pair in _part(project / file, "hooks").items()]
-    servers = [*_part(project / ".mcp.json", "mcpServers").items()]
-    servers += [pair for file in settings for pair in _part(project / file, "mcp").items()]
+    servers = [*_part(project / ".mcp.json", "mcpServers"), *(n for f in settings for n in _part(project / f, "mcp"))]
     return Found(
         project=project,
         settings=settings,
         agents=_stems(project, "agents"),
         skills=_skills(project),
         commands=_stems(project, "commands"),
-        hooks=tuple(dict.fromkeys(name for name, _ in hooks)),
-        servers=tuple(dict.fromkeys(name for name, _ in servers)),
-        commands_of_hooks=tuple(f"{event}: {line}" for event, entries in hooks for line in _commands(entries)),
-        commands_of_servers=tuple(f"{name}: {line}" for name, server in servers for line in _command(server)),
+        hooks=tuple(dict.fromkeys(name for file in settings for name in _part(project / file, "hooks"))),
+        servers=tuple(dict.fromkeys(servers)),
     )
 
 
@@ -166,29 +187,10 @@ def _listing(folder: Path) -> list[Path]:
 
 def _part(path: Path, name: str) -> dict[str, Any]:
     try:
-        found = (read_json(path) or {}).get(name)
+        found = (read_json(path, []) or {}).get(name)
     except SettingsError:
         return {}
     return dict(islice(cast("dict[str, Any]", found).items(), MOST_NAMES)) if isinstance(found, dict) else {}
-
-
-def _commands(entries: Any) -> list[str]:
-    """Of the hooks of one event, whatever somebody wrote there."""
-    rows = _mappings(entries)
-    return [line for row in rows for hook in _mappings(row.get("hooks")) for line in _command(hook)][:MOST_NAMES]
-
-
-def _mappings(value: Any) -> list[dict[str, Any]]:
-    rows = cast("list[Any]", value) if isinstance(value, list) else []
-    return [cast("dict[str, Any]", row) for row in rows if isinstance(row, dict)]
-
-
-def _command(value: Any) -> list[str]:
-    """What a hook or a server starts or talks to; nothing where it says neither."""
-    found = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
-    args = found.get("args")
-    words = [found.get("command") or found.get("url"), *(cast("list[Any]", args) if isinstance(args, list) else [])]
-    return [" ".join(map(str, words))[:MOST_COMMAND]] if words[0] else []
 
 
 def untrusted_line(found: Found) -> str | None:

@@ -28,7 +28,8 @@ def read_layer(path: Path, source: Source, problems: list[str]) -> Layer | None:
     """The file as a layer, or None where there is none. What is wrong with it is told in `problems`."""
     try:
         data = _read(path)
-        found = decode_object(data, str(path)) if data is not None else None
+        twice = None if source == "managed" else problems
+        found = decode_object(data, str(path), twice) if data is not None else None
     except SettingsError as error:
         if source == "managed":  # a policy that cannot be read must not lapse in silence
             raise SettingsError(f"{error}. The managed policy must be readable; nothing was started.") from None

@@ -13,10 +13,11 @@ from teamwright.core.message import ToolCall
 from teamwright.surfaces.progress import summary
 from teamwright.surfaces.terminal.diff import rows_of
 from teamwright.tools.ask import AskArgs, AskedQuestion
-from teamwright.tools.bounds import visible
+from teamwright.tools.bounds import counted, visible
 
 HELP = "Type a prompt; /to AGENT words, /interrupt [AGENT], /stop ID, /stop-all, /background, /quit."
 SHOWN_LINES = 6  # of a tool's output
+SCREEN = 18  # lines of a question that stand on any terminal at once
 _CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 _MARKS = {"add": "+ ", "del": "- "}
 _PLAIN = {"/interrupt": "interrupt", "/stop-all": "stop_all", "/background": "background"}
@@ -63,6 +64,11 @@ class Request(Struct):
     @property
     def rules(self) -> list[str]:
         return [str(rule) for update in self.permission_suggestions for rule in update.rules]
+
+    @property
+    def long(self) -> bool:
+        """Does it leave the screen while it is printed? Then a single letter is no answer."""
+        return sum(1 + len(row.text) // 80 for row in rows_of(self.tool_name, self.input)) > SCREEN
 
     @property
     def parts(self) -> list[AskedQuestion]:
@@ -205,12 +211,14 @@ def _result(block: Block, told: Told) -> list[str]:
 def question(request: Request, told: Told) -> list[str]:
     """Whole: a yes must not cover what was not seen."""
     head = f"{request.agent_name} wants to use {request.tool_name}: {request.decision_reason}"
-    lines = [told.paint("yellow", "? " + visible(head).replace("\n", " "))]
+    lines = [told.paint("yellow", "? " + counted(visible(head)).replace("\n", " "))]
     if request.parts:
         return [*lines, *_next_part(request, told)]
     rows = [f"  {_MARKS.get(row.kind, '  ')}{row.text}" for row in rows_of(request.tool_name, request.input)]
-    always = f"a (always: {', '.join(request.rules)}), " if request.rules else ""
-    return [*lines, *rows, told.paint("yellow", f"  y, {visible(always)}n, or n and why")]
+    always = f"{'always' if request.long else 'a'} (always: {', '.join(request.rules)}), " if request.rules else ""
+    keys = f"  {'yes' if request.long else 'y'}, {counted(visible(always))}n, or n and why"
+    more = [f"  these were {len(rows):,} lines: read them all, then answer with the whole word"] if request.long else []
+    return [*lines, *rows, *(told.paint("yellow", line) for line in (*more, keys))]
 
 
 def _next_part(request: Request, told: Told) -> list[str]:
@@ -218,7 +226,7 @@ def _next_part(request: Request, told: Told) -> list[str]:
     if part is None:
         return []
     options = [f"  {n}. {option.label}: {option.description}" for n, option in enumerate(part.options, 1)]
-    return [visible(text).replace("\n", " ") for text in (part.question, *options)]
+    return [counted(visible(text)).replace("\n", " ") for text in (part.question, *options)]
 
 
 # --- what is typed
@@ -251,6 +259,9 @@ def _answer(words: str, told: Told) -> list[dict[str, Any]] | None:
     if request.parts:
         return _answer_part(words, id, request, told)
     letter, _, why = words.partition(" ")
+    if letter in ("y", "a") and not why and request.long:
+        raise UsageError("that question is longer than a screen: read it, then answer `yes`, `always` or `n`")
+    letter = {"yes": "y", "always": "a", "no": "n"}.get(letter, letter)
     if letter not in ("y", "a", "n") or (why and letter != "n"):
         return None
     response: dict[str, Any] = {"behavior": "allow"}

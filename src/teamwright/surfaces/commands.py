@@ -220,8 +220,9 @@ def _money(usd: float, *, unknown: bool) -> str:
 
 
 def show_config(settings: str | None, *, trust: bool, as_json: bool) -> int:
+    """1 if something that a settings file says does not hold."""
     ground = survey(Options(cwd=Path.cwd(), settings=settings, trust=trust))
-    secrets = secrets_of(ground.env)
+    secrets, status = secrets_of(ground.env), 1 if ground.settings.problems else 0
     rows, notes = describe(ground.settings, secrets), [redacted(note, secrets) for note in ground.notes]
     if as_json:
         print_json(
@@ -231,7 +232,7 @@ def show_config(settings: str | None, *, trust: bool, as_json: bool) -> int:
                 "settings": [{"key": k, "value": v, "source": s, "file": f or None} for k, v, s, f in rows],
             }
         )  # fmt: skip
-        return 0
+        return status
     trusted = "trusted" if ground.trusted else "not trusted: its settings are not read"
     sys.stdout.write(
         f"project {visible(str(ground.project))} ({trusted}); state in {visible(str(ground.home.root))}\n\n"
@@ -239,7 +240,7 @@ def show_config(settings: str | None, *, trust: bool, as_json: bool) -> int:
     print_table([["KEY", "VALUE", "FROM"], *([k, _value(v), f"{s} {f}".strip()] for k, v, s, f in rows)])
     for note in notes:
         sys.stderr.write(f"teamwright: {visible(note)}\n")
-    return 0
+    return status
 
 
 def _value(value: Any) -> str:

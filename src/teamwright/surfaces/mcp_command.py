@@ -20,6 +20,7 @@ from teamwright.core.server import Http, Reach, Sdk, ServerConfig, ServerState, 
 from teamwright.library.agreed import agree_to_own
 from teamwright.library.jsonfile import read_json
 from teamwright.library.mcp_config import limits, read_server
+from teamwright.library.trust import what_would_run
 from teamwright.runtime.resume import Origin
 from teamwright.runtime.servers import ServerPool
 from teamwright.store.private import write_file
@@ -111,7 +112,7 @@ def _divide(args: Sequence[str]) -> tuple[list[str], list[str]]:
 
 def _servers(found: Namespace, ground: Ground) -> dict[str, ServerConfig]:
     servers = configured(ground, found.mcp_config, strict=found.strict_mcp_config)
-    told = ground.notes if found.action == "list" else ()
+    told = ground.notes if found.action in ("list", "test") else ()
     for problem in dict.fromkeys([*told, *servers.problems]):
         sys.stderr.write(f"teamwright: {visible(problem)}\n")
     unknown = [name for name in found.words if name not in servers.configs]
@@ -168,7 +169,8 @@ def _test(found: Namespace, ground: Ground) -> int:
         print_table([["NAME", "STATUS", "TOOLS OR ERROR"], *rows])
     else:
         sys.stdout.write("no MCP servers here\n")
-    return 0 if all(s.status == "connected" for s in states) else 1
+    left_out = not ground.trusted and not found.words and bool(what_would_run(ground.project).servers)
+    return 0 if all(s.status == "connected" for s in states) and not left_out else 1
 
 
 async def _try(configs: dict[str, ServerConfig], ground: Ground) -> list[ServerState]:

@@ -13,6 +13,12 @@ _HIDDEN = re.compile(
     "|(?<![^\x00-\x22\x24-\x29\x2b-\x2f\x3a-\x9f\ufe00-\ufe0f\U000e0100-\U000e01ef])"
     "[\ufe00-\ufe0f\U000e0100-\U000e01ef]"
 )
+# What is drawn as nothing at all. The braille blank counts as a symbol for Unicode.
+_BLANKS = "\t \xa0\u1680\u2000-\u200a\u202f\u205f\u2800\u3000"
+_RUN = re.compile(f"[{_BLANKS}]{{9,}}")
+_ONLY_BLANKS = re.compile(f"[{_BLANKS}]*")
+MOST_INDENT = 24  # blanks before a line that are ordinary
+MOST_EMPTY = 3  # lines without a word that are ordinary
 _UNSAFE_NAME = re.compile(r"[^A-Za-z0-9._-]+")
 
 
@@ -22,6 +28,34 @@ def visible(text: str) -> str:
     A carriage return that only ends a line is dropped.
     """
     return _HIDDEN.sub(_escape, text.replace("\r\n", "\n"))
+
+
+def counted(text: str) -> str:
+    """Long runs of blanks and of empty lines as a count: what stands behind them must not leave the screen."""
+    out: list[str] = []
+    empty: list[str] = []
+    for line in text.split("\n"):
+        if _ONLY_BLANKS.fullmatch(line):
+            empty.append(line)
+            continue
+        out += _empty_lines(empty)
+        empty = []
+        out.append(_RUN.sub(_blanks, line))
+    return "\n".join([*out, *_empty_lines(empty)])
+
+
+def _empty_lines(lines: list[str]) -> list[str]:
+    if len(lines) > MOST_EMPTY:
+        return [f"⟨{len(lines):,} empty lines⟩"]
+    return [_RUN.sub(_blanks, line) for line in lines]
+
+
+def _blanks(found: re.Match[str]) -> str:
+    """An indentation is what it looks like, unless it is a wide one."""
+    long = len(found[0].expandtabs(4))
+    if not found.start() and long <= MOST_INDENT and found.end() < len(found.string):
+        return found[0]
+    return f" ⟨{len(found[0]):,} blanks⟩ "
 
 
 def _escape(found: re.Match[str]) -> str:

@@ -59,7 +59,7 @@ async def test_who_asks_and_the_exact_command_are_seen(width: int) -> None:
 @pytest.mark.parametrize(
     ("key", "decision", "scope"),
     [
-        ("1", Allow(), "once"), ("y", Allow(), "once"), ("enter", Allow(), "once"), ("2", Allow(), "agent"),
+        ("1", Allow(), "once"), ("y", Allow(), "once"), ("enter", Deny(NO), "once"), ("2", Allow(), "agent"),
         ("t", Allow(), "agent"), ("3", Allow(), "all"), ("a", Allow(), "all"), ("4", Deny(NO), "once"),
         ("n", Deny(NO), "once"),
     ],
@@ -114,9 +114,9 @@ async def test_the_mouse_answers() -> None:
     host = dialog(question())
     async with host.run_test(size=(80, 30)) as pilot:
         await until(pilot, lambda: "n  No" in screen_text(host))
-        await pilot.click("Choices", offset=(3, 3))
+        await pilot.click("Choices", offset=(3, 1))
         await until(pilot, lambda: host.heard)
-        assert answered(host) == [("q1", Deny(NO), "once")]
+        assert answered(host) == [("q1", Allow(), "once")]
 
 
 @pytest.mark.anyio
@@ -127,9 +127,9 @@ async def test_hostile_commands_are_shown_whole_and_written_out() -> None:
     async with host.run_test(size=(60, 40)) as pilot:
         await until(pilot, lambda: "Yes, " in screen_text(host))
         text = screen_text(host)
-        assert "; rm -rf / #\\x1b[31mred\\x1b]52;c;aGk=\\x07\\u202eevil" in text.replace(" │\n│ ↪ ", "")
+        assert "echo ok ⟨500 blanks⟩ ; rm -rf / #\\x1b[31mred\\x1b]52;c;aGk=" in text.replace(" │\n│ ↪ ", "")
         assert "\u202e" not in text and "\u200b" not in text and not any(ord(c) < 32 and c != "\n" for c in text)
-        assert text.count("↪") >= 9 and "[bold]x[/bold]" in text
+        assert "[bold]x[/bold]" in text
 
 
 @pytest.mark.anyio
@@ -138,7 +138,7 @@ async def test_however_long_it_is_the_answers_can_be_seen(size: tuple[int, int])
     host = dialog(question(tool="Write", file_path="/p/a.py", content="\n".join(f"line {n}" for n in range(200))))
     async with host.run_test(size=size) as pilot:
         await until(pilot, lambda: "w  No, and say why" in screen_text(host) and "Esc: later" in screen_text(host))
-        await until(pilot, lambda: "of 201: PgUp and PgDn show the rest" in screen_text(host))
+        await until(pilot, lambda: "of 201: PgDn to the end, then a yes counts" in screen_text(host))
         assert "+ line 0" in screen_text(host) and "wants to use Write" in screen_text(host)
         await pilot.press("pagedown")
         await until(pilot, lambda: "+ line 0" not in screen_text(host))
@@ -161,7 +161,7 @@ async def test_a_long_list_leaves_room_for_its_keys(size: tuple[int, int]) -> No
 async def test_a_megabyte_on_one_line_is_there_to_the_end() -> None:
     host = dialog(question(command="x" * 1_000_000 + "THE END"))
     async with host.run_test(size=(80, 30)) as pilot:
-        await until(pilot, lambda: "PgUp and PgDn show the rest" in screen_text(host))
+        await until(pilot, lambda: "PgDn to the end" in screen_text(host))
         assert "lines 1 to" in screen_text(host)
         await pilot.press("tab")
         await until(pilot, lambda: host.screen.focused is not None and host.screen.focused.id is None)

@@ -10,11 +10,13 @@ from stage import staged
 from tui_parts import Host, ask, mail, make_view, question, screen_text, side_host, task, until
 
 from conftest import Walker
+from teamwright.library.trust import Found, Part
 from teamwright.models.scripted import call, thinking
 from teamwright.store.paths import home_from
 from teamwright.surfaces.terminal.picker import SessionPicker
 from teamwright.surfaces.terminal.port import Crew
 from teamwright.surfaces.terminal.question_list import QuestionsScreen, screen_for
+from teamwright.surfaces.terminal.trust_screen import TrustScreen
 
 pytestmark = pytest.mark.anyio
 
@@ -101,6 +103,24 @@ async def test_a_conversation(walker: Walker, same: Check, size: tuple[int, int]
 async def test_a_permission_dialog(same: Check, width: int) -> None:
     asked = question(command="git push \\\n  --force origin main\x1b[2J", description="pushes")
     same(await shown(Host(lambda: screen_for(asked, make_view().agents, others=2)), (width, 22), "say why"))
+
+
+@pytest.mark.parametrize("width", [60, 100])
+async def test_a_long_command_is_read_before_a_yes(same: Check, width: int) -> None:
+    lines = "\n".join(f"echo {n}" for n in range(60))
+    asked = question(command=f"echo hi{' ' * 4000}; touch x\n{lines}", suggestions=())
+    same(await shown(Host(lambda: screen_for(asked, make_view().agents)), (width, 22), "then a yes counts"))
+
+
+async def test_trust_shows_everything(same: Check) -> None:
+    parts = (
+        Part("hooks, which run commands", ("Stop: make lint", "agent cook, PreToolUse (Bash): ./taste.sh")),
+        Part("git settings, which run programs", ("filter.x.smudge = touch ~/x; cat",)),
+        Part("rules, which answer questions for you", ("allow Bash(*)",)),
+        Part("directories beyond this one", ("~/.ssh",)),
+    )
+    host = Host(lambda: TrustScreen(Found(Path("/home/me/project"), parts=parts)))
+    same(await shown(host, (80, 30), "Yes, I trust it"))
 
 
 async def test_a_change_is_asked_for(same: Check) -> None:

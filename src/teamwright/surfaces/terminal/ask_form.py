@@ -21,6 +21,7 @@ from teamwright.surfaces.terminal.shapes import AgentView
 from teamwright.surfaces.terminal.text import one_line, safe
 from teamwright.surfaces.terminal.themes import agent_style
 from teamwright.tools.ask import AskArgs, AskedQuestion
+from teamwright.tools.bounds import counted
 
 OTHER, REFUSE = "other", "refuse"
 DECLINED = "The person would rather not answer. Decide yourself, and say what you assumed."
@@ -86,7 +87,7 @@ class AskScreen(ModalScreen[None]):
         asked = self._asked[self._at]
         place = self.query_one("#answers", Vertical)
         await place.remove_children()
-        self.query_one(".ask--question", Static).update(Content(safe(asked.question)))
+        self.query_one(".ask--question", Static).update(Content(safe(counted(asked.question))))
         number = f"question {self._at + 1} of {len(self._asked)} · " if len(self._asked) > 1 else ""
         how = "Space marks, Enter goes on · " if asked.multi_select else ""
         waiting = f" · {self._others} more waiting" if self._others else ""

@@ -1,6 +1,6 @@
 """Questions to the person: may this be done, is this plan good."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from anyio import to_thread
@@ -13,17 +13,20 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from teamwright.core.consent import Allow, Decision, Deny, Question
-from teamwright.surfaces.terminal.choices import GRACE, Choice, Choices
-from teamwright.surfaces.terminal.diff import count, read_before, rows_of
+from teamwright.surfaces.terminal.choices import GRACE, Choice, Choices, no_first
+from teamwright.surfaces.terminal.diff import Row, count, lines_of, read_before, rows_of
 from teamwright.surfaces.terminal.messages import AnswerQuestion, Scope
 from teamwright.surfaces.terminal.rows import Piece, app_of, palette_of
 from teamwright.surfaces.terminal.shapes import AgentView
 from teamwright.surfaces.terminal.sheet import Sheet
-from teamwright.surfaces.terminal.text import one_line, safe
+from teamwright.surfaces.terminal.text import one_line
 from teamwright.surfaces.terminal.themes import Palette, agent_style
-from teamwright.tools.bounds import visible
+from teamwright.tools.bounds import counted, visible
 
 NO = "The person said no."
+UNREAD = "PgDn to the end, then a yes counts"
+YES = ("once", "agent", "all")
+MOST_RULES = 160  # characters of rules that stand in an answer itself
 SMALL, LEAST = 26, 3  # lines of a screen that is used whole, and of what is asked for and its answers
 BOX = """
     align: center bottom;
@@ -43,19 +46,28 @@ BOX = """
 
 
 def choices_for(question: Question) -> list[Choice]:
+    """No stands first: it is what Enter gives. A yes has to be meant."""
     if question.tool == "ExitPlanMode":
-        return [
-            Choice("once", "Yes, carry out the plan", "y"),
-            Choice("no", "No, keep planning", "n"),
-            Choice("words", "No, and say what to change …", "w"),
-        ]
+        yes, no = Choice("once", "Yes, carry out the plan", "y"), Choice("no", "No, keep planning", "n")
+        return no_first([yes, no, Choice("words", "No, and say what to change …", "w")], "no")
     choices = [Choice("once", "Yes, this once", "y")]
     if question.suggestions:
-        rules = visible(", ".join(question.suggestions)).replace("\n", "\\n")  # whole: it holds from now on
+        rules = counted(visible(", ".join(question.suggestions))).replace("\n", "\\n")
+        rules = rules if len(rules) <= MOST_RULES else "the rules above"
         name = one_line(question.agent_name, 30)
         choices.append(Choice("agent", f"Yes, and always for {name}: {rules}", "t"))
         choices.append(Choice("all", f"Yes, and always for all agents: {rules}", "a"))
-    return [*choices, Choice("no", "No", "n"), Choice("words", "No, and say why …", "w")]
+    return no_first([*choices, Choice("no", "No", "n"), Choice("words", "No, and say why …", "w")], "no")
+
+
+def asked_rows(question: Question, before: str | None = None) -> list[Row]:
+    """All that a yes would cover; what is said beside it may be cut, this is not."""
+    rows = rows_of(question.tool, question.args, before)
+    if question.blocked_path and question.blocked_path not in question.reason:
+        rows += lines_of("dim", f"path: {question.blocked_path}")
+    if sum(map(len, question.suggestions)) + 2 * len(question.suggestions) > MOST_RULES:
+        rows += [row for rule in question.suggestions for row in lines_of("dim", f"always: {rule}")]
+    return rows
 
 
 def head_of(question: Question, agent: AgentView | None, palette: Palette) -> list[Piece]:
@@ -75,14 +87,21 @@ def reason_of(question: Question) -> str:
         return "Nothing is changed before you say yes."
     command = question.args.get("command")
     named = f"`{command}`"
-    return one_line(question.reason.replace(named, "this command") if command else question.reason, 600)
+    reason = question.reason.replace(named, "this command") if command else question.reason
+    return one_line(counted(reason), 600)
 
 
-def show_hidden(event: Sheet.Scrolled, more: Static) -> None:
-    """What cannot be seen at once must not go unnoticed."""
+def show_hidden(screen: ModalScreen[Any], event: Sheet.Scrolled, *, yes: Sequence[str], never: str = "") -> None:
+    """What cannot be seen at once must not go unnoticed, and no yes covers what nobody has looked at."""
+    read, more = screen.query_one(Sheet).is_read, screen.query_one(".dialog--more", Static)
     hidden = event.total - (event.last - event.first + 1)
-    more.update(Content(f"lines {event.first} to {event.last} of {event.total}: PgUp and PgDn show the rest"))
-    more.display = hidden > 0
+    rest = "PgUp and PgDn show the rest" if read else UNREAD
+    words = f"lines {event.first} to {event.last} of {event.total}: {rest}" if hidden > 0 else ""
+    more.update(Content("\n".join(filter(None, (words, never)))))
+    more.display = bool(words or never)
+    screen.call_after_refresh(make_room, screen)
+    for choices in screen.query(Choices):
+        choices.hold(yes, held=bool(never) or not read)
 
 
 def make_room(screen: ModalScreen[Any]) -> None:
@@ -121,7 +140,7 @@ class QuestionScreen(ModalScreen[None]):
         super().__init__()
         self.question = question
         self._agent, self._others, self._grace = agents.get(question.agent), others, grace
-        self._rows = rows_of(question.tool, question.args)
+        self._rows = asked_rows(question)
 
     def compose(self) -> ComposeResult:
         with Vertical():
@@ -136,10 +155,8 @@ class QuestionScreen(ModalScreen[None]):
     def on_mount(self) -> None:
         palette = palette_of(self)
         self._show_head()
-        reason = [(reason_of(self.question), palette.dim)]
-        if self.question.blocked_path and self.question.blocked_path not in self.question.reason:
-            reason.append((f"\npath: {safe(self.question.blocked_path)}", palette.warn))
-        self.query_one(".dialog--reason", Static).update(Content.assemble(*reason))
+        reason = Content.assemble((reason_of(self.question), palette.dim))
+        self.query_one(".dialog--reason", Static).update(reason)
         waiting = f"{self._others} more waiting" if self._others else "it keeps waiting"
         self.query_one(".dialog--note", Static).update(Content(f"letter or Up/Down, Enter · Esc: later, {waiting}"))
         self.query_one(Choices).focus()
@@ -163,18 +180,22 @@ class QuestionScreen(ModalScreen[None]):
             read_before, self.question.tool, self.question.args, abandon_on_cancel=True
         )  # fmt: skip
         if before:
-            self._rows = rows_of(self.question.tool, self.question.args, before)
-            self.query_one(Sheet).show(self._rows)
+            self._rows = asked_rows(self.question, before)
+            sheet = self.query_one(Sheet)
+            sheet.show(self._rows)
+            sheet.scroll_home(animate=False)
             self._show_head()
 
     def on_sheet_scrolled(self, event: Sheet.Scrolled) -> None:
-        show_hidden(event, self.query_one(".dialog--more", Static))
+        offered = [choice.id for choice in choices_for(self.question)]
+        show_hidden(self, event, yes=[id for id in YES if id in offered])
 
     @on(Choices.Chosen)
     def _chosen(self, event: Choices.Chosen) -> None:
         match event.choice:
             case "once" | "agent" | "all":
-                self._answer(Allow(), event.choice)
+                if self.query_one(Sheet).is_read:
+                    self._answer(Allow(), event.choice)
             case "no":
                 self._answer(Deny(NO))
             case _:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
-from teamwright.tools.bounds import visible
+from teamwright.tools.bounds import counted, visible
 
 Kind = Literal["plain", "strong", "dim", "add", "del"]
 MOST_COMPARED = 3_000  # lines of both sides together; beyond it all of the old goes and all of the new comes
@@ -38,13 +38,13 @@ class Row(Struct, frozen=True):
 def rows_of(tool: str, args: Mapping[str, Any], before: str | None = None) -> list[Row]:
     """`before` is what a file that is written anew holds now, if it is known."""
     if tool == "Edit" and _are_texts(args, "file_path", "old_string", "new_string"):
-        rows = [*_text("strong", args["file_path"]), *compare(args["old_string"], args["new_string"])]
+        rows = [*lines_of("strong", args["file_path"]), *compare(args["old_string"], args["new_string"])]
         return [*rows, *_rest(args, {"file_path", "old_string", "new_string"})]
     if tool == "Write" and _are_texts(args, "file_path", "content"):
-        rows = [*_text("strong", args["file_path"]), *compare(before or "", args["content"])]
+        rows = [*lines_of("strong", args["file_path"]), *compare(before or "", args["content"])]
         return [*rows, *_rest(args, {"file_path", "content"})]
     shown = [name for name in _TEXTS.get(tool, ()) if isinstance(args.get(name), str)]
-    rows = [row for n, name in enumerate(shown) for row in _text("plain" if n else "strong", args[name])]
+    rows = [row for n, name in enumerate(shown) for row in lines_of("plain" if n else "strong", args[name])]
     if tool == "ExitPlanMode":
         while rows and not rows[-1].text.strip():
             rows.pop()
@@ -114,7 +114,8 @@ def _rest(args: Mapping[str, Any], shown: set[str]) -> list[Row]:
     return rows
 
 
-def _text(kind: Kind, text: str) -> list[Row]:
+def lines_of(kind: Kind, text: str) -> list[Row]:
+    """Any text as rows."""
     return [Row(kind, line) for line in _lines(text)]
 
 
@@ -123,7 +124,7 @@ def _lines(text: str) -> list[str]:
 
 
 def _safe(text: str) -> str:
-    return visible(text).expandtabs(TABS)
+    return counted(visible(text)).expandtabs(TABS)
 
 
 def count(rows: Sequence[Row]) -> str:

@@ -15,13 +15,18 @@ from textual.widgets import Input, Static
 
 from teamwright.core.consent import Allow, Decision, Deny, Question
 from teamwright.core.server import ELICITATION
-from teamwright.surfaces.terminal.choices import GRACE, Choice, Choices
+from teamwright.surfaces.terminal.choices import GRACE, Choice, Choices, no_first
+from teamwright.surfaces.terminal.dialogs import UNREAD, turn_page
+from teamwright.surfaces.terminal.diff import Row, lines_of
 from teamwright.surfaces.terminal.messages import AnswerQuestion
 from teamwright.surfaces.terminal.rows import app_of, palette_of
-from teamwright.surfaces.terminal.text import one_line, safe
+from teamwright.surfaces.terminal.sheet import Sheet
+from teamwright.surfaces.terminal.text import one_line
 
 MOST_FIELDS = 20
+MOST_MESSAGE = 100_000  # characters
 DECLINED = "The person would rather not answer."
+LONGEST_TITLE, LONGEST_LABEL = 600, 200  # characters beside the field; what is longer stands whole above it
 _SKIP, _REFUSE = "skip", "refuse"
 
 
@@ -70,6 +75,8 @@ class ElicitScreen(ModalScreen[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "dismiss", "Later"),
         Binding("ctrl+n", "refuse", "Decline", priority=True),
+        Binding("pageup", "page(-1)", show=False, priority=True),
+        Binding("pagedown", "page(1)", show=False, priority=True),
     ]
     DEFAULT_CSS = """
     ElicitScreen {
@@ -79,7 +86,8 @@ class ElicitScreen(ModalScreen[None]):
             background: $surface; border: round $accent; padding: 0 1;
         }
         & Static, & #field { height: auto; }
-        & .elicit--message { text-style: bold; margin-bottom: 1; }
+        & Sheet { max-height: 50%; margin-bottom: 1; }
+        & .elicit--more { color: $text-warning; display: none; }
         & .elicit--note { color: $text-muted; margin-top: 1; }
         & Input { border: tall $border; }
     }
@@ -95,7 +103,8 @@ class ElicitScreen(ModalScreen[None]):
     def compose(self) -> ComposeResult:
         with Vertical():
             yield Static("", classes="elicit--who", markup=False)
-            yield Static("", classes="elicit--message", markup=False)
+            yield Sheet()
+            yield Static("", classes="elicit--more", markup=False)
             yield Static("", classes="elicit--title", markup=False)
             yield Vertical(id="field")
             yield Static("", classes="elicit--note", markup=False)
@@ -105,30 +114,55 @@ class ElicitScreen(ModalScreen[None]):
         who = one_line(str(self.question.args.get("server", "")), 60)
         words = Content.assemble(("■ the MCP server ", palette.dim), (who, palette.accent), (" asks you", palette.text))
         self.query_one(".elicit--who", Static).update(words)
-        message = safe(str(self.question.args.get("message", ""))[:2_000])
-        self.query_one(".elicit--message", Static).update(Content(message))
         await self._show()
 
     async def _show(self) -> None:
         place = self.query_one("#field", Vertical)
         await place.remove_children()
+        sheet = self.query_one(Sheet)
+        sheet.show(self._rows())
+        sheet.scroll_home(animate=False)
         if not self._fields:
             yes, no = Choice("yes", "Yes", "y"), Choice(_REFUSE, "No", "n")
-            asked: Choices | Input = Choices([yes, no], grace=self._grace)
+            asked: Choices | Input = Choices(no_first([yes, no], _REFUSE), grace=self._grace)
         else:
             field = self._fields[self._at]
             need = "" if field.required else " (may be left out)"
-            self.query_one(".elicit--title", Static).update(Content(one_line(field.title, 600) + need))
+            self.query_one(".elicit--title", Static).update(Content(one_line(field.title, LONGEST_TITLE) + need))
             asked = self._choices(field) if field.kind == "choice" else self._input(field)
         self._note("")
         await place.mount(asked)
         self._since = time.monotonic()
         asked.focus()
 
+    def _rows(self) -> list[Row]:
+        """All that the server says, as far as it does not stand whole beside the field."""
+        rows = lines_of("strong", str(self.question.args.get("message", ""))[:MOST_MESSAGE])
+        field = self._fields[self._at] if self._fields else None
+        if field is not None:
+            long = [field.title] if len(field.title) > LONGEST_TITLE else []
+            long += [label for label in field.labels if len(label) > LONGEST_LABEL]
+            rows += [row for words in long for row in lines_of("plain", words)]
+        return rows
+
+    def on_sheet_scrolled(self, event: Sheet.Scrolled) -> None:
+        more, read = self.query_one(".elicit--more", Static), self.query_one(Sheet).is_read
+        rest = "PgUp and PgDn show the rest" if read else UNREAD
+        more.update(Content(f"lines {event.first} to {event.last} of {event.total}: {rest}"))
+        more.display = event.total > event.last - event.first + 1
+        for choices in self.query(Choices):
+            choices.hold([id for id in choices.ids if id != _REFUSE], held=not read)
+
+    def action_page(self, by: int) -> None:
+        turn_page(self.query_one(Sheet), by)
+
     def _choices(self, field: Field) -> Choices:
-        found = [Choice(f"v{n}", one_line(label, 200)) for n, label in enumerate(field.labels[: len(field.values)])]
+        found = [
+            Choice(f"v{n}", one_line(label, LONGEST_LABEL)) for n, label in enumerate(field.labels[: len(field.values)])
+        ]
         skip = [] if field.required else [Choice(_SKIP, "leave it out", "s")]
-        return Choices([*found, *skip, Choice(_REFUSE, "I would rather not say", "n")], grace=self._grace)
+        refuse = Choice(_REFUSE, "I would rather not say", "n")
+        return Choices(no_first([*found, *skip, refuse], _REFUSE), grace=self._grace)
 
     def _input(self, field: Field) -> Input:
         value = "" if field.default is None else one_line(str(field.default), 1_000)
@@ -141,6 +175,8 @@ class ElicitScreen(ModalScreen[None]):
 
     @on(Choices.Chosen)
     async def _chosen(self, event: Choices.Chosen) -> None:
+        if event.choice != _REFUSE and not self.query_one(Sheet).is_read:
+            return
         match event.choice:
             case "yes":
                 self._answer(Allow({**self.question.args, "content": {}}))
@@ -156,6 +192,9 @@ class ElicitScreen(ModalScreen[None]):
     @on(Input.Submitted)
     async def _said(self, event: Input.Submitted) -> None:
         if time.monotonic() - self._since < self._grace:  # that Enter was meant for something else
+            return
+        if not self.query_one(Sheet).is_read:
+            self._note("read the message to its end first: PgDn")
             return
         field = self._fields[self._at]
         words = event.value.strip()

@@ -17,7 +17,7 @@ from teamwright.core.server import ELICITATION
 from teamwright.surfaces.terminal.ask_form import AskScreen, questions_of
 from teamwright.surfaces.terminal.choices import GRACE
 from teamwright.surfaces.terminal.dialogs import NO, QuestionScreen
-from teamwright.surfaces.terminal.diff import Row, count, rows_of
+from teamwright.surfaces.terminal.diff import count, lines_of, rows_of
 from teamwright.surfaces.terminal.elicit_form import ElicitScreen
 from teamwright.surfaces.terminal.messages import AnswerQuestion, Scope
 from teamwright.surfaces.terminal.rows import Piece, RowList, app_of, palette_of, row
@@ -25,7 +25,6 @@ from teamwright.surfaces.terminal.shapes import AgentView
 from teamwright.surfaces.terminal.sheet import Sheet
 from teamwright.surfaces.terminal.text import one_line
 from teamwright.surfaces.terminal.themes import Palette, agent_style
-from teamwright.tools.bounds import visible
 
 REFRESH = 0.3
 _KEYS = "Space marks · y yes · a always for all · n no · Enter opens · Esc later"
@@ -91,6 +90,8 @@ class QuestionsScreen(ModalScreen[None]):
         super().__init__()
         self._waiting, self._agents, self._grace = waiting, agents, grace
         self._marked: set[QuestionId] = set()
+        self._shown: QuestionId | None = None
+        self._read: set[QuestionId] = set()  # seen whole
         self._since = 0.0
 
     def compose(self) -> ComposeResult:
@@ -136,8 +137,21 @@ class QuestionsScreen(ModalScreen[None]):
         event.stop()
         found = next((q for q in self._waiting() if q.id == event.option_id), None)
         if found is not None:
-            rules = [Row("dim", f"always: {visible(rule)}") for rule in found.suggestions]
-            self.query_one(Sheet).show([*rows_of(found.tool, found.args), *rules])
+            self._note_read()
+            rules = [row for rule in found.suggestions for row in lines_of("dim", f"always: {rule}")]
+            sheet, self._shown = self.query_one(Sheet), found.id
+            sheet.show([*rows_of(found.tool, found.args), *rules])
+            sheet.scroll_home(animate=False)
+
+    def on_sheet_scrolled(self, event: Sheet.Scrolled) -> None:
+        self._note_read()
+        unread = self._shown is not None and self._shown not in self._read
+        words = f"lines {event.first} to {event.last} of {event.total}: y opens it whole · " if unread else ""
+        self.query_one(".list--keys", Static).update(Content(words + _KEYS))
+
+    def _note_read(self) -> None:
+        if self._shown is not None and self.query_one(Sheet).is_read:
+            self._read.add(self._shown)
 
     def action_mark(self) -> None:
         if (chosen := self.query_one(RowList).chosen) is not None:
@@ -152,12 +166,16 @@ class QuestionsScreen(ModalScreen[None]):
         return [question for question in self._waiting() if question.id in meant]
 
     def action_answer(self, scope: Scope) -> None:
-        """A yes; what needs more than that is opened instead."""
+        """A yes; what needs more than that, or was not seen whole yet, is opened instead: the first of them."""
+        self._note_read()
+        opened: list[Question] = []
         for question in self._meant():
-            if question.tool in _OWN_WORDS:
-                self._open(question)
+            if question.tool in _OWN_WORDS or question.id not in self._read:
+                opened.append(question)
             else:
                 self._send(question, Allow(), scope)
+        if opened:
+            self._open(opened[0])
 
     def action_refuse(self) -> None:
         for question in self._meant():

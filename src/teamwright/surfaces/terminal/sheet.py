@@ -48,11 +48,21 @@ class Sheet(ScrollView, can_focus=True):
         self._rows = list(rows)
         self._lines: list[tuple[str, str]] = []  # (kind, text with its gutter), as wide as the sheet
         self._width = 0
+        self._ended = False  # has somebody turned to the last line?
 
     def show(self, rows: Sequence[Row]) -> None:
-        self._rows, self._width = list(rows), 0
+        self._rows, self._width, self._ended = list(rows), 0, False
         self._wrap(self.scrollable_content_region.width)
         self.refresh(layout=True)
+        self.call_after_refresh(self._tell)  # it may be just as high as before
+
+    @property
+    def is_read(self) -> bool:
+        """Is all of it on the screen, or has somebody turned to its end?"""
+        if not self._rows:
+            return True
+        whole = 0 < len(self._lines) <= self.scrollable_content_region.height
+        return self._width > 0 and (whole or self._ended)
 
     @property
     def height_needed(self) -> int:
@@ -73,6 +83,7 @@ class Sheet(ScrollView, can_focus=True):
     def _tell(self) -> None:
         first, height = int(self.scroll_offset.y), self.scrollable_content_region.height
         total = len(self._lines)
+        self._ended = self._ended or (first > 0 and height > 0 and first + height >= total > 0)
         self.post_message(self.Scrolled(first + 1, min(total, first + height), total))
 
     def _wrap(self, width: int) -> None:

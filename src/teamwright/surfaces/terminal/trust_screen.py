@@ -13,13 +13,14 @@ from textual.widgets import Static
 from teamwright.library.trust import Found
 from teamwright.surfaces.terminal.choices import GRACE, Choice, Choices
 from teamwright.surfaces.terminal.dialogs import BOX, make_room, show_hidden, turn_page
-from teamwright.surfaces.terminal.diff import Row, compare
+from teamwright.surfaces.terminal.diff import Row, compare, lines_of
 from teamwright.surfaces.terminal.rows import palette_of
 from teamwright.surfaces.terminal.sheet import Sheet
 from teamwright.surfaces.terminal.text import safe
 
 _WARNING = "Its files can start programs and decide what is asked. Trust it only if you know who wrote them."
 _CHANGED = "This directory has changed since you trusted it. Do you still trust it?"
+_TOO_MUCH = "There is more than can be shown, so it cannot be agreed to here: look at the files, then use --trust."
 _ONCE = "asked once, and again when these files change; `teamwright --trust` is a yes for one run"
 
 
@@ -36,6 +37,7 @@ class TrustScreen(ModalScreen[bool]):
     def __init__(self, found: Found, *, grace: float = GRACE) -> None:
         super().__init__()
         self._found, self._grace = found, grace
+        self._never = _TOO_MUCH if any(part.hidden for part in found.parts) else ""
 
     def compose(self) -> ComposeResult:
         with Vertical():
@@ -58,14 +60,15 @@ class TrustScreen(ModalScreen[bool]):
         self.query_one(Choices).focus()
 
     def on_sheet_scrolled(self, event: Sheet.Scrolled) -> None:
-        show_hidden(event, self.query_one(".dialog--more", Static))
+        show_hidden(self, event, yes=("yes",), never=self._never)
 
     def action_page(self, by: int) -> None:
         turn_page(self.query_one(Sheet), by)
 
     @on(Choices.Chosen)
     def _chosen(self, event: Choices.Chosen) -> None:
-        self.dismiss(event.choice == "yes")
+        if event.choice != "yes" or (self.query_one(Sheet).is_read and not self._never):
+            self.dismiss(event.choice == "yes")
 
 
 def change_rows(found: Found) -> list[Row]:
@@ -73,20 +76,23 @@ def change_rows(found: Found) -> list[Row]:
     rows: list[Row] = []
     for change in found.changes:
         what = "new" if change.before is None else "changed"
-        rows += [Row("strong", f"{safe(change.file)} ({what})"), *compare(change.before or "", change.after)]
+        head = lines_of("strong", f"{change.file} ({what})")
+        rows += [*head, *compare(change.before or "", change.after)]
     return rows
 
 
 def trust_rows(found: Found) -> list[Row]:
-    kinds = (
-        ("hooks, which run commands", found.commands_of_hooks or found.hooks),
-        ("MCP servers, which are programs", found.commands_of_servers or found.servers),
-        ("settings, which can allow commands", found.settings), ("agents", found.agents), ("skills", found.skills),
-        ("commands", found.commands),
-    )  # fmt: skip
+    """All that it would decide or start; by name alone what holds nothing that could be told."""
+    kinds = [(part.title, part.lines) for part in found.parts] or [
+        ("hooks", found.hooks), ("MCP servers", found.servers), ("settings", found.settings), ("agents", found.agents),
+        ("skills", found.skills), ("commands", found.commands),
+    ]  # fmt: skip
     rows: list[Row] = []
-    for kind, names in kinds:
-        if names:
-            lines = [line for name in names for line in safe(name).split("\n")]
-            rows += [Row("strong", kind), *(Row("plain", f"  {line}") for line in lines)]
+    for kind, lines in kinds:
+        if lines:
+            rows += [Row("strong", kind), *(row for line in lines for row in _item(line))]
     return rows
+
+
+def _item(line: str) -> list[Row]:
+    return [Row("plain", f"  {row.text}") for row in lines_of("plain", line)]

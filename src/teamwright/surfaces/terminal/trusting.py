@@ -5,11 +5,11 @@ from typing import ClassVar
 
 from anyio import to_thread
 from msgspec import Struct
-from msgspec.structs import replace
 from textual.app import App
 from textual.binding import Binding, BindingType
 
 from teamwright.app import Options, survey
+from teamwright.app.ground import look_around
 from teamwright.library import agreed, trust
 from teamwright.library.agreed import Kept
 from teamwright.library.trust import Found
@@ -32,12 +32,10 @@ def open_question(options: Options) -> Asked | None:
     state = ground.home.root
     if ground.trusted:
         if trust.is_trusted(ground.project, state=state) and not agreed.is_recorded(ground.project, state=state):
-            agreed.agree(ground.project, agreed.look(ground.project, ground.cwd), state=state)  # trusted long ago
+            agreed.agree(ground.project, look_around(ground)[1], state=state)  # trusted long ago
         return None
-    files = agreed.look(ground.project, ground.cwd)
-    changes = agreed.compare(ground.project, files, state=state) if ground.changed else ()
-    found = replace(trust.what_would_run(ground.project), changes=changes)
-    anything = trust.untrusted_line(found) is not None
+    found, files = look_around(ground)
+    anything = found.parts or trust.untrusted_line(found) is not None
     return Asked(found, files, state) if anything and not trust.is_declined(found, state=state) else None
 
 

@@ -1,0 +1,55 @@
+"""Names of files and directories that no mode but the widest lets agents change unasked, however they are spelt."""
+
+import re
+from collections.abc import Iterable
+
+_OURS = (".git", ".claude", ".teamwright", ".mcp.json")
+# What is written there, another program runs the next time that somebody opens, enters, clones or commits.
+_RUN_LATER = (
+    ".envrc", "mise.toml", ".mise.toml",
+    ".husky", ".gitmodules", ".gitattributes", ".gitconfig", ".pre-commit-config.yaml", "lefthook.yml", ".lefthook.yml",
+    ".vscode", ".idea", ".zed", ".fleet", ".devcontainer", ".devcontainer.json",
+    ".exrc", ".vimrc", ".nvimrc", ".nvim.lua", ".gdbinit", ".lldbinit", ".npmrc", ".yarnrc", ".yarnrc.yml",
+    ".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".profile", ".zshrc", ".zshenv",
+    ".zprofile", ".zlogin", ".zlogout", ".kshrc", ".cshrc", ".tcshrc", "config.fish",
+)  # fmt: skip
+_NAMES = frozenset((*_OURS, *_RUN_LATER))
+_SHORT = re.compile(r"([^~.]{1,6})~\d{1,6}(?:\..{0,3})?")  # as file systems of Windows call a long name
+_HASHED = re.compile(r"(..)[0-9a-f]{4}")
+_SHORTENED = frozenset(name.lstrip(".").partition(".")[0][:6] for name in _NAMES)
+_ANYWHERE = re.compile(
+    rf"(?<![\w.-])(?:{'|'.join(map(re.escape, sorted(_NAMES, key=len, reverse=True)))})(?!\.*[\w-])"
+    r"|(?<![\w.-])[\w-]{1,6}~\d{1,6}"
+)
+
+
+def names_protected(parts: Iterable[str]) -> bool:
+    """Is one of these parts of a path such a name, or one that some file system takes for it?"""
+    return any(_is_one(inner) for part in parts for inner in folded(part).split("\\"))
+
+
+def mentioned(text: str) -> str:
+    """The first such name somewhere in a text; empty if there is none."""
+    return next((found[0] for found in _ANYWHERE.finditer(folded(text)) if _is_one(found[0])), "")
+
+
+def folded(text: str) -> str:
+    """Without what file systems pass over: case, characters that nobody sees, forms of one letter."""
+    if text.isascii():
+        return text.lower()
+    import unicodedata  # noqa: PLC0415  # seldom needed
+
+    seen = "".join(c for c in text if unicodedata.category(c) != "Cf" and not 0xFE00 <= ord(c) <= 0xFE0F)
+    return unicodedata.normalize("NFKC", seen).casefold()
+
+
+def _is_one(name: str) -> bool:
+    """NTFS drops dots and blanks at the end of a name, and what follows a colon is a stream of the same file."""
+    name = name.partition(":")[0].rstrip(". ")
+    if name in _NAMES:
+        return True
+    short = _SHORT.fullmatch(name)
+    if short is None:
+        return False
+    hashed = _HASHED.fullmatch(short[1])
+    return short[1] in _SHORTENED or bool(hashed and any(one.startswith(hashed[1]) for one in _SHORTENED))

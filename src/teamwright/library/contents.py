@@ -1,0 +1,188 @@
+"""What a directory would decide and start if it were trusted, line by line, for the person who is asked."""
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+
+from teamwright.core.errors import SettingsError
+from teamwright.library.agreed import GIT, SETTINGS
+from teamwright.library.frontmatter import Document, split
+from teamwright.library.jsonfile import MOST_JSON, read_json, read_plain
+from teamwright.library.settings_text import HARMLESS, command_line, shown_value, started
+from teamwright.library.skill_text import Shell, pieces
+from teamwright.library.trust import Part
+
+MOST_LINES = 5_000
+MOST_LINE = 100_000  # characters
+_TITLES = {
+    "hooks": "hooks, which run commands",
+    "servers": "MCP servers, which are programs",
+    "git": "git settings, which run programs",
+    "commands": "commands that skills and commands run",
+    "scripts": "files that these start or read; a change of one is asked about",
+    "rules": "rules, which answer questions for you",
+    "modes": "modes",
+    "directories": "directories beyond this one",
+    "variables": "variables for every command",
+    "plugins": "plugins that it turns on or off",
+    "others": "other settings",
+    "agents": "agents",
+    "skills": "skills and commands",
+}
+
+
+def contents(project: Path, files: Mapping[str, object], git: Iterable[str] = ()) -> tuple[Part, ...]:
+    """`files` are those that `agreed.look` found; `git` is what the repository's own configuration would run."""
+    told: dict[str, list[str]] = {kind: [] for kind in _TITLES}
+    told["git"] += git
+    for name in files:
+        if name in (*SETTINGS, ".mcp.json"):
+            _tell_settings(name, project / name, told)
+        elif name.endswith(".md") and _kind(name):
+            _tell_definition(name, project / name, told)
+        elif name != GIT:
+            told["scripts"].append(name)
+    return tuple(_part(_TITLES[kind], lines) for kind, lines in told.items() if lines)
+
+
+def _part(title: str, lines: list[str]) -> Part:
+    unique = list(dict.fromkeys(lines))
+    shown = [line if len(line) <= MOST_LINE else f"{line[:MOST_LINE]} [… cut here …]" for line in unique[:MOST_LINES]]
+    hidden = max(0, len(unique) - MOST_LINES) + sum(len(line) > MOST_LINE for line in unique[:MOST_LINES])
+    return Part(title, tuple(shown), hidden)
+
+
+def _tell_settings(file: str, path: Path, told: dict[str, list[str]]) -> None:
+    try:
+        whole = read_json(path, told["others"]) or {}
+    except SettingsError as error:
+        whole = {}
+        told["others"].append(f"{file} cannot be read, and is not used as it is: {error}")
+    for key, value in whole.items():
+        match key:
+            case "hooks":
+                told["hooks"] += _hooks(value)
+            case "mcp" | "mcpServers":
+                told["servers"] += _servers(value)
+            case "permissions":
+                _tell_permissions(value, told)
+            case "env":
+                told["variables"] += [f"{name} = {shown_value(name, one)}" for name, one in _mapping(value).items()]
+            case "enabledPlugins":
+                told["plugins"] += [f"{name}: {'on' if on else 'off'}" for name, on in _mapping(value).items()]
+            case _ if value and key not in HARMLESS:
+                told["others"].append(f"{key}: {_compact(value)} ({file})")
+            case _:
+                continue
+
+
+def _tell_permissions(value: Any, told: dict[str, list[str]]) -> None:
+    for key, said in _mapping(value).items():
+        if key in ("allow", "ask", "deny"):
+            told["rules"] += [f"{key} {rule}" for rule in _list(said)]
+        elif key == "additionalDirectories":
+            told["directories"] += map(str, _list(said))
+        elif key == "defaultMode":
+            told["modes"].append(f"{said}: the mode that sessions start in")
+        else:
+            told["others"].append(f"permissions.{key}: {_compact(said)}")
+
+
+def _hooks(value: Any, who: str = "") -> Iterator[str]:
+    """Whatever somebody wrote there: what cannot be read as a hook is shown as it is."""
+    for event, entries in _mapping(value).items():
+        told = 0
+        for row in map(_mapping, _list(entries)):
+            at = f"{event} ({row['matcher']})" if row.get("matcher") else event
+            for hook in map(_mapping, _list(row.get("hooks"))):
+                if line := command_line(hook):
+                    told += 1
+                    yield f"{who}{at}: {line}"
+        if not told and entries:
+            yield f"{who}{event}: {_compact(entries)}"
+
+
+def _servers(value: Any, who: str = "") -> Iterator[str]:
+    found = _mapping(value)
+    for name, server in (found | _mapping(found.get("mcpServers"))).items():
+        fields = _mapping(server)
+        line = command_line(fields)
+        env = [f"{key}={shown_value(key, one)}" for key, one in _mapping(fields.get("env")).items()]
+        if line:
+            yield f"{who}{name}: {' '.join([*env, line])}"
+        elif name != "mcpServers":
+            yield f"{who}{name}: {_compact(server)}"
+
+
+# --- definitions
+
+
+def _kind(name: str) -> str:
+    """`agents`, `commands` or `skills`, by the folder below `.claude` that the file stands in."""
+    parts = name.split("/")
+    places = (n for n, part in enumerate(parts[:-1]) if part in (".claude", ".teamwright"))
+    return next((parts[n + 1] for n in places if parts[n + 1] in ("agents", "commands", "skills")), "")
+
+
+def _tell_definition(name: str, path: Path, told: dict[str, list[str]]) -> None:
+    document = _read(path)
+    kind = _kind(name)
+    if kind == "agents":
+        who = f"agent {path.stem}"
+        told["agents"].append(name)
+        for hooks in _fields(document, "hooks"):
+            told["hooks"] += _hooks(hooks, f"{who}, ")
+        for servers in _fields(document, "mcpservers"):
+            told["servers"] += _inline(servers, f"{who}, ")
+        told["modes"] += [f"{mode}: {who}" for mode in _fields(document, "permissionmode") if mode]
+        return
+    who = f"/{path.parent.name if kind == 'skills' else path.stem}"
+    told["skills"].append(name)
+    told["commands"] += [f"{who}: {one.command}" for one in pieces(document.body) if isinstance(one, Shell)]
+    rules = [rule for allowed in _fields(document, "allowedtools") for rule in _list(allowed) or [allowed] if rule]
+    told["rules"] += [f"allow {rule} (while {who} is at work)" for rule in rules]
+
+
+def _inline(value: Any, who: str) -> Iterator[str]:
+    for entry in _list(value) or [value]:
+        yield from _servers(entry, who)
+
+
+def commands_of_definition(text: str) -> tuple[str, ...]:
+    """What the hooks and servers of an agent's own file start."""
+    document = _split(text)
+    return tuple(started([*_fields(document, "hooks"), *_fields(document, "mcpservers")]))
+
+
+def _fields(document: Document, name: str) -> list[Any]:
+    """By its name in any spelling; all of them, where it is given twice."""
+    return [v for key, v in document.fields.items() if key.replace("-", "").replace("_", "").lower() == name]
+
+
+def _read(path: Path) -> Document:
+    try:
+        return _split((read_plain(path, MOST_JSON) or b"").decode(errors="replace"))
+    except SettingsError:
+        return Document({}, "")
+
+
+def _split(text: str) -> Document:
+    try:
+        return split(text, os.devnull)
+    except SettingsError:  # it is not used either, but for its body
+        return Document({}, text)
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def _list(value: Any) -> list[Any]:
+    return cast("list[Any]", value) if isinstance(value, list) else []
+
+
+def _compact(value: Any) -> str:
+    return msgspec.json.encode(value, enc_hook=str).decode()

@@ -1,0 +1,85 @@
+"""A project's settings file as it is shown to a person and remembered: all that could matter, in one order."""
+
+import hashlib
+import re
+from collections.abc import Iterator
+from typing import Any, cast
+
+import msgspec
+
+from teamwright.core.redaction import redacted
+
+# What only changes how something looks. All else counts, also names that only other programs know.
+HARMLESS = frozenset({
+    "$schema", "theme", "language", "verbose", "outputStyle", "spinnerTipsEnabled", "cleanupPeriodDays",
+    "includeCoAuthoredBy", "attribution", "alwaysThinkingEnabled", "editorMode", "vimMode", "tui",
+})  # fmt: skip
+_SECRET = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS?)$", re.IGNORECASE)
+_STARTS = re.compile(r"(?:command|cmd|helper|script|refresh|export|program|exec|run)$", re.IGNORECASE)
+_DEEPEST = 20
+
+
+def settings_text(data: bytes) -> tuple[str, bytes, tuple[str, ...]]:
+    """As it is shown, as it is hashed, and what it starts: another theme, or other spaces, are no change."""
+    try:
+        found = msgspec.json.decode(data.removeprefix(b"\xef\xbb\xbf"))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return "(it cannot be read)", data, ()
+    if not isinstance(found, dict):
+        return "", b"", ()
+    whole = cast("dict[str, Any]", found)
+    parts = {name: value for name, value in whole.items() if value and name not in HARMLESS}
+    if not parts:
+        return "", b"", ()
+    shown = msgspec.json.format(msgspec.json.encode(_without_keys(parts), order="sorted"), indent=2)
+    return shown.decode() + "\n", msgspec.json.encode(parts, order="sorted"), tuple(started(parts))
+
+
+def _without_keys(value: Any, name: str = "") -> Any:
+    """Values that may be keys become marks: the same mark as long as the value is the same."""
+    if isinstance(value, dict):
+        pairs = cast("dict[str, Any]", value).items()
+        if name in ("env", "headers"):
+            return {key: shown_value(key, one, secret=name == "headers") for key, one in pairs}
+        return {key: _without_keys(one, key) for key, one in pairs}
+    if isinstance(value, list):
+        return [_without_keys(one) for one in cast("list[Any]", value)]
+    return value
+
+
+def shown_value(name: str, value: Any, *, secret: bool = False) -> str:
+    """Of a variable: what a program is told by it must be seen, unless it is a key."""
+    text = str(value)
+    if secret or _SECRET.search(name) or redacted(text) != text:
+        return f"(hidden, {hashlib.sha256(text.encode(errors='replace')).hexdigest()[:8]})"
+    return text
+
+
+def started(value: Any, name: str = "", depth: int = 0) -> Iterator[str]:
+    """Every text in it that is, or could be, a command line; variables, too: they tell programs what to load."""
+    if depth > _DEEPEST:
+        return
+    if isinstance(value, dict):
+        fields = cast("dict[str, Any]", value)
+        if line := command_line(fields):
+            yield line
+            yield from (str(word) for word in _list(fields.get("args")))  # one may have blanks in it
+        for key, one in fields.items():
+            if key not in ("command", "args"):
+                yield from started(one, "env" if name == "env" or key == "env" else key, depth + 1)
+    elif isinstance(value, list):
+        for one in cast("list[Any]", value):
+            yield from started(one, name, depth + 1)
+    elif isinstance(value, str) and (name == "env" or _STARTS.search(name)):
+        yield value
+
+
+def command_line(fields: dict[str, Any]) -> str:
+    """What a hook or a server starts or talks to; nothing where it says neither."""
+    first = fields.get("command") or fields.get("url")
+    words = _list(first) or [first]
+    return " ".join(map(str, [*words, *_list(fields.get("args"))])) if first else ""
+
+
+def _list(value: Any) -> list[Any]:
+    return cast("list[Any]", value) if isinstance(value, list) else []
