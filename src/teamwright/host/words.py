@@ -25,6 +25,7 @@ _PLAIN_EXPANSION = re.compile(
     re.DOTALL,
 )
 _UNSURE_END = re.compile(r"[;&|<>(){}'\"\\`\n]")  # inside of `${...}`: versions of bash differ in what these end
+_QUOTED_VALUE = re.compile(r'\$\{\w+:?[+-]"\$\{\w+\}"\}')  # the value as one word, or no word at all
 _UNSURE_PATTERN = re.compile(r"['\"`;&<>\s]|\\$")
 _NUMBERS_ONLY = re.compile(r"\$\(\(?[\s\d+*/%()<>=!&|^~?:-]*\)?\)")
 _PLAIN = re.compile(r"[\w./@%+,-][\w./:@%+,-]*(?:=[\w./:@%+,-]*)?")
@@ -204,7 +205,7 @@ class Reader:
             return known
         if not _PLAIN_EXPANSION.fullmatch(text) or "@P" in text:
             self._vague("a `${...}` of a kind that can run code")
-        if _UNSURE_END.search(_own_text(node)):
+        if not _QUOTED_VALUE.fullmatch(text) and _UNSURE_END.search(_own_text(node)):
             raise Unreadable("a `${...}` in it may end elsewhere than it seems to")
         self.inside(node)
         return UNKNOWN

@@ -84,6 +84,7 @@ class Stage:
             mode="acceptEdits",
             allowed_tools=ALLOWED,
             setting_sources=(),
+            trust=True,  # of a directory that we made ourselves
             teammate_mode="in-process",
             can_ask=self._live,
             interactive=self._live,
