@@ -24,10 +24,10 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from teamwright.app import Options, open_session
+from teamwright.core.data.message import Message, Reply, Request, Text, ToolCall, Usage
+from teamwright.core.data.op import Say
 from teamwright.core.errors import ModelError
 from teamwright.core.ids import CallId
-from teamwright.core.message import Message, Reply, Request, Text, ToolCall, Usage
-from teamwright.core.op import Say
 from teamwright.core.ports import Model, OnDelta
 from teamwright.models import openai
 from teamwright.models.providers import Providers

@@ -16,9 +16,9 @@ from rows import Row, ms
 from session import Rig
 
 from teamwright.app import Options, open_session
-from teamwright.core.fork import TAG
-from teamwright.core.message import Message, Reply, Request, Text, Usage
-from teamwright.core.op import Say
+from teamwright.core.data.fork import TAG
+from teamwright.core.data.message import Message, Reply, Request, Text, Usage
+from teamwright.core.data.op import Say
 from teamwright.core.ports import Outcome, ToolContext, said
 from teamwright.models.anthropic import Wire
 from teamwright.models.scripted import call

@@ -13,9 +13,9 @@ from pathlib import Path
 import anyio
 from rows import Row, ms, table
 
+from teamwright.core.data.letter import Letter, Said, Sender
+from teamwright.core.data.team import LEAD_NAME, Mail, Member
 from teamwright.core.ids import AgentId, LetterId, SessionId
-from teamwright.core.letter import Letter, Said, Sender
-from teamwright.core.team import LEAD_NAME, Mail, Member
 from teamwright.store.mail import MailTable
 from teamwright.store.posting import MailLimits, Stored
 from teamwright.store.processes import ProcessTable

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import anyio
 
-from teamwright.core.event import LettersTaken, Replied, TurnEnded
+from teamwright.core.data.event import LettersTaken, Replied, TurnEnded
+from teamwright.core.data.message import Message, Text, Usage
 from teamwright.core.ids import LetterId
-from teamwright.core.message import Message, Text, Usage
 from teamwright.store.transcripts import Transcript
 
 LIMIT = 30.0

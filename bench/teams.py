@@ -21,9 +21,9 @@ from session import PROGRAM, Rig
 from team_parts import Reader, add_history, answer
 
 from teamwright.app import Options, open_session
+from teamwright.core.data.message import Request
+from teamwright.core.data.tasks import Actor, Draft
 from teamwright.core.ids import AgentId
-from teamwright.core.message import Request
-from teamwright.core.work import Actor, Draft
 from teamwright.models.scripted import ScriptedModel
 from teamwright.runtime.session import Session
 from teamwright.store.database import open_database
@@ -37,7 +37,7 @@ CREW, HISTORY = 10, 1_000  # teammates, and messages of each
 RACER = """
 import sys, anyio
 from pathlib import Path
-from teamwright.core.work import Actor
+from teamwright.core.data.tasks import Actor
 from teamwright.store.database import open_database
 from teamwright.store.tasks import TaskTable
 

@@ -16,10 +16,10 @@ from textual import events
 from textual.pilot import Pilot
 
 from teamwright.app import Options, open_session
-from teamwright.core.event import AgentStarted, Replied, Streamed, TurnEnded, TurnStarted
-from teamwright.core.event import LettersTaken as Taken
+from teamwright.core.data.event import AgentStarted, Replied, Streamed, TurnEnded, TurnStarted
+from teamwright.core.data.event import LettersTaken as Taken
+from teamwright.core.data.message import Message, ReplyStarted, Text, TextDelta, Usage, user
 from teamwright.core.ids import new_agent_id
-from teamwright.core.message import Message, ReplyStarted, Text, TextDelta, Usage, user
 from teamwright.models.scripted import ScriptedModel
 from teamwright.runtime.resume import Origin
 from teamwright.runtime.session import Session

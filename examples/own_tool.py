@@ -10,7 +10,7 @@ import anyio
 from msgspec import Meta
 
 from teamwright import ScriptedModel, ToolContext, ToolError, call, session, tool
-from teamwright.core.message import ToolResult
+from teamwright.core.data.message import ToolResult
 
 STOCK = {"bolt": 120, "nut": 0}
 

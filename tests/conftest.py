@@ -9,8 +9,8 @@ from msgspec import Struct
 
 from program import Program
 from teamwright.app import Options, open_session
-from teamwright.core.event import Durable, Record, Replied, ToolEnded, TurnEnded, is_durable
-from teamwright.core.message import Message, Text
+from teamwright.core.data.event import Durable, Record, Replied, ToolEnded, TurnEnded, is_durable
+from teamwright.core.data.message import Message, Text
 from teamwright.models.scripted import ScriptedModel
 from teamwright.runtime.session import Session
 

@@ -11,10 +11,10 @@ import anyio
 
 from conftest import Walker
 from teamwright.app import open_session
-from teamwright.core.event import Event, Record, ToolEnded, TurnEnded
+from teamwright.core.data.event import Event, Record, ToolEnded, TurnEnded
+from teamwright.core.data.message import Message, Request, Text, ToolResult
+from teamwright.core.data.op import Op, Say
 from teamwright.core.ids import AgentId
-from teamwright.core.message import Message, Request, Text, ToolResult
-from teamwright.core.op import Op, Say
 from teamwright.models.scripted import ScriptedModel, call
 from teamwright.runtime.session import Session
 from teamwright.store import transcripts

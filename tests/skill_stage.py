@@ -8,10 +8,10 @@ from typing import Any
 from conftest import Walker
 from crew import Crew, stage
 from teamwright.app import open_session
-from teamwright.core.consent import Decision, Mode
+from teamwright.core.data.message import ToolCall
 from teamwright.core.ids import AgentId
-from teamwright.core.message import ToolCall
-from teamwright.core.rules import Rules, parse_rules
+from teamwright.core.permissions.consent import Decision, Mode
+from teamwright.core.permissions.rules import Rules, parse_rules
 from teamwright.library.skill_places import find_shelves
 from teamwright.library.skills import SkillBook
 from teamwright.models.scripted import ScriptedModel

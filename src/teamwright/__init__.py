@@ -7,10 +7,10 @@ if TYPE_CHECKING:
     from typing import Any
 
     from teamwright.api import session
-    from teamwright.core.consent import Allow, Deny, Question
-    from teamwright.core.definition import AgentDefinition
+    from teamwright.core.data.definition import AgentDefinition
+    from teamwright.core.data.event import Record
     from teamwright.core.errors import ModelError, TeamwrightError, ToolError, UsageError
-    from teamwright.core.event import Record
+    from teamwright.core.permissions.consent import Allow, Deny, Question
     from teamwright.core.ports import Outcome, ToolContext
     from teamwright.models.scripted import ScriptedModel, call, thinking
     from teamwright.runtime.agent import current_agent, current_teammate
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     from teamwright.tools.function import tool
 
 _PLACES = {
-    "AgentDefinition": "teamwright.core.definition",
+    "AgentDefinition": "teamwright.core.data.definition",
     "session": "teamwright.api",
     "Session": "teamwright.runtime.session",
     "LedTeam": "teamwright.runtime.led_team",
     "tool": "teamwright.tools.function",
     "ToolContext": "teamwright.core.ports",
     "Outcome": "teamwright.core.ports",
-    "Allow": "teamwright.core.consent",
-    "Deny": "teamwright.core.consent",
-    "Question": "teamwright.core.consent",
-    "Record": "teamwright.core.event",
+    "Allow": "teamwright.core.permissions.consent",
+    "Deny": "teamwright.core.permissions.consent",
+    "Question": "teamwright.core.permissions.consent",
+    "Record": "teamwright.core.data.event",
     "TeamwrightError": "teamwright.core.errors",
     "ModelError": "teamwright.core.errors",
     "ToolError": "teamwright.core.errors",

@@ -35,10 +35,10 @@ import msgspec
 
 from teamwright.app import Options, open_session
 from teamwright.app.options import OwnHook
-from teamwright.core.budget import Limits
-from teamwright.core.consent import Decision, Mode, Question
-from teamwright.core.definition import AgentDefinition
-from teamwright.core.message import Effort
+from teamwright.core.data.definition import AgentDefinition
+from teamwright.core.data.message import Effort
+from teamwright.core.permissions.consent import Decision, Mode, Question
+from teamwright.core.policies.budget import Limits
 from teamwright.core.ports import Model, Tool
 from teamwright.runtime.resume import Origin
 from teamwright.runtime.session import Session

@@ -76,7 +76,7 @@ def _without_keys(words: str) -> str:
     """Whoever wrote the words may have quoted an address or an answer with a key in it."""
     import os
 
-    from teamwright.core.redaction import redacted, secrets_of
+    from teamwright.core.policies.redaction import redacted, secrets_of
 
     return redacted(words, secrets_of(os.environ))
 

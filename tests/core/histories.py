@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from hypothesis import strategies as st
 
-from teamwright.core.event import (
+from teamwright.core.data.event import (
     AgentStarted,
     Denied,
     Durable,
@@ -18,9 +18,9 @@ from teamwright.core.event import (
     ToolStarted,
     TurnEnded,
 )
-from teamwright.core.history import History
+from teamwright.core.data.history import History
+from teamwright.core.data.message import Message, Text, Thinking, ToolCall, ToolResult, Usage, user
 from teamwright.core.ids import CallId, LetterId, SessionId
-from teamwright.core.message import Message, Text, Thinking, ToolCall, ToolResult, Usage, user
 
 START = AgentStarted(SessionId("s"), "/work", "1")
 

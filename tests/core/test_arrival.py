@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from teamwright.core.arrival import DEEPEST, admit, arguments
-from teamwright.core.event import Line, Replied
+from teamwright.core.data.event import Line, Replied
+from teamwright.core.data.message import Block, Message, Opaque, Raw, Text, Thinking, ToolCall, Usage
 from teamwright.core.ids import CallId
-from teamwright.core.message import Block, Message, Opaque, Raw, Text, Thinking, ToolCall, Usage
+from teamwright.core.policies.normalize import DEEPEST, admit, arguments
 
 SAFE = set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from teamwright.core.aside import one_line, side_question
-from teamwright.core.redaction import redacted, secrets_of
+from teamwright.core.policies.redaction import redacted, secrets_of
+from teamwright.core.policies.side_prompts import one_line, side_question
 
 
 @pytest.mark.spec("I3", "I5")

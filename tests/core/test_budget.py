@@ -2,7 +2,7 @@
 
 import pytest
 
-from teamwright.core.budget import Limits, Spent, reached, words
+from teamwright.core.policies.budget import Limits, Spent, reached, words
 
 
 @pytest.mark.spec("O6")

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crew import check_valid
-from teamwright.core.compaction import (
+from teamwright.core.data.message import Message, Text, ToolCall, ToolResult, user
+from teamwright.core.policies.compaction import (
     GO_ON,
     LEFT_OUT,
     PROMPTS,
@@ -17,7 +18,6 @@ from teamwright.core.compaction import (
     size,
     unanswered,
 )
-from teamwright.core.message import Message, Text, ToolCall, ToolResult, user
 
 
 def turn(n: int, result: str = "out") -> list[Message]:

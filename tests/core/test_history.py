@@ -6,7 +6,7 @@ from histories import START, Pen, check_valid, lives
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from teamwright.core.event import (
+from teamwright.core.data.event import (
     Denied,
     Durable,
     LettersTaken,
@@ -19,9 +19,9 @@ from teamwright.core.event import (
     ToolEnded,
     TurnEnded,
 )
-from teamwright.core.history import NEVER_BEGUN, NOT_RUN, STOPPED, UNKNOWN, fold
+from teamwright.core.data.history import NEVER_BEGUN, NOT_RUN, STOPPED, UNKNOWN, fold
+from teamwright.core.data.message import Message, Text, ToolResult, Usage, user
 from teamwright.core.ids import CallId
-from teamwright.core.message import Message, Text, ToolResult, Usage, user
 
 PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # the machine may be busy
 

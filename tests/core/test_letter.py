@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from teamwright.core.data.letter import Letter, Prompt, Sender, as_message, due
+from teamwright.core.data.message import Image, Text
 from teamwright.core.ids import AgentId, LetterId
-from teamwright.core.letter import Letter, Prompt, Sender, as_message, due
-from teamwright.core.message import Image, Text
 
 ME = AgentId("me")
 KINDS, PRIORITIES = ("person", "system", "agent"), ("now", "next", "later")

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from teamwright.core.ids import AgentId, CallId, JobId, LetterId
-from teamwright.core.letter import (
+from teamwright.core.data.letter import (
     PERSON,
     ROOM,
     SYSTEM,
@@ -23,7 +22,8 @@ from teamwright.core.letter import (
     as_message,
     due,
 )
-from teamwright.core.message import Text
+from teamwright.core.data.message import Text
+from teamwright.core.ids import AgentId, CallId, JobId, LetterId
 
 ME = AgentId("me")
 PEER = Sender("agent", "peer", AgentId("a1"))

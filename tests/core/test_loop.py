@@ -8,14 +8,14 @@ import anyio
 import pytest
 from histories import check_valid
 
-from teamwright.core.budget import Limits, Reached, Spent, reached, words
-from teamwright.core.consent import Allow, Decision, Deny
-from teamwright.core.event import AgentStarted, Event, LettersTaken, Rendered, ToolEnded, ToolStarted, is_durable
-from teamwright.core.history import History
+from teamwright.core.data.event import AgentStarted, Event, LettersTaken, Rendered, ToolEnded, ToolStarted, is_durable
+from teamwright.core.data.history import History
+from teamwright.core.data.letter import PERSON, Letter, Prompt, due
+from teamwright.core.data.message import Request, Text, ToolCall, ToolResult, ToolSpec
 from teamwright.core.ids import AgentId, LetterId, SessionId
-from teamwright.core.letter import PERSON, Letter, Prompt, due
 from teamwright.core.loop import Seat, run_turn
-from teamwright.core.message import Request, Text, ToolCall, ToolResult, ToolSpec
+from teamwright.core.permissions.consent import Allow, Decision, Deny
+from teamwright.core.policies.budget import Limits, Reached, Spent, reached, words
 from teamwright.core.ports import Desk, Outcome, said
 from teamwright.models.scripted import ScriptedModel, call
 

@@ -2,12 +2,12 @@
 
 import pytest
 
-from teamwright.core.consent import MODES, Mode
-from teamwright.core.facts import Edits, Facts, Fetches, Place, Reads, Runs, Uses
-from teamwright.core.permission import OWN_TOOLS, Verdict, judge, mode_allowed
-from teamwright.core.places import is_protected
-from teamwright.core.protected import mentioned
-from teamwright.core.rules import Rules, parse_rules
+from teamwright.core.permissions.consent import MODES, Mode
+from teamwright.core.permissions.facts import Edits, Facts, Fetches, Place, Reads, Runs, Uses
+from teamwright.core.permissions.judge import OWN_TOOLS, Verdict, judge, mode_allowed
+from teamwright.core.permissions.path_rules import is_protected
+from teamwright.core.permissions.protected import mentioned
+from teamwright.core.permissions.rules import Rules, parse_rules
 
 ROOT, HOME, STATE = "/p", "/h", "/h/.teamwright"
 

@@ -5,8 +5,17 @@ import struct
 import pytest
 
 from pictures import MAKERS, coded, gif, jpeg, png, webp, webp_moving
-from teamwright.core.message import Image, Message, Text
-from teamwright.core.picture import FEW, MOST_PICTURES, Album, BadPicture, admitted, examine, fitted, with_fit_pictures
+from teamwright.core.data.message import Image, Message, Text
+from teamwright.core.data.picture import (
+    FEW,
+    MOST_PICTURES,
+    Album,
+    BadPicture,
+    admitted,
+    examine,
+    fitted,
+    with_fit_pictures,
+)
 
 pytestmark = pytest.mark.spec("A5")
 

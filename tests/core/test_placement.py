@@ -5,7 +5,7 @@ from typing import get_args
 
 import pytest
 
-from teamwright.core.placement import Asked, Backend, Choice, Seen, choose
+from teamwright.core.policies.placement import Asked, Backend, Choice, Seen, choose
 
 NOTHING = Seen()
 TMUX, IT2 = "/usr/bin/tmux", "/usr/local/bin/it2"

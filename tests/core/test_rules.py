@@ -2,8 +2,8 @@
 
 import pytest
 
-from teamwright.core.patterns import command_fits, command_pattern, path_pattern
-from teamwright.core.rules import (
+from teamwright.core.permissions.patterns import command_fits, command_pattern, path_pattern
+from teamwright.core.permissions.rules import (
     Problem,
     Rule,
     Rules,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from teamwright.core.schedule import (
+from teamwright.core.data.schedule import (
     LATE_MS,
     MOST_COUNTED,
     Schedule,

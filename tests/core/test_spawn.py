@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from teamwright.core.definition import BUILT_IN, AgentDefinition
+from teamwright.core.data.definition import BUILT_IN, AgentDefinition
 from teamwright.core.errors import ToolError
-from teamwright.core.spawn import Ask, Caller, Features, Plan, find_kind, plan_spawn
+from teamwright.core.policies.spawn import Ask, Caller, Features, Plan, find_kind, plan_spawn
 
 KINDS = {d.name: d for d in BUILT_IN} | {
     "sleeper": AgentDefinition(name="sleeper", description="works in the background", background=True),

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from teamwright.core.ids import AgentId
-from teamwright.core.team import (
+from teamwright.core.data.team import (
     COLORS,
     FOLLOWS,
     LEAD_NAME,
@@ -21,6 +20,7 @@ from teamwright.core.team import (
     safe_name,
     split_address,
 )
+from teamwright.core.ids import AgentId
 
 
 @pytest.mark.spec("T3")

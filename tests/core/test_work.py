@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from teamwright.core.ids import AgentId
-from teamwright.core.work import (
+from teamwright.core.data.tasks import (
     NOBODY,
     Actor,
     Change,
@@ -26,6 +25,7 @@ from teamwright.core.work import (
     refuse_edges,
     refuse_size,
 )
+from teamwright.core.ids import AgentId
 
 LEAD, ADA, BOB = (
     Actor(AgentId(id), name, lead=name == "lead") for id, name in [("L", "lead"), ("A", "ada"), ("B", "bob")]

@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from teamwright.core.definition import BUILT_IN, AgentDefinition
+from teamwright.core.data.definition import BUILT_IN, AgentDefinition
 from teamwright.library.definition_fields import find_field
 from teamwright.library.definition_file import Place, read_file
 from teamwright.store.settings_file import fields_of, layer_of

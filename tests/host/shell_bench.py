@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from teamwright.core.permission import Verdict, judge
-from teamwright.core.rules import Rules, parse_rules
+from teamwright.core.permissions.judge import Verdict, judge
+from teamwright.core.permissions.rules import Rules, parse_rules
 from teamwright.host.shell import read_command
 from teamwright.host.whereabouts import Surroundings
 

@@ -15,7 +15,7 @@ import pytest
 from pane_kit import AWKWARD, lives, probe, told, until
 
 from teamwright.core.errors import ToolError
-from teamwright.core.placement import Seen
+from teamwright.core.policies.placement import Seen
 from teamwright.host.panes import Pane, look
 from teamwright.host.parcel import discard, wrap
 from teamwright.host.tmux import Tmux

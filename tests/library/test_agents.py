@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from agent_house import PROJECT, USER, House
 
-from teamwright.core.definition import BUILT_IN, AgentDefinition
+from teamwright.core.data.definition import BUILT_IN, AgentDefinition
 from teamwright.core.errors import UsageError
 from teamwright.library.agent_places import MOST_FILES
 from teamwright.library.agents import MOST_PROBLEMS, DefinitionBook, Definitions, Objects, load_definitions

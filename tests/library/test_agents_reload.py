@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from agent_house import PROJECT, House
 
-from teamwright.core.definition import BUILT_IN
+from teamwright.core.data.definition import BUILT_IN
 from teamwright.library.agents import CROWD, DefinitionBook
 
 

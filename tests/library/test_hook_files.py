@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from teamwright.core.hook import DEFAULT_SECONDS, EVENTS, CommandHook, Hook, HttpHook
+from teamwright.core.data.hook import DEFAULT_SECONDS, EVENTS, CommandHook, Hook, HttpHook
 from teamwright.library.hooks import MOST_HOOKS, MOST_SECONDS, read_hooks
 
 GOOD = {"hooks": [{"type": "command", "command": "true"}]}

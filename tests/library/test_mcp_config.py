@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from teamwright.core.data.server import Http, Sdk, Sse, Stdio
 from teamwright.core.errors import UsageError
-from teamwright.core.server import Http, Sdk, Sse, Stdio
 from teamwright.library.mcp_config import Written, find_servers, inline_servers, limits, read_server
 
 ENV = {"TOKEN": "t0", "EMPTY": "", "HOST": "example.org"}

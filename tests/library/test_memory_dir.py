@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from teamwright.core.errors import SettingsError
-from teamwright.core.facts import Edits, Place, Reads
-from teamwright.core.permission import judge
+from teamwright.core.permissions.facts import Edits, Place, Reads
+from teamwright.core.permissions.judge import judge
 from teamwright.library.memory_dir import (
     MOST_CHARACTERS,
     MOST_LINES,

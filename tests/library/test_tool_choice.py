@@ -2,7 +2,7 @@
 
 import pytest
 
-from teamwright.core.definition import BUILT_IN, AgentDefinition
+from teamwright.core.data.definition import BUILT_IN, AgentDefinition
 from teamwright.library.tool_choice import ToolChoice, tool_names
 
 ALL = ("Read", "Bash", "Edit", "Write", "Agent", "mcp__near__shout", "mcp__far__away")

@@ -3,8 +3,8 @@
 from typing import Any
 
 from fake_api import events
+from teamwright.core.data.message import Message, Raw, Text, Thinking, ToolCall, ToolSpec, Usage, user
 from teamwright.core.ids import CallId
-from teamwright.core.message import Message, Raw, Text, Thinking, ToolCall, ToolSpec, Usage, user
 
 TOOLS = (
     ToolSpec("Read", "Reads a file.", {"type": "object", "properties": {"file_path": {"type": "string"}}}),

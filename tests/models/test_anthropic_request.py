@@ -15,8 +15,7 @@ from wires import CLAUDE as MODEL
 from wires import ask_claude as ask
 
 from fake_api import FakeApi, events, stream
-from teamwright.core.ids import CallId
-from teamwright.core.message import (
+from teamwright.core.data.message import (
     Image,
     Message,
     Opaque,
@@ -28,6 +27,7 @@ from teamwright.core.message import (
     ToolResult,
     user,
 )
+from teamwright.core.ids import CallId
 from teamwright.models.anthropic import ThinkingStyle
 
 

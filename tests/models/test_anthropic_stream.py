@@ -23,9 +23,7 @@ from wires import ask_claude as ask
 from wires import hear_claude as hear
 
 from fake_api import CLOSE, CUT, HANG, FakeApi, Step, answer, events, stream
-from teamwright.core.errors import ModelError
-from teamwright.core.ids import CallId
-from teamwright.core.message import (
+from teamwright.core.data.message import (
     BlockEnded,
     BlockStarted,
     Delta,
@@ -40,6 +38,8 @@ from teamwright.core.message import (
     ThinkingDelta,
     ToolCall,
 )
+from teamwright.core.errors import ModelError
+from teamwright.core.ids import CallId
 from teamwright.models import draft
 from teamwright.models.faults import Failed
 

@@ -15,8 +15,8 @@ import pytest
 from streams import ASKED, said
 
 from fake_api import HANG, FakeApi, answer, events, stream
+from teamwright.core.data.message import Delta, Image, Message, Reply, Request, Retrying, Text, user
 from teamwright.core.errors import ModelError
-from teamwright.core.message import Delta, Image, Message, Reply, Request, Retrying, Text, user
 from teamwright.models.anthropic import Anthropic
 from teamwright.models.http import Http, proxy_for
 from teamwright.models.providers import Providers

@@ -17,8 +17,7 @@ from wires import ask_chat as ask
 from wires import hear_chat as hear
 
 from fake_api import HANG, FakeApi, Step, answer, stream
-from teamwright.core.ids import CallId
-from teamwright.core.message import (
+from teamwright.core.data.message import (
     Image,
     Message,
     Opaque,
@@ -29,6 +28,7 @@ from teamwright.core.message import (
     ToolCall,
     ToolResult,
 )
+from teamwright.core.ids import CallId
 from teamwright.models.http import Http
 from teamwright.models.openai import OpenAI
 

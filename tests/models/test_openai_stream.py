@@ -18,8 +18,7 @@ from wires import ask_chat as ask
 from wires import hear_chat as hear
 
 from fake_api import CLOSE, CUT, HANG, FakeApi, Step, answer, stream
-from teamwright.core.errors import ModelError
-from teamwright.core.message import (
+from teamwright.core.data.message import (
     BlockEnded,
     BlockStarted,
     Delta,
@@ -33,6 +32,7 @@ from teamwright.core.message import (
     ToolCall,
     Usage,
 )
+from teamwright.core.errors import ModelError
 from teamwright.models.faults import Failed
 
 

@@ -10,8 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from streams import SYSTEM, TOOLS
 
-from teamwright.core.ids import CallId
-from teamwright.core.message import (
+from teamwright.core.data.message import (
     Block,
     Image,
     Message,
@@ -24,6 +23,7 @@ from teamwright.core.message import (
     ToolResult,
     user,
 )
+from teamwright.core.ids import CallId
 from teamwright.models import anthropic, openai
 from teamwright.models.pieces import Once, Piece, Pieces, encode
 

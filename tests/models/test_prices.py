@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from teamwright.core.message import Usage
+from teamwright.core.data.message import Usage
 from teamwright.models import prices
 from teamwright.models.prices import cost, saved_by_cache
 
@@ -160,7 +160,7 @@ def deny(event, args):
     if event.startswith("socket.") and event != "socket.__new__" or event == "subprocess.Popen":
         raise SystemExit(f"network: {event}")
 sys.addaudithook(deny)
-from teamwright.core.message import Usage
+from teamwright.core.data.message import Usage
 from teamwright.models.prices import cost, saved_by_cache
 print(cost(sys.argv[1], Usage(1000, 1000, 1000, 1000)), saved_by_cache(sys.argv[1], Usage(1, 1, 1, 1)))
 print([m for m in ("genai_prices", "pydantic", "httpx", "httpx2") if m in sys.modules])

@@ -8,8 +8,8 @@ import pytest
 from streams import ASKED, said
 
 from fake_api import HANG, FakeApi, Step, answer, events, stream
+from teamwright.core.data.message import Request
 from teamwright.core.errors import ModelError
-from teamwright.core.message import Request
 from teamwright.models.anthropic import Anthropic
 from teamwright.models.http import Http
 from teamwright.models.openai import OpenAI

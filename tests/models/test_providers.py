@@ -6,8 +6,8 @@ import pytest
 from streams import ASKED, chat, chunk, said
 
 from fake_api import FakeApi, answer, events, stream
+from teamwright.core.data.message import Request
 from teamwright.core.errors import ModelError
-from teamwright.core.message import Request
 from teamwright.models.providers import Providers, ProviderSettings
 
 HI = stream(events(said("hi")))

@@ -5,8 +5,8 @@ from email.utils import formatdate
 
 import pytest
 
+from teamwright.core.data.message import Delta, Retrying
 from teamwright.core.errors import Fault, ModelError
-from teamwright.core.message import Delta, Retrying
 from teamwright.models.faults import SHOWN, Failed, Place, Tries, by_status, clean, read_error, read_patience
 from teamwright.models.retry import Brake, Patience, persist
 

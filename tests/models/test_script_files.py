@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from teamwright.core.data.message import Message, Reply, Request, Text, user
 from teamwright.core.errors import ModelError, SettingsError
-from teamwright.core.message import Message, Reply, Request, Text, user
 from teamwright.models.scripted import ScriptedModel
 
 HELLO = user("hello")

@@ -8,9 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from teamwright.core.errors import ModelError
-from teamwright.core.ids import CallId
-from teamwright.core.message import (
+from teamwright.core.data.message import (
     BlockEnded,
     BlockStarted,
     Delta,
@@ -32,6 +30,8 @@ from teamwright.core.message import (
     Usage,
     user,
 )
+from teamwright.core.errors import ModelError
+from teamwright.core.ids import CallId
 from teamwright.core.ports import Model
 from teamwright.models.scripted import Script, ScriptedModel, Step, call, thinking
 

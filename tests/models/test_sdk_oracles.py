@@ -7,7 +7,7 @@ import pytest
 from streams import ANTHROPIC, ANTHROPIC_MESSAGE, ASKED, OPENAI, OPENAI_MESSAGE, SYSTEM, TOOLS, said
 
 from fake_api import FakeApi, events, stream
-from teamwright.core.message import Image, Message, Request, Text, ToolResult
+from teamwright.core.data.message import Image, Message, Request, Text, ToolResult
 from teamwright.models.anthropic import Anthropic
 from teamwright.models.http import Http
 from teamwright.models.openai import OpenAI

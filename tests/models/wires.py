@@ -5,7 +5,7 @@ from typing import Any
 from streams import ASKED, SYSTEM, TOOLS
 
 from fake_api import FakeApi
-from teamwright.core.message import Delta, Reply, Request
+from teamwright.core.data.message import Delta, Reply, Request
 from teamwright.models import anthropic, openai
 from teamwright.models.faults import Place
 from teamwright.models.http import Http

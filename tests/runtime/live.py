@@ -10,9 +10,9 @@ import anyio
 
 from conftest import Walker
 from teamwright.app import open_session
-from teamwright.core.event import Event, Record, TurnEnded
-from teamwright.core.message import Message, Text, ToolResult
-from teamwright.core.op import Say
+from teamwright.core.data.event import Event, Record, TurnEnded
+from teamwright.core.data.message import Message, Text, ToolResult
+from teamwright.core.data.op import Say
 from teamwright.models.scripted import ScriptedModel
 from teamwright.runtime.session import Session
 

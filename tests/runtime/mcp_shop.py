@@ -9,9 +9,9 @@ from typing import Any
 
 import anyio
 
-from teamwright.core.message import Message, Reply, Request, Text, Usage
+from teamwright.core.data.message import Message, Reply, Request, Text, Usage
+from teamwright.core.data.server import Elicited, ServerConfig, Stdio
 from teamwright.core.ports import Desk, Outcome, ToolContext
-from teamwright.core.server import Elicited, ServerConfig, Stdio
 from teamwright.runtime.server import Changes
 from teamwright.runtime.servers import ServerPool
 from teamwright.tools.mcp import McpTool

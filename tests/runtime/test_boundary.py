@@ -11,12 +11,12 @@ from live import LIMIT, Live, living, results, transcript, written
 
 from conftest import Walker
 from teamwright import tool
-from teamwright.core.consent import Allow, Question
+from teamwright.core.data.event import Answered, Asked, Replied, Streamed, ToolEnded, TurnEnded
+from teamwright.core.data.history import NOT_RUN, STOPPED, fold
+from teamwright.core.data.message import Request, TextDelta, ToolSpec
+from teamwright.core.data.op import Answer, Interrupt
 from teamwright.core.errors import StoreError, UsageError
-from teamwright.core.event import Answered, Asked, Replied, Streamed, ToolEnded, TurnEnded
-from teamwright.core.history import NOT_RUN, STOPPED, fold
-from teamwright.core.message import Request, TextDelta, ToolSpec
-from teamwright.core.op import Answer, Interrupt
+from teamwright.core.permissions.consent import Allow, Question
 from teamwright.core.ports import Outcome
 from teamwright.models.scripted import ScriptedModel, call
 from teamwright.runtime.resume import Origin

@@ -6,10 +6,10 @@ from pathlib import Path
 import anyio
 import pytest
 
-from teamwright.core.consent import Question
-from teamwright.core.event import Asked, Event, Record, Reminded, Streamed, ToolStarted, Warned, is_durable
+from teamwright.core.data.event import Asked, Event, Record, Reminded, Streamed, ToolStarted, Warned, is_durable
+from teamwright.core.data.message import TextDelta, user
 from teamwright.core.ids import AgentId, CallId, QuestionId
-from teamwright.core.message import TextDelta, user
+from teamwright.core.permissions.consent import Question
 from teamwright.runtime.bus import Bus, Watch
 from teamwright.store import transcripts
 from teamwright.store.transcripts import Transcript

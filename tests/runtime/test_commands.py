@@ -14,10 +14,10 @@ from live import LIMIT, Live, living, written
 
 from conftest import Walker
 from program import alive
-from teamwright.core.event import JobEnded, JobStarted, LettersTaken, TurnEnded
+from teamwright.core.data.event import JobEnded, JobStarted, LettersTaken, TurnEnded
+from teamwright.core.data.message import Message, Reply, Request, Usage
+from teamwright.core.data.op import Interrupt, StopAll
 from teamwright.core.ids import CallId
-from teamwright.core.message import Message, Reply, Request, Usage
-from teamwright.core.op import Interrupt, StopAll
 from teamwright.core.ports import ToolContext
 from teamwright.host.environment import tool_environment
 from teamwright.models.scripted import call

@@ -16,11 +16,11 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from teamwright.core.event import AgentStarted, LettersTaken
-from teamwright.core.history import fold
+from teamwright.core.data.event import AgentStarted, LettersTaken
+from teamwright.core.data.history import fold
+from teamwright.core.data.letter import Letter, Said, Sender, as_message
+from teamwright.core.data.team import LEAD_NAME, Mail, Member
 from teamwright.core.ids import AgentId, LetterId, SessionId
-from teamwright.core.letter import Letter, Said, Sender, as_message
-from teamwright.core.team import LEAD_NAME, Mail, Member
 from teamwright.runtime.inbox import AgentInbox
 from teamwright.store.mail import MailTable
 from teamwright.store.posting import Stored

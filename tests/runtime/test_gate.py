@@ -7,12 +7,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from teamwright.core.consent import Allow, Decision, Deny, Mode, Question
+from teamwright.core.data.message import ToolCall
 from teamwright.core.errors import ToolError
 from teamwright.core.ids import AgentId, CallId
-from teamwright.core.message import ToolCall
+from teamwright.core.permissions.consent import Allow, Decision, Deny, Mode, Question
+from teamwright.core.permissions.rules import Rules, parse_rules
 from teamwright.core.ports import Desk
-from teamwright.core.rules import Rules, parse_rules
 from teamwright.runtime.gate import SessionGate
 
 ME = AgentId("a1")

@@ -13,7 +13,7 @@ import anyio
 import pytest
 
 from fake_api import CUT, HANG, FakeApi, answer
-from teamwright.core.hook import NOTHING, Fired, HookBook
+from teamwright.core.data.hook import NOTHING, Fired, HookBook
 from teamwright.core.ids import AgentId, SessionId
 from teamwright.library.hooks import read_hooks
 from teamwright.runtime.hooks import Hooks

@@ -6,9 +6,9 @@ from pathlib import Path
 import anyio
 import pytest
 
+from teamwright.core.data.letter import PERSON, Letter, Prompt, Sender
+from teamwright.core.data.message import Text
 from teamwright.core.ids import AgentId, LetterId, SessionId, new_letter_id
-from teamwright.core.letter import PERSON, Letter, Prompt, Sender
-from teamwright.core.message import Text
 from teamwright.runtime.inbox import AgentInbox
 from teamwright.store.state import State
 

@@ -7,11 +7,11 @@ from typing import Any
 import anyio
 import pytest
 
+from teamwright.core.data.event import Event, JobEnded, JobStarted
+from teamwright.core.data.job import JobResult
+from teamwright.core.data.letter import Notice
 from teamwright.core.errors import StoreError
-from teamwright.core.event import Event, JobEnded, JobStarted
 from teamwright.core.ids import AgentId, CallId, JobId, SessionId
-from teamwright.core.job import JobResult
-from teamwright.core.letter import Notice
 from teamwright.runtime.jobs import Job, Jobs, letter_id
 from teamwright.store.jobs import CLAIMED, NONE, OWED, POSTED, JobRow, JobTable, NewAgent
 from teamwright.store.state import State

@@ -13,10 +13,10 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from teamwright.core.event import Event, JobEnded
+from teamwright.core.data.event import Event, JobEnded
+from teamwright.core.data.job import JobResult
+from teamwright.core.data.letter import Notice
 from teamwright.core.ids import AgentId, CallId, JobId, SessionId
-from teamwright.core.job import JobResult
-from teamwright.core.letter import Notice
 from teamwright.runtime.inbox import AgentInbox
 from teamwright.runtime.jobs import Job, Jobs, letter_id
 from teamwright.store.jobs import JobTable

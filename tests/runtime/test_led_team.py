@@ -10,9 +10,9 @@ import pytest
 from conftest import Walker
 from crew import stage
 from teamwright.app import open_session
+from teamwright.core.data.event import LettersTaken
+from teamwright.core.data.message import Request
 from teamwright.core.errors import UsageError
-from teamwright.core.event import LettersTaken
-from teamwright.core.message import Request
 from teamwright.models.scripted import call
 from teamwright.runtime.resume import Origin
 from teamwright.runtime.session import Session

@@ -4,11 +4,11 @@ import pytest
 from live import ledger, living
 
 from conftest import Walker
-from teamwright.core.budget import Limits
+from teamwright.core.data.event import Streamed, TurnEnded
+from teamwright.core.data.message import TextDelta, Usage
+from teamwright.core.data.op import Interrupt
 from teamwright.core.errors import ModelError
-from teamwright.core.event import Streamed, TurnEnded
-from teamwright.core.message import TextDelta, Usage
-from teamwright.core.op import Interrupt
+from teamwright.core.policies.budget import Limits
 from teamwright.models.scripted import ScriptedModel, call
 from teamwright.runtime.resume import Origin
 from teamwright.store.state import State

@@ -10,9 +10,9 @@ import anyio
 import pytest
 from mcp_shop import Shop
 
+from teamwright.core.data.message import Image, Text
+from teamwright.core.data.server import ServerConfig, Stdio
 from teamwright.core.errors import ToolError
-from teamwright.core.message import Image, Text
-from teamwright.core.server import ServerConfig, Stdio
 from teamwright.host.mcp_shrink import MOST_PARTS, Unreadable, shrink
 
 pytestmark = [pytest.mark.anyio, pytest.mark.spec("A5", "D8")]

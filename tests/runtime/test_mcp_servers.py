@@ -8,9 +8,9 @@ import anyio
 import pytest
 from mcp_shop import ENV, Shop, alive, until, words
 
+from teamwright.core.data.message import Image, Text
+from teamwright.core.data.server import ServerConfig, Stdio
 from teamwright.core.errors import ToolError
-from teamwright.core.message import Image, Text
-from teamwright.core.server import ServerConfig, Stdio
 from teamwright.runtime.server import Changes
 from teamwright.runtime.servers import ServerPool, tool_name
 from teamwright.tools.mcp import McpTool

@@ -9,9 +9,9 @@ import anyio
 import pytest
 from mcp_shop import Shop, words
 
+from teamwright.core.data.message import Text
+from teamwright.core.data.server import Http, Sdk, ServerConfig, Sse
 from teamwright.core.errors import ToolError
-from teamwright.core.message import Text
-from teamwright.core.server import Http, Sdk, ServerConfig, Sse
 
 WEB = Path(__file__).parent.parent / "servers" / "web_mcp.py"
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from teamwright.core.budget import Limits
-from teamwright.core.message import Usage
+from teamwright.core.data.message import Usage
+from teamwright.core.policies.budget import Limits
 from teamwright.runtime.meter import AgentMeter
 
 pytestmark = pytest.mark.spec("O5", "O6")

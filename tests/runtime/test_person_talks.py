@@ -8,12 +8,12 @@ import pytest
 from conftest import Walker
 from crew import after, agent, bash, crew, marking, results, stage
 from teamwright.app import open_session
-from teamwright.core.consent import Allow, Deny, Question
+from teamwright.core.data.event import Asked, Denied, TurnEnded
+from teamwright.core.data.message import Request, Text
+from teamwright.core.data.op import AddRules, Answer, Say, StopJob
 from teamwright.core.errors import UsageError
-from teamwright.core.event import Asked, Denied, TurnEnded
 from teamwright.core.ids import AgentId, JobId
-from teamwright.core.message import Request, Text
-from teamwright.core.op import AddRules, Answer, Say, StopJob
+from teamwright.core.permissions.consent import Allow, Deny, Question
 from teamwright.store.paths import home_from
 from teamwright.surfaces.terminal import acts
 from teamwright.surfaces.terminal.here import LocalSession
@@ -160,7 +160,7 @@ async def test_a_teammate_is_stopped_by_its_address_and_all_by_one_word(walker: 
 
 
 async def test_the_crew_is_read_from_the_store(walker: Walker) -> None:
-    from teamwright.core.budget import Limits
+    from teamwright.core.policies.budget import Limits
 
     options = walker.options(stage({"main": [], "ada": ["Ready."]}), mode="bypassPermissions", limits=Limits(usd=5.0))
     session = await open_session(options)

@@ -3,9 +3,9 @@
 import anyio
 import pytest
 
-from teamwright.core.consent import Allow, Decision, Deny, Question
-from teamwright.core.event import Answered, Asked, Event
+from teamwright.core.data.event import Answered, Asked, Event
 from teamwright.core.ids import AgentId, CallId, QuestionId
+from teamwright.core.permissions.consent import Allow, Decision, Deny, Question
 from teamwright.runtime.questions import Questions
 
 pytestmark = [pytest.mark.anyio, pytest.mark.spec("M10")]

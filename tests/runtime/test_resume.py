@@ -8,12 +8,12 @@ from live import living, results, transcript
 
 from conftest import Walker
 from teamwright.app import open_session
+from teamwright.core.data.event import AgentStarted, LettersTaken, Rendered, Replied, Resumed, ToolStarted, TurnEnded
+from teamwright.core.data.history import NEVER_BEGUN, UNKNOWN, fold
+from teamwright.core.data.letter import PERSON, Letter, Prompt
+from teamwright.core.data.message import Text
 from teamwright.core.errors import SessionBusy, SessionMissing, StoreError, TeamwrightError, UsageError
-from teamwright.core.event import AgentStarted, LettersTaken, Rendered, Replied, Resumed, ToolStarted, TurnEnded
-from teamwright.core.history import NEVER_BEGUN, UNKNOWN, fold
 from teamwright.core.ids import AgentId, new_letter_id, new_session_id
-from teamwright.core.letter import PERSON, Letter, Prompt
-from teamwright.core.message import Text
 from teamwright.models.scripted import call
 from teamwright.runtime.resume import Origin
 from teamwright.store import transcripts

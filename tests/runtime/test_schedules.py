@@ -7,11 +7,11 @@ from zoneinfo import ZoneInfo
 import anyio
 import pytest
 
+from teamwright.core.data.letter import Prompt
+from teamwright.core.data.message import Text
+from teamwright.core.data.schedule import read_time
 from teamwright.core.errors import ToolError
 from teamwright.core.ids import AgentId, CallId, LetterId, SessionId
-from teamwright.core.letter import Prompt
-from teamwright.core.message import Text
-from teamwright.core.schedule import read_time
 from teamwright.runtime.schedule import LONGEST_SLEEP, MOST, MOST_PROMPT, Schedules
 from teamwright.store.schedules import ScheduleTable
 from teamwright.store.state import State

@@ -7,12 +7,12 @@ from live import ledger
 
 from conftest import Walker
 from crew import agent, bash, check_valid, crew
-from teamwright.core.budget import Limits
+from teamwright.core.data.event import AsideAnswered, Denied, Replied, ToolEnded, TurnEnded
+from teamwright.core.data.fork import PLACEHOLDER
+from teamwright.core.data.message import Request, user
+from teamwright.core.data.op import AskAside
 from teamwright.core.errors import ModelError, UsageError
-from teamwright.core.event import AsideAnswered, Denied, Replied, ToolEnded, TurnEnded
-from teamwright.core.fork import PLACEHOLDER
-from teamwright.core.message import Request, user
-from teamwright.core.op import AskAside
+from teamwright.core.policies.budget import Limits
 from teamwright.models.scripted import ScriptedModel, call
 from teamwright.runtime.side import run_forked
 

@@ -9,10 +9,10 @@ from msgspec import Raw
 from conftest import Walker
 from crew import LIMIT, bash
 from skill_stage import command, skill, staged
-from teamwright.core.consent import Allow, Deny
+from teamwright.core.data.message import ToolCall
 from teamwright.core.errors import ToolError
 from teamwright.core.ids import CallId
-from teamwright.core.message import ToolCall
+from teamwright.core.permissions.consent import Allow, Deny
 from teamwright.runtime.skills import MOST_ARGS, MOST_FILE
 
 pytestmark = pytest.mark.anyio

@@ -7,8 +7,8 @@ import pytest
 
 from conftest import Walker
 from crew import agent, bash, crew, ended_calls, events_of, results
-from teamwright.core.event import AgentStarted, ModeChanged
-from teamwright.core.message import Request
+from teamwright.core.data.event import AgentStarted, ModeChanged
+from teamwright.core.data.message import Request
 from teamwright.runtime.spawner import narrowest
 
 pytestmark = pytest.mark.anyio

@@ -10,10 +10,10 @@ from msgspec import Struct
 from conftest import Walker
 from crew import LIMIT, after, agent, bash, check_valid, crew, ended_calls, events_of, results
 from program import alive
+from teamwright.core.data.event import AgentEnded, JobEnded, JobStarted
+from teamwright.core.data.op import Interrupt
 from teamwright.core.errors import ModelError
-from teamwright.core.event import AgentEnded, JobEnded, JobStarted
 from teamwright.core.ids import AgentId
-from teamwright.core.op import Interrupt
 from teamwright.core.ports import Outcome, ToolContext, said
 from teamwright.models.scripted import call
 from teamwright.runtime.agent import current_agent

@@ -6,8 +6,8 @@ from pathlib import Path
 import anyio
 
 from teamwright.core.crashpoint import arm
+from teamwright.core.data.tasks import Actor, Change, Done, TaskId
 from teamwright.core.ids import AgentId
-from teamwright.core.work import Actor, Change, Done, TaskId
 from teamwright.store.database import open_database
 from teamwright.store.tasks import TaskTable
 

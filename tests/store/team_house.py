@@ -10,9 +10,9 @@ from typing import Any
 
 from msgspec import Struct
 
+from teamwright.core.data.letter import Letter, Said, Sender
+from teamwright.core.data.team import LEAD_NAME, Mail, Member, Team
 from teamwright.core.ids import AgentId, LetterId, SessionId, new_agent_id, new_session_id
-from teamwright.core.letter import Letter, Said, Sender
-from teamwright.core.team import LEAD_NAME, Mail, Member, Team
 from teamwright.store.jobs import NewAgent
 from teamwright.store.mail import MailTable
 from teamwright.store.posting import LIMITS, MailLimits

@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from teamwright.core.data.tasks import Actor, Change, Done, Draft, Refusal, TaskId
 from teamwright.core.ids import AgentId
-from teamwright.core.work import Actor, Change, Done, Draft, Refusal, TaskId
 from teamwright.store.database import Database, open_database
 from teamwright.store.tasks import TaskTable
 

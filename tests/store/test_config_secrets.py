@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from teamwright.core.redaction import concealed, redacted, withheld
+from teamwright.core.policies.redaction import concealed, redacted, withheld
 from teamwright.store.settings import describe, load
 
 CANARY = "CANARY7-of-a-secret"

@@ -7,12 +7,12 @@ import pytest
 from msgspec.structs import replace
 from team_house import open_house
 
-from teamwright.core.event import AgentStarted, Replied, ToolStarted
-from teamwright.core.history import fold
+from teamwright.core.data.event import AgentStarted, Replied, ToolStarted
+from teamwright.core.data.history import fold
+from teamwright.core.data.letter import SYSTEM, Letter, Said
+from teamwright.core.data.message import Message, Text, ToolCall, Usage
+from teamwright.core.data.tasks import Actor, Draft, claim_id
 from teamwright.core.ids import AgentId, CallId, LetterId
-from teamwright.core.letter import SYSTEM, Letter, Said
-from teamwright.core.message import Message, Text, ToolCall, Usage
-from teamwright.core.work import Actor, Draft, claim_id
 from teamwright.runtime.outcomes import Books, Outcomes
 from teamwright.store.tasks import TaskTable
 from teamwright.store.teams import call_key

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from team_house import House, open_house
 
+from teamwright.core.data.letter import PERSON, Letter, Prompt, Said, Sender
+from teamwright.core.data.message import Text
+from teamwright.core.data.team import LEAD_NAME, Mail, Member, Moved, Refused
 from teamwright.core.ids import AgentId, LetterId
-from teamwright.core.letter import PERSON, Letter, Prompt, Said, Sender
-from teamwright.core.message import Text
-from teamwright.core.team import LEAD_NAME, Mail, Member, Moved, Refused
 from teamwright.store.posting import MailLimits, Stored
 
 pytestmark = pytest.mark.anyio

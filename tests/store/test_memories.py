@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from teamwright.core import notes
 from teamwright.core.errors import StoreError
+from teamwright.core.policies import notes
 from teamwright.store.locks import hold
 from teamwright.store.memories import MOST_READ, Notebook
 from teamwright.store.paths import Home

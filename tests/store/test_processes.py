@@ -7,8 +7,8 @@ import anyio
 import pytest
 from team_house import House, finish, open_house, start
 
+from teamwright.core.data.team import ProcessId, Refused
 from teamwright.core.errors import StoreError
-from teamwright.core.team import ProcessId, Refused
 from teamwright.store.changes import watch_changes
 from teamwright.store.processes import Lease
 from teamwright.store.state import State

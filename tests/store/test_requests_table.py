@@ -7,8 +7,8 @@ import pytest
 from msgspec.structs import replace
 from team_house import House, open_house
 
+from teamwright.core.data.team import Member, Refused, Request, RequestId, RequestKind, Team, new_request_id
 from teamwright.core.ids import AgentId
-from teamwright.core.team import Member, Refused, Request, RequestId, RequestKind, Team, new_request_id
 
 pytestmark = pytest.mark.anyio
 

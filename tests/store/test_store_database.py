@@ -8,10 +8,10 @@ from pathlib import Path
 import anyio
 import pytest
 
+from teamwright.core.data.letter import PERSON, Letter, Prompt
+from teamwright.core.data.message import Text
 from teamwright.core.errors import StoreError
 from teamwright.core.ids import AgentId, LetterId, new_session_id
-from teamwright.core.letter import PERSON, Letter, Prompt
-from teamwright.core.message import Text
 from teamwright.store.database import open_database
 from teamwright.store.schema import STEPS
 from teamwright.store.state import State
@@ -239,8 +239,8 @@ POST = """
 import sys, anyio
 from pathlib import Path
 from teamwright.core.ids import AgentId, LetterId
-from teamwright.core.letter import PERSON, Letter, Prompt
-from teamwright.core.message import Text
+from teamwright.core.data.letter import PERSON, Letter, Prompt
+from teamwright.core.data.message import Text
 from teamwright.store.state import State
 
 async def main():
@@ -306,8 +306,8 @@ import resource, sys, anyio
 from pathlib import Path
 from teamwright.core.errors import StoreError
 from teamwright.core.ids import AgentId, LetterId, SessionId
-from teamwright.core.letter import PERSON, Letter, Prompt
-from teamwright.core.message import Text
+from teamwright.core.data.letter import PERSON, Letter, Prompt
+from teamwright.core.data.message import Text
 from teamwright.store.state import State
 
 async def main():

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from teamwright.core.data.event import FORMAT, AgentStarted, LettersTaken
+from teamwright.core.data.message import Image, Message, Text, user
 from teamwright.core.errors import StoreError
-from teamwright.core.event import FORMAT, AgentStarted, LettersTaken
 from teamwright.core.ids import AgentId, LetterId, SessionId, new_session_id
-from teamwright.core.message import Image, Message, Text, user
 from teamwright.store.paths import (
     Home,
     SessionFiles,

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from teamwright.core.data.message import ToolSpec
 from teamwright.core.errors import StoreError
-from teamwright.core.message import ToolSpec
 from teamwright.store import prompts
 from teamwright.store.locks import hold
 

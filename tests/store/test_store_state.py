@@ -6,10 +6,10 @@ from pathlib import Path
 import anyio
 import pytest
 
+from teamwright.core.data.letter import PERSON, Letter, Prompt, Sender
+from teamwright.core.data.message import Image, Text, Usage
 from teamwright.core.errors import StoreError
 from teamwright.core.ids import AgentId, LetterId, SessionId, new_letter_id, new_session_id
-from teamwright.core.letter import PERSON, Letter, Prompt, Sender
-from teamwright.core.message import Image, Text, Usage
 from teamwright.store.state import Spending, State
 
 pytestmark = pytest.mark.anyio

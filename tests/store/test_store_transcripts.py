@@ -14,13 +14,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from teamwright.core import event as events
-from teamwright.core.consent import MODES
+from teamwright.core.data import event as events
+from teamwright.core.data.event import AgentStarted, Durable, ModeChanged, Reminded, Replied, ToolEnded, ToolStarted
+from teamwright.core.data.history import fold
+from teamwright.core.data.message import Image, Message, Opaque, Text, Thinking, ToolCall, ToolResult, Usage, user
 from teamwright.core.errors import StoreError
-from teamwright.core.event import AgentStarted, Durable, ModeChanged, Reminded, Replied, ToolEnded, ToolStarted
-from teamwright.core.history import fold
 from teamwright.core.ids import CallId, SessionId
-from teamwright.core.message import Image, Message, Opaque, Text, Thinking, ToolCall, ToolResult, Usage, user
+from teamwright.core.permissions.consent import MODES
 from teamwright.store.transcripts import Transcript, read
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=40)
@@ -262,8 +262,8 @@ FULL = """
 import resource, sys, anyio
 from pathlib import Path
 from teamwright.core.errors import StoreError
-from teamwright.core.event import *
-from teamwright.core.message import user
+from teamwright.core.data.event import *
+from teamwright.core.data.message import user
 from teamwright.store.transcripts import Transcript
 
 async def main():

@@ -10,9 +10,9 @@ from typing import Any
 import anyio
 import pytest
 
+from teamwright.core.data.tasks import Actor, Change, Done, Draft, TaskId
 from teamwright.core.errors import StoreError
 from teamwright.core.ids import AgentId
-from teamwright.core.work import Actor, Change, Done, Draft, TaskId
 from teamwright.store.locks import hold
 from teamwright.store.state import State
 from teamwright.store.task_mirror import TaskMirror

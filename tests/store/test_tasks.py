@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from teamwright.core.data.letter import SYSTEM, Letter, Said
+from teamwright.core.data.tasks import MOST_TASKS, NOBODY, Actor, Change, Done, Draft, Owner, Refusal, Task, TaskId
 from teamwright.core.ids import AgentId, CallId, LetterId, SessionId
-from teamwright.core.letter import SYSTEM, Letter, Said
-from teamwright.core.work import MOST_TASKS, NOBODY, Actor, Change, Done, Draft, Owner, Refusal, Task, TaskId
 from teamwright.store import tasks
 from teamwright.store.state import State
 from teamwright.store.tasks import TaskTable

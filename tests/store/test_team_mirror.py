@@ -9,8 +9,8 @@ import anyio
 import pytest
 from team_house import House, open_house
 
+from teamwright.core.data.team import LEAD_NAME
 from teamwright.core.ids import LetterId
-from teamwright.core.team import LEAD_NAME
 
 pytestmark = pytest.mark.anyio
 

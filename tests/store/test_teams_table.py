@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from team_house import START, House, finish, open_house, start
 
+from teamwright.core.data.team import FOLLOWS, LEAD_NAME, Mail, Member, Moved, Refused, State, Team
 from teamwright.core.errors import StoreError
 from teamwright.core.ids import AgentId
-from teamwright.core.team import FOLLOWS, LEAD_NAME, Mail, Member, Moved, Refused, State, Team
 from teamwright.store.jobs import NewAgent
 from teamwright.store.processes import Lease, ProcessTable
 from teamwright.store.state import State as Store
@@ -248,7 +248,7 @@ async def test_a_team_is_taken_over_only_from_a_process_that_is_gone(house: Hous
 RACE = """
 import sys, anyio
 from pathlib import Path
-from teamwright.core.team import Member, Team
+from teamwright.core.data.team import Member, Team
 from teamwright.store.processes import Lease, ProcessTable
 from teamwright.store.state import State
 from teamwright.store.teams import TeamTable

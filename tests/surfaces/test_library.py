@@ -9,10 +9,10 @@ import anyio
 import pytest
 
 from teamwright import Allow, Deny, Question, ScriptedModel, ToolContext, ToolError, call, session, tool
+from teamwright.core.data.event import Asked, ToolEnded, TurnEnded
+from teamwright.core.data.message import Text, ToolResult
+from teamwright.core.data.op import Interrupt, Say
 from teamwright.core.errors import UsageError
-from teamwright.core.event import Asked, ToolEnded, TurnEnded
-from teamwright.core.message import Text, ToolResult
-from teamwright.core.op import Interrupt, Say
 
 pytestmark = pytest.mark.anyio
 

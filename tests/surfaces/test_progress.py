@@ -5,7 +5,7 @@ import io
 import pytest
 from msgspec import Raw
 
-from teamwright.core.event import (
+from teamwright.core.data.event import (
     AgentEnded,
     AgentStarted,
     Denied,
@@ -19,9 +19,9 @@ from teamwright.core.event import (
     ToolEnded,
     TurnEnded,
 )
+from teamwright.core.data.letter import Figures
+from teamwright.core.data.message import Message, Text, TextDelta, ToolCall, Usage, user
 from teamwright.core.ids import AgentId, CallId, JobId, LetterId, SessionId
-from teamwright.core.letter import Figures
-from teamwright.core.message import Message, Text, TextDelta, ToolCall, Usage, user
 from teamwright.surfaces.progress import Progress
 
 MAIN, ANN, BOB = AgentId("main"), AgentId("a1"), AgentId("a2")

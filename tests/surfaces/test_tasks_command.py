@@ -8,8 +8,8 @@ import anyio
 import pytest
 
 from program import Program, tool
+from teamwright.core.data.tasks import Actor, Draft
 from teamwright.core.ids import AgentId, SessionId
-from teamwright.core.work import Actor, Draft
 from teamwright.store.state import State
 from teamwright.store.tasks import TaskTable
 

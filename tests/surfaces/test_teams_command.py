@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from program import Program
+from teamwright.core.data.letter import Letter, Said, Sender
+from teamwright.core.data.team import LEAD_NAME, Mail, Member
 from teamwright.core.ids import AgentId, LetterId, SessionId
-from teamwright.core.letter import Letter, Said, Sender
-from teamwright.core.team import LEAD_NAME, Mail, Member
 from teamwright.store.mail import MailTable
 from teamwright.store.processes import ProcessTable
 from teamwright.store.state import State

@@ -18,10 +18,10 @@ from msgspec import Struct, field
 from shell_ground import CANARY, KIND, Ground, Seen
 from shell_lines import Line, make_line
 
-from teamwright.core.facts import Runs
-from teamwright.core.patterns import UNKNOWN
-from teamwright.core.permission import judge
-from teamwright.core.rules import Rules, parse_rules
+from teamwright.core.permissions.facts import Runs
+from teamwright.core.permissions.judge import judge
+from teamwright.core.permissions.patterns import UNKNOWN
+from teamwright.core.permissions.rules import Rules, parse_rules
 from teamwright.host import bash
 from teamwright.host.environment import tool_environment
 from teamwright.host.shell import read_command

@@ -9,8 +9,8 @@ import msgspec
 from msgspec import Struct, field
 from team_brain import CLAIM, CREATED, GUEST, LEAD, MATES, MSG, Talk
 
-from teamwright.core.event import AgentStarted, LettersTaken, Replied, ToolEnded
-from teamwright.core.message import Text, ToolCall
+from teamwright.core.data.event import AgentStarted, LettersTaken, Replied, ToolEnded
+from teamwright.core.data.message import Text, ToolCall
 from teamwright.store import transcripts
 
 State = Literal["ok", "refused", "unknown"]

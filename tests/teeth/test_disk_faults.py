@@ -66,8 +66,8 @@ SCRIPT = """
 import sys, anyio
 from pathlib import Path
 from teamwright.core.errors import DiskError
-from teamwright.core.event import Reminded
-from teamwright.core.message import user
+from teamwright.core.data.event import Reminded
+from teamwright.core.data.message import user
 from teamwright.store.transcripts import Transcript
 
 async def main():

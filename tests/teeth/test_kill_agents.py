@@ -15,9 +15,9 @@ import pytest
 from crew import check_valid, results, script_of
 from program import Program, bash, tool, wait_file
 from teamwright.app import Options, open_session
-from teamwright.core.event import AgentEnded, AgentStarted, ToolEnded
-from teamwright.core.history import fold
-from teamwright.core.message import Message, Request, Text
+from teamwright.core.data.event import AgentEnded, AgentStarted, ToolEnded
+from teamwright.core.data.history import fold
+from teamwright.core.data.message import Message, Request, Text
 from teamwright.models.scripted import ScriptedModel, call
 from teamwright.runtime.resume import Origin
 from teamwright.store import transcripts

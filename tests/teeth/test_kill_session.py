@@ -10,9 +10,9 @@ import pytest
 
 from program import Program, bash
 from teamwright.app import Options, open_session
+from teamwright.core.data.event import ToolEnded
+from teamwright.core.data.message import Message, Text, ToolResult
 from teamwright.core.errors import SessionMissing
-from teamwright.core.event import ToolEnded
-from teamwright.core.message import Message, Text, ToolResult
 from teamwright.models.scripted import ScriptedModel, call
 from teamwright.runtime.resume import Origin
 from teamwright.store import transcripts

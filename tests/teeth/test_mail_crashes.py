@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from teamwright.core.data.letter import Said
+from teamwright.core.data.team import LEAD_NAME, Member, Team
 from teamwright.core.ids import AgentId, SessionId
-from teamwright.core.letter import Said
-from teamwright.core.team import LEAD_NAME, Member, Team
 from teamwright.store.mail import MailTable
 from teamwright.store.processes import ProcessTable
 from teamwright.store.state import State
@@ -24,8 +24,8 @@ WRITE = """
 import sys, anyio
 from pathlib import Path
 from teamwright.core.crashpoint import arm
-from teamwright.core.letter import Letter, Said, Sender
-from teamwright.core.team import Mail
+from teamwright.core.data.letter import Letter, Said, Sender
+from teamwright.core.data.team import Mail
 from teamwright.store.mail import MailTable
 from teamwright.store.posting import Stored
 from teamwright.store.state import State

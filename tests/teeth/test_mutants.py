@@ -27,30 +27,35 @@ MUTANTS = [
         "core/test_loop.py::test_a_call_is_synced_before_its_effects_are_stored",
     ),
     (
-        "core/history.py",
+        "core/data/history.py",
         "tuple(self.results[id] for id in self.calls)",
         "tuple(self.results.values())",
         "core/test_history.py::test_results_stand_in_the_order_of_the_calls_whichever_ended_first",
     ),
     (
-        "core/history.py",
+        "core/data/history.py",
         "unknown if call.id in self.begun else not_run",
         "not_run",
         "core/test_history.py::test_what_was_in_flight_is_told_from_what_never_began",
     ),
     (
-        "core/arrival.py",
+        "core/policies/normalize.py",
         "while unique in used or unique in mine:",
         "while unique in mine:",
         "core/test_arrival.py::test_ids_become_unique_and_safe",
     ),
     (
-        "core/letter.py",
+        "core/data/letter.py",
         'if at_rest or x.priority != "later"',
         "if True",
         "core/test_letter.py::test_later_letters_come_only_at_rest",
     ),
-    ("core/budget.py", "used >= most", "used > most", "core/test_budget.py::test_the_first_limit_that_is_reached"),
+    (
+        "core/policies/budget.py",
+        "used >= most",
+        "used > most",
+        "core/test_budget.py::test_the_first_limit_that_is_reached",
+    ),
     (
         "runtime/inbox.py",
         "self._held = [x for x in stored if x.id not in self._handed and x.id not in self._delivered]",
@@ -108,13 +113,13 @@ MUTANTS = [
         "teeth/test_kill_teams.py::test_killed_around_the_delivery_of_letters",
     ),
     (
-        "core/work.py",
+        "core/data/tasks.py",
         "    if task.agent is not None and not own:\n        return _taken(task, by)\n    if task.blocked_by",
         "    if task.blocked_by",
         "teeth/test_kill_teams.py::test_killed_at_its_birth_a_teammate_begins_anew",
     ),
     (
-        "core/work.py",
+        "core/data/tasks.py",
         ' and (held in (None, task.epoch) or task.status == "pending")',
         "",
         "store/test_claims_machine.py::"

@@ -16,18 +16,18 @@ SEED = "mutants"
 # (file, what is there, what stands there instead)
 MUTANTS = [
     # What cannot be parsed is not asked.
-    ("core/shell_rules.py", "    if runs.broken:\n", "    if not runs.text:\n"),
+    ("core/permissions/shell_rules.py", "    if runs.broken:\n", "    if not runs.text:\n"),
     # Redirections are not looked at.
     (
-        "core/shell_rules.py",
+        "core/permissions/shell_rules.py",
         "    findings += [_judge_write(place, runs, scene, whole=whole) for place in runs.writes]\n",
         "",
     ),
     # What is read through a redirection is not looked at.
-    ("core/shell_rules.py", "for place in runs.reads]\n", "for place in ()]\n"),
+    ("core/permissions/shell_rules.py", "for place in runs.reads]\n", "for place in ()]\n"),
     # What a known command reads may lie anywhere.
     (
-        "core/places.py",
+        "core/permissions/path_rules.py",
         "    if any(within(place.path, d) for d in (*scene.roots, *scene.readable)):\n",
         "    if place.path:\n",
     ),

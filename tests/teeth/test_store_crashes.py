@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from teamwright.core.event import ToolStarted
+from teamwright.core.data.event import ToolStarted
+from teamwright.core.data.message import Usage
 from teamwright.core.ids import AgentId, CallId, SessionId
-from teamwright.core.message import Usage
 from teamwright.store.database import open_database
 from teamwright.store.schema import STEPS
 from teamwright.store.state import State
@@ -20,7 +20,7 @@ WRITE = """
 import sys, anyio
 from pathlib import Path
 from teamwright.core.crashpoint import arm
-from teamwright.core.event import ToolStarted
+from teamwright.core.data.event import ToolStarted
 from teamwright.store.transcripts import Transcript
 
 async def main():
@@ -40,8 +40,8 @@ POST = """
 import sys, anyio
 from pathlib import Path
 from teamwright.core.crashpoint import arm
-from teamwright.core.letter import PERSON, Letter, Prompt
-from teamwright.core.message import Text, Usage
+from teamwright.core.data.letter import PERSON, Letter, Prompt
+from teamwright.core.data.message import Text, Usage
 from teamwright.store.state import State
 
 async def main():

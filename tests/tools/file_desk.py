@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from teamwright.core.data.message import Message, Reply, Request, Usage
 from teamwright.core.errors import ToolError
-from teamwright.core.message import Message, Reply, Request, Usage
 from teamwright.core.ports import Desk, Outcome, Tool, ToolContext
 
 

@@ -11,10 +11,10 @@ from typing import Any
 import anyio
 import pytest
 
+from teamwright.core.data.event import Event, ToolProgressed
+from teamwright.core.data.message import Message, Reply, Request, Text, Usage
 from teamwright.core.errors import ToolError
-from teamwright.core.event import Event, ToolProgressed
 from teamwright.core.ids import AgentId, CallId
-from teamwright.core.message import Message, Reply, Request, Text, Usage
 from teamwright.core.ports import Desk, Outcome, ToolContext
 from teamwright.tools.bash import BashTool
 

@@ -9,9 +9,9 @@ import pytest
 
 from conftest import Walk, Walker
 from teamwright.app import open_session
-from teamwright.core.definition import AgentDefinition
-from teamwright.core.event import Denied, JobStarted, ToolEnded
-from teamwright.core.message import Request, ToolSpec
+from teamwright.core.data.definition import AgentDefinition
+from teamwright.core.data.event import Denied, JobStarted, ToolEnded
+from teamwright.core.data.message import Request, ToolSpec
 from teamwright.models.scripted import ScriptedModel, call
 from teamwright.tools.bash import BashTool
 from teamwright.tools.monitor import DEFAULT_MS, MonitorTool

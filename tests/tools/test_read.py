@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from file_desk import context, refused, text, use
 
-from teamwright.core.event import Seen
-from teamwright.core.message import Image
+from teamwright.core.data.event import Seen
+from teamwright.core.data.message import Image
 from teamwright.core.ports import ToolContext
 from teamwright.tools.read import READ
 

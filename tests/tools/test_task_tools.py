@@ -12,13 +12,13 @@ from msgspec.structs import replace
 
 from conftest import Walker
 from crew import agent, bash, crew, ended_calls
+from teamwright.core.data.event import ToolStarted, Warned
+from teamwright.core.data.letter import Letter, Said, Sender
+from teamwright.core.data.message import Request, Text
+from teamwright.core.data.tasks import MOST_TASKS, Actor, Done, Owner, Task
 from teamwright.core.errors import ToolError
-from teamwright.core.event import ToolStarted, Warned
 from teamwright.core.ids import AgentId, LetterId, SessionId
-from teamwright.core.letter import Letter, Said, Sender
-from teamwright.core.message import Request, Text
 from teamwright.core.ports import Outcome
-from teamwright.core.work import MOST_TASKS, Actor, Done, Owner, Task
 from teamwright.models.scripted import call
 from teamwright.runtime.outcomes import TASK_LOST
 from teamwright.runtime.resume import Origin

@@ -6,8 +6,8 @@ import pytest
 
 from conftest import Walker
 from crew import agent, crew
-from teamwright.core.event import ToolEnded
-from teamwright.core.message import Text
+from teamwright.core.data.event import ToolEnded
+from teamwright.core.data.message import Text
 from teamwright.models.scripted import call
 
 TEAM = call("TeamCreate", team_name="crew")

@@ -10,9 +10,9 @@ import anyio
 import pytest
 from aiohttp import web
 
+from teamwright.core.data.message import Message, Reply, Request, Text, Usage
 from teamwright.core.errors import ToolError
 from teamwright.core.ids import AgentId, CallId
-from teamwright.core.message import Message, Reply, Request, Text, Usage
 from teamwright.core.ports import Desk, Outcome, ToolContext
 from teamwright.host.web import Page
 from teamwright.tools.web import FetchTool, page_text

@@ -9,9 +9,9 @@ import pytest
 
 from conftest import Walk, Walker
 from crew import ID, after, agent, bash, crew, ended_calls, marking, results
-from teamwright.core.consent import Allow, Decision, Question
-from teamwright.core.event import ToolEnded
-from teamwright.core.message import Request
+from teamwright.core.data.event import ToolEnded
+from teamwright.core.data.message import Request
+from teamwright.core.permissions.consent import Allow, Decision, Question
 from teamwright.host.worktree import find, make
 from teamwright.models.scripted import call
 from teamwright.runtime.resume import Origin

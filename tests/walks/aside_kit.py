@@ -7,7 +7,7 @@ from typing import Any
 import anyio
 
 from crew import LIMIT, Crew, bash
-from teamwright.core.message import Request
+from teamwright.core.data.message import Request
 from teamwright.models.scripted import ScriptedModel
 
 SUMMARIES = {"agentSummaries": True, "summarySeconds": 0.001}

@@ -11,8 +11,8 @@ import anyio
 
 from conftest import Walker
 from crew import LIMIT, Crew, agent, script_of
-from teamwright.core.event import TeamChanged
-from teamwright.core.message import Request, Text, ToolCall, ToolResult
+from teamwright.core.data.event import TeamChanged
+from teamwright.core.data.message import Request, Text, ToolCall, ToolResult
 from teamwright.models.scripted import ScriptedModel, call
 from teamwright.store.mail import Entry
 

@@ -10,9 +10,9 @@ from aside_kit import KINDS, SUMMARIES, Thinker, kind_of, kinds, seen, settings,
 from conftest import Walker
 from crew import after, agent, bash, crew
 from program import Program, tool
+from teamwright.core.data.event import JobEnded, JobProgressed, Suggested, TurnEnded
+from teamwright.core.data.message import Request
 from teamwright.core.errors import ModelError
-from teamwright.core.event import JobEnded, JobProgressed, Suggested, TurnEnded
-from teamwright.core.message import Request
 from teamwright.surfaces.progress import Progress
 
 pytestmark = pytest.mark.anyio

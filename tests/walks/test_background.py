@@ -9,10 +9,10 @@ import pytest
 
 from conftest import Walker
 from crew import ID, LIMIT, Crew, after, agent, bash, crew, ended_calls, marking, results
-from teamwright.core.budget import Limits
-from teamwright.core.event import JobEnded, LettersTaken
-from teamwright.core.message import Request
-from teamwright.core.op import StopAll, StopJob
+from teamwright.core.data.event import JobEnded, LettersTaken
+from teamwright.core.data.message import Request
+from teamwright.core.data.op import StopAll, StopJob
+from teamwright.core.policies.budget import Limits
 from teamwright.models.scripted import call
 from teamwright.runtime.resume import Origin
 

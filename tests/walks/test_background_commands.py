@@ -14,7 +14,7 @@ import pytest
 from conftest import Walk, Walker
 from program import LIMIT, Program, alive, tool, wait_file
 from teamwright.app import open_session
-from teamwright.core.event import LettersTaken
+from teamwright.core.data.event import LettersTaken
 from teamwright.models.scripted import ScriptedModel, call
 from teamwright.store import transcripts
 

@@ -11,7 +11,7 @@ from conftest import Walker
 from crew import agent, bash, crew, results, write_agent
 from hook_kit import hook, hooked, logging
 from skill_stage import command, skill
-from teamwright.core.event import Rendered, Warned
+from teamwright.core.data.event import Rendered, Warned
 from teamwright.models.scripted import call
 from teamwright.runtime.resume import Origin
 

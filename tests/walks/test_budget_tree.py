@@ -9,8 +9,8 @@ import pytest
 from conftest import Walker
 from crew import after, agent, bash, crew, ended_calls, marking, results
 from program import Program
-from teamwright.core.budget import Limits
 from teamwright.core.errors import ModelError
+from teamwright.core.policies.budget import Limits
 from teamwright.models.scripted import call
 
 pytestmark = pytest.mark.anyio

@@ -9,8 +9,8 @@ import pytest
 
 from conftest import Walker
 from crew import LIMIT, agent, crew, results
-from teamwright.core.event import LettersTaken, TurnEnded
-from teamwright.core.message import Request
+from teamwright.core.data.event import LettersTaken, TurnEnded
+from teamwright.core.data.message import Request
 from teamwright.models.scripted import call
 from teamwright.runtime.resume import Origin
 from teamwright.store.schedules import ScheduleTable

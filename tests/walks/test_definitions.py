@@ -9,8 +9,8 @@ import pytest
 from conftest import Walker
 from crew import agent, bash, crew, ended_calls, results, write_agent
 from program import Program
-from teamwright.core.event import Rendered
-from teamwright.core.message import Request
+from teamwright.core.data.event import Rendered
+from teamwright.core.data.message import Request
 from teamwright.models.scripted import call
 from teamwright.runtime.resume import Origin
 

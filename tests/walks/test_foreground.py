@@ -8,9 +8,9 @@ import pytest
 
 from conftest import Walker
 from crew import after, agent, bash, crew, ended_calls, events_of, marking, results
+from teamwright.core.data.event import AgentEnded, AgentStarted, JobEnded, JobProgressed, JobStarted, ToolEnded
+from teamwright.core.data.op import Interrupt, SendToBackground
 from teamwright.core.errors import ModelError
-from teamwright.core.event import AgentEnded, AgentStarted, JobEnded, JobProgressed, JobStarted, ToolEnded
-from teamwright.core.op import Interrupt, SendToBackground
 from teamwright.models.scripted import call
 
 pytestmark = pytest.mark.anyio

@@ -11,10 +11,10 @@ from conftest import Walker
 from crew import ID, LIMIT, agent, bash, crew, ended_calls, events_of, results
 from fake_api import FakeApi, events, stream
 from teamwright.app import Options, open_session
-from teamwright.core.event import AgentEnded, AgentStarted, ModeChanged, Source
-from teamwright.core.fork import PLACEHOLDER, TAG, directive, is_fork, placeholders
-from teamwright.core.message import Message, Text, ToolCall, ToolResult, user
-from teamwright.core.op import Say
+from teamwright.core.data.event import AgentEnded, AgentStarted, ModeChanged, Source
+from teamwright.core.data.fork import PLACEHOLDER, TAG, directive, is_fork, placeholders
+from teamwright.core.data.message import Message, Text, ToolCall, ToolResult, user
+from teamwright.core.data.op import Say
 from teamwright.models.scripted import call
 from teamwright.runtime.resume import Origin
 

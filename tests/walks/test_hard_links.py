@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from conftest import Walker
-from teamwright.core.message import ToolCall
+from teamwright.core.data.message import ToolCall
 from teamwright.models.scripted import call
 
 pytestmark = pytest.mark.anyio

@@ -7,8 +7,8 @@ import pytest
 from conftest import Walker
 from crew import agent, bash, crew, write_agent
 from hook_kit import deciding, hook, hooked, logging, saying, use_hooks
-from teamwright.core.consent import Allow, Decision, Deny, Question
-from teamwright.core.event import Denied, ToolEnded, Warned
+from teamwright.core.data.event import Denied, ToolEnded, Warned
+from teamwright.core.permissions.consent import Allow, Decision, Deny, Question
 from teamwright.models.scripted import call
 
 pytestmark = pytest.mark.anyio

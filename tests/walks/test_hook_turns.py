@@ -8,9 +8,9 @@ import pytest
 from conftest import Walker
 from crew import agent, bash, crew, write_agent
 from hook_kit import deciding, hook, hooked, logging, saying, use_hooks
+from teamwright.core.data.event import TurnEnded, Warned
+from teamwright.core.data.op import Compact
 from teamwright.core.errors import ModelError, UsageError
-from teamwright.core.event import TurnEnded, Warned
-from teamwright.core.op import Compact
 from teamwright.models.scripted import call
 from teamwright.runtime.hook_points import MOST_ROUNDS
 from teamwright.runtime.resume import Origin

@@ -11,8 +11,8 @@ from team_steps import TEAM, create, heard, home, mate, say, scene, shutdown, ta
 
 from conftest import Walker
 from crew import Crew, check_valid, crew, ended_calls
-from teamwright.core.message import Request, Text
-from teamwright.core.op import Interrupt
+from teamwright.core.data.message import Request, Text
+from teamwright.core.data.op import Interrupt
 from teamwright.models.scripted import call
 from teamwright.runtime.resume import Origin
 

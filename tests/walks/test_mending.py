@@ -11,10 +11,10 @@ from crew import bash, check_valid, crew
 from fake_api import Asked, FakeApi, Step, answer, events, stream
 from pictures import block, coded, jpeg, png
 from program import Program
+from teamwright.core.data.event import LettersTaken, Mended, ToolEnded, Warned
+from teamwright.core.data.message import Image, Request, Text, Thinking, ToolResult
+from teamwright.core.data.op import Say
 from teamwright.core.errors import ModelError
-from teamwright.core.event import LettersTaken, Mended, ToolEnded, Warned
-from teamwright.core.message import Image, Request, Text, Thinking, ToolResult
-from teamwright.core.op import Say
 from teamwright.models.scripted import ScriptedModel, call, thinking
 from teamwright.runtime.resume import Origin
 

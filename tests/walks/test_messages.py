@@ -7,9 +7,9 @@ import pytest
 
 from conftest import Walker
 from crew import ID, LIMIT, after, agent, bash, check_valid, crew, ended_calls, events_of, marking, results, write_agent
+from teamwright.core.data.event import AgentStarted, Resumed
+from teamwright.core.data.message import Request, ToolResult
 from teamwright.core.errors import ModelError
-from teamwright.core.event import AgentStarted, Resumed
-from teamwright.core.message import Request, ToolResult
 from teamwright.models.scripted import call
 from teamwright.runtime.resume import Origin
 

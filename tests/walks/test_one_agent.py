@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from conftest import Walker
-from teamwright.core.budget import Limits
+from teamwright.core.data.event import Denied, LettersTaken, Reminded, Rendered, Replied, ToolEnded
+from teamwright.core.data.message import Text, ToolResult
 from teamwright.core.errors import ModelError
-from teamwright.core.event import Denied, LettersTaken, Reminded, Rendered, Replied, ToolEnded
-from teamwright.core.message import Text, ToolResult
+from teamwright.core.policies.budget import Limits
 from teamwright.models.scripted import ScriptedModel, call
 from teamwright.runtime.resume import Origin
 
@@ -75,8 +75,8 @@ async def test_a_refusal_ends_the_turn_clearly(walker: Walker) -> None:
 
 @pytest.mark.spec("A9")
 async def test_call_ids_are_unique_through_the_whole_conversation(walker: Walker) -> None:
+    from teamwright.core.data.message import ToolCall
     from teamwright.core.ids import CallId
-    from teamwright.core.message import ToolCall
 
     same = ToolCall(CallId("same id!"), "Glob")
     walk = await walker.walk([[same, same], [same], "done"])

@@ -10,7 +10,7 @@ import pytest
 
 from conftest import Walker
 from crew import crew, results
-from teamwright.core.consent import Allow, Decision, Deny, Question
+from teamwright.core.permissions.consent import Allow, Decision, Deny, Question
 from teamwright.models.scripted import call
 
 pytestmark = [pytest.mark.anyio, pytest.mark.spec("D8")]

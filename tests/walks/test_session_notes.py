@@ -10,7 +10,7 @@ from aside_kit import Thinker, kinds, seen, settings, stage
 
 from conftest import Walker
 from crew import LIMIT, after, crew
-from teamwright.core.event import LettersTaken
+from teamwright.core.data.event import LettersTaken
 
 pytestmark = pytest.mark.anyio
 NOTE = "## Build\n- make test needs Python 3.12\n"

@@ -8,10 +8,10 @@ import pytest
 from conftest import Walker
 from crew import after, bash, check_valid, crew
 from program import Program
+from teamwright.core.data.event import Compacted, Warned
+from teamwright.core.data.message import Request
+from teamwright.core.data.op import Compact
 from teamwright.core.errors import ModelError, UsageError
-from teamwright.core.event import Compacted, Warned
-from teamwright.core.message import Request
-from teamwright.core.op import Compact
 from teamwright.models.scripted import ScriptedModel, call
 from teamwright.runtime.resume import Origin
 

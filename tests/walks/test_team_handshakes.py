@@ -28,8 +28,8 @@ from team_steps import (
 
 from conftest import Walker
 from crew import LIMIT, after, bash, crew, ended_calls
-from teamwright.core.message import Request
-from teamwright.core.op import SetMode
+from teamwright.core.data.message import Request
+from teamwright.core.data.op import SetMode
 from teamwright.models.scripted import call
 
 pytestmark = pytest.mark.anyio
@@ -204,7 +204,7 @@ async def test_a_teammates_question_has_its_name_and_colour(walker: Walker) -> N
 
     async def answer(question: Any) -> Any:
         from teamwright import Allow
-        from teamwright.core.op import AddRules
+        from teamwright.core.data.op import AddRules
 
         asked.append(question)
         await session[0].submit(AddRules(("Bash(touch *)",), "allow"))

@@ -27,10 +27,10 @@ from team_steps import (
 
 from conftest import Walker
 from crew import LIMIT, after, bash, crew, ended_calls, events_of
+from teamwright.core.data.event import AgentStarted, Resumed, TeamChanged
+from teamwright.core.data.message import Request
+from teamwright.core.data.op import Compact, Interrupt
 from teamwright.core.errors import UsageError
-from teamwright.core.event import AgentStarted, Resumed, TeamChanged
-from teamwright.core.message import Request
-from teamwright.core.op import Compact, Interrupt
 from teamwright.models.scripted import call
 from teamwright.runtime.resume import Origin
 

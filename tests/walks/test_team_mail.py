@@ -26,7 +26,7 @@ from team_steps import (
 
 from conftest import Walker
 from crew import ID, LIMIT, after, agent, bash, crew, ended_calls, marking
-from teamwright.core.message import Request, Text
+from teamwright.core.data.message import Request, Text
 from teamwright.models.scripted import call
 
 pytestmark = pytest.mark.anyio

@@ -23,8 +23,8 @@ from team_steps import (
 
 from conftest import Walker
 from crew import LIMIT, after, bash, crew
-from teamwright.core.message import Request, Text
-from teamwright.core.op import Say
+from teamwright.core.data.message import Request, Text
+from teamwright.core.data.op import Say
 from teamwright.models.scripted import call
 from teamwright.runtime.resume import Origin
 

@@ -29,9 +29,9 @@ from team_steps import (
 from conftest import Walker
 from crew import LIMIT, after, agent, bash, crew, ended_calls, marking, write_agent
 from teamwright import current_agent, current_teammate, tool
-from teamwright.core.event import AgentStarted
+from teamwright.core.data.event import AgentStarted
+from teamwright.core.data.message import Request
 from teamwright.core.ids import AgentId
-from teamwright.core.message import Request
 from teamwright.core.ports import ToolContext
 from teamwright.models.scripted import call
 

@@ -8,9 +8,9 @@ from team_steps import answers, create, home, mate, parts, scene, state_of, task
 
 from conftest import Walker
 from crew import after, crew
-from teamwright.core.event import Warned
-from teamwright.core.message import Text
-from teamwright.core.op import Say
+from teamwright.core.data.event import Warned
+from teamwright.core.data.message import Text
+from teamwright.core.data.op import Say
 
 pytestmark = pytest.mark.anyio
 

@@ -9,10 +9,10 @@ from team_steps import answer_plan, create, home, mate, parts, say, scene, state
 
 from conftest import Walker
 from crew import Crew, bash, check_valid, crew
-from teamwright.core.event import Event, Replied, ToolEnded
-from teamwright.core.history import CUT
+from teamwright.core.data.event import Event, Replied, ToolEnded
+from teamwright.core.data.history import CUT
+from teamwright.core.data.message import Text
 from teamwright.core.ids import AgentId, line_uuid
-from teamwright.core.message import Text
 from teamwright.models.script import Step
 from teamwright.models.scripted import ScriptedModel, call
 from teamwright.runtime.resume import Origin

@@ -8,7 +8,7 @@ import pytest
 
 from conftest import Walker
 from crew import ID, crew, ended_calls
-from teamwright.core.message import Request, Text
+from teamwright.core.data.message import Request, Text
 from teamwright.models.scripted import call
 
 pytestmark = pytest.mark.anyio

@@ -5,9 +5,9 @@ from collections.abc import Callable
 
 from teamwright.app.ground import Ground, without_keys
 from teamwright.app.options import Options
-from teamwright.core import notes
+from teamwright.core.data.event import Event
 from teamwright.core.errors import StoreError
-from teamwright.core.event import Event
+from teamwright.core.policies import notes
 from teamwright.runtime.agent import Agent
 from teamwright.runtime.asides import Asides, Habits
 from teamwright.runtime.jobs import Tell

@@ -5,12 +5,12 @@ from collections.abc import Mapping, Sequence
 from teamwright.app.extras import Extras, Served
 from teamwright.app.ground import Ground, passed_names
 from teamwright.app.options import Options
-from teamwright.core.definition import AgentDefinition
+from teamwright.core.data.definition import AgentDefinition
+from teamwright.core.data.message import ToolSpec
 from teamwright.core.errors import UsageError
-from teamwright.core.message import ToolSpec
+from teamwright.core.permissions.rules import detail_rule, hidden_tools
+from teamwright.core.policies.spawn import Features
 from teamwright.core.ports import Tool
-from teamwright.core.rules import detail_rule, hidden_tools
-from teamwright.core.spawn import Features
 from teamwright.library import trust
 from teamwright.library.agent_places import find_places
 from teamwright.library.agents import DefinitionBook, Objects

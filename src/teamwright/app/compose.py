@@ -14,10 +14,10 @@ from teamwright.app.options import Options
 from teamwright.app.parts import Core, Parts
 from teamwright.app.schedules import open_schedules
 from teamwright.core.crashpoint import arm
-from teamwright.core.event import Reminded
+from teamwright.core.data.event import Reminded
+from teamwright.core.data.message import user
 from teamwright.core.ids import AgentId
-from teamwright.core.message import user
-from teamwright.core.shown import shown
+from teamwright.core.text import shown
 from teamwright.host.handles import allow_many_files
 from teamwright.host.worktree_record import left_behind
 from teamwright.models.prices import cost

@@ -13,15 +13,15 @@ from teamwright.app.ground import Ground, passed_names
 from teamwright.app.options import Options, OwnHook
 from teamwright.app.servers import Serving
 from teamwright.app.skillset import Skillset
-from teamwright.core.definition import AgentDefinition
+from teamwright.core.data.definition import AgentDefinition
+from teamwright.core.data.event import Event, Warned
+from teamwright.core.data.hook import EVENTS, HookBook, HookEvent
+from teamwright.core.data.message import Text
 from teamwright.core.errors import SettingsError, TeamwrightError, ToolError, UsageError
-from teamwright.core.event import Event, Warned
-from teamwright.core.hook import EVENTS, HookBook, HookEvent
 from teamwright.core.ids import AgentId, SessionId
-from teamwright.core.message import Text
+from teamwright.core.permissions.rules import Rules
 from teamwright.core.ports import Tool
-from teamwright.core.rules import Rules
-from teamwright.core.shown import shown
+from teamwright.core.text import shown
 from teamwright.library.tool_choice import ToolChoice
 from teamwright.runtime.agent import Agent
 from teamwright.runtime.gear import Exchange, Gear
@@ -33,7 +33,7 @@ from teamwright.runtime.supervisor import Supervisor
 from teamwright.tools.bounds import visible
 
 if TYPE_CHECKING:
-    from teamwright.core.server import ServerPrompt
+    from teamwright.core.data.server import ServerPrompt
     from teamwright.library.plugins import Plugins
     from teamwright.library.skill_file import Skill
     from teamwright.runtime.hooks import Hooks

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from teamwright.app.options import Options
 from teamwright.core.errors import SettingsError, UsageError
-from teamwright.core.rules import Rule, Rules, parse_rules
-from teamwright.core.shown import shown
+from teamwright.core.permissions.rules import Rule, Rules, parse_rules
+from teamwright.core.text import shown
 from teamwright.host.git_config import top_of
 from teamwright.host.git_guard import trust_repository
 from teamwright.library import trust
@@ -40,7 +40,7 @@ class Ground(Struct, frozen=True):
 
 def without_keys(ground: Ground, text: str) -> str:
     """Fit to be written down: without what the environment and the settings name as secret."""
-    from teamwright.core.redaction import redacted, secrets_of, withheld  # noqa: PLC0415  # its patterns take a while
+    from teamwright.core.policies.redaction import redacted, secrets_of, withheld  # noqa: PLC0415  # its patterns take a while
 
     return redacted(text, [*secrets_of(ground.env), *withheld([layer.values for layer in ground.settings.layers])])
 

@@ -7,11 +7,11 @@ from msgspec import Struct
 
 from teamwright.app.ground import Ground, started_files
 from teamwright.app.options import Options
-from teamwright.core.consent import Mode
-from teamwright.core.event import Event
+from teamwright.core.data.event import Event
 from teamwright.core.ids import AgentId
-from teamwright.core.permission import mode_allowed
-from teamwright.core.rules import Rules
+from teamwright.core.permissions.consent import Mode
+from teamwright.core.permissions.judge import mode_allowed
+from teamwright.core.permissions.rules import Rules
 from teamwright.runtime.agent import Agent
 from teamwright.runtime.gate import SessionGate
 from teamwright.runtime.hook_points import HookPoints

@@ -12,10 +12,10 @@ from teamwright.app.places import open_places
 from teamwright.app.servers import Person
 from teamwright.app.teamwork import Ground as TeamGround
 from teamwright.app.teamwork import open_teamwork
-from teamwright.core.event import Event, Record
+from teamwright.core.data.event import Event, Record
+from teamwright.core.data.letter import Letter, Said, Sender
+from teamwright.core.data.tasks import Actor, Task
 from teamwright.core.ids import AgentId, CallId, new_letter_id
-from teamwright.core.letter import Letter, Said, Sender
-from teamwright.core.work import Actor, Task
 from teamwright.runtime import checkpoints
 from teamwright.runtime.agent import Agent
 from teamwright.runtime.bus import Bus

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from teamwright.app.asides import earlier_notes
 from teamwright.app.naming import GIVEN
 from teamwright.app.parts import Parts
-from teamwright.core.budget import Limits
 from teamwright.core.ids import AgentId
+from teamwright.core.policies.budget import Limits
 from teamwright.core.ports import Desk, Tool
 from teamwright.host.near import is_near
 from teamwright.library import instructions

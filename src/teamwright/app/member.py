@@ -12,8 +12,8 @@ from teamwright.app.options import Options
 from teamwright.app.parts import Parts
 from teamwright.app.places import Packed, unpack
 from teamwright.core.crashpoint import arm
+from teamwright.core.data.history import History
 from teamwright.core.errors import SessionMissing
-from teamwright.core.history import History
 from teamwright.models.prices import cost
 from teamwright.runtime.agent import Agent
 from teamwright.runtime.deputy import Asker

@@ -7,11 +7,11 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from teamwright.core.budget import Limits
-from teamwright.core.consent import Decision, Mode, Question
-from teamwright.core.definition import AgentDefinition
-from teamwright.core.message import Effort
-from teamwright.core.placement import Asked
+from teamwright.core.data.definition import AgentDefinition
+from teamwright.core.data.message import Effort
+from teamwright.core.permissions.consent import Decision, Mode, Question
+from teamwright.core.policies.budget import Limits
+from teamwright.core.policies.placement import Asked
 from teamwright.core.ports import Model, Tool
 from teamwright.runtime.resume import Origin
 from teamwright.store.settings import SOURCES

@@ -6,9 +6,9 @@ from teamwright.app.company import Company
 from teamwright.app.ground import Ground
 from teamwright.app.naming import Names
 from teamwright.app.options import Options
-from teamwright.core.consent import Mode
-from teamwright.core.event import Event, Record
+from teamwright.core.data.event import Event, Record
 from teamwright.core.ids import AgentId
+from teamwright.core.permissions.consent import Mode
 from teamwright.models.routed import RoutedModel
 from teamwright.runtime.bus import Bus
 from teamwright.runtime.hook_services import TeamHooks

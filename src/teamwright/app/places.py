@@ -11,12 +11,12 @@ from msgspec import Struct
 from teamwright.app.ground import Ground
 from teamwright.app.options import Options
 from teamwright.app.teamwork import Places
-from teamwright.core.budget import Limits
-from teamwright.core.consent import Mode
+from teamwright.core.data.team import Member
 from teamwright.core.errors import UsageError
 from teamwright.core.ids import AgentId, SessionId
-from teamwright.core.placement import choose
-from teamwright.core.team import Member
+from teamwright.core.permissions.consent import Mode
+from teamwright.core.policies.budget import Limits
+from teamwright.core.policies.placement import choose
 from teamwright.host.panes import Panes, look
 
 PACKED = "TEAMWRIGHT_TEAMMATE"  # the environment variable in which a teammate's process finds what it is to be

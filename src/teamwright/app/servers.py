@@ -8,19 +8,19 @@ from msgspec import Struct
 
 from teamwright.app.ground import Ground
 from teamwright.app.options import Options
-from teamwright.core.consent import Allow, Decision, Question
-from teamwright.core.definition import AgentDefinition
-from teamwright.core.event import Event, Warned
+from teamwright.core.data.definition import AgentDefinition
+from teamwright.core.data.event import Event, Warned
+from teamwright.core.data.server import ELICITATION, NEW_TOOLS
 from teamwright.core.ids import AgentId, CallId, new_question_id
+from teamwright.core.permissions.consent import Allow, Decision, Question
 from teamwright.core.ports import Tool
-from teamwright.core.server import ELICITATION, NEW_TOOLS
-from teamwright.core.shown import shown
+from teamwright.core.text import shown
 from teamwright.runtime.gear import Exchange
 
 if TYPE_CHECKING:
     from contextlib import AsyncExitStack
 
-    from teamwright.core.server import Elicited, ServerConfig, ServerPrompt
+    from teamwright.core.data.server import Elicited, ServerConfig, ServerPrompt
     from teamwright.library.mcp_config import Servers
     from teamwright.runtime.server import Changes
     from teamwright.runtime.servers import ServerPool
@@ -104,7 +104,7 @@ class Serving:
 
     async def _relay(self, server: str, message: dict[str, Any]) -> dict[str, Any] | None:
         if self._exchange is None:
-            from teamwright.core.server import ServerFault  # noqa: PLC0415
+            from teamwright.core.data.server import ServerFault  # noqa: PLC0415
 
             raise ServerFault("it lives in a program that drives this one over pipes, and none does")
         return await self._exchange(server, message)
@@ -131,7 +131,7 @@ class Serving:
             self._asking.discard(server)
 
     async def _elicit(self, server: str, message: str, schema: dict[str, Any]) -> "Elicited":
-        from teamwright.core.server import Elicited  # noqa: PLC0415
+        from teamwright.core.data.server import Elicited  # noqa: PLC0415
 
         assert self.person is not None
         asked = {"server": server, "message": message, "schema": schema}

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from teamwright.app.ground import Ground, passed_names
 from teamwright.app.options import Options
-from teamwright.core.definition import AgentDefinition
-from teamwright.core.message import ToolSpec
+from teamwright.core.data.definition import AgentDefinition
+from teamwright.core.data.message import ToolSpec
+from teamwright.core.permissions.rules import Rule, Rules
 from teamwright.core.ports import Tool
-from teamwright.core.rules import Rule, Rules
 from teamwright.runtime.grants import Grants
 from teamwright.runtime.spawner import Spawner
 from teamwright.runtime.supervisor import Supervisor

@@ -6,14 +6,14 @@ from pathlib import Path
 import anyio
 from msgspec import Struct
 
-from teamwright.core.consent import Decision, Mode, Question
-from teamwright.core.definition import AgentDefinition
+from teamwright.core.data.definition import AgentDefinition
+from teamwright.core.data.event import Event, LettersTaken, Warned
+from teamwright.core.data.tasks import Owner
+from teamwright.core.data.team import Backend, Member, Team
 from teamwright.core.errors import StoreError, ToolError
-from teamwright.core.event import Event, LettersTaken, Warned
 from teamwright.core.ids import AgentId
-from teamwright.core.rules import Rules
-from teamwright.core.team import Backend, Member, Team
-from teamwright.core.work import Owner
+from teamwright.core.permissions.consent import Decision, Mode, Question
+from teamwright.core.permissions.rules import Rules
 from teamwright.host.bell import Bell, open_bell, ring
 from teamwright.host.panes import Panes
 from teamwright.runtime.deputy import Deputy

@@ -6,7 +6,7 @@ from typing import Any, cast
 import msgspec
 
 from teamwright.core.errors import SettingsError
-from teamwright.core.shown import shown
+from teamwright.core.text import shown
 
 _MOST_TOLD = 10
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"|[{}\[\],:]')

@@ -11,11 +11,7 @@ import anyio
 from msgspec import Struct
 from msgspec.structs import replace
 
-from teamwright.core.arrival import admit
-from teamwright.core.budget import Reached
-from teamwright.core.consent import Deny
-from teamwright.core.errors import ModelError, ToolError
-from teamwright.core.event import (
+from teamwright.core.data.event import (
     Denied,
     LettersTaken,
     Reminded,
@@ -26,12 +22,16 @@ from teamwright.core.event import (
     TurnEnded,
     Warned,
 )
-from teamwright.core.history import CUT, History
+from teamwright.core.data.history import CUT, History
+from teamwright.core.data.letter import Letter, added, as_message
+from teamwright.core.data.message import Message, Reply, Request, Text, ToolCall, user
+from teamwright.core.data.picture import admitted, with_fit_pictures
+from teamwright.core.errors import ModelError, ToolError
 from teamwright.core.ids import AgentId
-from teamwright.core.letter import Letter, added, as_message
-from teamwright.core.mending import mend
-from teamwright.core.message import Message, Reply, Request, Text, ToolCall, user
-from teamwright.core.picture import admitted, with_fit_pictures
+from teamwright.core.permissions.consent import Deny
+from teamwright.core.policies.budget import Reached
+from teamwright.core.policies.mending import mend
+from teamwright.core.policies.normalize import admit
 from teamwright.core.ports import (
     Around,
     Compactor,

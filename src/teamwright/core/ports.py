@@ -6,13 +6,13 @@ from typing import Any, Literal, Protocol
 
 from msgspec import Struct, field
 
-from teamwright.core.budget import Reached
-from teamwright.core.consent import Decision
+from teamwright.core.data.event import Event, Seen, TurnEnded, Why
+from teamwright.core.data.letter import Letter
+from teamwright.core.data.message import Content, Delta, Reply, Request, Text, ToolCall, ToolSpec
 from teamwright.core.errors import ModelError
-from teamwright.core.event import Event, Seen, TurnEnded, Why
 from teamwright.core.ids import AgentId, CallId, LetterId
-from teamwright.core.letter import Letter
-from teamwright.core.message import Content, Delta, Reply, Request, Text, ToolCall, ToolSpec
+from teamwright.core.permissions.consent import Decision
+from teamwright.core.policies.budget import Reached
 
 Emit = Callable[[Event], None]
 OnDelta = Callable[[Delta], None]

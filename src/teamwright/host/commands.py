@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Sequence
 
-from teamwright.core.patterns import UNKNOWN
+from teamwright.core.permissions.patterns import UNKNOWN
 from teamwright.host.flags import NOTHING, Flags, Use, read_flags
 from teamwright.host.special_commands import SPECIAL, printf
 from teamwright.host.words import Word

@@ -6,8 +6,8 @@ import stat
 from contextlib import suppress
 from pathlib import Path
 
+from teamwright.core.data.event import Seen
 from teamwright.core.errors import ToolError
-from teamwright.core.event import Seen
 from teamwright.host.paths import open_directory, open_entry, open_judged, refusal
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)

@@ -12,7 +12,7 @@ from anyio.abc import ByteReceiveStream, ByteSendStream, Process
 from msgspec import Struct
 
 from teamwright.core.errors import ToolError
-from teamwright.core.shown import shown
+from teamwright.core.text import shown
 from teamwright.host.environment import tool_environment
 from teamwright.host.git_guard import guarding, refuse_elsewhere
 

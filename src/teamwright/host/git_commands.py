@@ -4,7 +4,7 @@ import os.path
 from collections.abc import Sequence
 from pathlib import Path
 
-from teamwright.core.patterns import UNKNOWN
+from teamwright.core.permissions.patterns import UNKNOWN
 from teamwright.host.flags import NOTHING, Flags, Use, read_flags
 
 _COMMITS = (

@@ -9,7 +9,7 @@ import re
 import stat
 from collections.abc import Callable, Iterator
 
-from teamwright.core.shown import shown
+from teamwright.core.text import shown
 from teamwright.host.git_config_file import Entry, UnreadableError, is_boolean, parts, read_config
 
 UNREADABLE = "a configuration that cannot be read"

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from teamwright.core.errors import ToolError
-from teamwright.core.shown import shown
+from teamwright.core.text import shown
 from teamwright.host.git_config import local_settings, programs, repository_of
 from teamwright.host.git_config_file import UnreadableError, parts
 

@@ -11,7 +11,7 @@ import anyio.to_thread
 from msgspec import Struct
 from yarl import URL
 
-from teamwright.core.hook import HttpHook
+from teamwright.core.data.hook import HttpHook
 from teamwright.host.addresses import literal
 from teamwright.host.web import proxy_for
 
@@ -43,7 +43,7 @@ async def post_hook(hook: HttpHook, data: bytes, *, env: Mapping[str, str], limi
 
 def _told(error: BaseException, hook: HttpHook, env: Mapping[str, str]) -> str:
     """What went wrong, without what stands in the hook's headers and address."""
-    from teamwright.core.redaction import redacted, withheld  # noqa: PLC0415  # only when something has gone wrong
+    from teamwright.core.policies.redaction import redacted, withheld  # noqa: PLC0415  # only when something has gone wrong
 
     headers = {name: fill(text, hook, env) for name, text in hook.headers}
     return redacted(str(error) or type(error).__name__, withheld({"headers": headers}))

@@ -11,8 +11,8 @@ import anyio.to_thread
 import msgspec.structs
 from msgspec import Struct
 
-from teamwright.core.server import Http, Sdk, ServerConfig, ServerFault, Sse, Stdio
-from teamwright.core.shown import shown
+from teamwright.core.data.server import Http, Sdk, ServerConfig, ServerFault, Sse, Stdio
+from teamwright.core.text import shown
 from teamwright.host.environment import tool_environment
 from teamwright.host.mcp_ears import Ears
 from teamwright.host.mcp_pipes import Wire, open_program
@@ -34,7 +34,7 @@ class Notes(Struct):
         return f"; its last words: {shown(self.clean(self.complaint))}" if self.complaint else ""
 
     def clean(self, words: str) -> str:
-        from teamwright.core.redaction import redacted, withheld  # noqa: PLC0415  # only when something has gone wrong
+        from teamwright.core.policies.redaction import redacted, withheld  # noqa: PLC0415  # only when something has gone wrong
 
         return redacted(words, withheld(self.secrets))
 

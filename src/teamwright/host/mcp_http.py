@@ -12,7 +12,7 @@ from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 
-from teamwright.core.server import Http, Sse
+from teamwright.core.data.server import Http, Sse
 from teamwright.host.mcp_shrink import SMALL, Unreadable, shrink
 from teamwright.host.mcp_streams import Waiting, WatchedReader, WatchedWriter
 

@@ -16,8 +16,8 @@ from mcp.shared.exceptions import MCPError
 from pydantic import BaseModel, TypeAdapter
 
 from teamwright import __version__
-from teamwright.core.message import Image, Text
-from teamwright.core.server import (
+from teamwright.core.data.message import Image, Text
+from teamwright.core.data.server import (
     Answer,
     Blob,
     Elicited,
@@ -29,7 +29,7 @@ from teamwright.core.server import (
     ServerResource,
     ServerTool,
 )
-from teamwright.core.shown import shown
+from teamwright.core.text import shown
 from teamwright.host.mcp_ears import Ears
 
 MOST_PAGES = 50

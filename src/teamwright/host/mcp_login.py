@@ -19,7 +19,7 @@ from mcp.shared.auth import (
 )
 from pydantic import AnyUrl, ValidationError
 
-from teamwright.core.shown import shown
+from teamwright.core.text import shown
 from teamwright.host.mcp_tokens import Grant, TokenFile
 
 Show = Callable[[str], Awaitable[None]]  # the address at which a person agrees

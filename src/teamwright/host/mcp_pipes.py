@@ -10,9 +10,9 @@ import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from msgspec import Struct
 
+from teamwright.core.data.server import ServerFault
 from teamwright.core.errors import ToolError
-from teamwright.core.server import ServerFault
-from teamwright.core.shown import shown
+from teamwright.core.text import shown
 from teamwright.host.capture import Capture
 from teamwright.host.process import run
 

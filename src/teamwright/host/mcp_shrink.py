@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from teamwright.core.arrival import is_deep
+from teamwright.core.policies.normalize import is_deep
 
 MOST_PARTS = 1_000  # of one answer
 SMALL = 64 * 1024  # bytes: such a message is left as it is

@@ -8,7 +8,7 @@ import mcp_types as types
 from anyio import to_thread
 from mcp.shared.message import SessionMessage
 
-from teamwright.core.shown import shown
+from teamwright.core.text import shown
 from teamwright.host.mcp_pipes import Wire
 from teamwright.host.mcp_shrink import Unreadable, id_in, looks_meant, shrink
 

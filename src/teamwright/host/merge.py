@@ -8,7 +8,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from teamwright.core.errors import ToolError
-from teamwright.core.shown import shown
+from teamwright.core.text import shown
 from teamwright.host.git import Ran, commit_of, count_commits, git, git_text, locate
 from teamwright.host.git_guard import refuse_to_run
 from teamwright.host.worktree import Found

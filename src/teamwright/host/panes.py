@@ -9,8 +9,8 @@ import anyio
 from msgspec import Struct
 
 from teamwright.core.errors import ToolError
-from teamwright.core.placement import Seen
-from teamwright.core.shown import shown
+from teamwright.core.policies.placement import Seen
+from teamwright.core.text import shown
 
 GRACE = 5.0  # seconds between SIGTERM and SIGKILL
 START = 20.0  # for a new pane to start its program

@@ -17,7 +17,7 @@ import anyio
 from msgspec import Struct
 
 from teamwright.core.errors import ToolError
-from teamwright.core.shown import shown
+from teamwright.core.text import shown
 from teamwright.host import parcel_open
 
 _FORGOTTEN = 600.0  # seconds; nobody waits so long for a start

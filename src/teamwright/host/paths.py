@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 
 from teamwright.core.errors import ToolError
-from teamwright.core.shown import shown
+from teamwright.core.text import shown
 
 _OPENAT2 = 437  # the same on every architecture but alpha
 _AT_FDCWD = -100

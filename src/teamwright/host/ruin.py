@@ -8,7 +8,7 @@ from itertools import islice, pairwise
 
 from msgspec import Struct
 
-from teamwright.core.patterns import UNKNOWN
+from teamwright.core.permissions.patterns import UNKNOWN
 from teamwright.host.words import FOUND_PATH, Word
 
 _HOMES = re.compile(r"/root|/home(/[^/]+)?|/Users(/[^/]+)?")

@@ -3,7 +3,7 @@
 What the parser does not know, or where bash might read it otherwise, makes the whole command `broken`: it asks.
 """
 
-from teamwright.core.facts import Runs
+from teamwright.core.permissions.facts import Runs
 from teamwright.host.grammar import MOST_WORDS
 from teamwright.host.ruin import removal_in_text
 from teamwright.host.statements import Walk

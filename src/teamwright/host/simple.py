@@ -8,9 +8,9 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
-from teamwright.core.facts import NOWHERE, Command, Place, View
-from teamwright.core.patterns import UNKNOWN
-from teamwright.core.protected import mentioned
+from teamwright.core.permissions.facts import NOWHERE, Command, Place, View
+from teamwright.core.permissions.patterns import UNKNOWN
+from teamwright.core.permissions.protected import mentioned
 from teamwright.host.commands import Use, is_harmed_by_no_word, known_use
 from teamwright.host.git_commands import git_use, is_own_repository, without_git_options
 from teamwright.host.git_config import programs

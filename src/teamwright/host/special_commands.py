@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Sequence
 
-from teamwright.core.patterns import UNKNOWN
+from teamwright.core.permissions.patterns import UNKNOWN
 from teamwright.host.flags import NOTHING, Use
 
 _TREE_SHORT = frozenset("adfpugshDFiqNQrtxACnJ")

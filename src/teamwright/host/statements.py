@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from msgspec import structs
 from tree_sitter import Node
 
-from teamwright.core.facts import NOWHERE, Command, Place, View
-from teamwright.core.patterns import UNKNOWN
+from teamwright.core.permissions.facts import NOWHERE, Command, Place, View
+from teamwright.core.permissions.patterns import UNKNOWN
 from teamwright.host import grammar
 from teamwright.host.ruin import SAFE
 from teamwright.host.simple import UNSEEN_CODE, Setting, listed, simple_commands

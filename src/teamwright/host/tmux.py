@@ -12,7 +12,7 @@ import anyio
 from msgspec import Struct
 
 from teamwright.core.errors import ToolError
-from teamwright.core.shown import shown
+from teamwright.core.text import shown
 from teamwright.host.environment import tool_environment
 from teamwright.host.identity import collect, end, gone, is_same, start_of
 from teamwright.host.panes import GRACE, START, Answer, Pane, ask, plain_title

@@ -18,7 +18,7 @@ import anyio.to_thread
 from msgspec import Struct
 
 from teamwright.core.errors import ToolError
-from teamwright.core.shown import shown
+from teamwright.core.text import shown
 from teamwright.host.addresses import Address, Allowed, is_local_name, is_public, literal
 from teamwright.host.unpack import Unpacker
 

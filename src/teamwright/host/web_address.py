@@ -5,7 +5,7 @@ from ipaddress import IPv6Address
 from yarl import URL
 
 from teamwright.core.errors import ToolError
-from teamwright.core.shown import shown
+from teamwright.core.text import shown
 from teamwright.host.addresses import literal
 
 MOST_URL = 2_000  # characters as they are sent: an address is no place to carry data away

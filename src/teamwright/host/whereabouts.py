@@ -6,8 +6,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from teamwright.core.facts import NOWHERE, Place
-from teamwright.core.patterns import UNKNOWN
+from teamwright.core.permissions.facts import NOWHERE, Place
+from teamwright.core.permissions.patterns import UNKNOWN
 from teamwright.host.paths import is_linked
 
 _PROC, _DESCRIPTORS = Path("/proc"), Path("/dev/fd")

@@ -7,7 +7,7 @@ from itertools import pairwise
 from msgspec import Struct
 from tree_sitter import Node
 
-from teamwright.core.patterns import UNKNOWN
+from teamwright.core.permissions.patterns import UNKNOWN
 
 _ANSI = re.compile(r"\\(?:([abeEfnrtv\\'\"?])|x([0-9a-fA-F]{1,2})|([0-7]{1,3})|u([0-9a-fA-F]{1,4}))")
 _ANSI_STRING = re.compile(r"\$'(?:[^'\\]|\\.)*'", re.DOTALL)

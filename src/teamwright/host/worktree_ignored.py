@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
 from teamwright.core.errors import ToolError
-from teamwright.core.shown import shown
+from teamwright.core.text import shown
 
 MOST_BYTES, MOST_FILES = 64 << 20, 5_000  # that are kept under a hidden ref
 _CACHES = frozenset({"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", "node_modules", ".venv"})

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from teamwright.core.crashpoint import crashpoint
 from teamwright.core.errors import ToolError
-from teamwright.core.shown import shown
+from teamwright.core.text import shown
 from teamwright.host.git import Repository, commit_of, count_commits, git, git_text, locate
 from teamwright.host.worktree_record import (
     PATIENCE,

@@ -19,7 +19,7 @@ import msgspec
 from msgspec import Struct
 
 from teamwright.core.errors import ToolError
-from teamwright.core.shown import shown
+from teamwright.core.text import shown
 
 PLACE = (".teamwright", "worktrees")
 PATIENCE = 60.0  # for the repository's lock, which is held for moments

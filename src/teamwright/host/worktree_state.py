@@ -13,7 +13,7 @@ import anyio.to_thread
 from msgspec import Struct
 
 from teamwright.core.errors import ToolError
-from teamwright.core.shown import shown
+from teamwright.core.text import shown
 from teamwright.host.git import commit_of, count_commits, git, git_text
 from teamwright.host.git_guard import is_trusted
 from teamwright.host.worktree_ignored import in_words, made_here, to_be_kept

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from teamwright.core.patterns import UNKNOWN
+from teamwright.core.permissions.patterns import UNKNOWN
 
 
 class Wrapper(Struct, frozen=True):

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
-from teamwright.core.shown import shown
+from teamwright.core.text import shown
 from teamwright.library.definition_file import Place
 
 MANAGED = Path("/etc/teamwright/agents")

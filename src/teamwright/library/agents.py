@@ -7,10 +7,10 @@ from typing import Any
 
 from msgspec import Struct
 
-from teamwright.core.definition import BUILT_IN, AgentDefinition, DefinitionSource
+from teamwright.core.data.definition import BUILT_IN, AgentDefinition, DefinitionSource
 from teamwright.core.errors import SettingsError, UsageError
 from teamwright.core.jsontext import decode_object
-from teamwright.core.shown import shown
+from teamwright.core.text import shown
 from teamwright.library.agent_places import Sighting, Signature, changed_at, scan
 from teamwright.library.definition_fields import check_name
 from teamwright.library.definition_file import MOST_BYTES, Outcome, Place, read_file, read_object

@@ -6,11 +6,11 @@ from typing import Any, cast, get_args
 
 from msgspec import Struct
 
-from teamwright.core.consent import MODES
-from teamwright.core.definition import Isolation, Scope
-from teamwright.core.message import Effort
-from teamwright.core.rules import Problem, parse_rule, split_rules
-from teamwright.core.shown import shown
+from teamwright.core.data.definition import Isolation, Scope
+from teamwright.core.data.message import Effort
+from teamwright.core.permissions.consent import MODES
+from teamwright.core.permissions.rules import Problem, parse_rule, split_rules
+from teamwright.core.text import shown
 
 MOST_NAME = 64
 RESERVED = "fork"  # the spelled-out call of a fork; never a definition

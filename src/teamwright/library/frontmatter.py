@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import Struct
 
 from teamwright.core.errors import SettingsError
-from teamwright.core.shown import shown
+from teamwright.core.text import shown
 from teamwright.library.fields import FieldFault, Fields, scalar
 
 MOST_CHARACTERS = 64_000  # of frontmatter

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, cast
 
-from teamwright.core.hook import (
+from teamwright.core.data.hook import (
     DEFAULT_SECONDS,
     EVENTS,
     GATES,
@@ -16,7 +16,7 @@ from teamwright.core.hook import (
     HttpHook,
     compile_matcher,
 )
-from teamwright.core.shown import shown
+from teamwright.core.text import shown
 
 MOST_HOOKS = 100  # of one event
 MOST_COMMAND = 100_000  # characters; a longer one does not fit into argv

@@ -8,7 +8,7 @@ from typing import Literal
 from msgspec import Struct
 
 from teamwright.core.errors import SettingsError
-from teamwright.core.shown import shown
+from teamwright.core.text import shown
 from teamwright.library.imports import imports
 from teamwright.library.jsonfile import read_plain
 

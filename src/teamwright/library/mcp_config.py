@@ -7,10 +7,10 @@ from typing import Any, cast
 
 from msgspec import Struct
 
+from teamwright.core.data.server import Http, Reach, Sdk, ServerConfig, Sse, Stdio
 from teamwright.core.errors import SettingsError, UsageError
 from teamwright.core.jsontext import decode_object
-from teamwright.core.server import Http, Reach, Sdk, ServerConfig, Sse, Stdio
-from teamwright.core.shown import shown
+from teamwright.core.text import shown
 from teamwright.library.jsonfile import read_json
 
 CONNECT_SECONDS = 30.0

@@ -3,9 +3,9 @@
 import re
 from pathlib import Path
 
-from teamwright.core.definition import Scope
+from teamwright.core.data.definition import Scope
 from teamwright.core.errors import SettingsError
-from teamwright.core.rules import Rule, Rules
+from teamwright.core.permissions.rules import Rule, Rules
 from teamwright.library.jsonfile import read_plain
 
 INDEX = "MEMORY.md"

@@ -9,7 +9,7 @@ from typing import Any, cast
 from msgspec import Struct
 
 from teamwright.core.errors import SettingsError
-from teamwright.core.shown import shown
+from teamwright.core.text import shown
 from teamwright.library.jsonfile import read_json
 from teamwright.library.plugin_list import folder_of, read_list
 

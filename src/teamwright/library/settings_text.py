@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import msgspec
 
-from teamwright.core.redaction import redacted
+from teamwright.core.policies.redaction import redacted
 
 # What only changes how something looks. All else counts, also names that only other programs know.
 HARMLESS = frozenset({

@@ -7,11 +7,11 @@ from typing import Any, Literal, cast
 
 from msgspec import Struct
 
-from teamwright.core.definition import DefinitionSource
+from teamwright.core.data.definition import DefinitionSource
+from teamwright.core.data.message import Effort
 from teamwright.core.errors import SettingsError
-from teamwright.core.message import Effort
-from teamwright.core.rules import Problem, parse_rule, split_rules
-from teamwright.core.shown import shown
+from teamwright.core.permissions.rules import Problem, parse_rule, split_rules
+from teamwright.core.text import shown
 from teamwright.library.definition_fields import MOST_NAME, Wrong, find_field, text
 from teamwright.library.definition_file import Place
 from teamwright.library.frontmatter import Document, split

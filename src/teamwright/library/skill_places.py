@@ -5,8 +5,8 @@ from collections.abc import Collection, Sequence
 from itertools import islice
 from pathlib import Path
 
-from teamwright.core.definition import DefinitionSource
-from teamwright.core.shown import shown
+from teamwright.core.data.definition import DefinitionSource
+from teamwright.core.text import shown
 from teamwright.library.agent_places import MOST_ENTRIES, MOST_FILES, Sighting, scan, way_down
 from teamwright.library.definition_file import Place
 from teamwright.library.plugins import Plugin

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from teamwright.core.definition import DefinitionSource
+from teamwright.core.data.definition import DefinitionSource
 from teamwright.core.errors import SettingsError
-from teamwright.core.shown import shown
+from teamwright.core.text import shown
 from teamwright.library.agent_places import Sighting, Signature, changed_at
 from teamwright.library.index import Key, Stored, index_file, load_index, save_index
 from teamwright.library.skill_file import Shelf, Skill, SkillOutcome, read_body, read_skill

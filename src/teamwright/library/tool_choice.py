@@ -5,8 +5,8 @@ from fnmatch import fnmatchcase
 
 from msgspec import Struct
 
-from teamwright.core.definition import AgentDefinition
-from teamwright.core.rules import Problem, Rule, names_tool, parse_rule
+from teamwright.core.data.definition import AgentDefinition
+from teamwright.core.permissions.rules import Problem, Rule, names_tool, parse_rule
 
 _FORMER = {"task": "Agent"}  # what files written for others call it
 _AGENT = "Agent"

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from teamwright.core.errors import SettingsError, StoreError
-from teamwright.core.shown import shown
+from teamwright.core.text import shown
 from teamwright.library.agreed import Change
 from teamwright.library.jsonfile import read_json
 from teamwright.library.own_file import alone_with, replace

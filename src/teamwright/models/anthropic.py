@@ -6,8 +6,7 @@ from typing import Any, Literal, TypeVar
 import msgspec
 from msgspec import Raw, Struct
 
-from teamwright.core.errors import ModelError
-from teamwright.core.message import (
+from teamwright.core.data.message import (
     Block,
     Image,
     Message,
@@ -22,6 +21,7 @@ from teamwright.core.message import (
     ToolSpec,
     Usage,
 )
+from teamwright.core.errors import ModelError
 from teamwright.core.ports import OnDelta
 from teamwright.models import faults
 from teamwright.models.draft import Draft, Kind, Part, finished, read_json

@@ -7,9 +7,7 @@ from typing import Literal, TypeVar
 import msgspec
 from msgspec import Raw, Struct
 
-from teamwright.core.arrival import arguments
-from teamwright.core.ids import CallId
-from teamwright.core.message import (
+from teamwright.core.data.message import (
     Block,
     BlockEnded,
     BlockStarted,
@@ -27,6 +25,8 @@ from teamwright.core.message import (
     ToolCall,
     Usage,
 )
+from teamwright.core.ids import CallId
+from teamwright.core.policies.normalize import arguments
 from teamwright.core.ports import OnDelta
 from teamwright.models import faults
 from teamwright.models.faults import Place

@@ -215,7 +215,7 @@ class Http:
 
 
 def _without_keys(words: str, url: str, headers: Mapping[str, str]) -> str:
-    from teamwright.core.redaction import redacted, secrets_of  # noqa: PLC0415  # only when something has gone wrong
+    from teamwright.core.policies.redaction import redacted, secrets_of  # noqa: PLC0415  # only when something has gone wrong
 
     user = url.partition("://")[2].partition("/")[0].rpartition("@")[0]
     sent = [word for value in secrets_of(headers) for word in (value, value.rpartition(" ")[2])]

@@ -7,8 +7,7 @@ from typing import Any, Literal, cast
 import msgspec
 from msgspec import Struct
 
-from teamwright.core.errors import ModelError
-from teamwright.core.message import (
+from teamwright.core.data.message import (
     Image,
     Message,
     Opaque,
@@ -22,6 +21,7 @@ from teamwright.core.message import (
     ToolSpec,
     Usage,
 )
+from teamwright.core.errors import ModelError
 from teamwright.core.ports import OnDelta
 from teamwright.models import faults
 from teamwright.models.draft import Draft, finished, read_json

@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar, cast
 import msgspec
 from msgspec import Struct
 
-from teamwright.core.message import Message
+from teamwright.core.data.message import Message
 
 T = TypeVar("T")
 Bytes = bytes | memoryview

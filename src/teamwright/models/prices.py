@@ -17,7 +17,7 @@ from typing import Any, cast
 
 from msgspec import Struct
 
-from teamwright.core.message import Usage
+from teamwright.core.data.message import Usage
 
 MILLION = 1_000_000
 _SUFFIX = re.compile(r"\[[^\]]*\]$")  # `[1m]` chooses a window, not a model

@@ -8,8 +8,8 @@ from typing import TypeVar
 import anyio
 from msgspec import Struct
 
+from teamwright.core.data.message import Retrying
 from teamwright.core.errors import ModelError
-from teamwright.core.message import Retrying
 from teamwright.core.ports import OnDelta
 from teamwright.models.faults import Failed
 

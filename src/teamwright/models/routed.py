@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping
 
-from teamwright.core.message import Reply, Request
+from teamwright.core.data.message import Reply, Request
 from teamwright.core.ports import Model, OnDelta
 from teamwright.models.catalog import Catalog
 from teamwright.models.providers import Providers

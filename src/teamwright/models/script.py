@@ -20,9 +20,9 @@ from typing import Any, cast, get_args
 import msgspec
 from msgspec import Raw, Struct
 
+from teamwright.core.data.message import Stop, Text, Thinking, ToolCall
 from teamwright.core.errors import Fault, ModelError, SettingsError
 from teamwright.core.ids import CallId
-from teamwright.core.message import Stop, Text, Thinking, ToolCall
 
 Part = Text | Thinking | ToolCall
 Place = tuple[str | int, ...]  # the way to a part of a script: keys and numbers

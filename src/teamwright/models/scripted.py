@@ -25,9 +25,7 @@ import anyio.lowlevel
 import msgspec
 from msgspec import Raw
 
-from teamwright.core.errors import ModelError, SettingsError
-from teamwright.core.ids import CallId
-from teamwright.core.message import (
+from teamwright.core.data.message import (
     Block,
     BlockEnded,
     BlockStarted,
@@ -48,6 +46,8 @@ from teamwright.core.message import (
     ToolResult,
     Usage,
 )
+from teamwright.core.errors import ModelError, SettingsError
+from teamwright.core.ids import CallId
 from teamwright.core.ports import OnDelta
 from teamwright.models.script import (
     BadScript,

@@ -8,9 +8,7 @@ from typing import Protocol
 import anyio
 import msgspec
 
-from teamwright.core.consent import Decision, Mode
-from teamwright.core.errors import DiskError, ModelError, StoreError, TeamwrightError
-from teamwright.core.event import (
+from teamwright.core.data.event import (
     Durable,
     Event,
     ModeChanged,
@@ -25,12 +23,14 @@ from teamwright.core.event import (
     Warned,
     is_durable,
 )
-from teamwright.core.history import History
+from teamwright.core.data.history import History
+from teamwright.core.data.letter import Letter
+from teamwright.core.data.letter import Prompt as Asked
+from teamwright.core.data.message import Effort, Reply, Request, ToolCall, ToolSpec, user
+from teamwright.core.errors import DiskError, ModelError, StoreError, TeamwrightError
 from teamwright.core.ids import AgentId
-from teamwright.core.letter import Letter
-from teamwright.core.letter import Prompt as Asked
 from teamwright.core.loop import Seat, run_turn
-from teamwright.core.message import Effort, Reply, Request, ToolCall, ToolSpec, user
+from teamwright.core.permissions.consent import Decision, Mode
 from teamwright.core.ports import Around, Compactor, Desk, Model, OnDelta, Tool
 from teamwright.runtime.bus import Bus
 from teamwright.runtime.inbox import AgentInbox

@@ -6,10 +6,10 @@ from typing import Any
 import anyio
 from msgspec import Struct
 
-from teamwright.core.aside import one_line, side_question, suggestion_ask
+from teamwright.core.data.event import AsideAnswered, Event, Suggested, TurnEnded, TurnStarted
 from teamwright.core.errors import UsageError
-from teamwright.core.event import AsideAnswered, Event, Suggested, TurnEnded, TurnStarted
 from teamwright.core.ids import AgentId
+from teamwright.core.policies.side_prompts import one_line, side_question, suggestion_ask
 from teamwright.runtime.agent import Agent
 from teamwright.runtime.memory import Memory, consolidate, take_notes
 from teamwright.runtime.side import run_forked, run_quietly

@@ -6,7 +6,7 @@ from typing import Self
 
 import anyio
 
-from teamwright.core.event import (
+from teamwright.core.data.event import (
     Answered,
     AsideAnswered,
     Asked,
@@ -17,8 +17,8 @@ from teamwright.core.event import (
     TurnStarted,
     Warned,
 )
+from teamwright.core.data.message import Retrying
 from teamwright.core.ids import AgentId
-from teamwright.core.message import Retrying
 
 Cursor = dict[AgentId, int]  # the last line seen of each agent's transcript
 Reread = Callable[[AgentId, int], Iterator[Record]]  # the durable records of an agent after a line

@@ -9,11 +9,11 @@ import anyio.to_thread
 import msgspec
 from msgspec import Struct
 
-from teamwright.core.consent import Allow, Decision
+from teamwright.core.data.history import EDITING
+from teamwright.core.data.message import ToolCall
 from teamwright.core.errors import UsageError
-from teamwright.core.history import EDITING
 from teamwright.core.ids import AgentId, line_uuid
-from teamwright.core.message import ToolCall
+from teamwright.core.permissions.consent import Allow, Decision
 from teamwright.store import transcripts
 from teamwright.store.paths import SessionFiles
 from teamwright.store.private import make_dir, open_file, write_all

@@ -13,10 +13,10 @@ from typing import Literal
 import anyio
 from msgspec import Struct
 
+from teamwright.core.data.job import JobResult
+from teamwright.core.data.letter import SYSTEM, Figures, JobStatus, Letter, Lines, Notice
 from teamwright.core.errors import StoreError, ToolError
 from teamwright.core.ids import LetterId, new_job_id
-from teamwright.core.job import JobResult
-from teamwright.core.letter import SYSTEM, Figures, JobStatus, Letter, Lines, Notice
 from teamwright.core.ports import ToolContext
 from teamwright.host.bash import describe_end, run_script
 from teamwright.host.capture import Capture, plain

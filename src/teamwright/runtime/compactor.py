@@ -3,11 +3,11 @@
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
-from teamwright.core import compaction
+from teamwright.core.data.event import Compacted, Warned, Why
+from teamwright.core.data.message import Message, Text
 from teamwright.core.errors import ModelError, UsageError
-from teamwright.core.event import Compacted, Warned, Why
 from teamwright.core.ids import AgentId
-from teamwright.core.message import Message, Text
+from teamwright.core.policies import compaction
 from teamwright.runtime.agent import Agent
 from teamwright.runtime.side import Aside, run_forked
 

@@ -7,13 +7,13 @@ from typing import Any
 import anyio
 import msgspec
 
-from teamwright.core.consent import Allow, Decision, Deny, Mode, Question
+from teamwright.core.data.message import ToolCall
+from teamwright.core.data.team import Member, Refused, Request, RequestId, new_request_id
 from teamwright.core.ids import AgentId, CallId
-from teamwright.core.message import ToolCall
-from teamwright.core.permission import mode_allowed
+from teamwright.core.permissions.consent import Allow, Decision, Deny, Mode, Question
+from teamwright.core.permissions.judge import mode_allowed
+from teamwright.core.permissions.rules import Rules
 from teamwright.core.ports import Desk
-from teamwright.core.rules import Rules
-from teamwright.core.team import Member, Refused, Request, RequestId, new_request_id
 from teamwright.runtime.gate import SessionGate
 from teamwright.runtime.teams import Teams
 

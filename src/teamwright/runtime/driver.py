@@ -8,12 +8,12 @@ import anyio
 import msgspec
 from msgspec import Raw
 
-from teamwright.core.consent import Deny
+from teamwright.core.data.event import LettersTaken
+from teamwright.core.data.letter import Letter, as_message
+from teamwright.core.data.message import Message, Reply, ToolCall, Usage
 from teamwright.core.errors import ToolError
-from teamwright.core.event import LettersTaken
 from teamwright.core.ids import CallId
-from teamwright.core.letter import Letter, as_message
-from teamwright.core.message import Message, Reply, ToolCall, Usage
+from teamwright.core.permissions.consent import Deny
 from teamwright.core.ports import Outcome, ToolContext
 from teamwright.runtime.session import Session
 

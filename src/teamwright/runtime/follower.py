@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 
-from teamwright.core.event import Record, TurnEnded
+from teamwright.core.data.event import Record, TurnEnded
+from teamwright.core.data.team import Member, State
 from teamwright.core.ids import AgentId
-from teamwright.core.team import Member, State
 from teamwright.runtime.bus import Bus
 from teamwright.runtime.resident import idle_reason
 from teamwright.runtime.teams import Teams

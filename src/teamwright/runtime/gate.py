@@ -6,13 +6,13 @@ from typing import Any, Protocol
 
 from anyio import to_thread
 
-from teamwright.core.consent import Allow, Decision, Deny, Mode, Question
-from teamwright.core.hook import NOTHING, Fired
+from teamwright.core.data.hook import NOTHING, Fired
+from teamwright.core.data.message import ToolCall
 from teamwright.core.ids import AgentId, new_question_id
-from teamwright.core.message import ToolCall
-from teamwright.core.permission import Verdict, judge
+from teamwright.core.permissions.consent import Allow, Decision, Deny, Mode, Question
+from teamwright.core.permissions.judge import Verdict, judge
+from teamwright.core.permissions.rules import Rules
 from teamwright.core.ports import Desk
-from teamwright.core.rules import Rules
 from teamwright.runtime.intent import Intent, is_long, read_intent, touches_disk
 
 _DO_WITHOUT = "Do without it, or say what you need and why."

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 from anyio.abc import TaskGroup
 from msgspec import Struct
 
-from teamwright.core.definition import AgentDefinition
+from teamwright.core.data.definition import AgentDefinition
+from teamwright.core.data.message import Text
 from teamwright.core.ids import AgentId
-from teamwright.core.message import Text
 from teamwright.core.ports import Tool
 from teamwright.runtime.hook_points import HookPoints
 
 if TYPE_CHECKING:
-    from teamwright.core.server import ServerPrompt
+    from teamwright.core.data.server import ServerPrompt
     from teamwright.library.skill_file import Skill
     from teamwright.runtime.servers import ServerPool
     from teamwright.runtime.skills import Expanded

@@ -6,7 +6,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from teamwright.core.ids import AgentId, CallId
-from teamwright.core.rules import Rule, Rules, parse_rules
+from teamwright.core.permissions.rules import Rule, Rules, parse_rules
 from teamwright.runtime.agent import Agent
 
 NONE = Rules()

@@ -6,12 +6,12 @@ from typing import Any
 import anyio
 import msgspec
 
-from teamwright.core.consent import MODES, Mode
+from teamwright.core.data.letter import Signal, SignalKind
+from teamwright.core.data.team import Mail, Member, Refused, Request, RequestId, iso, new_request_id
 from teamwright.core.errors import ToolError
 from teamwright.core.ids import CallId
-from teamwright.core.letter import Signal, SignalKind
-from teamwright.core.permission import mode_allowed
-from teamwright.core.team import Mail, Member, Refused, Request, RequestId, iso, new_request_id
+from teamwright.core.permissions.consent import MODES, Mode
+from teamwright.core.permissions.judge import mode_allowed
 from teamwright.runtime.post import Post
 from teamwright.runtime.teams import Teams
 from teamwright.runtime.unbroken import following, unbroken

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from teamwright.core.consent import Mode, Question
-from teamwright.core.event import Event, TurnEnded, Warned
-from teamwright.core.hook import NOTHING, Fired, HookEvent
+from teamwright.core.data.event import Event, TurnEnded, Warned
+from teamwright.core.data.hook import NOTHING, Fired, HookEvent
+from teamwright.core.data.letter import Letter, Prompt
+from teamwright.core.data.message import Text, ToolCall
 from teamwright.core.ids import AgentId, CallId
-from teamwright.core.letter import Letter, Prompt
-from teamwright.core.message import Text, ToolCall
+from teamwright.core.permissions.consent import Mode, Question
 from teamwright.core.ports import Fate, Outcome, Received
 from teamwright.runtime.agent import Agent
 

@@ -3,14 +3,14 @@
 from collections.abc import Callable
 from pathlib import Path
 
+from teamwright.core.data.event import Reminded, Warned, Why
+from teamwright.core.data.hook import Fired
+from teamwright.core.data.letter import added
+from teamwright.core.data.message import Message
+from teamwright.core.data.tasks import Actor, Task
+from teamwright.core.data.team import Member
 from teamwright.core.errors import ToolError, UsageError
-from teamwright.core.event import Reminded, Warned, Why
-from teamwright.core.hook import Fired
 from teamwright.core.ids import AgentId
-from teamwright.core.letter import added
-from teamwright.core.message import Message
-from teamwright.core.team import Member
-from teamwright.core.work import Actor, Task
 from teamwright.runtime.agent import Agent
 from teamwright.runtime.hook_points import MOST_ROUNDS, HookPoints
 

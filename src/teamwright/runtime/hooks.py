@@ -12,7 +12,7 @@ import anyio.to_thread
 import msgspec
 from msgspec import Struct
 
-from teamwright.core.hook import (
+from teamwright.core.data.hook import (
     DEFAULT_SECONDS,
     NOTHING,
     CommandHook,
@@ -27,9 +27,9 @@ from teamwright.core.hook import (
     name_hook,
     payload,
 )
-from teamwright.core.hook_answer import fail, read_exit, read_object, read_text, refuse, unanswered
+from teamwright.core.data.hook_answer import fail, read_exit, read_object, read_text, refuse, unanswered
 from teamwright.core.ids import AgentId, SessionId
-from teamwright.core.shown import shown
+from teamwright.core.text import shown
 
 Watch = Callable[[HookEvent, str, Fired | None], Awaitable[None]]
 HookFunction = Callable[[dict[str, Any]], Awaitable[Mapping[str, Any] | None] | Mapping[str, Any] | None]

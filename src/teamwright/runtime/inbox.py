@@ -6,8 +6,8 @@ from typing import Protocol
 import anyio
 
 from teamwright.core.crashpoint import crashpoint
+from teamwright.core.data.letter import Letter, Signal, due, is_quiet
 from teamwright.core.ids import AgentId, LetterId
-from teamwright.core.letter import Letter, Signal, due, is_quiet
 
 
 class LetterStore(Protocol):

@@ -8,10 +8,10 @@ from typing import Any
 from msgspec import Struct
 
 from teamwright.core.errors import ToolError
-from teamwright.core.facts import Edits, Facts, Fetches, Place, Reads, Uses
+from teamwright.core.permissions.facts import Edits, Facts, Fetches, Place, Reads, Uses
+from teamwright.core.permissions.rules import SHELL
 from teamwright.core.ports import Desk
-from teamwright.core.rules import SHELL
-from teamwright.core.shown import shown
+from teamwright.core.text import shown
 from teamwright.host.paths import is_linked, resolve
 
 _PATH_ARGUMENT = {

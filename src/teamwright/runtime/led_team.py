@@ -7,15 +7,15 @@ from typing import TypeVar
 import anyio
 from msgspec import Struct
 
-from teamwright.core.consent import Mode
-from teamwright.core.definition import Isolation
+from teamwright.core.data.definition import Isolation
+from teamwright.core.data.message import Effort, Message, Reply, Usage
+from teamwright.core.data.tasks import Done, Draft, Owner, Refusal, Task, TaskId
+from teamwright.core.data.team import Member, Request, RequestId
 from teamwright.core.errors import ToolError, UsageError
 from teamwright.core.ids import CallId
-from teamwright.core.message import Effort, Message, Reply, Usage
+from teamwright.core.permissions.consent import Mode
+from teamwright.core.policies.spawn import Ask
 from teamwright.core.ports import ToolContext
-from teamwright.core.spawn import Ask
-from teamwright.core.team import Member, Request, RequestId
-from teamwright.core.work import Done, Draft, Owner, Refusal, Task, TaskId
 from teamwright.runtime.agent import Agent
 from teamwright.runtime.teamwork import Teamwork
 

@@ -6,11 +6,11 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from teamwright.core.consent import Decision, Deny
+from teamwright.core.data.message import ToolCall
 from teamwright.core.ids import AgentId
-from teamwright.core.message import ToolCall
+from teamwright.core.permissions.consent import Decision, Deny
+from teamwright.core.permissions.rules import READING, Rules, parse_rules, path_rule
 from teamwright.core.ports import Desk
-from teamwright.core.rules import READING, Rules, parse_rules, path_rule
 from teamwright.runtime.agent import Agent
 from teamwright.runtime.gate import SessionGate
 

@@ -6,8 +6,8 @@ from typing import Self
 
 import anyio
 
+from teamwright.core.data.event import is_durable
 from teamwright.core.errors import SessionMissing, ToolError
-from teamwright.core.event import is_durable
 from teamwright.core.ids import AgentId
 from teamwright.runtime.agent import Agent
 from teamwright.runtime.bus import Bus, Watch

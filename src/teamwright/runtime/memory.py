@@ -5,7 +5,7 @@ from collections.abc import Callable
 from anyio import to_thread
 from msgspec import Struct
 
-from teamwright.core import notes
+from teamwright.core.policies import notes
 from teamwright.runtime.agent import Agent
 from teamwright.runtime.side import run_forked
 from teamwright.store.memories import Notebook

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import Raw
 
-from teamwright.core.consent import Deny
+from teamwright.core.data.message import Text, ToolCall
 from teamwright.core.errors import ToolError
 from teamwright.core.ids import CallId
-from teamwright.core.message import Text, ToolCall
-from teamwright.core.shown import shown
+from teamwright.core.permissions.consent import Deny
+from teamwright.core.text import shown
 from teamwright.library.imports import imports
 from teamwright.runtime.agent import Agent
 from teamwright.runtime.skills import MOST_INCLUDED, Judge, find_file, look_up, read_judged

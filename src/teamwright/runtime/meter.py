@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from typing import Literal, Protocol
 
-from teamwright.core.budget import Limits, Reached, Spent, reached, words
-from teamwright.core.compaction import size
+from teamwright.core.data.message import Delta, Reply, ReplyStarted, Request, Retrying, Usage
 from teamwright.core.ids import AgentId, SessionId
-from teamwright.core.message import Delta, Reply, ReplyStarted, Request, Retrying, Usage
+from teamwright.core.policies.budget import Limits, Reached, Spent, reached, words
+from teamwright.core.policies.compaction import size
 from teamwright.core.ports import Model, OnDelta
 
 Price = Callable[[str, Usage], float | None]  # model, usage -> US dollars, None if unknown

@@ -9,12 +9,12 @@ from typing import Any
 import anyio
 from msgspec import Struct
 
+from teamwright.core.data.event import ToolEnded
+from teamwright.core.data.history import History
+from teamwright.core.data.message import Text, ToolCall
+from teamwright.core.data.team import RequestId, split_address
 from teamwright.core.errors import DiskError, StoreError
-from teamwright.core.event import ToolEnded
-from teamwright.core.history import History
 from teamwright.core.ids import AgentId, CallId, LetterId
-from teamwright.core.message import Text, ToolCall
-from teamwright.core.team import RequestId, split_address
 from teamwright.store.jobs import JobRow
 from teamwright.store.mail import MailTable
 from teamwright.store.requests import RequestTable

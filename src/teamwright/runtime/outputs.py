@@ -3,9 +3,9 @@
 import os
 from pathlib import Path
 
+from teamwright.core.data.event import AgentEnded, Event, Replied, ToolEnded
+from teamwright.core.data.message import Text
 from teamwright.core.errors import StoreError
-from teamwright.core.event import AgentEnded, Event, Replied, ToolEnded
-from teamwright.core.message import Text
 from teamwright.store.private import create_file
 
 MOST_RESULT = 2_000  # characters of one tool result

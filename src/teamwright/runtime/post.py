@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from teamwright.core.data.letter import SYSTEM, Letter, Priority, Said, Sender, Signal
+from teamwright.core.data.team import Mail, Member, Refused
 from teamwright.core.errors import ToolError
 from teamwright.core.ids import CallId, LetterId, new_letter_id
-from teamwright.core.letter import SYSTEM, Letter, Priority, Said, Sender, Signal
-from teamwright.core.team import Mail, Member, Refused
 from teamwright.runtime.teams import Teams
 from teamwright.runtime.unbroken import following, unbroken
 from teamwright.store.mail import MailTable

@@ -2,9 +2,9 @@
 
 import anyio
 
+from teamwright.core.data.letter import SYSTEM, Letter, Prompt
+from teamwright.core.data.message import Text
 from teamwright.core.ids import new_letter_id
-from teamwright.core.letter import SYSTEM, Letter, Prompt
-from teamwright.core.message import Text
 from teamwright.runtime.agent import Agent
 
 TICK = (

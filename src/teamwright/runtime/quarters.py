@@ -7,9 +7,9 @@ import anyio
 import msgspec
 from msgspec.structs import replace
 
-from teamwright.core.consent import Mode
+from teamwright.core.data.team import Backend, Member, Refused
 from teamwright.core.errors import ToolError
-from teamwright.core.team import Backend, Member, Refused
+from teamwright.core.permissions.consent import Mode
 from teamwright.host.identity import start_of
 from teamwright.host.panes import Pane, Panes
 from teamwright.runtime.resident import Means, free_tasks

@@ -4,9 +4,9 @@ from collections.abc import Awaitable, Callable
 
 import anyio
 
-from teamwright.core.consent import Decision, Deny, Question
-from teamwright.core.event import Answered, Asked, Event
+from teamwright.core.data.event import Answered, Asked, Event
 from teamwright.core.ids import AgentId, QuestionId
+from teamwright.core.permissions.consent import Decision, Deny, Question
 
 Tell = Callable[[AgentId, Event], None]
 Answerer = Callable[[Question], Awaitable[Decision]]

@@ -8,15 +8,15 @@ import anyio
 from msgspec.structs import replace
 
 from teamwright import __version__
-from teamwright.core.consent import Mode
-from teamwright.core.definition import AgentDefinition
+from teamwright.core.data.definition import AgentDefinition
+from teamwright.core.data.event import AgentStarted, ModeChanged, Warned
+from teamwright.core.data.letter import Said
+from teamwright.core.data.team import Member, Refused
 from teamwright.core.errors import AgentLost, DiskError, SessionMissing, StoreError, ToolError
-from teamwright.core.event import AgentStarted, ModeChanged, Warned
 from teamwright.core.ids import AgentId, LetterId, new_agent_id
-from teamwright.core.letter import Said
+from teamwright.core.permissions.consent import Mode
+from teamwright.core.policies.spawn import Ask, Plan
 from teamwright.core.ports import ToolContext
-from teamwright.core.spawn import Ask, Plan
-from teamwright.core.team import Member, Refused
 from teamwright.host.identity import gone, start_of
 from teamwright.host.worktree import Worktree
 from teamwright.runtime.agent import Agent

@@ -8,13 +8,13 @@ import anyio
 import msgspec
 from msgspec import Struct
 
-from teamwright.core.consent import Mode
+from teamwright.core.data.event import AgentEnded, Event, ToolEnded, TurnEnded, Warned
+from teamwright.core.data.letter import Letter, Said, Sender, Signal
+from teamwright.core.data.tasks import Actor, Task, claim_id
+from teamwright.core.data.team import Mail, Member, Refused, Request, State, iso
 from teamwright.core.errors import DiskError, StoreError
-from teamwright.core.event import AgentEnded, Event, ToolEnded, TurnEnded, Warned
 from teamwright.core.ids import AgentId, LetterId
-from teamwright.core.letter import Letter, Said, Sender, Signal
-from teamwright.core.team import Mail, Member, Refused, Request, State, iso
-from teamwright.core.work import Actor, Task, claim_id
+from teamwright.core.permissions.consent import Mode
 from teamwright.host.worktree import Worktree
 from teamwright.runtime.agent import Agent, current_agent, current_teammate
 from teamwright.runtime.handshakes import Handshakes

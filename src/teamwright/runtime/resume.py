@@ -6,8 +6,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from teamwright import __version__
-from teamwright.core.errors import SessionBusy, SessionMissing, UsageError
-from teamwright.core.event import (
+from teamwright.core.data.event import (
     AgentEnded,
     AgentStarted,
     Compacted,
@@ -17,11 +16,12 @@ from teamwright.core.event import (
     Resumed,
     ToolEnded,
 )
-from teamwright.core.history import History, fold
+from teamwright.core.data.history import History, fold
+from teamwright.core.data.job import JobResult
+from teamwright.core.data.letter import Figures
+from teamwright.core.data.message import Usage
+from teamwright.core.errors import SessionBusy, SessionMissing, UsageError
 from teamwright.core.ids import AgentId, CallId, SessionId, line_uuid, new_session_id
-from teamwright.core.job import JobResult
-from teamwright.core.letter import Figures
-from teamwright.core.message import Usage
 from teamwright.runtime.outcomes import Outcomes
 from teamwright.store import prompts, transcripts
 from teamwright.store.locks import Lock, hold

@@ -6,9 +6,9 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from teamwright.core.definition import AgentDefinition
+from teamwright.core.data.definition import AgentDefinition
+from teamwright.core.data.team import Backend, Member
 from teamwright.core.ports import Desk
-from teamwright.core.team import Backend, Member
 from teamwright.runtime.meter import AgentMeter
 from teamwright.runtime.spawner import Served
 from teamwright.runtime.workshop import Kit

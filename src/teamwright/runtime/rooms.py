@@ -17,7 +17,7 @@ from teamwright.core.crashpoint import crashpoint
 from teamwright.core.errors import ToolError
 from teamwright.core.ids import AgentId
 from teamwright.core.ports import Desk
-from teamwright.core.shown import shown
+from teamwright.core.text import shown
 from teamwright.host.git import commit_of, count_commits
 from teamwright.host.near import is_near
 from teamwright.host.paths import is_directory, resolve

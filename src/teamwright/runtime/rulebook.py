@@ -6,7 +6,7 @@ from typing import Literal
 from msgspec.structs import replace
 
 from teamwright.core.ids import AgentId
-from teamwright.core.rules import Rule, Rules, parse_rules, path_rule
+from teamwright.core.permissions.rules import Rule, Rules, parse_rules, path_rule
 
 Behaviour = Literal["allow", "ask", "deny"]
 

@@ -7,11 +7,19 @@ from typing import Protocol
 
 import anyio
 
+from teamwright.core.data.letter import SYSTEM, Letter, Prompt
+from teamwright.core.data.message import Text
+from teamwright.core.data.schedule import (
+    Schedule,
+    ScheduleId,
+    next_time,
+    read_cron,
+    read_time,
+    scheduled_words,
+    shown_time,
+)
 from teamwright.core.errors import StoreError, ToolError
 from teamwright.core.ids import AgentId, CallId, SessionId
-from teamwright.core.letter import SYSTEM, Letter, Prompt
-from teamwright.core.message import Text
-from teamwright.core.schedule import Schedule, ScheduleId, next_time, read_cron, read_time, scheduled_words, shown_time
 from teamwright.runtime.races import first
 from teamwright.runtime.unbroken import unbroken
 from teamwright.store.schedules import ScheduleTable, letter_id

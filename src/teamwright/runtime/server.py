@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 import anyio
 from msgspec import Struct
 
+from teamwright.core.data.server import Answer, ServerConfig, ServerFault, ServerStatus, ServerTool
 from teamwright.core.errors import ToolError
 from teamwright.core.ports import Tool
-from teamwright.core.server import Answer, ServerConfig, ServerFault, ServerStatus, ServerTool
-from teamwright.core.shown import shown
+from teamwright.core.text import shown
 from teamwright.host.mcp import Surroundings, connect
 from teamwright.host.mcp_ears import Ears, Listing
 

@@ -10,10 +10,18 @@ from typing import Any
 import anyio
 from anyio.abc import TaskGroup
 
+from teamwright.core.data.server import (
+    Answer,
+    Elicited,
+    ServerConfig,
+    ServerFault,
+    ServerPrompt,
+    ServerState,
+    ServerTool,
+)
 from teamwright.core.errors import ToolError
 from teamwright.core.ports import Tool
-from teamwright.core.server import Answer, Elicited, ServerConfig, ServerFault, ServerPrompt, ServerState, ServerTool
-from teamwright.core.shown import shown
+from teamwright.core.text import shown
 from teamwright.host.mcp import Exchange, Surroundings
 from teamwright.host.mcp_ears import Ears
 from teamwright.runtime.server import Changes, Offer, Server

@@ -8,14 +8,11 @@ from typing import Literal, Self, assert_never
 import anyio
 import msgspec
 
-from teamwright.core.consent import MODES, Mode, Question
-from teamwright.core.definition import AgentDefinition
-from teamwright.core.errors import StoreError, ToolError, UsageError
-from teamwright.core.event import Event, LettersTaken, PromptPosted, PromptWithdrawn, Record, TurnEnded, Warned
-from teamwright.core.ids import AgentId, JobId, LetterId, SessionId, new_letter_id
-from teamwright.core.letter import PERSON, Letter, Prompt
-from teamwright.core.message import Content, Text, Usage
-from teamwright.core.op import (
+from teamwright.core.data.definition import AgentDefinition
+from teamwright.core.data.event import Event, LettersTaken, PromptPosted, PromptWithdrawn, Record, TurnEnded, Warned
+from teamwright.core.data.letter import PERSON, Letter, Prompt
+from teamwright.core.data.message import Content, Text, Usage
+from teamwright.core.data.op import (
     AddDirectories,
     AddRules,
     Answer,
@@ -32,6 +29,9 @@ from teamwright.core.op import (
     StopAll,
     StopJob,
 )
+from teamwright.core.errors import StoreError, ToolError, UsageError
+from teamwright.core.ids import AgentId, JobId, LetterId, SessionId, new_letter_id
+from teamwright.core.permissions.consent import MODES, Mode, Question
 from teamwright.runtime.agent import Agent
 from teamwright.runtime.asides import Asides
 from teamwright.runtime.bus import Bus, Cursor, Watch

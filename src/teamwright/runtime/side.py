@@ -6,14 +6,14 @@ from collections.abc import Awaitable, Callable, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from teamwright.core.budget import Reached
-from teamwright.core.consent import Decision, Deny
+from teamwright.core.data.event import Event, Reminded, TurnEnded, is_durable
+from teamwright.core.data.letter import Letter
+from teamwright.core.data.message import Message, Reply, Request, ToolCall, Usage
 from teamwright.core.errors import TeamwrightError
-from teamwright.core.event import Event, Reminded, TurnEnded, is_durable
 from teamwright.core.ids import AgentId, LetterId
-from teamwright.core.letter import Letter
 from teamwright.core.loop import Seat, run_turn
-from teamwright.core.message import Message, Reply, Request, ToolCall, Usage
+from teamwright.core.permissions.consent import Decision, Deny
+from teamwright.core.policies.budget import Reached
 from teamwright.core.ports import OnDelta
 from teamwright.runtime.agent import Agent
 

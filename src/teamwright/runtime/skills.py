@@ -13,13 +13,13 @@ import msgspec
 from anyio import to_thread
 from msgspec import Raw, Struct
 
-from teamwright.core.consent import Allow, Decision, Deny
+from teamwright.core.data.message import Message, Reply, Text, ToolCall, Usage
 from teamwright.core.errors import SettingsError, ToolError
 from teamwright.core.ids import AgentId, CallId, JobId
-from teamwright.core.message import Message, Reply, Text, ToolCall, Usage
+from teamwright.core.permissions.consent import Allow, Decision, Deny
+from teamwright.core.policies.spawn import DEFAULT_KIND, Ask, Plan
 from teamwright.core.ports import ToolContext
-from teamwright.core.shown import shown
-from teamwright.core.spawn import DEFAULT_KIND, Ask, Plan
+from teamwright.core.text import shown
 from teamwright.host.bash import describe_end, encode_script, run_script
 from teamwright.host.capture import Capture, plain
 from teamwright.host.environment import tool_environment

@@ -9,19 +9,19 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from teamwright import __version__
-from teamwright.core.budget import Limits
-from teamwright.core.consent import MODES, Mode
-from teamwright.core.definition import AgentDefinition
+from teamwright.core.data.definition import AgentDefinition
+from teamwright.core.data.event import AgentStarted, ModeChanged, Source
+from teamwright.core.data.fork import MOST_TURNS, directive
+from teamwright.core.data.letter import Letter, Prompt, Sender
+from teamwright.core.data.message import Text, ToolSpec
+from teamwright.core.data.team import Member
 from teamwright.core.errors import DiskError, ModelError, SessionMissing, StoreError, ToolError
-from teamwright.core.event import AgentStarted, ModeChanged, Source
-from teamwright.core.fork import MOST_TURNS, directive
 from teamwright.core.ids import AgentId, CallId, JobId, new_agent_id, new_letter_id
-from teamwright.core.letter import Letter, Prompt, Sender
-from teamwright.core.message import Text, ToolSpec
-from teamwright.core.permission import mode_allowed
+from teamwright.core.permissions.consent import MODES, Mode
+from teamwright.core.permissions.judge import mode_allowed
+from teamwright.core.policies.budget import Limits
+from teamwright.core.policies.spawn import FORK, Ask, Caller, Features, Plan, plan_spawn
 from teamwright.core.ports import Desk, Tool, ToolContext
-from teamwright.core.spawn import FORK, Ask, Caller, Features, Plan, plan_spawn
-from teamwright.core.team import Member
 from teamwright.host.paths import is_directory, resolve
 from teamwright.host.worktree import Worktree
 from teamwright.runtime.agent import Agent

@@ -6,9 +6,9 @@ from typing import Any
 import anyio
 from msgspec.structs import replace
 
-from teamwright.core.aside import SUMMARY_WORDS, one_line, summary_ask
-from teamwright.core.event import JobProgressed, Replied
+from teamwright.core.data.event import JobProgressed, Replied
 from teamwright.core.ids import AgentId
+from teamwright.core.policies.side_prompts import SUMMARY_WORDS, one_line, summary_ask
 from teamwright.runtime.agent import Agent
 from teamwright.runtime.jobs import Job, Tell
 from teamwright.runtime.side import run_forked, run_quietly

@@ -11,11 +11,11 @@ from typing import Any, cast
 import anyio
 from anyio.abc import TaskGroup
 
+from teamwright.core.data.event import AgentEnded, Event, JobProgressed, Replied, TurnEnded
+from teamwright.core.data.job import JobResult
+from teamwright.core.data.letter import Figures, JobStatus, Letter
 from teamwright.core.errors import StoreError
-from teamwright.core.event import AgentEnded, Event, JobProgressed, Replied, TurnEnded
 from teamwright.core.ids import AgentId, CallId, JobId
-from teamwright.core.job import JobResult
-from teamwright.core.letter import Figures, JobStatus, Letter
 from teamwright.runtime.agent import Agent, current_agent, current_teammate
 from teamwright.runtime.inbox import LetterStore
 from teamwright.runtime.jobs import Job, Jobs, Tell, letter_id

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 
+from teamwright.core.data.letter import Letter
+from teamwright.core.data.tasks import Actor, Change, Done, Draft, Owner, Refusal, Task, TaskId
+from teamwright.core.data.team import Mail
 from teamwright.core.errors import StoreError, ToolError
 from teamwright.core.ids import AgentId, CallId
-from teamwright.core.letter import Letter
-from teamwright.core.team import Mail
-from teamwright.core.work import Actor, Change, Done, Draft, Owner, Refusal, Task, TaskId
 from teamwright.runtime.task_desk import TaskDesk
 from teamwright.runtime.unbroken import following, unbroken
 from teamwright.store.task_mirror import TaskMirror

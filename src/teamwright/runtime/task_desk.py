@@ -3,9 +3,9 @@
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from teamwright.core.data.letter import Letter
+from teamwright.core.data.tasks import Actor, Done, Owner, Task
 from teamwright.core.ids import AgentId, SessionId
-from teamwright.core.letter import Letter
-from teamwright.core.work import Actor, Done, Owner, Task
 
 
 class TaskDesk(Protocol):

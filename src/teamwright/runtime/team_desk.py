@@ -4,10 +4,10 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import msgspec
 
+from teamwright.core.data.letter import Letter, Sender, Signal
+from teamwright.core.data.tasks import Actor, Done, Owner, Task
+from teamwright.core.data.team import iso
 from teamwright.core.ids import AgentId, LetterId
-from teamwright.core.letter import Letter, Sender, Signal
-from teamwright.core.team import iso
-from teamwright.core.work import Actor, Done, Owner, Task
 from teamwright.runtime.task_desk import SessionDesk, TaskDesk
 from teamwright.runtime.teams import Teams
 from teamwright.store.state import now_ms

@@ -9,11 +9,11 @@ import anyio
 from msgspec import Struct
 from msgspec.structs import replace
 
+from teamwright.core.data.event import Event, TeamChanged, TeamKind
+from teamwright.core.data.letter import Letter
+from teamwright.core.data.team import LEAD_NAME, Member, Refused, Team, address, split_address
 from teamwright.core.errors import DiskError, StoreError, ToolError
-from teamwright.core.event import Event, TeamChanged, TeamKind
 from teamwright.core.ids import AgentId, CallId, SessionId
-from teamwright.core.letter import Letter
-from teamwright.core.team import LEAD_NAME, Member, Refused, Team, address, split_address
 from teamwright.runtime.agent import Agent
 from teamwright.runtime.supervisor import Supervisor
 from teamwright.runtime.trouble import Trouble

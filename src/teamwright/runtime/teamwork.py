@@ -5,12 +5,12 @@ from collections.abc import Awaitable, Callable, Sequence
 import anyio
 from msgspec import Struct
 
+from teamwright.core.data.event import Warned
+from teamwright.core.data.team import Member, Refused, Request, Team, new_request_id
 from teamwright.core.errors import ToolError
-from teamwright.core.event import Warned
 from teamwright.core.ids import AgentId, CallId
+from teamwright.core.policies.spawn import Ask, Plan
 from teamwright.core.ports import ToolContext
-from teamwright.core.spawn import Ask, Plan
-from teamwright.core.team import Member, Refused, Request, Team, new_request_id
 from teamwright.runtime.agent import Agent
 from teamwright.runtime.follower import Follower
 from teamwright.runtime.handshakes import Handshakes

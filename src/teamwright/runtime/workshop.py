@@ -7,14 +7,14 @@ from pathlib import Path
 from msgspec import Struct
 
 from teamwright import __version__
-from teamwright.core.budget import Limits
-from teamwright.core.consent import Decision, Mode
-from teamwright.core.definition import AgentDefinition
+from teamwright.core.data.definition import AgentDefinition
+from teamwright.core.data.event import AgentStarted, Durable, Resumed, ToolEnded
+from teamwright.core.data.history import History, fold
+from teamwright.core.data.message import Effort, ToolCall, ToolSpec
 from teamwright.core.errors import SessionMissing
-from teamwright.core.event import AgentStarted, Durable, Resumed, ToolEnded
-from teamwright.core.history import History, fold
 from teamwright.core.ids import AgentId, SessionId
-from teamwright.core.message import Effort, ToolCall, ToolSpec
+from teamwright.core.permissions.consent import Decision, Mode
+from teamwright.core.policies.budget import Limits
 from teamwright.core.ports import Desk, Model, Tool
 from teamwright.runtime.agent import Agent, Prompt
 from teamwright.runtime.bus import Bus

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from teamwright.core.data.team import Member
 from teamwright.core.ids import AgentId
-from teamwright.core.team import Member
 from teamwright.store.paths import Home
 from teamwright.store.processes import ProcessTable
 from teamwright.store.state import State

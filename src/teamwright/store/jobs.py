@@ -6,9 +6,9 @@ from collections.abc import Sequence
 import msgspec
 from msgspec import Struct
 
+from teamwright.core.data.job import JobKind, JobResult
+from teamwright.core.data.letter import JobStatus, Letter
 from teamwright.core.ids import AgentId, CallId, JobId, LetterId, SessionId
-from teamwright.core.job import JobKind, JobResult
-from teamwright.core.letter import JobStatus, Letter
 from teamwright.store.database import Database
 from teamwright.store.state import agent_number, now_ms, session_number
 

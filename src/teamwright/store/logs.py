@@ -5,9 +5,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from teamwright.core.data.event import Denied, Event, Replied, ToolEnded, TurnEnded
+from teamwright.core.data.message import Text
 from teamwright.core.errors import StoreError
-from teamwright.core.event import Denied, Event, Replied, ToolEnded, TurnEnded
-from teamwright.core.message import Text
 from teamwright.store.private import make_dir, open_file
 
 MOST_BYTES = 1_000_000

@@ -10,9 +10,9 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from teamwright.core.data.letter import Letter, Said
+from teamwright.core.data.team import Mail, MailState, Refused
 from teamwright.core.ids import AgentId, LetterId
-from teamwright.core.letter import Letter, Said
-from teamwright.core.team import Mail, MailState, Refused
 from teamwright.store.database import Database
 from teamwright.store.posting import ASIDE, LIMITS, MailLimits, Stored, abandon, find_outcome, post, set_aside
 from teamwright.store.state import agent_number, now_ms

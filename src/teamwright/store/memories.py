@@ -3,8 +3,8 @@
 import os
 from pathlib import Path
 
-from teamwright.core import notes
 from teamwright.core.errors import StoreError
+from teamwright.core.policies import notes
 from teamwright.store.locks import Lock, hold
 from teamwright.store.paths import Home, slug
 from teamwright.store.private import fault, open_file, write_file

@@ -9,8 +9,8 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from teamwright.core.data.event import FORMAT, AgentStarted, LettersTaken, Line
 from teamwright.core.errors import StoreError
-from teamwright.core.event import FORMAT, AgentStarted, LettersTaken, Line
 from teamwright.core.ids import AgentId, SessionId
 from teamwright.store.private import fault
 

@@ -6,9 +6,9 @@ import msgspec
 from msgspec import Struct
 
 from teamwright.core.crashpoint import crashpoint
+from teamwright.core.data.letter import Letter, Said, Signal
+from teamwright.core.data.team import Code, Mail, MailState, Refused
 from teamwright.core.ids import AgentId, LetterId
-from teamwright.core.letter import Letter, Said, Signal
-from teamwright.core.team import Code, Mail, MailState, Refused
 from teamwright.store.state import agent_number
 
 ASIDE = 0  # `delivered_at` of a letter that is handed to nobody any more

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from teamwright.core.data.team import ProcessId, Refused
 from teamwright.core.errors import StoreError
 from teamwright.core.ids import AgentId, SessionId
-from teamwright.core.team import ProcessId, Refused
 from teamwright.store.database import Database
 from teamwright.store.locks import Lock, hold
 from teamwright.store.private import fault

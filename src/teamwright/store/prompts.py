@@ -6,8 +6,8 @@ from pathlib import Path
 
 import msgspec
 
+from teamwright.core.data.message import ToolSpec
 from teamwright.core.errors import StoreError
-from teamwright.core.message import ToolSpec
 from teamwright.store.private import fault, write_file
 
 _HASH = re.compile(r"[0-9a-f]{32}")

@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 
 from teamwright.core.crashpoint import crashpoint
+from teamwright.core.data.team import Mail, Refused, Request, RequestId
 from teamwright.core.ids import AgentId
-from teamwright.core.team import Mail, Refused, Request, RequestId
 from teamwright.store.database import Database
 from teamwright.store.posting import LIMITS, MailLimits, post
 from teamwright.store.state import agent_number, now_ms

@@ -4,9 +4,9 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
+from teamwright.core.data.letter import Letter
+from teamwright.core.data.schedule import Schedule, ScheduleId
 from teamwright.core.ids import LetterId, SessionId
-from teamwright.core.letter import Letter
-from teamwright.core.schedule import Schedule, ScheduleId
 from teamwright.store.database import Database
 from teamwright.store.jobs import insert_letter
 from teamwright.store.state import session_number

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from teamwright.core.errors import SettingsError, UsageError
 from teamwright.core.jsontext import decode_object
-from teamwright.core.shown import shown
+from teamwright.core.text import shown
 from teamwright.store.settings_file import fields_of, layer_of, read_layer
 from teamwright.store.settings_schema import (
     PARTS,
@@ -194,7 +194,7 @@ def describe(settings: Settings, secrets: Sequence[str] = ()) -> list[tuple[str,
 
     No password, header or token stands there, nor any of `secrets`.
     """
-    from teamwright.core.redaction import concealed, withheld  # noqa: PLC0415  # its patterns take a while
+    from teamwright.core.policies.redaction import concealed, withheld  # noqa: PLC0415  # its patterns take a while
 
     secrets = (*secrets, *(text for layer in settings.layers for text in withheld(layer.values)))
     told: list[tuple[str, Any, Source, str]] = []

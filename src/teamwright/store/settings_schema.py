@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from teamwright.core.message import Effort
+from teamwright.core.data.message import Effort
 
 Source = Literal["default", "user", "project", "local", "flag", "managed"]
 DefaultMode = Literal["plan", "dontAsk", "default", "acceptEdits", "bypassPermissions"]

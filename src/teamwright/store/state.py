@@ -9,10 +9,10 @@ from typing import Literal, NamedTuple
 import msgspec
 from msgspec import Struct
 
+from teamwright.core.data.letter import Letter
+from teamwright.core.data.message import Usage
 from teamwright.core.errors import StoreError
 from teamwright.core.ids import AgentId, LetterId, SessionId
-from teamwright.core.letter import Letter
-from teamwright.core.message import Usage
 from teamwright.store.database import Database, open_database
 
 Price = Callable[[str, Usage], float | None]

@@ -15,9 +15,9 @@ import anyio
 import anyio.to_thread
 import msgspec
 
+from teamwright.core.data.tasks import Task, TaskId
 from teamwright.core.errors import StoreError
-from teamwright.core.shown import shown
-from teamwright.core.work import Task, TaskId
+from teamwright.core.text import shown
 from teamwright.store.locks import hold
 from teamwright.store.private import fault, make_dir, write_file
 from teamwright.store.tasks import Listing, TaskTable

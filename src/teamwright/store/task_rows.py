@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
+from teamwright.core.data.tasks import Actor, Draft, Edge, Hold, Task, TaskId
 from teamwright.core.ids import AgentId
-from teamwright.core.work import Actor, Draft, Edge, Hold, Task, TaskId
 
 _COLUMNS = """
     id, subject, description, status, owner, agent, epoch, former, active_form, metadata, created, updated,

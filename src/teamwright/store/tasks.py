@@ -6,10 +6,8 @@ from collections.abc import Callable, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from teamwright.core.ids import AgentId, CallId
-from teamwright.core.letter import Letter
-from teamwright.core.team import Mail
-from teamwright.core.work import (
+from teamwright.core.data.letter import Letter
+from teamwright.core.data.tasks import (
     MOST_TASKS,
     Actor,
     Change,
@@ -28,6 +26,8 @@ from teamwright.core.work import (
     refuse_size,
     refuse_wait,
 )
+from teamwright.core.data.team import Mail
+from teamwright.core.ids import AgentId, CallId
 from teamwright.store import task_rows as rows
 from teamwright.store.database import Database
 from teamwright.store.jobs import insert_letter

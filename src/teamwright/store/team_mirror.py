@@ -9,9 +9,9 @@ import anyio
 import anyio.to_thread
 import msgspec
 
+from teamwright.core.data.team import config, iso
 from teamwright.core.errors import StoreError
 from teamwright.core.ids import AgentId
-from teamwright.core.team import config, iso
 from teamwright.store.locks import hold
 from teamwright.store.mail import Entry, MailTable
 from teamwright.store.pace import Pace

@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from teamwright.core.data.team import LEAD_NAME, Member, Team, next_color
 from teamwright.core.ids import AgentId
-from teamwright.core.team import LEAD_NAME, Member, Team, next_color
 from teamwright.store.posting import forward
 from teamwright.store.state import agent_number
 

@@ -8,10 +8,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from teamwright.core.crashpoint import crashpoint
-from teamwright.core.errors import StoreError
-from teamwright.core.ids import AgentId, CallId
-from teamwright.core.letter import Letter, is_quiet
-from teamwright.core.team import (
+from teamwright.core.data.letter import Letter, is_quiet
+from teamwright.core.data.team import (
     LEAD_NAME,
     Mail,
     Member,
@@ -24,6 +22,8 @@ from teamwright.core.team import (
     next_color,
     safe_name,
 )
+from teamwright.core.errors import StoreError
+from teamwright.core.ids import AgentId, CallId
 from teamwright.store.database import Database
 from teamwright.store.jobs import NewAgent
 from teamwright.store.posting import LIMITS, MailLimits, abandon, post

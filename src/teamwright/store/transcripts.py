@@ -15,8 +15,8 @@ import anyio
 import msgspec
 
 from teamwright.core.crashpoint import armed, crashpoint
+from teamwright.core.data.event import FORMAT, AgentStarted, Durable, Line
 from teamwright.core.errors import DiskError, StoreError
-from teamwright.core.event import FORMAT, AgentStarted, Durable, Line
 from teamwright.store.pace import Pace
 from teamwright.store.private import create_file, fault, open_file, sync_dir, write_all
 

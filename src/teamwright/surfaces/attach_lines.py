@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
+from teamwright.core.data.message import ToolCall
 from teamwright.core.errors import UsageError
 from teamwright.core.ids import CallId
-from teamwright.core.message import ToolCall
 from teamwright.surfaces.progress import summary
 from teamwright.surfaces.terminal.diff import rows_of
 from teamwright.tools.ask import AskArgs, AskedQuestion

@@ -13,8 +13,8 @@ import msgspec
 from teamwright.app import Options, survey
 from teamwright.core.errors import SessionBusy, SessionMissing, UsageError
 from teamwright.core.ids import SessionId
-from teamwright.core.redaction import redacted, secrets_of
-from teamwright.core.spawn import FORK
+from teamwright.core.policies.redaction import redacted, secrets_of
+from teamwright.core.policies.spawn import FORK
 from teamwright.models.prices import saved_by_cache
 from teamwright.store.locks import hold
 from teamwright.store.paths import (

@@ -14,9 +14,9 @@ from msgspec.structs import replace
 
 from teamwright import __version__
 from teamwright.app import Ground, Options, model_for, survey
+from teamwright.core.data.message import Request, user
 from teamwright.core.errors import StoreError, TeamwrightError, ToolError
-from teamwright.core.message import Request, user
-from teamwright.core.redaction import redacted, secrets_of
+from teamwright.core.policies.redaction import redacted, secrets_of
 from teamwright.host.paths import has_openat2
 from teamwright.host.search import find_rg
 from teamwright.store.state import State

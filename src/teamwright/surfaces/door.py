@@ -13,11 +13,11 @@ import anyio
 import msgspec
 from anyio.abc import TaskGroup
 
+from teamwright.core.data.event import AgentStarted, Answered, LettersTaken, Record, Warned
+from teamwright.core.data.letter import ELEMENTS
+from teamwright.core.data.message import Text
 from teamwright.core.errors import StoreError, TeamwrightError, UsageError
-from teamwright.core.event import AgentStarted, Answered, LettersTaken, Record, Warned
 from teamwright.core.ids import SessionId
-from teamwright.core.letter import ELEMENTS
-from teamwright.core.message import Text
 from teamwright.host.wire import Wire, connect, open_listener
 from teamwright.runtime.session import Session
 from teamwright.store.paths import Home

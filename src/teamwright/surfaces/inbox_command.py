@@ -7,8 +7,8 @@ from typing import Any
 
 import anyio
 
+from teamwright.core.data.team import iso, split_address
 from teamwright.core.errors import UsageError
-from teamwright.core.team import iso, split_address
 from teamwright.store.mail import Entry, MailTable
 from teamwright.store.paths import Home, home_from
 from teamwright.store.processes import ProcessTable

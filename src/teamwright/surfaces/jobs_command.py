@@ -10,9 +10,9 @@ from typing import Any
 import anyio
 import msgspec
 
+from teamwright.core.data.event import Line, Replied, ToolEnded, TurnEnded
+from teamwright.core.data.history import fold
 from teamwright.core.errors import SessionMissing
-from teamwright.core.event import Line, Replied, ToolEnded, TurnEnded
-from teamwright.core.history import fold
 from teamwright.core.ids import SessionId
 from teamwright.store import transcripts
 from teamwright.store.jobs import JobRow, JobTable

@@ -14,9 +14,9 @@ import msgspec
 from teamwright.app import Options, survey
 from teamwright.app.ground import Ground
 from teamwright.app.servers import TOKENS, configured
-from teamwright.core.consent import MODES
+from teamwright.core.data.server import Http, Reach, Sdk, ServerConfig, ServerState, Sse, Stdio
 from teamwright.core.errors import UsageError
-from teamwright.core.server import Http, Reach, Sdk, ServerConfig, ServerState, Sse, Stdio
+from teamwright.core.permissions.consent import MODES
 from teamwright.library.agreed import agree_to_own
 from teamwright.library.jsonfile import read_json
 from teamwright.library.mcp_config import limits, read_server

@@ -6,8 +6,8 @@ import anyio
 
 from teamwright.app.ground import Ground
 from teamwright.app.servers import TOKENS
+from teamwright.core.data.server import Http, ServerConfig, ServerFault, Sse
 from teamwright.core.errors import UsageError
-from teamwright.core.server import Http, ServerConfig, ServerFault, Sse
 from teamwright.host.mcp import Surroundings, connect
 from teamwright.host.mcp_ears import Ears
 from teamwright.host.mcp_tokens import forget, token_path

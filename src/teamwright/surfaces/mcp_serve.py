@@ -14,10 +14,10 @@ from msgspec import Meta, Struct
 
 from teamwright import __version__
 from teamwright.app import Options, open_session
-from teamwright.core.consent import Mode
+from teamwright.core.data.letter import Letter, Lines, Notice, Prompt, Said, Signal, as_message
+from teamwright.core.data.message import Text
 from teamwright.core.errors import StoreError, ToolError
-from teamwright.core.letter import Letter, Lines, Notice, Prompt, Said, Signal, as_message
-from teamwright.core.message import Text
+from teamwright.core.permissions.consent import Mode
 from teamwright.core.ports import Outcome, said
 from teamwright.host.mcp_stdio import open_stdio
 from teamwright.host.mcp_streams import LineReader, LineWriter

@@ -4,7 +4,7 @@ import sys
 import textwrap
 from typing import Any, TextIO
 
-from teamwright.core.event import (
+from teamwright.core.data.event import (
     AgentEnded,
     AgentStarted,
     AsideAnswered,
@@ -20,8 +20,8 @@ from teamwright.core.event import (
     ToolEnded,
     TurnEnded,
 )
+from teamwright.core.data.message import Retrying, Text, TextDelta, ToolCall
 from teamwright.core.ids import AgentId, CallId, JobId
-from teamwright.core.message import Retrying, Text, TextDelta, ToolCall
 from teamwright.tools.bounds import visible
 
 SHOWN_LINES = 6  # of a tool's output

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import anyio
 
+from teamwright.core.data.tasks import listed
 from teamwright.core.errors import SessionMissing, UsageError
-from teamwright.core.work import listed
 from teamwright.store.paths import Home, find_transcript, home_from, list_sessions
 from teamwright.store.state import State
 from teamwright.store.task_mirror import record

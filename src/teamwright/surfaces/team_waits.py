@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from teamwright.core.event import Line
-from teamwright.core.history import fold
+from teamwright.core.data.event import Line
+from teamwright.core.data.history import fold
+from teamwright.core.data.tasks import Task, TaskId
+from teamwright.core.data.team import Member, Request, Team
 from teamwright.core.ids import SessionId
-from teamwright.core.team import Member, Request, Team
-from teamwright.core.work import Task, TaskId
 from teamwright.store import transcripts
 from teamwright.store.mail import MailTable
 from teamwright.store.paths import Home, SessionFiles, find_transcript

@@ -6,7 +6,7 @@ from typing import Any
 
 import anyio
 
-from teamwright.core.team import Member, Team, config, iso
+from teamwright.core.data.team import Member, Team, config, iso
 from teamwright.store.mail import MailTable
 from teamwright.store.paths import Home, home_from
 from teamwright.store.processes import ProcessTable

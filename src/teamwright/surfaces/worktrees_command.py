@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from teamwright.app.ground import survey, tell_git
 from teamwright.app.options import Options
+from teamwright.core.data.team import Member
 from teamwright.core.errors import ToolError, UsageError
-from teamwright.core.team import Member
 from teamwright.host.merge import Preview, merge, preview_merge
 from teamwright.host.worktree import Found, find, find_one, remove
 from teamwright.host.worktree_view import MOST_COMMITS, View, view

@@ -5,13 +5,13 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from teamwright.core.consent import Mode
-from teamwright.core.definition import AgentDefinition
+from teamwright.core.data.definition import AgentDefinition
+from teamwright.core.data.message import Effort, ToolSpec
+from teamwright.core.data.team import Member
 from teamwright.core.errors import ToolError
-from teamwright.core.message import Effort, ToolSpec
+from teamwright.core.permissions.consent import Mode
+from teamwright.core.policies.spawn import Ask, Features, Plan
 from teamwright.core.ports import Outcome, ToolContext, said
-from teamwright.core.spawn import Ask, Features, Plan
-from teamwright.core.team import Member
 from teamwright.runtime.jobs import Job
 from teamwright.runtime.spawner import Known, Spawner
 from teamwright.tools.bounds import bounded, visible

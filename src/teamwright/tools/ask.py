@@ -5,9 +5,9 @@ from typing import Annotated, Any, cast
 
 from msgspec import Meta, Struct
 
-from teamwright.core.consent import Decision, Deny, Question
 from teamwright.core.errors import ToolError
 from teamwright.core.ids import new_question_id
+from teamwright.core.permissions.consent import Decision, Deny, Question
 from teamwright.core.ports import Outcome, ToolContext, said
 from teamwright.runtime.supervisor import Supervisor
 from teamwright.tools.define import read_args, spec

@@ -7,11 +7,11 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
+from teamwright.core.data.event import ToolProgressed
+from teamwright.core.data.message import Text, ToolSpec
 from teamwright.core.errors import ToolError
-from teamwright.core.event import ToolProgressed
-from teamwright.core.message import Text, ToolSpec
 from teamwright.core.ports import Desk, Outcome, ToolContext
-from teamwright.core.shown import shown
+from teamwright.core.text import shown
 from teamwright.host.bash import describe_end, encode_script, run_script
 from teamwright.host.capture import HEAD, Capture, plain
 from teamwright.host.environment import tool_environment

@@ -5,9 +5,9 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
+from teamwright.core.data.schedule import Schedule
 from teamwright.core.errors import ToolError
 from teamwright.core.ports import Outcome, ToolContext, said
-from teamwright.core.schedule import Schedule
 from teamwright.runtime.schedule import Schedules
 from teamwright.tools.bounds import visible
 from teamwright.tools.define import read_args, spec

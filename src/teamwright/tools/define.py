@@ -6,8 +6,8 @@ from typing import Any, TypeVar, cast
 import msgspec
 from msgspec import Struct
 
+from teamwright.core.data.message import ToolSpec
 from teamwright.core.errors import ToolError
-from teamwright.core.message import ToolSpec
 
 Args = TypeVar("Args", bound=Struct)
 

@@ -10,8 +10,8 @@ from typing import TypeVar, TypeVarTuple
 import anyio
 import anyio.to_thread
 
+from teamwright.core.data.event import Seen
 from teamwright.core.errors import ToolError
-from teamwright.core.event import Seen
 from teamwright.core.ports import Desk, ToolContext
 from teamwright.host.files import seen_of
 from teamwright.host.paths import beneath, is_directory, resolve

@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 from typing import Any, cast
 
+from teamwright.core.data.message import Content, Image, Text
+from teamwright.core.data.picture import MOST_DATA, BadPicture, examine
 from teamwright.core.errors import ToolError
-from teamwright.core.message import Content, Image, Text
-from teamwright.core.picture import MOST_DATA, BadPicture, examine
 from teamwright.host import pdf_child
 from teamwright.host.child import run_child
 from teamwright.tools.bounds import bounded, visible

@@ -8,8 +8,8 @@ import anyio.to_thread
 import msgspec
 from msgspec import Struct
 
+from teamwright.core.data.message import Text
 from teamwright.core.errors import TeamwrightError, ToolError
-from teamwright.core.message import Text
 from teamwright.core.ports import Outcome, ToolContext, said
 from teamwright.tools.bounds import bounded, visible
 from teamwright.tools.define import read_args, spec

@@ -9,12 +9,12 @@ from typing import Any
 import anyio.to_thread
 import msgspec
 
-from teamwright.core.arrival import DEEPEST, is_deep
+from teamwright.core.data.message import Content, Image, Text, ToolSpec
+from teamwright.core.data.picture import fitted
+from teamwright.core.data.server import Answer, Blob, Link, Part
 from teamwright.core.errors import ToolError
-from teamwright.core.message import Content, Image, Text, ToolSpec
-from teamwright.core.picture import fitted
+from teamwright.core.policies.normalize import DEEPEST, is_deep
 from teamwright.core.ports import Outcome, ToolContext
-from teamwright.core.server import Answer, Blob, Link, Part
 from teamwright.runtime.server import Offer
 from teamwright.tools.bounds import bounded, visible
 

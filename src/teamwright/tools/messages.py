@@ -6,11 +6,11 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
+from teamwright.core.data.letter import Letter, Said, Sender
+from teamwright.core.data.team import Member
 from teamwright.core.errors import ToolError
 from teamwright.core.ids import AgentId, LetterId
-from teamwright.core.letter import Letter, Said, Sender
 from teamwright.core.ports import Outcome, ToolContext, said
-from teamwright.core.team import Member
 from teamwright.runtime.spawner import Spawner
 from teamwright.runtime.supervisor import Supervisor
 from teamwright.runtime.teamwork import Teamwork

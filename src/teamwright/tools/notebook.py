@@ -10,8 +10,8 @@ from typing import Annotated, Any, Literal
 import anyio.to_thread
 from msgspec import Meta, Struct
 
+from teamwright.core.data.message import Text
 from teamwright.core.errors import ToolError
-from teamwright.core.message import Text
 from teamwright.core.ports import Outcome, ToolContext
 from teamwright.host.files import read_whole, write_whole
 from teamwright.tools.bounds import bounded

@@ -6,9 +6,9 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from teamwright.core.consent import Decision, Deny, Question
 from teamwright.core.errors import ToolError
 from teamwright.core.ids import new_question_id
+from teamwright.core.permissions.consent import Decision, Deny, Question
 from teamwright.core.ports import Outcome, ToolContext, said
 from teamwright.runtime.agent import Agent
 from teamwright.runtime.supervisor import Supervisor

@@ -9,10 +9,10 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
+from teamwright.core.data.event import Seen
+from teamwright.core.data.message import Content, Text
+from teamwright.core.data.picture import kind_of
 from teamwright.core.errors import ToolError
-from teamwright.core.event import Seen
-from teamwright.core.message import Content, Text
-from teamwright.core.picture import kind_of
 from teamwright.core.ports import Outcome, ToolContext
 from teamwright.host.files import read_whole, seen_of
 from teamwright.host.paths import is_directory, open_judged

@@ -5,8 +5,8 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
+from teamwright.core.data.message import ToolSpec
 from teamwright.core.errors import ToolError
-from teamwright.core.message import ToolSpec
 from teamwright.core.ports import Outcome, ToolContext, said
 from teamwright.library.skill_file import Skill
 from teamwright.runtime.skills import SkillDesk

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from teamwright.core.data.message import ToolSpec
 from teamwright.core.errors import ToolError, UsageError
-from teamwright.core.message import ToolSpec
 from teamwright.core.ports import Outcome, ToolContext, said
 
 NAME = "StructuredOutput"

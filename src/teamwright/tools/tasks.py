@@ -7,10 +7,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from teamwright.core.errors import ToolError
-from teamwright.core.ids import AgentId
-from teamwright.core.ports import Outcome, ToolContext, said
-from teamwright.core.work import (
+from teamwright.core.data.tasks import (
     NOBODY,
     Change,
     Done,
@@ -23,6 +20,9 @@ from teamwright.core.work import (
     not_found,
     refuse_size,
 )
+from teamwright.core.errors import ToolError
+from teamwright.core.ids import AgentId
+from teamwright.core.ports import Outcome, ToolContext, said
 from teamwright.runtime.task_board import TaskBoard
 from teamwright.store.task_mirror import record
 from teamwright.tools.bounds import bounded, visible

@@ -5,8 +5,8 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
+from teamwright.core.data.team import config
 from teamwright.core.ports import Outcome, ToolContext, said
-from teamwright.core.team import config
 from teamwright.runtime.teamwork import Teamwork
 from teamwright.tools.define import read_args, spec
 

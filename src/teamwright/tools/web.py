@@ -7,9 +7,9 @@ from typing import Annotated, Any
 import anyio.to_thread
 from msgspec import Meta, Struct
 
-from teamwright.core.message import Text
+from teamwright.core.data.message import Text
 from teamwright.core.ports import Outcome, ToolContext, said
-from teamwright.core.shown import shown
+from teamwright.core.text import shown
 from teamwright.host.addresses import Allowed, is_public
 from teamwright.host.charset import decode_text
 from teamwright.host.web import MOST_BYTES, Page, fetch

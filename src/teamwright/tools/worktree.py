@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
+from teamwright.core.data.message import Text
 from teamwright.core.errors import ToolError
-from teamwright.core.message import Text
 from teamwright.core.ports import Outcome, ToolContext
 from teamwright.runtime.rooms import Left, Rooms, Stay
 from teamwright.runtime.supervisor import Supervisor

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import anyio.to_thread
 from msgspec import Meta, Struct
 
-from teamwright.core.message import Text
+from teamwright.core.data.message import Text
 from teamwright.core.ports import Outcome, ToolContext
 from teamwright.host.files import look, write_whole
 from teamwright.tools.define import read_args, spec

@@ -9,7 +9,7 @@ import pytest
 from stage import Stage, staged
 
 from crew import agent, bash, stage
-from teamwright.core.budget import Limits
+from teamwright.core.policies.budget import Limits
 from teamwright.models.scripted import ScriptedModel, call
 
 pytestmark = pytest.mark.anyio

@@ -9,8 +9,8 @@ import pytest
 from stage import LIMIT, Stage, staged
 from textual import events
 
-from teamwright.core.budget import Limits
 from teamwright.core.ids import AgentId
+from teamwright.core.policies.budget import Limits
 from teamwright.models.scripted import ScriptedModel, call
 from teamwright.surfaces.terminal.rows import RowList
 from teamwright.surfaces.terminal.shapes import Step

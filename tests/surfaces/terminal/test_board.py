@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 from tui_parts import EVIL, Host, make_view, screen_text, side_host, task, until
 
-from teamwright.core.work import Task
+from teamwright.core.data.tasks import Task
 from teamwright.surfaces.terminal.board import MOST_DONE, in_order, summary_of
 from teamwright.surfaces.terminal.port import Crew
 

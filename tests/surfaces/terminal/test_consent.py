@@ -6,8 +6,8 @@ import pytest
 from textual.pilot import Pilot
 from tui_parts import Host, answered, ask, make_view, question, screen_text, until
 
-from teamwright.core.consent import Allow, Deny, Question
 from teamwright.core.ids import AgentId, CallId, QuestionId
+from teamwright.core.permissions.consent import Allow, Deny, Question
 from teamwright.library.trust import Found, Part
 from teamwright.surfaces.terminal.dialogs import NO, QuestionScreen
 from teamwright.surfaces.terminal.diff import rows_of

@@ -8,8 +8,8 @@ from tempfile import TemporaryDirectory
 import pytest
 from tmux_kit import LIMIT, SIZES, Terminal
 
+from teamwright.core.data.message import Message, Text, ToolResult, user
 from teamwright.core.ids import CallId
-from teamwright.core.message import Message, Text, ToolResult, user
 from teamwright.models.scripted import call
 from teamwright.surfaces.demo.coach import Seen, advice
 from teamwright.surfaces.demo.story import DEAF, PARTS, PROMPT, only_spoken_to, parts, replies

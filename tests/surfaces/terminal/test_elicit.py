@@ -6,8 +6,8 @@ import pytest
 from textual.widgets import Input
 from tui_parts import EVIL, Host, answered, make_view, screen_text, until
 
-from teamwright.core.consent import Allow, Deny, Question
 from teamwright.core.ids import AgentId, CallId, QuestionId
+from teamwright.core.permissions.consent import Allow, Deny, Question
 from teamwright.surfaces.terminal.elicit_form import DECLINED, fields_of
 from teamwright.surfaces.terminal.question_list import screen_for
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from stage import Stage, staged
 
-from teamwright.core.event import LettersTaken, Replied, TurnEnded
-from teamwright.core.message import Message, Text, Usage, user
+from teamwright.core.data.event import LettersTaken, Replied, TurnEnded
+from teamwright.core.data.message import Message, Text, Usage, user
 from teamwright.runtime.resume import Origin
 from teamwright.store.paths import find_transcript, home_from
 from teamwright.store.transcripts import Transcript

@@ -3,7 +3,7 @@
 import pytest
 from tui_parts import EVIL, MAIN, NOW, Host, add, ask, make_view, question, screen_text, side_host, until
 
-from teamwright.core.event import AgentEnded, Record
+from teamwright.core.data.event import AgentEnded, Record
 from teamwright.core.ids import AgentId
 from teamwright.surfaces.terminal.agents_panel import MOST_ENDED, AgentsPanel, neighbour, tree_of, why
 from teamwright.surfaces.terminal.messages import Background, OpenAgent, StopAgent, StopEverything

@@ -10,10 +10,10 @@ from stage import LIMIT, Stage
 
 from crew import agent, bash, stage
 from teamwright.app import open_session
+from teamwright.core.data.message import Text
+from teamwright.core.data.op import Say
 from teamwright.core.errors import UsageError
 from teamwright.core.ids import AgentId, LetterId
-from teamwright.core.message import Text
-from teamwright.core.op import Say
 from teamwright.runtime.session import Session
 from teamwright.store.paths import home_from
 from teamwright.surfaces.door import address_file, keep_door, knock

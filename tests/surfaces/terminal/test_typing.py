@@ -8,7 +8,7 @@ from textual import events
 
 from pictures import png
 from teamwright.app import open_session
-from teamwright.core.message import Image
+from teamwright.core.data.message import Image
 from teamwright.surfaces.terminal.app import TerminalApp
 from teamwright.surfaces.terminal.completion import Choice, rank, word_at
 from teamwright.surfaces.terminal.shapes import Spoken, Step

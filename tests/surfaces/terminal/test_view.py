@@ -3,8 +3,7 @@
 import msgspec
 import pytest
 
-from teamwright.core.consent import Allow, Question
-from teamwright.core.event import (
+from teamwright.core.data.event import (
     AgentEnded,
     AgentStarted,
     Answered,
@@ -24,9 +23,8 @@ from teamwright.core.event import (
     TurnEnded,
     TurnStarted,
 )
-from teamwright.core.ids import AgentId, CallId, JobId, LetterId, QuestionId, SessionId
-from teamwright.core.letter import Figures, Letter, Notice, Said, Sender, as_message
-from teamwright.core.message import (
+from teamwright.core.data.letter import Figures, Letter, Notice, Said, Sender, as_message
+from teamwright.core.data.message import (
     BlockStarted,
     Message,
     ReplyStarted,
@@ -39,6 +37,8 @@ from teamwright.core.message import (
     Usage,
     user,
 )
+from teamwright.core.ids import AgentId, CallId, JobId, LetterId, QuestionId, SessionId
+from teamwright.core.permissions.consent import Allow, Question
 from teamwright.surfaces.terminal.letters import items_of, shell_text
 from teamwright.surfaces.terminal.shapes import Item, Note, Spoken, Step, Thought
 from teamwright.surfaces.terminal.talk import MOST_ITEMS, SLACK

@@ -11,10 +11,10 @@ from textual.pilot import Pilot
 from textual.screen import Screen
 from textual.widget import Widget
 
-from teamwright.core.consent import Question
-from teamwright.core.event import AgentStarted, Asked, Record, TeamChanged, TurnStarted
+from teamwright.core.data.event import AgentStarted, Asked, Record, TeamChanged, TurnStarted
+from teamwright.core.data.tasks import Task, TaskId
 from teamwright.core.ids import AgentId, CallId, LetterId, QuestionId, SessionId
-from teamwright.core.work import Task, TaskId
+from teamwright.core.permissions.consent import Question
 from teamwright.store.mail import Entry
 from teamwright.surfaces.terminal.messages import AnswerQuestion, Background, OpenAgent, StopAgent, StopEverything
 from teamwright.surfaces.terminal.port import Crew

@@ -14,10 +14,10 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from teamwright.core.data.event import LettersTaken
+from teamwright.core.data.tasks import Task
 from teamwright.core.errors import TeamwrightError
-from teamwright.core.event import LettersTaken
 from teamwright.core.ids import LetterId
-from teamwright.core.work import Task
 from teamwright.store import transcripts
 from teamwright.store.mail import Entry, MailTable
 from teamwright.store.state import State

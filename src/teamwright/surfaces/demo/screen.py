@@ -4,10 +4,19 @@ import textwrap
 from pathlib import PurePath
 from typing import Any, TextIO
 
-from teamwright.core.event import AgentStarted, Denied, LettersTaken, Record, Replied, TeamChanged, ToolEnded, TurnEnded
+from teamwright.core.data.event import (
+    AgentStarted,
+    Denied,
+    LettersTaken,
+    Record,
+    Replied,
+    TeamChanged,
+    ToolEnded,
+    TurnEnded,
+)
+from teamwright.core.data.message import Text, ToolCall
+from teamwright.core.data.team import split_address
 from teamwright.core.ids import AgentId, CallId
-from teamwright.core.message import Text, ToolCall
-from teamwright.core.team import split_address
 from teamwright.tools.bounds import visible
 
 COLUMNS, GUTTER = 98, 7

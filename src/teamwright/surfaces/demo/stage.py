@@ -12,10 +12,10 @@ import msgspec
 from msgspec import Struct
 
 from teamwright.app import Options, open_session
-from teamwright.core.event import TeamChanged, TurnEnded
-from teamwright.core.message import Text
-from teamwright.core.op import Say
-from teamwright.core.team import split_address
+from teamwright.core.data.event import TeamChanged, TurnEnded
+from teamwright.core.data.message import Text
+from teamwright.core.data.op import Say
+from teamwright.core.data.team import split_address
 from teamwright.models.scripted import ScriptedModel
 from teamwright.runtime.agent import Agent
 from teamwright.runtime.bus import Watch

@@ -8,8 +8,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from teamwright.core.letter import ELEMENTS
-from teamwright.core.message import Message, Request, Text, ToolResult
+from teamwright.core.data.letter import ELEMENTS
+from teamwright.core.data.message import Message, Request, Text, ToolResult
 from teamwright.models.script import read_step
 from teamwright.models.scripted import Step, call
 from teamwright.surfaces.demo.shop import BANNER, LABELS, PRICES, TASKS

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from teamwright.app import Options
-from teamwright.core.budget import Limits
 from teamwright.core.errors import SettingsError, UsageError
 from teamwright.core.jsontext import decode_object
-from teamwright.core.rules import split_rules
+from teamwright.core.permissions.rules import split_rules
+from teamwright.core.policies.budget import Limits
 from teamwright.runtime.resume import Origin
 from teamwright.surfaces.headless.run import Headless
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from teamwright.core.compaction import SHARE, size
+from teamwright.core.policies.compaction import SHARE, size
 from teamwright.runtime.session import Session
 from teamwright.surfaces.headless.lines import bare
 

@@ -9,11 +9,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from teamwright.app import Options
-from teamwright.core.consent import Allow, Decision, Deny, Mode, Question
-from teamwright.core.errors import TeamwrightError, UsageError
-from teamwright.core.ids import AgentId, JobId, QuestionId
-from teamwright.core.message import Image, Text
-from teamwright.core.op import (
+from teamwright.core.data.message import Image, Text
+from teamwright.core.data.op import (
     Answer,
     Interrupt,
     Say,
@@ -23,7 +20,10 @@ from teamwright.core.op import (
     StopAll,
     StopJob,
 )
-from teamwright.core.team import split_address
+from teamwright.core.data.team import split_address
+from teamwright.core.errors import TeamwrightError, UsageError
+from teamwright.core.ids import AgentId, JobId, QuestionId
+from teamwright.core.permissions.consent import Allow, Decision, Deny, Mode, Question
 from teamwright.runtime.session import Session
 from teamwright.surfaces.headless.context import context_usage
 from teamwright.surfaces.headless.permission_update import PermissionUpdate, ops_of, write_down

@@ -12,9 +12,9 @@ from anyio import to_thread
 from anyio.abc import TaskGroup
 
 from teamwright.app import Options
+from teamwright.core.data.hook import DEFAULT_SECONDS, EVENTS, HookEvent
+from teamwright.core.data.op import Say
 from teamwright.core.errors import TeamwrightError, UsageError
-from teamwright.core.hook import DEFAULT_SECONDS, EVENTS, HookEvent
-from teamwright.core.op import Say
 from teamwright.runtime.checkpoints import SWITCH, rewind
 from teamwright.runtime.session import Session
 from teamwright.store.paths import find_transcript, home_from

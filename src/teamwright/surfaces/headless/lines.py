@@ -8,7 +8,7 @@ from typing import Any, assert_never, cast
 
 import msgspec
 
-from teamwright.core.event import (
+from teamwright.core.data.event import (
     Compacted,
     JobEnded,
     JobProgressed,
@@ -18,7 +18,7 @@ from teamwright.core.event import (
     ToolEnded,
     TurnEnded,
 )
-from teamwright.core.message import (
+from teamwright.core.data.message import (
     Block,
     BlockEnded,
     BlockStarted,

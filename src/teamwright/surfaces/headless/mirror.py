@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from teamwright.core.event import LettersTaken, Record, Reminded, Replied, ToolEnded
+from teamwright.core.data.event import LettersTaken, Record, Reminded, Replied, ToolEnded
 from teamwright.core.ids import AgentId, line_uuid
 from teamwright.runtime.session import Session
 from teamwright.surfaces.headless import lines

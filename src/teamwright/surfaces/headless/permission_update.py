@@ -8,8 +8,8 @@ from anyio import to_thread
 from msgspec import Struct
 
 from teamwright.app import Options, survey
-from teamwright.core.consent import Mode
-from teamwright.core.op import AddDirectories, AddRules, Op, RemoveDirectories, RemoveRules, SetMode
+from teamwright.core.data.op import AddDirectories, AddRules, Op, RemoveDirectories, RemoveRules, SetMode
+from teamwright.core.permissions.consent import Mode
 from teamwright.library.agreed import agree_to_own
 from teamwright.library.jsonfile import read_json
 from teamwright.store.private import write_file

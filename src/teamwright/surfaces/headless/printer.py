@@ -8,7 +8,7 @@ from typing import Any, Literal
 import anyio
 import msgspec
 
-from teamwright.core.event import (
+from teamwright.core.data.event import (
     AgentStarted,
     Answered,
     Asked,
@@ -28,9 +28,9 @@ from teamwright.core.event import (
     TurnStarted,
     Warned,
 )
-from teamwright.core.hook import Fired
+from teamwright.core.data.hook import Fired
+from teamwright.core.data.message import Message, Retrying, Text, Usage
 from teamwright.core.ids import AgentId, CallId, line_uuid
-from teamwright.core.message import Message, Retrying, Text, Usage
 from teamwright.runtime.session import Session
 from teamwright.surfaces.headless import lines
 from teamwright.surfaces.headless.control import cancel_of, question_of

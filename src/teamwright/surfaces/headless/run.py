@@ -13,9 +13,9 @@ from msgspec.structs import replace
 
 from teamwright import __version__
 from teamwright.app import Options, open_session
+from teamwright.core.data.message import Text
+from teamwright.core.data.op import Say
 from teamwright.core.errors import StoreError, UsageError
-from teamwright.core.message import Text
-from teamwright.core.op import Say
 from teamwright.runtime.bus import Watch
 from teamwright.runtime.session import Session
 from teamwright.store.paths import home_from

@@ -4,10 +4,10 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from msgspec.structs import replace
 
+from teamwright.core.data.event import TurnEnded, TurnStarted
+from teamwright.core.data.message import Content, Text
+from teamwright.core.data.op import Compact, Say
 from teamwright.core.errors import TeamwrightError
-from teamwright.core.event import TurnEnded, TurnStarted
-from teamwright.core.message import Content, Text
-from teamwright.core.op import Compact, Say
 from teamwright.runtime.session import Session
 
 Command = Callable[[Session, str], Awaitable[str]]

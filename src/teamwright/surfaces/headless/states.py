@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import anyio
 
-from teamwright.core.event import Answered, Asked, JobEnded, Record, TeamChanged, TurnEnded, TurnStarted
+from teamwright.core.data.event import Answered, Asked, JobEnded, Record, TeamChanged, TurnEnded, TurnStarted
 from teamwright.runtime.session import Session
 
 State = Literal["running", "requires_action", "idle"]

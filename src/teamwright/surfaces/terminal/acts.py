@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from teamwright.core.consent import Allow, Decision, Question
+from teamwright.core.data.op import AddRules, Answer
 from teamwright.core.errors import UsageError
 from teamwright.core.ids import AgentId
-from teamwright.core.op import AddRules, Answer
+from teamwright.core.permissions.consent import Allow, Decision, Question
 from teamwright.surfaces.terminal.messages import Scope
 from teamwright.surfaces.terminal.port import OpenSession
 

@@ -16,10 +16,10 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from teamwright.app import Options
-from teamwright.core.consent import Mode
+from teamwright.core.data.op import Interrupt, SendToBackground, SetMode
 from teamwright.core.errors import TeamwrightError
 from teamwright.core.ids import AgentId
-from teamwright.core.op import Interrupt, SendToBackground, SetMode
+from teamwright.core.permissions.consent import Mode
 from teamwright.models.prices import cost
 from teamwright.runtime.resume import Origin
 from teamwright.runtime.session import Session

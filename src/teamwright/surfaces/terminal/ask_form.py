@@ -13,7 +13,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, SelectionList, Static
 from textual.widgets.selection_list import Selection
 
-from teamwright.core.consent import Allow, Decision, Deny, Question
+from teamwright.core.permissions.consent import Allow, Decision, Deny, Question
 from teamwright.surfaces.terminal.choices import GRACE, Choice, Choices
 from teamwright.surfaces.terminal.messages import AnswerQuestion
 from teamwright.surfaces.terminal.rows import app_of, palette_of

@@ -9,7 +9,7 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import OptionList, Static
 
-from teamwright.core.work import Task, listed
+from teamwright.core.data.tasks import Task, listed
 from teamwright.surfaces.terminal.diff import Row
 from teamwright.surfaces.terminal.rows import Piece, RowList, palette_of, row
 from teamwright.surfaces.terminal.sheet import Sheet

@@ -8,10 +8,10 @@ from anyio import to_thread
 from msgspec import Struct
 
 from teamwright.app import Options
-from teamwright.core.consent import MODES, Mode
+from teamwright.core.data.op import AskAside, Compact, SetMode, SetModel
 from teamwright.core.errors import UsageError
 from teamwright.core.ids import AgentId
-from teamwright.core.op import AskAside, Compact, SetMode, SetModel
+from teamwright.core.permissions.consent import MODES, Mode
 from teamwright.library import instructions
 from teamwright.runtime.resume import Origin
 from teamwright.store.paths import home_from

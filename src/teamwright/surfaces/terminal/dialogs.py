@@ -12,7 +12,7 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
-from teamwright.core.consent import Allow, Decision, Deny, Question
+from teamwright.core.permissions.consent import Allow, Decision, Deny, Question
 from teamwright.surfaces.terminal.choices import GRACE, Choice, Choices, no_first
 from teamwright.surfaces.terminal.diff import Row, count, lines_of, read_before, rows_of
 from teamwright.surfaces.terminal.messages import AnswerQuestion, Scope

@@ -13,8 +13,8 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
-from teamwright.core.consent import Allow, Decision, Deny, Question
-from teamwright.core.server import ELICITATION
+from teamwright.core.data.server import ELICITATION
+from teamwright.core.permissions.consent import Allow, Decision, Deny, Question
 from teamwright.surfaces.terminal.choices import GRACE, Choice, Choices, no_first
 from teamwright.surfaces.terminal.dialogs import UNREAD, turn_page
 from teamwright.surfaces.terminal.diff import Row, lines_of

@@ -7,9 +7,9 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from teamwright.core.data.message import Content, Image, Text
+from teamwright.core.data.picture import MOST_DATA, BadPicture, examine
 from teamwright.core.errors import ToolError, UsageError
-from teamwright.core.message import Content, Image, Text
-from teamwright.core.picture import MOST_DATA, BadPicture, examine
 from teamwright.host.bash import describe_end, encode_script, run_script
 from teamwright.host.capture import Capture, plain
 from teamwright.host.environment import tool_environment

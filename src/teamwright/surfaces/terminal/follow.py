@@ -5,7 +5,7 @@ from typing import Protocol
 
 from anyio import lowlevel, to_thread
 
-from teamwright.core.event import Asked, Record, TurnEnded
+from teamwright.core.data.event import Asked, Record, TurnEnded
 from teamwright.core.ids import AgentId
 from teamwright.surfaces.terminal.past import END
 from teamwright.surfaces.terminal.port import Live, OpenSession

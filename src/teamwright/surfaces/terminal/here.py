@@ -9,11 +9,11 @@ from typing import Any, TypeVar
 from anyio import to_thread
 from msgspec.structs import replace
 
+from teamwright.core.data.event import Asked, JobStarted, Record, TeamChanged, TeamKind
+from teamwright.core.data.op import Interrupt, Op, Say, StopAll, StopJob
+from teamwright.core.data.team import Member
 from teamwright.core.errors import StoreError, UsageError
-from teamwright.core.event import Asked, JobStarted, Record, TeamChanged, TeamKind
 from teamwright.core.ids import AgentId, JobId, LetterId, SessionId
-from teamwright.core.op import Interrupt, Op, Say, StopAll, StopJob
-from teamwright.core.team import Member
 from teamwright.runtime.bus import Cursor
 from teamwright.runtime.session import Session
 from teamwright.runtime.skills import Expanded

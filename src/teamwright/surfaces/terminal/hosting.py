@@ -6,8 +6,8 @@ from typing import Any, assert_never
 import msgspec
 from anyio.abc import TaskGroup
 
+from teamwright.core.data.event import Streamed
 from teamwright.core.errors import TeamwrightError
-from teamwright.core.event import Streamed
 from teamwright.surfaces.terminal.here import LocalSession
 from teamwright.surfaces.terminal.port import Facts, Live
 from teamwright.surfaces.terminal.speech import (

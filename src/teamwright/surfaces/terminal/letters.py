@@ -4,9 +4,9 @@ import html
 import json
 import re
 
+from teamwright.core.data.letter import escape
+from teamwright.core.data.message import Image, Message, Text
 from teamwright.core.ids import CallId
-from teamwright.core.letter import escape
-from teamwright.core.message import Image, Message, Text
 from teamwright.surfaces.terminal.shapes import Item, Note, Spoken, Step
 from teamwright.surfaces.terminal.text import one_line
 from teamwright.tools.bounds import bounded

@@ -4,8 +4,8 @@ from typing import Literal
 
 from textual.message import Message
 
-from teamwright.core.consent import Decision, Question
 from teamwright.core.ids import AgentId
+from teamwright.core.permissions.consent import Decision, Question
 
 Scope = Literal["once", "agent", "all"]  # a yes for this call, or for what its suggested rules cover
 

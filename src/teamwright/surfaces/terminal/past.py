@@ -5,8 +5,8 @@ from contextlib import suppress
 from itertools import takewhile
 from pathlib import Path
 
+from teamwright.core.data.event import Record
 from teamwright.core.errors import StoreError
-from teamwright.core.event import Record
 from teamwright.core.ids import AgentId, SessionId
 from teamwright.store import transcripts
 from teamwright.store.paths import Home, SessionFiles, find_transcript

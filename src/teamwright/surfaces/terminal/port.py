@@ -6,11 +6,11 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from teamwright.core.consent import Mode
-from teamwright.core.event import Record
+from teamwright.core.data.event import Record
+from teamwright.core.data.op import Op, Say
+from teamwright.core.data.tasks import Task
 from teamwright.core.ids import AgentId, LetterId, SessionId
-from teamwright.core.op import Op, Say
-from teamwright.core.work import Task
+from teamwright.core.permissions.consent import Mode
 from teamwright.runtime.skills import Expanded
 from teamwright.store.mail import Entry
 from teamwright.surfaces.terminal.shapes import AgentView

@@ -11,9 +11,9 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import OptionList, Static
 
-from teamwright.core.consent import Allow, Decision, Deny, Question
+from teamwright.core.data.server import ELICITATION
 from teamwright.core.ids import QuestionId
-from teamwright.core.server import ELICITATION
+from teamwright.core.permissions.consent import Allow, Decision, Deny, Question
 from teamwright.surfaces.terminal.ask_form import AskScreen, questions_of
 from teamwright.surfaces.terminal.choices import GRACE
 from teamwright.surfaces.terminal.dialogs import NO, QuestionScreen

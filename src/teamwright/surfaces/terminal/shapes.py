@@ -4,11 +4,11 @@ from typing import Any, Literal
 
 from msgspec import Struct, field
 
-from teamwright.core.event import TeamKind
+from teamwright.core.data.event import TeamKind
+from teamwright.core.data.job import JobKind
+from teamwright.core.data.letter import JobStatus
+from teamwright.core.data.message import Usage
 from teamwright.core.ids import AgentId, CallId, JobId, LetterId
-from teamwright.core.job import JobKind
-from teamwright.core.letter import JobStatus
-from teamwright.core.message import Usage
 
 Status = Literal["running", "ok", "error", "denied"]
 State = Literal["running", "waiting", "idle", "done", "failed", "stopped"]

@@ -2,9 +2,9 @@
 
 from msgspec import Raw, Struct
 
-from teamwright.core.event import Record
+from teamwright.core.data.event import Record
+from teamwright.core.data.op import Op, Say
 from teamwright.core.ids import AgentId, LetterId, SessionId
-from teamwright.core.op import Op, Say
 from teamwright.surfaces.terminal.port import Facts
 
 PREFIX = "app_"

@@ -11,10 +11,10 @@ from anyio import to_thread
 from msgspec import Struct
 
 from teamwright.app import Options
+from teamwright.core.data.message import Content, Text
+from teamwright.core.data.op import Say
 from teamwright.core.errors import TeamwrightError
 from teamwright.core.ids import AgentId
-from teamwright.core.message import Content, Text
-from teamwright.core.op import Say
 from teamwright.surfaces.terminal.commands import COMMANDS, Stage, choices
 from teamwright.surfaces.terminal.completion import Choice, Word, list_files, rank
 from teamwright.surfaces.terminal.errands import run_shell_line, with_pictures

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from teamwright.core.event import (
+from teamwright.core.data.event import (
     Compacted,
     Denied,
     Event,
@@ -16,8 +16,7 @@ from teamwright.core.event import (
     ToolProgressed,
     TurnEnded,
 )
-from teamwright.core.ids import CallId
-from teamwright.core.message import (
+from teamwright.core.data.message import (
     BlockStarted,
     Content,
     Delta,
@@ -29,6 +28,7 @@ from teamwright.core.message import (
     Thinking,
     ThinkingDelta,
 )
+from teamwright.core.ids import CallId
 from teamwright.surfaces.terminal import text as words
 from teamwright.surfaces.terminal.letters import MOST_RESULT, items_of
 from teamwright.surfaces.terminal.shapes import Item, Note, Spoken, Step, Talk, Thought

@@ -2,9 +2,9 @@
 
 from contextlib import suppress
 
+from teamwright.core.data.team import Team
 from teamwright.core.errors import StoreError
 from teamwright.core.ids import SessionId
-from teamwright.core.team import Team
 from teamwright.store.paths import Home
 from teamwright.store.processes import ProcessTable
 from teamwright.store.state import State

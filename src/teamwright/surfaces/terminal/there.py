@@ -10,10 +10,10 @@ import anyio
 import msgspec
 from anyio import lowlevel, to_thread
 
+from teamwright.core.data.event import Record
+from teamwright.core.data.op import Op, Say
 from teamwright.core.errors import UsageError
-from teamwright.core.event import Record
 from teamwright.core.ids import AgentId, LetterId, SessionId
-from teamwright.core.op import Op, Say
 from teamwright.host.wire import Wire
 from teamwright.runtime.skills import Expanded
 from teamwright.store.paths import Home

@@ -12,7 +12,7 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import OptionList, Static
 
-from teamwright.core.team import split_address
+from teamwright.core.data.team import split_address
 from teamwright.store.mail import Entry
 from teamwright.surfaces.terminal.diff import Row
 from teamwright.surfaces.terminal.rows import Piece, RowList, palette_of, row

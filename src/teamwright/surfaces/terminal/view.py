@@ -3,8 +3,7 @@
 from collections import deque
 from collections.abc import Callable, Iterable
 
-from teamwright.core.consent import Question
-from teamwright.core.event import (
+from teamwright.core.data.event import (
     AgentEnded,
     AgentStarted,
     Answered,
@@ -28,9 +27,10 @@ from teamwright.core.event import (
     TurnStarted,
     Warned,
 )
+from teamwright.core.data.message import BlockStarted, Usage
+from teamwright.core.data.tasks import Task
 from teamwright.core.ids import AgentId, JobId, LetterId
-from teamwright.core.message import BlockStarted, Usage
-from teamwright.core.work import Task
+from teamwright.core.permissions.consent import Question
 from teamwright.surfaces.terminal.shapes import (
     AgentView,
     Item,

@@ -1,7 +1,7 @@
 """The words of the runtime's own questions to an agent, and how their answers are made fit for one line."""
 
-from teamwright.core.message import Message, user
-from teamwright.core.shown import shown
+from teamwright.core.data.message import Message, user
+from teamwright.core.text import shown
 
 SUMMARY_WORDS = 12
 _LONGEST_LINE = 200  # characters

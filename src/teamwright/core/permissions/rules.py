@@ -7,8 +7,8 @@ from typing import Literal
 
 from msgspec import Struct
 
-from teamwright.core.patterns import command_pattern, path_pattern, path_problem
-from teamwright.core.shown import shown
+from teamwright.core.permissions.patterns import command_pattern, path_pattern, path_problem
+from teamwright.core.text import shown
 
 Source = Literal["default", "managed", "flag", "local", "project", "user", "session"]
 

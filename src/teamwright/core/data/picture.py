@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from teamwright.core.message import Block, Content, Image, Message, Text
+from teamwright.core.data.message import Block, Content, Image, Message, Text
 
 MOST_SIDE = 8_000  # pixels
 MOST_DATA = 5 * 1024 * 1024  # characters of base64

@@ -6,7 +6,7 @@ directive.
 
 from collections.abc import Iterable, Sequence
 
-from teamwright.core.message import Message, Text, ToolCall, ToolResult
+from teamwright.core.data.message import Message, Text, ToolCall, ToolResult
 
 MOST_TURNS = 200
 TAG = "<fork-boilerplate>"

@@ -4,10 +4,10 @@ from typing import Literal
 
 from msgspec import Struct
 
-from teamwright.core.consent import Decision, Mode
+from teamwright.core.data.letter import Priority
+from teamwright.core.data.message import Content
 from teamwright.core.ids import AgentId, JobId, QuestionId
-from teamwright.core.letter import Priority
-from teamwright.core.message import Content
+from teamwright.core.permissions.consent import Decision, Mode
 
 
 class Say(Struct, frozen=True, tag="say"):

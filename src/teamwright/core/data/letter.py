@@ -5,8 +5,8 @@ from typing import Literal, assert_never
 
 from msgspec import Struct
 
+from teamwright.core.data.message import Block, Content, Message, Text
 from teamwright.core.ids import AgentId, CallId, JobId, LetterId
-from teamwright.core.message import Block, Content, Message, Text
 
 Priority = Literal["now", "next", "later"]
 JobStatus = Literal["running", "completed", "failed", "killed"]

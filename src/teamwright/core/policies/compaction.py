@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from teamwright.core.message import Block, Message, Text, ToolCall, ToolResult, user
+from teamwright.core.data.message import Block, Message, Text, ToolCall, ToolResult, user
 
 SHARE = 0.9  # of the window: compaction by itself begins there
 IMAGE = 6_000  # characters that a picture counts for

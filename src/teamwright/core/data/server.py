@@ -5,8 +5,8 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+from teamwright.core.data.message import Image, Text
 from teamwright.core.errors import TeamwrightError
-from teamwright.core.message import Image, Text
 
 ELICITATION = "Elicitation"  # in the place of a tool's name: a server asks the person something
 NEW_TOOLS = "NewTools"  # likewise: a server has changed its tools

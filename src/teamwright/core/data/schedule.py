@@ -10,7 +10,7 @@ from typing import NewType
 
 from msgspec import Struct
 
-from teamwright.core.letter import escape
+from teamwright.core.data.letter import escape
 
 ScheduleId = NewType("ScheduleId", str)
 

@@ -5,12 +5,20 @@ from typing import Literal, assert_never
 
 from msgspec import Struct
 
-from teamwright.core.consent import MODES, Mode
-from teamwright.core.facts import Edits, Facts, Fetches, Reads, Runs, Uses
-from teamwright.core.places import FINE, Finding, Scene, judge_edit, judge_read, restricted_tool, said_by
-from teamwright.core.rules import Rules, detail_rule, domain_rule, whole_rule
-from teamwright.core.shell_rules import judge_runs
-from teamwright.core.shown import shown
+from teamwright.core.permissions.consent import MODES, Mode
+from teamwright.core.permissions.facts import Edits, Facts, Fetches, Reads, Runs, Uses
+from teamwright.core.permissions.path_rules import (
+    FINE,
+    Finding,
+    Scene,
+    judge_edit,
+    judge_read,
+    restricted_tool,
+    said_by,
+)
+from teamwright.core.permissions.rules import Rules, detail_rule, domain_rule, whole_rule
+from teamwright.core.permissions.shell_rules import judge_runs
+from teamwright.core.text import shown
 
 OWN_TOOLS = frozenset({
     "Agent", "SendMessage", "TeamCreate", "TeamDelete", "ListAgents", "TaskCreate", "TaskGet", "TaskList", "TaskUpdate",

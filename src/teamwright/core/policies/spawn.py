@@ -5,10 +5,10 @@ from typing import Literal
 
 from msgspec import Struct
 
-from teamwright.core.consent import MODES, Mode
-from teamwright.core.definition import AgentDefinition, Isolation
+from teamwright.core.data.definition import AgentDefinition, Isolation
+from teamwright.core.data.message import Effort
 from teamwright.core.errors import ToolError
-from teamwright.core.message import Effort
+from teamwright.core.permissions.consent import MODES, Mode
 
 FORK = "fork"
 DEFAULT_KIND = "general-purpose"

@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 import msgspec
 from msgspec import Struct
 
-from teamwright.core.shown import shown
+from teamwright.core.text import shown
 
 HookEvent = Literal[
     "PreToolUse",

@@ -4,8 +4,8 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from teamwright.core.consent import Mode
-from teamwright.core.message import Effort
+from teamwright.core.data.message import Effort
+from teamwright.core.permissions.consent import Mode
 
 DefinitionSource = Literal["built-in", "plugin", "user", "project", "flag", "managed", "code"]
 Isolation = Literal["worktree", "remote"]

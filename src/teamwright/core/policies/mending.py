@@ -7,10 +7,10 @@ model that wrote them can read, if the complaint is about such.
 import re
 from collections.abc import Callable, Sequence
 
-from teamwright.core.event import Mended, Replaced
-from teamwright.core.history import History
-from teamwright.core.message import Block, Image, Message, Opaque, Text, Thinking, ToolResult
-from teamwright.core.shown import shown
+from teamwright.core.data.event import Mended, Replaced
+from teamwright.core.data.history import History
+from teamwright.core.data.message import Block, Image, Message, Opaque, Text, Thinking, ToolResult
+from teamwright.core.text import shown
 
 _OF_PICTURES = re.compile(r"image|picture|pixel|media.?type|multi.?modal|vision|base64", re.IGNORECASE)
 _OF_THOUGHTS = re.compile(r"thinking|signature|reasoning|unknown.*block|block.*type|server_tool", re.IGNORECASE)

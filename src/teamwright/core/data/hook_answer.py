@@ -6,8 +6,8 @@ from typing import Any, cast
 import msgspec
 from msgspec.structs import replace
 
-from teamwright.core.hook import GATES, NOTHING, SPEAKING, Fired, HookDecision, HookEvent
-from teamwright.core.shown import shown
+from teamwright.core.data.hook import GATES, NOTHING, SPEAKING, Fired, HookDecision, HookEvent
+from teamwright.core.text import shown
 
 BLOCKS = 2  # the exit status
 MOST_TEXT = 30_000  # characters of what a model is told

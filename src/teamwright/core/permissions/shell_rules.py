@@ -4,9 +4,8 @@ wherever it stands."""
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
-from teamwright.core.facts import Command, Place, Runs
-from teamwright.core.patterns import UNKNOWN, WILD, CommandPattern, command_fits, command_pattern, deny_fits, mentioned
-from teamwright.core.places import (
+from teamwright.core.permissions.facts import Command, Place, Runs
+from teamwright.core.permissions.path_rules import (
     FINE,
     Finding,
     Scene,
@@ -17,8 +16,17 @@ from teamwright.core.places import (
     restricted_tool,
     said_by,
 )
-from teamwright.core.rules import SHELL, Rule, names_tool, whole_rule
-from teamwright.core.shown import shown
+from teamwright.core.permissions.patterns import (
+    UNKNOWN,
+    WILD,
+    CommandPattern,
+    command_fits,
+    command_pattern,
+    deny_fits,
+    mentioned,
+)
+from teamwright.core.permissions.rules import SHELL, Rule, names_tool, whole_rule
+from teamwright.core.text import shown
 
 _RUN_ANYTHING = frozenset({
     "sh", "bash", "zsh", "dash", "ksh", "fish", "python", "python3", "node", "perl", "ruby", "php", "sudo", "doas",

@@ -4,7 +4,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from teamwright.core.letter import Figures
+from teamwright.core.data.letter import Figures
 
 JobKind = Literal["agent", "shell", "monitor"]
 

@@ -6,12 +6,12 @@ from typing import Literal
 
 from msgspec import Struct
 
-from teamwright.core.consent import Mode
-from teamwright.core.facts import Place
-from teamwright.core.patterns import path_pattern
-from teamwright.core.protected import names_protected
-from teamwright.core.rules import Rule, Rules, names_tool, path_rule, whole_rule
-from teamwright.core.shown import shown
+from teamwright.core.permissions.consent import Mode
+from teamwright.core.permissions.facts import Place
+from teamwright.core.permissions.patterns import path_pattern
+from teamwright.core.permissions.protected import names_protected
+from teamwright.core.permissions.rules import Rule, Rules, names_tool, path_rule, whole_rule
+from teamwright.core.text import shown
 
 
 class Finding(Struct, frozen=True):

@@ -7,8 +7,8 @@ from typing import Any, cast
 import msgspec
 from msgspec import Raw
 
+from teamwright.core.data.message import Block, Message, Text, Thinking, ToolCall
 from teamwright.core.ids import CallId
-from teamwright.core.message import Block, Message, Text, Thinking, ToolCall
 
 DEEPEST = 100  # levels of nested arguments
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")

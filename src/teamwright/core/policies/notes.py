@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from teamwright.core.message import Message, user
-from teamwright.core.shown import shown
+from teamwright.core.data.message import Message, user
+from teamwright.core.text import shown
 
 MOST = 32 * 1024  # bytes of the file
 TOLD = 8 * 1024  # bytes of it that a new session is told

@@ -3,8 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import assert_never
 
-from teamwright.core.consent import Mode
-from teamwright.core.event import (
+from teamwright.core.data.event import (
     AgentEnded,
     AgentStarted,
     Compacted,
@@ -22,11 +21,12 @@ from teamwright.core.event import (
     ToolStarted,
     TurnEnded,
 )
-from teamwright.core.fork import is_fork, placeholders
+from teamwright.core.data.fork import is_fork, placeholders
+from teamwright.core.data.letter import ELEMENTS
+from teamwright.core.data.message import Message, Stop, Text, ToolCall, ToolResult, Usage, user
+from teamwright.core.data.picture import Album
 from teamwright.core.ids import CallId, LetterId
-from teamwright.core.letter import ELEMENTS
-from teamwright.core.message import Message, Stop, Text, ToolCall, ToolResult, Usage, user
-from teamwright.core.picture import Album
+from teamwright.core.permissions.consent import Mode
 
 UNKNOWN = (
     "Interrupted: this call was running when the program ended, and its outcome is unknown. "

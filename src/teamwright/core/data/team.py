@@ -10,10 +10,10 @@ from typing import Any, Literal, NewType
 
 from msgspec import Struct
 
-from teamwright.core.consent import Mode
+from teamwright.core.data.letter import LEAD, Letter
+from teamwright.core.data.message import Effort
 from teamwright.core.ids import AgentId, LetterId, SessionId
-from teamwright.core.letter import LEAD, Letter
-from teamwright.core.message import Effort
+from teamwright.core.permissions.consent import Mode
 
 ProcessId = NewType("ProcessId", str)
 RequestId = NewType("RequestId", str)

@@ -7,11 +7,11 @@ from typing import Any, ClassVar, Literal, TypeGuard
 
 from msgspec import Struct
 
-from teamwright.core.consent import Decision, Mode, Question
+from teamwright.core.data.job import JobKind
+from teamwright.core.data.letter import Figures, JobStatus
+from teamwright.core.data.message import Content, Delta, Effort, Message, Stop, Usage
 from teamwright.core.ids import AgentId, CallId, JobId, LetterId, QuestionId, SessionId
-from teamwright.core.job import JobKind
-from teamwright.core.letter import Figures, JobStatus
-from teamwright.core.message import Content, Delta, Effort, Message, Stop, Usage
+from teamwright.core.permissions.consent import Decision, Mode, Question
 
 FORMAT = 1  # of transcripts; a program refuses what is newer than it knows
 
