@@ -22,7 +22,7 @@ def main(argv: Sequence[str] | None = None) -> "NoReturn":
         sys.exit(0)
     if sys.platform == "win32":
         sys.exit("teamwright: native Windows is not supported; run it inside WSL (https://aka.ms/wsl)")
-    from teamwright.host.secrecy import keep_secrets
+    from teamwright.host.process.secrecy import keep_secrets
 
     keep_secrets()
     status = _run(args)
@@ -33,8 +33,8 @@ def _leave(status: int) -> "NoReturn":
     """At once: everything is closed, and taking down what was imported would cost as much as a turn."""
     import os
 
-    if "teamwright.host.process" in sys.modules:
-        from teamwright.host.process import stop_all
+    if "teamwright.host.process.run" in sys.modules:
+        from teamwright.host.process.run import stop_all
 
         stop_all()
     for stream in (sys.stdout, sys.stderr):

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from teamwright.core.permissions.judge import Verdict, judge
 from teamwright.core.permissions.rules import Rules, parse_rules
-from teamwright.host.shell import read_command
-from teamwright.host.whereabouts import Surroundings
+from teamwright.host.shell.analysis import read_command
+from teamwright.host.shell.cwd import Surroundings
 
 
 class Bench:

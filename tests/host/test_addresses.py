@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from teamwright.host.addresses import is_local_name, is_public, literal
+from teamwright.host.web.addresses import is_local_name, is_public, literal
 
 NAT64 = IPv6Network("64:ff9b::/96")
 

@@ -11,13 +11,13 @@ import anyio
 import pytest
 
 from teamwright.core.errors import StoreError
-from teamwright.host.bell import open_bell, ring
+from teamwright.host.ipc.wakeup import open_bell, ring
 
 pytestmark = pytest.mark.anyio
 
 LISTEN = """
 import os, sys, anyio
-from teamwright.host.bell import open_bell
+from teamwright.host.ipc.wakeup import open_bell
 
 async def main():
     bell = open_bell(os.environ)

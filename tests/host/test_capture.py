@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from teamwright.host.capture import HEAD, MOST_SPILLED, TAIL, Capture, plain
+from teamwright.host.process.capture import HEAD, MOST_SPILLED, TAIL, Capture, plain
 
 NOTE = re.compile(r"\[\.\.\. ([\d,]+) bytes \(([\d,]+) lines\) left out(?:; (.*))? \.\.\.\]")
 
@@ -128,7 +128,7 @@ def test_a_file_that_is_already_there_is_not_touched(tmp_path: Path) -> None:
 FULL_DISK = """
 import resource, sys
 from pathlib import Path
-from teamwright.host.capture import MOST_SPILLED, Capture
+from teamwright.host.process.capture import MOST_SPILLED, Capture
 resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000))
 capture = Capture(Path(sys.argv[1]), head=100, tail=100)
 for _ in range(100):

@@ -7,7 +7,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from teamwright.host.child import run_child
+from teamwright.host.process.child import run_child
 
 FOREVER = "import os, sys\nprint(os.getpid(), flush=True)\nwhile True: print('x' * 1000, flush=True)"
 SILENT = "import os, time\nprint(os.getpid(), flush=True)\ntime.sleep(600)"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from teamwright.host.environment import tool_environment
+from teamwright.host.process.environment import tool_environment
 
 
 @pytest.mark.spec("A10")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from teamwright.core.errors import ToolError
-from teamwright.host.files import look, read_whole, write_whole
+from teamwright.host.files.read_write import look, read_whole, write_whole
 
 
 @pytest.fixture
@@ -106,7 +106,7 @@ WRITE_PAST_LIMIT = """
 import resource, sys
 from pathlib import Path
 from teamwright.core.errors import ToolError
-from teamwright.host.files import look, write_whole
+from teamwright.host.files.read_write import look, write_whole
 path = Path(sys.argv[1])
 resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
 try:

@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from teamwright.core.errors import ToolError
-from teamwright.host.git import git, git_text, is_repository, locate, root_of
+from teamwright.host.git.run import git, git_text, is_repository, locate, root_of
 
 
 def run(cwd: Path, *args: str) -> str:

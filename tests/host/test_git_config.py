@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from teamwright.host.git_config import UNREADABLE, local_settings, programs
-from teamwright.host.git_config_file import UnreadableError, parse, read_config
+from teamwright.host.git.config import UNREADABLE, local_settings, programs
+from teamwright.host.git.config_file import UnreadableError, parse, read_config
 
 
 def run(cwd: Path, *args: str) -> str:

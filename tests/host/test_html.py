@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from teamwright.host.html import html_to_text
+from teamwright.host.web.html import html_to_text
 
 BASE = "https://example.com/docs/"
 

@@ -13,8 +13,8 @@ import pytest
 from pane_kit import AWKWARD, lives, probe, told, until
 
 from teamwright.core.errors import ToolError
-from teamwright.host.iterm import Iterm
-from teamwright.host.panes import Pane
+from teamwright.host.panes.base import Pane
+from teamwright.host.panes.iterm import Iterm
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="these tests look into /proc")
 WORDS: dict[str, Any] = {"title": "ada", "color": "red"}

@@ -5,7 +5,7 @@ import io
 from hypothesis import given
 from hypothesis import strategies as st
 
-from teamwright.host.lines import read_page
+from teamwright.host.files.lines import read_page
 
 PARTS = st.lists(st.binary(max_size=12).map(lambda b: b.replace(b"\n", b"")), max_size=12)
 PLACES = st.integers(1, 14)

@@ -14,8 +14,8 @@ import pytest
 from pane_kit import AWKWARD, lives, probe, told, until
 
 from teamwright.core.errors import ToolError
-from teamwright.host.local_child import LocalChildren
-from teamwright.host.panes import Pane
+from teamwright.host.panes.base import Pane
+from teamwright.host.process.local_child import LocalChildren
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="these tests look into /proc")
 WORDS: dict[str, Any] = {"env": {}, "title": "ada", "color": "red"}
@@ -41,7 +41,7 @@ os.rename("done.draft", "done")
 LEAD = """
 import anyio, os, sys
 from pathlib import Path
-from teamwright.host.local_child import LocalChildren
+from teamwright.host.process.local_child import LocalChildren
 async def main():
     here = Path(sys.argv[1])
     children = LocalChildren(env={"PATH": os.environ["PATH"]}, logs=here / "logs")

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from teamwright.core.errors import ToolError
-from teamwright.host.git import Ran
-from teamwright.host.git_guard import trust_repository
-from teamwright.host.merge import Merged, Preview, merge, preview_merge
-from teamwright.host.worktree import Found, Worktree, find_one, make, release
-from teamwright.host.worktree_view import view
+from teamwright.host.git.guard import trust_repository
+from teamwright.host.git.listing import view
+from teamwright.host.git.merge import Merged, Preview, merge, preview_merge
+from teamwright.host.git.run import Ran
+from teamwright.host.git.worktree import Found, Worktree, find_one, make, release
 from worktree_kit import change, git, new_repo, save
 
 

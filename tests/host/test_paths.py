@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from teamwright.core.errors import ToolError
-from teamwright.host.paths import (
+from teamwright.host.files.paths import (
     _openat2,
     _walk,
     beneath,

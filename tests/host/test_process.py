@@ -11,9 +11,9 @@ import anyio
 import pytest
 
 from teamwright.core.errors import ToolError
-from teamwright.host import descendants
-from teamwright.host.capture import Capture
-from teamwright.host.process import Ended, run, stop_all
+from teamwright.host.process import descendants
+from teamwright.host.process.capture import Capture
+from teamwright.host.process.run import Ended, run, stop_all
 
 ENV = {"PATH": os.environ["PATH"]}
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="orphans can only be found on Linux")
@@ -275,8 +275,8 @@ async def test_a_loud_command_is_told_of_and_a_short_one_is_not(tmp_path: Path) 
 PROGRAM = """
 import sys, anyio
 from pathlib import Path
-from teamwright.host.capture import Capture
-from teamwright.host.process import run
+from teamwright.host.process.capture import Capture
+from teamwright.host.process.run import run
 async def main():
     script = sys.argv[1]
     env = {"PATH": sys.argv[2], "STUBBORN": sys.argv[3]}
@@ -326,8 +326,8 @@ async def test_one_whose_environment_cannot_be_read_goes_with_a_killed_program_t
 ABANDONED = """
 import asyncio, os, sys
 from pathlib import Path
-from teamwright.host.capture import Capture
-from teamwright.host.process import run, stop_all
+from teamwright.host.process.capture import Capture
+from teamwright.host.process.run import run, stop_all
 env = {"PATH": sys.argv[2], "STUBBORN": sys.argv[3]}
 loop = asyncio.new_event_loop()
 going = run(["bash", "-c", sys.argv[1]], cwd=Path.cwd(), env=env, limit=None, capture=Capture(), grace=0.1)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from shell_bench import Bench
 
-from teamwright.host.grammar import MOST_BYTES
+from teamwright.host.shell.grammar import MOST_BYTES
 
 
 @pytest.fixture(scope="module")

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from shell_bench import Bench
 
-from teamwright.host.shell import read_command
-from teamwright.host.whereabouts import Surroundings
+from teamwright.host.shell.analysis import read_command
+from teamwright.host.shell.cwd import Surroundings
 
 
 @pytest.fixture(scope="module")

@@ -16,9 +16,9 @@ from pane_kit import AWKWARD, lives, probe, told, until
 
 from teamwright.core.errors import ToolError
 from teamwright.core.policies.placement import Seen
-from teamwright.host.panes import Pane, look
-from teamwright.host.parcel import discard, wrap
-from teamwright.host.tmux import Tmux
+from teamwright.host.panes.base import Pane, look
+from teamwright.host.panes.launch_file import discard, wrap
+from teamwright.host.panes.tmux import Tmux
 
 PROGRAM = shutil.which("tmux") or ""
 pytestmark = [

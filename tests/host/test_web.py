@@ -18,9 +18,9 @@ from aiohttp import web
 from yarl import URL
 
 from teamwright.core.errors import ToolError
-from teamwright.host import web as product
-from teamwright.host.addresses import Address
-from teamwright.host.web import MOST_BYTES, Page, fetch, proxy_for
+from teamwright.host.web import fetch as product
+from teamwright.host.web.addresses import Address
+from teamwright.host.web.fetch import MOST_BYTES, Page, fetch, proxy_for
 
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 

@@ -7,8 +7,8 @@ import anyio
 import pytest
 
 from teamwright.core.errors import ToolError
-from teamwright.host.git_guard import trust_repository
-from teamwright.host.worktree import Kept, check_name, close, find, make, state
+from teamwright.host.git.guard import trust_repository
+from teamwright.host.git.worktree import Kept, check_name, close, find, make, state
 from worktree_kit import branches, git, kept_refs, known, new_repo, nothing_left, save, untouched
 
 

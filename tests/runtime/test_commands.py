@@ -19,7 +19,7 @@ from teamwright.core.data.message import Message, Reply, Request, Usage
 from teamwright.core.data.op import Interrupt, StopAll
 from teamwright.core.ids import CallId
 from teamwright.core.ports import ToolContext
-from teamwright.host.environment import tool_environment
+from teamwright.host.process.environment import tool_environment
 from teamwright.models.scripted import call
 from teamwright.runtime.commands import MOST_LINES, MOST_RESULT, Commands, Order, Tap
 from teamwright.runtime.jobs import Job

@@ -13,7 +13,7 @@ from mcp_shop import Shop
 from teamwright.core.data.message import Image, Text
 from teamwright.core.data.server import ServerConfig, Stdio
 from teamwright.core.errors import ToolError
-from teamwright.host.mcp_shrink import MOST_PARTS, Unreadable, shrink
+from teamwright.host.mcp.shrink import MOST_PARTS, Unreadable, shrink
 
 pytestmark = [pytest.mark.anyio, pytest.mark.spec("A5", "D8")]
 ODD = Path(__file__).parent.parent / "servers" / "odd_mcp.py"
@@ -77,7 +77,7 @@ def test_what_is_no_content_is_bounded_as_a_whole() -> None:
 
 
 async def test_answers_over_http_are_made_small_on_their_way() -> None:
-    from teamwright.host.mcp_http import _Events, _Whole
+    from teamwright.host.mcp.http import _Events, _Whole
 
     message = b'{"jsonrpc":"2.0","id":7,"result":{"content":[' + b",".join([b"{}"] * 100_000) + b"]}}"
 

@@ -15,7 +15,7 @@ from crew import after, agent, bash, marking, stage
 from teamwright.app import open_session
 from teamwright.core.errors import UsageError
 from teamwright.core.ids import SessionId
-from teamwright.host.wire import Wire
+from teamwright.host.ipc.unix_stream import Wire
 from teamwright.models.scripted import ScriptedModel, call
 from teamwright.runtime.session import Session
 from teamwright.store.paths import home_from

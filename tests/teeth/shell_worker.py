@@ -22,10 +22,10 @@ from teamwright.core.permissions.facts import Runs
 from teamwright.core.permissions.judge import judge
 from teamwright.core.permissions.patterns import UNKNOWN
 from teamwright.core.permissions.rules import Rules, parse_rules
-from teamwright.host import bash
-from teamwright.host.environment import tool_environment
-from teamwright.host.shell import read_command
-from teamwright.host.whereabouts import Surroundings
+from teamwright.host.process import bash
+from teamwright.host.process.environment import tool_environment
+from teamwright.host.shell.analysis import read_command
+from teamwright.host.shell.cwd import Surroundings
 
 SECONDS = 1.0  # that a line may run
 PATIENCE = 1.0  # of the processor's time that the judge may take for one line
@@ -251,7 +251,7 @@ def tell(said: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    from teamwright.host.descendants import become_reaper
+    from teamwright.host.process.descendants import become_reaper
 
     become_reaper()
     Worker(msgspec.json.decode(sys.stdin.buffer.read(), type=Order)).work()

@@ -32,47 +32,59 @@ MUTANTS = [
         "    if place.path:\n",
     ),
     # A part that no node covers is passed over (an escaped blank before a number sign).
-    ("host/grammar.py", "    _require_coverage(root, text.encode())\n", ""),
+    ("host/shell/grammar.py", "    _require_coverage(root, text.encode())\n", ""),
     # Lines that are joined make no word of two.
-    ("host/grammar.py", "        if before not in _OPERATORS or after in _OPERATORS:\n", "        if False:\n"),
+    ("host/shell/grammar.py", "        if before not in _OPERATORS or after in _OPERATORS:\n", "        if False:\n"),
     # Whatever lies below /dev/fd is a descriptor.
-    ("host/whereabouts.py", "fd/\\d{1,2})", "fd/.*)"),
+    ("host/shell/cwd.py", "fd/\\d{1,2})", "fd/.*)"),
     # A wrapper or shell by any path is that of the system.
-    ("host/wrappers.py", '    return name if folder in _SYSTEM or "/" not in word else ""\n', "    return name\n"),
+    (
+        "host/shell/wrappers.py",
+        '    return name if folder in _SYSTEM or "/" not in word else ""\n',
+        "    return name\n",
+    ),
     # A word is one word.
     (
-        "host/simple.py",
+        "host/shell/simple_command.py",
         "    if any(w.splits for w in layers.inner) and not is_harmed_by_no_word(layers.inner):\n"
         "        return None  # a word more may be a flag, or a path that is not looked at\n",
         "",
     ),
     # Wildcards list nothing.
-    ("host/simple.py", '    reads += tuple(listed(layers.inner, setting)) if texts[0] != "[[" else ()\n', ""),
+    (
+        "host/shell/simple_command.py",
+        '    reads += tuple(listed(layers.inner, setting)) if texts[0] != "[[" else ()\n',
+        "",
+    ),
     # What git is configured to run is not looked at.
     (
-        "host/simple.py",
+        "host/shell/simple_command.py",
         "    return setting.around.trusted or not any(programs(cwd) for cwd in setting.cwds)\n",
         "    return True\n",
     ),
     # Every shell is bash.
     (
-        "host/wrappers.py",
+        "host/shell/wrappers.py",
         '    alike = name == "bash" or _SAME_IN_EVERY_SHELL.fullmatch(words[at]) is not None\n',
         "    alike = True\n",
     ),
     # find ends what it runs at any plus sign.
-    ("host/wrappers.py", ' and not (words[end] == "+" and words[end - 1] == "{}"):\n', ' and words[end] != "+":\n'),
+    (
+        "host/shell/wrappers.py",
+        ' and not (words[end] == "+" and words[end - 1] == "{}"):\n',
+        ' and words[end] != "+":\n',
+    ),
     # Modules of jq, argument files.
     (
-        "host/commands.py",
+        "host/shell/readonly.py",
         '_READS_MODULES = re.compile(r"\\b(?:import|include|modulemeta)\\b")',
         '_READS_MODULES = re.compile(r"^$")',
     ),
-    ("host/commands.py", '    return not any(w.startswith("@") for w in words)\n', "    return True\n"),
+    ("host/shell/readonly.py", '    return not any(w.startswith("@") for w in words)\n', "    return True\n"),
     # A closed descriptor takes the next word along.
-    ("host/statements.py", '        if targets and operator.endswith("-"):\n', "        if False:\n"),
+    ("host/shell/statements.py", '        if targets and operator.endswith("-"):\n', "        if False:\n"),
     # A line that writes expands wildcards all the same.
-    ("host/statements.py", "        if found.expands:\n", "        if False:\n"),
+    ("host/shell/statements.py", "        if found.expands:\n", "        if False:\n"),
 ]
 
 

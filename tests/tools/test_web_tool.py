@@ -14,7 +14,7 @@ from teamwright.core.data.message import Message, Reply, Request, Text, Usage
 from teamwright.core.errors import ToolError
 from teamwright.core.ids import AgentId, CallId
 from teamwright.core.ports import Desk, Outcome, ToolContext
-from teamwright.host.web import Page
+from teamwright.host.web.fetch import Page
 from teamwright.tools.web import FetchTool, page_text
 
 

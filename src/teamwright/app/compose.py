@@ -18,8 +18,8 @@ from teamwright.core.data.event import Reminded
 from teamwright.core.data.message import user
 from teamwright.core.ids import AgentId
 from teamwright.core.text import shown
-from teamwright.host.handles import allow_many_files
-from teamwright.host.worktree_record import left_behind
+from teamwright.host.git.record import left_behind
+from teamwright.host.process.rlimits import allow_many_files
 from teamwright.models.prices import cost
 from teamwright.runtime.agent import Agent
 from teamwright.runtime.resident import note_work

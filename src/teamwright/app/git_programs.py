@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from teamwright.host.git_config import local_settings, programs
-from teamwright.host.git_config_file import UnreadableError
+from teamwright.host.git.config import local_settings, programs
+from teamwright.host.git.config_file import UnreadableError
 
 
 def git_programs(project: Path) -> tuple[str, ...]:

@@ -11,8 +11,8 @@ from teamwright.app.options import Options
 from teamwright.core.errors import SettingsError, UsageError
 from teamwright.core.permissions.rules import Rule, Rules, parse_rules
 from teamwright.core.text import shown
-from teamwright.host.git_config import top_of
-from teamwright.host.git_guard import trust_repository
+from teamwright.host.git.config import top_of
+from teamwright.host.git.guard import trust_repository
 from teamwright.library import trust
 from teamwright.library.agreed import GIT, Change, Kept, changes, compare, look
 from teamwright.runtime.rulebook import Rulebook

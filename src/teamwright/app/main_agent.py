@@ -13,7 +13,7 @@ from teamwright.app.parts import Parts
 from teamwright.core.ids import AgentId
 from teamwright.core.policies.budget import Limits
 from teamwright.core.ports import Desk, Tool
-from teamwright.host.near import is_near
+from teamwright.host.files.mounts import is_near
 from teamwright.library import instructions
 from teamwright.models.catalog import default_model
 from teamwright.models.prices import cost

@@ -17,7 +17,7 @@ from teamwright.core.ids import AgentId, SessionId
 from teamwright.core.permissions.consent import Mode
 from teamwright.core.policies.budget import Limits
 from teamwright.core.policies.placement import choose
-from teamwright.host.panes import Panes, look
+from teamwright.host.panes.base import Panes, look
 
 PACKED = "TEAMWRIGHT_TEAMMATE"  # the environment variable in which a teammate's process finds what it is to be
 KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL", "OPENAI_API_KEY", "OPENAI_BASE_URL")
@@ -50,14 +50,14 @@ def open_places(options: Options, ground: Ground, notes: list[str], since: int) 
 def _panes(backend: str, ground: Ground, *, split: bool) -> Panes:
     seen, room = look(ground.env), ground.home.run / "parcels"
     if backend == "tmux":
-        from teamwright.host.tmux import Tmux  # noqa: PLC0415
+        from teamwright.host.panes.tmux import Tmux  # noqa: PLC0415
 
         return Tmux(seen.tmux, env=ground.env, room=room, name=f"teamwright-{ground.project.name}", split=split)
     if backend == "iterm2":
-        from teamwright.host.iterm import Iterm  # noqa: PLC0415
+        from teamwright.host.panes.iterm import Iterm  # noqa: PLC0415
 
         return Iterm(seen.it2, env=ground.env, room=room, split=split)
-    from teamwright.host.local_child import LocalChildren  # noqa: PLC0415
+    from teamwright.host.process.local_child import LocalChildren  # noqa: PLC0415
 
     return LocalChildren(env=ground.env, logs=ground.home.logs)
 

@@ -7,7 +7,7 @@ import anyio
 from teamwright.app.ground import Ground
 from teamwright.app.options import Options
 from teamwright.core.ids import SessionId
-from teamwright.host.zone import local_zone
+from teamwright.host.timezone import local_zone
 from teamwright.runtime.agent import Agent
 from teamwright.runtime.schedule import Schedules
 from teamwright.store.schedules import ScheduleTable

@@ -14,8 +14,8 @@ from teamwright.core.errors import StoreError, ToolError
 from teamwright.core.ids import AgentId
 from teamwright.core.permissions.consent import Decision, Mode, Question
 from teamwright.core.permissions.rules import Rules
-from teamwright.host.bell import Bell, open_bell, ring
-from teamwright.host.panes import Panes
+from teamwright.host.ipc.wakeup import Bell, open_bell, ring
+from teamwright.host.panes.base import Panes
 from teamwright.runtime.deputy import Deputy
 from teamwright.runtime.follower import Follower
 from teamwright.runtime.handshakes import Handshakes
@@ -100,7 +100,7 @@ def open_teamwork(
         place = Quarters(ground.places.panes, ground.places.backend, ground.places.command, means)
 
     def keeper() -> Quarters:
-        from teamwright.host.local_child import LocalChildren  # noqa: PLC0415
+        from teamwright.host.process.local_child import LocalChildren  # noqa: PLC0415
 
         kept = Quarters(LocalChildren(env=ground.env, logs=ground.home.logs), "local", _none, means)
         kept.on_lost = recruiter.lost

@@ -18,9 +18,9 @@ from teamwright.core.data.letter import SYSTEM, Figures, JobStatus, Letter, Line
 from teamwright.core.errors import StoreError, ToolError
 from teamwright.core.ids import LetterId, new_job_id
 from teamwright.core.ports import ToolContext
-from teamwright.host.bash import describe_end, run_script
-from teamwright.host.capture import Capture, plain
-from teamwright.host.process import Ended
+from teamwright.host.process.bash import describe_end, run_script
+from teamwright.host.process.capture import Capture, plain
+from teamwright.host.process.run import Ended
 from teamwright.runtime.jobs import Job
 from teamwright.runtime.supervisor import Supervisor
 from teamwright.store.private import make_dir

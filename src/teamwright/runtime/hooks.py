@@ -168,8 +168,8 @@ class Hooks:
     async def _start(
         self, event: HookEvent, hook: Hook, run: CommandHook, data: bytes, cwd: Path, who: str
     ) -> Fired:  # fmt: skip
-        from teamwright.host.environment import tool_environment  # noqa: PLC0415
-        from teamwright.host.hook_process import run_hook  # noqa: PLC0415
+        from teamwright.host.process.environment import tool_environment  # noqa: PLC0415
+        from teamwright.host.process.hook_process import run_hook  # noqa: PLC0415
 
         if self._shell_env is None:
             here = str(self._project)
@@ -188,7 +188,7 @@ class Hooks:
         return next((place for place in (cwd, self._project) if os.path.isdir(place)), Path("/"))  # noqa: PTH112
 
     async def _post(self, event: HookEvent, hook: Hook, run: HttpHook, data: bytes, who: str) -> Fired:
-        from teamwright.host.hook_http import post_hook  # noqa: PLC0415  # it imports aiohttp
+        from teamwright.host.web.hook_http import post_hook  # noqa: PLC0415  # it imports aiohttp
 
         posted = await post_hook(run, data, env=self._env, limit=hook.seconds)
         if posted.status is None:

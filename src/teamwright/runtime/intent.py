@@ -12,7 +12,7 @@ from teamwright.core.permissions.facts import Edits, Facts, Fetches, Place, Read
 from teamwright.core.permissions.rules import SHELL
 from teamwright.core.ports import Desk
 from teamwright.core.text import shown
-from teamwright.host.paths import is_linked, resolve
+from teamwright.host.files.paths import is_linked, resolve
 
 _PATH_ARGUMENT = {
     "Read": "file_path", "Write": "file_path", "Edit": "file_path", "NotebookEdit": "notebook_path",
@@ -105,8 +105,8 @@ def _beyond(pattern: Any, folder: Path) -> tuple[Place, ...]:
 
 
 def _on_shell(tool: str, args: Mapping[str, Any], desk: Desk, home: Path) -> Intent:
-    from teamwright.host.shell import read_command  # noqa: PLC0415  # the parser costs 30 ms, once a command is run
-    from teamwright.host.whereabouts import Surroundings  # noqa: PLC0415
+    from teamwright.host.shell.analysis import read_command  # noqa: PLC0415  # the parser costs 30 ms, once a command is run
+    from teamwright.host.shell.cwd import Surroundings  # noqa: PLC0415
 
     command = args.get("command")
     if not isinstance(command, str):
@@ -117,7 +117,7 @@ def _on_shell(tool: str, args: Mapping[str, Any], desk: Desk, home: Path) -> Int
 
 def _fetch(url: Any) -> Fetches | None:
     """By the host that would be connected to. What cannot be fetched needs no judge: the tool reads it as we do."""
-    from teamwright.host.web_address import host_named  # noqa: PLC0415  # yarl is heavy
+    from teamwright.host.web.address import host_named  # noqa: PLC0415  # yarl is heavy
 
     host = host_named(url) if isinstance(url, str) else ""
     return Fetches("WebFetch", host) if host else None

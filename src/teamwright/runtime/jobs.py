@@ -10,7 +10,7 @@ from teamwright.core.data.event import Event, JobEnded, JobStarted
 from teamwright.core.data.job import JobKind, JobResult
 from teamwright.core.data.letter import SYSTEM, JobStatus, Letter, Notice
 from teamwright.core.ids import AgentId, CallId, JobId, LetterId, SessionId
-from teamwright.host.worktree import Kept, Worktree
+from teamwright.host.git.worktree import Kept, Worktree
 from teamwright.store.jobs import CLAIMED, NONE, JobRow, JobTable, NewAgent
 from teamwright.store.state import now_ms
 

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from teamwright.core.data.team import Backend, Member, Refused
 from teamwright.core.errors import ToolError
 from teamwright.core.permissions.consent import Mode
-from teamwright.host.identity import start_of
-from teamwright.host.panes import Pane, Panes
+from teamwright.host.panes.base import Pane, Panes
+from teamwright.host.process.identity import start_of
 from teamwright.runtime.resident import Means, free_tasks
 from teamwright.store.processes import Process
 

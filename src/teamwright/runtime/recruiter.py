@@ -17,8 +17,8 @@ from teamwright.core.ids import AgentId, LetterId, new_agent_id
 from teamwright.core.permissions.consent import Mode
 from teamwright.core.policies.spawn import Ask, Plan
 from teamwright.core.ports import ToolContext
-from teamwright.host.identity import gone, start_of
-from teamwright.host.worktree import Worktree
+from teamwright.host.git.worktree import Worktree
+from teamwright.host.process.identity import gone, start_of
 from teamwright.runtime.agent import Agent
 from teamwright.runtime.resident import Means, Resident, free_tasks
 from teamwright.runtime.roles import Place, Roles

@@ -15,7 +15,7 @@ from teamwright.core.data.team import Mail, Member, Refused, Request, State, iso
 from teamwright.core.errors import DiskError, StoreError
 from teamwright.core.ids import AgentId, LetterId
 from teamwright.core.permissions.consent import Mode
-from teamwright.host.worktree import Worktree
+from teamwright.host.git.worktree import Worktree
 from teamwright.runtime.agent import Agent, current_agent, current_teammate
 from teamwright.runtime.handshakes import Handshakes
 from teamwright.runtime.post import SYSTEM_SENDER, Post

@@ -18,10 +18,10 @@ from teamwright.core.errors import ToolError
 from teamwright.core.ids import AgentId
 from teamwright.core.ports import Desk
 from teamwright.core.text import shown
-from teamwright.host.git import commit_of, count_commits
-from teamwright.host.near import is_near
-from teamwright.host.paths import is_directory, resolve
-from teamwright.host.worktree import Kept, Worktree, check_name, close, make, release, remove, state
+from teamwright.host.files.mounts import is_near
+from teamwright.host.files.paths import is_directory, resolve
+from teamwright.host.git.run import commit_of, count_commits
+from teamwright.host.git.worktree import Kept, Worktree, check_name, close, make, release, remove, state
 from teamwright.store.private import write_file
 
 CLOSE_LIMIT = 60.0  # seconds for git to tell whether anything was changed

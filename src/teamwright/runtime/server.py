@@ -10,11 +10,11 @@ from teamwright.core.data.server import Answer, ServerConfig, ServerFault, Serve
 from teamwright.core.errors import ToolError
 from teamwright.core.ports import Tool
 from teamwright.core.text import shown
-from teamwright.host.mcp import Surroundings, connect
-from teamwright.host.mcp_ears import Ears, Listing
+from teamwright.host.mcp.callbacks import Ears, Listing
+from teamwright.host.mcp.connect import Surroundings, connect
 
 if TYPE_CHECKING:
-    from teamwright.host.mcp_link import Connection
+    from teamwright.host.mcp.session import Connection
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.25, 30.0  # between two starts
 MOST_STARTS = 5  # in a row, before we give up on one that keeps ending

@@ -22,8 +22,8 @@ from teamwright.core.data.server import (
 from teamwright.core.errors import ToolError
 from teamwright.core.ports import Tool
 from teamwright.core.text import shown
-from teamwright.host.mcp import Exchange, Surroundings
-from teamwright.host.mcp_ears import Ears
+from teamwright.host.mcp.callbacks import Ears
+from teamwright.host.mcp.connect import Exchange, Surroundings
 from teamwright.runtime.server import Changes, Offer, Server
 
 SESSION = "session"

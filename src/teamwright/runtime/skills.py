@@ -20,11 +20,11 @@ from teamwright.core.permissions.consent import Allow, Decision, Deny
 from teamwright.core.policies.spawn import DEFAULT_KIND, Ask, Plan
 from teamwright.core.ports import ToolContext
 from teamwright.core.text import shown
-from teamwright.host.bash import describe_end, encode_script, run_script
-from teamwright.host.capture import Capture, plain
-from teamwright.host.environment import tool_environment
-from teamwright.host.files import read_whole
-from teamwright.host.paths import is_directory
+from teamwright.host.files.paths import is_directory
+from teamwright.host.files.read_write import read_whole
+from teamwright.host.process.bash import describe_end, encode_script, run_script
+from teamwright.host.process.capture import Capture, plain
+from teamwright.host.process.environment import tool_environment
 from teamwright.library.skill_file import Skill
 from teamwright.library.skill_text import File, Rendered, Shell, render
 from teamwright.library.skills import SkillBook, Skills

@@ -22,8 +22,8 @@ from teamwright.core.permissions.judge import mode_allowed
 from teamwright.core.policies.budget import Limits
 from teamwright.core.policies.spawn import FORK, Ask, Caller, Features, Plan, plan_spawn
 from teamwright.core.ports import Desk, Tool, ToolContext
-from teamwright.host.paths import is_directory, resolve
-from teamwright.host.worktree import Worktree
+from teamwright.host.files.paths import is_directory, resolve
+from teamwright.host.git.worktree import Worktree
 from teamwright.runtime.agent import Agent
 from teamwright.runtime.gear import Equip, Gear
 from teamwright.runtime.jobs import Job

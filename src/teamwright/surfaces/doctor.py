@@ -17,8 +17,8 @@ from teamwright.app import Ground, Options, model_for, survey
 from teamwright.core.data.message import Request, user
 from teamwright.core.errors import StoreError, TeamwrightError, ToolError
 from teamwright.core.policies.redaction import redacted, secrets_of
-from teamwright.host.paths import has_openat2
-from teamwright.host.search import find_rg
+from teamwright.host.files.paths import has_openat2
+from teamwright.host.files.search import find_rg
 from teamwright.store.state import State
 from teamwright.tools.bounds import visible
 

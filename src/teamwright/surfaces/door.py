@@ -18,7 +18,7 @@ from teamwright.core.data.letter import ELEMENTS
 from teamwright.core.data.message import Text
 from teamwright.core.errors import StoreError, TeamwrightError, UsageError
 from teamwright.core.ids import SessionId
-from teamwright.host.wire import Wire, connect, open_listener
+from teamwright.host.ipc.unix_stream import Wire, connect, open_listener
 from teamwright.runtime.session import Session
 from teamwright.store.paths import Home
 from teamwright.store.private import write_file

@@ -8,9 +8,9 @@ from teamwright.app.ground import Ground
 from teamwright.app.servers import TOKENS
 from teamwright.core.data.server import Http, ServerConfig, ServerFault, Sse
 from teamwright.core.errors import UsageError
-from teamwright.host.mcp import Surroundings, connect
-from teamwright.host.mcp_ears import Ears
-from teamwright.host.mcp_tokens import forget, token_path
+from teamwright.host.mcp.callbacks import Ears
+from teamwright.host.mcp.connect import Surroundings, connect
+from teamwright.host.mcp.oauth_store import forget, token_path
 from teamwright.library.mcp_config import limits
 from teamwright.tools.bounds import visible
 

@@ -13,7 +13,7 @@ import anyio
 
 from teamwright.app import Options, survey
 from teamwright.core.errors import SettingsError, ToolError, UsageError
-from teamwright.host.git import git
+from teamwright.host.git.run import git
 from teamwright.library import plugin_list
 from teamwright.library.plugins import Plugin, find_plugins, read_plugin
 from teamwright.library.skill_places import find_shelves, scan_shelf

@@ -13,9 +13,9 @@ from teamwright.app.ground import survey, tell_git
 from teamwright.app.options import Options
 from teamwright.core.data.team import Member
 from teamwright.core.errors import ToolError, UsageError
-from teamwright.host.merge import Preview, merge, preview_merge
-from teamwright.host.worktree import Found, find, find_one, remove
-from teamwright.host.worktree_view import MOST_COMMITS, View, view
+from teamwright.host.git.listing import MOST_COMMITS, View, view
+from teamwright.host.git.merge import Preview, merge, preview_merge
+from teamwright.host.git.worktree import Found, find, find_one, remove
 from teamwright.store.housing import read_housed
 from teamwright.store.paths import home_from
 from teamwright.surfaces.tables import print_json, print_table

@@ -12,11 +12,11 @@ from teamwright.core.data.message import Text, ToolSpec
 from teamwright.core.errors import ToolError
 from teamwright.core.ports import Desk, Outcome, ToolContext
 from teamwright.core.text import shown
-from teamwright.host.bash import describe_end, encode_script, run_script
-from teamwright.host.capture import HEAD, Capture, plain
-from teamwright.host.environment import tool_environment
-from teamwright.host.paths import is_directory
-from teamwright.host.process import Ended
+from teamwright.host.files.paths import is_directory
+from teamwright.host.process.bash import describe_end, encode_script, run_script
+from teamwright.host.process.capture import HEAD, Capture, plain
+from teamwright.host.process.environment import tool_environment
+from teamwright.host.process.run import Ended
 from teamwright.runtime.commands import Commands, Order
 from teamwright.runtime.jobs import Job
 from teamwright.tools.bounds import bounded, visible

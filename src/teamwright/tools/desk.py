@@ -13,8 +13,8 @@ import anyio.to_thread
 from teamwright.core.data.event import Seen
 from teamwright.core.errors import ToolError
 from teamwright.core.ports import Desk, ToolContext
-from teamwright.host.files import seen_of
-from teamwright.host.paths import beneath, is_directory, resolve
+from teamwright.host.files.paths import beneath, is_directory, resolve
+from teamwright.host.files.read_write import seen_of
 from teamwright.tools.bounds import visible
 
 Found = TypeVar("Found")

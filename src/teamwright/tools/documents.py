@@ -10,8 +10,8 @@ from typing import Any, cast
 from teamwright.core.data.message import Content, Image, Text
 from teamwright.core.data.picture import MOST_DATA, BadPicture, examine
 from teamwright.core.errors import ToolError
-from teamwright.host import pdf_child
-from teamwright.host.child import run_child
+from teamwright.host.process import pdf_child
+from teamwright.host.process.child import run_child
 from teamwright.tools.bounds import bounded, visible
 from teamwright.tools.page import MOST, Shown
 

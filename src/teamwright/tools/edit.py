@@ -10,7 +10,7 @@ from msgspec import Meta, Struct
 from teamwright.core.data.message import Text
 from teamwright.core.errors import ToolError
 from teamwright.core.ports import Outcome, ToolContext
-from teamwright.host.files import read_whole, write_whole
+from teamwright.host.files.read_write import read_whole, write_whole
 from teamwright.tools.bounds import bounded, visible
 from teamwright.tools.define import read_args, spec
 from teamwright.tools.desk import encoded, judged, missing, remember, require_fresh

@@ -8,7 +8,7 @@ from msgspec import Meta, Struct
 
 from teamwright.core.errors import ToolError
 from teamwright.core.ports import Outcome, ToolContext, said
-from teamwright.host.tail import read_tail
+from teamwright.host.process.tail import read_tail
 from teamwright.runtime.jobs import Job
 from teamwright.runtime.supervisor import Supervisor
 from teamwright.runtime.teamwork import Teamwork

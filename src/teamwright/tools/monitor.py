@@ -8,8 +8,8 @@ from msgspec import Meta, Struct
 
 from teamwright.core.errors import ToolError
 from teamwright.core.ports import Outcome, ToolContext
-from teamwright.host.bash import encode_script
-from teamwright.host.environment import tool_environment
+from teamwright.host.process.bash import encode_script
+from teamwright.host.process.environment import tool_environment
 from teamwright.runtime.commands import LETTERS, Commands, Order
 from teamwright.tools.bash import label, launched, stand
 from teamwright.tools.define import read_args, spec

@@ -6,7 +6,7 @@ from typing import Any
 from msgspec import Struct
 
 from teamwright.core.errors import ToolError
-from teamwright.host.lines import Line, Page, read_page
+from teamwright.host.files.lines import Line, Page, read_page
 from teamwright.tools.bounds import visible
 
 LINES = 2_000

@@ -14,8 +14,8 @@ from teamwright.core.data.message import Content, Text
 from teamwright.core.data.picture import kind_of
 from teamwright.core.errors import ToolError
 from teamwright.core.ports import Outcome, ToolContext
-from teamwright.host.files import read_whole, seen_of
-from teamwright.host.paths import is_directory, open_judged
+from teamwright.host.files.paths import is_directory, open_judged
+from teamwright.host.files.read_write import read_whole, seen_of
 from teamwright.tools.define import read_args, spec
 from teamwright.tools.desk import is_quick, judged, look_up, missing, remember
 from teamwright.tools.documents import binary_kind, cells_of, show_image, show_notebook, show_pdf

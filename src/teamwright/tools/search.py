@@ -11,9 +11,9 @@ from msgspec import Meta, Struct, field
 
 from teamwright.core.errors import ToolError
 from teamwright.core.ports import Outcome, ToolContext, said
-from teamwright.host.child import Ended
-from teamwright.host.paths import refusal, resolve
-from teamwright.host.search import MEMORY, SECONDS, search_below, search_file
+from teamwright.host.files.paths import refusal, resolve
+from teamwright.host.files.search import MEMORY, SECONDS, search_below, search_file
+from teamwright.host.process.child import Ended
 from teamwright.tools.bounds import visible
 from teamwright.tools.define import read_args, spec
 from teamwright.tools.desk import judged, look_up, missing

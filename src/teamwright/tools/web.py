@@ -10,9 +10,9 @@ from msgspec import Meta, Struct
 from teamwright.core.data.message import Text
 from teamwright.core.ports import Outcome, ToolContext, said
 from teamwright.core.text import shown
-from teamwright.host.addresses import Allowed, is_public
-from teamwright.host.charset import decode_text
-from teamwright.host.web import MOST_BYTES, Page, fetch
+from teamwright.host.web.addresses import Allowed, is_public
+from teamwright.host.web.charset import decode_text
+from teamwright.host.web.fetch import MOST_BYTES, Page, fetch
 from teamwright.tools.bounds import bounded, visible
 from teamwright.tools.define import read_args, spec
 
@@ -72,7 +72,7 @@ def page_text(page: Page) -> str | None:
     if not kind and b"\0" not in page.body[:2000]:
         kind = "text/html" if _LOOKS_HTML.match(page.body[:4000]) else "text/plain"
     if kind in _HTML:
-        from teamwright.host.html import html_to_text  # noqa: PLC0415
+        from teamwright.host.web.html import html_to_text  # noqa: PLC0415
 
         return html_to_text(_decoded(page, html=True), page.url)
     return _decoded(page, html=False) if _TEXT.match(kind) else None

@@ -8,7 +8,7 @@ from msgspec import Meta, Struct
 
 from teamwright.core.data.message import Text
 from teamwright.core.ports import Outcome, ToolContext
-from teamwright.host.files import look, write_whole
+from teamwright.host.files.read_write import look, write_whole
 from teamwright.tools.define import read_args, spec
 from teamwright.tools.desk import encoded, judged, remember, require_fresh
 

@@ -173,7 +173,7 @@ async def _heed_signals(work: anyio.CancelScope, caught: list[signal.Signals]) -
     with anyio.open_signal_receiver(*STATUS) as signals:
         async for number in signals:
             if caught:
-                from teamwright.host.process import stop_all  # noqa: PLC0415
+                from teamwright.host.process.run import stop_all  # noqa: PLC0415
 
                 stop_all()
                 os._exit(STATUS[number])

@@ -10,7 +10,7 @@ from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
 from teamwright.core.errors import ToolError
-from teamwright.host.search import search_below
+from teamwright.host.files.search import search_below
 from teamwright.surfaces.terminal.rows import palette_of, row
 from teamwright.surfaces.terminal.text import one_line
 

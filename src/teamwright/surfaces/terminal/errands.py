@@ -10,11 +10,11 @@ from pathlib import Path
 from teamwright.core.data.message import Content, Image, Text
 from teamwright.core.data.picture import MOST_DATA, BadPicture, examine
 from teamwright.core.errors import ToolError, UsageError
-from teamwright.host.bash import describe_end, encode_script, run_script
-from teamwright.host.capture import Capture, plain
-from teamwright.host.environment import tool_environment
-from teamwright.host.git import git
-from teamwright.host.process import run
+from teamwright.host.git.run import git
+from teamwright.host.process.bash import describe_end, encode_script, run_script
+from teamwright.host.process.capture import Capture, plain
+from teamwright.host.process.environment import tool_environment
+from teamwright.host.process.run import run
 from teamwright.surfaces.terminal.letters import shell_text
 from teamwright.surfaces.terminal.shapes import Item, Note, Spoken, Step, Thought
 

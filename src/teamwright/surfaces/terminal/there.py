@@ -14,7 +14,7 @@ from teamwright.core.data.event import Record
 from teamwright.core.data.op import Op, Say
 from teamwright.core.errors import UsageError
 from teamwright.core.ids import AgentId, LetterId, SessionId
-from teamwright.host.wire import Wire
+from teamwright.host.ipc.unix_stream import Wire
 from teamwright.runtime.skills import Expanded
 from teamwright.store.paths import Home
 from teamwright.surfaces.terminal import speech

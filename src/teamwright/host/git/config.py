@@ -1,0 +1,303 @@
+"""Which settings of a repository make git run a program or look elsewhere: read from its files, never by git itself.
+
+A configuration that came with the files (an archive, a share, an image) can make the most harmless command run
+anything. What cannot be read counts as such a setting.
+"""
+
+import os
+import re
+import stat
+from collections.abc import Callable, Iterator
+
+from teamwright.core.text import shown
+from teamwright.host.git.config_file import Entry, UnreadableError, is_boolean, parts, read_config
+
+UNREADABLE = "a configuration that cannot be read"
+_MOST_FILES = 200  # that include each other, and submodules within submodules
+_MOST_INDEX = 256 << 20
+_GITLINK = 0o160000
+
+# Whatever section it stands in, a key that is named like this tells git, or a program beside it, what to run.
+_RUNS = re.compile(
+    r".*(command|cmd|program|prog|helper|hook|driver|textconv|editor|pager|browser|askpass|tunnel|filter|gitproxy)"
+)
+_KEYS = {
+    "core": frozenset({"hookspath", "virtualfilesystem"}),
+    "diff": frozenset({"external"}),
+    "extensions": frozenset({"partialclone"}),  # what is missing is fetched in the middle of a command that reads
+    "filter": frozenset({"clean", "smudge", "process"}),
+    "init": frozenset({"templatedir"}),
+    "lfs": frozenset({"clean", "smudge", "path", "standalonetransferagent"}),
+    "remote": frozenset({"vcs", "proxy", "uploadpack", "receivepack", "promisor"}),
+    "sendemail": frozenset({"smtpserver"}),
+}
+_SECTIONS = frozenset({
+    "alias", "browser", "difftool", "guitool", "hook", "include", "includeif", "instaweb", "man", "mergetool",
+    "protocol", "web",
+})  # fmt: skip
+_PLACES = frozenset({"core.worktree", "extensions.worktreeconfig"})
+_HOOKS = ("post-index-change", "reference-transaction")  # those that also a command that reads can set off
+
+
+def programs(directory: str) -> tuple[str, ...]:
+    """The settings of the repository that git would find from here which run a program or lead git elsewhere.
+
+    Its local configuration, that of the worktree, what they include, and those of its submodules.
+    """
+    return tuple(dict.fromkeys(_of_places(os.path.abspath(directory), set())))
+
+
+def local_settings(directory: str) -> tuple[Entry, ...]:
+    """Every setting that git would read from here on top of the person's own. Raises UnreadableError."""
+    return tuple(entry for _, git in _places(os.path.abspath(directory)) for entry in _settings(git))
+
+
+def repository_of(directory: str) -> str:
+    """The git directory that all worktrees of the repository here share, by its real path; empty if there is none."""
+    return next((os.path.realpath(_common(git) or git) for _, git in _sure(directory)), "")
+
+
+def top_of(directory: str) -> str:
+    """The tree that the repository here belongs to; empty if there is none."""
+    return next((top for top, _ in _sure(directory)), "")
+
+
+def _sure(directory: str) -> Iterator[tuple[str, str]]:
+    return (place for place in _places(os.path.abspath(directory)) if _is_git_directory(place[1]))
+
+
+def _of_places(directory: str, seen: set[str]) -> Iterator[str]:
+    for top, git in _places(directory):
+        if git in seen:
+            continue
+        if len(seen) >= _MOST_FILES:
+            yield UNREADABLE
+            return
+        seen.add(git)
+        yield from _of_one(top, git)
+        try:
+            inner = [os.path.join(top, path) for path in _submodules(git)]
+        except UnreadableError:
+            yield UNREADABLE
+            continue
+        for path in inner:
+            if os.path.lexists(os.path.join(path, ".git")):
+                yield from (f"{name} (submodule {shown(path, 120)})" for name in _of_places(path, seen))
+
+
+def _of_one(top: str, git: str) -> Iterator[str]:
+    try:
+        found = tuple(_settings(git, _notable))
+        for name, value in found:
+            if name == "core.worktree" and (_is_top(git, value, top) or not _counts(git, found)):
+                continue
+            if name != "extensions.worktreeconfig":
+                yield shown(name, 120)
+    except UnreadableError:
+        yield UNREADABLE
+    hooks = os.path.join(_common(git) or git, "hooks")
+    yield from (f"hooks/{name}" for name in _HOOKS if os.access(os.path.join(hooks, name), os.X_OK))
+
+
+_judged: dict[str, tuple[tuple[Entry, ...], tuple[Entry, ...]]] = {}
+
+
+def _notable(path: str) -> tuple[Entry, ...]:
+    """Those of a file's settings that count; judged once, for a file may have thousands."""
+    entries = read_config(path)
+    known = _judged.get(path)
+    if not known or known[0] is not entries:
+        if len(_judged) > 256:
+            _judged.clear()
+        counts = tuple(one for one in entries if one[0] in _PLACES or _is_program(*one))
+        _judged[path] = known = (entries, counts)
+    return known[1]
+
+
+def _is_program(name: str, value: str | None) -> bool:
+    section, sub, key = parts(name)
+    if name == "core.fsmonitor" or section == "pager":
+        return not is_boolean(value)
+    if section in _SECTIONS or key in _KEYS.get(section, ()) or _RUNS.fullmatch(key):
+        return True
+    if section == "submodule" and key == "update":
+        return (value or "").lstrip().startswith("!")
+    # `ext::sh -c …`: an address that names the program which goes there.
+    return "::" in (sub if section == "url" else value or "" if section in ("remote", "submodule") else "")
+
+
+def _counts(git: str, found: tuple[Entry, ...]) -> bool:
+    """In a linked worktree git passes over `core.worktree`, unless each has settings of its own."""
+    return not _common(git) or any(name == "extensions.worktreeconfig" for name, _ in found)
+
+
+def _is_top(git: str, value: str | None, top: str) -> bool:
+    """A submodule's configuration names its own tree."""
+    return os.path.realpath(os.path.join(git, value or "")) == os.path.realpath(top)
+
+
+# --- where git looks
+
+
+def _places(directory: str) -> Iterator[tuple[str, str]]:
+    """(tree, git directory) that git might take, nearest first; the last one it surely would."""
+    here = directory
+    while True:
+        mark = os.path.join(here, ".git")
+        if os.path.lexists(mark):
+            git = _follow(mark)
+            yield here, git
+            if _is_git_directory(git):
+                return
+        if os.path.lexists(os.path.join(here, "HEAD")) and _looks_bare(here):
+            yield here, here
+            if _is_git_directory(here):
+                return
+        parent = os.path.dirname(here)
+        if parent == here:
+            return
+        here = parent
+
+
+def _looks_bare(here: str) -> bool:
+    return any(os.path.lexists(os.path.join(here, name)) for name in ("objects", "commondir", "config"))
+
+
+def _follow(mark: str) -> str:
+    """A file instead of a directory says where it lies."""
+    told = _text(mark)
+    return os.path.join(os.path.dirname(mark), told[8:]) if told.startswith("gitdir: ") else mark
+
+
+def _is_git_directory(git: str) -> bool:
+    common = _common(git) or git
+    there = all(os.path.isdir(os.path.join(common, name)) for name in ("objects", "refs"))
+    return there and _is_head(os.path.join(git, "HEAD"))
+
+
+def _is_head(path: str) -> bool:
+    try:
+        if os.path.islink(path):
+            return os.readlink(path).startswith("refs/")
+    except OSError:
+        return False
+    told = _text(path)
+    return bool(re.match(r"ref:\s*refs/|[0-9a-fA-F]{40}", told))
+
+
+def _common(git: str) -> str:
+    """The directory that a linked worktree shares with the main one; empty if it is no such worktree."""
+    told = _text(os.path.join(git, "commondir"))
+    return os.path.join(git, told) if told else ""
+
+
+def _text(path: str) -> str:
+    """What a small file says; empty where there is none to read."""
+    try:
+        found = os.stat(path)
+        if not stat.S_ISREG(found.st_mode):
+            return ""
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            return os.fsdecode(os.read(handle, 8192)).rstrip("\r\n")
+        finally:
+            os.close(handle)
+    except (OSError, ValueError):
+        return ""
+
+
+def _settings(git: str, read: Callable[[str], tuple[Entry, ...]] = read_config) -> Iterator[Entry]:
+    seen: set[str] = set()
+    yield from _all(os.path.join(_common(git) or git, "config"), seen, read)
+    yield from _all(os.path.join(git, "config.worktree"), seen, read)
+
+
+def _all(file: str, seen: set[str], read: Callable[[str], tuple[Entry, ...]]) -> Iterator[Entry]:
+    """Its settings, and those of every file that it may include, whatever the condition."""
+    if file in seen:
+        return
+    if len(seen) >= _MOST_FILES:
+        raise UnreadableError(file)
+    seen.add(file)
+    for name, value in read(file):
+        yield name, value
+        if name == "include.path" or (name.startswith("includeif.") and name.endswith(".path")):
+            told = os.path.expanduser(value or "")
+            yield from _all(os.path.join(os.path.dirname(file), told), seen, read)
+
+
+# --- submodules: git starts another git in them, and that one reads a configuration of its own
+
+
+_links: dict[str, tuple[tuple[int, ...], tuple[str, ...]]] = {}
+
+
+def _submodules(git: str) -> tuple[str, ...]:
+    """Paths that the index has as repositories of their own."""
+    path = os.path.join(git, "index")
+    try:
+        found = os.stat(path)
+        stamp = (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+        known = _links.get(path)
+        if not known or known[0] != stamp:
+            known = (stamp, tuple(_gitlinks(path, found, _width(git))))
+            if len(_links) > 64:
+                _links.clear()
+            _links[path] = known
+        return known[1]
+    except (FileNotFoundError, NotADirectoryError):
+        return ()
+    except (OSError, ValueError, IndexError) as error:
+        raise UnreadableError(path) from error
+
+
+def _width(git: str) -> int:
+    """Bytes of an object's name."""
+    formats = [value for name, value in _settings(git) if name == "extensions.objectformat"]
+    return 32 if formats[-1:] == ["sha256"] else 20
+
+
+def _gitlinks(path: str, found: os.stat_result, width: int) -> Iterator[str]:
+    if not stat.S_ISREG(found.st_mode) or found.st_size > _MOST_INDEX:
+        raise UnreadableError(path)
+    with open(path, "rb") as file:
+        data = file.read(_MOST_INDEX)
+    if data[:4] != b"DIRC":
+        raise UnreadableError(path)
+    if b"link" in data[-64_000:] and not os.path.basename(path).startswith("shared"):  # split: a part lies beside it
+        folder = os.path.dirname(path)
+        for name in os.listdir(folder):
+            if name.startswith("sharedindex."):
+                beside = os.path.join(folder, name)
+                yield from _gitlinks(beside, os.stat(beside), width)
+    if _GITLINK.to_bytes(4) in data:
+        yield from _walk_index(data, width)
+
+
+def _walk_index(data: bytes, width: int) -> Iterator[str]:
+    """As `gitformat-index` describes it."""
+    version, count = int.from_bytes(data[4:8]), int.from_bytes(data[8:12])
+    at, last = 12, b""
+    for _ in range(count):
+        behind = at + 40 + width
+        mode, flags = int.from_bytes(data[at + 24 : at + 28]), int.from_bytes(data[behind : behind + 2])
+        start = behind + (4 if flags & 0x4000 else 2)
+        cut = 0
+        if version == 4:
+            cut, start = _offset(data, start)
+        end = data.index(b"\0", start)
+        last = last[: len(last) - cut] + data[start:end] if version == 4 else data[start:end]
+        at = end + 1 if version == 4 else at + ((end - at + 8) & ~7)
+        if mode == _GITLINK:
+            yield os.fsdecode(last)
+
+
+def _offset(data: bytes, at: int) -> tuple[int, int]:
+    """A number of variable width, as packs have it, and where it ends."""
+    byte = data[at]
+    value = byte & 127
+    while byte & 128:
+        at += 1
+        byte = data[at]
+        value = ((value + 1) << 7) | (byte & 127)
+    return value, at + 1

@@ -1,0 +1,271 @@
+"""Makes worktrees, or takes up again what is there: always whole, or with words that say why not."""
+
+import os
+import re
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import anyio
+from msgspec.structs import replace
+
+from teamwright.core.crashpoint import crashpoint
+from teamwright.core.errors import ToolError
+from teamwright.core.text import shown
+from teamwright.host.git.record import (
+    PATIENCE,
+    PLACE,
+    Record,
+    Worktree,
+    alone,
+    claim,
+    forget,
+    holder_of,
+    is_there,
+    is_tied,
+    lock_reason,
+    private_of,
+    read_record,
+    refuse_if_used,
+    write_record,
+)
+from teamwright.host.git.run import Repository, commit_of, count_commits, git, git_text, locate
+from teamwright.host.git.status import keep, keep_past, read_status
+
+CHECKOUT = 600.0
+_SEGMENT = re.compile(r"[A-Za-z0-9._-]+")
+# Devices of Windows, where a checkout of the repository may go; and what git itself looks for by name.
+_RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?|([a-z]+_)*head|stash|auto_merge|@", re.IGNORECASE)
+
+
+def check_name(name: str) -> str:
+    """The name as directory and branch have it: `a/b` becomes `a+b`."""
+    flat = name.replace("/", "+")
+    good = all(_SEGMENT.fullmatch(segment) and segment != "." for segment in flat.split("+"))
+    fault = (
+        "it is longer than 64 characters" if len(name) > 64
+        else "`..` is not allowed" if ".." in name
+        else "each part needs at least one of A-Z a-z 0-9 . _ - and may have nothing else" if not good
+        else "it starts with `-`" if name.startswith("-")
+        else "it ends with `.` or `.lock`" if name.lower().endswith((".", ".lock"))
+        else "git keeps that name for itself" if name.lower() == ".git"
+        else "git or another system keeps that name for itself" if _RESERVED.fullmatch(flat) else ""
+    )  # fmt: skip
+    if fault:
+        raise ToolError(f"`{shown(name, 80)}` cannot name a worktree: {fault}. Choose another name, like `fix-login`.")
+    return flat
+
+
+async def make(
+    repo: Path, name: str, *, links: Sequence[str] = (), owner: str = "", session: str = ""
+) -> Worktree:  # fmt: skip
+    """The worktree of that name, made from the HEAD of `repo` unless it is there already; locked for us.
+
+    `owner` names the agent that will use it: another one cannot have it meanwhile, also not in this process.
+    """
+    name, owner = check_name(name), re.sub(r"[^A-Za-z0-9._@+-]", "_", owner)[:100]
+    place = await locate(repo)
+    path = place.top.joinpath(*PLACE, name)
+    tree = Worktree(name, path, f"worktree-{name}", place.head, place.top, place.common, owner=owner, session=session)
+    record = Record(tree.branch, tree.base, "making", owner, session, time.time())
+    begun = done = False
+    handle = None
+    try:
+        async with alone(place.common) as held:
+            _prepare(place)
+            if known := await _reuse(tree, held):
+                return _finish(replace(tree, base=known.base), known, links)
+            begun = True
+            record = await _add(tree, record, held)
+            private = private_of(tree)
+            handle = claim(private) if private else None
+        await git_text("reset", "--hard", "--quiet", "--no-recurse-submodules", cwd=path, limit=CHECKOUT, held=handle)
+        crashpoint("worktree.filled")
+        done = True
+    finally:
+        if begun and not done:
+            with anyio.move_on_after(PATIENCE, shield=True):
+                await _undo(tree, record)
+        if handle is not None:
+            os.close(handle)
+    return _finish(replace(tree, base=record.base, made=True), record, links)
+
+
+def _prepare(place: Repository) -> None:
+    """The directory for worktrees, which must really lie in the main tree, and git's order not to see it."""
+    folder, exclude = place.top, place.common / "info" / "exclude"
+    line = f"/{'/'.join(PLACE)}/".encode()
+    try:
+        for part in PLACE:
+            folder /= part
+            folder.mkdir(mode=0o700, exist_ok=True)
+            if folder.is_symlink():
+                raise ToolError(f"{shown(str(folder))} is a link; worktrees are made only in a true directory there.")
+        exclude.parent.mkdir(exist_ok=True)
+        with exclude.open("a+b") as file:
+            file.seek(0)
+            known = file.read()
+            if line not in known.splitlines():
+                file.write(b"\n" * (known[-1:] not in (b"", b"\n")) + line + b"\n")
+    except OSError as error:
+        why = f"{error.strerror or error} ({shown(str(error.filename))})"
+        raise ToolError(f"No worktree can be made below {shown(str(place.top))}: {why}.") from None
+
+
+async def _reuse(tree: Worktree, held: int) -> Record | None:
+    """What is there already, now locked for us. None: there is nothing, or nothing any more."""
+    path, private = tree.path, private_of(tree)
+    if private is None:
+        _require_free(path)
+        return None
+    holder = holder_of(private)
+    await refuse_if_used(tree, holder)
+    record = read_record(tree)
+    if await _is_half(tree, private, record):
+        await _clear(tree, private, held)
+        return None
+    if record is None:  # made by hand
+        ran = await git("merge-base", "HEAD", tree.base, cwd=path)
+        record = Record(tree.branch, ran.out.strip() or tree.base, "ready", made=time.time())
+    if holder and holder.pid:
+        await git_text("worktree", "unlock", str(path), cwd=tree.repo, held=held)
+    if not holder or holder.pid:  # a person's own lock stays as it is
+        reason = await lock_reason(tree.owner)
+        await git_text("worktree", "lock", "--reason", reason, str(path), cwd=tree.repo, held=held)
+    return replace(record, owner=tree.owner, session=tree.session)
+
+
+def _require_free(path: Path) -> None:
+    try:
+        taken = path.is_symlink() or (path.exists() and any(path.iterdir()))
+    except OSError:
+        taken = True
+    if taken:
+        where = shown(str(path))
+        raise ToolError(f"{where} exists but is no worktree of this repository. Move it away, or use another name.")
+
+
+async def _is_half(tree: Worktree, private: Path, record: Record | None) -> bool:
+    """Was it never finished, or is it half removed? Then nobody has worked in it since."""
+    phase = record.phase if record else "ready"
+    if not tree.path.is_dir():
+        return True
+    if phase == "making":
+        handle = claim(private)
+        if handle is None:
+            raise ToolError(f"The worktree {tree.name} is being made at this moment. Use another name, or try again.")
+        os.close(handle)
+    if phase != "ready" and not is_there(tree.path / ".git"):
+        await git_text("worktree", "repair", cwd=tree.repo)
+    if not is_tied(tree, private):
+        where = shown(str(tree.path))
+        raise ToolError(f"{where} is no longer tied to its repository. Move it away, or use another name.")
+    if phase == "closing":
+        status = await read_status(tree.path)
+        return not status.untracked and 0 < status.gone == len(status.changed)
+    return phase == "making" or not (private / "index").exists()
+
+
+async def _clear(tree: Worktree, private: Path, held: int) -> None:
+    """Take away what is half there; should anybody have put something into it, that is kept under a hidden ref."""
+    if tree.path.is_dir():
+        await keep(tree, private, half=True)
+    else:
+        await keep_past(tree, private)
+    await git_text("worktree", "remove", "-f", "-f", str(tree.path), cwd=tree.repo, held=held, limit=CHECKOUT)
+
+
+async def _add(tree: Worktree, record: Record, held: int) -> Record:
+    """Let git register it, still empty: files come later, when the repository's lock is free for others again."""
+    path, branch, base = str(tree.path), tree.branch, tree.base
+    reason = await lock_reason(tree.owner)
+    front = ("worktree", "add", "--quiet", "--no-checkout", "--lock", "--reason", reason)
+    write_record(tree, record)
+    crashpoint("worktree.recorded")
+    ran = await git(*front, "-b", branch, path, base, cwd=tree.repo, held=held)
+    if ran.status and (tip := await commit_of(f"refs/heads/{branch}", cwd=tree.repo)):
+        if await count_commits([tip], base, cwd=tree.repo):
+            record = replace(record, base=(await git("merge-base", base, tip, cwd=tree.repo)).out.strip() or base)
+            write_record(tree, record)
+            ran = await git(*front, path, branch, cwd=tree.repo, held=held)
+        else:  # left behind without a commit of its own: it starts anew
+            ran = await git(*front, "-B", branch, path, base, cwd=tree.repo, held=held)
+    if ran.status:
+        await drop_branch(tree, held)  # git makes it first
+        forget(tree)
+        raise ToolError(f"git could not make the worktree {shown(path)}: {ran.complaint}")
+    crashpoint("worktree.added")
+    return record
+
+
+async def _undo(tree: Worktree, record: Record) -> None:
+    """What could not be finished is taken away again; what even that leaves, the next `make` clears."""
+    with suppress(ToolError):
+        async with alone(tree.common) as held:
+            now = read_record(tree)
+            if now and now.made == record.made:
+                await git_text("worktree", "remove", "-f", "-f", str(tree.path), cwd=tree.repo, held=held)
+                await drop_branch(replace(tree, base=record.base), held)
+                forget(tree)
+
+
+def _finish(tree: Worktree, record: Record, links: Sequence[str]) -> Worktree:
+    wanted = {str(Path(name)): str(tree.repo / name) for name in links if _is_below(name)}
+    record = replace(record, phase="ready", links=record.links | wanted)
+    write_record(tree, record)  # before the links, so that each is known as ours
+    crashpoint("worktree.ready")
+    made, warnings = link(tree, links)
+    if made != wanted:
+        others = {name: target for name, target in record.links.items() if name not in wanted}
+        write_record(tree, replace(record, links=others | made))
+    if (tree.path / ".gitmodules").exists():
+        warnings.append("Submodules are not checked out here; `git submodule update --init` does it.")
+    private = private_of(tree)
+    if private and (private / "index.lock").exists():
+        warnings.append(f"{shown(str(private / 'index.lock'))} is there: if no git runs in the worktree, delete it.")
+    return replace(tree, warnings=tuple(warnings))
+
+
+def link(tree: Worktree, links: Sequence[str]) -> tuple[dict[str, str], list[str]]:
+    """Directories of the main tree that are shared, not copied: {path: target} of ours, and warnings."""
+    made: dict[str, str] = {}
+    warnings: list[str] = []
+    for name in links:
+        try:
+            if _link_one(tree, name):
+                made[str(Path(name))] = str(tree.repo / name)
+        except OSError as error:
+            warnings.append(f"`{shown(name)}` is not linked: {error.strerror or error}.")
+    return made, warnings
+
+
+def _is_below(name: str) -> bool:
+    parts = Path(name).parts
+    inside = {"..", ".git", PLACE[0]}.isdisjoint(parts) and "\0" not in name
+    return bool(parts) and inside and not name.startswith("/")
+
+
+def _link_one(tree: Worktree, name: str) -> bool:
+    """True: our link is there."""
+    source, target = tree.repo / name, tree.path / name
+    if not _is_below(name):
+        raise OSError("only directories below the project can be")
+    if target.is_symlink():
+        return str(target.readlink()) == str(source)
+    if not source.exists():
+        return False
+    if not source.is_dir():
+        raise OSError("it is not a directory")
+    if not target.parent.resolve().is_relative_to(tree.path.resolve()):
+        raise OSError("its place leads out of the worktree")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.symlink_to(source, target_is_directory=True)
+    return True
+
+
+async def drop_branch(tree: Worktree, held: int, *, whatever: bool = False) -> None:
+    """Only without commits of its own; git itself refuses if somebody has it checked out."""
+    tip = await commit_of(f"refs/heads/{tree.branch}", cwd=tree.repo)
+    if tip and (whatever or not await count_commits([tip], tree.base, cwd=tree.repo)):
+        await git("branch", "--quiet", "-D", tree.branch, cwd=tree.repo, held=held)

@@ -1,0 +1,104 @@
+"""Which repositories the person trusts, and what our own git must not obey in all the others.
+
+Filters and drivers of a repository's configuration are commands. In a trusted one they work as the person set them up
+(git-lfs needs it); elsewhere each is put out of action by a setting that outranks it, and files are taken as they lie.
+"""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from teamwright.core.errors import ToolError
+from teamwright.core.text import shown
+from teamwright.host.git.config import local_settings, programs, repository_of
+from teamwright.host.git.config_file import UnreadableError, parts
+
+_MOST = 200  # drivers: more than any project has, and the environment must hold them
+_TEXT_MERGE = "git merge-file %A %O %B"  # what git itself does where no driver is named
+_ALWAYS = {
+    "core.sshCommand": "false",
+    "core.askPass": "true",
+    "core.alternateRefsCommand": "true",
+    "core.virtualFilesystem": "",
+    "credential.helper": "",
+    "diff.ignoreSubmodules": "dirty",  # to look into one, git starts another git, which obeys none of this
+    "gpg.program": "false",
+    "gpg.ssh.program": "false",
+    "gpg.x509.program": "false",
+    "gc.recentObjectsHook": "",
+}
+_HOW = "If you trust it, use --trust for one run, or name it in teamwright.trustedDirectories of your own settings."
+_NO_NETWORK = {"GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1"}
+
+_trusted: set[str] = set()
+
+
+def trust_repository(directory: Path, *, trusted: bool) -> None:
+    """The word of the person on the repository around this directory, for this process."""
+    if common := repository_of(str(directory)):
+        (_trusted.add if trusted else _trusted.discard)(common)
+
+
+def is_trusted(directory: Path) -> bool:
+    """Its worktrees and submodules with it."""
+    common = repository_of(str(directory))
+    return bool(common) and any(common == one or common.startswith(one + os.sep) for one in _trusted)
+
+
+def guarding(directory: Path) -> dict[str, str]:
+    """The environment that keeps git from running what the repository here names; empty if that is trusted."""
+    if is_trusted(directory):
+        return {}
+    settings = dict(_overrides(directory))
+    named = {f"GIT_CONFIG_KEY_{n}": name for n, name in enumerate(settings)}
+    values = {f"GIT_CONFIG_VALUE_{n}": value for n, value in enumerate(settings.values())}
+    return _NO_NETWORK | named | values | {"GIT_CONFIG_COUNT": str(len(settings))}
+
+
+def _overrides(directory: Path) -> Iterator[tuple[str, str]]:
+    try:
+        found = local_settings(str(directory))
+    except UnreadableError:
+        raise ToolError(
+            f"The git configuration of {shown(str(directory))} cannot be read, and the directory is not trusted, so "
+            f"git is not run there. Mend its .git/config. {_HOW}"
+        ) from None
+    yield from _ALWAYS.items()
+    filters = dict.fromkeys(sub for section, sub, _ in (parts(name) for name, _ in found) if section == "filter")
+    merges = dict.fromkeys(sub for section, sub, _ in (parts(name) for name, _ in found) if section == "merge" and sub)
+    if len(filters) + len(merges) > _MOST:
+        raise ToolError(
+            f"The git configuration of {shown(str(directory))} names {len(filters) + len(merges)} filters and merge "
+            f"drivers, and the directory is not trusted, so git is not run there. {_HOW}"
+        )
+    for name in filters:
+        yield from ((f"filter.{name}.{key}", "") for key in ("clean", "smudge", "process"))
+        yield f"filter.{name}.required", "false"
+    yield from ((f"merge.{name}.driver", _TEXT_MERGE) for name in merges)
+
+
+def refuse_to_run(directory: Path, what: str) -> None:
+    """Where git has to work as the person would run it: only if nothing of an untrusted repository would run."""
+    if is_trusted(directory):
+        return
+    if named := [*programs(str(directory)), *_hooks(directory)]:
+        rest = f" and {len(named) - 5} more" if len(named) > 5 else ""
+        raise ToolError(
+            f"{what}: the directory is not trusted, and its git configuration would run programs "
+            f"({', '.join(named[:5])}{rest}). Use git yourself. {_HOW}"
+        )
+
+
+def refuse_elsewhere(directory: Path) -> None:
+    """A configuration may name any directory as its working tree; an untrusted one is not followed there."""
+    if not is_trusted(directory) and "core.worktree" in programs(str(directory)):
+        raise ToolError(
+            f"The git configuration of {shown(str(directory))} says that its files lie elsewhere (core.worktree), and "
+            f"the directory is not trusted. Work here without isolation. {_HOW}"
+        )
+
+
+def _hooks(directory: Path) -> list[str]:
+    folder = Path(repository_of(str(directory))) / "hooks"
+    names = sorted(folder.iterdir()) if folder.is_dir() else []
+    return [f"hooks/{shown(p.name, 80)}" for p in names if p.suffix != ".sample" and os.access(p, os.X_OK)]

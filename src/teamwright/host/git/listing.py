@@ -1,0 +1,66 @@
+"""One worktree in full: its commits, its whole diffstat, and how far it and the branch here have gone apart."""
+
+from pathlib import Path
+
+from msgspec import Struct
+
+from teamwright.core.errors import ToolError
+from teamwright.host.git.record import require_tied
+from teamwright.host.git.run import commit_of, git, git_text
+from teamwright.host.git.status import Line, own_links, read_diffstat, read_numstat, read_status
+from teamwright.host.git.worktree import Found
+
+MOST_COMMITS = 50
+
+
+class View(Struct, frozen=True):
+    """`lines` go from the base to the files as they lie there; `commits` are the newest, as `HASH SUBJECT`."""
+
+    found: Found
+    here: str  # the branch that is checked out in the current directory; empty if none is
+    ahead: int  # commits that the worktree has and the branch here has not
+    behind: int  # and the other way round
+    commits: tuple[str, ...] = ()
+    lines: tuple[Line, ...] = ()
+
+
+async def view(found: Found, cwd: Path) -> View:
+    tree = found.worktree
+    tip = await tip_of(found)
+    told = await git_text("rev-list", "--left-right", "--count", f"HEAD...{tip}", cwd=cwd)
+    behind, ahead = map(int, told.split())
+    log = await git_text("log", "-z", f"-{MOST_COMMITS}", "--format=%h %s", tip, "--not", tree.base, cwd=tree.repo)
+    return View(
+        found, await branch_here(cwd), ahead, behind, tuple(line for line in log.split("\0") if line),
+        tuple(await _lines(found, tip)),
+    )  # fmt: skip
+
+
+async def tip_of(found: Found) -> str:
+    """The commit that its work stands on: HEAD there, or what is left of its branch."""
+    tree = found.worktree
+    try:
+        require_tied(tree)
+        head = await commit_of("HEAD", cwd=tree.path)
+    except ToolError:
+        head = None
+    return head or await commit_of(f"refs/heads/{tree.branch}", cwd=tree.repo) or tree.base
+
+
+async def _lines(found: Found, tip: str) -> list[Line]:
+    tree = found.worktree
+    try:
+        private = require_tied(tree)
+    except ToolError:
+        told = await git_text("diff", "--numstat", "-z", "-M", "--no-ext-diff", "--no-textconv", tree.base, tip,
+                              cwd=tree.repo)  # fmt: skip
+        return read_numstat(told)
+    own = own_links(tree)
+    untracked = [path for path in (await read_status(tree.path)).untracked if path not in own]
+    return await read_diffstat(tree.path, private, tree.base, untracked)
+
+
+async def branch_here(cwd: Path) -> str:
+    """The branch that is checked out; empty at a detached HEAD."""
+    ran = await git("symbolic-ref", "--quiet", "--short", "HEAD", cwd=cwd)
+    return ran.out.strip() if ran.status == 0 else ""

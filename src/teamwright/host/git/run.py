@@ -1,0 +1,218 @@
+"""The git program, run by argv so that it never waits for a person, and what it tells of a repository."""
+
+import os
+import signal
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from subprocess import DEVNULL, PIPE
+
+import anyio
+from anyio.abc import ByteReceiveStream, ByteSendStream, Process
+from msgspec import Struct
+
+from teamwright.core.errors import ToolError
+from teamwright.core.text import shown
+from teamwright.host.git.guard import guarding, refuse_elsewhere
+from teamwright.host.process.environment import tool_environment
+
+MOST_OUT = 32 << 20
+MOST_ERR = 16_000
+SETTLE = 1.0  # for output that is still on its way when git itself has ended
+
+# No hook, daemon or helper of the repository's configuration runs; what we read does not depend on a person's taste.
+# What a trusted repository may run besides, filters and merge drivers, stands in `git_guard`.
+_SETTINGS = (
+    "core.hooksPath=/dev/null", "core.fsmonitor=false", "core.quotePath=false", "core.ignoreStat=false", "gc.auto=0",
+    "maintenance.auto=false", "submodule.recurse=false", "status.showUntrackedFiles=all",
+    "log.showSignature=false", "color.ui=false", "status.submoduleSummary=false", "safe.bareRepository=explicit",
+)  # fmt: skip
+_FRONT = (
+    "git",
+    "--no-pager",
+    "--literal-pathspecs",
+    "--no-optional-locks",
+    *(word for setting in _SETTINGS for word in ("-c", setting)),
+)
+_NOBODY_THERE = {"GIT_ASKPASS": "true", "SSH_ASKPASS": "true", "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
+
+# Set where we are started by a hook of git: they would lead it to another repository than that of the directory.
+_ELSEWHERE = frozenset({
+    "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR", "GIT_NAMESPACE",
+    "GIT_PREFIX", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_CONFIG_PARAMETERS", "GIT_CONFIG_COUNT",
+})  # fmt: skip
+
+_KEYS = frozenset({"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "OPENAI_API_KEY"})  # ours, no business of any hook's
+
+
+class Ran(Struct, frozen=True):
+    """How git ended and what it said. Bytes that are no UTF-8 stay as surrogates, so that paths remain true."""
+
+    status: int
+    out: str
+    err: str
+    cut: bool = False  # there was more output than we keep
+
+    @property
+    def complaint(self) -> str:
+        """The line that says what went wrong, fit for a screen."""
+        lines = [line.strip() for line in self.err.splitlines() if line.strip()]
+        wrong = [line for line in lines if line.startswith(("fatal:", "error:"))]
+        how = f"exit status {self.status}" if self.status >= 0 else f"ended by signal {-self.status}"
+        return shown((wrong or lines or [how])[0])
+
+
+async def git(
+    *args: str,
+    cwd: Path,
+    limit: float = 60,
+    input: bytes | None = None,
+    extra: Mapping[str, str] | None = None,
+    held: int | None = None,
+    as_person: bool = False,
+) -> Ran:
+    """Run it to its end, whatever its status; past `limit` seconds or at our cancellation it is killed.
+
+    `held` is the handle of a lock that git inherits: should we be killed, the lock lasts until git has ended too.
+    `as_person`: with the settings, hooks and environment of the person who asked for it; it still never waits for one.
+    """
+    guard = {} if as_person else guarding(cwd)
+    env = tool_environment(os.environ, _NOBODY_THERE | guard | dict(extra or {}))
+    if as_person:
+        kept = {name: value for name, value in os.environ.items() if name not in _ELSEWHERE and name not in _KEYS}
+        env = kept | env
+    front = ("git", "--no-pager") if as_person else _FRONT
+    process = await _start((*front, *args), cwd, env, () if held is None else (held,), feed=input is not None)
+    out, err = bytearray(), bytearray()
+    try:
+        with anyio.move_on_after(limit) as scope:
+            async with anyio.create_task_group() as group:
+                assert process.stdout and process.stderr
+                group.start_soon(_take, process.stdout, out, MOST_OUT)
+                group.start_soon(_take, process.stderr, err, MOST_ERR)
+                if process.stdin and input is not None:
+                    group.start_soon(_feed, process.stdin, input)
+                await process.wait()
+                group.cancel_scope.deadline = anyio.current_time() + SETTLE
+    finally:
+        _kill(process)
+        with anyio.CancelScope(shield=True):  # killed, so this is short; without it a zombie stays
+            await process.aclose()
+    if scope.cancelled_caught:
+        raise ToolError(f"git {args[0]} in {shown(str(cwd))} did not end within {limit:g} s and was stopped.")
+    cut = len(out) > MOST_OUT
+    return Ran(process.returncode or 0, os.fsdecode(bytes(out[:MOST_OUT])), err.decode(errors="replace"), cut)
+
+
+async def git_text(
+    *args: str,
+    cwd: Path,
+    limit: float = 60,
+    input: bytes | None = None,
+    extra: Mapping[str, str] | None = None,
+    held: int | None = None,
+) -> str:
+    """What git printed; a ToolError with git's own words if it failed."""
+    ran = await git(*args, cwd=cwd, limit=limit, input=input, extra=extra, held=held)
+    if ran.status or ran.cut:
+        why = f"more than {MOST_OUT:,} bytes of output" if ran.cut else ran.complaint
+        verb = next((word for word in args if not word.startswith("-")), "")
+        raise ToolError(f"git {verb} failed in {shown(str(cwd))}: {why}")
+    return ran.out
+
+
+async def _start(
+    argv: Sequence[str], cwd: Path, env: Mapping[str, str], handles: Sequence[int], *, feed: bool
+) -> Process:
+    try:
+        with anyio.CancelScope(shield=True):  # cancelled in the middle, it would be ended without what it started
+            return await anyio.open_process(
+                argv, stdin=PIPE if feed else DEVNULL, stdout=PIPE, stderr=PIPE, cwd=cwd, env=env,
+                start_new_session=True, pass_fds=handles,
+            )  # fmt: skip
+    except (OSError, ValueError) as error:
+        if isinstance(error, FileNotFoundError) and str(error.filename) != str(cwd):
+            raise ToolError("git was not found on the PATH. Install git, or work without it.") from None
+        why = getattr(error, "strerror", None) or error
+        raise ToolError(f"git could not be started in {shown(str(cwd))}: {why}.") from None
+    raise AssertionError("nobody cancels this scope")
+
+
+async def _take(stream: ByteReceiveStream, kept: bytearray, most: int) -> None:
+    async for chunk in stream:  # read on past the limit, or git would wait for us
+        kept += chunk[: most + 1 - len(kept)]
+
+
+async def _feed(stream: ByteSendStream, data: bytes) -> None:
+    with suppress(anyio.BrokenResourceError):
+        await stream.send(data)
+    await stream.aclose()
+
+
+def _kill(process: Process) -> None:
+    """It and what it started; only while it is not collected, for then nobody else can have its number."""
+    if process.returncode is None:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+# --- the repository
+
+
+class Repository(Struct, frozen=True):
+    """Where a directory belongs. `top` is the main tree, also when `here` is a linked worktree of it."""
+
+    top: Path
+    here: Path
+    common: Path  # the git directory that all its worktrees share
+    head: str
+
+
+async def root_of(path: Path) -> Path | None:
+    """The top of the working tree around this directory; None where there is none."""
+    ran = await git("rev-parse", "--show-toplevel", cwd=path)
+    return None if ran.status else Path(ran.out.removesuffix("\n"))
+
+
+async def is_repository(path: Path) -> bool:
+    return await root_of(path) is not None
+
+
+async def locate(path: Path) -> Repository:
+    """The repository around this directory; it needs a working tree and a commit."""
+    refuse_elsewhere(path)
+    ran = await git("rev-parse", "--path-format=absolute", "--show-toplevel", "--absolute-git-dir", "--git-common-dir",
+                    "HEAD^{commit}", cwd=path)  # fmt: skip
+    lines = ran.out.splitlines()
+    where = shown(str(path))
+    if ran.status and not lines:
+        if "bare repository" in ran.err:
+            raise ToolError(f"{where} is a bare repository, which has no files to work on. Use a clone of it.")
+        raise ToolError(f"{where} is not in a working tree of git ({ran.complaint}). Work here without isolation.")
+    if ran.status:
+        raise ToolError(
+            f"The repository at {where} has no commit at its HEAD yet. Make a first commit, then try again."
+        )
+    if len(lines) != 4:
+        raise ToolError(f"The path of the repository at {where} has a line break in it. Rename that directory.")
+    here, private, common = map(Path, lines[:3])
+    return Repository(_main_top(here, private, common), here, common, lines[3])
+
+
+def _main_top(here: Path, private: Path, common: Path) -> Path:
+    if private == common:
+        return here
+    if common.name == ".git":
+        return common.parent
+    # A submodule, a bare repository with worktrees, a git directory elsewhere: git cannot name the main tree.
+    return here.parents[2] if here.parts[-3:-1] == (".teamwright", "worktrees") else here
+
+
+async def commit_of(name: str, *, cwd: Path) -> str | None:
+    """The commit that a name means; None if there is no such name."""
+    ran = await git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}", cwd=cwd)
+    return ran.out.strip() if ran.status == 0 else None
+
+
+async def count_commits(tips: Sequence[str], base: str, *, cwd: Path) -> int:
+    return int(await git_text("rev-list", "--count", *dict.fromkeys(tips), "--not", base, cwd=cwd))

@@ -1,0 +1,236 @@
+"""Git worktrees for agents: made from the parent's commit, locked while in use, removed only if provably unchanged."""
+
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Literal
+
+import anyio
+from msgspec import Struct
+from msgspec.structs import replace
+
+from teamwright.core.crashpoint import crashpoint
+from teamwright.core.errors import ToolError
+from teamwright.core.text import shown
+from teamwright.host.git.create import CHECKOUT, check_name, drop_branch, link, make
+from teamwright.host.git.record import (
+    PLACE,
+    Holder,
+    Record,
+    Worktree,
+    alone,
+    forget,
+    holder_of,
+    is_alive,
+    is_ours,
+    is_there,
+    is_tied,
+    private_of,
+    read_record,
+    recorded,
+    refuse_if_used,
+    registered,
+    write_record,
+)
+from teamwright.host.git.run import Repository, commit_of, count_commits, git, git_text, locate
+from teamwright.host.git.status import (
+    State,
+    has_submodules,
+    hide,
+    inner_trees,
+    keep,
+    keep_past,
+    own_links,
+    read_status,
+    state,
+)
+
+__all__ = [
+    "Found", "Kept", "State", "Worktree", "check_name", "close", "find", "find_one", "is_there", "make", "release",
+    "remove", "state",
+]  # fmt: skip
+
+AT_ONCE = max(2, min(8, os.cpu_count() or 1))  # worktrees that are looked at together
+
+
+class Kept(Struct, frozen=True):
+    """A worktree that stays; `note` says why, where its state does not."""
+
+    path: Path
+    branch: str
+    summary: str
+    state: State | None = None  # None: it could not be told
+    note: str = ""
+
+
+class Found(Struct, frozen=True):
+    """A worktree in a listing. `orphan`: half-made, half-removed, or left by a process that is gone."""
+
+    worktree: Worktree
+    use: Literal["in_use", "changed", "clean", "orphan"]
+    state: State
+    note: str = ""
+
+
+async def close(tree: Worktree) -> Kept | None:
+    """The agent is done: what is provably unchanged goes with its branch, anything else stays and is told."""
+    found, note = None, ""
+    try:
+        found = await state(tree)
+        if not found.changed:
+            crashpoint("worktree.judged")
+            await _take_away(tree)
+            return None
+    except ToolError as error:
+        note = str(error)
+    try:
+        await release(tree)
+    except ToolError as error:
+        note = note or str(error)
+    return Kept(tree.path, tree.branch, found.summary if found else "", found, note)
+
+
+async def _take_away(tree: Worktree) -> None:
+    """Remove an unchanged one; git looks once more by itself, because it is not forced."""
+    async with alone(tree.common) as held:
+        private = private_of(tree)
+        holder = holder_of(private) if private else None
+        if private is None or (holder and not await is_ours(holder, tree.owner)):
+            raise ToolError(f"The worktree {tree.name} was locked by somebody else meanwhile.")
+        record = read_record(tree) or Record(tree.branch, tree.base, "ready")
+        write_record(tree, replace(record, phase="closing"))
+        crashpoint("worktree.closing")
+        await keep_past(tree, private)
+        links = own_links(tree)
+        for name in links:  # not ignored by everybody's rules, and git would refuse over them
+            (tree.path / name).unlink(missing_ok=True)
+        ran = await _unlock_and_remove(tree, holder, held)
+        if ran:
+            write_record(tree, record)
+            link(tree, sorted(links))
+            raise ToolError(f"git would not remove the worktree: {ran}")
+        crashpoint("worktree.removed")
+        await drop_branch(tree, held)
+        crashpoint("worktree.dropped")
+        forget(tree)
+
+
+async def _unlock_and_remove(tree: Worktree, holder: Holder | None, held: int, *force: str) -> str:
+    """Empty, or what git complained about."""
+    if holder:
+        await git_text("worktree", "unlock", str(tree.path), cwd=tree.repo, held=held)
+    crashpoint("worktree.unlocked")
+    ran = await git("worktree", "remove", *force, str(tree.path), cwd=tree.repo, held=held, limit=CHECKOUT)
+    return ran.complaint if ran.status else ""
+
+
+async def release(tree: Worktree) -> None:
+    """Unlock it, if it is we who hold it: another agent or session may have it now."""
+    async with alone(tree.common) as held:
+        private = private_of(tree)
+        holder = holder_of(private) if private else None
+        if holder and await is_ours(holder, tree.owner):
+            await git_text("worktree", "unlock", str(tree.path), cwd=tree.repo, held=held)
+
+
+async def remove(tree: Worktree, *, keep_ref: bool = True) -> str | None:
+    """Remove it with its branch, because somebody said so. Gives the hidden ref under which its state is kept."""
+    private = private_of(tree)
+    holder = holder_of(private) if private else None
+    await refuse_if_used(tree, holder)
+    if holder and not holder.pid:
+        raise ToolError(
+            f"The worktree {tree.name} is locked by somebody: {shown(holder.reason)}. Unlock it with git first."
+        )
+    ref = None
+    if private and is_tied(tree, private):
+        ref = await _keep_all(tree, private) if keep_ref else None
+    elif is_there(tree.path):
+        raise ToolError(
+            f"{shown(str(tree.path))} is not tied to the repository, so git cannot keep it. Remove it by hand."
+        )
+    elif keep_ref and (tip := await commit_of(f"refs/heads/{tree.branch}", cwd=tree.repo)):
+        ref = await hide(tree, tip) if await count_commits([tip], tree.base, cwd=tree.repo) else None
+    crashpoint("worktree.hidden")
+    async with alone(tree.common) as held:
+        if private:
+            record = read_record(tree) or Record(tree.branch, tree.base, "ready", tree.owner, tree.session)
+            write_record(tree, replace(record, phase="closing"))
+            complaint = await _unlock_and_remove(tree, holder, held, "--force")
+            if complaint:
+                write_record(tree, record)
+                raise ToolError(f"git would not remove the worktree {shown(str(tree.path))}: {complaint}")
+        crashpoint("worktree.removed")
+        await drop_branch(tree, held, whatever=True)
+        crashpoint("worktree.dropped")
+        forget(tree)
+    return ref
+
+
+async def _keep_all(tree: Worktree, private: Path) -> str | None:
+    """A ref holds files and commits of this repository, but not another repository with its own history."""
+    status = await read_status(tree.path)
+    inner = [path for path in status.untracked if path.endswith("/")]
+    inner += [path.name for path in inner_trees(tree)]
+    if has_submodules(private):
+        inner.append("its submodules")
+    if inner:
+        what = shown(", ".join(inner))
+        raise ToolError(f"The worktree {tree.name} has other repositories in it ({what}). Move or remove them first.")
+    return await keep(tree, private)
+
+
+# --- the listing
+
+
+async def find(repo: Path) -> list[Found]:
+    """Every worktree of ours in the repository around `repo`, also what a crash left of one."""
+    place = await locate(repo)
+    folder = place.top.joinpath(*PLACE)
+    every = [path for path, _ in registered(place.common)]
+    names = {path.name for path in every if path.parent == folder}
+    names |= set(recorded(place.common))
+    with suppress(OSError):
+        names |= {entry.name for entry in folder.iterdir() if entry.is_dir()}
+    found: dict[str, Found | None] = dict.fromkeys(sorted(names))
+    seats = anyio.Semaphore(AT_ONCE)
+
+    async def look(name: str) -> None:
+        async with seats:
+            found[name] = await _look(place, folder / name, every)
+
+    async with anyio.create_task_group() as group:
+        for name in found:
+            group.start_soon(look, name)
+    return [one for one in found.values() if one]
+
+
+async def find_one(repo: Path, name: str) -> Found | None:
+    """The one of that name, as `find` would list it."""
+    place = await locate(repo)
+    return await _look(place, place.top.joinpath(*PLACE, check_name(name)))
+
+
+async def _look(place: Repository, path: Path, among: Sequence[Path] | None = None) -> Found | None:
+    tree = Worktree(path.name, path, f"worktree-{path.name}", place.head, place.top, place.common)
+    private, record = private_of(tree), read_record(tree)
+    if record:
+        tree = replace(tree, base=record.base, owner=record.owner, session=record.session)
+    elif private and is_tied(tree, private):
+        ran = await git("merge-base", "HEAD", place.head, cwd=path)
+        tree = replace(tree, base=ran.out.strip() or place.head)
+    holder = holder_of(private) if private else None
+    used = bool(holder and holder.pid and await is_alive(holder))
+    note = ""
+    try:
+        seen = await state(tree, among)
+    except ToolError as error:
+        tip = await commit_of(f"refs/heads/{tree.branch}", cwd=tree.repo)
+        if not (tip or private or is_there(path)):
+            return None  # no more than a record, which the next `make` writes anew
+        ahead = await count_commits([tip], tree.base, cwd=tree.repo) if tip else 0
+        seen, note = State(changed=bool(ahead) or is_there(path), ahead=ahead), str(error)
+    left = bool(note) or (record and record.phase != "ready") or (holder and holder.pid)
+    use = "in_use" if used else "orphan" if left else "changed" if seen.changed else "clean"
+    return Found(tree, use, seen, note)

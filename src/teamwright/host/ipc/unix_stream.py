@@ -1,0 +1,111 @@
+"""A private Unix stream socket: listening, connecting, and the bytes between two processes of one person."""
+
+import contextlib
+import os
+import socket
+from collections.abc import Callable, Coroutine, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import anyio
+
+from teamwright.host.ipc.wakeup import private_directory, sweep
+
+_CHUNK = 65_536
+_SUFFIX = ".door"
+
+
+class Wire:
+    """One connection. Reading and writing may each be awaited by one task at a time."""
+
+    def __init__(self, connected: socket.socket) -> None:
+        connected.settimeout(0)
+        self._socket = connected
+
+    async def receive(self) -> bytes:
+        """Empty when the other side has gone."""
+        while True:
+            try:
+                return self._socket.recv(_CHUNK)
+            except BlockingIOError:
+                await anyio.wait_readable(self._socket)
+            except OSError:
+                return b""
+
+    async def send(self, data: bytes) -> None:
+        """Raises BrokenPipeError when the other side has gone."""
+        rest = memoryview(data)
+        while rest:
+            try:
+                rest = rest[self._socket.send(rest) :]
+            except BlockingIOError:
+                await anyio.wait_writable(self._socket)
+            except OSError:
+                raise BrokenPipeError from None
+
+    def close(self) -> None:
+        self._socket.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class Listener:
+    """Made by `open_listener`; `path` is its address."""
+
+    def __init__(self, bound: socket.socket, path: Path) -> None:
+        self._socket, self.path = bound, path
+
+    async def serve(self, receive: Callable[[Wire], Coroutine[Any, Any, None]]) -> None:
+        """Each connection in a task of its own, until cancelled."""
+        async with anyio.create_task_group() as group:
+            while True:
+                try:
+                    connected, _ = self._socket.accept()
+                except BlockingIOError:
+                    await anyio.wait_readable(self._socket)
+                except ConnectionError:
+                    continue
+                else:
+                    group.start_soon(receive, Wire(connected))
+
+    def close(self) -> None:
+        self.path.unlink(missing_ok=True)
+        self._socket.close()
+
+
+def open_listener(env: Mapping[str, str]) -> Listener:
+    """In the directory that only we can enter. What killed processes left there is swept away."""
+    directory = private_directory(env)
+    sweep(directory, _SUFFIX, socket.SOCK_STREAM)
+    path = directory / f"{os.urandom(6).hex()}{_SUFFIX}"
+    bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        bound.settimeout(0)
+        bound.bind(str(path))
+        path.chmod(0o600)
+        bound.listen(16)
+    except BaseException:
+        bound.close()
+        raise
+    return Listener(bound, path)
+
+
+def connect(path: str) -> Wire:
+    """At once or not at all. Raises OSError where nobody listens."""
+    caller = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        with contextlib.suppress(BlockingIOError):
+            caller.settimeout(0)
+            caller.connect(path)
+            return Wire(caller)
+        raise ConnectionRefusedError("too many wait at that door")
+    except BaseException:
+        caller.close()
+        raise

@@ -1,0 +1,184 @@
+"""Opens a connection to an MCP server, however it is reached, and ends it without leaving anything behind."""
+
+import sys
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import anyio
+import anyio.to_thread
+import msgspec.structs
+from msgspec import Struct
+
+from teamwright.core.data.server import Http, Sdk, ServerConfig, ServerFault, Sse, Stdio
+from teamwright.core.text import shown
+from teamwright.host.mcp.callbacks import Ears
+from teamwright.host.mcp.stdio_client import Wire, open_program
+from teamwright.host.process.environment import tool_environment
+
+if TYPE_CHECKING:
+    from teamwright.host.mcp.session import Connection
+
+
+class Notes(Struct):
+    """What is known about a failure besides the error itself."""
+
+    complaint: str = ""
+    status: int | None = None  # of the last HTTP request, if that was an error
+    refusal: str = ""  # why signing in came to nothing
+    secrets: Any = None  # headers or environment: what stands there under a secret's name is told to nobody
+
+    @property
+    def also(self) -> str:
+        return f"; its last words: {shown(self.clean(self.complaint))}" if self.complaint else ""
+
+    def clean(self, words: str) -> str:
+        from teamwright.core.policies.redaction import redacted, withheld  # noqa: PLC0415  # only when something has gone wrong
+
+        return redacted(words, withheld(self.secrets))
+
+
+Exchange = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any] | None]]  # server's name, message -> its answer
+
+
+class Surroundings(Struct, frozen=True, kw_only=True):
+    """Where servers run and how long we wait for them."""
+
+    env: Mapping[str, str]
+    cwd: Path
+    connect_seconds: float
+    call_seconds: float
+    exchange: Exchange | None = None  # the way to servers inside the program that drives us
+    tokens: Path | None = None  # where it is kept what a person has agreed to at servers
+    sign_in: Callable[[str], Awaitable[None]] | None = None  # tells a person the address where to agree
+
+
+@asynccontextmanager
+async def connect(config: ServerConfig, around: Surroundings, ears: Ears) -> "AsyncGenerator[Connection]":
+    """Raises ServerFault: at once if it cannot be reached in time, later if the connection breaks."""
+    if config.fault:
+        raise ServerFault(config.fault)
+    notes = Notes(secrets=msgspec.structs.asdict(config.reach))
+    limit = anyio.CancelScope(deadline=anyio.current_time() + around.connect_seconds)
+    lost = anyio.Event()
+    with _as_faults(notes), limit:
+        async with _open(config, around, lost, notes) as (read, write):
+            from teamwright.host.mcp.session import open_link  # noqa: PLC0415  # loaded in a thread by now
+
+            async with open_link(read, write, lost, ears, around.cwd) as connection:
+                limit.deadline = float("inf")
+                yield connection
+    if limit.cancelled_caught:
+        raise ServerFault(f"it did not answer within {around.connect_seconds:g} s{notes.also}")
+
+
+@asynccontextmanager
+async def _open(
+    config: ServerConfig, around: Surroundings, lost: anyio.Event, notes: Notes
+) -> AsyncGenerator[tuple[Any, Any]]:
+    """The two streams that the protocol package wants."""
+    match config.reach:
+        case Stdio(command, args, env):
+            clean = tool_environment(around.env, env)
+            async with open_program((command, *args), clean, around.cwd) as wire:
+                try:
+                    async with _over(wire, lost) as streams:
+                        yield streams
+                finally:
+                    notes.complaint = wire.complaint()
+        case Sdk():
+            from teamwright.host.mcp.relay import open_relay  # noqa: PLC0415
+
+            if around.exchange is None:
+                raise ServerFault("it lives in a program that drives this one over pipes, and none does")
+            async with open_relay(config.name, around.exchange) as wire, _over(wire, lost) as streams:
+                yield streams
+        case Http() | Sse() as reach:
+            await anyio.to_thread.run_sync(load_protocol)
+            from teamwright.host.mcp.http import open_http  # noqa: PLC0415
+
+            def note(status: int) -> None:
+                notes.status = status if status >= 400 else None  # a refusal may have been overcome
+
+            async with (
+                _login(reach, around, notes) as login,
+                open_http(reach, around.connect_seconds, around.call_seconds, lost, note, login) as streams,
+            ):
+                yield streams
+
+
+@asynccontextmanager
+async def _login(reach: Http | Sse, around: Surroundings, notes: Notes) -> AsyncGenerator[Any]:
+    """None where a token was written down by hand, or nobody has signed in."""
+    if around.tokens is None or any(name.lower() == "authorization" for name in reach.headers):
+        yield None
+        return
+    from teamwright.host.mcp.oauth import known_login, new_login  # noqa: PLC0415
+
+    if around.sign_in is None:
+        yield await known_login(around.tokens, reach.url)
+        return
+
+    def refused(why: str) -> None:
+        notes.refusal = why
+
+    async with new_login(around.tokens, reach.url, around.sign_in, refused) as provider:
+        yield provider
+
+
+@asynccontextmanager
+async def _over(wire: Wire, lost: anyio.Event) -> AsyncGenerator[tuple[Any, Any]]:
+    await anyio.to_thread.run_sync(load_protocol)  # meanwhile the program starts
+    from teamwright.host.mcp.streams import LineReader, LineWriter, Waiting  # noqa: PLC0415
+
+    waiting = Waiting()
+    yield LineReader(wire, lost, waiting), LineWriter(wire, waiting)
+
+
+def load_protocol() -> None:
+    """Import the protocol package. It must not write to standard error whatever it logs."""
+    import importlib  # noqa: PLC0415
+    import logging  # noqa: PLC0415
+
+    importlib.import_module("teamwright.host.mcp.session")
+    importlib.import_module("teamwright.host.mcp.http")
+    for name in ("mcp", "client", "httpx2", "httpcore2"):
+        logger = logging.getLogger(name)
+        if not any(isinstance(handler, logging.NullHandler) for handler in logger.handlers):
+            logger.addHandler(logging.NullHandler())
+
+
+@contextmanager
+def _as_faults(notes: Notes) -> Generator[None]:
+    """Errors of transports become ours; anything else is a bug and passes as it is."""
+    try:
+        yield
+    except BaseExceptionGroup as group:
+        if group.split(_transport_errors())[1] is not None:
+            raise
+        raise _fault(_first(group), notes) from None
+    except _transport_errors() as error:
+        raise _fault(error, notes) from None
+
+
+def _transport_errors() -> tuple[type[Exception], ...]:
+    ours = (ServerFault, OSError, anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream)
+    loaded = sys.modules.get("teamwright.host.mcp.http")
+    return (*ours, *loaded.ERRORS) if loaded else ours
+
+
+def _first(error: BaseException) -> BaseException:
+    while isinstance(error, BaseExceptionGroup):
+        error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
+    return error
+
+
+def _fault(error: BaseException, notes: Notes) -> ServerFault:
+    if isinstance(error, ServerFault):
+        return ServerFault(f"{error}{notes.also}", error.kind) if error.kind == "lost" else error
+    if notes.status in (401, 403):
+        how = notes.refusal or "sign in by `teamwright mcp login`, or give it a token in its headers"
+        return ServerFault(f"it wants authorisation (HTTP {notes.status}); {how}", "needs-auth")
+    why = f"it answered with HTTP status {notes.status}" if notes.status else str(error) or type(error).__name__
+    return ServerFault(shown(notes.clean(why)) + notes.also, "lost")

@@ -1,0 +1,113 @@
+"""Servers behind a URL: streamable HTTP and the older server-sent events, with every answer bounded."""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import anyio.to_thread
+import httpx2
+from mcp.client.auth import OAuthFlowError
+from mcp.client.sse import sse_client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.exceptions import MCPError
+
+from teamwright.core.data.server import Http, Sse
+from teamwright.host.mcp.shrink import SMALL, Unreadable, shrink
+from teamwright.host.mcp.streams import Waiting, WatchedReader, WatchedWriter
+
+MOST_BYTES = 16 << 20  # of one answer
+IDLE_SECONDS = 3600.0  # an event stream may be silent for as long
+ERRORS: tuple[type[Exception], ...] = (
+    MCPError, OAuthFlowError, httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, httpx2.SSEError,
+)  # fmt: skip
+
+
+@asynccontextmanager
+async def open_http(
+    reach: Http | Sse,
+    connect_seconds: float,
+    call_seconds: float,
+    lost: anyio.Event,
+    note: Callable[[int], None],
+    login: httpx2.Auth | None = None,
+) -> AsyncGenerator[tuple[Any, Any]]:
+    """Redirects stay on the server's own origin: the package sees to that. Proxies are the environment's."""
+
+    async def look(response: httpx2.Response) -> None:
+        if response.request.method != "GET":
+            note(response.status_code)
+        if response.headers.get("content-encoding", "identity").strip().lower() not in ("", "identity"):
+            raise httpx2.ReadError("it packs its answers, though it was asked not to")
+        response.encoding = "utf-8"  # whatever it says: the protocol knows no other
+        events = response.headers.get("content-type", "").startswith("text/event-stream")
+        response.stream = (_Events if events else _Whole)(response.stream)
+
+    def client(
+        headers: dict[str, str] | None = None, timeout: httpx2.Timeout | None = None, auth: httpx2.Auth | None = None
+    ) -> httpx2.AsyncClient:
+        plain = {**(headers or {}), "accept-encoding": "identity"}  # what is unpacked has no bound
+        return httpx2.AsyncClient(headers=plain, timeout=timeout, auth=auth, event_hooks={"response": [look]})
+
+    waiting = Waiting()
+    if isinstance(reach, Sse):
+        async with sse_client(
+            reach.url, headers=dict(reach.headers), timeout=connect_seconds, sse_read_timeout=IDLE_SECONDS,
+            httpx_client_factory=client, auth=login,
+        ) as (read, write):  # fmt: skip
+            yield WatchedReader(read, lost, waiting), WatchedWriter(write, waiting)
+        return
+    limits = httpx2.Timeout(connect_seconds, read=max(call_seconds, connect_seconds))
+    async with (
+        client(dict(reach.headers), limits, login) as http,
+        streamable_http_client(reach.url, http_client=http, max_sse_event_size=MOST_BYTES) as (read, write),
+    ):
+        yield WatchedReader(read, lost, waiting), WatchedWriter(write, waiting)
+
+
+class _Bounded(httpx2.AsyncByteStream):
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+class _Whole(_Bounded):
+    """An answer in one piece: JSON is made small before the package sees it."""
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        pieces, total = list[bytes](), 0
+        async for piece in self._inner:
+            pieces.append(piece)
+            total += len(piece)
+            if total > MOST_BYTES:
+                raise httpx2.ReadError(f"it sent more than {MOST_BYTES >> 20} MiB")
+        yield await _small(b"".join(pieces))
+
+
+class _Events(_Bounded):
+    """Events as they come; a long line of data is made small likewise."""
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        rest = bytearray()
+        async for piece in self._inner:
+            *whole, last = piece.split(b"\n")
+            for part in whole:
+                line = bytes(rest + part)
+                rest.clear()
+                yield (await _small(line[5:], b"data:") if line.startswith(b"data:") else line) + b"\n"
+            rest += last
+            if len(rest) > MOST_BYTES:
+                raise httpx2.ReadError(f"it sent an event of more than {MOST_BYTES >> 20} MiB")
+        if rest:
+            yield bytes(rest)
+
+
+async def _small(data: bytes, before: bytes = b"") -> bytes:
+    if len(data) <= SMALL:
+        return before + data
+    try:
+        return before + await anyio.to_thread.run_sync(shrink, data.strip())
+    except Unreadable:
+        return before + b'{"unreadable": true}'  # refused by the package, in its words, to whoever waits

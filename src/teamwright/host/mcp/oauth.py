@@ -1,0 +1,191 @@
+"""Signing in to MCP servers: authorisation code with PKCE, by the protocol package; the answer comes to loopback."""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing, asynccontextmanager, suppress
+from hmac import compare_digest
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import anyio
+import httpx2
+from anyio.abc import SocketAttribute, SocketStream
+from mcp.client.auth import OAuthClientProvider, OAuthFlowError
+from mcp.shared.auth import (
+    AuthorizationCodeResult,
+    OAuthClientMetadata,
+    OAuthMetadata,
+    OAuthToken,
+    ProtectedResourceMetadata,
+)
+from pydantic import AnyUrl, ValidationError
+
+from teamwright.core.text import shown
+from teamwright.host.mcp.oauth_store import Grant, TokenFile
+
+Show = Callable[[str], Awaitable[None]]  # the address at which a person agrees
+PATH = "/callback"
+EARLY = 30.0  # seconds before its end a token counts as used up
+_LONGEST = 16 << 10  # bytes of a request's head
+_SECONDS = 10.0  # for one request to arrive
+_PAGE = "<!doctype html><meta charset=utf-8><title>teamwright</title><p>{}"
+
+
+async def known_login(folder: Path, url: str) -> OAuthClientProvider | None:
+    """With what was agreed before; it renews its token by itself. None if nobody has signed in."""
+    tokens = TokenFile(folder, url)
+    grant = await tokens.load()
+    if grant is None or grant.tokens is None:
+        return None
+    provider = _Login(url, _client("http://127.0.0.1" + PATH), tokens, _refuse, _no_answer)
+    context = provider.context  # when and where tokens are renewed must be known without asking the server first
+    context.token_expiry_time = _until(grant)
+    try:
+        if grant.server is not None:
+            context.oauth_metadata = OAuthMetadata.model_validate(grant.server)
+        if grant.resource is not None:
+            context.protected_resource_metadata = ProtectedResourceMetadata.model_validate(grant.resource)
+    except ValidationError:
+        return None
+    return provider
+
+
+class _Login(OAuthClientProvider):
+    refused: Callable[[str], None] | None = None  # told why nothing was agreed
+
+    async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
+        await self._catch_up()
+        try:
+            async with aclosing(super().async_auth_flow(request)) as flow:
+                with suppress(StopAsyncIteration):
+                    sent = await anext(flow)
+                    while True:
+                        sent = await flow.asend((yield sent))
+        except OAuthFlowError as error:  # whoever waits for the response learns only that none came
+            if self.refused is not None:
+                self.refused(shown(str(error)))
+            raise
+
+    async def _catch_up(self) -> None:
+        """A token that has run out here may have been renewed by another process."""
+        context = self.context
+        async with context.lock:
+            if context.is_token_valid() or not isinstance(context.storage, TokenFile):
+                return
+            grant = await context.storage.load()
+            if grant is not None and grant.tokens is not None:
+                context.current_tokens = OAuthToken.model_validate(grant.tokens)
+                context.token_expiry_time = _until(grant)
+
+
+def _until(grant: Grant) -> float | None:
+    return None if grant.expires_at is None else grant.expires_at - EARLY
+
+
+@asynccontextmanager
+async def new_login(
+    folder: Path, url: str, show: Show, refused: Callable[[str], None]
+) -> AsyncGenerator[OAuthClientProvider]:
+    """`show` tells the person where to go; the browser comes back to us. What was agreed is kept at the end."""
+    listener = await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=0)
+    port: int = listener.extra(SocketAttribute.local_port)  # noqa: S610
+    back = _Callback()
+    tokens = TokenFile(folder, url, signing_in=True)
+
+    async def told(address: str) -> None:
+        if urlsplit(address).scheme not in ("http", "https"):
+            raise OAuthFlowError(f"the server sends the person to {shown(address)}, which is no web address")
+        back.state = parse_qs(urlsplit(address).query).get("state", [None])[0]
+        await show(address)
+
+    provider = _Login(url, _client(f"http://127.0.0.1:{port}{PATH}"), tokens, told, back.result)
+    provider.refused = refused
+    async with listener, anyio.create_task_group() as group:
+        group.start_soon(listener.serve, back.serve)
+        try:
+            yield provider
+        finally:
+            group.cancel_scope.cancel()
+    if provider.context.current_tokens is not None:
+        await tokens.set_places(provider.context.oauth_metadata, provider.context.protected_resource_metadata)
+
+
+def _client(redirect: str) -> OAuthClientMetadata:
+    """We can keep no secret: whoever has this program has it."""
+    return OAuthClientMetadata(
+        client_name="Teamwright",
+        redirect_uris=[AnyUrl(redirect)],
+        token_endpoint_auth_method="none",  # noqa: S106
+    )
+
+
+async def _refuse(_: str) -> None:
+    raise OAuthFlowError("what was agreed has run out")
+
+
+async def _no_answer() -> AuthorizationCodeResult:
+    raise OAuthFlowError("what was agreed has run out")
+
+
+class _Callback:
+    """A web server for one answer: the one that carries the state of our question. Strangers are sent away."""
+
+    def __init__(self) -> None:
+        self.state: str | None = None  # until the person was sent to the server, no answer can be ours
+        self._came = anyio.Event()
+        self._found: dict[str, str] = {}
+
+    async def result(self) -> AuthorizationCodeResult:
+        await self._came.wait()
+        if "error" in self._found:
+            why = self._found.get("error_description") or self._found["error"]
+            raise OAuthFlowError(f"the server did not agree: {shown(why)}")
+        return AuthorizationCodeResult(
+            code=self._found["code"], state=self._found.get("state"), iss=self._found.get("iss")
+        )
+
+    async def serve(self, stream: SocketStream) -> None:
+        async with stream:
+            with anyio.move_on_after(_SECONDS):
+                status, words = self._take(await _head(stream))
+                page = _PAGE.format(words).encode()
+                head = (
+                    f"HTTP/1.1 {status}",
+                    "content-type: text/html",
+                    f"content-length: {len(page)}",
+                    "connection: close",
+                )
+                with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):  # it has said what it came for
+                    await stream.send("\r\n".join((*head, "", "")).encode() + page)
+
+    def _take(self, head: bytes) -> tuple[str, str]:
+        words = head.split(b"\r\n", 1)[0].decode("latin-1").split(" ")
+        try:
+            target = urlsplit(words[1]) if len(words) == 3 and words[0] == "GET" else None
+        except ValueError:
+            target = None
+        if target is None or target.path != PATH:
+            return "404 Not Found", "There is nothing here."
+        try:
+            given = parse_qs(target.query, max_num_fields=20)
+        except ValueError:
+            given = {}
+        found = {key: values[0] for key, values in given.items()}
+        if "code" not in found and "error" not in found:
+            return "400 Bad Request", "This is no answer of an authorisation server."
+        asked, said = (self.state or "").encode(), given.get("state", [])
+        if not asked or len(said) != 1 or not compare_digest(said[0].encode(errors="replace"), asked):
+            return "403 Forbidden", "This answers no question that was asked here. The login still waits."
+        if not self._came.is_set():
+            self._found = found
+            self._came.set()
+        return "200 OK", "You can close this window: the terminal says how it went."
+
+
+async def _head(stream: SocketStream) -> bytes:
+    head = b""
+    while b"\r\n\r\n" not in head and len(head) < _LONGEST:
+        try:
+            head += await stream.receive(_LONGEST)
+        except (anyio.EndOfStream, anyio.BrokenResourceError):
+            break
+    return head

@@ -1,0 +1,229 @@
+"""One open connection to a server, in our own words: the protocol package stays behind this door.
+
+Imported only when a server is configured: the package costs about a second.
+"""
+
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import mcp_types as types
+from mcp.client.extension import NotificationBinding
+from mcp.client.session import ClientRequestContext, ClientSession, ElicitationFnT, IncomingMessage
+from mcp.shared.exceptions import MCPError
+from pydantic import BaseModel, TypeAdapter
+
+from teamwright import __version__
+from teamwright.core.data.message import Image, Text
+from teamwright.core.data.server import (
+    Answer,
+    Blob,
+    Elicited,
+    Link,
+    Part,
+    PromptArgument,
+    ServerFault,
+    ServerPrompt,
+    ServerResource,
+    ServerTool,
+)
+from teamwright.core.text import shown
+from teamwright.host.mcp.callbacks import Ears
+
+MOST_PAGES = 50
+MOST_TOOLS = 500
+CHANNEL = "notifications/claude/channel"
+_MODERN = (types.METHOD_NOT_FOUND, types.UNSUPPORTED_PROTOCOL_VERSION)
+_CALLED = TypeAdapter[types.CallToolResult | types.InputRequiredResult](
+    types.CallToolResult | types.InputRequiredResult
+)
+_PICTURES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+
+
+class _Pushed(BaseModel):
+    content: str = ""
+    meta: dict[str, Any] = {}
+
+
+class Connection:
+    """Requests raise ServerFault; the caller sets their time limits by cancelling."""
+
+    def __init__(self, session: ClientSession, lost: anyio.Event) -> None:
+        self._session = session
+        self.lost = lost
+
+    @property
+    def instructions(self) -> str:
+        return self._session.instructions or ""
+
+    def _can(self, name: str) -> bool:
+        return getattr(self._session.server_capabilities, name, None) is not None
+
+    async def tools(self) -> list[ServerTool]:
+        pages = await self._pages(self._session.list_tools) if self._can("tools") else []
+        return [_tool(tool) for page in pages for tool in page.tools][:MOST_TOOLS]
+
+    async def resources(self) -> list[ServerResource]:
+        pages = await self._pages(self._session.list_resources) if self._can("resources") else []
+        found = [resource for page in pages for resource in page.resources]
+        return [
+            ServerResource(r.uri, r.title or r.name, r.description or "", r.mime_type or "") for r in found[:MOST_TOOLS]
+        ]
+
+    async def prompts(self) -> list[ServerPrompt]:
+        pages = await self._pages(self._session.list_prompts) if self._can("prompts") else []
+        return [_prompt(prompt) for page in pages for prompt in page.prompts][:MOST_TOOLS]
+
+    async def _pages(self, ask: Callable[..., Any]) -> list[Any]:
+        """All pages of a listing, up to a bound: a server could go on for ever."""
+        pages: list[Any] = []
+        cursor: str | None = None
+        for _ in range(MOST_PAGES):
+            with self._faults():
+                params = types.PaginatedRequestParams(cursor=cursor) if cursor else None
+                pages.append(await ask(params=params))
+            cursor = pages[-1].next_cursor
+            if not cursor:
+                break
+        return pages
+
+    async def call(self, name: str, args: Mapping[str, Any]) -> Answer:
+        request = types.CallToolRequest(params=types.CallToolRequestParams(name=name, arguments=dict(args)))
+        with self._faults():
+            found = await self._session.send_request(request, _CALLED)
+        if isinstance(found, types.InputRequiredResult):
+            raise ServerFault("it asks for further input in a way that is not supported", "refused")
+        return Answer(tuple(_part(block) for block in found.content), found.structured_content, found.is_error)
+
+    async def read(self, uri: str) -> Answer:
+        with self._faults():
+            found = await self._session.read_resource(uri)
+        return Answer(tuple(_contents(item) for item in found.contents))
+
+    async def prompt(self, name: str, args: Mapping[str, str]) -> Answer:
+        with self._faults():
+            found = await self._session.get_prompt(name, dict(args))
+        return Answer(tuple(_part(message.content) for message in found.messages))
+
+    def _faults(self) -> "_Faults":
+        return _Faults(self.lost)
+
+
+class _Faults:
+    """Errors of the package become ours; one that says that the connection is of no more use sets `lost`."""
+
+    def __init__(self, lost: anyio.Event) -> None:
+        self._lost = lost
+
+    def __enter__(self) -> None:
+        return
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, MCPError):
+            if error.code == types.CONNECTION_CLOSED or error.message == "Session terminated":
+                self._lost.set()
+                raise ServerFault("the connection ended", "lost") from None
+            raise ServerFault(shown(error.message, 2000), "refused") from None
+        if isinstance(error, ValueError | RuntimeError):  # a result that does not fit the protocol
+            raise ServerFault(f"its answer does not fit the protocol: {shown(str(error), 500)}", "refused") from None
+
+
+def _tool(tool: types.Tool) -> ServerTool:
+    read_only = tool.annotations is not None and tool.annotations.read_only_hint is True
+    return ServerTool(tool.name, tool.description or tool.title or "", tool.input_schema, read_only)
+
+
+def _prompt(prompt: types.Prompt) -> ServerPrompt:
+    arguments = tuple(
+        PromptArgument(a.name, a.description or "", required=bool(a.required)) for a in prompt.arguments or ()
+    )
+    return ServerPrompt(prompt.name, prompt.description or prompt.title or "", arguments)
+
+
+def _part(block: types.ContentBlock) -> Part:
+    match block:
+        case types.TextContent():
+            return Text(block.text)
+        case types.ImageContent():
+            return _picture(block.mime_type, block.data, "")
+        case types.AudioContent():
+            return Blob(block.mime_type, block.data)
+        case types.ResourceLink():
+            return Link(block.uri, block.title or block.name, block.description or "")
+        case types.EmbeddedResource():
+            return _contents(block.resource)
+
+
+def _contents(item: types.TextResourceContents | types.BlobResourceContents) -> Part:
+    if isinstance(item, types.TextResourceContents):
+        return Text(item.text)
+    return _picture(item.mime_type or "application/octet-stream", item.blob, item.uri)
+
+
+def _picture(media_type: str, data: str, uri: str) -> Part:
+    return Image(media_type, data) if media_type in _PICTURES else Blob(media_type, data, uri)
+
+
+@asynccontextmanager
+async def open_link(read: Any, write: Any, lost: anyio.Event, ears: Ears, cwd: Path) -> AsyncGenerator[Connection]:
+    """Shake hands. The older way first: every server there is knows it."""
+
+    async def hear(message: IncomingMessage) -> None:
+        if isinstance(message, types.ToolListChangedNotification):
+            ears.changed("tools")
+        elif isinstance(message, types.PromptListChangedNotification):
+            ears.changed("prompts")
+        elif isinstance(message, types.ResourceListChangedNotification):
+            ears.changed("resources")
+
+    async def log(params: types.LoggingMessageNotificationParams) -> None:
+        ears.log(f"{params.level}: {shown(str(params.data), 500)}")
+
+    async def push(params: _Pushed) -> None:
+        ears.push(params.content, params.meta)
+
+    async def roots(context: ClientRequestContext) -> types.ListRootsResult:
+        return types.ListRootsResult.model_validate({"roots": [{"uri": cwd.as_uri(), "name": cwd.name}]})
+
+    session = ClientSession(
+        read,
+        write,
+        message_handler=hear,
+        logging_callback=log,
+        list_roots_callback=roots,
+        elicitation_callback=_elicitation(ears),
+        client_info=types.Implementation(name="teamwright", version=__version__),
+        notification_bindings=[NotificationBinding(method=CHANNEL, params_type=_Pushed, handler=push)],
+    )
+    async with session:
+        connection = Connection(session, lost)
+        await _greet(session)
+        yield connection
+
+
+async def _greet(session: ClientSession) -> None:
+    try:
+        try:
+            await session.initialize()
+        except MCPError as error:
+            if error.code not in _MODERN:
+                raise
+            await session.discover()
+    except (ValueError, RuntimeError) as error:
+        raise ServerFault(f"its greeting does not fit the protocol: {shown(str(error), 500)}") from None
+
+
+def _elicitation(ears: Ears) -> ElicitationFnT | None:
+    if ears.elicit is None:
+        return None
+    ask = ears.elicit
+
+    async def answer(context: ClientRequestContext, params: types.ElicitRequestParams) -> types.ElicitResult:
+        if isinstance(params, types.ElicitRequestURLParams):
+            return types.ElicitResult(action="decline")
+        found: Elicited = await ask(params.message, params.requested_schema)
+        return types.ElicitResult(action=found.action, content=found.content)
+
+    return answer

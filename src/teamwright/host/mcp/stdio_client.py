@@ -1,0 +1,175 @@
+"""A server's program and its pipes: lines of JSON in and out, bounded, and no process left behind."""
+
+import os
+import shutil
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from msgspec import Struct
+
+from teamwright.core.data.server import ServerFault
+from teamwright.core.errors import ToolError
+from teamwright.core.text import shown
+from teamwright.host.process.capture import Capture
+from teamwright.host.process.run import run
+
+LONGEST = 16 << 20  # bytes in one line
+CLOSE_SECONDS = 1.5  # to end by itself once its input is closed
+_CHUNK = 1 << 16
+# The program gets our pipes by name: a plain redirection knows only numbers up to 9.
+_EXEC = 'in=$1 out=$2; shift 2; exec "$@" </dev/fd/"$in" >/dev/fd/"$out"'
+
+
+class Wire(Struct):
+    """Whole lines without their ends, both ways. `lines` ends when the other side is gone."""
+
+    lines: MemoryObjectReceiveStream[bytes]
+    send: Callable[[bytes], Awaitable[None]]
+    complaint: Callable[[], str]  # why it is of no use, or the last words that it wrote to standard error
+
+
+@asynccontextmanager
+async def open_program(argv: Sequence[str], env: Mapping[str, str], cwd: Path) -> AsyncGenerator[Wire]:
+    """Start it; at the end close its input, give it a moment, then end it and everything it started."""
+    _look_for(argv[0], env, cwd)
+    program = _Program(argv, env, cwd)
+    send_lines, lines = anyio.create_memory_object_stream[bytes](0)
+    async with anyio.create_task_group() as group:
+        group.start_soon(program.live)
+        group.start_soon(program.listen, send_lines)
+        try:
+            yield Wire(lines, program.send, program.complaint)
+        finally:
+            lines.close()
+            with anyio.CancelScope(shield=True):
+                await program.close()
+
+
+def _look_for(command: str, env: Mapping[str, str], cwd: Path) -> None:
+    if "\0" in command or not command:
+        raise ServerFault("its command is empty or holds a NUL character")
+    found = (cwd / command).exists() if "/" in command else shutil.which(command, path=env.get("PATH"))
+    if not found:
+        where = "" if "/" in command else " on PATH"
+        raise ServerFault(f"there is no program `{shown(command)}`{where}; install it or correct the command")
+
+
+class _Program:
+    def __init__(self, argv: Sequence[str], env: Mapping[str, str], cwd: Path) -> None:
+        self._argv, self._env, self._cwd = argv, env, cwd
+        self.stderr = Capture(head=0, tail=8_000)
+        self._theirs_in, self._to = os.pipe()
+        self._from, self._theirs_out = os.pipe()
+        os.set_blocking(self._to, False)
+        os.set_blocking(self._from, False)
+        self._scope = anyio.CancelScope()
+        self._reading = anyio.CancelScope()
+        self._ended = anyio.Event()
+        self._heard = anyio.Event()
+        self._writing = anyio.Lock()
+        self._fault = ""
+
+    def complaint(self) -> str:
+        return self._fault or self.stderr.last_line()
+
+    async def live(self) -> None:
+        """Until it ends by itself or is ended."""
+        argv = ("/bin/sh", "-c", _EXEC, "sh", str(self._theirs_in), str(self._theirs_out), *self._argv)
+        fds = (self._theirs_in, self._theirs_out)
+        try:
+            with self._scope:
+                await run(
+                    argv, cwd=self._cwd, env=self._env, limit=None, capture=self.stderr, pass_fds=fds,
+                    on_start=self._let_go,
+                )  # fmt: skip
+        except ToolError as error:
+            self._fault = str(error)
+        finally:
+            self._let_go()
+            with anyio.CancelScope(shield=True), anyio.move_on_after(1):  # what it said before it ended still counts
+                await self._heard.wait()
+            self._reading.cancel()
+            self._ended.set()
+
+    def _let_go(self) -> None:
+        """Our copies of its ends: while we hold them, nobody sees that it is gone."""
+        for name in ("_theirs_in", "_theirs_out"):
+            handle: int = getattr(self, name)
+            if handle >= 0:
+                os.close(handle)
+                setattr(self, name, -1)
+
+    async def listen(self, lines: MemoryObjectSendStream[bytes]) -> None:
+        """Pass whole lines on. Once nobody wants them, read on: a full pipe would keep it from ending."""
+        rest = bytearray()
+        try:
+            with self._reading:
+                while True:
+                    await anyio.wait_readable(self._from)
+                    try:
+                        data = os.read(self._from, _CHUNK)
+                    except BlockingIOError:
+                        continue
+                    if not data:
+                        return
+                    await self._pass_on(data, rest, lines)
+        finally:
+            lines.close()
+            self._heard.set()
+
+    async def _pass_on(self, data: bytes, rest: bytearray, lines: MemoryObjectSendStream[bytes]) -> None:
+        *whole, last = data.split(b"\n")
+        for piece in whole:
+            line = bytes(rest + piece).strip()
+            rest.clear()
+            if line:
+                try:
+                    await lines.send(line)
+                except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+                    return
+        rest += last
+        if len(rest) > LONGEST:
+            rest.clear()
+            self._fault = f"it sent a line of more than {LONGEST >> 20} MiB"
+            lines.close()
+
+    async def send(self, line: bytes) -> None:
+        """Raises BrokenResourceError if it is gone. Half a line cannot be taken back: being cut off there ends it."""
+        async with self._writing:
+            view = memoryview(line + b"\n")
+            whole = len(view)
+            try:
+                while view:
+                    view = view[await self._write(view) :]
+            finally:
+                if 0 < len(view) < whole:
+                    self._fault = self._fault or "it stopped reading in the middle of a request"
+                    self._scope.cancel()
+
+    async def _write(self, view: memoryview) -> int:
+        if self._to < 0:
+            raise anyio.BrokenResourceError
+        try:
+            return os.write(self._to, view[:_CHUNK])
+        except BlockingIOError:
+            try:
+                await anyio.wait_writable(self._to)
+            except anyio.ClosedResourceError:
+                raise anyio.BrokenResourceError from None
+            return 0
+        except OSError:
+            raise anyio.BrokenResourceError from None
+
+    async def close(self) -> None:
+        to, self._to = self._to, -1
+        anyio.notify_closing(to)
+        os.close(to)
+        with anyio.move_on_after(CLOSE_SECONDS):
+            await self._ended.wait()
+        self._scope.cancel()
+        await self._ended.wait()  # bounded by `run`: terminate, then kill
+        await self._heard.wait()
+        os.close(self._from)

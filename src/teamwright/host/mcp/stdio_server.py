@@ -1,0 +1,65 @@
+"""Our own standard input and output as a wire of JSON lines, for a program that has started us as its server."""
+
+import os
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+import anyio
+from anyio.streams.memory import MemoryObjectSendStream
+
+from teamwright.core.errors import UsageError
+from teamwright.host.mcp.stdio_client import LONGEST, Wire
+
+_READ = 1 << 16
+_WRITE = 4096  # PIPE_BUF: a pipe that is writable takes this much without blocking
+
+
+@asynccontextmanager
+async def open_stdio(inward: int = 0, outward: int = 1) -> AsyncGenerator[Wire]:
+    """`lines` ends when the other side closes its end. Neither handle is made non-blocking: they may be shared."""
+    put, lines = anyio.create_memory_object_stream[bytes](0)
+    one_at_a_time = anyio.Lock()
+
+    async def send(line: bytes) -> None:
+        async with one_at_a_time:
+            rest = memoryview(line + b"\n")
+            while rest:
+                try:
+                    await anyio.wait_writable(outward)
+                    rest = rest[os.write(outward, rest[:_WRITE]) :]
+                except PermissionError:  # a file: it is always writable
+                    rest = rest[os.write(outward, rest) :]
+                except OSError:
+                    raise anyio.BrokenResourceError from None
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(_listen, inward, put)
+        try:
+            yield Wire(lines, send, str)
+        finally:
+            lines.close()
+            group.cancel_scope.cancel()
+
+
+async def _listen(handle: int, lines: MemoryObjectSendStream[bytes]) -> None:
+    rest = bytearray()
+    with lines:
+        while data := await _read(handle):
+            *whole, last = data.split(b"\n")
+            for piece in whole:
+                if line := bytes(rest + piece).strip():
+                    await lines.send(line)
+                rest.clear()
+            rest += last
+            if len(rest) > LONGEST:
+                raise UsageError(f"a message on standard input is longer than {LONGEST >> 20} MiB")
+
+
+async def _read(handle: int) -> bytes:
+    try:
+        await anyio.wait_readable(handle)
+        return os.read(handle, _READ)
+    except PermissionError:
+        raise UsageError("standard input must be a pipe: an MCP client starts this program by itself") from None
+    except OSError:
+        return b""

@@ -1,0 +1,159 @@
+"""What the protocol package reads from and writes to: our own pipes, or its streams with an eye on their end."""
+
+from types import TracebackType
+from typing import Any, Self
+
+import anyio
+import mcp_types as types
+from anyio import to_thread
+from mcp.shared.message import SessionMessage
+
+from teamwright.core.text import shown
+from teamwright.host.mcp.shrink import Unreadable, id_in, looks_meant, shrink
+from teamwright.host.mcp.stdio_client import Wire
+
+_LONG = 1 << 20  # bytes: reading so many is work for a thread
+
+
+class _Closing:
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        return
+
+
+class Waiting:
+    """Requests that have no answer yet, the oldest first."""
+
+    def __init__(self) -> None:
+        self._ids: dict[int | str, None] = {}
+
+    def sent(self, message: types.JSONRPCMessage) -> None:
+        if isinstance(message, types.JSONRPCRequest):
+            self._ids[message.id] = None
+        elif isinstance(message, types.JSONRPCNotification) and message.method == "notifications/cancelled":
+            self._ids.pop((message.params or {}).get("requestId", ""), None)
+
+    def heard(self, message: types.JSONRPCMessage) -> None:
+        if isinstance(message, types.JSONRPCResponse | types.JSONRPCError) and message.id is not None:
+            self._ids.pop(message.id, None)
+
+    def fail(self, why: str, id: int | str | None = None) -> SessionMessage | None:
+        """An answer to the request that is meant, or to the oldest; None if nobody waits."""
+        if id not in self._ids:
+            id = next(iter(self._ids), None)
+        if id is None:
+            return None
+        self._ids.pop(id, None)
+        error = types.ErrorData(code=types.PARSE_ERROR, message=f"it sent a message that cannot be read: {shown(why)}")
+        return SessionMessage(types.JSONRPCError(jsonrpc="2.0", id=id, error=error))
+
+
+class LineReader(_Closing):
+    """Messages from lines. What is not one is passed over: programs print things that they should not.
+
+    What was to be one and cannot be read is the answer to whoever waits: no other will come.
+    """
+
+    def __init__(self, wire: Wire, lost: anyio.Event, waiting: Waiting | None = None) -> None:
+        self._wire, self._lost, self._waiting = wire, lost, waiting or Waiting()
+        self.junk = 0
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> SessionMessage | Exception:
+        try:
+            return await self.receive()
+        except (anyio.EndOfStream, anyio.ClosedResourceError):
+            raise StopAsyncIteration from None
+
+    async def receive(self) -> SessionMessage | Exception:
+        while True:
+            try:
+                line = await self._wire.lines.receive()
+            except (anyio.EndOfStream, anyio.ClosedResourceError):
+                self._lost.set()
+                raise
+            try:
+                small = await to_thread.run_sync(shrink, line) if len(line) > _LONG else shrink(line)
+                message = types.jsonrpc_message_adapter.validate_json(small, by_name=False)
+            except ValueError as error:
+                failed = self._waiting.fail(_why(error), id_in(line)) if looks_meant(line) else None
+                if failed is not None:
+                    return failed
+                self.junk += 1
+                continue
+            self._waiting.heard(message)
+            return SessionMessage(message)
+
+    async def aclose(self) -> None:
+        self._wire.lines.close()
+
+
+def _why(error: ValueError) -> str:
+    return str(error) if isinstance(error, Unreadable) else "it does not fit the protocol"
+
+
+class LineWriter(_Closing):
+    def __init__(self, wire: Wire, waiting: Waiting | None = None) -> None:
+        self._wire, self._waiting = wire, waiting or Waiting()
+
+    async def send(self, item: SessionMessage, /) -> None:
+        self._waiting.sent(item.message)
+        text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
+        await self._wire.send(text.encode())
+
+
+class WatchedReader(_Closing):
+    """The package's own stream; `lost` is set when it ends. An error in it is the answer to whoever waits longest."""
+
+    def __init__(self, stream: Any, lost: anyio.Event, waiting: Waiting) -> None:
+        self._stream, self._lost, self._waiting = stream, lost, waiting
+
+    @property
+    def last_context(self) -> object:
+        return getattr(self._stream, "last_context", None)
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> SessionMessage | Exception:
+        try:
+            return self._looked_at(await self._stream.__anext__())
+        except StopAsyncIteration:
+            self._lost.set()
+            raise
+
+    async def receive(self) -> SessionMessage | Exception:
+        return self._looked_at(await self._stream.receive())
+
+    def _looked_at(self, item: SessionMessage | Exception) -> SessionMessage | Exception:
+        if isinstance(item, ValueError):
+            return self._waiting.fail(_why(item)) or item
+        if isinstance(item, SessionMessage):
+            self._waiting.heard(item.message)
+        return item
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+class WatchedWriter(_Closing):
+    """The package's own stream; it is noted who waits for an answer."""
+
+    def __init__(self, stream: Any, waiting: Waiting) -> None:
+        self._stream, self._waiting = stream, waiting
+
+    async def send(self, item: SessionMessage, /) -> None:
+        self._waiting.sent(item.message)
+        await self._stream.send(item)
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()

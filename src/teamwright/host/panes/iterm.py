@@ -1,0 +1,100 @@
+"""Teammates in panes of iTerm2, through its command-line tool `it2` (the one on PyPI).
+
+The tool can split a pane but not start a program in it other than by its shell. What the shell is given is one line
+of our own: two options and the paths of Python, of a file of ours and of a parcel; nothing from outside is in it.
+"""
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import anyio
+
+from teamwright.core.errors import ToolError
+from teamwright.host.panes.base import GRACE, START, Answer, Pane, ask, plain_title
+from teamwright.host.panes.launch_file import Receipt, discard, taken, wrap
+from teamwright.host.process.environment import tool_environment
+from teamwright.host.process.identity import end, gone, is_same, start_of
+
+_ANSWER = 15.0  # seconds for one command of the tool, which talks to the application
+_PASSED = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "TERM_PROGRAM", "PYTHONPATH")
+
+
+class Iterm:
+    """`env` is the lead's, which runs in a pane of iTerm2; `room` and `split` as for tmux."""
+
+    def __init__(
+        self, program: str, *, env: Mapping[str, str], room: Path, split: bool = True, grace: float = GRACE
+    ) -> None:
+        self._program, self._env, self._room, self._split = program, env, room, split
+        self._theirs = {key: value for key, value in env.items() if key in _PASSED or key.startswith("ITERM")}
+        self._lead = env.get("ITERM_SESSION_ID", "").rpartition(":")[2]
+        self._last = ""  # the newest pane of ours: the next one goes below it
+        self._grace = grace
+        self._lock = anyio.Lock()
+
+    async def open(self, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], title: str, color: str) -> Pane:
+        parcel = wrap(self._room, argv, cwd=cwd, env=tool_environment(self._env, env))
+        line = " ".join(shlex.quote(word) for word in parcel.command)
+        session, begun = "", Receipt(0)
+        try:
+            with anyio.CancelScope(shield=True):  # each step has its limit; cut in the middle, a pane would be lost
+                if self._split:
+                    async with self._lock:
+                        session = self._last = await self._new_pane()
+                    self._must(await self._run("session", "run", "-s", session, f"exec {line}"))
+                else:  # of a window, the session is told in the receipt
+                    self._must(await self._run("window", "new", "--command", line))
+            begun = await taken(parcel, START)
+            session = session or begun.session
+        finally:
+            discard(parcel)
+            if session and not begun.pid:
+                with anyio.CancelScope(shield=True):
+                    await self._run("session", "close", "-f", "-s", session)
+        pane = Pane("iterm2", session, begun.pid, await start_of(begun.pid))
+        await self.retitle(pane, title)
+        return pane
+
+    async def is_open(self, pane: Pane) -> bool:
+        """By its process: a pane that is closed ends it."""
+        return await is_same(pane.pid, pane.started)
+
+    async def watch(self, pane: Pane) -> None:
+        await gone(pane.pid, pane.started)
+
+    async def close(self, pane: Pane) -> bool:
+        ours = await end(pane.pid, pane.started, self._grace)
+        if ours or await self._holds(pane):  # a profile may keep panes whose program has ended
+            await self._run("session", "close", "-f", "-s", pane.id)
+            return True
+        return False
+
+    async def retitle(self, pane: Pane, title: str) -> None:
+        await self._run("session", "set-name", "-s", pane.id, "--", plain_title(title))
+
+    async def _new_pane(self) -> str:
+        answer = Answer(1, "", "")
+        if self._last:
+            answer = await self._run("session", "split", "-s", self._last)
+        if answer.code:  # none yet, or a person has closed it
+            answer = self._must(await self._run("session", "split", "-v", *(("-s", self._lead) if self._lead else ())))
+        found = re.search(r"Created new pane: ([\w-]+)", answer.out)
+        if not found:
+            raise ToolError("it2 did not name the pane that it made: update it, or choose `tmux` or `in-process`.")
+        return found[1]
+
+    async def _holds(self, pane: Pane) -> bool:
+        """Is the last process of this session, ended by now, the one that we started? It may have been restarted."""
+        answer = await self._run("session", "get-var", "-s", pane.id, "pid")
+        return answer.code == 0 and answer.out == str(pane.pid) and not await start_of(pane.pid)
+
+    async def _run(self, *words: str) -> Answer:
+        return await ask([self._program, *words], self._theirs, _ANSWER)
+
+    def _must(self, answer: Answer) -> Answer:
+        if answer.code:
+            why = answer.complaint or answer.out or f"exit status {answer.code}"
+            raise ToolError(f"it2 did not open a pane: {why}. Is the Python API of iTerm2 on? Or choose `in-process`.")
+        return answer

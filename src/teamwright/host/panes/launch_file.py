@@ -1,0 +1,101 @@
+"""How a program gets into a pane: argv, directory and environment lie in a private file, the pane opens it.
+
+Other users read the arguments of every process, and terminals read formats, quotes and separators in theirs. So keys
+and words from outside go through a file of mode 0600 that is gone as soon as it was read; what a terminal is given is
+three paths of our own.
+"""
+
+import os
+import shutil
+import stat
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import anyio
+from msgspec import Struct
+
+from teamwright.core.errors import ToolError
+from teamwright.core.text import shown
+from teamwright.host.panes import launcher as parcel_open
+
+_FORGOTTEN = 600.0  # seconds; nobody waits so long for a start
+
+
+class Parcel(Struct, frozen=True):
+    directory: Path
+    command: tuple[str, ...]  # what the pane runs: always several words, so that no terminal takes it for shell text
+
+
+class Receipt(Struct, frozen=True):
+    """The program has begun. `session` is what iTerm2 calls its pane."""
+
+    pid: int
+    session: str = ""
+
+
+def wrap(room: Path, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str]) -> Parcel:
+    """Write it down in a new directory of `room`, which is ours alone."""
+    program = shutil.which(argv[0], path=env.get("PATH", os.defpath)) if argv else None
+    if program is None:
+        raise ToolError(f"There is no program {argv[0] if argv else ''!r}: no teammate was started.")
+    if not cwd.is_dir():
+        raise ToolError(f"{cwd} is no directory: no teammate was started. Name one that exists.")
+    pairs = [f"{name}={value}" for name, value in env.items()]
+    fields = [str(cwd.absolute()), str(len(argv)), program, *argv[1:], *pairs]
+    if any("\0" in field for field in fields) or any("=" in name or not name for name in env):
+        raise ToolError("Arguments and environment of a program cannot hold NUL, nor its variables' names `=`.")
+    if not f"{room}{sys.executable}{parcel_open.__file__}".isprintable():
+        raise ToolError(f"A path of ours holds control characters ({shown(str(room))}): no teammate was started.")
+    try:
+        _prepare(room)
+        _sweep(room)
+        directory = room / os.urandom(8).hex()
+        directory.mkdir(0o700)
+        handle = os.open(directory / "parcel", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with os.fdopen(handle, "wb") as file:
+            file.write(os.fsencode("\0".join(fields)))
+    except OSError as error:
+        raise ToolError(f"Cannot write {room}: {error.strerror}. No teammate was started.") from error
+    command = (sys.executable, "-I", "-S", parcel_open.__file__, str(directory))
+    return Parcel(directory, command)
+
+
+async def taken(parcel: Parcel, seconds: float) -> Receipt:
+    """Wait until the pane has opened it; it is short, and nothing else could tell."""
+    receipt, pause = parcel.directory / "receipt", 0.005
+    with anyio.move_on_after(seconds):
+        while not receipt.exists():
+            await anyio.sleep(pause)
+            pause = min(pause * 1.5, 0.1)
+        pid, _, more = receipt.read_text(errors="replace").partition(" ")
+        if pid == "error":
+            raise ToolError(f"No teammate was started: {more}.")
+        return Receipt(int(pid), more.rpartition(":")[2].strip("-"))
+    raise ToolError(f"The new pane did not start its program within {seconds:g} s. Try again, or choose `in-process`.")
+
+
+def discard(parcel: Parcel) -> None:
+    """Whatever is left of it; a pane that has not opened it yet finds nothing and ends."""
+    shutil.rmtree(parcel.directory, ignore_errors=True)
+
+
+def _prepare(room: Path) -> None:
+    room.mkdir(0o700, parents=True, exist_ok=True)
+    found = room.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+        raise ToolError(f"{room} is not a directory of yours: no teammate was started. Move it away.")
+    if found.st_mode & 0o077:
+        room.chmod(0o700)
+
+
+def _sweep(room: Path) -> None:
+    """Parcels of starters that were killed in the middle."""
+    for entry in room.iterdir():
+        try:
+            old = time.time() - entry.stat().st_mtime > _FORGOTTEN
+        except OSError:
+            continue  # another one was quicker
+        if old and len(entry.name) == 16:
+            shutil.rmtree(entry, ignore_errors=True)

@@ -1,0 +1,131 @@
+"""One script in a fresh bash: how it gets in, how the shell waits for its marks, how it tells where it ended.
+
+The script goes in by an open file and not by argv: that has a limit of 128 KiB, shows in `ps`, and makes
+`pkill -f server` find its own shell. At its end the shell writes its directory behind the script: from a trap, which
+`exit` runs too, and once more after the script, which may have set a trap of its own. The gate keeps it from starting
+anything before it is marked as ours, and from starting at all if we die right now.
+"""
+
+import contextlib
+import fcntl
+import functools
+import os
+import signal
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import IO
+
+from teamwright.core.errors import ToolError
+from teamwright.host.process.capture import Capture
+from teamwright.host.process.run import Ended, run
+
+_REPORT_SIZE = 1 << 16
+_TELL = "{{ {builtin}pwd -P || :; {builtin}printf '\\0'; }} {into} 2>/dev/null"
+_RUN = 'trap "{tell}" EXIT; eval "$REPLY"; {{ set -- $?; set +x; {tell}; }} 2>/dev/null; exit $1'
+
+
+def encode_script(command: str) -> bytes:
+    """The command line as a shell can take it; words for the model where it cannot be one."""
+    if not command.strip():
+        raise ToolError("The command is empty. Say what to run.")
+    if "\0" in command:
+        raise ToolError("The command contains a NUL byte, which no shell can run. Leave it out, or write it as \\0.")
+    try:
+        return command.encode()
+    except UnicodeEncodeError:
+        raise ToolError("The command contains half a surrogate pair. Send it as proper Unicode text.") from None
+
+
+async def run_script(
+    script: bytes,
+    *,
+    cwd: Path,
+    env: Mapping[str, str],
+    limit: float | None,
+    capture: Capture,
+    on_output: Callable[[], None] | None = None,
+) -> tuple[Ended, str | None]:
+    """As `run`; and the directory in which the shell ended, empty if it had none, None if it did not tell."""
+    letterbox = _letterbox(script)
+    try:
+        gate, opener = os.pipe()
+        try:
+            ended = await run(
+                _shell(env["PATH"], letterbox, gate),
+                cwd=cwd,
+                env=env,
+                limit=limit,
+                capture=capture,
+                pass_fds=(letterbox, gate),
+                on_start=lambda: _open_gate(opener),
+                on_output=on_output,
+            )
+        finally:
+            os.close(gate)
+            os.close(opener)
+        return ended, _report(letterbox, len(script))
+    finally:
+        os.close(letterbox)
+
+
+def describe_end(ended: Ended, limit: float | None) -> tuple[str, int | None]:
+    """How it ended in words, none if all is well, and its exit code as a shell would tell it."""
+    if ended.timed_out:
+        return f"Timed out after {limit or 0:g} s; it and everything it started was stopped", None
+    if ended.signal:
+        name = str(ended.signal)
+        with contextlib.suppress(ValueError):
+            name = signal.Signals(ended.signal).name
+        return f"Ended by signal {name}", 128 + ended.signal
+    if ended.status is None:
+        return "The command did not end, even when it was killed; it may still hold files or devices", None
+    return (f"Exit code {ended.status}" if ended.status else ""), ended.status
+
+
+def _shell(path: str, fd: int, gate: int) -> list[str]:
+    if _has_bash(path):
+        tell = _TELL.format(builtin="builtin ", into=f">&{fd}")
+        begin = f"read -r <&{gate} || exit; exec {gate}<&-; IFS= read -r -d '' <&{fd}; "
+        return ["bash", "--noprofile", "--norc", "-c", begin + _RUN.format(tell=tell), "bash"]
+    tell = _TELL.format(builtin="", into=f">>/dev/fd/{fd}")  # sh may know only the numbers up to 9
+    begin = f"read -r REPLY </dev/fd/{gate} || exit; REPLY=$(cat /dev/fd/{fd}); "
+    return ["sh", "-c", begin + _RUN.format(tell=tell), "sh"]
+
+
+def _open_gate(opener: int) -> None:
+    os.write(opener, b"\n")
+
+
+@functools.lru_cache(8)
+def _has_bash(path: str) -> bool:
+    import shutil  # noqa: PLC0415
+
+    return shutil.which("bash", path=path) is not None
+
+
+def _letterbox(script: bytes) -> int:
+    """An open file that has no name: nothing to guess, nothing to clean up, and on Linux no disk that can be full."""
+    with _nameless() as file:
+        # A high number: a script that says `exec 6>log` must not get our words into its file.
+        fd = fcntl.fcntl(file, fcntl.F_DUPFD_CLOEXEC, 150)
+    rest = memoryview(script)
+    while rest:
+        rest = rest[os.write(fd, rest) :]
+    os.lseek(fd, 0, os.SEEK_SET)
+    return fd
+
+
+def _nameless() -> IO[bytes]:
+    if sys.platform == "linux":
+        return os.fdopen(os.memfd_create("teamwright"), "w+b", buffering=0)
+    import tempfile  # noqa: PLC0415
+
+    return tempfile.TemporaryFile(buffering=0)
+
+
+def _report(fd: int, start: int) -> str | None:
+    """The directory in which the shell ended, empty if it had none; None if it was killed or replaced itself."""
+    size = os.fstat(fd).st_size
+    told = os.pread(fd, _REPORT_SIZE, max(start, size - _REPORT_SIZE)).split(b"\0")
+    return os.fsdecode(told[-2].removesuffix(b"\n")) if len(told) > 1 else None

@@ -1,0 +1,124 @@
+"""Runs a hook's command in a shell: its input on stdin, stdout and stderr apart and bounded, nothing left behind."""
+
+import contextlib
+import os
+import shutil
+import sys
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+from typing import IO
+
+import anyio
+from msgspec import Struct
+
+from teamwright.core.errors import ToolError
+from teamwright.host.process.capture import Capture, plain
+from teamwright.host.process.run import run
+
+MOST_ANSWER = 1 << 20  # bytes of stdout that are kept
+MOST_COMPLAINT = 1 << 16
+_READ = 1 << 16
+
+
+class HookEnd(Struct, frozen=True):
+    """`status` as a shell tells it; None if it gave no answer, and `fault` says why."""
+
+    status: int | None
+    out: str = ""
+    err: str = ""  # without colours
+    fault: str = ""
+
+
+async def run_hook(command: str, data: bytes, *, cwd: Path, env: Mapping[str, str], limit: float) -> HookEnd:
+    """To its end or its limit; then nothing that it started is alive."""
+    out, err = Capture(head=MOST_ANSWER, tail=1), Capture(head=MOST_COMPLAINT, tail=1)
+    ended, fault = None, ""
+    with _handles(data) as (letter, gate, opener, ear, mouth):
+        async with anyio.create_task_group() as group:
+            group.start_soon(_listen, ear, err)
+            try:
+                ended = await run(
+                    _argv(command, env["PATH"], letter, gate, mouth),
+                    cwd=cwd,
+                    env=env,
+                    limit=limit,
+                    capture=out,
+                    pass_fds=(letter, gate, mouth),
+                    on_start=lambda: _open(opener),
+                )
+            except ToolError as error:
+                fault = str(error)
+            group.cancel_scope.cancel()
+        _take_rest(ear, err)
+    if ended is None:
+        return HookEnd(None, fault=fault)
+    if ended.timed_out or (ended.status is None and ended.signal is None):
+        return HookEnd(None, fault=f"did not end within {limit:g} s")
+    return HookEnd(128 + ended.signal if ended.signal else ended.status, out.text(), err.text(plain))
+
+
+def _open(gate: int) -> None:
+    os.write(gate, b"\n")
+
+
+def _argv(command: str, path: str, letter: int, gate: int, mouth: int) -> list[str]:
+    """The command as it was written, after a line that waits for its marks and puts the handles in their places."""
+    if _has_bash(path):
+        begin = f"read -r <&{gate} || exit; exec {gate}<&- <&{letter} {letter}<&- 2>&{mouth} {mouth}>&-; unset REPLY"
+        return ["bash", "--noprofile", "--norc", "-c", f"{begin}\n{command}"]
+    # This sh may know only the numbers up to 9.
+    begin = f"read -r _ </dev/fd/{gate} || exit; exec </dev/fd/{letter} 2>/dev/fd/{mouth}"
+    return ["sh", "-c", f"{begin}\n{command}"]
+
+
+@lru_cache(8)
+def _has_bash(path: str) -> bool:
+    return shutil.which("bash", path=path) is not None
+
+
+@contextmanager
+def _handles(data: bytes) -> Generator[tuple[int, int, int, int, int]]:
+    """The input, both ends of a gate, both ends of a pipe for stderr. All are closed in the end."""
+    with contextlib.ExitStack() as stack:
+
+        def keep(fd: int) -> int:
+            stack.callback(os.close, fd)
+            return fd
+
+        letter = keep(_letter(data))
+        gate, opener = map(keep, os.pipe())
+        ear, mouth = map(keep, os.pipe())
+        os.set_blocking(ear, False)
+        yield letter, gate, opener, ear, mouth
+
+
+def _letter(data: bytes) -> int:
+    """An open file without a name: unlike a pipe it takes any size, and nobody must wait for a hook to read it."""
+    with _nameless() as file:
+        file.write(data)
+        file.seek(0)
+        return os.dup(file.fileno())
+
+
+def _nameless() -> IO[bytes]:
+    if sys.platform == "linux":
+        return os.fdopen(os.memfd_create("teamwright-hook"), "w+b")
+    import tempfile  # noqa: PLC0415
+
+    return tempfile.TemporaryFile()
+
+
+async def _listen(ear: int, err: Capture) -> None:
+    """Until we are cancelled: our own end keeps the pipe open."""
+    while True:
+        await anyio.wait_readable(ear)
+        with contextlib.suppress(BlockingIOError):
+            err.add(os.read(ear, _READ))
+
+
+def _take_rest(ear: int, err: Capture) -> None:
+    with contextlib.suppress(BlockingIOError):
+        for _ in range(64):  # bounded, because a stranger may hold and fill it
+            err.add(os.read(ear, _READ))

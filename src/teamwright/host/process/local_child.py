@@ -1,0 +1,124 @@
+"""Teammates as children without a terminal. Their standard input is a life-line: it ends when we do."""
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+
+from teamwright.core.errors import ToolError
+from teamwright.host.panes.base import GRACE, Pane
+from teamwright.host.process.descendants import Origin, become_reaper, stop, tag
+from teamwright.host.process.environment import tool_environment
+from teamwright.host.process.identity import end, gone, is_same, send, start_of
+from teamwright.host.process.run import MARK
+
+_REST = 1.0  # for what a child that has ended left running
+
+
+class _Child:
+    """One that we started and have not collected yet."""
+
+    def __init__(self, popen: subprocess.Popen[bytes], origin: Origin) -> None:
+        self.popen, self.origin = popen, origin
+        self.lock = anyio.Lock()
+
+
+class LocalChildren:
+    """`env` is the lead's; `logs` a private directory, where each child has a file for what it says."""
+
+    def __init__(self, *, env: Mapping[str, str], logs: Path, grace: float = GRACE) -> None:
+        self._env, self._logs, self._grace = env, logs, grace
+        self._children: dict[int, _Child] = {}
+
+    async def open(self, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], title: str, color: str) -> Pane:
+        become_reaper()  # what it leaves running comes to us and can be ended
+        log, output = self._new_log(title)
+        try:
+            child = _start(argv, cwd, tool_environment(self._env, env), output)
+        except (OSError, ValueError) as error:
+            log.unlink(missing_ok=True)
+            why = getattr(error, "strerror", None) or error
+            raise ToolError(f"{argv[0]} could not be started in {cwd}: {why}. No teammate was started.") from None
+        finally:
+            os.close(output)
+        pid = child.popen.pid
+        self._children[pid] = child
+        with anyio.CancelScope(shield=True):
+            # Uncollected, so the pid is its own. One that has ended already has no start any more, and is not open.
+            return Pane("local", str(pid), pid, await start_of(pid), log=str(log))
+        raise AssertionError("nobody cancels this scope")
+
+    async def is_open(self, pane: Pane) -> bool:
+        return await is_same(pane.pid, pane.started)
+
+    async def watch(self, pane: Pane) -> None:
+        await gone(pane.pid, pane.started)
+        await self._collect(pane)
+
+    async def close(self, pane: Pane) -> bool:
+        if pane.pid not in self._children:  # another process's child
+            return await end(pane.pid, pane.started, self._grace)
+        lived = await is_same(pane.pid, pane.started)
+        await send(pane.pid, pane.started, signal.SIGTERM)  # it alone at first: it ends its own commands in order
+        try:
+            with anyio.move_on_after(self._grace):
+                await gone(pane.pid, pane.started)
+        finally:  # also for one who has no more time: then it gets none either
+            await self._collect(pane)
+        return lived and not await is_same(pane.pid, pane.started)
+
+    async def retitle(self, pane: Pane, title: str) -> None:
+        """There is no title to be seen."""
+
+    def _new_log(self, title: str) -> tuple[Path, int]:
+        name = re.sub(r"[^A-Za-z0-9_-]", "_", title)[:40] or "teammate"
+        path = self._logs / f"{name}-{os.urandom(6).hex()}.log"
+        try:
+            self._logs.mkdir(0o700, parents=True, exist_ok=True)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
+            return path, os.open(path, flags, 0o600)
+        except OSError as error:
+            raise ToolError(f"Cannot write {path}: {error.strerror}. No teammate was started.") from error
+
+    async def _collect(self, pane: Pane) -> None:
+        """End what is left of it and of all that it started, then let go of its pid."""
+        child = self._children.get(pane.pid)
+        if child is None:
+            return
+        with anyio.CancelScope(shield=True):
+            async with child.lock:
+                if self._children.get(pane.pid) is not child:
+                    return
+                seat = anyio.CapacityLimiter(1)
+                await anyio.to_thread.run_sync(stop, [child.origin], _REST, limiter=seat)
+                with contextlib.suppress(OSError):
+                    if child.popen.stdin:
+                        child.popen.stdin.close()
+                if child.popen.poll() is not None:
+                    del self._children[pane.pid]
+
+
+def _start(argv: Sequence[str], cwd: Path, env: Mapping[str, str], output: int) -> _Child:
+    number = int.from_bytes(os.urandom(6), "big") | 1 << 47
+    mark = f"local.{number:x}"  # not the mark of our commands: those are killed with us, this one may end in order
+    outer = os.environ.get(MARK)  # we may be somebody's command ourselves, and stay findable as such
+    theirs = dict(env) | {MARK: f"{outer}/{mark}" if outer else mark}
+    popen = subprocess.Popen(
+        argv,
+        stdin=subprocess.PIPE,
+        stdout=output,
+        stderr=output,
+        cwd=cwd,
+        env=theirs,
+        start_new_session=True,
+        bufsize=0,
+    )
+    origin = Origin(popen.pid, number, mark.encode())
+    tag(origin)
+    return _Child(popen, origin)

@@ -1,0 +1,275 @@
+"""Runs one program by argv and leaves nothing of it behind: not at its end, its time limit, a stop or our own exit.
+
+Should we be killed outright, a small watching shell sees its pipe close and ends what carries our mark. A parent-death
+signal would not do: it follows the thread that started a command, not the program.
+"""
+
+import atexit
+import contextlib
+import functools
+import itertools
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+from msgspec import Struct
+
+from teamwright.core.errors import ToolError
+from teamwright.host.process.capture import Capture
+from teamwright.host.process.descendants import Origin, alive, become_reaper, stop, tag
+
+MARK = "TEAMWRIGHT_CALL"
+SETTLE = 0.25  # for what still writes when the command itself has ended: `make > >(tee log)`
+TELL_EVERY = 0.3  # seconds between two calls of `on_output`
+_READ, _BIG_READ = 1 << 16, 1 << 20
+_LINUX = sys.platform == "linux"
+
+
+class Ended(Struct, frozen=True):
+    """How the command itself ended; both None if even SIGKILL did not end it in time."""
+
+    status: int | None
+    signal: int | None
+    timed_out: bool = False
+
+
+class _Command:
+    """A program that we started and have not yet seen the end of."""
+
+    def __init__(self, popen: subprocess.Popen[bytes], output: int, origin: Origin) -> None:
+        self.popen, self.output, self.origin = popen, output, origin
+        self.exited = False
+        self.news = anyio.Event()
+
+
+_live: dict[int, _Command] = {}  # by pid; children belong to the whole process, so this does too
+
+
+async def run(
+    argv: Sequence[str],
+    *,
+    cwd: Path,
+    env: Mapping[str, str],
+    limit: float | None,
+    capture: Capture,
+    grace: float = 1.0,
+    pass_fds: Collection[int] = (),
+    on_start: Callable[[], None] | None = None,
+    on_output: Callable[[], None] | None = None,
+) -> Ended:
+    """Run to its end, `limit` seconds or our cancellation; then nothing that it started is alive any more.
+
+    Standard input is empty; standard output and error go to `capture`, in order, which is closed at the end.
+    `on_start` is called once the command carries all its marks: one that runs strangers' code should wait for it.
+    `on_output` is called a few times a second while there is news.
+    """
+    command = _start(argv, cwd, env, pass_fds)
+    try:
+        if on_start:
+            on_start()
+        with anyio.move_on_after(limit) as scope:
+            await _follow(command, capture, on_output)
+    finally:
+        with anyio.CancelScope(shield=True):
+            await _end(command, capture, grace)
+    code = command.popen.returncode
+    timed_out = scope.cancelled_caught and not command.exited
+    if code is None:
+        return Ended(None, None, timed_out)
+    return Ended(None, -code, timed_out) if code < 0 else Ended(code, None, timed_out)
+
+
+def stop_all(grace: float = 1.0) -> None:
+    """End every running command and all that it started. Blocks; for the program's end, also in a signal handler."""
+    commands = list(_live.values())
+    stop([command.origin for command in commands], grace)
+    for command in commands:
+        command.popen.poll()  # here, so that its true status is known to whoever still waits for it
+
+
+def _start(argv: Sequence[str], cwd: Path, env: Mapping[str, str], pass_fds: Collection[int]) -> _Command:
+    run_id, family, _ = _prepare()
+    number = family * _FAMILY + next(_numbers) % _FAMILY
+    mark = f"{run_id}.{number:x}"
+    outer = os.environ.get(MARK)  # we may be somebody's command ourselves, and stay findable as such
+    theirs = dict(env) | {MARK: f"{outer}/{mark}" if outer else mark}
+    output, write_end = os.pipe()
+    try:
+        popen = subprocess.Popen(
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=write_end,
+            stderr=write_end,
+            cwd=cwd,
+            env=theirs,
+            pass_fds=tuple(pass_fds),
+            start_new_session=True,
+        )
+    except (OSError, ValueError) as error:
+        os.close(output)
+        why = getattr(error, "strerror", None) or error
+        raise ToolError(f"{argv[0]} could not be started in {cwd}: {why}.") from None
+    finally:
+        os.close(write_end)
+    os.set_blocking(output, False)
+    origin = Origin(popen.pid, number, mark.encode())
+    tag(origin)
+    _live[popen.pid] = command = _Command(popen, output, origin)
+    return command
+
+
+@functools.cache
+def _prepare() -> tuple[str, int, int]:
+    """Once for a process: become the reaper of our orphans, and set the watch for our own violent death."""
+    run_id, family, watch = os.urandom(8).hex(), int.from_bytes(os.urandom(4), "big") | 1 << 32, 0
+    if _LINUX:
+        become_reaper()
+        watch = _set_watch(run_id, family)
+    atexit.register(stop_all)
+    return run_id, family, watch
+
+
+_FAMILY = 1_000_000  # numbers of commands that one process starts before they come again
+_numbers = itertools.count()
+_WATCH = """
+read -r _
+for round in 1 2 3; do
+  {
+    grep -slF -e "$1" /proc/[0-9]*/environ
+    grep -sl -e "^Max file locks  *$2[0-9]\\{6\\} " /proc/[0-9]*/limits
+  } | while read -r file; do file=${file%/*}; kill -9 "${file#/proc/}"; done
+done
+"""
+
+
+def _set_watch(run_id: str, family: int) -> int:
+    """A shell that reads from a pipe whose other end only we hold: it wakes when we are gone, however we went.
+
+    It knows our commands by what they inherited. The environment of some cannot be read (a program of ours hides its
+    own, `env -i` has none), the limits of all can.
+    """
+    nowhere = subprocess.DEVNULL
+    argv, env = ["/bin/sh", "-c", _WATCH, "teamwright-watch", f"{run_id}.", str(family)], {"PATH": os.defpath}
+    try:
+        watch = subprocess.Popen(
+            argv, stdin=subprocess.PIPE, stdout=nowhere, stderr=nowhere, cwd="/", env=env, start_new_session=True
+        )
+    except OSError:
+        return 0  # without it commands still end with us, except at a SIGKILL
+    atexit.register(_end_watch, watch, os.getpid())
+    return watch.pid
+
+
+def _end_watch(watch: subprocess.Popen[bytes], owner: int) -> None:
+    if os.getpid() == owner:  # not in a fork of us
+        watch.kill()
+        watch.communicate()
+
+
+# --- while it runs
+
+
+async def _follow(command: _Command, capture: Capture, on_output: Callable[[], None] | None) -> None:
+    """Until the command has ended and its output is read; leftovers may hold the output open only for a moment."""
+    finished = anyio.Event()
+    async with anyio.create_task_group() as group:
+        group.start_soon(_read, command, capture, finished)
+        if on_output:
+            group.start_soon(_tell, command, on_output)
+        await _wait(command)
+        command.exited = True
+        with anyio.move_on_after(SETTLE):
+            await finished.wait()
+        group.cancel_scope.cancel()
+
+
+async def _wait(command: _Command) -> None:
+    """Returns when the command has ended, but leaves it uncollected: until then nobody else can get its pid."""
+    pid = command.popen.pid
+    try:
+        handle = os.pidfd_open(pid) if _LINUX else -1
+    except OSError:
+        handle = -1  # an old kernel, or a container that forbids it
+    if handle < 0:
+        seat = anyio.CapacityLimiter(1)  # its own: the shared one would let 40 long commands block every other
+        await anyio.to_thread.run_sync(_wait_in_thread, command, abandon_on_cancel=True, limiter=seat)
+        return
+    try:
+        await anyio.wait_readable(handle)
+    finally:
+        os.close(handle)
+
+
+def _wait_in_thread(command: _Command) -> None:
+    if _LINUX:
+        with contextlib.suppress(ChildProcessError):
+            os.waitid(os.P_PID, command.popen.pid, os.WEXITED | os.WNOWAIT)
+    else:
+        command.popen.wait()
+
+
+async def _read(command: _Command, capture: Capture, finished: anyio.Event) -> None:
+    output, size = command.output, _READ
+    while True:
+        await anyio.wait_readable(output)
+        try:
+            data = os.read(output, size)
+        except BlockingIOError:
+            continue
+        if not data:
+            finished.set()
+            return
+        if size == _READ and capture.touches_disk(len(data)):
+            size = _widen(output)
+        await _keep(capture, data)
+        command.news.set()
+
+
+def _widen(output: int) -> int:
+    """Much output: fewer, larger steps. Only now, because all pipes of a user draw on one small allowance."""
+    if _LINUX:
+        import fcntl  # noqa: PLC0415
+
+        with contextlib.suppress(OSError):
+            return fcntl.fcntl(output, fcntl.F_SETPIPE_SZ, _BIG_READ)
+    return _READ
+
+
+async def _keep(capture: Capture, data: bytes) -> None:
+    if capture.touches_disk(len(data)):
+        await anyio.to_thread.run_sync(capture.add, data)
+    else:
+        capture.add(data)
+
+
+async def _tell(command: _Command, on_output: Callable[[], None]) -> None:
+    """A silent command costs nothing, a short one is never told of, a loud one a few times a second."""
+    while True:
+        await command.news.wait()
+        await anyio.sleep(TELL_EVERY)
+        command.news = anyio.Event()
+        on_output()
+
+
+async def _end(command: _Command, capture: Capture, grace: float) -> None:
+    try:
+        if not command.exited or alive([command.origin], {*_live, _prepare()[1]}):
+            seat = anyio.CapacityLimiter(1)
+            await anyio.to_thread.run_sync(stop, [command.origin], grace, limiter=seat)
+        for _ in range(64):  # what is left in the pipe; bounded, because a stranger may hold and fill it
+            try:
+                data = os.read(command.output, _READ)
+            except BlockingIOError:
+                break
+            if not data:
+                break
+            await _keep(capture, data)
+    finally:
+        command.popen.poll()
+        os.close(command.output)
+        capture.close()
+        del _live[command.popen.pid]

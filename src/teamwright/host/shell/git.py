@@ -1,0 +1,157 @@
+"""The parts of git that only read, by subcommand and flags, and what of git's own options stands before them."""
+
+import os.path
+from collections.abc import Sequence
+from pathlib import Path
+
+from teamwright.core.permissions.patterns import UNKNOWN
+from teamwright.host.shell.flags import NOTHING, Flags, Use, read_flags
+
+_COMMITS = (
+    "--oneline --graph --all --decorate --no-decorate --stat --numstat --shortstat --name-only --name-status --summary"
+    " --merges --no-merges --first-parent --reverse --follow --date-order --topo-order --abbrev-commit"
+    " --no-abbrev-commit"
+    " --branches --tags --remotes --cherry --left-right --full-history --show-pulls --no-patch --no-color --color"
+    " --no-ext-diff --no-textconv --relative-date --parents --children --source --dirstat --cc --no-renames"
+    " --cherry-pick --cherry-mark --boundary --simplify-by-decoration --regexp-ignore-case --invert-grep --all-match"
+    " --extended-regexp --fixed-strings --perl-regexp --pickaxe-regex --pickaxe-all --word-diff --raw"
+    " --compact-summary --ignore-all-space --ignore-space-change --ignore-blank-lines --minimal --patience --histogram"
+    " --patch --patch-with-stat --full-index --binary --text --no-prefix --function-context --find-renames"
+    " --find-copies"
+    " --exit-code --quiet --cached --staged --merge-base --check --reflog --walk-reflogs --pretty --no-notes --count"
+    " --abbrev --relative --unified --format --min-parents --max-parents"
+)
+# In both lists: a value, if there is one, only behind a `=`.
+_COMMIT_VALUES = (
+    "--max-count --skip --since --until --after --before --author --committer --grep --format --pretty --date --abbrev"
+    " --diff-filter --stat --color --decorate --unified --word-diff --diff-algorithm --inter-hunk-context --min-parents"
+    " --max-parents --glob --branches --tags --remotes --exclude --find-renames --find-copies --relative"
+    " --ws-error-highlight"
+)
+_LOG = Flags(
+    "puswzabDRrcmt0", "nLSG", _COMMITS, _COMMIT_VALUES, "UMBC", numbers=True,
+    deep="p u L S G --patch --patch-with-stat --cc --unified --function-context --word-diff --binary --text c m U",
+)  # fmt: skip
+_DIFF = Flags("puswzabDRrcmt0", "nSG", _COMMITS, _COMMIT_VALUES, "UMBC", numbers=True, deep="*")
+_LIST = "--list --all --remotes --verbose --show-current --merged --no-merged --contains --no-contains --color"
+
+GIT: dict[str, Flags] = {
+    "status": Flags("sbvz", "", "--short --branch --porcelain --long --verbose --show-stash --untracked-files"
+        " --ignored"
+                    " --ahead-behind --no-ahead-behind --renames --no-renames --column --no-column --ignore-submodules",
+                    "--porcelain --untracked-files --ignored --ignore-submodules", "u", deep="v --verbose"),
+    "log": _LOG,
+    "shortlog": Flags("nsec", "", _COMMITS + " --numbered --summary --email --committer", _COMMIT_VALUES + " --group",
+                      "w"),
+    "whatchanged": _LOG,
+    "show": _DIFF,
+    "diff": _DIFF,
+    "diff-tree": _DIFF,
+    "rev-list": _LOG,
+    "rev-parse": Flags("q", "", "--abbrev-ref --short --show-toplevel --show-prefix --show-cdup --git-dir"
+        " --git-common-dir"
+                       " --absolute-git-dir --is-inside-work-tree --is-inside-git-dir --is-bare-repository --verify"
+                       " --quiet --symbolic --symbolic-full-name --all --branches --tags --remotes --revs-only"
+                       " --no-revs"
+                       " --is-shallow-repository --show-superproject-working-tree", "--short --abbrev-ref --branches"),
+    "ls-files": Flags("cdmoiskutvfz", "x", "--cached --deleted --modified --others --ignored --stage --unmerged"
+        " --killed"
+                      " --exclude-standard --error-unmatch --full-name --directory --eol"
+                      " --deduplicate --abbrev", "--exclude --abbrev"),
+    "ls-tree": Flags("drtlz", "", "--name-only --name-status --long --full-name --full-tree"
+        " --object-only --abbrev", "--format --abbrev"),
+    "blame": Flags("lptsefnwMCc", "L", "--porcelain --line-porcelain --show-email --show-name --show-number --root"
+                   " --show-stats --abbrev", "--since --date --abbrev", deep="*"),
+    "grep": Flags("iwvhHEGPFnlLczpWqa", "eABCm", "--ignore-case --word-regexp --invert-match --count"
+                  " --line-number --files-with-matches --files-without-match --name-only --fixed-strings --perl-regexp"
+                  " --extended-regexp --basic-regexp --cached --untracked --heading --break --show-function"
+                  " --function-context --only-matching --column --text --and --or --not --all-match --quiet --color"
+                  " --no-color", "--after-context --before-context --context --max-count --max-depth"
+                  " --threads", deep="*"),
+    "cat-file": Flags("tsep", deep="*"),
+    "describe": Flags("", "", "--all --tags --contains --always --long --dirty --first-parent --exact-match --abbrev",
+                      "--abbrev --match --exclude --candidates --dirty"),
+    "merge-base": Flags("a", "", "--all --is-ancestor --octopus --independent --fork-point"),
+    "name-rev": Flags("", "", "--tags --name-only --all --always", "--refs --exclude"),
+    "show-ref": Flags("dhsq", "", "--head --heads --tags --verify --hash --abbrev --quiet --branches", "--hash"
+        " --abbrev"),
+    "for-each-ref": Flags("", "", "--ignore-case --omit-empty", "--format --sort --count --points-at --merged"
+        " --no-merged"
+                          " --contains --exclude"),
+    "count-objects": Flags("vH", "", "--verbose --human-readable", most=0),
+    "check-ignore": Flags("qvnz", "", "--quiet --verbose --non-matching --no-index"),
+    "check-attr": Flags("az", "", "--all --cached"),
+    "var": Flags("l", free=True),
+}  # fmt: skip
+_LISTING: dict[str, Flags] = {
+    "branch": Flags("arvqi", "", _LIST, "--merged --no-merged --contains --no-contains --sort --format"
+        " --points-at", free=True),
+    "tag": Flags("li", "", _LIST, "--merged --no-merged --contains --no-contains --sort --format"
+        " --points-at", "n", free=True),
+}  # fmt: skip
+_BEFORE = frozenset({"--no-pager", "-P", "--no-optional-locks", "--literal-pathspecs", "--no-replace-objects"})
+_BEFORE_VALUED = frozenset(
+    {"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--super-prefix", "--config-env"}
+)
+_TWO_WORDS = {
+    ("remote",), ("remote", "-v"), ("remote", "--verbose"), ("stash", "list"), ("worktree", "list"), ("reflog",),
+    ("config", "--list"), ("config", "-l"), ("bisect", "log"), ("sparse-checkout", "list"),
+}  # fmt: skip
+_TWO_WORDS_AND_NAMES = {
+    ("remote", "get-url"), ("stash", "show"), ("reflog", "show"), ("config", "--get"), ("config", "--get-all"),
+    ("notes", "list"),
+}  # fmt: skip
+
+
+def git_use(words: Sequence[str]) -> Use | None:
+    """What this git command reads, if it does no more. `words` begin after `git`."""
+    at = 0
+    while at < len(words) and words[at] in _BEFORE:
+        at += 1
+    if at == len(words):
+        return None
+    name, rest = words[at], words[at + 1 :]
+    if name in GIT:
+        use = read_flags(GIT[name], rest, permutes=True)
+        named = "--" in rest and rest[-1] != "--"
+        # Without paths of its own it shows whatever the repository holds.
+        return Use((*use.reads, "."), deep=True) if use and use.deep and not named else use
+    if name in _LISTING:
+        return _listing(_LISTING[name], rest)
+    if (name, *rest) in _TWO_WORDS:
+        return NOTHING
+    if (name, *rest[:1]) in _TWO_WORDS_AND_NAMES and all(not w.startswith(("-", UNKNOWN)) for w in rest[1:]):
+        # `git stash show` of something shows contents; the others take no path.
+        return Use((".",), deep=True) if tuple(rest[:1]) == ("show",) else NOTHING
+    return None
+
+
+def _listing(flags: Flags, words: Sequence[str]) -> Use | None:
+    """Branches and tags are only listed where nothing is named, or the flag that lists is given."""
+    named = [w for w in words if not w.startswith("-")]
+    asked = {"-l", "--list", "--contains", "--no-contains", "--merged", "--no-merged", "--points-at", "--show-current"}
+    if "--" in words or any(w.startswith(UNKNOWN) for w in words):
+        return None
+    if named and asked.isdisjoint(w.partition("=")[0] for w in words):
+        return None
+    return read_flags(flags, words, permutes=True)
+
+
+def without_git_options(words: Sequence[str]) -> tuple[str, ...]:
+    """`git -C x -c a=b push` is a `git push`."""
+    at = 1
+    while at < len(words) and words[at].startswith("-"):
+        at += 2 if words[at] in _BEFORE_VALUED else 1
+    return (words[0], *words[at:])
+
+
+def is_own_repository(cwd: str, roots: Sequence[str]) -> bool:
+    """Is the repository that git would find from here the project's own? A foreign one inside of it brings its own
+    configuration, and that can run programs."""
+    place = Path(cwd)
+    for directory in (place, *place.parents):
+        if os.path.lexists(directory / ".git"):
+            return any(root == str(directory) or Path(root).is_relative_to(directory) for root in roots)
+        if os.path.lexists(directory / "HEAD"):
+            return False  # perhaps a repository without a tree of its own, however it is disguised
+    return True  # there is none: git only says so

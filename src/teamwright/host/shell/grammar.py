@@ -1,0 +1,124 @@
+"""The grammar of bash as far as it is trusted: how text is parsed, and which words and operators are known."""
+
+import re
+from functools import cache
+
+import tree_sitter_bash
+from tree_sitter import Language, Node, Parser
+
+from teamwright.host.shell.words import Unreadable
+
+MOST_BYTES = 100_000
+MOST_DEPTH = 60
+MOST_WORDS = 2_000
+MOST_NODES = 15_000
+_ODD = re.compile(r"[^\t\n\x20-\x7e]")
+_OPERATORS = frozenset(bytes([c]) for c in b"&|;<>()\n \t")
+_BLANK = re.compile(rb"(?:[ \t\n]|\\\n)*")
+_HOLDS_TEXT = frozenset(
+    {"string", "heredoc_body", "expansion", "regex", "extglob_pattern"}
+)  # read from the source itself
+_HOLDS_COMMANDS = frozenset({
+    "program", "list", "pipeline", "subshell", "compound_statement", "do_group", "if_statement", "elif_clause",
+    "else_clause", "while_statement", "for_statement", "c_style_for_statement", "case_statement", "case_item",
+    "function_definition", "redirected_statement", "negated_command", "test_command", "declaration_command",
+    "unset_command", "command", "command_substitution", "process_substitution", "heredoc_redirect",
+})  # fmt: skip
+WRITING = frozenset({">", ">>", "&>", "&>>", ">|", "<>"})
+JOINERS = frozenset({
+    ";", ";;", "&", "\n", "|", "|&", "&&", "||", "(", ")", "{", "}", "!", "do", "done", "then", "fi", "if", "elif",
+        "else",
+    "while", "until", "for", "in", "case", "esac", "function", ";&", ";;&", "$(", "`", "<(", ">(", "time",
+})  # fmt: skip
+RESERVED = frozenset(
+    [
+        "{",
+        "}",
+        "!",
+        "if",
+        "then",
+        "elif",
+        "else",
+        "fi",
+        "do",
+        "done",
+        "while",
+        "until",
+        "for",
+        "case",
+        "esac",
+        "in",
+        "function",
+        "select",
+        "coproc",
+        "[[",
+        "]]",
+    ]
+)
+IN_BRACKETS = frozenset(["[", "]", "=", "==", "!=", "!"])
+IN_TEST = IN_BRACKETS | frozenset(["[[", "]]", "&&", "||", "<", ">", "=~", "(", ")"])
+CASTS_DOUBT = re.compile(r"\s(-v|-R|-eq|-ne|-lt|-le|-gt|-ge)\s")
+NEVER_REDEFINED = frozenset({"cd", "command", "builtin", "exec", "eval", "test", "["})
+
+
+@cache
+def _language() -> Language:
+    return Language(tree_sitter_bash.language())
+
+
+def parsed(text: str) -> Node:
+    """The root of the tree, if bash would see the same in the text."""
+    if why := _why_not_read(text):
+        raise Unreadable(why)
+    root = Parser(_language()).parse(text.encode()).root_node
+    if root.has_error:
+        raise Unreadable("its syntax cannot be parsed")
+    if root.descendant_count > MOST_NODES:
+        raise Unreadable("it has more parts than are looked at")
+    _require_coverage(root, text.encode())
+    return root
+
+
+def _require_coverage(root: Node, text: bytes) -> None:
+    """What no node covers is blank to bash too. The parser also passes over an escaped blank, which to bash is a word:
+    a `#` behind it begins a comment for the parser alone, and hides whatever follows."""
+    _require_blank(text, 0, root.start_byte)
+    _require_blank(text, root.end_byte, len(text))
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
+        waiting += node.children
+        if node.children and node.type not in _HOLDS_TEXT:
+            end = node.start_byte
+            for child in node.children:
+                _require_blank(text, end, child.start_byte)
+                if end == child.start_byte > node.start_byte and node.type in _HOLDS_COMMANDS:
+                    _require_apart(text[end - 1 : end], text[end : end + 1])
+                end = child.end_byte
+            _require_blank(text, end, node.end_byte)
+
+
+def _require_blank(text: bytes, start: int, end: int) -> None:
+    gap = text[start:end]
+    if gap and not _BLANK.fullmatch(gap):
+        raise Unreadable("a part of it belongs to no command")
+    if gap.startswith(b"\\\n") and not gap.replace(b"\\\n", b"") and start:
+        # To bash nothing at all stands between the two sides: they must not become one word or one operator.
+        before, after = text[start - 1 : start], text[end : end + 1]
+        if before not in _OPERATORS or after in _OPERATORS:
+            raise Unreadable("a word in it is broken over lines")
+
+
+def _require_apart(before: bytes, after: bytes) -> None:
+    """Two parts with nothing between them are two to bash only if an operator is at their seam."""
+    if before not in _OPERATORS and after not in _OPERATORS and b"`" not in (before, after):
+        raise Unreadable("two parts of it are one word to bash")
+
+
+def _why_not_read(text: str) -> str:
+    if len(text) > MOST_BYTES:
+        return f"it is longer than {MOST_BYTES:,} characters"
+    for found in _ODD.finditer(text):
+        if not found[0].isprintable():  # bash and the parser disagree on what such characters separate
+            return f"it contains the invisible character U+{ord(found[0]):04X}"
+    return ""

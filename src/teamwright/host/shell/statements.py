@@ -1,0 +1,400 @@
+"""The statements of a shell command, walked one by one: every simple command in them, and where each would run."""
+
+import re
+from collections.abc import Callable, Sequence
+
+from msgspec import structs
+from tree_sitter import Node
+
+from teamwright.core.permissions.facts import NOWHERE, Command, Place, View
+from teamwright.core.permissions.patterns import UNKNOWN
+from teamwright.host.shell import grammar
+from teamwright.host.shell.cwd import Whereabouts
+from teamwright.host.shell.destructive import SAFE
+from teamwright.host.shell.simple_command import UNSEEN_CODE, Setting, listed, simple_commands
+from teamwright.host.shell.special import harmless_name
+from teamwright.host.shell.words import Reader, Unreadable, Word, check_heredoc, require_one_line, source, test_words
+
+_GLOB_COST = 30  # words that are read in the time that it takes to see what a wildcard matches
+
+
+class Walk:
+    """One pass over the tree."""
+
+    def __init__(self, where: Whereabouts, depth: int, words_left: list[int]) -> None:
+        self.where, self._depth, self._words_left = where, depth, words_left
+        self.commands: list[Command] = []
+        self.reads: list[Place] = []
+        self.writes: list[Place] = []
+        self.removal = SAFE
+        self._globbed: list[
+            int
+        ] = []  # commands that are harmless only as far as their wildcards match what they do now
+        self._text = b""
+        self._shaky = 0  # inside of a pipeline a `cd` may be for one part of it only
+        self._repeated = 0  # inside of a loop or function it acts on what stands before it too
+        self._reader = Reader(self.apart, self._vague, where.variable)
+
+    def read(self, text: str) -> None:
+        root = grammar.parsed(text)
+        self._text = text.encode()
+        self.statements(root)
+
+    def settled(self) -> tuple[Command, ...]:
+        """The commands. Where something is written, wildcards may come to match what was just made."""
+        if self.writes or not all(c.harmless or c.shadow for c in self.commands):
+            for n in self._globbed:
+                self.commands[n] = structs.replace(self.commands[n], harmless=False)
+        return tuple(self.commands)
+
+    # --- statements
+
+    def statements(self, node: Node) -> None:
+        """One after another; any of them may fail, so that a `cd` may or may not have happened."""
+        for child in node.children:
+            before = self.where.cwds
+            self.statement(child)
+            self.where.either(before)
+
+    def statement(self, node: Node) -> None:
+        if not node.is_named:
+            if node.type.strip(" \t") not in grammar.JOINERS and node.type.strip():
+                raise Unreadable(f"it has a part of an unknown kind ({node.type})")
+            return
+        self._depth += 1
+        if self._depth > grammar.MOST_DEPTH:
+            raise Unreadable("it is nested too deeply")
+        handler = _HANDLERS.get(node.type)
+        if handler is None:
+            raise Unreadable(f"it has a part of an unknown kind ({node.type})")
+        handler(self, node)
+        self._depth -= 1
+
+    def chain(self, node: Node, redirects: Sequence[Node] = ()) -> None:
+        """`redirects` belong to its last command, whatever the tree says."""
+        left, operator, right = (node.children[0], node.children[1].type, node.children[2:])
+        before = self.where.cwds
+        self.statement(left)
+        if operator != "&&":
+            self.where.either(before)
+        for child in right[:-1]:
+            self.statement(child)
+        self._redirected(right[-1], redirects)
+
+    def apart(self, node: Node) -> None:
+        """A subshell: what it does to the working directory ends with it."""
+        before, shaky, repeated = self.where.cwds, self._shaky, self._repeated
+        self._shaky = self._repeated = 0
+        for child in node.children:
+            if child.type == "file_redirect":  # $(< file)
+                self.redirect(child)
+                continue
+            between = self.where.cwds
+            self.statement(child)
+            self.where.either(between)
+        self.where.cwds, self._shaky, self._repeated = before, shaky, repeated
+
+    def pipeline(self, node: Node) -> None:
+        """The tree may hold more in a pipeline than bash would: `a | b && c` is one here."""
+        self._shaky += 1
+        self.statements(node)
+        self._shaky -= 1
+
+    def repeated(self, node: Node) -> None:
+        self._repeated += 1
+        self.statements(node)
+        self._repeated -= 1
+
+    def compound(self, node: Node) -> None:
+        if node.children[0].type == "((":
+            self._vague("arithmetic on variables can run code")
+            self._reader.inside(node)
+        else:
+            self.statements(node)
+
+    def loop(self, node: Node) -> None:
+        if node.children[0].type == "select":
+            self._vague("it waits for an answer")
+        for child in node.named_children:
+            if child.type == "variable_name":
+                self._name(child)
+            elif child.type == "do_group":
+                self.repeated(child)
+            else:
+                self.reads += listed([self._reader.word(child)], self._setting())
+
+    def case(self, node: Node) -> None:
+        for child in node.named_children:
+            if child.type != "case_item":
+                self._reader.word(child)
+                continue
+            for n, part in enumerate(child.children):
+                if child.field_name_for_child(n) == "value":
+                    self._reader.word(part)
+                else:
+                    before = self.where.cwds
+                    self.statement(part)
+                    self.where.either(before)
+
+    def function(self, node: Node) -> None:
+        name = source(node.child_by_field_name("name"))
+        if name in grammar.NEVER_REDEFINED or not harmless_name(name.replace("-", "_")):
+            self._vague("it redefines a command")
+        self.commands.append(Command((View((name,), None),), f"{name}()", opaque="it defines a function"))
+        self._repeated += 1
+        for child in node.named_children:
+            if child.type == "file_redirect":
+                self.redirect(child)
+            elif child.type != "word":
+                self.statement(child)
+        self._repeated -= 1
+
+    def redirected(self, node: Node) -> None:
+        require_one_line(node)
+        redirects = [child for child in node.named_children if child.type.endswith("_redirect")]
+        bodies = [child for child in node.named_children if not child.type.endswith("_redirect")]
+        if len(bodies) > 1:
+            raise Unreadable("a redirection in it cannot be read")
+        self._redirected(bodies[0] if bodies else None, redirects)
+        for child in redirects:
+            self._behind_heredoc(child)
+
+    def _redirected(self, body: Node | None, redirects: Sequence[Node]) -> None:
+        """Redirections come first: what they name is seen from where the shell stands before the command."""
+        if body is not None and body.type == "list":
+            self.chain(body, redirects)
+            return
+        for child in redirects:
+            self.redirect(child)
+        if body is not None:
+            self.statement(body)
+
+    def arithmetic_for(self, node: Node) -> None:
+        self._vague("arithmetic on variables can run code")
+        self._reader.inside(node)
+        for child in node.named_children:
+            if child.type == "do_group":
+                self.repeated(child)
+
+    def test(self, node: Node) -> None:
+        text = source(node)
+        if text.startswith("((") or (text.startswith("[[") and grammar.CASTS_DOUBT.search(text)):
+            self._vague("arithmetic on variables can run code")
+        opening = node.children[0].type
+        if ("\n" in text and opening == "[") or not text[len(opening) :][:1].isspace():
+            raise Unreadable("a test in it is not what it seems")
+        words = [Word(opening)]
+        words += test_words(self._reader, node, grammar.IN_TEST if text.startswith("[[") else grammar.IN_BRACKETS)
+        self._simple(words, text)
+
+    # --- simple commands
+
+    def command(self, node: Node) -> None:
+        require_one_line(node)
+        words, assigned = list[Word](), list[tuple[str, Word]]()
+        end = node.start_byte
+        for child in node.children:
+            gap = (node.text or b"")[end - node.start_byte : child.start_byte - node.start_byte]
+            if end != node.start_byte and not child.type.endswith("_redirect") and not gap.replace(b"\\\n", b""):
+                raise Unreadable("a word in it is broken over lines")
+            end = child.end_byte
+            match child.type:
+                case "command_name":
+                    if source(child) in grammar.RESERVED:
+                        raise Unreadable("a word of the shell's grammar stands where it seems to be a command")
+                    words.append(self._reader.word(child.children[0]))
+                case "variable_assignment":
+                    assigned.append(self._assignment(child))
+                case "file_redirect" | "herestring_redirect" | "heredoc_redirect":
+                    self.redirect(child)
+                case _ if child.is_named and child.type not in ("regex", "extglob_pattern"):
+                    words.append(self._reader.word(child))
+                case "==":
+                    words.append(Word(child.type))
+                case _:
+                    raise Unreadable(f"it has a part of an unknown kind ({child.type})")
+        self._simple(words, source(node), assigned)
+        for child in node.children:
+            self._behind_heredoc(child)
+
+    def declaration(self, node: Node) -> None:
+        require_one_line(node)
+        words, risky = [Word(source(node.children[0]))], False
+        for child in node.named_children:
+            if child.type == "variable_assignment":
+                name, value = self._assignment(child)
+                # Of an array bash reads the value as code: what looks like `(...)`, or may come to look like it.
+                array = words[0].text not in ("export", "readonly") and value.text[:1] in ("(", UNKNOWN)
+                risky = risky or not harmless_name(name, value.text) or array
+                words.append(Word(f"{name}={value.text}"))
+            else:
+                word = self._reader.word(child)
+                flag = word.text.startswith("-")
+                risky = risky or (word.text not in ("-x", "-r", "-g") if flag else not harmless_name(word.text))
+                words.append(word)
+        self._plain(words, source(node), harmless=not risky)
+        if risky:
+            self.commands.append(UNSEEN_CODE)
+
+    def unset(self, node: Node) -> None:
+        require_one_line(node)
+        words = [Word("unset"), *(self._reader.word(child) for child in node.named_children)]
+        self._plain(words, source(node), harmless=all(harmless_name(w.text) for w in words[1:]))
+
+    def assignments(self, node: Node) -> None:
+        require_one_line(node)
+        parts = [node] if node.type == "variable_assignment" else node.named_children
+        for part in parts:
+            name, value = self._assignment(part)
+            harmless = harmless_name(name, value.text)
+            self._plain([Word(f"{name}={value.text}")], source(part), harmless=harmless)
+            self.commands += () if harmless else (UNSEEN_CODE,)
+
+    def _assignment(self, node: Node) -> tuple[str, Word]:
+        name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
+        if name is None or name.type != "variable_name":
+            self._vague("a subscript can run code")
+            self._reader.inside(node)
+            return "", Word(UNKNOWN)
+        if value is not None and value.type == "array":
+            self.reads += listed([self._reader.word(child) for child in value.named_children], self._setting())
+        return source(name), Word("") if value is None else self._reader.word(value)
+
+    def _setting(self) -> Setting:
+        return Setting(self.where.cwds, self.where.around, self.where.places)
+
+    def _name(self, node: Node) -> None:
+        if not harmless_name(source(node)):
+            self._vague(f"it sets {source(node)}")
+
+    def _plain(self, words: Sequence[Word], shown: str, *, harmless: bool) -> None:
+        view = View(tuple(w.text for w in words))
+        self.commands.append(Command((view,), shown, harmless=harmless))
+
+    def _vague(self, why: str) -> None:
+        self.commands.append(Command((View((), None),), why, opaque=why))
+
+    def _simple(self, words: Sequence[Word], shown: str, assigned: Sequence[tuple[str, Word]] = ()) -> None:
+        if not words:
+            return
+        self._words_left[0] -= sum(_GLOB_COST if word.glob else 1 for word in words)
+        if self._words_left[0] < 0:
+            raise Unreadable("it has more words than are looked at")
+        found = simple_commands(words, shown, assigned, self._setting())
+        if found.expands:
+            self._globbed.append(len(self.commands))
+        self.commands += found.commands
+        self.writes += found.writes
+        self.removal = self.removal.or_else(found.removal)
+        for code in found.code:
+            self._nested(code, shadow=found.shadows_code, same_shell=found.same_shell)
+        if found.cd is not None:
+            if self._repeated:
+                self._vague("it changes the directory while it repeats")
+            self.where.change(found.cd, certain=not self._shaky)
+
+    def _nested(self, code: str, *, shadow: bool, same_shell: bool) -> None:
+        """Code that was carried as text, read like any other. What only restricting rules look at may be unreadable."""
+        inner = Walk(Whereabouts(self.where.around, self.where.cwds), self._depth + 5, self._words_left)
+        try:
+            inner.read(code)
+        except Unreadable as error:
+            if not shadow:
+                raise
+            inner.commands.append(Command((View((), None),), code, opaque=str(error)))
+        self._globbed += [len(self.commands) + n for n in inner._globbed]
+        self.commands += [structs.replace(c, shadow=True) if shadow else c for c in inner.commands]
+        self.removal = self.removal.or_else(inner.removal)
+        if not shadow:
+            self.reads += inner.reads
+            self.writes += inner.writes
+        if same_shell:
+            self.where.cwds = inner.where.cwds
+
+    # --- redirections and substitutions
+
+    def redirect(self, node: Node) -> None:
+        if node.type == "herestring_redirect":
+            for child in node.named_children:
+                self._reader.word(child)
+            return
+        if node.type == "heredoc_redirect":
+            self._heredoc(node)
+            return
+        operators = [c.type for c in node.children if not c.is_named]
+        targets = [c for c in node.named_children if c.type != "file_descriptor"]
+        require_one_line(node)
+        if len(operators) != 1 or len(targets) > 1:
+            raise Unreadable("a redirection in it cannot be read")
+        operator = operators[0]
+        if targets and operator.endswith("-"):
+            raise Unreadable("a word in it stands behind a redirection that has no target")
+        for target in targets:
+            word = self._reader.word(target)
+            if operator in (">&", "<&", ">&-", "<&-") and re.fullmatch(r"\d*-?", word.text):
+                continue
+            places = [NOWHERE] if UNKNOWN in word.text else self.where.places(word.text)
+            if operator in grammar.WRITING or operator == ">&":
+                self.writes += places
+            elif operator == "<":
+                self.reads += places
+            elif operator not in (">&-", "<&-"):
+                raise Unreadable("a redirection in it cannot be read")
+
+    def _heredoc(self, node: Node) -> None:
+        expands = check_heredoc(node, self._text)
+        for child in node.children:
+            match child.type:
+                case "heredoc_body":
+                    if expands:
+                        self._reader.document(child)
+                case "file_redirect" | "herestring_redirect":
+                    self.redirect(child)
+                case _:
+                    pass  # what the line goes on with comes after the command itself
+
+    def _behind_heredoc(self, node: Node) -> None:
+        """The rest of the line on which a here-document was announced."""
+        if node.type != "heredoc_redirect":
+            return
+        for child in node.named_children:
+            if not child.type.startswith("heredoc_") and child.type not in _NO_STATEMENTS:
+                before = self.where.cwds
+                self._shaky += 1
+                self.statement(child)
+                self._shaky -= 1
+                self.where.either(before)
+
+
+_NO_STATEMENTS = frozenset({"file_redirect", "herestring_redirect", "file_descriptor"})
+
+
+def _nothing(walk: Walk, node: Node) -> None:
+    """A comment."""
+
+
+_HANDLERS: dict[str, Callable[[Walk, Node], None]] = {
+    "program": Walk.statements,
+    "command": Walk.command,
+    "list": Walk.chain,
+    "pipeline": Walk.pipeline,
+    "subshell": Walk.apart,
+    "compound_statement": Walk.compound,
+    "do_group": Walk.statements,
+    "if_statement": Walk.statements,
+    "elif_clause": Walk.statements,
+    "else_clause": Walk.statements,
+    "while_statement": Walk.repeated,
+    "for_statement": Walk.loop,
+    "c_style_for_statement": Walk.arithmetic_for,
+    "case_statement": Walk.case,
+    "function_definition": Walk.function,
+    "redirected_statement": Walk.redirected,
+    "negated_command": Walk.statements,
+    "test_command": Walk.test,
+    "declaration_command": Walk.declaration,
+    "unset_command": Walk.unset,
+    "variable_assignment": Walk.assignments,
+    "variable_assignments": Walk.assignments,
+    "comment": _nothing,
+}

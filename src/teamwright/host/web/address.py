@@ -1,0 +1,57 @@
+"""A web address as it will really be connected to: the judge of a fetch and the fetch itself read it here."""
+
+from ipaddress import IPv6Address
+
+from yarl import URL
+
+from teamwright.core.errors import ToolError
+from teamwright.core.text import shown
+from teamwright.host.web.addresses import literal
+
+MOST_URL = 2_000  # characters as they are sent: an address is no place to carry data away
+
+
+def parse_address(url: str) -> URL:
+    """The address, refused where two programs could read it differently."""
+    if len(url) > MOST_URL:
+        raise _too_long(len(url))
+    if not url.isprintable() or any(c in url for c in ' \\<>"^`{|}'):
+        raise ToolError(f"{shown(url)} is not a plain URL: it holds spaces or characters to encode.")
+    try:
+        parsed = URL(url)
+        host, _ = parsed.host, parsed.port  # both may raise
+    except ValueError as error:
+        raise ToolError(f"{shown(url)} is not a valid URL: {shown(str(error))}.") from None
+    if parsed.scheme not in ("http", "https") or not host:
+        raise ToolError(f"{shown(url)}: only http:// and https:// URLs can be fetched.")
+    if parsed.user is not None or parsed.password is not None or "@" in parsed.authority:
+        raise ToolError("URLs with a user name or password are not fetched. Leave it out.")
+    if "%" in (parsed.raw_host or "") or not all((parsed.raw_host or "").removesuffix(".").split(".")):
+        raise ToolError(f"{shown(url)} has a host that is no plain name: write it without `%` and empty parts.")
+    parsed = parsed.with_fragment(None)
+    if len(str(parsed)) > MOST_URL:  # letters that are not ASCII take up to twelve characters each
+        raise _too_long(len(str(parsed)))
+    return parsed
+
+
+def _too_long(length: int) -> ToolError:
+    return ToolError(
+        f"The URL has {length:,} characters, and at most {MOST_URL:,} are taken. Leave out what the page does not need."
+    )
+
+
+def host_named(url: str) -> str:
+    """The host of whatever is given as an address, also of one that is not fetched; nothing where there is none."""
+    try:
+        return host_of(URL(url[:MOST_URL]))
+    except ValueError:
+        return ""
+
+
+def host_of(url: URL) -> str:
+    """The host in one spelling: ASCII, lower case, no last dot; a number, however it is written, as an address."""
+    host = (url.raw_host or "").lower().rstrip(".")
+    address = literal(host)
+    if isinstance(address, IPv6Address) and address.ipv4_mapped:
+        address = address.ipv4_mapped
+    return host if address is None else str(address)

@@ -1,0 +1,93 @@
+"""Posts a hook's input to a server of the person's choosing. Imported only where such a hook is."""
+
+import re
+import ssl
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import aiohttp
+import anyio
+import anyio.to_thread
+from msgspec import Struct
+from yarl import URL
+
+from teamwright.core.data.hook import HttpHook
+from teamwright.host.web.addresses import literal
+from teamwright.host.web.fetch import proxy_for
+
+if TYPE_CHECKING:
+    from aiohttp import ClientResponse
+
+MOST_ANSWER = 1 << 20  # bytes
+_VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
+
+
+class Posted(Struct, frozen=True):
+    """`status` None: there was no answer, and `fault` says why."""
+
+    status: int | None
+    text: str = ""
+    fault: str = ""
+
+
+async def post_hook(hook: HttpHook, data: bytes, *, env: Mapping[str, str], limit: float) -> Posted:
+    """One POST of JSON. Redirects are not followed: what the agent does is nobody else's business."""
+    try:
+        with anyio.fail_after(limit):
+            return await _post(hook, data, env)
+    except TimeoutError:
+        return Posted(None, fault=f"did not answer within {limit:g} s")
+    except (aiohttp.ClientError, OSError, ValueError) as error:
+        return Posted(None, fault=f"could not be reached: {_told(error, hook, env)}")
+
+
+def _told(error: BaseException, hook: HttpHook, env: Mapping[str, str]) -> str:
+    """What went wrong, without what stands in the hook's headers and address."""
+    from teamwright.core.policies.redaction import redacted, withheld  # noqa: PLC0415  # only when something has gone wrong
+
+    headers = {name: fill(text, hook, env) for name, text in hook.headers}
+    return redacted(str(error) or type(error).__name__, withheld({"headers": headers}))
+
+
+async def _post(hook: HttpHook, data: bytes, env: Mapping[str, str]) -> Posted:
+    url = URL(hook.url)
+    proxy = None if _is_here(url.host or "") else proxy_for(url, env)
+    secure = url.scheme == "https" or (proxy or "").startswith("https:")
+    context = await anyio.to_thread.run_sync(ssl.create_default_context) if secure else True
+    headers = {"User-Agent": "teamwright"} | {name: fill(text, hook, env) for name, text in hook.headers}
+    headers |= {"Content-Type": "application/json", "Accept-Encoding": "identity"}
+    async with (
+        aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(force_close=True, ssl=context),
+            timeout=aiohttp.ClientTimeout(total=None),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=False,
+        ) as session,
+        session.post(url, data=data, headers=headers, allow_redirects=False, proxy=proxy) as response,
+    ):
+        return Posted(response.status, await _read(response))
+
+
+def fill(text: str, hook: HttpHook, env: Mapping[str, str]) -> str:
+    """Variables of a header: only those that the hook names are ever sent; others are empty."""
+
+    def value(found: re.Match[str]) -> str:
+        name = found[1] or found[2]
+        return env.get(name, "") if name in hook.passed else ""
+
+    return _VARIABLE.sub(value, text)
+
+
+def _is_here(host: str) -> bool:
+    """This machine: no proxy leads there."""
+    address = literal(host)
+    return host == "localhost" or host.endswith(".localhost") or (address is not None and address.is_loopback)
+
+
+async def _read(response: "ClientResponse") -> str:
+    body = bytearray()
+    async for piece in response.content.iter_chunked(65_536):
+        body += piece
+        if len(body) > MOST_ANSWER:
+            raise ValueError(f"its answer is longer than {MOST_ANSWER:,} bytes")
+    return body.decode(errors="replace")

@@ -1,0 +1,227 @@
+"""A web page as plain text: headings, lists, links, code and tables stay readable, what is hidden is left out."""
+
+import re
+from urllib.parse import urljoin
+
+from teamwright.host.web.html_tokens import End, Start, Words, tokens
+
+MOST_TEXT = 1_000_000  # characters of the result
+MOST_DEPTH = 20  # of lists inside lists; deeper ones are not indented further
+
+_SPACE = re.compile(r"[ \t\r\n\f\v]+")
+_DROPPED = frozenset(
+    {"script", "style", "template", "svg", "math", "iframe", "object", "canvas", "audio", "video", "noembed"}
+    | {"noframes", "textarea", "select", "datalist", "title"}
+)
+_VOID = frozenset(
+    {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"}
+)
+_UNCLOSED = frozenset({"p", "li", "dt", "dd", "tr", "td", "th", "option"})  # often left open: the next one ends it
+_PARAGRAPH = frozenset({"p", "table", "blockquote", "figure", "dl", "fieldset", "article", "section", "main"})
+_LINE = frozenset(
+    {"div", "tr", "dt", "dd", "header", "footer", "nav", "aside", "form", "figcaption", "summary", "details", "caption"}
+    | {"address", "option", "legend", "body", "html", "head", "thead", "tbody", "tfoot"}
+)
+_HEADINGS = {f"h{n}": "#" * n + " " for n in range(1, 7)}
+
+
+class _Page:
+    """The text as it grows."""
+
+    def __init__(self, base: str) -> None:
+        self.base = base
+        self.parts: list[str] = []
+        self.size = 0
+        self.breaks = 0  # line ends owed before the next word
+        self.space = False  # a space owed before the next word
+        self.pre = 0
+        self.lists: list[int] = []  # of each open list its next number; 0 is a list without numbers
+        self.links: list[tuple[str, int]] = []  # target, and the size of the text before it
+        self.cells = 0  # of the table row so far
+        self.hidden = ""  # the element whose end is waited for
+        self.depth = 0  # of elements of that name inside it
+        self.title = ""
+
+    def put(self, text: str) -> None:
+        self.parts.append(text)
+        self.size += len(text)
+
+    def block(self, lines: int) -> None:
+        self.breaks = max(self.breaks, lines)
+        self.space = False
+
+    def word(self, text: str) -> None:
+        if self.breaks and self.size:
+            self.put("\n" * self.breaks)
+        elif self.space and self.size:
+            self.put(" ")
+        self.breaks, self.space = 0, False
+        self.put(text)
+
+    def words(self, text: str) -> None:
+        if self.pre:
+            if text:
+                self.word(text)
+            return
+        flat = _SPACE.sub(" ", text)
+        inner = flat.strip(" ")
+        if not inner:
+            self.space = self.space or bool(flat)
+            return
+        self.space = self.space or flat.startswith(" ")
+        self.word(inner)
+        self.space = flat.endswith(" ")
+
+
+def html_to_text(source: str, base: str = "", most: int = MOST_TEXT) -> str:
+    """`base` is the page's address: links are written out in full. Never raises, never gives more than `most`."""
+    page = _Page(base)
+    in_title = False
+    for token in tokens(source):
+        if isinstance(token, Words):
+            if in_title:
+                page.title = page.title or " ".join(token.text.split())[:300]
+            elif not page.hidden:
+                page.words(token.text)
+        elif page.hidden:
+            _wait(page, token)
+        elif isinstance(token, Start):
+            in_title = token.name == "title"
+            _open(page, token)
+        else:
+            _close(page, token.name)
+        if isinstance(token, End):
+            in_title = False
+        if page.size > most:
+            break
+    if page.pre and page.size <= most:
+        page.put("\n```")
+    text = "".join(page.parts).strip()
+    return (f"Title: {page.title}\n\n{text}" if page.title else text)[:most].strip()
+
+
+def _wait(page: _Page, token: Start | End) -> None:
+    """Inside something hidden: count until it is closed."""
+    if token.name != page.hidden:
+        return
+    if isinstance(token, Start):
+        if token.name in _UNCLOSED:
+            page.hidden = ""
+            _open(page, token)
+        else:
+            page.depth += 1
+    elif page.depth:
+        page.depth -= 1
+    else:
+        page.hidden = ""
+
+
+def _is_hidden(tag: Start) -> bool:
+    style = tag.attributes.get("style", "").replace(" ", "").lower()
+    return (
+        tag.name in _DROPPED
+        or "hidden" in tag.attributes
+        or tag.attributes.get("aria-hidden", "").lower() == "true"
+        or "display:none" in style
+        or "visibility:hidden" in style
+    )
+
+
+def _open(page: _Page, tag: Start) -> None:
+    name = tag.name
+    if name in _VOID:
+        _void(page, tag)
+    elif _is_hidden(tag):
+        page.hidden, page.depth = name, 0
+    elif name in _HEADINGS:
+        page.block(2)
+        page.word(_HEADINGS[name])
+    elif name in ("ul", "ol"):
+        page.block(1 if page.lists else 2)
+        page.lists.append(1 if name == "ol" else 0)
+    elif name == "li":
+        _item(page)
+    elif name == "a":
+        page.links.append((tag.attributes.get("href", ""), page.size))
+    elif name == "pre":
+        page.block(2)
+        page.word("```\n")
+        page.pre += 1
+    elif name == "code" and not page.pre:
+        page.word("`")
+    elif name in ("td", "th"):
+        if page.cells and not page.breaks:
+            page.word("| " if page.space else " | ")
+        page.cells += 1
+    elif name in _PARAGRAPH or name in _LINE:
+        _between(page, name)
+
+
+def _close(page: _Page, name: str) -> None:
+    if name in _HEADINGS:
+        page.block(2)
+    elif name in ("ul", "ol"):
+        if page.lists:
+            page.lists.pop()
+        page.block(1 if page.lists else 2)
+    elif name == "a":
+        if page.links:
+            _link(page, *page.links.pop())
+    elif name == "pre":
+        if page.pre:
+            page.pre -= 1
+            page.breaks = 0
+            page.put("```" if page.parts[-1].endswith("\n") else "\n```")
+            page.block(2)
+    elif name == "code" and not page.pre:
+        space, page.space = page.space, False
+        page.word("`")
+        page.space = space
+    elif name in _PARAGRAPH or name in _LINE or name == "li":
+        _between(page, name)
+
+
+def _between(page: _Page, name: str) -> None:
+    page.block(2 if name in _PARAGRAPH and not page.lists else 1)
+    if name == "tr":
+        page.cells = 0
+
+
+def _item(page: _Page) -> None:
+    page.block(1)
+    number = page.lists[-1] if page.lists else 0
+    if number:
+        page.lists[-1] += 1
+    indent = "  " * min(max(len(page.lists) - 1, 0), MOST_DEPTH)
+    page.word(f"{indent}{f'{number}.' if number else '-'} ")
+
+
+def _void(page: _Page, tag: Start) -> None:
+    match tag.name:
+        case "br":
+            page.breaks = min(page.breaks + 1, 2)
+            page.space = False
+        case "hr":
+            page.block(2)
+            page.word("---")
+            page.block(2)
+        case "img" if (alt := " ".join(tag.attributes.get("alt", "").split())) and not _is_hidden(tag):
+            page.words(f"[image: {alt[:300]}]")
+        case _:
+            pass
+
+
+def _link(page: _Page, target: str, size: int) -> None:
+    """The address after the words of a link, where it says more than they do."""
+    target = target.strip()
+    if page.size == size or not target or target.startswith("#") or len(target) > 2000:
+        return
+    try:
+        target = urljoin(page.base, target)
+    except ValueError:
+        return
+    if not target.lower().startswith(("http://", "https://", "mailto:", "/")):
+        return
+    if target not in "".join(page.parts[-3:]):
+        page.space = False
+        page.put(f" ({target})")
