@@ -16,12 +16,12 @@ from rows import Row, ms, table
 from teamwright.core.data.letter import Letter, Said, Sender
 from teamwright.core.data.team import LEAD_NAME, Mail, Member
 from teamwright.core.ids import AgentId, LetterId, SessionId
-from teamwright.store.mail import MailTable
-from teamwright.store.posting import MailLimits, Stored
-from teamwright.store.processes import ProcessTable
-from teamwright.store.state import State
-from teamwright.store.team_mirror import TeamMirror
-from teamwright.store.teams import TeamTable
+from teamwright.store.mirrors.team import TeamMirror
+from teamwright.store.tables.mail import MailTable
+from teamwright.store.tables.mail_insert import MailLimits, Stored
+from teamwright.store.tables.processes import ProcessTable
+from teamwright.store.tables.state import State
+from teamwright.store.tables.teams import TeamTable
 
 FEW, ROUNDS, CHUNK = 10, 300, 500
 S = SessionId("00000000-0000-4000-8000-000000000001")

@@ -12,7 +12,7 @@ import anyio
 from teamwright.core.data.event import LettersTaken, Replied, TurnEnded
 from teamwright.core.data.message import Message, Text, Usage
 from teamwright.core.ids import LetterId
-from teamwright.store.transcripts import Transcript
+from teamwright.store.files.transcripts import Transcript
 
 LIMIT = 30.0
 

@@ -26,8 +26,8 @@ from teamwright.core.data.tasks import Actor, Draft
 from teamwright.core.ids import AgentId
 from teamwright.models.scripted import ScriptedModel
 from teamwright.runtime.session import Session
-from teamwright.store.database import open_database
-from teamwright.store.tasks import TaskTable
+from teamwright.store.db.database import open_database
+from teamwright.store.tables.tasks import TaskTable
 
 MESSAGES, MANY, IDLE, SECONDS = 60, 50, 100, 5.0
 MATES = ("ada", "bob", "cyd", "dan")  # taken in turns: two that only talk to each other are stopped some day
@@ -38,8 +38,8 @@ RACER = """
 import sys, anyio
 from pathlib import Path
 from teamwright.core.data.tasks import Actor
-from teamwright.store.database import open_database
-from teamwright.store.tasks import TaskTable
+from teamwright.store.db.database import open_database
+from teamwright.store.tables.tasks import TaskTable
 
 async def main():
     database = await open_database(Path(sys.argv[1]))

@@ -23,8 +23,8 @@ from teamwright.core.ids import new_agent_id
 from teamwright.models.scripted import ScriptedModel
 from teamwright.runtime.resume import Origin
 from teamwright.runtime.session import Session
-from teamwright.store.paths import find_transcript, home_from
-from teamwright.store.transcripts import Transcript
+from teamwright.store.files.paths import find_transcript, home_from
+from teamwright.store.files.transcripts import Transcript
 from teamwright.surfaces.terminal.app import TerminalApp
 
 AGENTS, TOKENS, SECONDS = 20, 2_000, 5.0

@@ -17,7 +17,7 @@ from teamwright.core.data.op import Op, Say
 from teamwright.core.ids import AgentId
 from teamwright.models.scripted import ScriptedModel, call
 from teamwright.runtime.session import Session
-from teamwright.store import transcripts
+from teamwright.store.files import transcripts
 
 LIMIT = 20.0
 ID = r"{{re:agentId: (\w+)}}"

@@ -17,8 +17,8 @@ import pytest
 from teamwright.core.data.definition import BUILT_IN, AgentDefinition
 from teamwright.library.definition_fields import find_field
 from teamwright.library.definition_file import Place, read_file
-from teamwright.store.settings_file import fields_of, layer_of
-from teamwright.store.settings_schema import Own
+from teamwright.store.settings.file import fields_of, layer_of
+from teamwright.store.settings.schema import Own
 
 ROOT = Path(__file__).resolve().parents[2]
 BIN = Path(sys.executable).parent

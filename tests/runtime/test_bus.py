@@ -11,8 +11,8 @@ from teamwright.core.data.message import TextDelta, user
 from teamwright.core.ids import AgentId, CallId, QuestionId
 from teamwright.core.permissions.consent import Question
 from teamwright.runtime.bus import Bus, Watch
-from teamwright.store import transcripts
-from teamwright.store.transcripts import Transcript
+from teamwright.store.files import transcripts
+from teamwright.store.files.transcripts import Transcript
 
 pytestmark = [pytest.mark.anyio, pytest.mark.spec("O1")]
 ONE, TWO = AgentId("one"), AgentId("two")

@@ -22,12 +22,12 @@ from teamwright.core.data.letter import Letter, Said, Sender, as_message
 from teamwright.core.data.team import LEAD_NAME, Mail, Member
 from teamwright.core.ids import AgentId, LetterId, SessionId
 from teamwright.runtime.inbox import AgentInbox
-from teamwright.store.mail import MailTable
-from teamwright.store.posting import Stored
-from teamwright.store.processes import ProcessTable
-from teamwright.store.state import State
-from teamwright.store.teams import TeamTable
-from teamwright.store.transcripts import Transcript
+from teamwright.store.files.transcripts import Transcript
+from teamwright.store.tables.mail import MailTable
+from teamwright.store.tables.mail_insert import Stored
+from teamwright.store.tables.processes import ProcessTable
+from teamwright.store.tables.state import State
+from teamwright.store.tables.teams import TeamTable
 
 S = SessionId("00000000-0000-4000-8000-000000000001")
 LEAD, ADA = AgentId(S), AgentId("ada1")

@@ -10,7 +10,7 @@ from teamwright.core.data.letter import PERSON, Letter, Prompt, Sender
 from teamwright.core.data.message import Text
 from teamwright.core.ids import AgentId, LetterId, SessionId, new_letter_id
 from teamwright.runtime.inbox import AgentInbox
-from teamwright.store.state import State
+from teamwright.store.tables.state import State
 
 pytestmark = pytest.mark.anyio
 ME = AgentId("main")

@@ -13,8 +13,8 @@ from teamwright.core.data.letter import Notice
 from teamwright.core.errors import StoreError
 from teamwright.core.ids import AgentId, CallId, JobId, SessionId
 from teamwright.runtime.jobs import Job, Jobs, letter_id
-from teamwright.store.jobs import CLAIMED, NONE, OWED, POSTED, JobRow, JobTable, NewAgent
-from teamwright.store.state import State
+from teamwright.store.tables.jobs import CLAIMED, NONE, OWED, POSTED, JobRow, JobTable, NewAgent
+from teamwright.store.tables.state import State
 
 pytestmark = pytest.mark.anyio
 SESSION = SessionId("22222222-2222-4222-8222-222222222222")

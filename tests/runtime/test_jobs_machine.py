@@ -19,8 +19,8 @@ from teamwright.core.data.letter import Notice
 from teamwright.core.ids import AgentId, CallId, JobId, SessionId
 from teamwright.runtime.inbox import AgentInbox
 from teamwright.runtime.jobs import Job, Jobs, letter_id
-from teamwright.store.jobs import JobTable
-from teamwright.store.state import State
+from teamwright.store.tables.jobs import JobTable
+from teamwright.store.tables.state import State
 
 SESSION, OWNER = SessionId("11111111-1111-4111-8111-111111111111"), AgentId("11111111-1111-4111-8111-111111111111")
 ENDS = st.sampled_from(["completed", "failed", "killed"])

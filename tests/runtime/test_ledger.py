@@ -11,7 +11,7 @@ from teamwright.core.errors import ModelError
 from teamwright.core.policies.budget import Limits
 from teamwright.models.scripted import ScriptedModel, call
 from teamwright.runtime.resume import Origin
-from teamwright.store.state import State
+from teamwright.store.tables.state import State
 
 pytestmark = [pytest.mark.anyio, pytest.mark.spec("O5")]
 OK, FAILED, LOST = 1, 2, 0

@@ -14,7 +14,7 @@ from teamwright.core.data.op import AddRules, Answer, Say, StopJob
 from teamwright.core.errors import UsageError
 from teamwright.core.ids import AgentId, JobId
 from teamwright.core.permissions.consent import Allow, Deny, Question
-from teamwright.store.paths import home_from
+from teamwright.store.files.paths import home_from
 from teamwright.surfaces.terminal import acts
 from teamwright.surfaces.terminal.here import LocalSession
 

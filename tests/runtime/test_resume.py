@@ -16,8 +16,8 @@ from teamwright.core.errors import SessionBusy, SessionMissing, StoreError, Team
 from teamwright.core.ids import AgentId, new_letter_id, new_session_id
 from teamwright.models.scripted import call
 from teamwright.runtime.resume import Origin
-from teamwright.store import transcripts
-from teamwright.store.state import State
+from teamwright.store.files import transcripts
+from teamwright.store.tables.state import State
 
 pytestmark = pytest.mark.anyio
 

@@ -13,8 +13,8 @@ from teamwright.core.data.schedule import read_time
 from teamwright.core.errors import ToolError
 from teamwright.core.ids import AgentId, CallId, LetterId, SessionId
 from teamwright.runtime.schedule import LONGEST_SLEEP, MOST, MOST_PROMPT, Schedules
-from teamwright.store.schedules import ScheduleTable
-from teamwright.store.state import State
+from teamwright.store.tables.schedules import ScheduleTable
+from teamwright.store.tables.state import State
 
 pytestmark = [pytest.mark.anyio, pytest.mark.spec("Q1")]
 BERLIN = ZoneInfo("Europe/Berlin")

@@ -8,8 +8,8 @@ import anyio
 from teamwright.core.crashpoint import arm
 from teamwright.core.data.tasks import Actor, Change, Done, TaskId
 from teamwright.core.ids import AgentId
-from teamwright.store.database import open_database
-from teamwright.store.tasks import TaskTable
+from teamwright.store.db.database import open_database
+from teamwright.store.tables.tasks import TaskTable
 
 
 async def main() -> None:

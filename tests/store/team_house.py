@@ -13,14 +13,14 @@ from msgspec import Struct
 from teamwright.core.data.letter import Letter, Said, Sender
 from teamwright.core.data.team import LEAD_NAME, Mail, Member, Team
 from teamwright.core.ids import AgentId, LetterId, SessionId, new_agent_id, new_session_id
-from teamwright.store.jobs import NewAgent
-from teamwright.store.mail import MailTable
-from teamwright.store.posting import LIMITS, MailLimits
-from teamwright.store.processes import Process, ProcessTable
-from teamwright.store.requests import RequestTable
-from teamwright.store.state import State
-from teamwright.store.team_mirror import TeamMirror
-from teamwright.store.teams import TeamTable
+from teamwright.store.mirrors.team import TeamMirror
+from teamwright.store.tables.jobs import NewAgent
+from teamwright.store.tables.mail import MailTable
+from teamwright.store.tables.mail_insert import LIMITS, MailLimits
+from teamwright.store.tables.processes import Process, ProcessTable
+from teamwright.store.tables.requests import RequestTable
+from teamwright.store.tables.state import State
+from teamwright.store.tables.teams import TeamTable
 
 START = 1_700_000_000_000
 

@@ -16,8 +16,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from teamwright.core.data.tasks import Actor, Change, Done, Draft, Refusal, TaskId
 from teamwright.core.ids import AgentId
-from teamwright.store.database import Database, open_database
-from teamwright.store.tasks import TaskTable
+from teamwright.store.db.database import Database, open_database
+from teamwright.store.tables.tasks import TaskTable
 
 ACTORS = {name: Actor(AgentId(name.upper()), name, lead=name == "lead") for name in ("ada", "bob", "lead")}
 WORKERS, PROCESSES = st.sampled_from(["ada", "bob"]), st.integers(0, 1)

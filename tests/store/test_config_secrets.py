@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from teamwright.core.policies.redaction import concealed, redacted, withheld
-from teamwright.store.settings import describe, load
+from teamwright.store.settings.load import describe, load
 
 CANARY = "CANARY7-of-a-secret"
 SPOTS: dict[str, Any] = {

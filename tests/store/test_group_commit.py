@@ -7,7 +7,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from teamwright.store.database import open_database
+from teamwright.store.db.database import open_database
 
 pytestmark = [pytest.mark.anyio, pytest.mark.spec("X2")]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from team_house import open_house
 
-from teamwright.store.team_mirror import TeamMirror
+from teamwright.store.mirrors.team import TeamMirror
 
 pytestmark = [pytest.mark.anyio, pytest.mark.spec("X1", "X4")]
 

@@ -14,8 +14,8 @@ from teamwright.core.data.message import Message, Text, ToolCall, Usage
 from teamwright.core.data.tasks import Actor, Draft, claim_id
 from teamwright.core.ids import AgentId, CallId, LetterId
 from teamwright.runtime.outcomes import Books, Outcomes
-from teamwright.store.tasks import TaskTable
-from teamwright.store.teams import call_key
+from teamwright.store.tables.tasks import TaskTable
+from teamwright.store.tables.teams import call_key
 
 pytestmark = [pytest.mark.anyio, pytest.mark.spec("A2", "X2", "T6")]
 

@@ -10,7 +10,7 @@ from teamwright.core.data.letter import PERSON, Letter, Prompt, Said, Sender
 from teamwright.core.data.message import Text
 from teamwright.core.data.team import LEAD_NAME, Mail, Member, Moved, Refused
 from teamwright.core.ids import AgentId, LetterId
-from teamwright.store.posting import MailLimits, Stored
+from teamwright.store.tables.mail_insert import MailLimits, Stored
 
 pytestmark = pytest.mark.anyio
 

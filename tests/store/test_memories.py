@@ -8,16 +8,16 @@ import pytest
 
 from teamwright.core.errors import StoreError
 from teamwright.core.policies import notes
-from teamwright.store.locks import hold
-from teamwright.store.memories import MOST_READ, Notebook
-from teamwright.store.paths import Home
+from teamwright.osfiles.locks import hold
+from teamwright.store.files.memories import MOST_READ, Notebook
+from teamwright.store.files.paths import Home
 
 DAY = "2026-03-01"
 ADD = """
 import sys
 from pathlib import Path
-from teamwright.store.memories import Notebook
-from teamwright.store.paths import Home
+from teamwright.store.files.memories import Notebook
+from teamwright.store.files.paths import Home
 book = Notebook(Home(Path(sys.argv[1])), Path(sys.argv[2]))
 for n in range(25):
     assert book.add(f"## Things\\n- note {n} of {sys.argv[3]}", "2026-03-01") == 1

@@ -9,17 +9,17 @@ from team_house import House, finish, open_house, start
 
 from teamwright.core.data.team import ProcessId, Refused
 from teamwright.core.errors import StoreError
-from teamwright.store.changes import watch_changes
-from teamwright.store.processes import Lease
-from teamwright.store.state import State
+from teamwright.store.db.poll import watch_changes
+from teamwright.store.tables.processes import Lease
+from teamwright.store.tables.state import State
 
 pytestmark = pytest.mark.anyio
 
 LIVE = """
 import sys, anyio
 from pathlib import Path
-from teamwright.store.processes import ProcessTable
-from teamwright.store.state import State
+from teamwright.store.tables.processes import ProcessTable
+from teamwright.store.tables.state import State
 
 async def main():
     root, agent = sys.argv[1:]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from teamwright.store.settings import project_root
+from teamwright.store.settings.load import project_root
 
 
 def test_the_project_is_the_nearest_marked_directory(tmp_path: Path) -> None:

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from teamwright.core.errors import SettingsError, UsageError
 from teamwright.core.jsontext import decode_object
-from teamwright.store.settings import describe, load
-from teamwright.store.settings_file import layer_of
-from teamwright.store.settings_schema import Own, Provider, Settings
+from teamwright.store.settings.file import layer_of
+from teamwright.store.settings.load import describe, load
+from teamwright.store.settings.schema import Own, Provider, Settings
 
 
 class House:

@@ -12,9 +12,9 @@ from teamwright.core.data.letter import PERSON, Letter, Prompt
 from teamwright.core.data.message import Text
 from teamwright.core.errors import StoreError
 from teamwright.core.ids import AgentId, LetterId, new_session_id
-from teamwright.store.database import open_database
-from teamwright.store.schema import STEPS
-from teamwright.store.state import State
+from teamwright.store.db.database import open_database
+from teamwright.store.db.schema import STEPS
+from teamwright.store.tables.state import State
 
 pytestmark = pytest.mark.anyio
 S = new_session_id()
@@ -241,7 +241,7 @@ from pathlib import Path
 from teamwright.core.ids import AgentId, LetterId
 from teamwright.core.data.letter import PERSON, Letter, Prompt
 from teamwright.core.data.message import Text
-from teamwright.store.state import State
+from teamwright.store.tables.state import State
 
 async def main():
     path, agent, name = sys.argv[1:]
@@ -278,7 +278,7 @@ async def test_two_processes_post_into_one_inbox_at_once(tmp_path: Path) -> None
 
 
 async def test_processes_that_make_the_store_at_the_same_time(tmp_path: Path) -> None:
-    code = "import anyio,sys;from pathlib import Path;from teamwright.store.state import State\n"
+    code = "import anyio,sys;from pathlib import Path;from teamwright.store.tables.state import State\n"
     code += (
         "async def main():\n s=await State.open(Path(sys.argv[1])); print(s.notes); await s.close()\nanyio.run(main)"
     )
@@ -308,7 +308,7 @@ from teamwright.core.errors import StoreError
 from teamwright.core.ids import AgentId, LetterId, SessionId
 from teamwright.core.data.letter import PERSON, Letter, Prompt
 from teamwright.core.data.message import Text
-from teamwright.store.state import State
+from teamwright.store.tables.state import State
 
 async def main():
     state = await State.open(Path(sys.argv[1]))

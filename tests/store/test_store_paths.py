@@ -9,7 +9,8 @@ from teamwright.core.data.event import FORMAT, AgentStarted, LettersTaken
 from teamwright.core.data.message import Image, Message, Text, user
 from teamwright.core.errors import StoreError
 from teamwright.core.ids import AgentId, LetterId, SessionId, new_session_id
-from teamwright.store.paths import (
+from teamwright.osfiles.private import make_dir
+from teamwright.store.files.paths import (
     Home,
     SessionFiles,
     find_transcript,
@@ -18,8 +19,7 @@ from teamwright.store.paths import (
     remove_files,
     slug,
 )
-from teamwright.store.private import make_dir
-from teamwright.store.transcripts import Transcript
+from teamwright.store.files.transcripts import Transcript
 
 ID = SessionId("0d9b0b0e-6a0f-4a55-9d4c-6a2f7f3d1c11")
 TRICKS = ["", "..", "../x", f"{ID}/../x", f"{ID}\n", "a" * 36, ID.replace("-", "/"), f"{ID}.jsonl", "*"]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from teamwright.core.errors import StoreError
-from teamwright.store.private import fault, make_dir, open_file, write_file
+from teamwright.osfiles.private import fault, make_dir, open_file, write_file
 
 
 def mode(path: Path) -> int:

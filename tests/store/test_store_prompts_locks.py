@@ -8,8 +8,8 @@ import pytest
 
 from teamwright.core.data.message import ToolSpec
 from teamwright.core.errors import StoreError
-from teamwright.store import prompts
-from teamwright.store.locks import hold
+from teamwright.osfiles.locks import hold
+from teamwright.store.files import prompts
 
 SYSTEM = ("You are …", 'second "part"\n')
 TOOLS = (
@@ -19,7 +19,7 @@ TOOLS = (
 HOLD = """
 import sys
 from pathlib import Path
-from teamwright.store.locks import hold
+from teamwright.osfiles.locks import hold
 lock = hold(Path(sys.argv[1]))
 print("held" if lock else "taken", flush=True)
 sys.stdin.read()

@@ -10,7 +10,7 @@ from teamwright.core.data.letter import PERSON, Letter, Prompt, Sender
 from teamwright.core.data.message import Image, Text, Usage
 from teamwright.core.errors import StoreError
 from teamwright.core.ids import AgentId, LetterId, SessionId, new_letter_id, new_session_id
-from teamwright.store.state import Spending, State
+from teamwright.store.tables.state import Spending, State
 
 pytestmark = pytest.mark.anyio
 S1, S2 = new_session_id(), new_session_id()

@@ -21,7 +21,7 @@ from teamwright.core.data.message import Image, Message, Opaque, Text, Thinking,
 from teamwright.core.errors import StoreError
 from teamwright.core.ids import CallId, SessionId
 from teamwright.core.permissions.consent import MODES
-from teamwright.store.transcripts import Transcript, read
+from teamwright.store.files.transcripts import Transcript, read
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=40)
 COUNT = st.integers(0, 2**53)
@@ -264,7 +264,7 @@ from pathlib import Path
 from teamwright.core.errors import StoreError
 from teamwright.core.data.event import *
 from teamwright.core.data.message import user
-from teamwright.store.transcripts import Transcript
+from teamwright.store.files.transcripts import Transcript
 
 async def main():
     t = Transcript.create(Path(sys.argv[1]))

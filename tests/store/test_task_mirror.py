@@ -13,10 +13,10 @@ import pytest
 from teamwright.core.data.tasks import Actor, Change, Done, Draft, TaskId
 from teamwright.core.errors import StoreError
 from teamwright.core.ids import AgentId
-from teamwright.store.locks import hold
-from teamwright.store.state import State
-from teamwright.store.task_mirror import TaskMirror
-from teamwright.store.tasks import TaskTable
+from teamwright.osfiles.locks import hold
+from teamwright.store.mirrors.task import TaskMirror
+from teamwright.store.tables.state import State
+from teamwright.store.tables.tasks import TaskTable
 
 pytestmark = pytest.mark.anyio
 LEAD = Actor(AgentId("L"), "lead", lead=True)

@@ -13,9 +13,9 @@ import pytest
 from teamwright.core.data.letter import SYSTEM, Letter, Said
 from teamwright.core.data.tasks import MOST_TASKS, NOBODY, Actor, Change, Done, Draft, Owner, Refusal, Task, TaskId
 from teamwright.core.ids import AgentId, CallId, LetterId, SessionId
-from teamwright.store import tasks
-from teamwright.store.state import State
-from teamwright.store.tasks import TaskTable
+from teamwright.store.tables import tasks
+from teamwright.store.tables.state import State
+from teamwright.store.tables.tasks import TaskTable
 
 pytestmark = pytest.mark.anyio
 

@@ -16,8 +16,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from teamwright.core.data.tasks import Actor, Change, Done, Draft, Refusal, TaskId
 from teamwright.core.ids import AgentId
-from teamwright.store.database import open_database
-from teamwright.store.tasks import TaskTable
+from teamwright.store.db.database import open_database
+from teamwright.store.tables.tasks import TaskTable
 
 ACTORS = {name: Actor(AgentId(name.upper()), name, lead=name == "lead") for name in ("ada", "bob", "eve", "lead")}
 WORKERS = st.sampled_from(["ada", "bob", "eve"])

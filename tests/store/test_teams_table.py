@@ -13,10 +13,10 @@ from team_house import START, House, finish, open_house, start
 from teamwright.core.data.team import FOLLOWS, LEAD_NAME, Mail, Member, Moved, Refused, State, Team
 from teamwright.core.errors import StoreError
 from teamwright.core.ids import AgentId
-from teamwright.store.jobs import NewAgent
-from teamwright.store.processes import Lease, ProcessTable
-from teamwright.store.state import State as Store
-from teamwright.store.teams import Deleted, TeamTable
+from teamwright.store.tables.jobs import NewAgent
+from teamwright.store.tables.processes import Lease, ProcessTable
+from teamwright.store.tables.state import State as Store
+from teamwright.store.tables.teams import Deleted, TeamTable
 
 pytestmark = pytest.mark.anyio
 
@@ -249,9 +249,9 @@ RACE = """
 import sys, anyio
 from pathlib import Path
 from teamwright.core.data.team import Member, Team
-from teamwright.store.processes import Lease, ProcessTable
-from teamwright.store.state import State
-from teamwright.store.teams import TeamTable
+from teamwright.store.tables.processes import Lease, ProcessTable
+from teamwright.store.tables.state import State
+from teamwright.store.tables.teams import TeamTable
 
 async def main():
     root, lead, agent = sys.argv[1:]

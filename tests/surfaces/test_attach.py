@@ -10,7 +10,7 @@ import pytest
 
 from program import ARGV, LIMIT, Program, bash, check_clean
 from teamwright.core.errors import UsageError
-from teamwright.store.paths import Home
+from teamwright.store.files.paths import Home
 from teamwright.surfaces.attach import find_session
 from teamwright.surfaces.attach_lines import Told, describe, typed
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from program import Program
 from teamwright.core.data.tasks import Task, TaskId
 from teamwright.core.ids import LetterId
-from teamwright.store.mail import Entry
+from teamwright.store.tables.mail import Entry
 from teamwright.surfaces.demo.kill import Held, check, check_work
 from teamwright.surfaces.demo.shop import FILES, TASKS, git, make_shop
 from teamwright.surfaces.demo.shop import tests_pass as all_pass

@@ -18,7 +18,7 @@ from teamwright.core.ids import SessionId
 from teamwright.host.ipc.unix_stream import Wire
 from teamwright.models.scripted import ScriptedModel, call
 from teamwright.runtime.session import Session
-from teamwright.store.paths import home_from
+from teamwright.store.files.paths import home_from
 from teamwright.surfaces.door import address_file, keep_door, knock, open_doors
 
 LIMIT = 15.0

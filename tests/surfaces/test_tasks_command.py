@@ -10,8 +10,8 @@ import pytest
 from program import Program, tool
 from teamwright.core.data.tasks import Actor, Draft
 from teamwright.core.ids import AgentId, SessionId
-from teamwright.store.state import State
-from teamwright.store.tasks import TaskTable
+from teamwright.store.tables.state import State
+from teamwright.store.tables.tasks import TaskTable
 
 SESSION = "11111111-1111-4111-8111-111111111111"
 CREATES = [tool("TaskCreate", subject=f"job {n}", description="d") for n in (1, 2, 3)]

@@ -10,10 +10,10 @@ from program import Program
 from teamwright.core.data.letter import Letter, Said, Sender
 from teamwright.core.data.team import LEAD_NAME, Mail, Member
 from teamwright.core.ids import AgentId, LetterId, SessionId
-from teamwright.store.mail import MailTable
-from teamwright.store.processes import ProcessTable
-from teamwright.store.state import State
-from teamwright.store.teams import TeamTable
+from teamwright.store.tables.mail import MailTable
+from teamwright.store.tables.processes import ProcessTable
+from teamwright.store.tables.state import State
+from teamwright.store.tables.teams import TeamTable
 
 S = SessionId("00000000-0000-4000-8000-000000000001")
 

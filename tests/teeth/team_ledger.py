@@ -11,7 +11,7 @@ from team_brain import CLAIM, CREATED, GUEST, LEAD, MATES, MSG, Talk
 
 from teamwright.core.data.event import AgentStarted, LettersTaken, Replied, ToolEnded
 from teamwright.core.data.message import Text, ToolCall
-from teamwright.store import transcripts
+from teamwright.store.files import transcripts
 
 State = Literal["ok", "refused", "unknown"]
 

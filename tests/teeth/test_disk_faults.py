@@ -14,7 +14,7 @@ import pytest
 from disk_harness import Fault, Patient, build, compiler
 from team_brain import Brain
 
-from teamwright.store import transcripts
+from teamwright.store.files import transcripts
 
 pytestmark = [
     pytest.mark.spec("T6", "A2", "X2"),
@@ -68,7 +68,7 @@ from pathlib import Path
 from teamwright.core.errors import DiskError
 from teamwright.core.data.event import Reminded
 from teamwright.core.data.message import user
-from teamwright.store.transcripts import Transcript
+from teamwright.store.files.transcripts import Transcript
 
 async def main():
     path = Path(sys.argv[1])
@@ -137,7 +137,7 @@ GROUP = """
 import sys, anyio
 from pathlib import Path
 from teamwright.core.errors import DiskError
-from teamwright.store.state import State
+from teamwright.store.tables.state import State
 from teamwright.core.ids import SessionId
 
 async def main():

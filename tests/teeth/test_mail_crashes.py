@@ -11,10 +11,10 @@ import pytest
 from teamwright.core.data.letter import Said
 from teamwright.core.data.team import LEAD_NAME, Member, Team
 from teamwright.core.ids import AgentId, SessionId
-from teamwright.store.mail import MailTable
-from teamwright.store.processes import ProcessTable
-from teamwright.store.state import State
-from teamwright.store.teams import TeamTable
+from teamwright.store.tables.mail import MailTable
+from teamwright.store.tables.processes import ProcessTable
+from teamwright.store.tables.state import State
+from teamwright.store.tables.teams import TeamTable
 
 pytestmark = pytest.mark.anyio
 S = SessionId("00000000-0000-4000-8000-000000000001")
@@ -26,9 +26,9 @@ from pathlib import Path
 from teamwright.core.crashpoint import arm
 from teamwright.core.data.letter import Letter, Said, Sender
 from teamwright.core.data.team import Mail
-from teamwright.store.mail import MailTable
-from teamwright.store.posting import Stored
-from teamwright.store.state import State
+from teamwright.store.tables.mail import MailTable
+from teamwright.store.tables.mail_insert import Stored
+from teamwright.store.tables.state import State
 
 async def main():
     root, name, many, point, passes = sys.argv[1:]
@@ -48,7 +48,7 @@ anyio.run(main)
 READ = """
 import sys, anyio
 from pathlib import Path
-from teamwright.store.state import State
+from teamwright.store.tables.state import State
 
 async def main():
     root = Path(sys.argv[1])
@@ -66,9 +66,9 @@ MOVE = """
 import sys, anyio
 from pathlib import Path
 from teamwright.core.crashpoint import arm
-from teamwright.store.processes import ProcessTable
-from teamwright.store.state import State
-from teamwright.store.teams import TeamTable
+from teamwright.store.tables.processes import ProcessTable
+from teamwright.store.tables.state import State
+from teamwright.store.tables.teams import TeamTable
 
 async def main():
     root, _, _, point, passes = sys.argv[1:]

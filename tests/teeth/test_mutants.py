@@ -100,7 +100,7 @@ MUTANTS = [
     ),
     # Of teams that are killed: nothing synced, letters marked before they are recorded, claims that anybody takes over.
     (
-        "store/transcripts.py",
+        "store/files/transcripts.py",
         "        _sync_data(self._fd)\n        if self._unnamed",
         "        if self._unnamed",
         "teeth/test_kill_teams.py::test_power_cuts_lose_only_what_nobody_was_told_of",
@@ -126,7 +126,7 @@ MUTANTS = [
         "test_a_late_process_completes_nothing_for_an_agent_that_has_claimed_again_elsewhere",
     ),
     (
-        "store/pace.py",
+        "store/db/disk_policy.py",
         "        with anyio.CancelScope(shield=True):\n            return await",
         "        if True:\n            return await",
         "store/test_group_commit.py::test_a_cancelled_runner_still_runs_what_the_others_wait_for",

@@ -11,17 +11,17 @@ import pytest
 from teamwright.core.data.event import ToolStarted
 from teamwright.core.data.message import Usage
 from teamwright.core.ids import AgentId, CallId, SessionId
-from teamwright.store.database import open_database
-from teamwright.store.schema import STEPS
-from teamwright.store.state import State
-from teamwright.store.transcripts import Transcript
+from teamwright.store.db.database import open_database
+from teamwright.store.db.schema import STEPS
+from teamwright.store.files.transcripts import Transcript
+from teamwright.store.tables.state import State
 
 WRITE = """
 import sys, anyio
 from pathlib import Path
 from teamwright.core.crashpoint import arm
 from teamwright.core.data.event import ToolStarted
-from teamwright.store.transcripts import Transcript
+from teamwright.store.files.transcripts import Transcript
 
 async def main():
     path, name, passes = sys.argv[1:]
@@ -42,7 +42,7 @@ from pathlib import Path
 from teamwright.core.crashpoint import arm
 from teamwright.core.data.letter import PERSON, Letter, Prompt
 from teamwright.core.data.message import Text, Usage
-from teamwright.store.state import State
+from teamwright.store.tables.state import State
 
 async def main():
     path, name, passes = sys.argv[1:]
@@ -120,8 +120,8 @@ UPGRADE = """
 import sys, anyio
 from pathlib import Path
 from teamwright.core.crashpoint import arm
-from teamwright.store.database import open_database
-from teamwright.store.schema import STEPS
+from teamwright.store.db.database import open_database
+from teamwright.store.db.schema import STEPS
 
 arm(sys.argv[2], int(sys.argv[3]))
 anyio.run(open_database, Path(sys.argv[1]), (*STEPS, ("CREATE TABLE extra (n INTEGER PRIMARY KEY)",)))

@@ -23,10 +23,10 @@ from teamwright.models.scripted import call
 from teamwright.runtime.outcomes import TASK_LOST
 from teamwright.runtime.resume import Origin
 from teamwright.runtime.task_board import TaskBoard
-from teamwright.store import transcripts
-from teamwright.store.state import State
-from teamwright.store.task_mirror import TaskMirror
-from teamwright.store.tasks import TaskTable
+from teamwright.store.files import transcripts
+from teamwright.store.mirrors.task import TaskMirror
+from teamwright.store.tables.state import State
+from teamwright.store.tables.tasks import TaskTable
 from teamwright.tools.tasks import TaskCreate, TaskGet, TaskList, TaskUpdate
 
 pytestmark = pytest.mark.anyio

@@ -14,7 +14,7 @@ from crew import LIMIT, Crew, agent, script_of
 from teamwright.core.data.event import TeamChanged
 from teamwright.core.data.message import Request, Text, ToolCall, ToolResult
 from teamwright.models.scripted import ScriptedModel, call
-from teamwright.store.mail import Entry
+from teamwright.store.tables.mail import Entry
 
 TEAM = "crew"
 # The id of the last request (a shutdown, a plan) that the scripted model can see.

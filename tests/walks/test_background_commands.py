@@ -16,7 +16,7 @@ from program import LIMIT, Program, alive, tool, wait_file
 from teamwright.app import open_session
 from teamwright.core.data.event import LettersTaken
 from teamwright.models.scripted import ScriptedModel, call
-from teamwright.store import transcripts
+from teamwright.store.files import transcripts
 
 IMPATIENT = json.dumps({"teamwright": {"jobWaitSeconds": 0.5}})
 

@@ -13,8 +13,8 @@ from teamwright.core.data.event import LettersTaken, TurnEnded
 from teamwright.core.data.message import Request
 from teamwright.models.scripted import call
 from teamwright.runtime.resume import Origin
-from teamwright.store.schedules import ScheduleTable
-from teamwright.store.state import State
+from teamwright.store.tables.schedules import ScheduleTable
+from teamwright.store.tables.state import State
 
 pytestmark = pytest.mark.anyio
 FAR = "0 0 1 1 *"

@@ -14,7 +14,7 @@ from conftest import Walker
 from crew import bash, crew
 from place_kit import CREATE, FREE, mate, options, say
 from program import Program
-from teamwright.store.posting import MailLimits
+from teamwright.store.tables.mail_insert import MailLimits
 
 MANY = 100_000
 

@@ -14,7 +14,7 @@ from teamwright.runtime.jobs import Tell
 from teamwright.runtime.memory import Memory
 from teamwright.runtime.summaries import Summaries
 from teamwright.runtime.supervisor import Supervisor
-from teamwright.store.memories import Notebook
+from teamwright.store.files.memories import Notebook
 
 
 def open_asides(

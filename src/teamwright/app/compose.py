@@ -27,9 +27,9 @@ from teamwright.runtime.resume import Opened, close_open_calls, open_history
 from teamwright.runtime.rooms import Rooms
 from teamwright.runtime.session import Session
 from teamwright.runtime.spawner import Known
-from teamwright.store.housing import housed
-from teamwright.store.jobs import JobTable
-from teamwright.store.state import State, now_ms
+from teamwright.store.tables.jobs import JobTable
+from teamwright.store.tables.member_worktrees import housed
+from teamwright.store.tables.state import State, now_ms
 
 MOST_LEFT = 10  # worktrees of earlier processes that are named at a start
 

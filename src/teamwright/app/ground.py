@@ -16,10 +16,10 @@ from teamwright.host.git.guard import trust_repository
 from teamwright.library import trust
 from teamwright.library.agreed import GIT, Change, Kept, changes, compare, look
 from teamwright.runtime.rulebook import Rulebook
-from teamwright.store.paths import Home, home_from
-from teamwright.store.settings import load, project_root
-from teamwright.store.settings_schema import Rule as SettingsRule
-from teamwright.store.settings_schema import Settings
+from teamwright.store.files.paths import Home, home_from
+from teamwright.store.settings.load import load, project_root
+from teamwright.store.settings.schema import Rule as SettingsRule
+from teamwright.store.settings.schema import Settings
 
 KEYS = frozenset({"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "OPENAI_API_KEY"})
 

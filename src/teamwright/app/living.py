@@ -35,12 +35,12 @@ from teamwright.runtime.supervisor import Supervisor
 from teamwright.runtime.teamwork import Teamwork
 from teamwright.runtime.trouble import Trouble
 from teamwright.runtime.workshop import Workshop
-from teamwright.store import transcripts
-from teamwright.store.jobs import JobRow, JobTable
-from teamwright.store.logs import Log
-from teamwright.store.paths import SessionFiles
-from teamwright.store.posting import MailLimits
-from teamwright.store.state import now_ms
+from teamwright.store.files import transcripts
+from teamwright.store.files.logs import Log
+from teamwright.store.files.paths import SessionFiles
+from teamwright.store.tables.jobs import JobRow, JobTable
+from teamwright.store.tables.mail_insert import MailLimits
+from teamwright.store.tables.state import now_ms
 
 
 def build_core(parts: Parts, main: Callable[[], Agent | None]) -> Core:

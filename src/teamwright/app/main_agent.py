@@ -21,8 +21,8 @@ from teamwright.runtime.agent import Agent
 from teamwright.runtime.meter import AgentMeter
 from teamwright.runtime.prompt import Place, system_prompt
 from teamwright.runtime.workshop import Shape, Workshop
-from teamwright.store import prompts
-from teamwright.store.settings_schema import Settings
+from teamwright.store.files import prompts
+from teamwright.store.settings.schema import Settings
 
 
 def make_main(parts: Parts, workshop: Workshop) -> Agent:

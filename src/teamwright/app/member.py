@@ -15,17 +15,17 @@ from teamwright.core.crashpoint import arm
 from teamwright.core.data.history import History
 from teamwright.core.errors import SessionMissing
 from teamwright.models.prices import cost
+from teamwright.osfiles.locks import hold
 from teamwright.runtime.agent import Agent
 from teamwright.runtime.deputy import Asker
 from teamwright.runtime.member import MemberHome
 from teamwright.runtime.meter import AgentMeter
 from teamwright.runtime.resume import Opened
 from teamwright.runtime.roles import Base
-from teamwright.store.jobs import JobTable
-from teamwright.store.locks import hold
-from teamwright.store.paths import SessionFiles, find_transcript
-from teamwright.store.state import State
-from teamwright.store.transcripts import Transcript
+from teamwright.store.files.paths import SessionFiles, find_transcript
+from teamwright.store.files.transcripts import Transcript
+from teamwright.store.tables.jobs import JobTable
+from teamwright.store.tables.state import State
 
 
 async def open_member(env: Mapping[str, str]) -> MemberHome:

@@ -14,7 +14,7 @@ from teamwright.core.policies.budget import Limits
 from teamwright.core.policies.placement import Asked
 from teamwright.core.ports import Model, Tool
 from teamwright.runtime.resume import Origin
-from teamwright.store.settings import SOURCES
+from teamwright.store.settings.load import SOURCES
 
 HookFunction = Callable[[dict[str, Any]], Awaitable[Mapping[str, Any] | None] | Mapping[str, Any] | None]
 OwnHook = HookFunction | tuple[str, HookFunction]

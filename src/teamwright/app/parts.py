@@ -20,8 +20,8 @@ from teamwright.runtime.rulebook import Rulebook
 from teamwright.runtime.spawner import Spawner, Ways
 from teamwright.runtime.supervisor import Supervisor
 from teamwright.runtime.workshop import Workshop
-from teamwright.store.logs import Log
-from teamwright.store.state import State, now_ms
+from teamwright.store.files.logs import Log
+from teamwright.store.tables.state import State, now_ms
 
 
 class Parts(Struct, kw_only=True):

@@ -10,8 +10,8 @@ from teamwright.core.ids import SessionId
 from teamwright.host.timezone import local_zone
 from teamwright.runtime.agent import Agent
 from teamwright.runtime.schedule import Schedules
-from teamwright.store.schedules import ScheduleTable
-from teamwright.store.state import State, now_ms
+from teamwright.store.tables.schedules import ScheduleTable
+from teamwright.store.tables.state import State, now_ms
 
 
 class WallClock:

@@ -34,18 +34,18 @@ from teamwright.runtime.team_desk import Check, TeamDesk
 from teamwright.runtime.teams import Here, Tables, Teams
 from teamwright.runtime.teamwork import Teamwork
 from teamwright.runtime.workshop import Kit, Workshop
-from teamwright.store import transcripts
-from teamwright.store.changes import EVERY, watch_changes
-from teamwright.store.mail import MailTable
-from teamwright.store.paths import Home, SessionFiles, find_transcript
-from teamwright.store.posting import LIMITS, MailLimits
-from teamwright.store.processes import Process, ProcessTable
-from teamwright.store.requests import RequestTable
-from teamwright.store.state import State
-from teamwright.store.task_mirror import TaskMirror
-from teamwright.store.tasks import TaskTable
-from teamwright.store.team_mirror import TeamMirror
-from teamwright.store.teams import TeamTable
+from teamwright.store.db.poll import EVERY, watch_changes
+from teamwright.store.files import transcripts
+from teamwright.store.files.paths import Home, SessionFiles, find_transcript
+from teamwright.store.mirrors.task import TaskMirror
+from teamwright.store.mirrors.team import TeamMirror
+from teamwright.store.tables.mail import MailTable
+from teamwright.store.tables.mail_insert import LIMITS, MailLimits
+from teamwright.store.tables.processes import Process, ProcessTable
+from teamwright.store.tables.requests import RequestTable
+from teamwright.store.tables.state import State
+from teamwright.store.tables.tasks import TaskTable
+from teamwright.store.tables.teams import TeamTable
 
 LEAVE_LIMIT = 2.0  # seconds for what a bell has begun
 

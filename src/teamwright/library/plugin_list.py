@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from teamwright.core.errors import SettingsError, StoreError, UsageError
 from teamwright.library.jsonfile import read_json
-from teamwright.library.own_file import alone_with, replace
+from teamwright.osfiles.json_store import alone_with, replace
 
 MOST_FILES = 5_000
 MOST_BYTES = 200_000_000

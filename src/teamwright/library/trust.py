@@ -16,7 +16,7 @@ from teamwright.core.errors import SettingsError, StoreError
 from teamwright.core.text import shown
 from teamwright.library.agreed import Change
 from teamwright.library.jsonfile import read_json
-from teamwright.library.own_file import alone_with, replace
+from teamwright.osfiles.json_store import alone_with, replace
 
 MOST_NAMES = 100
 _HOMES = (".claude", ".teamwright")

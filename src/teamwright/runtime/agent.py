@@ -38,7 +38,7 @@ from teamwright.runtime.meter import AgentMeter
 from teamwright.runtime.prompt import PLAN_OFF, PLAN_ON
 from teamwright.runtime.slots import Slot
 from teamwright.runtime.trouble import Trouble, innermost
-from teamwright.store.logs import brief
+from teamwright.store.files.logs import brief
 
 INTERRUPTED = "[This turn was interrupted.]"
 current_agent: ContextVar[AgentId] = ContextVar("current_agent")  # for users' code; ours is told explicitly

@@ -14,10 +14,10 @@ from teamwright.core.data.message import ToolCall
 from teamwright.core.errors import UsageError
 from teamwright.core.ids import AgentId, line_uuid
 from teamwright.core.permissions.consent import Allow, Decision
-from teamwright.store import transcripts
-from teamwright.store.paths import SessionFiles
-from teamwright.store.private import make_dir, open_file, write_all
-from teamwright.store.state import now_ms
+from teamwright.osfiles.private import make_dir, open_file, write_all
+from teamwright.store.files import transcripts
+from teamwright.store.files.paths import SessionFiles
+from teamwright.store.tables.state import now_ms
 
 SWITCH = "CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING"
 MOST_BYTES = 20_000_000  # of one file; a larger one is not kept

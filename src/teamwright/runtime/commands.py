@@ -21,10 +21,10 @@ from teamwright.core.ports import ToolContext
 from teamwright.host.process.bash import describe_end, run_script
 from teamwright.host.process.capture import Capture, plain
 from teamwright.host.process.run import Ended
+from teamwright.osfiles.private import make_dir
 from teamwright.runtime.jobs import Job
 from teamwright.runtime.supervisor import Supervisor
-from teamwright.store.private import make_dir
-from teamwright.store.state import now_ms
+from teamwright.store.tables.state import now_ms
 
 MOST_RESULT = 4_000  # characters of the output in the word about an end
 LAST_WORDS = 1_000  # and in the word about a silence

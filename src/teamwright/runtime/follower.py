@@ -8,8 +8,8 @@ from teamwright.core.ids import AgentId
 from teamwright.runtime.bus import Bus
 from teamwright.runtime.resident import idle_reason
 from teamwright.runtime.teams import Teams
-from teamwright.store import transcripts
-from teamwright.store.paths import SessionFiles
+from teamwright.store.files import transcripts
+from teamwright.store.files.paths import SessionFiles
 
 
 class Follower:

@@ -15,8 +15,8 @@ from teamwright.core.permissions.judge import mode_allowed
 from teamwright.runtime.post import Post
 from teamwright.runtime.teams import Teams
 from teamwright.runtime.unbroken import following, unbroken
-from teamwright.store.requests import RequestTable
-from teamwright.store.state import now_ms
+from teamwright.store.tables.requests import RequestTable
+from teamwright.store.tables.state import now_ms
 
 
 class Handshakes:

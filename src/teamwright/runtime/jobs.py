@@ -11,8 +11,8 @@ from teamwright.core.data.job import JobKind, JobResult
 from teamwright.core.data.letter import SYSTEM, JobStatus, Letter, Notice
 from teamwright.core.ids import AgentId, CallId, JobId, LetterId, SessionId
 from teamwright.host.git.worktree import Kept, Worktree
-from teamwright.store.jobs import CLAIMED, NONE, JobRow, JobTable, NewAgent
-from teamwright.store.state import now_ms
+from teamwright.store.tables.jobs import CLAIMED, NONE, JobRow, JobTable, NewAgent
+from teamwright.store.tables.state import now_ms
 
 Tell = Callable[[AgentId, Event], None]
 Ring = Callable[[AgentId], None]

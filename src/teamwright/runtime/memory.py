@@ -8,7 +8,7 @@ from msgspec import Struct
 from teamwright.core.policies import notes
 from teamwright.runtime.agent import Agent
 from teamwright.runtime.side import run_forked
-from teamwright.store.memories import Notebook
+from teamwright.store.files.memories import Notebook
 
 WORTH_IT = 2_000  # characters: shorter notes need no shortening
 

@@ -15,11 +15,11 @@ from teamwright.core.data.message import Text, ToolCall
 from teamwright.core.data.team import RequestId, split_address
 from teamwright.core.errors import DiskError, StoreError
 from teamwright.core.ids import AgentId, CallId, LetterId
-from teamwright.store.jobs import JobRow
-from teamwright.store.mail import MailTable
-from teamwright.store.requests import RequestTable
-from teamwright.store.tasks import TaskTable
-from teamwright.store.teams import TeamTable, call_key
+from teamwright.store.tables.jobs import JobRow
+from teamwright.store.tables.mail import MailTable
+from teamwright.store.tables.requests import RequestTable
+from teamwright.store.tables.tasks import TaskTable
+from teamwright.store.tables.teams import TeamTable, call_key
 
 CRASH, INTERRUPT = "the program ended", "the turn was interrupted"
 NOT_SENT = "{} before this message was stored: it was not sent. Send it again if it is still needed."

@@ -6,7 +6,7 @@ from pathlib import Path
 from teamwright.core.data.event import AgentEnded, Event, Replied, ToolEnded
 from teamwright.core.data.message import Text
 from teamwright.core.errors import StoreError
-from teamwright.store.private import create_file
+from teamwright.osfiles.private import create_file
 
 MOST_RESULT = 2_000  # characters of one tool result
 

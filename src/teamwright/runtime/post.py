@@ -10,8 +10,8 @@ from teamwright.core.errors import ToolError
 from teamwright.core.ids import CallId, LetterId, new_letter_id
 from teamwright.runtime.teams import Teams
 from teamwright.runtime.unbroken import following, unbroken
-from teamwright.store.mail import MailTable
-from teamwright.store.posting import Stored
+from teamwright.store.tables.mail import MailTable
+from teamwright.store.tables.mail_insert import Stored
 
 
 class Posted(Struct, frozen=True):

@@ -13,7 +13,7 @@ from teamwright.core.permissions.consent import Mode
 from teamwright.host.panes.base import Pane, Panes
 from teamwright.host.process.identity import start_of
 from teamwright.runtime.resident import Means, free_tasks
-from teamwright.store.processes import Process
+from teamwright.store.tables.processes import Process
 
 Command = Callable[[Member, Mode], tuple[Sequence[str], Mapping[str, str]]]  # argv and environment
 CLOSE_LIMIT = 12.0  # seconds: longer than a process has from the first signal to the last

@@ -26,9 +26,9 @@ from teamwright.runtime.rooms import move_in
 from teamwright.runtime.spawner import Served, Ways, child_desk, narrowest
 from teamwright.runtime.unbroken import unbroken
 from teamwright.runtime.workshop import Answers, Shape, Workshop, own_limits
-from teamwright.store.jobs import NewAgent
-from teamwright.store.processes import Process
-from teamwright.store.teams import call_key
+from teamwright.store.tables.jobs import NewAgent
+from teamwright.store.tables.processes import Process
+from teamwright.store.tables.teams import call_key
 
 MOST_LOSSES = 3  # times that one comes to its end before the same letter
 ORPHAN_LIMIT = 15.0  # seconds for the child of a dead lead to record what is finished

@@ -22,8 +22,8 @@ from teamwright.runtime.post import SYSTEM_SENDER, Post
 from teamwright.runtime.rooms import Rooms, words
 from teamwright.runtime.task_board import TaskBoard
 from teamwright.runtime.teams import ROSTER, Teams
-from teamwright.store.mail import ATTEMPTS
-from teamwright.store.state import now_ms
+from teamwright.store.tables.mail import ATTEMPTS
+from teamwright.store.tables.state import now_ms
 
 LAST_WORDS = 4_000  # characters that an idle notice repeats
 CLAIM_SENDER = "task-list"

@@ -22,12 +22,12 @@ from teamwright.core.data.letter import Figures
 from teamwright.core.data.message import Usage
 from teamwright.core.errors import SessionBusy, SessionMissing, UsageError
 from teamwright.core.ids import AgentId, CallId, SessionId, line_uuid, new_session_id
+from teamwright.osfiles.locks import Lock, hold
 from teamwright.runtime.outcomes import Outcomes
-from teamwright.store import prompts, transcripts
-from teamwright.store.locks import Lock, hold
-from teamwright.store.paths import Home, SessionFiles, find_transcript, is_session_id, list_sessions
-from teamwright.store.state import now_ms
-from teamwright.store.transcripts import Transcript
+from teamwright.store.files import prompts, transcripts
+from teamwright.store.files.paths import Home, SessionFiles, find_transcript, is_session_id, list_sessions
+from teamwright.store.files.transcripts import Transcript
+from teamwright.store.tables.state import now_ms
 
 
 class Origin(Struct, frozen=True):

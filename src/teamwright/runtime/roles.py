@@ -12,7 +12,7 @@ from teamwright.core.ports import Desk
 from teamwright.runtime.meter import AgentMeter
 from teamwright.runtime.spawner import Served
 from teamwright.runtime.workshop import Kit
-from teamwright.store.processes import Process
+from teamwright.store.tables.processes import Process
 
 
 class Place(Protocol):

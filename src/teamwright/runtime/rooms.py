@@ -22,7 +22,7 @@ from teamwright.host.files.mounts import is_near
 from teamwright.host.files.paths import is_directory, resolve
 from teamwright.host.git.run import commit_of, count_commits
 from teamwright.host.git.worktree import Kept, Worktree, check_name, close, make, release, remove, state
-from teamwright.store.private import write_file
+from teamwright.osfiles.private import write_file
 
 CLOSE_LIMIT = 60.0  # seconds for git to tell whether anything was changed
 LET_GO_LIMIT = 5.0  # seconds for git to unlock it

@@ -22,7 +22,7 @@ from teamwright.core.errors import StoreError, ToolError
 from teamwright.core.ids import AgentId, CallId, SessionId
 from teamwright.runtime.races import first
 from teamwright.runtime.unbroken import unbroken
-from teamwright.store.schedules import ScheduleTable, letter_id
+from teamwright.store.tables.schedules import ScheduleTable, letter_id
 
 MOST = 100  # schedules of one session
 MOST_PROMPT = 16_000  # characters

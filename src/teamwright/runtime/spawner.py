@@ -30,8 +30,8 @@ from teamwright.runtime.jobs import Job
 from teamwright.runtime.rooms import Rooms, move_in
 from teamwright.runtime.supervisor import Supervisor
 from teamwright.runtime.workshop import Answers, Kit, Shape, Workshop, own_limits
-from teamwright.store.jobs import NewAgent
-from teamwright.store.transcripts import Transcript
+from teamwright.store.files.transcripts import Transcript
+from teamwright.store.tables.jobs import NewAgent
 
 
 class Known(Struct, frozen=True):

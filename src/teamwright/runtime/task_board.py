@@ -10,8 +10,8 @@ from teamwright.core.errors import StoreError, ToolError
 from teamwright.core.ids import AgentId, CallId
 from teamwright.runtime.task_desk import TaskDesk
 from teamwright.runtime.unbroken import following, unbroken
-from teamwright.store.task_mirror import TaskMirror
-from teamwright.store.tasks import Listing, TaskTable
+from teamwright.store.mirrors.task import TaskMirror
+from teamwright.store.tables.tasks import Listing, TaskTable
 
 
 class TaskBoard:

@@ -10,7 +10,7 @@ from teamwright.core.data.team import iso
 from teamwright.core.ids import AgentId, LetterId
 from teamwright.runtime.task_desk import SessionDesk, TaskDesk
 from teamwright.runtime.teams import Teams
-from teamwright.store.state import now_ms
+from teamwright.store.tables.state import now_ms
 
 Check = Callable[[str, Task, Actor], Awaitable[str | None]]  # TaskCreated or TaskCompleted: a refusal in words
 

@@ -17,11 +17,11 @@ from teamwright.core.ids import AgentId, CallId, SessionId
 from teamwright.runtime.agent import Agent
 from teamwright.runtime.supervisor import Supervisor
 from teamwright.runtime.trouble import Trouble
-from teamwright.store.mail import MailTable
-from teamwright.store.processes import Process, ProcessTable
-from teamwright.store.requests import RequestTable
-from teamwright.store.team_mirror import TeamMirror
-from teamwright.store.teams import TeamTable, call_key
+from teamwright.store.mirrors.team import TeamMirror
+from teamwright.store.tables.mail import MailTable
+from teamwright.store.tables.processes import Process, ProcessTable
+from teamwright.store.tables.requests import RequestTable
+from teamwright.store.tables.teams import TeamTable, call_key
 
 MIRROR_LIMIT = 10.0  # seconds for the copies that people read
 MIRROR_DELAY = 0.1  # seconds by which they follow what no tool did: many changes make one copy

@@ -20,7 +20,7 @@ from teamwright.runtime.recruiter import Recruiter
 from teamwright.runtime.task_board import TaskBoard
 from teamwright.runtime.teams import Teams
 from teamwright.runtime.unbroken import unbroken
-from teamwright.store.teams import call_key
+from teamwright.store.tables.teams import call_key
 
 LOOK = 1.0  # seconds after which a team that works is looked at again
 STILL = 10.0  # seconds without any news after which tasks that nobody takes hold up the end no longer

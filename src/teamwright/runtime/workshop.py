@@ -26,9 +26,9 @@ from teamwright.runtime.meter import AgentMeter, Ledger, MeteredModel
 from teamwright.runtime.outcomes import Outcomes
 from teamwright.runtime.slots import Slots
 from teamwright.runtime.trouble import Trouble
-from teamwright.store import prompts, transcripts
-from teamwright.store.paths import SessionFiles
-from teamwright.store.transcripts import Transcript
+from teamwright.store.files import prompts, transcripts
+from teamwright.store.files.paths import SessionFiles
+from teamwright.store.files.transcripts import Transcript
 
 Answers = Callable[[AgentId, History], Awaitable[list[ToolEnded]]]
 

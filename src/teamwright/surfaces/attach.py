@@ -12,7 +12,7 @@ import msgspec
 from teamwright.core.errors import UsageError
 from teamwright.core.ids import SessionId
 from teamwright.host.ipc.unix_stream import Wire
-from teamwright.store.paths import Home, home_from, is_session_id, list_sessions
+from teamwright.store.files.paths import Home, home_from, is_session_id, list_sessions
 from teamwright.surfaces.attach_lines import HELP, Told, describe, typed
 from teamwright.surfaces.door import knock, open_doors
 from teamwright.surfaces.headless.stdin import read_lines

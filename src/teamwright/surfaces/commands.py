@@ -16,8 +16,8 @@ from teamwright.core.ids import SessionId
 from teamwright.core.policies.redaction import redacted, secrets_of
 from teamwright.core.policies.spawn import FORK
 from teamwright.models.prices import saved_by_cache
-from teamwright.store.locks import hold
-from teamwright.store.paths import (
+from teamwright.osfiles.locks import hold
+from teamwright.store.files.paths import (
     Home,
     SessionEntry,
     SessionFiles,
@@ -26,10 +26,10 @@ from teamwright.store.paths import (
     list_sessions,
     remove_files,
 )
-from teamwright.store.settings import describe
-from teamwright.store.state import Cost, State
-from teamwright.store.task_mirror import TaskMirror
-from teamwright.store.tasks import TaskTable
+from teamwright.store.mirrors.task import TaskMirror
+from teamwright.store.settings.load import describe
+from teamwright.store.tables.state import Cost, State
+from teamwright.store.tables.tasks import TaskTable
 from teamwright.surfaces.tables import print_json, print_table
 from teamwright.tools.bounds import visible
 

@@ -19,7 +19,7 @@ from teamwright.core.errors import StoreError, TeamwrightError, ToolError
 from teamwright.core.policies.redaction import redacted, secrets_of
 from teamwright.host.files.paths import has_openat2
 from teamwright.host.files.search import find_rg
-from teamwright.store.state import State
+from teamwright.store.tables.state import State
 from teamwright.tools.bounds import visible
 
 PROBE_LIMIT = 30.0  # seconds for the model to answer one word

@@ -19,9 +19,9 @@ from teamwright.core.data.message import Text
 from teamwright.core.errors import StoreError, TeamwrightError, UsageError
 from teamwright.core.ids import SessionId
 from teamwright.host.ipc.unix_stream import Wire, connect, open_listener
+from teamwright.osfiles.private import write_file
 from teamwright.runtime.session import Session
-from teamwright.store.paths import Home
-from teamwright.store.private import write_file
+from teamwright.store.files.paths import Home
 from teamwright.surfaces.headless import control
 from teamwright.surfaces.headless.printer import Printer
 from teamwright.surfaces.headless.run import greeting_of, init_of, say_it

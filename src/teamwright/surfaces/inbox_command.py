@@ -9,11 +9,11 @@ import anyio
 
 from teamwright.core.data.team import iso, split_address
 from teamwright.core.errors import UsageError
-from teamwright.store.mail import Entry, MailTable
-from teamwright.store.paths import Home, home_from
-from teamwright.store.processes import ProcessTable
-from teamwright.store.state import State
-from teamwright.store.teams import TeamTable
+from teamwright.store.files.paths import Home, home_from
+from teamwright.store.tables.mail import Entry, MailTable
+from teamwright.store.tables.processes import ProcessTable
+from teamwright.store.tables.state import State
+from teamwright.store.tables.teams import TeamTable
 from teamwright.surfaces.tables import print_json, print_table
 
 _PAGE = 1000

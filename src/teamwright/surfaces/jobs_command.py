@@ -14,11 +14,11 @@ from teamwright.core.data.event import Line, Replied, ToolEnded, TurnEnded
 from teamwright.core.data.history import fold
 from teamwright.core.errors import SessionMissing
 from teamwright.core.ids import SessionId
-from teamwright.store import transcripts
-from teamwright.store.jobs import JobRow, JobTable
-from teamwright.store.locks import hold
-from teamwright.store.paths import Home, SessionFiles, find_transcript, home_from, list_sessions
-from teamwright.store.state import State
+from teamwright.osfiles.locks import hold
+from teamwright.store.files import transcripts
+from teamwright.store.files.paths import Home, SessionFiles, find_transcript, home_from, list_sessions
+from teamwright.store.tables.jobs import JobRow, JobTable
+from teamwright.store.tables.state import State
 from teamwright.surfaces.tables import print_json, print_table
 from teamwright.surfaces.team_waits import Crew, Mate, lead_waits, mate_waits, read_crew
 

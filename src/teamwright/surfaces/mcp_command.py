@@ -21,9 +21,9 @@ from teamwright.library.agreed import agree_to_own
 from teamwright.library.jsonfile import read_json
 from teamwright.library.mcp_config import limits, read_server
 from teamwright.library.trust import what_would_run
+from teamwright.osfiles.private import write_file
 from teamwright.runtime.resume import Origin
 from teamwright.runtime.servers import ServerPool
-from teamwright.store.private import write_file
 from teamwright.surfaces.tables import print_json, print_table
 from teamwright.tools.bounds import visible
 from teamwright.tools.mcp import McpTool

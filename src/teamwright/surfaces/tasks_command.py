@@ -10,10 +10,10 @@ import anyio
 
 from teamwright.core.data.tasks import listed
 from teamwright.core.errors import SessionMissing, UsageError
-from teamwright.store.paths import Home, find_transcript, home_from, list_sessions
-from teamwright.store.state import State
-from teamwright.store.task_mirror import record
-from teamwright.store.tasks import Listing, TaskTable
+from teamwright.store.files.paths import Home, find_transcript, home_from, list_sessions
+from teamwright.store.mirrors.task import record
+from teamwright.store.tables.state import State
+from teamwright.store.tables.tasks import Listing, TaskTable
 from teamwright.surfaces.tables import print_json, print_table
 from teamwright.tools.bounds import visible
 

@@ -9,14 +9,14 @@ from teamwright.core.data.history import fold
 from teamwright.core.data.tasks import Task, TaskId
 from teamwright.core.data.team import Member, Request, Team
 from teamwright.core.ids import SessionId
-from teamwright.store import transcripts
-from teamwright.store.mail import MailTable
-from teamwright.store.paths import Home, SessionFiles, find_transcript
-from teamwright.store.processes import ProcessTable
-from teamwright.store.requests import RequestTable
-from teamwright.store.state import State
-from teamwright.store.tasks import TaskTable
-from teamwright.store.teams import TeamTable
+from teamwright.store.files import transcripts
+from teamwright.store.files.paths import Home, SessionFiles, find_transcript
+from teamwright.store.tables.mail import MailTable
+from teamwright.store.tables.processes import ProcessTable
+from teamwright.store.tables.requests import RequestTable
+from teamwright.store.tables.state import State
+from teamwright.store.tables.tasks import TaskTable
+from teamwright.store.tables.teams import TeamTable
 
 MOST_TASKS = 5  # that a sentence names
 

@@ -7,11 +7,11 @@ from typing import Any
 import anyio
 
 from teamwright.core.data.team import Member, Team, config, iso
-from teamwright.store.mail import MailTable
-from teamwright.store.paths import Home, home_from
-from teamwright.store.processes import ProcessTable
-from teamwright.store.state import State
-from teamwright.store.teams import TeamTable
+from teamwright.store.files.paths import Home, home_from
+from teamwright.store.tables.mail import MailTable
+from teamwright.store.tables.processes import ProcessTable
+from teamwright.store.tables.state import State
+from teamwright.store.tables.teams import TeamTable
 from teamwright.surfaces.tables import print_json, print_table
 from teamwright.tools.bounds import visible
 

@@ -16,8 +16,8 @@ from teamwright.core.errors import ToolError, UsageError
 from teamwright.host.git.listing import MOST_COMMITS, View, view
 from teamwright.host.git.merge import Preview, merge, preview_merge
 from teamwright.host.git.worktree import Found, find, find_one, remove
-from teamwright.store.housing import read_housed
-from teamwright.store.paths import home_from
+from teamwright.store.files.paths import home_from
+from teamwright.store.tables.member_worktrees import read_housed
 from teamwright.surfaces.tables import print_json, print_table
 from teamwright.tools.bounds import visible
 

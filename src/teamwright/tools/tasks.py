@@ -24,7 +24,7 @@ from teamwright.core.errors import ToolError
 from teamwright.core.ids import AgentId
 from teamwright.core.ports import Outcome, ToolContext, said
 from teamwright.runtime.task_board import TaskBoard
-from teamwright.store.task_mirror import record
+from teamwright.store.mirrors.task import record
 from teamwright.tools.bounds import bounded, visible
 from teamwright.tools.define import read_args, spec
 from teamwright.tools.desk import encoded

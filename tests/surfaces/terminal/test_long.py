@@ -9,8 +9,8 @@ from stage import Stage, staged
 from teamwright.core.data.event import LettersTaken, Replied, TurnEnded
 from teamwright.core.data.message import Message, Text, Usage, user
 from teamwright.runtime.resume import Origin
-from teamwright.store.paths import find_transcript, home_from
-from teamwright.store.transcripts import Transcript
+from teamwright.store.files.paths import find_transcript, home_from
+from teamwright.store.files.transcripts import Transcript
 from teamwright.surfaces.terminal.conversation import SPAN
 from teamwright.surfaces.terminal.talk import MOST_ITEMS, SLACK
 

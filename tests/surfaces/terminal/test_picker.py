@@ -7,7 +7,7 @@ from conftest import Walker
 from crew import stage
 from teamwright.app import open_session
 from teamwright.runtime.resume import Origin
-from teamwright.store.paths import home_from
+from teamwright.store.files.paths import home_from
 from teamwright.surfaces.terminal.picker import SessionPicker
 
 

@@ -12,7 +12,7 @@ from tui_parts import Host, ask, mail, make_view, question, screen_text, side_ho
 from conftest import Walker
 from teamwright.library.trust import Found, Part
 from teamwright.models.scripted import call, thinking
-from teamwright.store.paths import home_from
+from teamwright.store.files.paths import home_from
 from teamwright.surfaces.terminal.picker import SessionPicker
 from teamwright.surfaces.terminal.port import Crew
 from teamwright.surfaces.terminal.question_list import QuestionsScreen, screen_for

@@ -15,7 +15,7 @@ from teamwright.core.data.op import Say
 from teamwright.core.errors import UsageError
 from teamwright.core.ids import AgentId, LetterId
 from teamwright.runtime.session import Session
-from teamwright.store.paths import home_from
+from teamwright.store.files.paths import home_from
 from teamwright.surfaces.door import address_file, keep_door, knock
 from teamwright.surfaces.terminal.app import TerminalApp
 from teamwright.surfaces.terminal.there import RemoteSession

@@ -3,7 +3,7 @@
 import pytest
 from tui_parts import EVIL, NOW, Host, mail, make_view, screen_text, side_host, until
 
-from teamwright.store.mail import Entry
+from teamwright.store.tables.mail import Entry
 from teamwright.surfaces.terminal.port import Crew
 from teamwright.surfaces.terminal.shapes import TeamEvent
 from teamwright.surfaces.terminal.timeline import MOST, happenings

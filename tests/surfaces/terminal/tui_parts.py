@@ -15,7 +15,7 @@ from teamwright.core.data.event import AgentStarted, Asked, Record, TeamChanged,
 from teamwright.core.data.tasks import Task, TaskId
 from teamwright.core.ids import AgentId, CallId, LetterId, QuestionId, SessionId
 from teamwright.core.permissions.consent import Question
-from teamwright.store.mail import Entry
+from teamwright.store.tables.mail import Entry
 from teamwright.surfaces.terminal.messages import AnswerQuestion, Background, OpenAgent, StopAgent, StopEverything
 from teamwright.surfaces.terminal.port import Crew
 from teamwright.surfaces.terminal.shapes import AgentView

@@ -18,10 +18,10 @@ from teamwright.core.data.event import LettersTaken
 from teamwright.core.data.tasks import Task
 from teamwright.core.errors import TeamwrightError
 from teamwright.core.ids import LetterId
-from teamwright.store import transcripts
-from teamwright.store.mail import Entry, MailTable
-from teamwright.store.state import State
-from teamwright.store.tasks import TaskTable
+from teamwright.store.files import transcripts
+from teamwright.store.tables.mail import Entry, MailTable
+from teamwright.store.tables.state import State
+from teamwright.store.tables.tasks import TaskTable
 from teamwright.surfaces.demo.screen import Screen
 from teamwright.surfaces.demo.shop import TASKS, git, tests_pass
 from teamwright.surfaces.demo.stage import LIMIT, Plan

@@ -5,7 +5,7 @@ import os
 import anyio
 
 from teamwright.app import open_session
-from teamwright.store.paths import home_from
+from teamwright.store.files.paths import home_from
 from teamwright.surfaces.demo.coach import Coach
 from teamwright.surfaces.demo.stage import Plan, Stage
 from teamwright.surfaces.demo.story import PROMPT

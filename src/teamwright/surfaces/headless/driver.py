@@ -17,7 +17,7 @@ from teamwright.core.data.op import Say
 from teamwright.core.errors import TeamwrightError, UsageError
 from teamwright.runtime.checkpoints import SWITCH, rewind
 from teamwright.runtime.session import Session
-from teamwright.store.paths import find_transcript, home_from
+from teamwright.store.files.paths import find_transcript, home_from
 from teamwright.surfaces.headless import control
 from teamwright.surfaces.headless.printer import Printer
 from teamwright.tools.bounds import visible

@@ -12,7 +12,7 @@ from teamwright.core.data.op import AddDirectories, AddRules, Op, RemoveDirector
 from teamwright.core.permissions.consent import Mode
 from teamwright.library.agreed import agree_to_own
 from teamwright.library.jsonfile import read_json
-from teamwright.store.private import write_file
+from teamwright.osfiles.private import write_file
 
 Kept = Literal["session", "localSettings", "projectSettings", "userSettings"]
 

@@ -18,7 +18,7 @@ from teamwright.core.data.op import Say
 from teamwright.core.errors import StoreError, UsageError
 from teamwright.runtime.bus import Watch
 from teamwright.runtime.session import Session
-from teamwright.store.paths import home_from
+from teamwright.store.files.paths import home_from
 from teamwright.surfaces.headless.control import servers_of
 from teamwright.surfaces.headless.driver import Driver
 from teamwright.surfaces.headless.out import Out

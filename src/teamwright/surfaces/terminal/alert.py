@@ -10,7 +10,7 @@ from typing import Literal
 from anyio import to_thread
 
 from teamwright.app import Options, survey
-from teamwright.store.settings_schema import Notify
+from teamwright.store.settings.schema import Notify
 
 Reason = Literal["asked", "ended"]
 WORDS: dict[Reason, str] = {"asked": "A question waits for you.", "ended": "The turn has ended."}

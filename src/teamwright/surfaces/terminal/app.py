@@ -23,7 +23,7 @@ from teamwright.core.permissions.consent import Mode
 from teamwright.models.prices import cost
 from teamwright.runtime.resume import Origin
 from teamwright.runtime.session import Session
-from teamwright.store.paths import home_from
+from teamwright.store.files.paths import home_from
 from teamwright.surfaces.terminal import acts, errands, frame, keys, messages, themes
 from teamwright.surfaces.terminal.agents_panel import neighbour
 from teamwright.surfaces.terminal.alert import read_alert

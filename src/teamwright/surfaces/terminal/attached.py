@@ -9,7 +9,7 @@ import anyio
 from teamwright.app import Options
 from teamwright.core.errors import UsageError
 from teamwright.core.ids import SessionId
-from teamwright.store.paths import home_from
+from teamwright.store.files.paths import home_from
 from teamwright.surfaces.door import knock
 from teamwright.surfaces.terminal.leave import Leave
 from teamwright.surfaces.terminal.run import heed_signals, run_terminal

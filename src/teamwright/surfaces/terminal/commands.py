@@ -14,8 +14,8 @@ from teamwright.core.ids import AgentId
 from teamwright.core.permissions.consent import MODES, Mode
 from teamwright.library import instructions
 from teamwright.runtime.resume import Origin
-from teamwright.store.paths import home_from
-from teamwright.store.settings import project_root
+from teamwright.store.files.paths import home_from
+from teamwright.store.settings.load import project_root
 from teamwright.surfaces.terminal import errands, keys, themes
 from teamwright.surfaces.terminal.completion import Choice
 from teamwright.surfaces.terminal.port import OpenSession

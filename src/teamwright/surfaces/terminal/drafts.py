@@ -6,8 +6,8 @@ import msgspec
 from msgspec import Struct, field
 
 from teamwright.core.errors import StoreError
-from teamwright.store.paths import Home, slug
-from teamwright.store.private import write_file
+from teamwright.osfiles.private import write_file
+from teamwright.store.files.paths import Home, slug
 
 MOST_PROMPTS = 300
 LONGEST = 50_000  # characters of a prompt that is kept for later

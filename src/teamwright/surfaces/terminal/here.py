@@ -17,9 +17,9 @@ from teamwright.core.ids import AgentId, JobId, LetterId, SessionId
 from teamwright.runtime.bus import Cursor
 from teamwright.runtime.session import Session
 from teamwright.runtime.skills import Expanded
-from teamwright.store.mail import Entry
-from teamwright.store.paths import Home
-from teamwright.store.state import now_ms
+from teamwright.store.files.paths import Home
+from teamwright.store.tables.mail import Entry
+from teamwright.store.tables.state import now_ms
 from teamwright.surfaces.terminal.past import read_agent, read_all
 from teamwright.surfaces.terminal.port import Crew, Facts, Live, Named
 from teamwright.surfaces.terminal.shapes import AgentView

@@ -8,8 +8,8 @@ from pathlib import Path
 from teamwright.core.data.event import Record
 from teamwright.core.errors import StoreError
 from teamwright.core.ids import AgentId, SessionId
-from teamwright.store import transcripts
-from teamwright.store.paths import Home, SessionFiles, find_transcript
+from teamwright.store.files import transcripts
+from teamwright.store.files.paths import Home, SessionFiles, find_transcript
 
 MOST_EARLIER = 30  # agents of earlier runs that are shown
 END = 1 << 60

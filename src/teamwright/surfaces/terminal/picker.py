@@ -15,7 +15,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, OptionList, Static
 
 from teamwright.core.ids import SessionId
-from teamwright.store.paths import Home, SessionEntry, list_sessions
+from teamwright.store.files.paths import Home, SessionEntry, list_sessions
 from teamwright.surfaces.terminal.rows import Piece, RowList, palette_of, row
 from teamwright.surfaces.terminal.team_digest import read_teams
 from teamwright.surfaces.terminal.text import fit, one_line, safe

@@ -12,7 +12,7 @@ from teamwright.core.data.tasks import Task
 from teamwright.core.ids import AgentId, LetterId, SessionId
 from teamwright.core.permissions.consent import Mode
 from teamwright.runtime.skills import Expanded
-from teamwright.store.mail import Entry
+from teamwright.store.tables.mail import Entry
 from teamwright.surfaces.terminal.shapes import AgentView
 
 

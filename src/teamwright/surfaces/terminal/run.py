@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from teamwright.app import Options, open_session
 from teamwright.core.errors import UsageError
 from teamwright.core.ids import SessionId
-from teamwright.store.paths import home_from, is_session_id
+from teamwright.store.files.paths import home_from, is_session_id
 
 if TYPE_CHECKING:
     from teamwright.surfaces.terminal.app import TerminalApp

@@ -5,11 +5,11 @@ from contextlib import suppress
 from teamwright.core.data.team import Team
 from teamwright.core.errors import StoreError
 from teamwright.core.ids import SessionId
-from teamwright.store.paths import Home
-from teamwright.store.processes import ProcessTable
-from teamwright.store.state import State
-from teamwright.store.tasks import TaskTable
-from teamwright.store.teams import TeamTable
+from teamwright.store.files.paths import Home
+from teamwright.store.tables.processes import ProcessTable
+from teamwright.store.tables.state import State
+from teamwright.store.tables.tasks import TaskTable
+from teamwright.store.tables.teams import TeamTable
 
 
 async def read_teams(home: Home) -> dict[SessionId, str]:

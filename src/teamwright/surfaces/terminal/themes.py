@@ -6,7 +6,7 @@ from pathlib import Path
 from msgspec import Struct
 from textual.theme import Theme
 
-from teamwright.store.private import write_file
+from teamwright.osfiles.private import write_file
 
 NAMES = ("dark", "light", "none")
 

@@ -16,7 +16,7 @@ from teamwright.core.errors import UsageError
 from teamwright.core.ids import AgentId, LetterId, SessionId
 from teamwright.host.ipc.unix_stream import Wire
 from teamwright.runtime.skills import Expanded
-from teamwright.store.paths import Home
+from teamwright.store.files.paths import Home
 from teamwright.surfaces.terminal import speech
 from teamwright.surfaces.terminal.past import read_agent, read_all
 from teamwright.surfaces.terminal.port import Crew, Facts, Live, Named

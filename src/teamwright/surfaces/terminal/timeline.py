@@ -13,7 +13,7 @@ from textual.content import Content
 from textual.widgets import OptionList, Static
 
 from teamwright.core.data.team import split_address
-from teamwright.store.mail import Entry
+from teamwright.store.tables.mail import Entry
 from teamwright.surfaces.terminal.diff import Row
 from teamwright.surfaces.terminal.rows import Piece, RowList, palette_of, row
 from teamwright.surfaces.terminal.shapes import TeamEvent

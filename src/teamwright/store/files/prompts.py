@@ -8,7 +8,7 @@ import msgspec
 
 from teamwright.core.data.message import ToolSpec
 from teamwright.core.errors import StoreError
-from teamwright.store.private import fault, write_file
+from teamwright.osfiles.private import fault, write_file
 
 _HASH = re.compile(r"[0-9a-f]{32}")
 

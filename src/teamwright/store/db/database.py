@@ -17,10 +17,10 @@ from msgspec import Struct
 
 from teamwright.core.crashpoint import crashpoint
 from teamwright.core.errors import DiskError, StoreError
-from teamwright.store.locks import hold
-from teamwright.store.pace import Pace
-from teamwright.store.private import fault, make_dir, open_file
-from teamwright.store.schema import STEPS, Step
+from teamwright.osfiles.locks import hold
+from teamwright.osfiles.private import fault, make_dir, open_file
+from teamwright.store.db.disk_policy import Pace
+from teamwright.store.db.schema import STEPS, Step
 
 Value = TypeVar("Value")
 Work = Callable[[sqlite3.Connection], Any]

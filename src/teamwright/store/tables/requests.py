@@ -12,9 +12,9 @@ import msgspec
 from teamwright.core.crashpoint import crashpoint
 from teamwright.core.data.team import Mail, Refused, Request, RequestId
 from teamwright.core.ids import AgentId
-from teamwright.store.database import Database
-from teamwright.store.posting import LIMITS, MailLimits, post
-from teamwright.store.state import agent_number, now_ms
+from teamwright.store.db.database import Database
+from teamwright.store.tables.mail_insert import LIMITS, MailLimits, post
+from teamwright.store.tables.state import agent_number, now_ms
 
 _encoder = msgspec.json.Encoder()
 _COLUMNS = """

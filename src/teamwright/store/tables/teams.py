@@ -24,12 +24,12 @@ from teamwright.core.data.team import (
 )
 from teamwright.core.errors import StoreError
 from teamwright.core.ids import AgentId, CallId
-from teamwright.store.database import Database
-from teamwright.store.jobs import NewAgent
-from teamwright.store.posting import LIMITS, MailLimits, abandon, post
-from teamwright.store.processes import ProcessTable, lease_epoch, process_number
-from teamwright.store.state import agent_number, now_ms, session_number
-from teamwright.store.team_rows import (
+from teamwright.store.db.database import Database
+from teamwright.store.tables.jobs import NewAgent
+from teamwright.store.tables.mail_insert import LIMITS, MailLimits, abandon, post
+from teamwright.store.tables.processes import ProcessTable, lease_epoch, process_number
+from teamwright.store.tables.state import agent_number, now_ms, session_number
+from teamwright.store.tables.team_rows import (
     IN_TEAM,
     MEMBER,
     TEAM,

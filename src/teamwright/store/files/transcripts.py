@@ -17,8 +17,8 @@ import msgspec
 from teamwright.core.crashpoint import armed, crashpoint
 from teamwright.core.data.event import FORMAT, AgentStarted, Durable, Line
 from teamwright.core.errors import DiskError, StoreError
-from teamwright.store.pace import Pace
-from teamwright.store.private import create_file, fault, open_file, sync_dir, write_all
+from teamwright.osfiles.private import create_file, fault, open_file, sync_dir, write_all
+from teamwright.store.db.disk_policy import Pace
 
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(Line)

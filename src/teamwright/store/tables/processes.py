@@ -11,10 +11,10 @@ from msgspec import Struct
 from teamwright.core.data.team import ProcessId, Refused
 from teamwright.core.errors import StoreError
 from teamwright.core.ids import AgentId, SessionId
-from teamwright.store.database import Database
-from teamwright.store.locks import Lock, hold
-from teamwright.store.private import fault
-from teamwright.store.state import agent_number, now_ms
+from teamwright.osfiles.locks import Lock, hold
+from teamwright.osfiles.private import fault
+from teamwright.store.db.database import Database
+from teamwright.store.tables.state import agent_number, now_ms
 
 
 class Process(Struct, frozen=True):

@@ -13,7 +13,7 @@ from teamwright.core.data.letter import Letter
 from teamwright.core.data.message import Usage
 from teamwright.core.errors import StoreError
 from teamwright.core.ids import AgentId, LetterId, SessionId
-from teamwright.store.database import Database, open_database
+from teamwright.store.db.database import Database, open_database
 
 Price = Callable[[str, Usage], float | None]
 Outcome = Literal["ok", "failed"]

@@ -13,7 +13,7 @@ from msgspec import UNSET, Struct, UnsetType
 from teamwright.core.errors import SettingsError
 from teamwright.core.jsontext import decode_object
 from teamwright.core.text import shown
-from teamwright.store.settings_schema import OURS, PARTS, File, Layer, Source
+from teamwright.store.settings.schema import OURS, PARTS, File, Layer, Source
 
 MOST_BYTES = 1_000_000
 Say = Callable[[str, str], None]  # key, what is wrong with it

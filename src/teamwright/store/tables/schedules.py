@@ -7,9 +7,9 @@ from typing import Any
 from teamwright.core.data.letter import Letter
 from teamwright.core.data.schedule import Schedule, ScheduleId
 from teamwright.core.ids import LetterId, SessionId
-from teamwright.store.database import Database
-from teamwright.store.jobs import insert_letter
-from teamwright.store.state import session_number
+from teamwright.store.db.database import Database
+from teamwright.store.tables.jobs import insert_letter
+from teamwright.store.tables.state import session_number
 
 _COLUMNS = "schedules.id, prompt, cron, recurring, next, schedules.created, last"
 

@@ -12,11 +12,11 @@ import msgspec
 from teamwright.core.data.team import config, iso
 from teamwright.core.errors import StoreError
 from teamwright.core.ids import AgentId
-from teamwright.store.locks import hold
-from teamwright.store.mail import Entry, MailTable
-from teamwright.store.pace import Pace
-from teamwright.store.private import fault, write_file
-from teamwright.store.teams import TeamTable
+from teamwright.osfiles.locks import hold
+from teamwright.osfiles.private import fault, write_file
+from teamwright.store.db.disk_policy import Pace
+from teamwright.store.tables.mail import Entry, MailTable
+from teamwright.store.tables.teams import TeamTable
 
 _SHORT = 2_048  # bytes of a message that is kept for the next copy; a longer one is fetched again
 _WAIT = 5.0  # seconds for another process to finish its copy

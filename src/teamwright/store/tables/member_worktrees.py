@@ -4,10 +4,10 @@ from pathlib import Path
 
 from teamwright.core.data.team import Member
 from teamwright.core.ids import AgentId
-from teamwright.store.paths import Home
-from teamwright.store.processes import ProcessTable
-from teamwright.store.state import State
-from teamwright.store.teams import TeamTable
+from teamwright.store.files.paths import Home
+from teamwright.store.tables.processes import ProcessTable
+from teamwright.store.tables.state import State
+from teamwright.store.tables.teams import TeamTable
 
 
 async def housed(teams: TeamTable) -> dict[AgentId, Member]:

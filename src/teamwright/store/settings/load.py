@@ -14,8 +14,8 @@ from msgspec import Struct
 from teamwright.core.errors import SettingsError, UsageError
 from teamwright.core.jsontext import decode_object
 from teamwright.core.text import shown
-from teamwright.store.settings_file import fields_of, layer_of, read_layer
-from teamwright.store.settings_schema import (
+from teamwright.store.settings.file import fields_of, layer_of, read_layer
+from teamwright.store.settings.schema import (
     PARTS,
     File,
     Hooks,

@@ -9,8 +9,8 @@ from msgspec import Struct
 from teamwright.core.data.job import JobKind, JobResult
 from teamwright.core.data.letter import JobStatus, Letter
 from teamwright.core.ids import AgentId, CallId, JobId, LetterId, SessionId
-from teamwright.store.database import Database
-from teamwright.store.state import agent_number, now_ms, session_number
+from teamwright.store.db.database import Database
+from teamwright.store.tables.state import agent_number, now_ms, session_number
 
 NONE, OWED, POSTED, CLAIMED = range(4)
 _letter = msgspec.json.Encoder()

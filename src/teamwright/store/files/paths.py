@@ -12,7 +12,7 @@ from msgspec import Struct
 from teamwright.core.data.event import FORMAT, AgentStarted, LettersTaken, Line
 from teamwright.core.errors import StoreError
 from teamwright.core.ids import AgentId, SessionId
-from teamwright.store.private import fault
+from teamwright.osfiles.private import fault
 
 _SESSION = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _AGENT = re.compile(r"[A-Za-z0-9_-]{1,100}")

@@ -5,7 +5,7 @@ import os
 import time
 from pathlib import Path
 
-from teamwright.store.private import fault, make_dir, open_file
+from teamwright.osfiles.private import fault, make_dir, open_file
 
 _PAUSE = 0.005
 

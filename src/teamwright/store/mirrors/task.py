@@ -18,9 +18,9 @@ import msgspec
 from teamwright.core.data.tasks import Task, TaskId
 from teamwright.core.errors import StoreError
 from teamwright.core.text import shown
-from teamwright.store.locks import hold
-from teamwright.store.private import fault, make_dir, write_file
-from teamwright.store.tasks import Listing, TaskTable
+from teamwright.osfiles.locks import hold
+from teamwright.osfiles.private import fault, make_dir, write_file
+from teamwright.store.tables.tasks import Listing, TaskTable
 
 _WAIT = 5.0  # seconds for another process to finish with the same directory
 _SAFE = re.compile(r"[^\x00-\x1f/\x7f.][^\x00-\x1f/\x7f]*")

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import anyio
 
-from teamwright.store.database import Database
+from teamwright.store.db.database import Database
 
 EVERY = 1.0  # seconds
 

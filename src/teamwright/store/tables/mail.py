@@ -13,9 +13,18 @@ from msgspec import Struct
 from teamwright.core.data.letter import Letter, Said
 from teamwright.core.data.team import Mail, MailState, Refused
 from teamwright.core.ids import AgentId, LetterId
-from teamwright.store.database import Database
-from teamwright.store.posting import ASIDE, LIMITS, MailLimits, Stored, abandon, find_outcome, post, set_aside
-from teamwright.store.state import agent_number, now_ms
+from teamwright.store.db.database import Database
+from teamwright.store.tables.mail_insert import (
+    ASIDE,
+    LIMITS,
+    MailLimits,
+    Stored,
+    abandon,
+    find_outcome,
+    post,
+    set_aside,
+)
+from teamwright.store.tables.state import agent_number, now_ms
 
 MOST_READ = 200  # of the messages that were read, an inbox shows the last ones
 _AT_ONCE = 500  # messages that one statement fetches

@@ -5,9 +5,9 @@ from pathlib import Path
 
 from teamwright.core.errors import StoreError
 from teamwright.core.policies import notes
-from teamwright.store.locks import Lock, hold
-from teamwright.store.paths import Home, slug
-from teamwright.store.private import fault, open_file, write_file
+from teamwright.osfiles.locks import Lock, hold
+from teamwright.osfiles.private import fault, open_file, write_file
+from teamwright.store.files.paths import Home, slug
 
 MOST_READ = 256 * 1024  # bytes: a person may have written more than we would
 LOCK_WAIT = 5.0  # seconds

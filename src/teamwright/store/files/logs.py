@@ -8,7 +8,7 @@ from pathlib import Path
 from teamwright.core.data.event import Denied, Event, Replied, ToolEnded, TurnEnded
 from teamwright.core.data.message import Text
 from teamwright.core.errors import StoreError
-from teamwright.store.private import make_dir, open_file
+from teamwright.osfiles.private import make_dir, open_file
 
 MOST_BYTES = 1_000_000
 KEPT = 3  # older files

@@ -28,11 +28,11 @@ from teamwright.core.data.tasks import (
 )
 from teamwright.core.data.team import Mail
 from teamwright.core.ids import AgentId, CallId
-from teamwright.store import task_rows as rows
-from teamwright.store.database import Database
-from teamwright.store.jobs import insert_letter
-from teamwright.store.posting import LIMITS, post
-from teamwright.store.state import now_ms
+from teamwright.store.db.database import Database
+from teamwright.store.tables import task_rows as rows
+from teamwright.store.tables.jobs import insert_letter
+from teamwright.store.tables.mail_insert import LIMITS, post
+from teamwright.store.tables.state import now_ms
 
 LetterFor = Callable[[Task], Letter | None]  # what the owner of a task is to be told, in the same transaction
 

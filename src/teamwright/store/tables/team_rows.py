@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from teamwright.core.data.team import LEAD_NAME, Member, Team, next_color
 from teamwright.core.ids import AgentId
-from teamwright.store.posting import forward
-from teamwright.store.state import agent_number
+from teamwright.store.tables.mail_insert import forward
+from teamwright.store.tables.state import agent_number
 
 _encoder = msgspec.json.Encoder()
 _members = msgspec.json.Decoder(Member)

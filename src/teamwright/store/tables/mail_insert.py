@@ -9,7 +9,7 @@ from teamwright.core.crashpoint import crashpoint
 from teamwright.core.data.letter import Letter, Said, Signal
 from teamwright.core.data.team import Code, Mail, MailState, Refused
 from teamwright.core.ids import AgentId, LetterId
-from teamwright.store.state import agent_number
+from teamwright.store.tables.state import agent_number
 
 ASIDE = 0  # `delivered_at` of a letter that is handed to nobody any more
 _MINUTE = 60_000
