@@ -6,8 +6,8 @@ from pathlib import Path
 from rows import Row, ms
 from session import Rig
 
-from teamwright.library.agreed import agree, look
-from teamwright.library.trust import trust
+from teamwright.library.trust.decision import trust
+from teamwright.library.trust.snapshot import agree, look
 
 MANY, ROUNDS = 200, 15
 MOST_RATIO = 1.3

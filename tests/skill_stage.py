@@ -12,8 +12,8 @@ from teamwright.core.data.message import ToolCall
 from teamwright.core.ids import AgentId
 from teamwright.core.permissions.consent import Decision, Mode
 from teamwright.core.permissions.rules import Rules, parse_rules
-from teamwright.library.skill_places import find_shelves
-from teamwright.library.skills import SkillBook
+from teamwright.library.skills.book import SkillBook
+from teamwright.library.skills.places import find_shelves
 from teamwright.models.scripted import ScriptedModel
 from teamwright.runtime.gate import SessionGate
 from teamwright.runtime.grants import Grants

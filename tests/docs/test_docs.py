@@ -15,8 +15,8 @@ from xml.etree import ElementTree
 import pytest
 
 from teamwright.core.data.definition import BUILT_IN, AgentDefinition
-from teamwright.library.definition_fields import find_field
-from teamwright.library.definition_file import Place, read_file
+from teamwright.library.agents.definition_fields import find_field
+from teamwright.library.agents.definition_file import Place, read_file
 from teamwright.store.settings.file import fields_of, layer_of
 from teamwright.store.settings.schema import Own
 

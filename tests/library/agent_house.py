@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from teamwright.library.agent_places import find_places
-from teamwright.library.agents import Definitions, load_definitions
-from teamwright.library.definition_file import Place
+from teamwright.library.agents.book import Definitions, load_definitions
+from teamwright.library.agents.definition_file import Place
+from teamwright.library.agents.places import find_places
 
 USER, PROJECT = "home/.claude/agents", "project/.claude/agents"
 

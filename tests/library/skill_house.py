@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from teamwright.library.plugins import find_plugins
-from teamwright.library.skill_file import Shelf
-from teamwright.library.skill_places import find_shelves
-from teamwright.library.skills import SkillBook, Skills
+from teamwright.library.skills.book import SkillBook, Skills
+from teamwright.library.skills.file import Shelf
+from teamwright.library.skills.places import find_shelves
 
 
 class SkillHouse:

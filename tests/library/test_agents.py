@@ -9,9 +9,9 @@ from agent_house import PROJECT, USER, House
 
 from teamwright.core.data.definition import BUILT_IN, AgentDefinition
 from teamwright.core.errors import UsageError
-from teamwright.library.agent_places import MOST_FILES
-from teamwright.library.agents import MOST_PROBLEMS, DefinitionBook, Definitions, Objects, load_definitions
-from teamwright.library.definition_file import MOST_BYTES
+from teamwright.library.agents.book import MOST_PROBLEMS, DefinitionBook, Definitions, Objects, load_definitions
+from teamwright.library.agents.definition_file import MOST_BYTES
+from teamwright.library.agents.places import MOST_FILES
 
 KINDS = {kind.name for kind in BUILT_IN}
 

@@ -9,7 +9,7 @@ import pytest
 from agent_house import PROJECT, House
 
 from teamwright.core.data.definition import BUILT_IN
-from teamwright.library.agents import CROWD, DefinitionBook
+from teamwright.library.agents.book import CROWD, DefinitionBook
 
 
 @pytest.fixture
@@ -75,8 +75,8 @@ def test_a_look_at_files_that_did_not_change_is_cheap(house: House) -> None:
 
 def test_without_files_yaml_is_not_imported(house: House) -> None:
     code = (
-        "import sys; from pathlib import Path; from teamwright.library.agents import load_definitions\n"
-        "from teamwright.library.agent_places import find_places\n"
+        "import sys; from pathlib import Path; from teamwright.library.agents.book import load_definitions\n"
+        "from teamwright.library.agents.places import find_places\n"
         "p = Path(sys.argv[1]); places = find_places(cwd=p, project=p, home=p, state=p, trusted=True)\n"
         "found = load_definitions(places)\n"
         "assert found.by_name and 'yaml' not in sys.modules"

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from teamwright.app.git_programs import git_programs
-from teamwright.library.agreed import Change, agree, changes, look
-from teamwright.library.contents import contents
-from teamwright.library.scripts import MOST_FILES, named_files
+from teamwright.library.trust.contents import contents
+from teamwright.library.trust.scripts import MOST_FILES, named_files
+from teamwright.library.trust.snapshot import Change, agree, changes, look
 
 pytestmark = pytest.mark.spec("M12")
 AGENT = """---

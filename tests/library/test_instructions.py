@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from teamwright.library.imports import imports
+from teamwright.library.includes import imports
 from teamwright.library.instructions import MOST_FILE, MOST_TOTAL, Instructions, collect, render
 
 

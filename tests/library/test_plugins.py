@@ -9,8 +9,8 @@ import pytest
 
 from teamwright.core.errors import SettingsError, StoreError, UsageError
 from teamwright.library import plugin_list
-from teamwright.library.agent_places import find_places
-from teamwright.library.agents import load_definitions
+from teamwright.library.agents.book import load_definitions
+from teamwright.library.agents.places import find_places
 from teamwright.library.plugins import find_plugins, read_plugin
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from teamwright.library.skill_text import MOST_SHELL, File, Shell, fill_words, render, shell_places, split_words
+from teamwright.library.skills.text import MOST_SHELL, File, Shell, fill_words, render, shell_places, split_words
 
 
 def filled(body: str, args: str, **names: str) -> str:

@@ -8,9 +8,9 @@ import pytest
 from skill_house import SkillHouse
 
 from teamwright.core.errors import SettingsError
-from teamwright.library.skill_file import MOST_BYTES
-from teamwright.library.skill_places import readable_folders
-from teamwright.library.skills import MOST_PROBLEMS, SkillBook, preload
+from teamwright.library.skills.book import MOST_PROBLEMS, SkillBook, preload
+from teamwright.library.skills.file import MOST_BYTES
+from teamwright.library.skills.places import readable_folders
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 import pytest
 
 from teamwright.core.data.definition import BUILT_IN, AgentDefinition
-from teamwright.library.tool_choice import ToolChoice, tool_names
+from teamwright.library.agents.tool_choice import ToolChoice, tool_names
 
 ALL = ("Read", "Bash", "Edit", "Write", "Agent", "mcp__near__shout", "mcp__far__away")
 F = frozenset

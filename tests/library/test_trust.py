@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from teamwright.core.errors import StoreError
-from teamwright.library.trust import (
+from teamwright.library.trust.decision import (
     Found,
     is_trusted,
     only_linked,
@@ -97,7 +97,7 @@ def test_damaged_records_trust_nothing_and_are_not_overwritten(tmp_path: Path, t
 
 def test_processes_that_trust_at_once_lose_nothing(tmp_path: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; from teamwright.library.trust import trust\n"
+        "import sys; from pathlib import Path; from teamwright.library.trust.decision import trust\n"
         "for n in range(20): trust(Path(f'/p/{sys.argv[1]}/{n}'), state=Path(sys.argv[2]))"
     )
     running = [subprocess.Popen([sys.executable, "-c", code, str(k), str(tmp_path)]) for k in range(3)]

@@ -7,8 +7,8 @@ import pytest
 
 from hook_kit import hook, hooked, logging
 from program import Program, bash, tool
-from teamwright.library.agreed import agree, look
-from teamwright.library.trust import trust
+from teamwright.library.trust.decision import trust
+from teamwright.library.trust.snapshot import agree, look
 
 SCRIPT = [bash("true"), "end"]
 

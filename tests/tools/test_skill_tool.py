@@ -5,7 +5,7 @@ import pytest
 from conftest import Walker
 from crew import bash, results, write_agent
 from skill_stage import command, skill, staged
-from teamwright.library.skill_file import Skill
+from teamwright.library.skills.file import Skill
 from teamwright.models.scripted import call
 from teamwright.tools.skill import MOST_LISTED, listing, skill_spec
 

@@ -182,6 +182,6 @@ async def test_no_hooks_no_hook_code(program: Any) -> None:
 
     found = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True).stdout.split()
     unwanted = {"teamwright.runtime.hooks", "teamwright.library.hooks", "teamwright.runtime.skills",
-                "teamwright.library.skills", "teamwright.runtime.servers", "teamwright.library.mcp_config",
+                "teamwright.library.skills.book", "teamwright.runtime.servers", "teamwright.library.mcp_config",
                 "teamwright.library.plugins", "mcp", "teamwright.library.memory_dir"}  # fmt: skip
     assert "teamwright.app.extras" in found and unwanted.isdisjoint(found)

@@ -11,10 +11,10 @@ from teamwright.core.errors import UsageError
 from teamwright.core.permissions.rules import detail_rule, hidden_tools
 from teamwright.core.policies.spawn import Features
 from teamwright.core.ports import Tool
-from teamwright.library import trust
-from teamwright.library.agent_places import find_places
-from teamwright.library.agents import DefinitionBook, Objects
-from teamwright.library.tool_choice import ToolChoice, tool_names
+from teamwright.library.agents.book import DefinitionBook, Objects
+from teamwright.library.agents.places import find_places
+from teamwright.library.agents.tool_choice import ToolChoice, tool_names
+from teamwright.library.trust import decision as trust
 from teamwright.runtime.commands import Commands
 from teamwright.runtime.rooms import Rooms
 from teamwright.runtime.rulebook import Rulebook

@@ -22,7 +22,7 @@ from teamwright.core.ids import AgentId, SessionId
 from teamwright.core.permissions.rules import Rules
 from teamwright.core.ports import Tool
 from teamwright.core.text import shown
-from teamwright.library.tool_choice import ToolChoice
+from teamwright.library.agents.tool_choice import ToolChoice
 from teamwright.runtime.agent import Agent
 from teamwright.runtime.gear import Exchange, Gear
 from teamwright.runtime.grants import Grants
@@ -35,7 +35,7 @@ from teamwright.tools.bounds import visible
 if TYPE_CHECKING:
     from teamwright.core.data.server import ServerPrompt
     from teamwright.library.plugins import Plugins
-    from teamwright.library.skill_file import Skill
+    from teamwright.library.skills.file import Skill
     from teamwright.runtime.hooks import Hooks
     from teamwright.runtime.servers import ServerPool
     from teamwright.runtime.skills import Expanded, Judge

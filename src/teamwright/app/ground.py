@@ -13,8 +13,8 @@ from teamwright.core.permissions.rules import Rule, Rules, parse_rules
 from teamwright.core.text import shown
 from teamwright.host.git.config import top_of
 from teamwright.host.git.guard import trust_repository
-from teamwright.library import trust
-from teamwright.library.agreed import GIT, Change, Kept, changes, compare, look
+from teamwright.library.trust import decision as trust
+from teamwright.library.trust.snapshot import GIT, Change, Kept, changes, compare, look
 from teamwright.runtime.rulebook import Rulebook
 from teamwright.store.files.paths import Home, home_from
 from teamwright.store.settings.load import load, project_root
@@ -117,8 +117,8 @@ def started_files(ground: Ground) -> tuple[str, ...]:
         servers = read_plain(ground.project / ".mcp.json", MOST_JSON) or b""
     if not servers and not any(part for value in values for part in value.values()):
         return ()
-    from teamwright.library.scripts import named_files  # noqa: PLC0415
-    from teamwright.library.settings_text import settings_text, started  # noqa: PLC0415
+    from teamwright.library.trust.scripts import named_files  # noqa: PLC0415
+    from teamwright.library.trust.settings_text import settings_text, started  # noqa: PLC0415
 
     lines = [*(line for value in values for line in started(value)), *settings_text(servers)[2]]
     named = named_files(lines, ground.project, [ground.cwd])
@@ -127,7 +127,7 @@ def started_files(ground: Ground) -> tuple[str, ...]:
 
 def look_around(ground: Ground) -> tuple[trust.Found, dict[str, Kept]]:
     """All that the person is asked about, line by line, and the files as they are at that moment."""
-    from teamwright.library.contents import contents  # noqa: PLC0415
+    from teamwright.library.trust.contents import contents  # noqa: PLC0415
 
     files = look(ground.project, ground.cwd, git=_git)
     changed = compare(ground.project, files, state=ground.home.root) if ground.changed else ()

@@ -18,8 +18,8 @@ from teamwright.tools.bounds import visible
 
 if TYPE_CHECKING:
     from teamwright.library.plugins import Plugin
-    from teamwright.library.skill_file import Skill
-    from teamwright.library.skills import SkillBook, Skills
+    from teamwright.library.skills.book import SkillBook, Skills
+    from teamwright.library.skills.file import Skill
     from teamwright.runtime.skills import Judge, SkillDesk
 
 MANAGED = Path("/etc/teamwright")
@@ -42,8 +42,8 @@ class Skillset:
 
     def book(self) -> "SkillBook | None":
         if self._book is None and (self._plugins or any(map(os.path.isdir, self._folders()))):
-            from teamwright.library.skill_places import find_shelves, readable_folders  # noqa: PLC0415
-            from teamwright.library.skills import SkillBook  # noqa: PLC0415
+            from teamwright.library.skills.book import SkillBook  # noqa: PLC0415
+            from teamwright.library.skills.places import find_shelves, readable_folders  # noqa: PLC0415
 
             ground = self._ground
             shelves = find_shelves(
@@ -130,6 +130,6 @@ class Skillset:
         book = self.book()
         if book is None:
             return "", (f"the agent {definition.name} names skills, and there are none",)
-        from teamwright.library.skills import preload  # noqa: PLC0415
+        from teamwright.library.skills.book import preload  # noqa: PLC0415
 
         return preload(book, definition.skills, definition.name)

@@ -14,7 +14,7 @@ from teamwright.runtime.hook_points import HookPoints
 
 if TYPE_CHECKING:
     from teamwright.core.data.server import ServerPrompt
-    from teamwright.library.skill_file import Skill
+    from teamwright.library.skills.file import Skill
     from teamwright.runtime.servers import ServerPool
     from teamwright.runtime.skills import Expanded
 

@@ -13,7 +13,7 @@ from teamwright.core.errors import ToolError
 from teamwright.core.ids import CallId
 from teamwright.core.permissions.consent import Deny
 from teamwright.core.text import shown
-from teamwright.library.imports import imports
+from teamwright.library.includes import imports
 from teamwright.runtime.agent import Agent
 from teamwright.runtime.skills import MOST_INCLUDED, Judge, find_file, look_up, read_judged
 

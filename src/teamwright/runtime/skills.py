@@ -25,9 +25,9 @@ from teamwright.host.files.read_write import read_whole
 from teamwright.host.process.bash import describe_end, encode_script, run_script
 from teamwright.host.process.capture import Capture, plain
 from teamwright.host.process.environment import tool_environment
-from teamwright.library.skill_file import Skill
-from teamwright.library.skill_text import File, Rendered, Shell, render
-from teamwright.library.skills import SkillBook, Skills
+from teamwright.library.skills.book import SkillBook, Skills
+from teamwright.library.skills.file import Skill
+from teamwright.library.skills.text import File, Rendered, Shell, render
 from teamwright.runtime.agent import Agent
 from teamwright.runtime.grants import Grants
 from teamwright.runtime.jobs import Job

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from teamwright.app import Options, survey
-from teamwright.library.agent_places import find_places
-from teamwright.library.agents import Definitions, Entry, load_definitions
+from teamwright.library.agents.book import Definitions, Entry, load_definitions
+from teamwright.library.agents.places import find_places
 from teamwright.tools.bounds import visible
 
 WIDE = 160  # characters of a line where there is no terminal to measure

@@ -17,10 +17,10 @@ from teamwright.app.servers import TOKENS, configured
 from teamwright.core.data.server import Http, Reach, Sdk, ServerConfig, ServerState, Sse, Stdio
 from teamwright.core.errors import UsageError
 from teamwright.core.permissions.consent import MODES
-from teamwright.library.agreed import agree_to_own
 from teamwright.library.jsonfile import read_json
 from teamwright.library.mcp_config import limits, read_server
-from teamwright.library.trust import what_would_run
+from teamwright.library.trust.decision import what_would_run
+from teamwright.library.trust.snapshot import agree_to_own
 from teamwright.osfiles.private import write_file
 from teamwright.runtime.resume import Origin
 from teamwright.runtime.servers import ServerPool

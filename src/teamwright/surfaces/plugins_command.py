@@ -16,7 +16,7 @@ from teamwright.core.errors import SettingsError, ToolError, UsageError
 from teamwright.host.git.run import git
 from teamwright.library import plugin_list
 from teamwright.library.plugins import Plugin, find_plugins, read_plugin
-from teamwright.library.skill_places import find_shelves, scan_shelf
+from teamwright.library.skills.places import find_shelves, scan_shelf
 from teamwright.surfaces.tables import print_json, print_table
 from teamwright.tools.bounds import visible
 

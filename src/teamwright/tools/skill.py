@@ -8,7 +8,7 @@ from msgspec import Meta, Struct
 from teamwright.core.data.message import ToolSpec
 from teamwright.core.errors import ToolError
 from teamwright.core.ports import Outcome, ToolContext, said
-from teamwright.library.skill_file import Skill
+from teamwright.library.skills.file import Skill
 from teamwright.runtime.skills import SkillDesk
 from teamwright.runtime.spawner import Spawner
 from teamwright.tools.agent import completed, launched

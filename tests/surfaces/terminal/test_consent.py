@@ -8,7 +8,7 @@ from tui_parts import Host, answered, ask, make_view, question, screen_text, unt
 
 from teamwright.core.ids import AgentId, CallId, QuestionId
 from teamwright.core.permissions.consent import Allow, Deny, Question
-from teamwright.library.trust import Found, Part
+from teamwright.library.trust.decision import Found, Part
 from teamwright.surfaces.terminal.dialogs import NO, QuestionScreen
 from teamwright.surfaces.terminal.diff import rows_of
 from teamwright.surfaces.terminal.question_list import QuestionsScreen, screen_for

@@ -8,7 +8,7 @@ from textual.widgets import Input
 from tui_parts import EVIL, Host, answered, ask, make_view, question, screen_text, until
 
 from teamwright.core.permissions.consent import Allow, Deny, Question
-from teamwright.library.trust import Found
+from teamwright.library.trust.decision import Found
 from teamwright.surfaces.terminal.dialogs import NO, QuestionScreen
 from teamwright.surfaces.terminal.diff import compare, read_before, rows_of
 from teamwright.surfaces.terminal.question_list import QuestionsScreen, screen_for

@@ -10,7 +10,7 @@ from stage import staged
 from tui_parts import Host, ask, mail, make_view, question, screen_text, side_host, task, until
 
 from conftest import Walker
-from teamwright.library.trust import Found, Part
+from teamwright.library.trust.decision import Found, Part
 from teamwright.models.scripted import call, thinking
 from teamwright.store.files.paths import home_from
 from teamwright.surfaces.terminal.picker import SessionPicker

@@ -10,8 +10,8 @@ from msgspec import Struct
 from teamwright.app import Options, survey
 from teamwright.core.data.op import AddDirectories, AddRules, Op, RemoveDirectories, RemoveRules, SetMode
 from teamwright.core.permissions.consent import Mode
-from teamwright.library.agreed import agree_to_own
 from teamwright.library.jsonfile import read_json
+from teamwright.library.trust.snapshot import agree_to_own
 from teamwright.osfiles.private import write_file
 
 Kept = Literal["session", "localSettings", "projectSettings", "userSettings"]

@@ -10,7 +10,7 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from teamwright.library.trust import Found
+from teamwright.library.trust.decision import Found
 from teamwright.surfaces.terminal.choices import GRACE, Choice, Choices
 from teamwright.surfaces.terminal.dialogs import BOX, make_room, show_hidden, turn_page
 from teamwright.surfaces.terminal.diff import Row, compare, lines_of

@@ -10,9 +10,10 @@ from textual.binding import Binding, BindingType
 
 from teamwright.app import Options, survey
 from teamwright.app.ground import look_around
-from teamwright.library import agreed, trust
-from teamwright.library.agreed import Kept
-from teamwright.library.trust import Found
+from teamwright.library.trust import decision as trust
+from teamwright.library.trust import snapshot as agreed
+from teamwright.library.trust.decision import Found
+from teamwright.library.trust.snapshot import Kept
 from teamwright.surfaces.terminal.choices import GRACE
 from teamwright.surfaces.terminal.themes import themes
 from teamwright.surfaces.terminal.trust_screen import TrustScreen

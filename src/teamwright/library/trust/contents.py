@@ -8,12 +8,12 @@ from typing import Any, cast
 import msgspec
 
 from teamwright.core.errors import SettingsError
-from teamwright.library.agreed import GIT, SETTINGS
 from teamwright.library.frontmatter import Document, split
 from teamwright.library.jsonfile import MOST_JSON, read_json, read_plain
-from teamwright.library.settings_text import HARMLESS, command_line, shown_value, started
-from teamwright.library.skill_text import Shell, pieces
-from teamwright.library.trust import Part
+from teamwright.library.skills.text import Shell, pieces
+from teamwright.library.trust.decision import Part
+from teamwright.library.trust.settings_text import HARMLESS, command_line, shown_value, started
+from teamwright.library.trust.snapshot import GIT, SETTINGS
 
 MOST_LINES = 5_000
 MOST_LINE = 100_000  # characters

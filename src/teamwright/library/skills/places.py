@@ -7,10 +7,10 @@ from pathlib import Path
 
 from teamwright.core.data.definition import DefinitionSource
 from teamwright.core.text import shown
-from teamwright.library.agent_places import MOST_ENTRIES, MOST_FILES, Sighting, scan, way_down
-from teamwright.library.definition_file import Place
+from teamwright.library.agents.definition_file import Place
+from teamwright.library.agents.places import MOST_ENTRIES, MOST_FILES, Sighting, scan, way_down
 from teamwright.library.plugins import Plugin
-from teamwright.library.skill_file import Kind, Shelf
+from teamwright.library.skills.file import Kind, Shelf
 
 MANAGED = Path("/etc/teamwright")
 _HOMES = (".claude", ".teamwright")  # the second wins

@@ -9,11 +9,11 @@ from msgspec import Struct
 from teamwright.core.data.definition import DefinitionSource
 from teamwright.core.errors import SettingsError
 from teamwright.core.text import shown
-from teamwright.library.agent_places import Sighting, Signature, changed_at
-from teamwright.library.index import Key, Stored, index_file, load_index, save_index
-from teamwright.library.skill_file import Shelf, Skill, SkillOutcome, read_body, read_skill
-from teamwright.library.skill_places import scan_shelf
-from teamwright.library.skill_text import fill_words
+from teamwright.library.agents.cache import Key, Stored, index_file, load_index, save_index
+from teamwright.library.agents.places import Sighting, Signature, changed_at
+from teamwright.library.skills.file import Shelf, Skill, SkillOutcome, read_body, read_skill
+from teamwright.library.skills.places import scan_shelf
+from teamwright.library.skills.text import fill_words
 
 MOST_PROBLEMS = 50
 MOST_PRELOADED = 200_000  # characters of all skills that one definition names

@@ -11,10 +11,10 @@ from teamwright.core.data.definition import BUILT_IN, AgentDefinition, Definitio
 from teamwright.core.errors import SettingsError, UsageError
 from teamwright.core.jsontext import decode_object
 from teamwright.core.text import shown
-from teamwright.library.agent_places import Sighting, Signature, changed_at, scan
-from teamwright.library.definition_fields import check_name
-from teamwright.library.definition_file import MOST_BYTES, Outcome, Place, read_file, read_object
-from teamwright.library.index import Key, Stored, index_file, load_index, save_index
+from teamwright.library.agents.cache import Key, Stored, index_file, load_index, save_index
+from teamwright.library.agents.definition_fields import check_name
+from teamwright.library.agents.definition_file import MOST_BYTES, Outcome, Place, read_file, read_object
+from teamwright.library.agents.places import Sighting, Signature, changed_at, scan
 from teamwright.library.jsonfile import read_plain
 
 MOST_PROBLEMS = 50

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from teamwright import __version__
 from teamwright.core.errors import SettingsError
-from teamwright.library.agent_places import Signature
+from teamwright.library.agents.places import Signature
 from teamwright.library.jsonfile import read_plain
 
 FORMAT = 1

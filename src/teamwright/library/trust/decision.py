@@ -14,8 +14,8 @@ from msgspec import Struct
 
 from teamwright.core.errors import SettingsError, StoreError
 from teamwright.core.text import shown
-from teamwright.library.agreed import Change
 from teamwright.library.jsonfile import read_json
+from teamwright.library.trust.snapshot import Change
 from teamwright.osfiles.json_store import alone_with, replace
 
 MOST_NAMES = 100

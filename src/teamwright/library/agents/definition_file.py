@@ -11,7 +11,7 @@ from msgspec import Struct
 from teamwright.core.data.definition import AgentDefinition, DefinitionSource
 from teamwright.core.errors import SettingsError
 from teamwright.core.text import shown
-from teamwright.library.definition_fields import MOST_NAME, Wrong, check_name, find_field
+from teamwright.library.agents.definition_fields import MOST_NAME, Wrong, check_name, find_field
 from teamwright.library.frontmatter import Document, split
 from teamwright.library.jsonfile import read_plain
 

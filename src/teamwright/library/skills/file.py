@@ -12,8 +12,8 @@ from teamwright.core.data.message import Effort
 from teamwright.core.errors import SettingsError
 from teamwright.core.permissions.rules import Problem, parse_rule, split_rules
 from teamwright.core.text import shown
-from teamwright.library.definition_fields import MOST_NAME, Wrong, find_field, text
-from teamwright.library.definition_file import Place
+from teamwright.library.agents.definition_fields import MOST_NAME, Wrong, find_field, text
+from teamwright.library.agents.definition_file import Place
 from teamwright.library.frontmatter import Document, split
 from teamwright.library.jsonfile import read_plain
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from teamwright.library.imports import imports
+from teamwright.library.includes import imports
 
 MOST_SHELL = 20
 MOST_FILES = 20

@@ -6,7 +6,7 @@ from itertools import islice
 from pathlib import Path
 
 from teamwright.core.text import shown
-from teamwright.library.definition_file import Place
+from teamwright.library.agents.definition_file import Place
 
 MANAGED = Path("/etc/teamwright/agents")
 MOST_FILES = 1000  # in one place

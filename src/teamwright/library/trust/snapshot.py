@@ -11,8 +11,8 @@ import msgspec
 from msgspec import Struct
 
 from teamwright.core.errors import SettingsError
-from teamwright.library.agent_places import MOST_FILES, scan, way_down
-from teamwright.library.definition_file import Place
+from teamwright.library.agents.definition_file import Place
+from teamwright.library.agents.places import MOST_FILES, scan, way_down
 from teamwright.library.jsonfile import MOST_JSON, read_plain
 
 MOST_TEXT = 64_000  # characters of one file that are kept to compare with
@@ -78,7 +78,7 @@ def _keep_scripts(
 ) -> None:
     if not commands:
         return
-    from teamwright.library.scripts import named_files  # noqa: PLC0415  # only where something is started
+    from teamwright.library.trust.scripts import named_files  # noqa: PLC0415  # only where something is started
 
     named = named_files(commands, project, [*way_down(cwd, project), project / ".git"])
     for name in named.files:
@@ -240,13 +240,13 @@ def _bounded(text: str) -> str:
 
 
 def _settings_text(data: bytes) -> tuple[str, bytes, tuple[str, ...]]:
-    from teamwright.library.settings_text import settings_text  # noqa: PLC0415  # only for what is new or different
+    from teamwright.library.trust.settings_text import settings_text  # noqa: PLC0415  # only for what is new or different
 
     return settings_text(data)
 
 
 def _definition_text(data: bytes) -> tuple[str, bytes, tuple[str, ...]]:
-    from teamwright.library.contents import commands_of_definition  # noqa: PLC0415  # only for what is new or different
+    from teamwright.library.trust.contents import commands_of_definition  # noqa: PLC0415  # only for what is new or different
 
     text = data.decode(errors="replace")
     return text, data, commands_of_definition(text)
