@@ -17,7 +17,7 @@ from rows import Row, ms, table
 from teamwright.core.data.hook import Fired, HookBook
 from teamwright.core.ids import AgentId, SessionId
 from teamwright.library.hooks import read_hooks
-from teamwright.runtime.hooks import Hooks
+from teamwright.runtime.extensions.hooks import Hooks
 
 ROUNDS = 200
 MOST_ADDED = 2.0  # ms

@@ -21,7 +21,7 @@ from teamwright.core.data.event import LettersTaken as Taken
 from teamwright.core.data.message import Message, ReplyStarted, Text, TextDelta, Usage, user
 from teamwright.core.ids import new_agent_id
 from teamwright.models.scripted import ScriptedModel
-from teamwright.runtime.resume import Origin
+from teamwright.runtime.agents.resume import Origin
 from teamwright.runtime.session import Session
 from teamwright.store.files.paths import find_transcript, home_from
 from teamwright.store.files.transcripts import Transcript

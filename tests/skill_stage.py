@@ -15,10 +15,10 @@ from teamwright.core.permissions.rules import Rules, parse_rules
 from teamwright.library.skills.book import SkillBook
 from teamwright.library.skills.places import find_shelves
 from teamwright.models.scripted import ScriptedModel
-from teamwright.runtime.gate import SessionGate
-from teamwright.runtime.grants import Grants
-from teamwright.runtime.skills import SkillDesk, Surroundings
-from teamwright.runtime.spawner import Spawner
+from teamwright.runtime.agents.spawner import Spawner
+from teamwright.runtime.extensions.skills import SkillDesk, Surroundings
+from teamwright.runtime.permissions.gate import SessionGate
+from teamwright.runtime.permissions.grants import Grants
 from teamwright.tools.bounds import visible
 from teamwright.tools.skill import SkillTool, skill_spec
 

@@ -13,16 +13,16 @@ if TYPE_CHECKING:
     from teamwright.core.permissions.consent import Allow, Deny, Question
     from teamwright.core.ports import Outcome, ToolContext
     from teamwright.models.scripted import ScriptedModel, call, thinking
-    from teamwright.runtime.agent import current_agent, current_teammate
-    from teamwright.runtime.led_team import LedTeam
+    from teamwright.runtime.agents.agent import current_agent, current_teammate
     from teamwright.runtime.session import Session
+    from teamwright.runtime.teams.team import LedTeam
     from teamwright.tools.function import tool
 
 _PLACES = {
     "AgentDefinition": "teamwright.core.data.definition",
     "session": "teamwright.api",
     "Session": "teamwright.runtime.session",
-    "LedTeam": "teamwright.runtime.led_team",
+    "LedTeam": "teamwright.runtime.teams.team",
     "tool": "teamwright.tools.function",
     "ToolContext": "teamwright.core.ports",
     "Outcome": "teamwright.core.ports",
@@ -37,8 +37,8 @@ _PLACES = {
     "ScriptedModel": "teamwright.models.scripted",
     "call": "teamwright.models.scripted",
     "thinking": "teamwright.models.scripted",
-    "current_agent": "teamwright.runtime.agent",
-    "current_teammate": "teamwright.runtime.agent",
+    "current_agent": "teamwright.runtime.agents.agent",
+    "current_teammate": "teamwright.runtime.agents.agent",
 }
 __all__ = [
     "AgentDefinition", "Allow", "Deny", "LedTeam", "ModelError", "Outcome", "Question", "Record", "ScriptedModel",

@@ -40,7 +40,7 @@ from teamwright.core.data.message import Effort
 from teamwright.core.permissions.consent import Decision, Mode, Question
 from teamwright.core.policies.budget import Limits
 from teamwright.core.ports import Model, Tool
-from teamwright.runtime.resume import Origin
+from teamwright.runtime.agents.resume import Origin
 from teamwright.runtime.session import Session
 from teamwright.tools.function import FunctionTool
 

@@ -12,8 +12,8 @@ import anyio
 from teamwright.core.data.message import Message, Reply, Request, Text, Usage
 from teamwright.core.data.server import Elicited, ServerConfig, Stdio
 from teamwright.core.ports import Desk, Outcome, ToolContext
-from teamwright.runtime.server import Changes
-from teamwright.runtime.servers import ServerPool
+from teamwright.runtime.extensions.mcp_connection import Changes
+from teamwright.runtime.extensions.mcp_pool import ServerPool
 from teamwright.tools.mcp import McpTool
 
 SMALL = Path(__file__).parent.parent / "servers" / "small_mcp.py"

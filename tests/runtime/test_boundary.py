@@ -19,7 +19,7 @@ from teamwright.core.errors import StoreError, UsageError
 from teamwright.core.permissions.consent import Allow, Question
 from teamwright.core.ports import Outcome
 from teamwright.models.scripted import ScriptedModel, call
-from teamwright.runtime.resume import Origin
+from teamwright.runtime.agents.resume import Origin
 from teamwright.store.files import transcripts
 
 pytestmark = pytest.mark.anyio

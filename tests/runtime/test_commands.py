@@ -21,8 +21,8 @@ from teamwright.core.ids import CallId
 from teamwright.core.ports import ToolContext
 from teamwright.host.process.environment import tool_environment
 from teamwright.models.scripted import call
-from teamwright.runtime.commands import MOST_LINES, MOST_RESULT, Commands, Order, Tap
-from teamwright.runtime.jobs import Job
+from teamwright.runtime.jobs.jobs import Job
+from teamwright.runtime.jobs.shell_jobs import MOST_LINES, MOST_RESULT, Commands, Order, Tap
 from teamwright.tools.bounds import visible
 
 pytestmark = pytest.mark.anyio

@@ -21,7 +21,7 @@ from teamwright.core.data.history import fold
 from teamwright.core.data.letter import Letter, Said, Sender, as_message
 from teamwright.core.data.team import LEAD_NAME, Mail, Member
 from teamwright.core.ids import AgentId, LetterId, SessionId
-from teamwright.runtime.inbox import AgentInbox
+from teamwright.runtime.agents.inbox import AgentInbox
 from teamwright.store.files.transcripts import Transcript
 from teamwright.store.tables.mail import MailTable
 from teamwright.store.tables.mail_insert import Stored

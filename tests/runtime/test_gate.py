@@ -13,7 +13,7 @@ from teamwright.core.ids import AgentId, CallId
 from teamwright.core.permissions.consent import Allow, Decision, Deny, Mode, Question
 from teamwright.core.permissions.rules import Rules, parse_rules
 from teamwright.core.ports import Desk
-from teamwright.runtime.gate import SessionGate
+from teamwright.runtime.permissions.gate import SessionGate
 
 ME = AgentId("a1")
 
@@ -251,5 +251,5 @@ def test_the_parser_is_not_loaded_before_the_first_command() -> None:
     import subprocess
     import sys
 
-    code = "import sys, teamwright.runtime.gate; sys.exit('tree_sitter' in sys.modules or 'pathspec' in sys.modules)"
+    code = "import sys, teamwright.runtime.permissions.gate; sys.exit('tree_sitter' in sys.modules or 'pathspec' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -16,7 +16,7 @@ from fake_api import CUT, HANG, FakeApi, answer
 from teamwright.core.data.hook import NOTHING, Fired, HookBook
 from teamwright.core.ids import AgentId, SessionId
 from teamwright.library.hooks import read_hooks
-from teamwright.runtime.hooks import Hooks
+from teamwright.runtime.extensions.hooks import Hooks
 
 pytestmark = pytest.mark.anyio
 MAIN, CHILD = AgentId("s1"), AgentId("a1")
@@ -393,7 +393,7 @@ def test_where_no_hook_is_nothing_is_imported() -> None:
     import subprocess
 
     code = (
-        "import sys, teamwright.runtime.hooks\n"
+        "import sys, teamwright.runtime.extensions.hooks\n"
         "print([m for m in sys.modules if m.startswith(('teamwright.host', 'aiohttp', 'yaml'))])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True)

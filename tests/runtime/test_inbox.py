@@ -9,7 +9,7 @@ import pytest
 from teamwright.core.data.letter import PERSON, Letter, Prompt, Sender
 from teamwright.core.data.message import Text
 from teamwright.core.ids import AgentId, LetterId, SessionId, new_letter_id
-from teamwright.runtime.inbox import AgentInbox
+from teamwright.runtime.agents.inbox import AgentInbox
 from teamwright.store.tables.state import State
 
 pytestmark = pytest.mark.anyio

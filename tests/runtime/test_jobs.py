@@ -12,7 +12,7 @@ from teamwright.core.data.job import JobResult
 from teamwright.core.data.letter import Notice
 from teamwright.core.errors import StoreError
 from teamwright.core.ids import AgentId, CallId, JobId, SessionId
-from teamwright.runtime.jobs import Job, Jobs, letter_id
+from teamwright.runtime.jobs.jobs import Job, Jobs, letter_id
 from teamwright.store.tables.jobs import CLAIMED, NONE, OWED, POSTED, JobRow, JobTable, NewAgent
 from teamwright.store.tables.state import State
 

@@ -17,8 +17,8 @@ from teamwright.core.data.event import Event, JobEnded
 from teamwright.core.data.job import JobResult
 from teamwright.core.data.letter import Notice
 from teamwright.core.ids import AgentId, CallId, JobId, SessionId
-from teamwright.runtime.inbox import AgentInbox
-from teamwright.runtime.jobs import Job, Jobs, letter_id
+from teamwright.runtime.agents.inbox import AgentInbox
+from teamwright.runtime.jobs.jobs import Job, Jobs, letter_id
 from teamwright.store.tables.jobs import JobTable
 from teamwright.store.tables.state import State
 

@@ -14,7 +14,7 @@ from teamwright.core.data.event import LettersTaken
 from teamwright.core.data.message import Request
 from teamwright.core.errors import UsageError
 from teamwright.models.scripted import call
-from teamwright.runtime.resume import Origin
+from teamwright.runtime.agents.resume import Origin
 from teamwright.runtime.session import Session
 
 pytestmark = pytest.mark.anyio

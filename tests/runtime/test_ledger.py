@@ -10,7 +10,7 @@ from teamwright.core.data.op import Interrupt
 from teamwright.core.errors import ModelError
 from teamwright.core.policies.budget import Limits
 from teamwright.models.scripted import ScriptedModel, call
-from teamwright.runtime.resume import Origin
+from teamwright.runtime.agents.resume import Origin
 from teamwright.store.tables.state import State
 
 pytestmark = [pytest.mark.anyio, pytest.mark.spec("O5")]

@@ -11,8 +11,8 @@ from mcp_shop import ENV, Shop, alive, until, words
 from teamwright.core.data.message import Image, Text
 from teamwright.core.data.server import ServerConfig, Stdio
 from teamwright.core.errors import ToolError
-from teamwright.runtime.server import Changes
-from teamwright.runtime.servers import ServerPool, tool_name
+from teamwright.runtime.extensions.mcp_connection import Changes
+from teamwright.runtime.extensions.mcp_pool import ServerPool, tool_name
 from teamwright.tools.mcp import McpTool
 
 
@@ -273,7 +273,7 @@ async def test_names_are_safe_and_short() -> None:
 
 async def test_without_servers_nothing_is_imported(tmp_path: Path) -> None:
     code = (
-        "import sys, anyio\nfrom teamwright.runtime.servers import ServerPool\n"
+        "import sys, anyio\nfrom teamwright.runtime.extensions.mcp_pool import ServerPool\n"
         "from teamwright.tools.mcp import McpTool\n"
         "from pathlib import Path\n"
         "async def main():\n"

@@ -111,7 +111,7 @@ async def test_a_web_server_that_goes_away(shop: Shop) -> None:
 @pytest.mark.spec("D8")
 async def test_a_server_inside_the_program_that_drives_us(shop: Shop) -> None:
     """The seam for `mcp_message`: each message is exchanged for its answer."""
-    from teamwright.runtime.servers import ServerPool
+    from teamwright.runtime.extensions.mcp_pool import ServerPool
     from teamwright.tools.mcp import McpTool
 
     seen: list[str] = []

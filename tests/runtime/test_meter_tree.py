@@ -4,7 +4,7 @@ import pytest
 
 from teamwright.core.data.message import Usage
 from teamwright.core.policies.budget import Limits
-from teamwright.runtime.meter import AgentMeter
+from teamwright.runtime.agents.meter import AgentMeter
 
 pytestmark = pytest.mark.spec("O5", "O6")
 NO_LIMITS = Limits()

@@ -6,7 +6,7 @@ import pytest
 from teamwright.core.data.event import Answered, Asked, Event
 from teamwright.core.ids import AgentId, CallId, QuestionId
 from teamwright.core.permissions.consent import Allow, Decision, Deny, Question
-from teamwright.runtime.questions import Questions
+from teamwright.runtime.permissions.questions import Questions
 
 pytestmark = [pytest.mark.anyio, pytest.mark.spec("M10")]
 ME = AgentId("me")

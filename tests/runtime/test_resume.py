@@ -15,7 +15,7 @@ from teamwright.core.data.message import Text
 from teamwright.core.errors import SessionBusy, SessionMissing, StoreError, TeamwrightError, UsageError
 from teamwright.core.ids import AgentId, new_letter_id, new_session_id
 from teamwright.models.scripted import call
-from teamwright.runtime.resume import Origin
+from teamwright.runtime.agents.resume import Origin
 from teamwright.store.files import transcripts
 from teamwright.store.tables.state import State
 

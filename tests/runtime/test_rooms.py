@@ -8,7 +8,7 @@ from teamwright.core.errors import StoreError, ToolError
 from teamwright.core.ids import AgentId
 from teamwright.core.ports import Desk
 from teamwright.host.git.worktree import find
-from teamwright.runtime.rooms import Rooms, words
+from teamwright.runtime.worktrees import Rooms, words
 from worktree_kit import known, new_repo, nothing_left
 
 pytestmark = pytest.mark.anyio

@@ -12,7 +12,7 @@ from teamwright.core.data.message import Text
 from teamwright.core.data.schedule import read_time
 from teamwright.core.errors import ToolError
 from teamwright.core.ids import AgentId, CallId, LetterId, SessionId
-from teamwright.runtime.schedule import LONGEST_SLEEP, MOST, MOST_PROMPT, Schedules
+from teamwright.runtime.jobs.schedule import LONGEST_SLEEP, MOST, MOST_PROMPT, Schedules
 from teamwright.store.tables.schedules import ScheduleTable
 from teamwright.store.tables.state import State
 

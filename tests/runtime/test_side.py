@@ -14,7 +14,7 @@ from teamwright.core.data.op import AskAside
 from teamwright.core.errors import ModelError, UsageError
 from teamwright.core.policies.budget import Limits
 from teamwright.models.scripted import ScriptedModel, call
-from teamwright.runtime.side import run_forked
+from teamwright.runtime.side_questions.fork import run_forked
 
 pytestmark = pytest.mark.anyio
 

@@ -13,7 +13,7 @@ from teamwright.core.data.message import ToolCall
 from teamwright.core.errors import ToolError
 from teamwright.core.ids import CallId
 from teamwright.core.permissions.consent import Allow, Deny
-from teamwright.runtime.skills import MOST_ARGS, MOST_FILE
+from teamwright.runtime.extensions.skills import MOST_ARGS, MOST_FILE
 
 pytestmark = pytest.mark.anyio
 

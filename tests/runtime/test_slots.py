@@ -3,7 +3,7 @@
 import anyio
 import pytest
 
-from teamwright.runtime.slots import Slot, Slots
+from teamwright.runtime.agents.slots import Slot, Slots
 
 pytestmark = [pytest.mark.anyio, pytest.mark.spec("B8")]
 LIMIT = 5.0

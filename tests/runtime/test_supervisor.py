@@ -16,7 +16,7 @@ from teamwright.core.errors import ModelError
 from teamwright.core.ids import AgentId
 from teamwright.core.ports import Outcome, ToolContext, said
 from teamwright.models.scripted import call
-from teamwright.runtime.agent import current_agent
+from teamwright.runtime.agents.agent import current_agent
 from teamwright.tools.define import spec
 
 pytestmark = pytest.mark.anyio

@@ -2,7 +2,7 @@
 
 import pytest
 
-from teamwright.runtime.compactor import Windows
+from teamwright.runtime.agents.compactor import Windows
 
 pytestmark = [pytest.mark.anyio, pytest.mark.spec("I1")]
 

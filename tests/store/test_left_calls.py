@@ -13,7 +13,7 @@ from teamwright.core.data.letter import SYSTEM, Letter, Said
 from teamwright.core.data.message import Message, Text, ToolCall, Usage
 from teamwright.core.data.tasks import Actor, Draft, claim_id
 from teamwright.core.ids import AgentId, CallId, LetterId
-from teamwright.runtime.outcomes import Books, Outcomes
+from teamwright.runtime.agents.outcomes import Books, Outcomes
 from teamwright.store.tables.tasks import TaskTable
 from teamwright.store.tables.teams import call_key
 

@@ -19,7 +19,7 @@ from teamwright.core.data.event import AgentEnded, AgentStarted, ToolEnded
 from teamwright.core.data.history import fold
 from teamwright.core.data.message import Message, Request, Text
 from teamwright.models.scripted import ScriptedModel, call
-from teamwright.runtime.resume import Origin
+from teamwright.runtime.agents.resume import Origin
 from teamwright.store.files import transcripts
 
 pytestmark = [pytest.mark.anyio, pytest.mark.spec("B4", "C3", "C4", "Q5", "A2")]

@@ -14,7 +14,7 @@ from teamwright.core.data.event import ToolEnded
 from teamwright.core.data.message import Message, Text, ToolResult
 from teamwright.core.errors import SessionMissing
 from teamwright.models.scripted import ScriptedModel, call
-from teamwright.runtime.resume import Origin
+from teamwright.runtime.agents.resume import Origin
 from teamwright.store.files import transcripts
 
 pytestmark = [pytest.mark.anyio, pytest.mark.spec("A1", "A2", "Q5", "X2", "O2")]

@@ -57,7 +57,7 @@ MUTANTS = [
         "core/test_budget.py::test_the_first_limit_that_is_reached",
     ),
     (
-        "runtime/inbox.py",
+        "runtime/agents/inbox.py",
         "self._held = [x for x in stored if x.id not in self._handed and x.id not in self._delivered]",
         "self._held = [x for x in stored if x.id not in self._handed]",
         "runtime/test_inbox.py::test_a_letter_that_the_transcript_knows_is_marked_and_not_given",
@@ -69,19 +69,19 @@ MUTANTS = [
         "runtime/test_bus.py::test_a_slow_watcher_catches_up_without_loss_or_repetition",
     ),
     (
-        "runtime/questions.py",
+        "runtime/permissions/questions.py",
         "if slot is None or slot.decision is not None:",
         "if slot is None:",
         "runtime/test_questions.py::test_an_answer_reaches_who_asked_and_counts_once",
     ),
     (
-        "runtime/meter.py",
+        "runtime/agents/meter.py",
         'self._ledger.settle_soon(row, spoilt.usage, usd, 0, "failed")',
         "pass",
         "runtime/test_ledger.py::test_a_call_that_failed_is_settled_and_costs_nothing",
     ),
     (
-        "runtime/agent.py",
+        "runtime/agents/agent.py",
         "in await self._settle(self.id, self.history):  # owed since",
         "in ():  # owed since",
         "runtime/test_boundary.py::test_a_full_disk_ends_the_turn_once_and_it_goes_on_when_there_is_room",
@@ -106,7 +106,7 @@ MUTANTS = [
         "teeth/test_kill_teams.py::test_power_cuts_lose_only_what_nobody_was_told_of",
     ),
     (
-        "runtime/inbox.py",
+        "runtime/agents/inbox.py",
         "        self._handed.update(letter.id for letter in now)\n",
         "        self._handed.update(letter.id for letter in now)\n"
         "        await self._store.delivered([letter.id for letter in now])\n",

@@ -20,9 +20,9 @@ from teamwright.core.errors import ToolError
 from teamwright.core.ids import AgentId, LetterId, SessionId
 from teamwright.core.ports import Outcome
 from teamwright.models.scripted import call
-from teamwright.runtime.outcomes import TASK_LOST
-from teamwright.runtime.resume import Origin
-from teamwright.runtime.task_board import TaskBoard
+from teamwright.runtime.agents.outcomes import TASK_LOST
+from teamwright.runtime.agents.resume import Origin
+from teamwright.runtime.teams.tasks import TaskBoard
 from teamwright.store.files import transcripts
 from teamwright.store.mirrors.task import TaskMirror
 from teamwright.store.tables.state import State

@@ -14,7 +14,7 @@ from teamwright.core.data.message import Request
 from teamwright.core.permissions.consent import Allow, Decision, Question
 from teamwright.host.git.worktree import find, make
 from teamwright.models.scripted import call
-from teamwright.runtime.resume import Origin
+from teamwright.runtime.agents.resume import Origin
 from worktree_kit import branches, git, kept_refs, known, new_repo, nothing_left, save, untouched
 
 pytestmark = pytest.mark.anyio

@@ -9,7 +9,7 @@ from team_steps import answers, create, mate, parts, say, scene, state_of, task,
 from conftest import Walker
 from crew import crew
 from teamwright.models.scripted import call
-from teamwright.runtime.resume import Origin
+from teamwright.runtime.agents.resume import Origin
 
 pytestmark = [pytest.mark.anyio, pytest.mark.spec("T6", "K6", "X2")]
 

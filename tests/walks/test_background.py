@@ -14,7 +14,7 @@ from teamwright.core.data.message import Request
 from teamwright.core.data.op import StopAll, StopJob
 from teamwright.core.policies.budget import Limits
 from teamwright.models.scripted import call
-from teamwright.runtime.resume import Origin
+from teamwright.runtime.agents.resume import Origin
 
 pytestmark = pytest.mark.anyio
 BACK = {"run_in_background": True}

@@ -13,7 +13,7 @@ from hook_kit import hook, hooked, logging
 from skill_stage import command, skill
 from teamwright.core.data.event import Rendered, Warned
 from teamwright.models.scripted import call
-from teamwright.runtime.resume import Origin
+from teamwright.runtime.agents.resume import Origin
 
 pytestmark = pytest.mark.anyio
 SMALL = Path(__file__).parents[1] / "servers" / "small_mcp.py"

@@ -12,7 +12,7 @@ from crew import LIMIT, agent, crew, results
 from teamwright.core.data.event import LettersTaken, TurnEnded
 from teamwright.core.data.message import Request
 from teamwright.models.scripted import call
-from teamwright.runtime.resume import Origin
+from teamwright.runtime.agents.resume import Origin
 from teamwright.store.tables.schedules import ScheduleTable
 from teamwright.store.tables.state import State
 

@@ -12,7 +12,7 @@ from program import Program
 from teamwright.core.data.event import Rendered
 from teamwright.core.data.message import Request
 from teamwright.models.scripted import call
-from teamwright.runtime.resume import Origin
+from teamwright.runtime.agents.resume import Origin
 
 pytestmark = pytest.mark.anyio
 

@@ -16,7 +16,7 @@ from teamwright.core.data.fork import PLACEHOLDER, TAG, directive, is_fork, plac
 from teamwright.core.data.message import Message, Text, ToolCall, ToolResult, user
 from teamwright.core.data.op import Say
 from teamwright.models.scripted import call
-from teamwright.runtime.resume import Origin
+from teamwright.runtime.agents.resume import Origin
 
 pytestmark = pytest.mark.anyio
 MODEL = "claude-sonnet-4-5"

@@ -181,7 +181,7 @@ async def test_no_hooks_no_hook_code(program: Any) -> None:
     import sys
 
     found = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True).stdout.split()
-    unwanted = {"teamwright.runtime.hooks", "teamwright.library.hooks", "teamwright.runtime.skills",
-                "teamwright.library.skills.book", "teamwright.runtime.servers", "teamwright.library.mcp_config",
+    unwanted = {"teamwright.runtime.extensions.hooks", "teamwright.library.hooks", "teamwright.runtime.extensions.skills",
+                "teamwright.library.skills.book", "teamwright.runtime.extensions.mcp_pool", "teamwright.library.mcp_config",
                 "teamwright.library.plugins", "mcp", "teamwright.library.memory_dir"}  # fmt: skip
     assert "teamwright.app.extras" in found and unwanted.isdisjoint(found)

@@ -12,8 +12,8 @@ from teamwright.core.data.event import TurnEnded, Warned
 from teamwright.core.data.op import Compact
 from teamwright.core.errors import ModelError, UsageError
 from teamwright.models.scripted import call
-from teamwright.runtime.hook_points import MOST_ROUNDS
-from teamwright.runtime.resume import Origin
+from teamwright.runtime.agents.resume import Origin
+from teamwright.runtime.extensions.hook_points import MOST_ROUNDS
 
 pytestmark = pytest.mark.anyio
 

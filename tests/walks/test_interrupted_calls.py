@@ -14,7 +14,7 @@ from crew import Crew, check_valid, crew, ended_calls
 from teamwright.core.data.message import Request, Text
 from teamwright.core.data.op import Interrupt
 from teamwright.models.scripted import call
-from teamwright.runtime.resume import Origin
+from teamwright.runtime.agents.resume import Origin
 
 pytestmark = pytest.mark.anyio
 LATER = "2099-01-01T00:00"

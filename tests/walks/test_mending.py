@@ -16,7 +16,7 @@ from teamwright.core.data.message import Image, Request, Text, Thinking, ToolRes
 from teamwright.core.data.op import Say
 from teamwright.core.errors import ModelError
 from teamwright.models.scripted import ScriptedModel, call, thinking
-from teamwright.runtime.resume import Origin
+from teamwright.runtime.agents.resume import Origin
 
 pytestmark = pytest.mark.anyio
 REFUSAL = "messages.2.content.0: Could not process image"

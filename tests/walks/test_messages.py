@@ -11,7 +11,7 @@ from teamwright.core.data.event import AgentStarted, Resumed
 from teamwright.core.data.message import Request, ToolResult
 from teamwright.core.errors import ModelError
 from teamwright.models.scripted import call
-from teamwright.runtime.resume import Origin
+from teamwright.runtime.agents.resume import Origin
 
 pytestmark = pytest.mark.anyio
 BACK = {"run_in_background": True}

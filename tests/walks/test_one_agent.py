@@ -11,7 +11,7 @@ from teamwright.core.data.message import Text, ToolResult
 from teamwright.core.errors import ModelError
 from teamwright.core.policies.budget import Limits
 from teamwright.models.scripted import ScriptedModel, call
-from teamwright.runtime.resume import Origin
+from teamwright.runtime.agents.resume import Origin
 
 pytestmark = pytest.mark.anyio
 

@@ -13,7 +13,7 @@ from teamwright.core.data.message import Request
 from teamwright.core.data.op import Compact
 from teamwright.core.errors import ModelError, UsageError
 from teamwright.models.scripted import ScriptedModel, call
-from teamwright.runtime.resume import Origin
+from teamwright.runtime.agents.resume import Origin
 
 pytestmark = pytest.mark.anyio
 BARE: dict[str, Any] = {"tools": ["Bash"], "system_prompt": "Work."}  # a few hundred tokens of prompt and tools

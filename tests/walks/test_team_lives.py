@@ -32,7 +32,7 @@ from teamwright.core.data.message import Request
 from teamwright.core.data.op import Compact, Interrupt
 from teamwright.core.errors import UsageError
 from teamwright.models.scripted import call
-from teamwright.runtime.resume import Origin
+from teamwright.runtime.agents.resume import Origin
 
 pytestmark = pytest.mark.anyio
 

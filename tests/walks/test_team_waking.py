@@ -26,7 +26,7 @@ from crew import LIMIT, after, bash, crew
 from teamwright.core.data.message import Request, Text
 from teamwright.core.data.op import Say
 from teamwright.models.scripted import call
-from teamwright.runtime.resume import Origin
+from teamwright.runtime.agents.resume import Origin
 
 
 @pytest.mark.spec("L2", "K5", "Q2")

@@ -15,7 +15,7 @@ from teamwright.core.data.message import Text
 from teamwright.core.ids import AgentId, line_uuid
 from teamwright.models.script import Step
 from teamwright.models.scripted import ScriptedModel, call
-from teamwright.runtime.resume import Origin
+from teamwright.runtime.agents.resume import Origin
 from teamwright.store.files import transcripts
 
 pytestmark = pytest.mark.anyio

@@ -8,12 +8,12 @@ from teamwright.app.options import Options
 from teamwright.core.data.event import Event
 from teamwright.core.errors import StoreError
 from teamwright.core.policies import notes
-from teamwright.runtime.agent import Agent
-from teamwright.runtime.asides import Asides, Habits
-from teamwright.runtime.jobs import Tell
-from teamwright.runtime.memory import Memory
-from teamwright.runtime.summaries import Summaries
-from teamwright.runtime.supervisor import Supervisor
+from teamwright.runtime.agents.agent import Agent
+from teamwright.runtime.agents.supervisor import Supervisor
+from teamwright.runtime.jobs.jobs import Tell
+from teamwright.runtime.side_questions.memory import Memory
+from teamwright.runtime.side_questions.service import Asides, Habits
+from teamwright.runtime.side_questions.summaries import Summaries
 from teamwright.store.files.memories import Notebook
 
 

@@ -15,15 +15,15 @@ from teamwright.library.agents.book import DefinitionBook, Objects
 from teamwright.library.agents.places import find_places
 from teamwright.library.agents.tool_choice import ToolChoice, tool_names
 from teamwright.library.trust import decision as trust
-from teamwright.runtime.commands import Commands
-from teamwright.runtime.rooms import Rooms
-from teamwright.runtime.rulebook import Rulebook
-from teamwright.runtime.schedule import Schedules
-from teamwright.runtime.spawner import Spawner
-from teamwright.runtime.supervisor import Supervisor
-from teamwright.runtime.task_board import TaskBoard
-from teamwright.runtime.teamwork import Teamwork
-from teamwright.runtime.workshop import Kit, Workshop
+from teamwright.runtime.agents.factory import Kit, Workshop
+from teamwright.runtime.agents.spawner import Spawner
+from teamwright.runtime.agents.supervisor import Supervisor
+from teamwright.runtime.jobs.schedule import Schedules
+from teamwright.runtime.jobs.shell_jobs import Commands
+from teamwright.runtime.permissions.rulebook import Rulebook
+from teamwright.runtime.teams.service import Teamwork
+from teamwright.runtime.teams.tasks import TaskBoard
+from teamwright.runtime.worktrees import Rooms
 from teamwright.tools.agent import AgentTool, agent_spec
 from teamwright.tools.ask import AskTool
 from teamwright.tools.bounds import visible

@@ -21,12 +21,12 @@ from teamwright.core.text import shown
 from teamwright.host.git.record import left_behind
 from teamwright.host.process.rlimits import allow_many_files
 from teamwright.models.prices import cost
-from teamwright.runtime.agent import Agent
-from teamwright.runtime.resident import note_work
-from teamwright.runtime.resume import Opened, close_open_calls, open_history
-from teamwright.runtime.rooms import Rooms
+from teamwright.runtime.agents.agent import Agent
+from teamwright.runtime.agents.resume import Opened, close_open_calls, open_history
+from teamwright.runtime.agents.spawner import Known
 from teamwright.runtime.session import Session
-from teamwright.runtime.spawner import Known
+from teamwright.runtime.teams.teammate import note_work
+from teamwright.runtime.worktrees import Rooms
 from teamwright.store.tables.jobs import JobTable
 from teamwright.store.tables.member_worktrees import housed
 from teamwright.store.tables.state import State, now_ms

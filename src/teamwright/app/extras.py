@@ -23,22 +23,22 @@ from teamwright.core.permissions.rules import Rules
 from teamwright.core.ports import Tool
 from teamwright.core.text import shown
 from teamwright.library.agents.tool_choice import ToolChoice
-from teamwright.runtime.agent import Agent
-from teamwright.runtime.gear import Exchange, Gear
-from teamwright.runtime.grants import Grants
-from teamwright.runtime.hook_points import HookPoints
-from teamwright.runtime.rulebook import Rulebook
-from teamwright.runtime.spawner import Spawner
-from teamwright.runtime.supervisor import Supervisor
+from teamwright.runtime.agents.agent import Agent
+from teamwright.runtime.agents.resources import Exchange, Gear
+from teamwright.runtime.agents.spawner import Spawner
+from teamwright.runtime.agents.supervisor import Supervisor
+from teamwright.runtime.extensions.hook_points import HookPoints
+from teamwright.runtime.permissions.grants import Grants
+from teamwright.runtime.permissions.rulebook import Rulebook
 from teamwright.tools.bounds import visible
 
 if TYPE_CHECKING:
     from teamwright.core.data.server import ServerPrompt
     from teamwright.library.plugins import Plugins
     from teamwright.library.skills.file import Skill
-    from teamwright.runtime.hooks import Hooks
-    from teamwright.runtime.servers import ServerPool
-    from teamwright.runtime.skills import Expanded, Judge
+    from teamwright.runtime.extensions.hooks import Hooks
+    from teamwright.runtime.extensions.mcp_pool import ServerPool
+    from teamwright.runtime.extensions.skills import Expanded, Judge
 
 END_SECONDS = 5.0  # for hooks at the end of a session
 MEMORY_TOOLS = ("Read", "Write", "Edit")
@@ -142,7 +142,7 @@ class Extras:
 
     def make_hooks(self, session: SessionId, transcript: Path, log: Callable[[str], None]) -> "Hooks":
         from teamwright.library.config_watch import ConfigWatch, settings_files  # noqa: PLC0415
-        from teamwright.runtime.hooks import Hooks  # noqa: PLC0415
+        from teamwright.runtime.extensions.hooks import Hooks  # noqa: PLC0415
 
         ground = self._ground
         self.points.config = ConfigWatch(settings_files(ground.project, ground.user, ground.home.root)).news
@@ -155,7 +155,7 @@ class Extras:
         main = self._living(self._main)
         if "@" not in text or main is None or (not files and self.pool is None):
             return ()
-        from teamwright.runtime.mentions import attached  # noqa: PLC0415
+        from teamwright.runtime.extensions.mentions import attached  # noqa: PLC0415
 
         return tuple(await attached(text, main, self._judge if files else None, visible, self.pool))
 
@@ -178,7 +178,7 @@ class Extras:
             self._warn((f"the model {shown(model, 80)} that a skill asks for is not used: {error}",))
 
     async def _prompt(self, name: str, words: str) -> "Expanded":
-        from teamwright.runtime.skills import Expanded  # noqa: PLC0415
+        from teamwright.runtime.extensions.skills import Expanded  # noqa: PLC0415
 
         try:
             answer = await self.serving.use().prompt(name, words.split())

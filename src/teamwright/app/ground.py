@@ -15,7 +15,7 @@ from teamwright.host.git.config import top_of
 from teamwright.host.git.guard import trust_repository
 from teamwright.library.trust import decision as trust
 from teamwright.library.trust.snapshot import GIT, Change, Kept, changes, compare, look
-from teamwright.runtime.rulebook import Rulebook
+from teamwright.runtime.permissions.rulebook import Rulebook
 from teamwright.store.files.paths import Home, home_from
 from teamwright.store.settings.load import load, project_root
 from teamwright.store.settings.schema import Rule as SettingsRule

@@ -12,17 +12,17 @@ from teamwright.core.ids import AgentId
 from teamwright.core.permissions.consent import Mode
 from teamwright.core.permissions.judge import mode_allowed
 from teamwright.core.permissions.rules import Rules
-from teamwright.runtime.agent import Agent
-from teamwright.runtime.gate import SessionGate
-from teamwright.runtime.hook_points import HookPoints
-from teamwright.runtime.limits import LimitedGate
-from teamwright.runtime.questions import Questions
-from teamwright.runtime.resume import Opened
-from teamwright.runtime.supervisor import Supervisor
+from teamwright.runtime.agents.agent import Agent
+from teamwright.runtime.agents.resume import Opened
+from teamwright.runtime.agents.supervisor import Supervisor
+from teamwright.runtime.extensions.hook_points import HookPoints
+from teamwright.runtime.permissions.gate import SessionGate
+from teamwright.runtime.permissions.questions import Questions
+from teamwright.runtime.permissions.tool_limits import LimitedGate
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from teamwright.runtime.hooks import Hooks
+    from teamwright.runtime.extensions.hooks import Hooks
 
 
 class Guard(Struct, frozen=True):

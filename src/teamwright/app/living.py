@@ -16,25 +16,25 @@ from teamwright.core.data.event import Event, Record
 from teamwright.core.data.letter import Letter, Said, Sender
 from teamwright.core.data.tasks import Actor, Task
 from teamwright.core.ids import AgentId, CallId, new_letter_id
-from teamwright.runtime import checkpoints
-from teamwright.runtime.agent import Agent
+from teamwright.runtime.agents.agent import Agent
+from teamwright.runtime.agents.compactor import Windows
+from teamwright.runtime.agents.factory import Workshop
+from teamwright.runtime.agents.outcomes import Books, Outcomes
+from teamwright.runtime.agents.resume import Opened
+from teamwright.runtime.agents.slots import Slots
+from teamwright.runtime.agents.spawner import Spawner, Ways
+from teamwright.runtime.agents.supervisor import Supervisor
 from teamwright.runtime.bus import Bus
-from teamwright.runtime.checkpoints import Ask
-from teamwright.runtime.compactor import Windows
-from teamwright.runtime.hook_services import TeamHooks, WorktreeHooks
-from teamwright.runtime.jobs import Jobs, Tell
-from teamwright.runtime.outcomes import Books, Outcomes
-from teamwright.runtime.questions import Questions
-from teamwright.runtime.resume import Opened
-from teamwright.runtime.roles import Base
-from teamwright.runtime.rooms import Rooms
-from teamwright.runtime.schedule import Schedules
-from teamwright.runtime.slots import Slots
-from teamwright.runtime.spawner import Spawner, Ways
-from teamwright.runtime.supervisor import Supervisor
-from teamwright.runtime.teamwork import Teamwork
+from teamwright.runtime.extensions import checkpoints
+from teamwright.runtime.extensions.checkpoints import Ask
+from teamwright.runtime.extensions.hook_services import TeamHooks, WorktreeHooks
+from teamwright.runtime.jobs.jobs import Jobs, Tell
+from teamwright.runtime.jobs.schedule import Schedules
+from teamwright.runtime.permissions.questions import Questions
+from teamwright.runtime.teams.deps import Base
+from teamwright.runtime.teams.service import Teamwork
 from teamwright.runtime.trouble import Trouble
-from teamwright.runtime.workshop import Workshop
+from teamwright.runtime.worktrees import Rooms
 from teamwright.store.files import transcripts
 from teamwright.store.files.logs import Log
 from teamwright.store.files.paths import SessionFiles

@@ -17,10 +17,10 @@ from teamwright.host.files.mounts import is_near
 from teamwright.library import instructions
 from teamwright.models.catalog import default_model
 from teamwright.models.prices import cost
-from teamwright.runtime.agent import Agent
-from teamwright.runtime.meter import AgentMeter
-from teamwright.runtime.prompt import Place, system_prompt
-from teamwright.runtime.workshop import Shape, Workshop
+from teamwright.runtime.agents.agent import Agent
+from teamwright.runtime.agents.factory import Shape, Workshop
+from teamwright.runtime.agents.meter import AgentMeter
+from teamwright.runtime.agents.prompt import Place, system_prompt
 from teamwright.store.files import prompts
 from teamwright.store.settings.schema import Settings
 

@@ -16,12 +16,12 @@ from teamwright.core.data.history import History
 from teamwright.core.errors import SessionMissing
 from teamwright.models.prices import cost
 from teamwright.osfiles.locks import hold
-from teamwright.runtime.agent import Agent
-from teamwright.runtime.deputy import Asker
-from teamwright.runtime.member import MemberHome
-from teamwright.runtime.meter import AgentMeter
-from teamwright.runtime.resume import Opened
-from teamwright.runtime.roles import Base
+from teamwright.runtime.agents.agent import Agent
+from teamwright.runtime.agents.meter import AgentMeter
+from teamwright.runtime.agents.resume import Opened
+from teamwright.runtime.teams.deps import Base
+from teamwright.runtime.teams.permission_relay import Asker
+from teamwright.runtime.teams.process_main import MemberHome
 from teamwright.store.files.paths import SessionFiles, find_transcript
 from teamwright.store.files.transcripts import Transcript
 from teamwright.store.tables.jobs import JobTable

@@ -13,7 +13,7 @@ from teamwright.core.permissions.consent import Decision, Mode, Question
 from teamwright.core.policies.budget import Limits
 from teamwright.core.policies.placement import Asked
 from teamwright.core.ports import Model, Tool
-from teamwright.runtime.resume import Origin
+from teamwright.runtime.agents.resume import Origin
 from teamwright.store.settings.load import SOURCES
 
 HookFunction = Callable[[dict[str, Any]], Awaitable[Mapping[str, Any] | None] | Mapping[str, Any] | None]

@@ -10,16 +10,16 @@ from teamwright.core.data.event import Event, Record
 from teamwright.core.ids import AgentId
 from teamwright.core.permissions.consent import Mode
 from teamwright.models.routed import RoutedModel
+from teamwright.runtime.agents.factory import Workshop
+from teamwright.runtime.agents.resume import Opened
+from teamwright.runtime.agents.spawner import Spawner, Ways
+from teamwright.runtime.agents.supervisor import Supervisor
 from teamwright.runtime.bus import Bus
-from teamwright.runtime.hook_services import TeamHooks
-from teamwright.runtime.jobs import Jobs
-from teamwright.runtime.questions import Questions
-from teamwright.runtime.resume import Opened
-from teamwright.runtime.rooms import Rooms
-from teamwright.runtime.rulebook import Rulebook
-from teamwright.runtime.spawner import Spawner, Ways
-from teamwright.runtime.supervisor import Supervisor
-from teamwright.runtime.workshop import Workshop
+from teamwright.runtime.extensions.hook_services import TeamHooks
+from teamwright.runtime.jobs.jobs import Jobs
+from teamwright.runtime.permissions.questions import Questions
+from teamwright.runtime.permissions.rulebook import Rulebook
+from teamwright.runtime.worktrees import Rooms
 from teamwright.store.files.logs import Log
 from teamwright.store.tables.state import State, now_ms
 

@@ -8,8 +8,8 @@ from teamwright.app.ground import Ground
 from teamwright.app.options import Options
 from teamwright.core.ids import SessionId
 from teamwright.host.timezone import local_zone
-from teamwright.runtime.agent import Agent
-from teamwright.runtime.schedule import Schedules
+from teamwright.runtime.agents.agent import Agent
+from teamwright.runtime.jobs.schedule import Schedules
 from teamwright.store.tables.schedules import ScheduleTable
 from teamwright.store.tables.state import State, now_ms
 

@@ -15,15 +15,15 @@ from teamwright.core.ids import AgentId, CallId, new_question_id
 from teamwright.core.permissions.consent import Allow, Decision, Question
 from teamwright.core.ports import Tool
 from teamwright.core.text import shown
-from teamwright.runtime.gear import Exchange
+from teamwright.runtime.agents.resources import Exchange
 
 if TYPE_CHECKING:
     from contextlib import AsyncExitStack
 
     from teamwright.core.data.server import Elicited, ServerConfig, ServerPrompt
     from teamwright.library.mcp_config import Servers
-    from teamwright.runtime.server import Changes
-    from teamwright.runtime.servers import ServerPool
+    from teamwright.runtime.extensions.mcp_connection import Changes
+    from teamwright.runtime.extensions.mcp_pool import ServerPool
 
 PROMPTS_SECONDS = 5.0
 TOKENS = "mcp-tokens"  # below our home: what was agreed at servers
@@ -88,7 +88,7 @@ class Serving:
     def use(self) -> "ServerPool":
         if self.pool is None:
             from teamwright.library.mcp_config import limits  # noqa: PLC0415
-            from teamwright.runtime.servers import ServerPool  # noqa: PLC0415
+            from teamwright.runtime.extensions.mcp_pool import ServerPool  # noqa: PLC0415
             from teamwright.tools.mcp import McpTool  # noqa: PLC0415
 
             connect, call = limits(self._ground.env)

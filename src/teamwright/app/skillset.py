@@ -11,16 +11,16 @@ from teamwright.core.data.definition import AgentDefinition
 from teamwright.core.data.message import ToolSpec
 from teamwright.core.permissions.rules import Rule, Rules
 from teamwright.core.ports import Tool
-from teamwright.runtime.grants import Grants
-from teamwright.runtime.spawner import Spawner
-from teamwright.runtime.supervisor import Supervisor
+from teamwright.runtime.agents.spawner import Spawner
+from teamwright.runtime.agents.supervisor import Supervisor
+from teamwright.runtime.permissions.grants import Grants
 from teamwright.tools.bounds import visible
 
 if TYPE_CHECKING:
     from teamwright.library.plugins import Plugin
     from teamwright.library.skills.book import SkillBook, Skills
     from teamwright.library.skills.file import Skill
-    from teamwright.runtime.skills import Judge, SkillDesk
+    from teamwright.runtime.extensions.skills import Judge, SkillDesk
 
 MANAGED = Path("/etc/teamwright")
 _FOLDERS = ("skills", "commands")
@@ -111,7 +111,7 @@ class Skillset:
 
     def _get_desk(self) -> "SkillDesk":
         if self._desk is None:
-            from teamwright.runtime.skills import SkillDesk, Surroundings  # noqa: PLC0415
+            from teamwright.runtime.extensions.skills import SkillDesk, Surroundings  # noqa: PLC0415
 
             book = self.book()
             assert book is not None and self._judge is not None

@@ -16,24 +16,24 @@ from teamwright.core.permissions.consent import Decision, Mode, Question
 from teamwright.core.permissions.rules import Rules
 from teamwright.host.ipc.wakeup import Bell, open_bell, ring
 from teamwright.host.panes.base import Panes
-from teamwright.runtime.deputy import Deputy
-from teamwright.runtime.follower import Follower
-from teamwright.runtime.handshakes import Handshakes
-from teamwright.runtime.post import Post
-from teamwright.runtime.prompt import team_prompt
-from teamwright.runtime.quarters import Command, Quarters
-from teamwright.runtime.recruiter import Recruiter
-from teamwright.runtime.resident import Means
-from teamwright.runtime.roles import Base, Roles
-from teamwright.runtime.rooms import Rooms
-from teamwright.runtime.spawner import Served, Spawner, Ways
-from teamwright.runtime.supervisor import Supervisor
-from teamwright.runtime.task_board import TaskBoard
-from teamwright.runtime.task_desk import SessionDesk
-from teamwright.runtime.team_desk import Check, TeamDesk
-from teamwright.runtime.teams import Here, Tables, Teams
-from teamwright.runtime.teamwork import Teamwork
-from teamwright.runtime.workshop import Kit, Workshop
+from teamwright.runtime.agents.factory import Kit, Workshop
+from teamwright.runtime.agents.prompt import team_prompt
+from teamwright.runtime.agents.spawner import Served, Spawner, Ways
+from teamwright.runtime.agents.supervisor import Supervisor
+from teamwright.runtime.teams.deps import Base, Roles
+from teamwright.runtime.teams.factory import Recruiter
+from teamwright.runtime.teams.mail import Post
+from teamwright.runtime.teams.permission_relay import Deputy
+from teamwright.runtime.teams.processes import Command, Quarters
+from teamwright.runtime.teams.remote_events import Follower
+from teamwright.runtime.teams.requests import Handshakes
+from teamwright.runtime.teams.roster import Here, Tables, Teams
+from teamwright.runtime.teams.service import Teamwork
+from teamwright.runtime.teams.task_scope import SessionDesk
+from teamwright.runtime.teams.tasks import TaskBoard
+from teamwright.runtime.teams.team_scope import Check, TeamDesk
+from teamwright.runtime.teams.teammate import Means
+from teamwright.runtime.worktrees import Rooms
 from teamwright.store.db.poll import EVERY, watch_changes
 from teamwright.store.files import transcripts
 from teamwright.store.files.paths import Home, SessionFiles, find_transcript

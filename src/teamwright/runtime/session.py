@@ -32,18 +32,18 @@ from teamwright.core.data.op import (
 from teamwright.core.errors import StoreError, ToolError, UsageError
 from teamwright.core.ids import AgentId, JobId, LetterId, SessionId, new_letter_id
 from teamwright.core.permissions.consent import MODES, Mode, Question
-from teamwright.runtime.agent import Agent
-from teamwright.runtime.asides import Asides
+from teamwright.runtime.agents.agent import Agent
+from teamwright.runtime.agents.meter import AgentMeter
+from teamwright.runtime.agents.resources import Brought
+from teamwright.runtime.agents.supervisor import Supervisor
 from teamwright.runtime.bus import Bus, Cursor, Watch
-from teamwright.runtime.gear import Brought
-from teamwright.runtime.led_team import LedTeam, lead_team
-from teamwright.runtime.meter import AgentMeter
-from teamwright.runtime.proactive import tick
-from teamwright.runtime.questions import Questions
+from teamwright.runtime.jobs.schedule import Schedules
+from teamwright.runtime.permissions.questions import Questions
 from teamwright.runtime.races import first
-from teamwright.runtime.schedule import Schedules
-from teamwright.runtime.supervisor import Supervisor
-from teamwright.runtime.teamwork import Teamwork
+from teamwright.runtime.side_questions.proactive import tick
+from teamwright.runtime.side_questions.service import Asides
+from teamwright.runtime.teams.service import Teamwork
+from teamwright.runtime.teams.team import LedTeam, lead_team
 
 CLOSE_LIMIT = 4.0  # seconds for the running turn to end
 LEAVE_LIMIT, HURRY = 12.0, 0.8  # seconds for hooks, and then for servers, to end in good order

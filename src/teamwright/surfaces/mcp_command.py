@@ -22,8 +22,8 @@ from teamwright.library.mcp_config import limits, read_server
 from teamwright.library.trust.decision import what_would_run
 from teamwright.library.trust.snapshot import agree_to_own
 from teamwright.osfiles.private import write_file
-from teamwright.runtime.resume import Origin
-from teamwright.runtime.servers import ServerPool
+from teamwright.runtime.agents.resume import Origin
+from teamwright.runtime.extensions.mcp_pool import ServerPool
 from teamwright.surfaces.tables import print_json, print_table
 from teamwright.tools.bounds import visible
 from teamwright.tools.mcp import McpTool

@@ -21,7 +21,7 @@ from teamwright.core.permissions.consent import Mode
 from teamwright.core.ports import Outcome, said
 from teamwright.host.mcp.stdio_server import open_stdio
 from teamwright.host.mcp.streams import LineReader, LineWriter
-from teamwright.runtime.driver import Driver
+from teamwright.runtime.manual_lead import Driver
 from teamwright.tools.bounds import visible
 from teamwright.tools.define import read_args, schema_of
 

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 import anyio
 
 from teamwright.app.member import open_member
-from teamwright.runtime.member import MemberHome
+from teamwright.runtime.teams.process_main import MemberHome
 from teamwright.surfaces.progress import Progress
 from teamwright.tools.bounds import visible
 

@@ -9,7 +9,7 @@ from teamwright.core.errors import ToolError
 from teamwright.core.ids import new_question_id
 from teamwright.core.permissions.consent import Decision, Deny, Question
 from teamwright.core.ports import Outcome, ToolContext, said
-from teamwright.runtime.supervisor import Supervisor
+from teamwright.runtime.agents.supervisor import Supervisor
 from teamwright.tools.define import read_args, spec
 
 DESCRIPTION = """\

@@ -17,8 +17,8 @@ from teamwright.host.process.bash import describe_end, encode_script, run_script
 from teamwright.host.process.capture import HEAD, Capture, plain
 from teamwright.host.process.environment import tool_environment
 from teamwright.host.process.run import Ended
-from teamwright.runtime.commands import Commands, Order
-from teamwright.runtime.jobs import Job
+from teamwright.runtime.jobs.jobs import Job
+from teamwright.runtime.jobs.shell_jobs import Commands, Order
 from teamwright.tools.bounds import bounded, visible
 from teamwright.tools.define import read_args, schema_of
 

@@ -8,7 +8,7 @@ from msgspec import Meta, Struct
 from teamwright.core.data.schedule import Schedule
 from teamwright.core.errors import ToolError
 from teamwright.core.ports import Outcome, ToolContext, said
-from teamwright.runtime.schedule import Schedules
+from teamwright.runtime.jobs.schedule import Schedules
 from teamwright.tools.bounds import visible
 from teamwright.tools.define import read_args, spec
 

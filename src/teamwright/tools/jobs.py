@@ -9,9 +9,9 @@ from msgspec import Meta, Struct
 from teamwright.core.errors import ToolError
 from teamwright.core.ports import Outcome, ToolContext, said
 from teamwright.host.process.tail import read_tail
-from teamwright.runtime.jobs import Job
-from teamwright.runtime.supervisor import Supervisor
-from teamwright.runtime.teamwork import Teamwork
+from teamwright.runtime.agents.supervisor import Supervisor
+from teamwright.runtime.jobs.jobs import Job
+from teamwright.runtime.teams.service import Teamwork
 from teamwright.tools.bounds import bounded, visible
 from teamwright.tools.define import read_args, spec
 

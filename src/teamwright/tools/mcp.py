@@ -15,7 +15,7 @@ from teamwright.core.data.server import Answer, Blob, Link, Part
 from teamwright.core.errors import ToolError
 from teamwright.core.policies.normalize import DEEPEST, is_deep
 from teamwright.core.ports import Outcome, ToolContext
-from teamwright.runtime.server import Offer
+from teamwright.runtime.extensions.mcp_connection import Offer
 from teamwright.tools.bounds import bounded, visible
 
 MOST_DESCRIPTION = 4_000

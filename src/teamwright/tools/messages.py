@@ -11,9 +11,9 @@ from teamwright.core.data.team import Member
 from teamwright.core.errors import ToolError
 from teamwright.core.ids import AgentId, LetterId
 from teamwright.core.ports import Outcome, ToolContext, said
-from teamwright.runtime.spawner import Spawner
-from teamwright.runtime.supervisor import Supervisor
-from teamwright.runtime.teamwork import Teamwork
+from teamwright.runtime.agents.spawner import Spawner
+from teamwright.runtime.agents.supervisor import Supervisor
+from teamwright.runtime.teams.service import Teamwork
 from teamwright.runtime.unbroken import unbroken
 from teamwright.tools.define import read_args, spec
 

@@ -10,7 +10,7 @@ from teamwright.core.errors import ToolError
 from teamwright.core.ports import Outcome, ToolContext
 from teamwright.host.process.bash import encode_script
 from teamwright.host.process.environment import tool_environment
-from teamwright.runtime.commands import LETTERS, Commands, Order
+from teamwright.runtime.jobs.shell_jobs import LETTERS, Commands, Order
 from teamwright.tools.bash import label, launched, stand
 from teamwright.tools.define import read_args, spec
 

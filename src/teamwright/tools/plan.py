@@ -10,9 +10,9 @@ from teamwright.core.errors import ToolError
 from teamwright.core.ids import new_question_id
 from teamwright.core.permissions.consent import Decision, Deny, Question
 from teamwright.core.ports import Outcome, ToolContext, said
-from teamwright.runtime.agent import Agent
-from teamwright.runtime.supervisor import Supervisor
-from teamwright.runtime.teamwork import Teamwork
+from teamwright.runtime.agents.agent import Agent
+from teamwright.runtime.agents.supervisor import Supervisor
+from teamwright.runtime.teams.service import Teamwork
 from teamwright.tools.define import read_args, spec
 
 Put = Callable[[Question], Awaitable[Decision]]

@@ -4,13 +4,13 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from teamwright.core.errors import UsageError
 from teamwright.core.ports import Tool
-from teamwright.runtime.commands import Commands
-from teamwright.runtime.rooms import Rooms
-from teamwright.runtime.schedule import Schedules
-from teamwright.runtime.spawner import Spawner
-from teamwright.runtime.supervisor import Supervisor
-from teamwright.runtime.task_board import TaskBoard
-from teamwright.runtime.teamwork import Teamwork
+from teamwright.runtime.agents.spawner import Spawner
+from teamwright.runtime.agents.supervisor import Supervisor
+from teamwright.runtime.jobs.schedule import Schedules
+from teamwright.runtime.jobs.shell_jobs import Commands
+from teamwright.runtime.teams.service import Teamwork
+from teamwright.runtime.teams.tasks import TaskBoard
+from teamwright.runtime.worktrees import Rooms
 from teamwright.tools.ask import AskTool
 from teamwright.tools.bash import BashTool
 from teamwright.tools.cron import CronCreate, CronDelete, CronList

@@ -23,7 +23,7 @@ from teamwright.core.data.tasks import (
 from teamwright.core.errors import ToolError
 from teamwright.core.ids import AgentId
 from teamwright.core.ports import Outcome, ToolContext, said
-from teamwright.runtime.task_board import TaskBoard
+from teamwright.runtime.teams.tasks import TaskBoard
 from teamwright.store.mirrors.task import record
 from teamwright.tools.bounds import bounded, visible
 from teamwright.tools.define import read_args, spec

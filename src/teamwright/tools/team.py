@@ -7,7 +7,7 @@ from msgspec import Meta, Struct
 
 from teamwright.core.data.team import config
 from teamwright.core.ports import Outcome, ToolContext, said
-from teamwright.runtime.teamwork import Teamwork
+from teamwright.runtime.teams.service import Teamwork
 from teamwright.tools.define import read_args, spec
 
 

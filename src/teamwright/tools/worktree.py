@@ -9,8 +9,8 @@ from msgspec import Meta, Struct
 from teamwright.core.data.message import Text
 from teamwright.core.errors import ToolError
 from teamwright.core.ports import Outcome, ToolContext
-from teamwright.runtime.rooms import Left, Rooms, Stay
-from teamwright.runtime.supervisor import Supervisor
+from teamwright.runtime.agents.supervisor import Supervisor
+from teamwright.runtime.worktrees import Left, Rooms, Stay
 from teamwright.tools.bounds import visible
 from teamwright.tools.define import read_args, spec
 

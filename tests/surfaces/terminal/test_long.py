@@ -8,7 +8,7 @@ from stage import Stage, staged
 
 from teamwright.core.data.event import LettersTaken, Replied, TurnEnded
 from teamwright.core.data.message import Message, Text, Usage, user
-from teamwright.runtime.resume import Origin
+from teamwright.runtime.agents.resume import Origin
 from teamwright.store.files.paths import find_transcript, home_from
 from teamwright.store.files.transcripts import Transcript
 from teamwright.surfaces.terminal.conversation import SPAN

@@ -6,7 +6,7 @@ from tui_parts import Host, screen_text, until
 from conftest import Walker
 from crew import stage
 from teamwright.app import open_session
-from teamwright.runtime.resume import Origin
+from teamwright.runtime.agents.resume import Origin
 from teamwright.store.files.paths import home_from
 from teamwright.surfaces.terminal.picker import SessionPicker
 

@@ -17,9 +17,9 @@ from teamwright.core.data.message import Text
 from teamwright.core.data.op import Say
 from teamwright.core.data.team import split_address
 from teamwright.models.scripted import ScriptedModel
-from teamwright.runtime.agent import Agent
+from teamwright.runtime.agents.agent import Agent
+from teamwright.runtime.agents.resume import Origin
 from teamwright.runtime.bus import Watch
-from teamwright.runtime.resume import Origin
 from teamwright.runtime.session import Session
 from teamwright.surfaces.demo.screen import Screen
 from teamwright.surfaces.demo.story import (

@@ -12,7 +12,7 @@ from teamwright.core.errors import SettingsError, UsageError
 from teamwright.core.jsontext import decode_object
 from teamwright.core.permissions.rules import split_rules
 from teamwright.core.policies.budget import Limits
-from teamwright.runtime.resume import Origin
+from teamwright.runtime.agents.resume import Origin
 from teamwright.surfaces.headless.run import Headless
 
 MODES = ("default", "acceptEdits", "plan", "dontAsk", "bypassPermissions")

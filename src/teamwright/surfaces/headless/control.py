@@ -29,7 +29,7 @@ from teamwright.surfaces.headless.context import context_usage
 from teamwright.surfaces.headless.permission_update import PermissionUpdate, ops_of, write_down
 
 if TYPE_CHECKING:
-    from teamwright.runtime.servers import ServerPool
+    from teamwright.runtime.extensions.mcp_pool import ServerPool
 
 _RULE = re.compile(r"^([A-Za-z_][\w-]*)(?:\((.*)\))?$", re.DOTALL)
 

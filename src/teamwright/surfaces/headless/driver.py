@@ -15,7 +15,7 @@ from teamwright.app import Options
 from teamwright.core.data.hook import DEFAULT_SECONDS, EVENTS, HookEvent
 from teamwright.core.data.op import Say
 from teamwright.core.errors import TeamwrightError, UsageError
-from teamwright.runtime.checkpoints import SWITCH, rewind
+from teamwright.runtime.extensions.checkpoints import SWITCH, rewind
 from teamwright.runtime.session import Session
 from teamwright.store.files.paths import find_transcript, home_from
 from teamwright.surfaces.headless import control

@@ -21,7 +21,7 @@ from teamwright.core.errors import TeamwrightError
 from teamwright.core.ids import AgentId
 from teamwright.core.permissions.consent import Mode
 from teamwright.models.prices import cost
-from teamwright.runtime.resume import Origin
+from teamwright.runtime.agents.resume import Origin
 from teamwright.runtime.session import Session
 from teamwright.store.files.paths import home_from
 from teamwright.surfaces.terminal import acts, errands, frame, keys, messages, themes

@@ -13,7 +13,7 @@ from teamwright.core.errors import UsageError
 from teamwright.core.ids import AgentId
 from teamwright.core.permissions.consent import MODES, Mode
 from teamwright.library import instructions
-from teamwright.runtime.resume import Origin
+from teamwright.runtime.agents.resume import Origin
 from teamwright.store.files.paths import home_from
 from teamwright.store.settings.load import project_root
 from teamwright.surfaces.terminal import errands, keys, themes

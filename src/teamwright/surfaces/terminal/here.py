@@ -15,8 +15,8 @@ from teamwright.core.data.team import Member
 from teamwright.core.errors import StoreError, UsageError
 from teamwright.core.ids import AgentId, JobId, LetterId, SessionId
 from teamwright.runtime.bus import Cursor
+from teamwright.runtime.extensions.skills import Expanded
 from teamwright.runtime.session import Session
-from teamwright.runtime.skills import Expanded
 from teamwright.store.files.paths import Home
 from teamwright.store.tables.mail import Entry
 from teamwright.store.tables.state import now_ms

@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from teamwright.runtime.resume import Origin
+from teamwright.runtime.agents.resume import Origin
 
 
 class Leave(Struct, frozen=True):

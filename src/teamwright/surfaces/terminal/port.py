@@ -11,7 +11,7 @@ from teamwright.core.data.op import Op, Say
 from teamwright.core.data.tasks import Task
 from teamwright.core.ids import AgentId, LetterId, SessionId
 from teamwright.core.permissions.consent import Mode
-from teamwright.runtime.skills import Expanded
+from teamwright.runtime.extensions.skills import Expanded
 from teamwright.store.tables.mail import Entry
 from teamwright.surfaces.terminal.shapes import AgentView
 

@@ -15,7 +15,7 @@ from teamwright.core.data.op import Op, Say
 from teamwright.core.errors import UsageError
 from teamwright.core.ids import AgentId, LetterId, SessionId
 from teamwright.host.ipc.unix_stream import Wire
-from teamwright.runtime.skills import Expanded
+from teamwright.runtime.extensions.skills import Expanded
 from teamwright.store.files.paths import Home
 from teamwright.surfaces.terminal import speech
 from teamwright.surfaces.terminal.past import read_agent, read_all

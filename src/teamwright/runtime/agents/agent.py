@@ -1,0 +1,400 @@
+"""One living agent: its transcript, its door, its turns. The main conversation is one like any other."""
+
+import traceback
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextvars import ContextVar
+from typing import Protocol
+
+import anyio
+import msgspec
+
+from teamwright.core.data.event import (
+    Durable,
+    Event,
+    ModeChanged,
+    Record,
+    Reminded,
+    Rendered,
+    Replied,
+    Streamed,
+    ToolEnded,
+    TurnEnded,
+    TurnStarted,
+    Warned,
+    is_durable,
+)
+from teamwright.core.data.history import History
+from teamwright.core.data.letter import Letter
+from teamwright.core.data.letter import Prompt as Asked
+from teamwright.core.data.message import Effort, Reply, Request, ToolCall, ToolSpec, user
+from teamwright.core.errors import DiskError, ModelError, StoreError, TeamwrightError
+from teamwright.core.ids import AgentId
+from teamwright.core.loop import Seat, run_turn
+from teamwright.core.permissions.consent import Decision, Mode
+from teamwright.core.ports import Around, Compactor, Desk, Model, OnDelta, Tool
+from teamwright.runtime.agents.inbox import AgentInbox
+from teamwright.runtime.agents.meter import AgentMeter
+from teamwright.runtime.agents.prompt import PLAN_OFF, PLAN_ON
+from teamwright.runtime.agents.slots import Slot
+from teamwright.runtime.bus import Bus
+from teamwright.runtime.trouble import Trouble, innermost
+from teamwright.store.files.logs import brief
+
+INTERRUPTED = "[This turn was interrupted.]"
+current_agent: ContextVar[AgentId] = ContextVar("current_agent")  # for users' code; ours is told explicitly
+current_teammate: ContextVar[AgentId] = ContextVar("current_teammate")  # the teammate that it works for
+_MAY_FALL_BACK = frozenset({"overloaded", "rate_limit", "server", "network", "silence"})
+
+
+class Transcript(Protocol):
+    def append(self, event: Durable, at: int) -> int: ...
+    async def sync(self) -> None: ...
+    def check(self) -> None: ...
+    def rest(self) -> None: ...
+    def close(self) -> None: ...
+
+
+class Gear(Protocol):
+    """What it has for as long as it lives."""
+
+    @property
+    def close(self) -> Callable[[], Awaitable[None]]: ...
+
+
+class Prompt(msgspec.Struct, frozen=True):
+    """System prompt and tools as rendered: these very objects go into every request, so they are encoded once."""
+
+    hash: str
+    system: tuple[str, ...]
+    tools: tuple[ToolSpec, ...]
+
+
+class Agent:
+    def __init__(
+        self,
+        id: AgentId,
+        *,
+        name: str,
+        kind: str,
+        parent: AgentId | None,
+        depth: int,
+        history: History,
+        transcript: Transcript,
+        bus: Bus,
+        inbox: AgentInbox,
+        model: Model,
+        aside: Model,
+        tools: Mapping[str, Tool],
+        gate: Callable[[AgentId, ToolCall], Awaitable[Decision]],
+        meter: AgentMeter,
+        slot: Slot,
+        letter_room: int,
+        kit_limits: Mapping[str, tuple[str, ...]],
+        may_start: tuple[str, ...] | None,
+        desk: Desk,
+        mode: Mode | None,
+        now: Callable[[], int],
+        log: Callable[[str], None],
+        debug: Callable[[str], None] | None,
+        flush: Callable[[], Awaitable[None]],
+        trouble: Trouble,
+        fallback: str | None = None,
+        around: Around | None = None,
+        settle: Callable[[AgentId, History], Awaitable[list[ToolEnded]]],
+    ) -> None:
+        self.id, self.name, self.history, self.desk, self.inbox, self.meter = id, name, history, desk, inbox, meter
+        self.prompt = Prompt("", (), ())  # until it is rendered
+        self.kind, self.parent, self.depth, self.slot = kind, parent, depth, slot
+        self.limits, self.may_start = kit_limits, may_start
+        self.mode: Mode | None = mode  # of its own; None: its parent's
+        self.on_event: Callable[[Event], None] | None = None  # whoever keeps its output file
+        self.gear: Gear | None = None
+        self.parked = False  # this process leaves it, in the middle of a turn if need be
+        self.halted: StoreError | None = None  # the disk did not take its last turn: nothing of it may go on from here
+        self.replied_at = 0  # the line of its last reply: where a fork branches off
+        self._transcript, self._bus, self._now, self._log, self._flush = transcript, bus, now, log, flush
+        self._debug, self._trouble = debug, trouble
+        self._settle = settle  # the results owed to calls that will not finish
+        self._inner, self._fallback, self._ask_gate = model, fallback, gate
+        self.aside = aside  # the same model, for the runtime's own questions: they are no turns
+        self._busy = anyio.Lock()  # a turn, or the shortening of the conversation
+        self._told_plan = False
+        self._lent: str | None = None  # the model that it goes back to after a turn
+        self._before_plan: Mode | None = None
+        self._closing, self._closed = False, anyio.Event()
+        self._scope: anyio.CancelScope | None = None
+        self._resting, self._woken = anyio.Event(), anyio.Event()
+        self._seat = Seat(
+            id, history, self, tools, inbox, self, meter, letter_room, desk, self.emit, self.request, transcript.sync,
+            around=around,
+        )  # fmt: skip
+
+    # --- what the loop sees
+
+    def emit(self, event: Event) -> None:
+        """Recorded first, then applied, then shown."""
+        if isinstance(event, Streamed):
+            self._bus.publish(Record(self.id, 0, 0, event))
+            return
+        at, n = self._now(), 0
+        if is_durable(event):
+            n = self._transcript.append(event, at)
+            self.history.apply(event)
+            if isinstance(event, Replied):
+                self.replied_at = n
+        self._bus.publish(Record(self.id, n, at, event))
+        if self.on_event is not None:
+            self.on_event(event)
+        if self._debug is not None:
+            self._debug(brief(self.name, event))
+
+    def request(self) -> Request:
+        rendered = self.history.rendered
+        assert rendered is not None
+        history, prompt = self.history, self.prompt
+        return Request(
+            rendered.model, prompt.system, prompt.tools, tuple(history.messages), history.asked, history.shared,
+            rendered.effort,
+        )  # fmt: skip
+
+    async def reply(self, request: Request, on_delta: OnDelta) -> Reply:
+        """The model, or the fallback once the first one is out of reach."""
+        try:
+            return await self._inner.reply(request, on_delta)
+        except ModelError as error:
+            if self._fallback in (None, request.model) or error.fault not in _MAY_FALL_BACK:
+                raise
+            self.emit(Warned(f"{request.model} is out of reach ({error}); going on with {self._fallback}."))
+            self.use_model(self._fallback, "fallback")
+            return await self._inner.reply(self.request(), on_delta)
+
+    async def ask(self, agent: AgentId, call: ToolCall) -> Decision:
+        decision = await self._ask_gate(agent, call)
+        if getattr(decision, "interrupt", False):
+            self.interrupt()
+        return decision
+
+    # --- what the session asks of it
+
+    def render(self, prompt: Prompt, model: str, reason: str, effort: Effort | int | None) -> None:
+        self.prompt = prompt
+        self.emit(Rendered(prompt.hash, model, reason, effort))
+
+    def use_model(self, model: str, reason: str) -> None:
+        rendered = self.history.rendered
+        assert rendered is not None
+        if model != rendered.model:
+            self.emit(Rendered(rendered.prompt, model, reason, rendered.effort))
+
+    def borrow_model(self, model: str) -> None:
+        """For its next turn alone."""
+        self._lent = self._lent or self.model
+        self.use_model(model, "skill")
+
+    @property
+    def tools(self) -> Mapping[str, Tool]:
+        return self._seat.tools
+
+    @property
+    def model(self) -> str:
+        assert self.history.rendered is not None
+        return self.history.rendered.model
+
+    async def sync(self) -> None:
+        await self._transcript.sync()
+
+    def rest(self) -> None:
+        """It only waits from here on: its transcript needs no file handle meanwhile."""
+        self._transcript.rest()
+
+    def close_transcript(self) -> None:
+        self._transcript.close()
+
+    def now(self) -> int:
+        return self._now()
+
+    @property
+    def effort(self) -> Effort | int | None:
+        assert self.history.rendered is not None
+        return self.history.rendered.effort
+
+    def set_mode(self, mode: Mode) -> None:
+        if mode != self.mode or self.history.mode is None:
+            self.mode = mode
+            self.emit(ModeChanged(mode))
+
+    def enter_plan(self) -> None:
+        self._before_plan = self.mode
+        self.set_mode("plan")
+        self._told_plan = True  # by the result of the call
+
+    def leave_plan(self) -> None:
+        """Back to the mode before; the main agent's is at least `default`."""
+        before = self._before_plan if self._before_plan != "plan" else None
+        self.set_mode(before or "default")
+        self._told_plan = False
+
+    def end_plan(self, mode: Mode | None) -> None:
+        """Its plan was approved: on in this mode, or in the session's."""
+        if self.mode == "plan":
+            self.mode = mode
+            self.emit(ModeChanged(mode or "bubble"))
+
+    def use_tools(self, tools: Mapping[str, Tool], limits: Mapping[str, tuple[str, ...]]) -> None:
+        """Others than it was made with; before its first turn."""
+        self._seat.tools, self.limits = tools, limits
+
+    async def put_away(self) -> None:
+        """It has ended: what it had for its life alone ends, too."""
+        gear, self.gear = self.gear, None
+        if gear is not None:
+            await gear.close()
+
+    def use_compactor(self, compactor: Compactor) -> None:
+        self._seat.compactor = compactor
+
+    async def compact(self, instructions: str = "") -> bool:
+        """Shorten the conversation now, or when the running turn has ended. False if there is nothing to shorten."""
+        compactor = self._seat.compactor
+        async with self._busy:
+            return compactor is not None and await compactor.compact("manual", instructions)
+
+    def interrupt(self) -> bool:
+        """End the running turn; False if there is none."""
+        if self._scope is None:
+            return False
+        self._scope.cancel()
+        return True
+
+    async def live(self) -> None:
+        """Wait for letters, handle them, rest; for as long as the session lives."""
+        current_agent.set(self.id)
+        while not self._closing:
+            if await self._attend():
+                continue
+            self._resting.set()
+            await self.inbox.wait()
+            self._woken.set()
+            self._resting, self._woken = anyio.Event(), anyio.Event()
+        self._closed.set()
+
+    async def _attend(self) -> bool:
+        """Handle what has come. False if there is nothing, or if the disk fails: then a person has to try again."""
+        if self.halted is not None and self._trouble.error is not None:
+            self.inbox.give_up()
+            return False
+        try:
+            self._transcript.check()
+            letters = await self.inbox.take(at_rest=True)
+        except StoreError as error:
+            self._halt(error)
+            return False
+        if letters:
+            await self.turn(letters)
+        return bool(letters) and self.halted is None
+
+    async def closed(self) -> None:
+        await self._closed.wait()
+
+    @property
+    def running(self) -> bool:
+        return self._scope is not None
+
+    def close(self) -> None:
+        """End after the running turn has been interrupted; letters that wait are kept for a resume."""
+        self._closing = True
+        self.interrupt()
+        self.inbox.ring()
+
+    async def at_rest(self) -> None:
+        """Return when no turn runs and nothing waits."""
+        while not (self._resting.is_set() and self.inbox.quiet):
+            await self._resting.wait()
+            await anyio.lowlevel.checkpoint()
+
+    @property
+    def resting(self) -> bool:
+        return self._resting.is_set() and self.inbox.quiet
+
+    async def woken(self) -> None:
+        """Something was rung for; only while it rests."""
+        if self.resting:
+            await self._woken.wait()
+
+    async def turn(self, letters: Sequence[Letter] = ()) -> TurnEnded:
+        async with self._busy:
+            return await self._turn(letters)
+
+    async def _turn(self, letters: Sequence[Letter]) -> TurnEnded:
+        asked, self.halted = any(isinstance(letter.body, Asked) for letter in letters), None
+        if self.parent is None and asked:
+            self.meter.new_turn()
+        self.emit(TurnStarted(asked=asked))
+        end = TurnEnded("interrupted", error="interrupted")
+        try:
+            with anyio.CancelScope() as scope:
+                self._scope = scope
+                end = await self._run(letters)
+        finally:  # also where the whole agent is stopped, not only its turn
+            self._scope = None
+            with anyio.CancelScope(shield=True):
+                await self._end(end)
+        if end.reason == "failed" and self._seat.around is not None:
+            await self._seat.around.failed(self.id, end)
+        return end
+
+    # --- the boundary: whatever happens inside becomes exactly one end
+
+    async def _run(self, letters: Sequence[Letter]) -> TurnEnded:
+        try:
+            for ended in await self._settle(self.id, self.history):  # owed since an end that could not be recorded
+                self.emit(ended)
+            if letters or not self.history.over:  # nothing is said to a turn that is only to be ended
+                self._tell_mode()
+            return await run_turn(self._seat, letters)
+        except Exception as error:  # noqa: BLE001 -- the agent's boundary
+            inner = innermost(error)  # of several calls that ran at the same time
+            if isinstance(inner, DiskError):
+                self.halted = inner
+            if isinstance(inner, TeamwrightError):
+                return TurnEnded("failed", error=str(inner), status=getattr(inner, "status", None))
+            self._log("a turn failed: " + "".join(traceback.format_exception(error)))
+            return TurnEnded("failed", error=f"internal error: {inner!r}; the log has the details")
+
+    async def _end(self, end: TurnEnded) -> None:
+        try:
+            if self.halted is not None:
+                raise self.halted
+            if end.reason == "interrupted" and self.parked:
+                # No end and no results: whoever opens it again looks up what was done, and goes on with the turn.
+                await self._transcript.sync()
+                return
+            for ended in await self._settle(self.id, self.history):
+                self.emit(ended)
+            if end.reason == "interrupted":
+                self.emit(Reminded(user(INTERRUPTED)))
+            await self._flush()  # what the turn queued is stored before its end is known
+            self.emit(end)
+            await self._transcript.sync()
+            if self._lent is not None:
+                self.use_model(self._lent, "skill")
+                self._lent = None
+        except StoreError as error:
+            self._halt(error, end)
+            return
+        self.inbox.hand_back()
+
+    def _halt(self, error: StoreError, end: TurnEnded | None = None) -> None:
+        """As if killed: whoever goes on looks up what was done. Whoever watches must still see an end."""
+        self.halted = error
+        self._trouble.report(error, f"the turn of {self.name} could not be recorded")
+        failed = TurnEnded("failed", end.text if end else "", str(error))
+        self.history.ended = failed
+        self._bus.publish(Record(self.id, 0, self._now(), failed))
+        self.inbox.give_up()
+
+    def _tell_mode(self) -> None:
+        planning = self.mode == "plan"
+        if planning != self._told_plan:
+            self.emit(Reminded(user(PLAN_ON if planning else PLAN_OFF)))
+        self._told_plan = planning

@@ -1,0 +1,181 @@
+"""Where agents are made: everything that the agents of one session share, and how one is put together from it."""
+
+import itertools
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from teamwright import __version__
+from teamwright.core.data.definition import AgentDefinition
+from teamwright.core.data.event import AgentStarted, Durable, Resumed, ToolEnded
+from teamwright.core.data.history import History, fold
+from teamwright.core.data.message import Effort, ToolCall, ToolSpec
+from teamwright.core.errors import SessionMissing
+from teamwright.core.ids import AgentId, SessionId
+from teamwright.core.permissions.consent import Decision, Mode
+from teamwright.core.policies.budget import Limits
+from teamwright.core.ports import Desk, Model, Tool
+from teamwright.runtime.agents.agent import Agent, Prompt
+from teamwright.runtime.agents.compactor import Compactor, Facts, Windows
+from teamwright.runtime.agents.inbox import AgentInbox, LetterStore
+from teamwright.runtime.agents.meter import AgentMeter, Ledger, MeteredModel
+from teamwright.runtime.agents.outcomes import Outcomes
+from teamwright.runtime.agents.slots import Slots
+from teamwright.runtime.bus import Bus
+from teamwright.runtime.extensions.hook_points import HookPoints
+from teamwright.runtime.extensions.hook_services import CompactHooks
+from teamwright.runtime.trouble import Trouble
+from teamwright.store.files import prompts, transcripts
+from teamwright.store.files.paths import SessionFiles
+from teamwright.store.files.transcripts import Transcript
+
+Answers = Callable[[AgentId, History], Awaitable[list[ToolEnded]]]
+
+
+class Kit(Struct, frozen=True):
+    """The tools of one agent: all that answer, those that the model is shown, and patterns that limit their use."""
+
+    tools: Mapping[str, Tool]
+    specs: tuple[ToolSpec, ...]
+    limits: Mapping[str, tuple[str, ...]] = {}
+    may_start: tuple[str, ...] | None = None
+
+
+class Shape(Struct, frozen=True, kw_only=True):
+    """What is to be made."""
+
+    id: AgentId
+    name: str
+    kind: str
+    model: str
+    effort: Effort | int | None
+    kit: Kit
+    desk: Desk
+    mode: Mode | None  # of its own; None: its parent's
+    meter: AgentMeter
+    parent: AgentId | None = None
+    depth: int = 0
+    definition: AgentDefinition | None = None
+
+
+class Workshop(Struct, kw_only=True):
+    session: SessionId
+    files: SessionFiles
+    bus: Bus
+    letters: LetterStore
+    ledger: Ledger
+    model: Model
+    gate: Callable[[AgentId, ToolCall], Awaitable[Decision]]
+    slots: Slots
+    now: Callable[[], int]
+    log: Callable[[str], None]
+    debug: Callable[[str], None] | None
+    flush: Callable[[], Awaitable[None]]
+    trouble: Trouble
+    windows: Windows
+    letter_room: Callable[[str], int]
+    facts: Facts
+    fallback: str | None = None
+    points: HookPoints | None = None
+    outcomes: Outcomes | None = None  # of calls that are interrupted
+    rendered: dict[object, Prompt] = {}
+    lodgers: dict[AgentId, SessionFiles] = {}  # agents whose transcripts are with another session
+
+    def make(self, shape: Shape, history: History, transcript: Transcript) -> Agent:
+        """An agent on a transcript that is open already; its prompt is still to be rendered."""
+        self.bus.agents.setdefault(shape.id, transcript.lines)  # what was there before anybody could watch
+        agent = Agent(
+            shape.id, name=shape.name, kind=shape.kind, parent=shape.parent, depth=shape.depth, history=history,
+            transcript=transcript, bus=self.bus, inbox=AgentInbox(shape.id, self.letters, history.letters),
+            model=self._metered(shape, history, turns=True), aside=self._metered(shape, history, turns=False),
+            kit_limits=shape.kit.limits, may_start=shape.kit.may_start, tools=shape.kit.tools, gate=self.gate,
+            meter=shape.meter, slot=self.slots.slot(), letter_room=self.letter_room(shape.model),
+            desk=shape.desk, mode=shape.mode, now=self.now, log=self.log, debug=self.debug, flush=self.flush,
+            trouble=self.trouble, fallback=self.fallback, around=self.points, settle=self._settle,
+        )  # fmt: skip
+        hooks = None if self.points is None else CompactHooks(self.points, agent)
+        agent.use_compactor(Compactor(agent, self.windows, self.facts, hooks))
+        return agent
+
+    async def _settle(self, agent: AgentId, history: History) -> list[ToolEnded]:
+        if self.outcomes is None or not history.calls:
+            return history.unfinished(crashed=False)
+        return await self.outcomes.at_interrupt(agent, history)
+
+    def _metered(self, shape: Shape, history: History, *, turns: bool) -> MeteredModel:
+        return MeteredModel(
+            self.model, ledger=self.ledger, meter=shape.meter, session=self.session, agent=shape.id, turns=turns,
+            tokens=history.tokens,
+        )  # fmt: skip
+
+    def files_of(self, agent: AgentId) -> SessionFiles:
+        return self.lodgers.get(agent, self.files)
+
+    def begin(self, shape: Shape, started: AgentStarted, history: History | None = None) -> Agent:
+        """A new agent with a transcript of its own; a fork brings the history that it branches off from."""
+        transcript = Transcript.create(self.files_of(shape.id).agent(shape.id))
+        agent = self.make(shape, history or History(), transcript)
+        agent.emit(started)
+        return agent
+
+    async def reopen(self, id: AgentId, answers: Answers | None) -> tuple[Transcript, History]:
+        """The transcript of an agent that has ended, here or in another process, to go on with.
+
+        `answers` knows more than the transcript about calls that were in flight when that process was killed.
+        """
+        path = self.files_of(id).agent(id)
+        if not path.is_file():
+            raise SessionMissing(f"the transcript of agent {id} is gone")
+        transcript, events, torn = Transcript.open(path)
+        try:
+            history = self._fold(events)
+        except BaseException:
+            transcript.close()
+            raise
+        resumed = Resumed(__version__, torn)
+        transcript.append(resumed, self.now())
+        history.apply(resumed)
+        try:
+            owed = await answers(id, history) if answers else history.unfinished(crashed=True)
+            for ended in owed:
+                transcript.append(ended, self.now())
+                history.apply(ended)
+        except BaseException:
+            transcript.close()
+            raise
+        return transcript, history
+
+    def _fold(self, events: Sequence[Durable]) -> History:
+        """A fork's history begins with what its parent's was when it branched off."""
+        first = next(iter(events), None)
+        if not isinstance(first, AgentStarted) or first.source is None:
+            return fold(events)
+        source = first.source
+        path = self.files.transcript if source.agent == self.session else self.files.agent(source.agent)
+        if not path.is_file():
+            raise SessionMissing(f"the transcript of agent {source.agent}, which it was forked from, is gone")
+        lines = itertools.takewhile(lambda line: line[0] <= source.line, transcripts.read(path))
+        before = self._fold([line.event for _, line in lines])
+        return fold(events, before.branch(before.messages, before.calls.values()))
+
+    def prompt(self, key: object, system: Callable[[], tuple[str, ...]], specs: tuple[ToolSpec, ...]) -> Prompt:
+        """Rendered once for all agents with the same key: they share the very objects, and so the encoded bytes."""
+        if key not in self.rendered:
+            text = system()
+            self.rendered[key] = Prompt(prompts.put(self.files.prompts, text, specs), text, specs)
+        return self.rendered[key]
+
+    def stored_prompt(self, hash: str, agent: AgentId | None = None) -> Prompt:
+        if hash not in self.rendered:
+            files = self.files_of(agent) if agent else self.files
+            system, tools = prompts.get(files.prompts, hash)
+            self.rendered[hash] = Prompt(hash, system, tools)
+        return self.rendered[hash]
+
+    def output(self, job: str) -> Path:
+        return self.files.jobs / f"{job}.output"
+
+
+def own_limits(definition: AgentDefinition) -> Limits:
+    return Limits(turns=definition.max_turns)

@@ -1,0 +1,89 @@
+"""What an agent has for as long as it lives, and no longer: hooks of its definition, rules, servers of its own."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from anyio.abc import TaskGroup
+from msgspec import Struct
+
+from teamwright.core.data.definition import AgentDefinition
+from teamwright.core.data.message import Text
+from teamwright.core.ids import AgentId
+from teamwright.core.ports import Tool
+from teamwright.runtime.extensions.hook_points import HookPoints
+
+if TYPE_CHECKING:
+    from teamwright.core.data.server import ServerPrompt
+    from teamwright.library.skills.file import Skill
+    from teamwright.runtime.extensions.mcp_pool import ServerPool
+    from teamwright.runtime.extensions.skills import Expanded
+
+
+class Gear(Struct, frozen=True):
+    tools: Mapping[str, Tool] | None  # of all servers that it can reach; None: the session's
+    close: Callable[[], Awaitable[None]]
+
+
+Equip = Callable[[AgentDefinition | None, AgentId, AgentId | None], Awaitable[Gear | None]]  # for whom, and its parent
+Exchange = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any] | None]]
+
+
+class Brought(Protocol):
+    """What people brought to a session, for those who show it or ask something of it."""
+
+    @property
+    def points(self) -> HookPoints: ...
+
+    @property
+    def pool(self) -> "ServerPool | None": ...
+
+    @property
+    def prompts(self) -> "list[tuple[str, ServerPrompt]]":
+        """Of servers, as commands."""
+        ...
+
+    @property
+    def offered(self) -> "list[Skill]":
+        """What the model may call."""
+        ...
+
+    @property
+    def commands(self) -> "list[Skill]":
+        """What a person may call as `/name`."""
+        ...
+
+    async def mentions(self, text: str, *, files: bool = True) -> tuple[Text, ...]:
+        """What a prompt names by `@`: files, and resources of servers."""
+        ...
+
+    async def expand(self, text: str) -> "Expanded | None":
+        """`/name words` in the place of a prompt; None: it is meant for the model as it is."""
+        ...
+
+    def open(self, group: TaskGroup) -> None:
+        """Begin to connect to servers."""
+        ...
+
+    async def arrive(self) -> None:
+        """Before the first turn: servers are connected to, or have failed, or the time for it is over."""
+        ...
+
+    async def arrived(self) -> None:
+        """When that is so."""
+        ...
+
+    async def leave(self, *, limit: float, ends: bool = True) -> None:
+        """After the last turn, while tasks can still work; `ends`: the session, not only this process."""
+        ...
+
+    def add_agents(self, agents: Mapping[str, Any]) -> None:
+        """Further definitions; before the first turn."""
+        ...
+
+    def only_skills(self, names: Sequence[str]) -> None:
+        """What the model is told of, where somebody chose."""
+        ...
+
+    def use_driver(self, exchange: Exchange) -> None:
+        """The program that drives us holds servers of its own; this is how they are spoken to."""
+        ...

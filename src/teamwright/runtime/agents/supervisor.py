@@ -1,0 +1,277 @@
+"""Owns every agent but the main one from its first moment. A caller only joins; it never owns.
+
+Whatever happens inside an agent becomes exactly one end: state final and notice owed, waiters wake, clean-up, letter.
+"""
+
+import contextvars
+import traceback
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, cast
+
+import anyio
+from anyio.abc import TaskGroup
+
+from teamwright.core.data.event import AgentEnded, Event, JobProgressed, Replied, TurnEnded
+from teamwright.core.data.job import JobResult
+from teamwright.core.data.letter import Figures, JobStatus, Letter
+from teamwright.core.errors import StoreError
+from teamwright.core.ids import AgentId, CallId, JobId
+from teamwright.runtime.agents.agent import Agent, current_agent, current_teammate
+from teamwright.runtime.agents.inbox import LetterStore
+from teamwright.runtime.jobs.jobs import Job, Jobs, Tell, letter_id
+from teamwright.runtime.jobs.outputs import OutputFile
+from teamwright.runtime.side_questions.summaries import Summaries
+from teamwright.runtime.trouble import Trouble
+from teamwright.runtime.worktrees import Rooms, words
+
+STOP_LIMIT = 10.0  # seconds for a stopped agent to end its tools
+SHELL_KINDS = ("shell", "monitor")
+
+
+class Supervisor:
+    def __init__(
+        self, jobs: Jobs, letters: LetterStore, rooms: Rooms, main: Callable[[], Agent | None], tell: Tell,
+        log: Callable[[str], None], *, job_wait: float, trouble: Trouble,
+    ) -> None:  # fmt: skip
+        self.jobs = jobs
+        self._letters = letters
+        self._rooms = rooms
+        self._main = main
+        self._tell = tell
+        self._log = log
+        self._job_wait = job_wait
+        self.trouble = trouble
+        self._group: TaskGroup | None = None
+        self._live: dict[AgentId, Agent] = {}
+        self._housed: set[AgentId] = set()  # those of them that are teammates
+        self.summaries: Summaries | None = None  # of agents in the background, if they are wanted
+
+    def open(self, group: TaskGroup) -> None:
+        self._group = group
+
+    def agent(self, id: AgentId) -> Agent | None:
+        """A living agent; the main one always lives."""
+        main = self._main()
+        return main if main is not None and id == main.id else self._live.get(id)
+
+    @property
+    def main(self) -> Agent:
+        main = self._main()
+        assert main is not None
+        return main
+
+    @property
+    def agents(self) -> list[Agent]:
+        main = self._main()
+        return [*([main] if main else []), *(a for a in self._live.values() if a is not main)]
+
+    def ring(self, id: AgentId) -> None:
+        if agent := self.agent(id):
+            agent.inbox.ring()
+
+    # --- life
+
+    def start(self, agent: Agent, job: Job) -> None:
+        """In a fresh context: the new task must not inherit its parent's identity."""
+        assert self._group is not None
+        self._live[agent.id] = agent
+        contextvars.Context().run(self._group.start_soon, self._run, agent, job)
+
+    def launch(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """The same for work that is no agent: it brings a boundary of its own, but for a disk that fails."""
+        assert self._group is not None
+        contextvars.Context().run(self._group.start_soon, self._launched, work)
+
+    async def _launched(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        with self.trouble.kept("work in the background"):
+            await work()
+
+    def house(self, agent: Agent, live: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """A teammate: it lives by a loop of its own, until `gone`."""
+        self._live[agent.id] = agent
+        self._housed.add(agent.id)
+        self.launch(live)
+
+    async def gone(self, agent: Agent) -> None:
+        self._live.pop(agent.id, None)
+        self._housed.discard(agent.id)
+        await self._stop_owned(agent.id)
+
+    def teammate_of(self, agent: Agent) -> AgentId | None:
+        """The teammate that an agent works for, if it works for one."""
+        who: Agent | None = agent
+        while who is not None and who.id not in self._housed:
+            who = self.agent(who.parent) if who.parent else None
+        return who.id if who else None
+
+    async def _run(self, agent: Agent, job: Job) -> None:
+        current_agent.set(agent.id)
+        if teammate := self.teammate_of(agent):
+            current_teammate.set(teammate)
+        output = OutputFile(job.output)
+        agent.on_event = lambda event: self._heard(agent, job, output, event)
+        status, error = cast("tuple[JobStatus, str]", ("killed", ""))
+        with job.scope:
+            try:
+                status, error = await self._work(agent)
+            except StoreError as fault:
+                self.trouble.report(fault, f"agent {agent.id}")
+                status, error = "failed", str(fault)
+            except Exception as bug:  # noqa: BLE001 -- the agent's boundary
+                self._log(f"agent {agent.id} failed: " + "".join(traceback.format_exception(bug)))
+                status, error = "failed", f"internal error: {bug!r}; the log has the details"
+        with anyio.CancelScope(shield=True):
+            await self._conclude(agent, job, status, error)
+
+    async def _work(self, agent: Agent) -> tuple[JobStatus, str]:
+        """Turns, until nothing is to be said and no job of its own runs any more."""
+        waited = 0.0
+        while True:
+            letters = await agent.inbox.take(at_rest=True)
+            if letters:
+                if agent.slot.must_wait:
+                    agent.rest()
+                await agent.slot.take()
+                try:
+                    end = await agent.turn(letters)
+                finally:
+                    agent.slot.give_back()
+                    agent.rest()
+                if end.reason != "done":
+                    return _ended(end)
+            elif owned := self.jobs.unfinished(agent.id):
+                waited += await self.wait_for_jobs(agent, owned, waited)
+            elif agent.inbox.quiet:
+                # No await between this look and leaving `_live`: a letter that lands later wakes it anew.
+                del self._live[agent.id]
+                return "completed", ""
+
+    async def wait_for_jobs(self, agent: Agent, owned: Sequence[Job], waited: float) -> float:
+        """Until a letter comes. Commands hold an end up for a while only, agents for as long as they take.
+
+        Returns the seconds for which only commands held it up.
+        """
+        if not all(job.kind in SHELL_KINDS for job in owned):
+            await agent.inbox.wait()
+            return 0.0
+        began = anyio.current_time()
+        with anyio.move_on_after(max(0.0, self._job_wait - waited)) as scope:
+            await agent.inbox.wait()
+        if scope.cancelled_caught:
+            why = f"it still ran {self._job_wait:g} s after everything else was done"
+            async with anyio.create_task_group() as group:
+                for job in owned:
+                    group.start_soon(self.stop, job, why)
+            with anyio.move_on_after(STOP_LIMIT):
+                for job in owned:
+                    await job.closed.wait()  # then the word about it is there
+        return anyio.current_time() - began
+
+    async def _conclude(self, agent: Agent, job: Job, status: JobStatus, error: str) -> None:
+        self._live.pop(agent.id, None)
+        if self.summaries is not None:
+            self.summaries.forget(agent.id)
+        await self._stop_owned(agent.id)
+        said = agent.history.last_words
+        if agent.halted is None:  # of one that the disk has stopped, the transcript is left as it is
+            with self.trouble.kept(f"the end of agent {agent.id} could not be recorded"):
+                agent.emit(AgentEnded(status, said, error))
+                await agent.sync()
+        agent.close_transcript()
+        result = JobResult(said, error, _summary(agent, status, error), self.figures(agent, job))
+        try:
+            await self.jobs.finish(job, status, result)
+            await agent.put_away()
+            if job.tree is not None:  # slow: whoever reads the end does not wait for it
+                job.kept = await self._rooms.close(job.tree)
+            await self.jobs.notify(job, words(job.kept) if job.kept else "")
+        except StoreError as fault:
+            self.trouble.report(fault, f"the end of job {job.id} could not be recorded")
+            await agent.put_away()
+            self.jobs.close(job)
+
+    async def _stop_owned(self, owner: AgentId) -> None:
+        async with anyio.create_task_group() as group:
+            for job in self.jobs.running(owner):
+                group.start_soon(self.stop, job)
+
+    # --- what callers do with a job
+
+    async def join(self, job: Job, waiter: Agent, after: float | None = None) -> None:
+        """Until it has ended or was sent to the background, by somebody or after some seconds.
+
+        A caller that is cancelled takes the job along: it belongs to the caller's turn.
+        """
+        try:
+            async with waiter.slot.waiting():
+                with anyio.move_on_after(after) as patience:
+                    await job.settled.wait()
+                if patience.cancelled_caught:
+                    await self.jobs.send_to_background(job)
+                if not job.background:
+                    await job.closed.wait()  # what was kept is part of the result
+        except anyio.get_cancelled_exc_class():
+            if not job.background:
+                with anyio.CancelScope(shield=True):
+                    await self.stop(job)
+            raise
+
+    async def stop(self, job: Job, why: str = "") -> bool:
+        """Cancel it and wait for its end. False if it had ended."""
+        if job.status != "running":
+            return False
+        job.stopped_because = job.stopped_because or why
+        job.scope.cancel()
+        with anyio.move_on_after(STOP_LIMIT):
+            await job.ended.wait()
+        return True
+
+    async def claim(self, job: Job, call: CallId) -> None:
+        """The owner has seen the end by itself: no letter, if it has not been given one yet."""
+        if await self.jobs.claim(job, call) and (owner := self.agent(job.owner)):
+            owner.inbox.forget(letter_id(job.id, job.run))
+
+    async def post(self, letter: Letter) -> None:
+        """Durable when it returns; whoever lives is rung for."""
+        await self._letters.post(letter)
+        self.ring(letter.to)
+
+    async def stop_all(self) -> None:
+        async with anyio.create_task_group() as group:
+            for job in self.jobs.running():
+                group.start_soon(self.stop, job)
+
+    def job_of(self, id: AgentId) -> Job | None:
+        return self.jobs.get(JobId(id))
+
+    # --- what is seen of it
+
+    def _heard(self, agent: Agent, job: Job, output: OutputFile, event: Event) -> None:
+        output.note(event)
+        if isinstance(event, Replied):
+            calls = event.message.calls
+            figures = self.figures(agent, job)
+            progress = JobProgressed(job.id, job.description, figures, calls[-1].name if calls else "")
+            self._tell(job.owner, progress)
+            if self.summaries is not None:
+                self.summaries.heard(agent, job, event, progress)
+
+    def figures(self, agent: Agent, job: Job) -> Figures:
+        took = agent.now() - job.started
+        return Figures(agent.history.usage.total, agent.history.tool_uses, took)
+
+
+def _ended(end: TurnEnded) -> tuple[JobStatus, str]:
+    """How an agent's last turn ends its run. A limit is an end with what there is, and says so."""
+    match end.reason:
+        case "max_turns" | "max_budget":
+            return "completed", end.error
+        case "interrupted":
+            return "killed", end.error
+        case _:
+            return "failed", end.error
+
+
+def _summary(agent: Agent, status: JobStatus, error: str) -> str:
+    words = {"completed": "has finished", "failed": "failed", "killed": "was stopped", "running": "is running"}[status]
+    return f"Agent {agent.name} {words}{f': {error}' if error else ''}"

@@ -1,0 +1,228 @@
+"""Where hooks are heard in the life of an agent: its start, its prompts, its calls and its stops."""
+
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from teamwright.core.data.event import Event, TurnEnded, Warned
+from teamwright.core.data.hook import NOTHING, Fired, HookEvent
+from teamwright.core.data.letter import Letter, Prompt
+from teamwright.core.data.message import Text, ToolCall
+from teamwright.core.ids import AgentId, CallId
+from teamwright.core.permissions.consent import Mode, Question
+from teamwright.core.ports import Fate, Outcome, Received
+from teamwright.runtime.agents.agent import Agent
+
+if TYPE_CHECKING:
+    from teamwright.runtime.extensions.hooks import Hooks
+
+MOST_ROUNDS = 10  # that hooks may send an agent back to work in one turn
+
+
+class HookPoints:
+    """One for a session. Without hooks each point costs a look; the first hook that comes makes `hooks`."""
+
+    def __init__(
+        self,
+        *,
+        agent: Callable[[AgentId], Agent | None],
+        mode: Callable[[AgentId], Mode],
+        tell: Callable[[AgentId, Event], None],
+        works: Callable[[AgentId], bool],
+        transcript: Callable[[AgentId], Path],
+        launch: Callable[[Callable[[], Coroutine[Any, Any, None]]], None],
+        make: "Callable[[], Hooks]",
+        home: Path,
+    ) -> None:
+        """`works`: has the agent jobs of its own still? `home` is where hooks run that concern no living agent."""
+        self._agent, self._mode, self._tell, self._works = agent, mode, tell, works
+        self._transcript, self._launch, self._make, self._home = transcript, launch, make, home
+        self.hooks: Hooks | None = None
+        self.main_kind = ""  # of the main agent, if it runs as a kind
+        self.config: Callable[[], list[tuple[str, str]]] | None = None  # settings files that changed: source, path
+        self._met: set[AgentId] = set()
+        self._refused: set[AgentId] = set()
+        self._held: dict[tuple[AgentId, CallId], Fired] = {}  # what was said before a call, for its result
+
+    def use(self) -> "Hooks":
+        if self.hooks is None:
+            self.hooks = self._make()
+        return self.hooks
+
+    async def fire(
+        self, event: HookEvent, agent: AgentId, *, subject: str = "", cwd: Path | None = None, **fields: Any
+    ) -> Fired:
+        """What hooks have to tell the person is told here."""
+        if self.hooks is None or not self.hooks.has(event, agent):
+            return NOTHING
+        found = self._agent(agent)
+        kind = self.main_kind if found is None or found.parent is None else found.kind
+        fired = await self.hooks.fire(
+            event, subject=subject, agent=agent, agent_type=kind, cwd=cwd or (found.desk.cwd if found else self._home),
+            mode=self._mode(agent), **fields,
+        )  # fmt: skip
+        for words in fired.messages:
+            self._tell(agent, Warned(words))
+        return fired
+
+    # --- prompts
+
+    async def receive(self, agent: AgentId, letters: Sequence[Letter]) -> Received:
+        first = agent not in self._met
+        self._met.add(agent)
+        if self.hooks is None:
+            return Received(letters)
+        begun = await self._begin(agent) if first else NOTHING
+        await self._look_at_settings(agent)
+        if (no := begun.stop or begun.blocked) is not None:
+            self._refused.add(agent)
+            return Received((), refused=f"A hook refused it: {no}")
+        kept, context, refused = list[Letter](), list(begun.context), list[str]()
+        for letter in letters:
+            fired = NOTHING
+            if letter.sender.kind == "person" and isinstance(letter.body, Prompt):
+                words = "\n".join(part.text for part in letter.body.content if isinstance(part, Text))
+                fired = await self.fire("UserPromptSubmit", agent, prompt=words)
+            if (no := fired.stop or fired.blocked) is None:
+                kept.append(letter)
+                context += fired.context
+            else:
+                refused.append(no)
+        if not refused:
+            return Received(kept, tuple(context))
+        if not kept:
+            self._refused.add(agent)
+        words = f"A hook refused the prompt: {' '.join(refused)}"
+        self._tell(agent, Warned(words))
+        return Received(kept, tuple(context), words)
+
+    async def _look_at_settings(self, agent: AgentId) -> None:
+        """Before each prompt of the main agent. It is too late to refuse a change: such words are for the person."""
+        found = self._agent(agent)
+        if self.config is None or found is None or found.parent is not None:
+            return
+        if self.hooks is None or not self.hooks.has("ConfigChange"):
+            return
+        for source, path in self.config():
+            fired = await self.fire("ConfigChange", agent, subject=source, source=source, file_path=path)
+            if fired.blocked:
+                self._tell(agent, Warned(fired.blocked))
+
+    async def _begin(self, agent: AgentId) -> Fired:
+        """Of an agent that goes on where another process, or an earlier run, left it only the session's is told."""
+        found = self._agent(agent)
+        if found is None:
+            return NOTHING
+        before = bool(found.history.letters)
+        if found.parent is None:
+            return await self.start(agent, "resume" if before else "startup")
+        return NOTHING if before else await self.fire("SubagentStart", agent, subject=found.kind)
+
+    async def start(self, agent: AgentId, source: str) -> Fired:
+        """Nothing refuses a session: such words are for the person."""
+        fired = await self.fire("SessionStart", agent, subject=source, source=source)
+        if fired.blocked:
+            self._tell(agent, Warned(fired.blocked))
+        return replace(fired, blocked=None)
+
+    # --- calls
+
+    async def before(self, agent: AgentId, call: ToolCall) -> Fired:
+        if self.hooks is None or not self.hooks.has("PreToolUse", agent):
+            return NOTHING
+        fired = await self.fire("PreToolUse", agent, subject=call.name, **_of_call(call, call.args))
+        if fired.context or fired.stop is not None:
+            self._held[agent, call.id] = fired
+        return fired
+
+    async def requested(self, agent: AgentId, call: ToolCall, args: Mapping[str, Any]) -> Fired:
+        return await self.fire("PermissionRequest", agent, subject=call.name, **_of_call(call, args))
+
+    def waits(self, question: Question) -> None:
+        """A person is asked. Hooks that tell of it hold nothing up."""
+        if self.hooks is None or not self.hooks.has("Notification", question.agent):
+            return
+        kind, words = "permission_prompt", f"{question.agent_name} asks about {question.tool}: {question.reason}"
+
+        async def notify() -> None:
+            await self.fire("Notification", question.agent, subject=kind, message=words, notification_type=kind)
+
+        self._launch(notify)
+
+    async def after(
+        self, agent: AgentId, call: ToolCall, args: Mapping[str, Any] | None, outcome: Outcome, fate: Fate
+    ) -> Outcome:
+        """The result with what hooks add to it, and perhaps the end of the turn."""
+        if self.hooks is None:
+            return outcome
+        said = [self._held.pop((agent, call.id), NOTHING)]
+        fields = _of_call(call, call.args if args is None else args) if fate != "unfit" else {}
+        if fate == "denied":
+            said.append(await self.fire("PermissionDenied", agent, subject=call.name, reason=_words(outcome), **fields))
+        elif fate == "ran" and outcome.is_error:
+            said.append(
+                await self.fire("PostToolUseFailure", agent, subject=call.name, error=_words(outcome), **fields)
+            )
+        elif fate == "ran":
+            response = _response(call.name, outcome)
+            said.append(await self.fire("PostToolUse", agent, subject=call.name, tool_response=response, **fields))
+        if outcome.cwd and (found := self._agent(agent)):
+            said.append(await self.fire("CwdChanged", agent, old_cwd=found.history.cwd, new_cwd=outcome.cwd))
+        return self._added(agent, outcome, said)
+
+    def _added(self, agent: AgentId, outcome: Outcome, said: Sequence[Fired]) -> Outcome:
+        stop = next((fired.stop for fired in said if fired.stop is not None), None)
+        if stop is not None:
+            self._tell(agent, Warned(f"A hook ended the turn: {stop}"))
+        blocked = [fired.blocked for fired in said[1:] if fired.blocked]  # before the call it is the result itself
+        words = [*(f"A hook objects: {text}" for text in blocked), *(text for fired in said for text in fired.context)]
+        if not words and stop is None:
+            return outcome
+        content = (*outcome.content, *(Text(text) for text in words))
+        return replace(outcome, content=content, ends_turn=outcome.ends_turn or stop is not None)
+
+    # --- stops
+
+    async def stopping(self, agent: AgentId, text: str, rounds: int) -> str | None:
+        found = self._agent(agent)
+        if self.hooks is None or found is None:
+            return None
+        told: dict[str, Any] = {"stop_hook_active": rounds > 0, "last_assistant_message": text}
+        if found.parent is None:
+            fired = await self.fire("Stop", agent, **told)
+        elif self._works(agent) or (found.history.started and found.history.started.team):
+            return None  # it only waits for its jobs; or it is a teammate, which goes idle
+        else:
+            told["agent_transcript_path"] = self._transcript(agent)
+            fired = await self.fire("SubagentStop", agent, subject=found.kind, **told)
+        if fired.blocked is None or fired.stop is not None:
+            return None
+        if rounds >= MOST_ROUNDS:
+            self._tell(agent, Warned(f"Hooks sent {found.name} back to work {rounds} times: it ends all the same."))
+            return None
+        return fired.blocked
+
+    async def failed(self, agent: AgentId, end: TurnEnded) -> None:
+        if agent in self._refused:  # that was a hook's own doing
+            self._refused.discard(agent)
+            return
+        found = self._agent(agent)
+        last = found.history.last_words if found else ""
+        await self.fire("StopFailure", agent, error=end.error, last_assistant_message=last)
+
+
+def _of_call(call: ToolCall, args: Mapping[str, Any]) -> dict[str, Any]:
+    return {"tool_name": call.name, "tool_input": args, "tool_use_id": call.id}
+
+
+def _response(tool: str, outcome: Outcome) -> str | dict[str, Any]:
+    """The result as data, and its words under the name that scripts look for."""
+    if outcome.data is None:
+        return _words(outcome)
+    return {"stdout" if tool == "Bash" else "content": _words(outcome)} | outcome.data
+
+
+def _words(outcome: Outcome) -> str:
+    return "\n".join(part.text for part in outcome.content if isinstance(part, Text))

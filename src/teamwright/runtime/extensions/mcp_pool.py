@@ -1,0 +1,291 @@
+"""All MCP servers of a session: one connection each, shared by every agent; and those that an agent brings along."""
+
+import hashlib
+import re
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+from anyio.abc import TaskGroup
+
+from teamwright.core.data.server import (
+    Answer,
+    Elicited,
+    ServerConfig,
+    ServerFault,
+    ServerPrompt,
+    ServerState,
+    ServerTool,
+)
+from teamwright.core.errors import ToolError
+from teamwright.core.ports import Tool
+from teamwright.core.text import shown
+from teamwright.host.mcp.callbacks import Ears
+from teamwright.host.mcp.connect import Exchange, Surroundings
+from teamwright.runtime.extensions.mcp_connection import Changes, Offer, Server
+
+SESSION = "session"
+CLOSE_SECONDS = 10.0
+REQUIRED_SECONDS = 30.0
+MOST_NAME = 64  # what every provider takes
+_UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
+
+
+def server_part(name: str) -> str:
+    """A server's name inside those of its tools. Never with `__`, which ends it there."""
+    return re.sub(r"_{2,}", "_", _UNSAFE.sub("_", name)).strip("_") or "server"
+
+
+def tool_name(server: str, tool: str) -> str:
+    """`mcp__server__tool`, short enough, and of characters that every provider takes."""
+    full = f"mcp__{server_part(server)}__{_UNSAFE.sub('_', tool)}"
+    if len(full) <= MOST_NAME:
+        return full
+    mark = hashlib.sha256(f"{server}\0{tool}".encode()).hexdigest()[:8]
+    return f"{full[: MOST_NAME - 9]}_{mark}"
+
+
+class ServerPool:
+    """`make` turns an offer into a tool. Callbacks get the server's name first.
+
+    Nothing is started, and the protocol package not imported, before `start` or `lease` meets a server.
+    """
+
+    def __init__(
+        self,
+        configs: Mapping[str, ServerConfig],
+        make: Callable[[Offer], Tool],
+        *,
+        env: Mapping[str, str],
+        cwd: Path,
+        connect_limit: float,
+        call_limit: float,
+        log: Callable[[str], None],
+        tell_changed: Callable[[Changes], None] | None = None,
+        push: Callable[[str, str, dict[str, Any]], None] | None = None,
+        elicit: Callable[[str, str, dict[str, Any]], Awaitable[Elicited]] | None = None,
+        exchange: Exchange | None = None,
+        tokens: Path | None = None,
+    ) -> None:
+        self._around = Surroundings(
+            env=env, cwd=cwd, connect_seconds=connect_limit, call_seconds=call_limit, exchange=exchange, tokens=tokens
+        )
+        self._make, self._log, self._tell = make, log, tell_changed
+        self._push, self._elicit = push, elicit
+        self._group: TaskGroup | None = None
+        self._shared = {name: self._server(config) for name, config in configs.items()}
+        self._inline: dict[str, list[Server]] = {}  # those that an agent can reach besides, by its id
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._shared)
+
+    def start(self, group: TaskGroup) -> None:
+        """Connect to every server, in the background."""
+        self._group = group
+        for server in self._shared.values():
+            server.holders.add(SESSION)
+            group.start_soon(server.live)
+
+    async def ready(self, limit: float) -> None:
+        """Until every configured server is connected or failed, or the time is over."""
+        with anyio.move_on_after(limit):
+            for server in self._shared.values():
+                await server.settled.wait()
+
+    def states(self) -> list[ServerState]:
+        return [_state(server) for server in self._shared.values()]
+
+    def tools(self, names: Iterable[str] | None = None) -> dict[str, Tool]:
+        """Of the session's servers, or of those that are named."""
+        wanted = None if names is None else set(names)
+        return _tools(s for name, s in self._shared.items() if wanted is None or name in wanted)
+
+    # --- what agents need
+
+    def missing(self, required: Iterable[str], named: Iterable[str] = ()) -> list[str]:
+        """Patterns (a part of a name) and names that fit no configured server."""
+        patterns = [p for p in required if not any(p.lower() in name.lower() for name in self._shared)]
+        return [*patterns, *(name for name in named if name not in self._shared)]
+
+    async def await_required(self, required: Iterable[str], limit: float = REQUIRED_SECONDS) -> None:
+        """Raises ToolError unless each pattern has a server that is connected and has tools."""
+        for pattern in required:
+            fitting = [s for name, s in self._shared.items() if pattern.lower() in name.lower()]
+            with anyio.move_on_after(limit):
+                while pending := [s for s in fitting if s.status == "pending"]:
+                    if any(s.status == "connected" and s.tools() for s in fitting):
+                        break
+                    await pending[0].settled.wait()
+            if not any(s.status == "connected" and s.tools() for s in fitting):
+                told = "; ".join(f"{s.name}: {s.error or s.status}" for s in fitting) or "there is none"
+                raise ToolError(f"This agent needs an MCP server `{pattern}` with tools ({told}). Use another agent.")
+
+    @asynccontextmanager
+    async def lease(
+        self, inline: Mapping[str, ServerConfig], owner: str, parent: str | None = None
+    ) -> AsyncGenerator[dict[str, Tool]]:
+        """The tools of an agent while it lives: the session's, its parent's, and those of its own inline servers.
+
+        An inline server is opened here and closed when the last agent that can reach it has ended. One that cannot be
+        reached is told in the log; the agent does without it.
+        """
+        own = [self._server(config) for config in inline.values()]
+        reach = [s for s in self._inline.get(parent or "", []) if s.name not in inline] + own
+        self._inline[owner] = reach
+        try:
+            for server in reach:
+                server.holders.add(owner)
+            for server in own:
+                self._begin(server)
+            with anyio.move_on_after(self._around.connect_seconds):
+                for server in own:
+                    await server.settled.wait()
+            shared = [s for s in self._shared.values() if s.name not in {r.name for r in reach}]
+            yield _tools([*shared, *reach])
+        finally:
+            del self._inline[owner]
+            for server in reach:
+                server.holders.discard(owner)
+            await self._end([server for server in reach if not server.holders])
+
+    def _begin(self, server: Server) -> None:
+        assert self._group is not None, "start comes first"
+        self._group.start_soon(server.live)
+
+    # --- what people ask
+
+    def approve(self, name: str) -> None:
+        self._find(name).approve()
+
+    def news(self, name: str) -> dict[str, dict[str, str]]:
+        """Tools that are off until somebody agrees to them: how they were described, and how they are now."""
+        server = self._find(name)
+        before = server.approved or {}
+        return {
+            tool: {"before": before[tool].description if tool in before else "(new)",
+                   "now": server.current[tool].description}
+            for tool in server.waiting
+        }  # fmt: skip
+
+    async def reconnect(self, name: str) -> ServerState:
+        server = self._find(name)
+        if server.status == "disabled":
+            return await self.toggle(name, enabled=True)
+        server.reconnect()
+        with anyio.move_on_after(self._around.connect_seconds):
+            await server.settled.wait()
+        return _state(server)
+
+    async def toggle(self, name: str, *, enabled: bool) -> ServerState:
+        """Switch one of the session's servers off or on again."""
+        server = self._find(name)
+        if enabled and server.status == "disabled":
+            server.revive()
+            self._begin(server)
+            with anyio.move_on_after(self._around.connect_seconds):
+                await server.settled.wait()
+        elif not enabled and server.status != "disabled":
+            await self._end([server])
+            server.status, server.error = "disabled", ""
+        return _state(server)
+
+    async def prompts(self) -> list[tuple[str, ServerPrompt]]:
+        """(command's name, prompt) of all servers that are connected: `mcp__server__prompt`."""
+        found: list[tuple[str, ServerPrompt]] = []
+        for server in [s for s in self._shared.values() if s.status == "connected"]:
+            prompts = await self._ask(server, lambda s: s.prompts())
+            found += [(tool_name(server.name, prompt.name), prompt) for prompt in prompts]
+        return found
+
+    async def prompt(self, command: str, words: list[str]) -> Answer:
+        """What the prompt says with these arguments, in the order in which it lists them."""
+        server, prompt = await self._find_prompt(command)
+        args = {a.name: word for a, word in zip(prompt.arguments, words, strict=False)}
+        missing = [a.name for a in prompt.arguments if a.required and a.name not in args]
+        if missing:
+            raise ToolError(f"/{command} needs: {', '.join(missing)}")
+        return await self._ask(server, lambda s: s.prompt(prompt.name, args))
+
+    async def _find_prompt(self, command: str) -> tuple[Server, ServerPrompt]:
+        for server in self._shared.values():
+            if command.startswith(f"mcp__{server_part(server.name)}__"):
+                for prompt in await self._ask(server, lambda s: s.prompts()):
+                    if tool_name(server.name, prompt.name) == command:
+                        return server, prompt
+        raise ToolError(f"There is no prompt {shown(command, 100)}.")
+
+    async def resource(self, reference: str) -> Answer:
+        """What `@server:uri` names (without the `@`)."""
+        name, _, uri = reference.partition(":")
+        return await self._ask(self._find(name), lambda s: s.read(uri))
+
+    async def _ask(self, server: Server, ask: Callable[[Any], Awaitable[Any]]) -> Any:
+        link = await server.link()
+        try:
+            with anyio.fail_after(self._around.call_seconds):
+                return await ask(link)
+        except (ServerFault, TimeoutError) as error:
+            raise ToolError(f"The MCP server {server.name} did not answer: {str(error) or 'too late'}") from None
+
+    # --- the end
+
+    async def close(self) -> None:
+        """End every connection; afterwards no process of theirs is left."""
+        servers = {id(s): s for s in [*self._shared.values(), *(s for own in self._inline.values() for s in own)]}
+        await self._end(list(servers.values()))
+
+    async def _end(self, servers: list[Server]) -> None:
+        for server in servers:
+            server.close()
+        if self._group is None:
+            return
+        with anyio.CancelScope(shield=True):
+            with anyio.move_on_after(CLOSE_SECONDS):
+                for server in servers:
+                    await server.ended.wait()
+            for server in servers:
+                server.abandon()
+
+    def _find(self, name: str) -> Server:
+        if name not in self._shared:
+            raise ToolError(
+                f"There is no MCP server {shown(name, 80)}; there are: {', '.join(self._shared) or 'none'}."
+            )
+        return self._shared[name]
+
+    def _server(self, config: ServerConfig) -> Server:
+        name, push, elicit = config.name, self._push, self._elicit
+
+        def offer(server: Server, tool: ServerTool) -> Tool:
+            async def call(args: Mapping[str, Any]) -> Answer:
+                return await server.call(tool.name, args)
+
+            return self._make(Offer(tool_name(name, tool.name), name, tool, call))
+
+        ears = Ears(log=lambda words: self._log(f"MCP server {shown(name, 80)}: {words}"))
+        if push is not None:
+            ears.push = lambda text, meta: push(name, text, meta)
+        if elicit is not None:
+            ears.elicit = lambda question, schema: elicit(name, question, schema)
+        return Server(config, self._around, ears, offer, self._tell or _ignore, self._log)
+
+
+def _ignore(changes: Changes) -> None:
+    """Nobody wants to know; the tools are off all the same."""
+
+
+def _tools(servers: Iterable[Server]) -> dict[str, Tool]:
+    """By name. Two that come to the same name: the first keeps it, the model could not tell them apart."""
+    found: dict[str, Tool] = {}
+    for server in servers:
+        for tool in server.tools():
+            found.setdefault(tool.spec.name, tool)
+    return found
+
+
+def _state(server: Server) -> ServerState:
+    names = tuple(tool.spec.name for tool in server.tools()) if server.status == "connected" else ()
+    return ServerState(server.name, server.status, server.error, names, server.waiting)

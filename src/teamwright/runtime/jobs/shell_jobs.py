@@ -1,0 +1,237 @@
+"""Shell commands and monitors as jobs: begun by a tool call, owned by the supervisor, told of at their end.
+
+A command is told of once more if it falls silent for long. A monitor's lines are letters as they come.
+"""
+
+import threading
+import traceback
+from collections import deque
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Literal
+
+import anyio
+from msgspec import Struct
+
+from teamwright.core.data.job import JobResult
+from teamwright.core.data.letter import SYSTEM, Figures, JobStatus, Letter, Lines, Notice
+from teamwright.core.errors import StoreError, ToolError
+from teamwright.core.ids import LetterId, new_job_id
+from teamwright.core.ports import ToolContext
+from teamwright.host.process.bash import describe_end, run_script
+from teamwright.host.process.capture import Capture, plain
+from teamwright.host.process.run import Ended
+from teamwright.osfiles.private import make_dir
+from teamwright.runtime.agents.supervisor import Supervisor
+from teamwright.runtime.jobs.jobs import Job
+from teamwright.store.tables.state import now_ms
+
+MOST_RESULT = 4_000  # characters of the output in the word about an end
+LAST_WORDS = 1_000  # and in the word about a silence
+MOST_LINES = 8_000  # bytes of a monitor's lines in one letter
+LETTERS = 20  # of one monitor in a minute
+MINUTE = 60.0
+
+
+class Order(Struct, frozen=True, kw_only=True):
+    """What is to be run, where and for how long; None for as long as it takes."""
+
+    kind: Literal["shell", "monitor"]
+    script: bytes
+    cwd: Path
+    env: Mapping[str, str]
+    description: str
+    limit: float | None = None
+
+
+class Tap(Capture):
+    """The output file, and for a monitor the lines that have not been passed on yet: the newest, the others counted."""
+
+    def __init__(self, output: Path, *, lines: bool) -> None:
+        super().__init__(output, at_once=True)
+        self.heard = anyio.current_time()
+        self.news = anyio.Event()
+        self._keeps_lines = lines
+        self._fresh, self._lost = bytearray(), 0
+        self.letters = 0  # sent so far
+        self._lock = threading.Lock()  # bytes come in from a thread, because they go to the disk
+
+    def add(self, data: bytes) -> None:
+        super().add(data)
+        if not self._keeps_lines:
+            return
+        with self._lock:
+            self._fresh += data
+            if (over := len(self._fresh) - MOST_LINES) > 0:
+                self._lost += over
+                del self._fresh[:over]
+
+    def tell(self) -> None:
+        self.heard = anyio.current_time()
+        self.news.set()
+
+    def take(self, *, half_lines: bool) -> str:
+        """What is to be passed on now; a line that has not ended stays, unless this is the end."""
+        with self._lock:
+            end = len(self._fresh) if half_lines else self._fresh.rfind(b"\n") + 1
+            data, lost = bytes(self._fresh[:end]), self._lost
+            del self._fresh[:end]
+            if data:
+                self._lost = 0
+        note = f"[... {lost:,} bytes left out; they are in the output file ...]\n" if lost else ""
+        text = plain(data.decode(errors="replace"))
+        return note + text if text.strip() else ""
+
+
+class Commands:
+    """`clean` makes what a program printed safe to show; `silence` is how many seconds without a word are too many."""
+
+    def __init__(
+        self, supervisor: Supervisor, output: Callable[[str], Path], log: Callable[[str], None],
+        *, clean: Callable[[str], str], silence: float, letters_a_minute: int = LETTERS,
+    ) -> None:  # fmt: skip
+        self._supervisor, self._output, self._log = supervisor, output, log
+        self._clean, self._silence, self._most_letters = clean, silence, letters_a_minute
+
+    async def start(self, order: Order, ctx: ToolContext) -> Job:
+        """It belongs to whoever calls, and goes on after the call. Its output file is there when this returns."""
+        id = new_job_id()
+        job = Job(
+            id, order.kind, owner=ctx.agent, output=self._output(id), description=order.description, call=ctx.call_id,
+            background=True,
+        )  # fmt: skip
+        make_dir(job.output.parent)
+        with anyio.CancelScope(shield=True):  # a row without its command would be told of as one that was lost
+            await self._supervisor.jobs.begin(job)
+            tap = Tap(job.output, lines=order.kind == "monitor")
+            self._supervisor.launch(lambda: self._run(job, order, tap))
+        return job
+
+    # --- the boundary: whatever happens inside becomes exactly one end
+
+    async def _run(self, job: Job, order: Order, tap: Tap) -> None:
+        found: Ended | str | None = None
+        try:
+            with job.scope:
+                found = await self._follow(job, order, tap)
+        except Exception as bug:  # noqa: BLE001 -- the job's boundary
+            self._log(f"job {job.id} failed: " + "".join(traceback.format_exception(bug)))
+            found = f"internal error: {bug!r}; the log has the details"
+        finally:
+            tap.close()
+            with anyio.CancelScope(shield=True):
+                await self._conclude(job, order, found, tap)
+
+    async def _follow(self, job: Job, order: Order, tap: Tap) -> Ended | str:
+        """Its end, or in words why it could not begin."""
+        found: Ended | str = ""
+        async with anyio.create_task_group() as group:
+            group.start_soon(self._pass_on if order.kind == "monitor" else self._mind_silence, job, tap)
+            try:
+                found, _ = await run_script(
+                    order.script, cwd=order.cwd, env=order.env, limit=order.limit, capture=tap, on_output=tap.tell
+                )
+            except ToolError as fault:
+                found = str(fault)
+            finally:
+                group.cancel_scope.cancel()
+        return found
+
+    async def _conclude(self, job: Job, order: Order, found: Ended | str | None, tap: Tap) -> None:
+        verdict = _judge(job, order, found)
+        printed = _last(self._clean(plain(tap.text())), MOST_RESULT)
+        result = JobResult(
+            "\n".join(part for part in (printed, verdict.note) if part),
+            verdict.error,
+            f"{_name(job)} {verdict.words}",
+            Figures(duration_ms=now_ms() - job.started),
+            verdict.code,
+        )
+        try:
+            await self._supervisor.jobs.finish(job, verdict.status, result)
+            if rest := tap.take(half_lines=True):
+                await self._send_lines(job, tap, rest)
+            await self._supervisor.jobs.notify(job)
+        except StoreError as fault:
+            self._supervisor.trouble.report(fault, f"the end of job {job.id} could not be recorded")
+            self._supervisor.jobs.close(job)
+
+    # --- what is told while it runs
+
+    async def _mind_silence(self, job: Job, tap: Tap) -> None:
+        """Once in its life: it may be stuck, and only its owner can tell."""
+        rest = self._silence
+        while rest > 0:
+            await anyio.sleep(rest)
+            rest = tap.heard + self._silence - anyio.current_time()
+        summary = (
+            f"{_name(job)} still runs, but has printed nothing for {self._silence:g} s. It may wait for input, which "
+            "it never gets, or be stuck: look at its output, and stop it by TaskStop if nothing is to come of it."
+        )
+        notice = Notice(
+            job.id, "running", summary, _last(self._clean(plain(tap.text())), LAST_WORDS), str(job.output), job.call,
+            Figures(duration_ms=now_ms() - job.started),
+        )  # fmt: skip
+        await self._post(Letter(LetterId(f"s-{job.id}-{job.run}"), job.owner, SYSTEM, notice, "next"))
+
+    async def _pass_on(self, job: Job, tap: Tap) -> None:
+        """Lines that come together are one letter; once the minute's letters are used up, the rest waits together."""
+        sent: deque[float] = deque(maxlen=self._most_letters - 1)  # one is kept for the end
+        while True:
+            await tap.news.wait()
+            tap.news = anyio.Event()
+            if len(sent) == sent.maxlen:
+                await anyio.sleep(max(0.0, sent[0] + MINUTE - anyio.current_time()))
+            if text := tap.take(half_lines=False):
+                sent.append(anyio.current_time())
+                await self._send_lines(job, tap, text)
+
+    async def _send_lines(self, job: Job, tap: Tap, text: str) -> None:
+        tap.letters += 1
+        body = Lines(job.id, job.description, self._clean(text).rstrip("\n"))
+        await self._post(Letter(LetterId(f"w-{job.id}-{tap.letters}"), job.owner, SYSTEM, body, "next"))
+
+    async def _post(self, letter: Letter) -> None:
+        """All of it or nothing, also if the command ends just now."""
+        with anyio.CancelScope(shield=True):
+            with self._supervisor.trouble.kept(f"the letter {letter.id} could not be stored"):
+                await self._supervisor.post(letter)
+
+
+class _Verdict(Struct, frozen=True):
+    """`words` for the summary, `error` where it did not end well, `note` beneath the output."""
+
+    status: JobStatus
+    words: str
+    error: str = ""
+    code: int | None = None
+    note: str = ""
+
+
+def _judge(job: Job, order: Order, found: Ended | str | None) -> _Verdict:
+    if found is None:
+        words = f"was stopped: {job.stopped_because}" if job.stopped_because else "was stopped"
+        return _Verdict("killed", words, f"It {words}.")
+    if isinstance(found, str):
+        return _Verdict("failed", "failed", found)
+    if found.timed_out and order.kind == "monitor":
+        note = f"its time limit of {order.limit or 0:g} s was reached and it was stopped"
+        return _Verdict("completed", f"completed: {note}", note=f"[{note}]")
+    words, code = describe_end(found, order.limit)
+    if not words:
+        return _Verdict("completed", "completed", code=code)
+    return _Verdict("failed", f"failed: {words[0].lower()}{words[1:]}", f"{words}.", code)
+
+
+def _name(job: Job) -> str:
+    return f'{"Monitor" if job.kind == "monitor" else "Command"} "{job.description}"'
+
+
+def _last(text: str, most: int) -> str:
+    """The end of what it printed; the whole is in its output file."""
+    text = text.rstrip("\n")
+    if len(text) <= most:
+        return text
+    tail = text[-most:]
+    tail = tail.partition("\n")[2] if 0 <= tail.find("\n") < most // 4 else tail
+    return f"[... what came before this is in the output file ...]\n{tail}"

@@ -1,0 +1,117 @@
+"""The runtime's own forks: the same loop on an agent's cached prefix, which never touches its conversation."""
+
+import traceback
+from collections.abc import Awaitable, Callable, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from teamwright.core.data.event import Event, Reminded, TurnEnded, is_durable
+from teamwright.core.data.letter import Letter
+from teamwright.core.data.message import Message, Reply, Request, ToolCall, Usage
+from teamwright.core.errors import TeamwrightError
+from teamwright.core.ids import AgentId, LetterId
+from teamwright.core.loop import Seat, run_turn
+from teamwright.core.permissions.consent import Decision, Deny
+from teamwright.core.policies.budget import Reached
+from teamwright.core.ports import OnDelta
+from teamwright.runtime.agents.agent import Agent
+
+CanUseTool = Callable[[ToolCall], Awaitable[Decision]]
+
+
+class Aside(Struct, frozen=True):
+    """What came of it. `usage` is counted in the ledger already."""
+
+    text: str  # its own last words; empty if it said nothing, or a limit let no request leave
+    usage: Usage
+    end: TurnEnded
+
+
+async def no_tools(call: ToolCall) -> Decision:
+    return Deny(f"{call.name} was not run: answer in words alone.")
+
+
+async def run_forked(
+    agent: Agent,
+    messages: Sequence[Message],
+    can_use_tool: CanUseTool = no_tools,
+    *,
+    turns: int = 1,
+    base: Sequence[Message] | None = None,
+    on_delta: OnDelta | None = None,
+) -> Aside:
+    """Ask on top of what the agent has said so far, or of `base` instead.
+
+    Its prompt, tools and messages are the agent's, so that a provider's cache serves them. It counts against the
+    agent's money and time, not against its turns. Raises ModelError like any request.
+    """
+    aside = _Copy(agent, can_use_tool, turns, base, on_delta)
+    for message in messages:
+        aside.emit(Reminded(message))
+    known = len(aside.history.messages)
+    end = await run_turn(aside.seat())
+    said = [m.text for m in aside.history.messages[known:] if m.role == "assistant" and m.text]
+    return Aside(said[-1] if said else "", aside.history.usage, end)
+
+
+async def run_quietly(work: Callable[[], Awaitable[None]], what: str, log: Callable[[str], None]) -> None:
+    """The boundary of what nobody asked for: whatever goes wrong in it is a line in the log, and no more."""
+    try:
+        await work()
+    except TeamwrightError as error:
+        log(f"{what}: {error}")
+    except Exception as bug:  # noqa: BLE001 -- a boundary: side work must never end a session
+        log(f"{what} failed: " + "".join(traceback.format_exception(bug)))
+
+
+class _Copy:
+    """Every port of the loop, for a conversation that nobody keeps."""
+
+    def __init__(
+        self, agent: Agent, can_use_tool: CanUseTool, turns: int, base: Sequence[Message] | None,
+        on_delta: OnDelta | None,
+    ) -> None:  # fmt: skip
+        self._agent, self._can_use_tool, self._turns, self._on_delta = agent, can_use_tool, turns, on_delta
+        self._rendered = agent.request()
+        history = agent.history
+        calls = history.calls.values() if base is None else ()
+        self.history = history.branch(history.messages if base is None else base, calls)
+        self.history.asked = min(history.asked, len(self.history.messages))
+
+    def seat(self) -> Seat:
+        agent = self._agent
+        desk = replace(agent.desk, seen=dict(agent.desk.seen))
+        return Seat(
+            agent.id, self.history, self, agent.tools, self, self, self, 0, desk, self.emit, self.request, _nothing
+        )  # fmt: skip
+
+    def emit(self, event: Event) -> None:
+        if is_durable(event):
+            self.history.apply(event)
+
+    def request(self) -> Request:
+        history = self.history
+        return replace(self._rendered, messages=tuple(history.messages), previous=history.asked, shared=history.shared)
+
+    async def reply(self, request: Request, on_delta: OnDelta) -> Reply:
+        return await self._agent.aside.reply(request, self._on_delta or on_delta)
+
+    async def ask(self, agent: AgentId, call: ToolCall) -> Decision:
+        return await self._can_use_tool(call)
+
+    def reached(self) -> Reached | None:
+        if self.history.turns >= self._turns:
+            return Reached("turns", f"{self._turns} turns", may_report=False)
+        above = self._agent.meter.reached(turns=False)
+        return None if above is None else replace(above, may_report=False)
+
+    async def take(self, *, at_rest: bool) -> list[Letter]:
+        return []
+
+    def acknowledge(self, letters: Sequence[LetterId]) -> None:
+        """Nobody writes to it."""
+
+
+async def _nothing() -> None:
+    """Nothing of it is kept."""

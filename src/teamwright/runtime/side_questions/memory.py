@@ -1,0 +1,41 @@
+"""Notes from one session to the next: asked of the main agent beside its conversation, kept by ourselves."""
+
+from collections.abc import Callable
+
+from anyio import to_thread
+from msgspec import Struct
+
+from teamwright.core.policies import notes
+from teamwright.runtime.agents.agent import Agent
+from teamwright.runtime.side_questions.fork import run_forked
+from teamwright.store.files.memories import Notebook
+
+WORTH_IT = 2_000  # characters: shorter notes need no shortening
+
+
+class Memory(Struct, frozen=True):
+    """`clean` takes secrets out of what is to be kept."""
+
+    book: Notebook
+    clean: Callable[[str], str]
+    today: Callable[[], str]
+
+
+async def take_notes(agent: Agent, memory: Memory) -> int:
+    """One request. The agent has no tool for it: it answers in words, and we store them. How many were new."""
+    known = await to_thread.run_sync(memory.book.read)
+    done = await run_forked(agent, [notes.ask_for_notes(known)])
+    if done.end.reason != "done":  # cut, refused, or at a limit: half a note is worse than none
+        return 0
+    return await to_thread.run_sync(memory.book.add, memory.clean(done.text), memory.today())
+
+
+async def consolidate(agent: Agent, memory: Memory) -> bool:
+    """One request, on the agent's prompt but not its conversation: the notes are all that it needs."""
+    known = await to_thread.run_sync(memory.book.read)
+    if len(known) < WORTH_IT or await to_thread.run_sync(memory.book.is_fresh):
+        return False
+    done = await run_forked(agent, [notes.ask_for_shorter(known)], base=())
+    if done.end.reason != "done":
+        return False
+    return await to_thread.run_sync(memory.book.rewrite, memory.clean(done.text), known, memory.today())

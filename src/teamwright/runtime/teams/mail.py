@@ -1,0 +1,127 @@
+"""Mail between members: stored first, then rung for. What cannot be stored is an error that says so."""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from teamwright.core.data.letter import SYSTEM, Letter, Priority, Said, Sender, Signal
+from teamwright.core.data.team import Mail, Member, Refused
+from teamwright.core.errors import ToolError
+from teamwright.core.ids import CallId, LetterId, new_letter_id
+from teamwright.runtime.teams.roster import Teams
+from teamwright.runtime.unbroken import following, unbroken
+from teamwright.store.tables.mail import MailTable
+from teamwright.store.tables.mail_insert import Stored
+
+
+class Posted(Struct, frozen=True):
+    to: tuple[str, ...]
+    refused: tuple[str, ...] = ()
+
+
+class Post:
+    def __init__(self, teams: Teams) -> None:
+        self._teams = teams
+
+    @property
+    def _mail(self) -> MailTable:
+        return self._teams.tables.mail
+
+    async def say(self, sender: Member, to: str, text: str, summary: str, call: CallId) -> Posted:
+        """To a member of the sender's current team, or `*` for all but the sender. Durable when it returns."""
+        readers = self._readers(sender, to)
+        body, key = Said(text, summary, sender.color), f"{sender.agent}-{call}"
+        mails = [self._draft(sender, reader, body, key=key, part=n) for n, reader in enumerate(readers)]
+        outcomes = await unbroken(self._mail.post_all(mails))
+        refused = [r.reason for r in outcomes if isinstance(r, Refused)]
+        if len(refused) == len(readers):
+            raise ToolError(refused[0])
+        with following():
+            for reader, outcome in zip(readers, outcomes, strict=True):
+                if isinstance(outcome, Stored):
+                    self._teams.tell(sender, "message", summary, to=reader.address)
+                    await self._check_volley(sender, reader, outcome)
+                    await self._teams.ring(reader)
+        await self._teams.copy_inboxes(sender.team, *(r.name for r in readers))
+        reached = [r.name for r, o in zip(readers, outcomes, strict=True) if isinstance(o, Stored)]
+        return Posted(tuple(reached), tuple(refused))
+
+    def _readers(self, sender: Member, to: str) -> Sequence[Member]:
+        team = sender.team
+        if to == "*":
+            readers = [m for m in self._teams.members(team) if m.agent != sender.agent]
+            if not readers:
+                raise ToolError(f"There is nobody else in the team {team}.")
+            return readers
+        reader = self._teams.find(team, to)
+        if reader is None:
+            there = ", ".join(m.name for m in self._teams.members(team) if m.agent != sender.agent)
+            raise ToolError(f"There is no {to!r} in the team {team}. There are: {there or 'no others'}.")
+        if reader.agent == sender.agent:
+            raise ToolError("That is you: a message to oneself goes nowhere.")
+        return [reader]
+
+    async def _check_volley(self, sender: Member, reader: Member, stored: Stored) -> None:
+        """Two that only answer each other are stopped, and the lead is told; once for each such row."""
+        if stored.volley != self._mail.limits.answers:
+            return
+        words = (
+            f"{sender.name} and {reader.name} have answered each other {stored.volley} times without any work in "
+            "between. Further answers are refused until one of them has worked."
+        )
+        if lead := self._teams.lead_of(sender.team):
+            await self.notify(lead, words)
+
+    # --- what the runtime itself says
+
+    def draft(self, sender: Member, reader: Member, body: Signal | Said, *, id: str) -> Mail:
+        """A record or a first message; neither the sender's rate nor a full inbox holds it up."""
+        text = body.line if isinstance(body, Signal) else body.text
+        priority: Priority = "later" if isinstance(body, Signal) and body.kind == "idle_notification" else "next"
+        letter = Letter(LetterId(id), reader.agent, Sender("agent", sender.name, sender.agent), body, priority)
+        return Mail(letter, reader.team, sender.name, reader.name, text, color=sender.color, control=True)
+
+    async def signal(self, sender: Member, reader: Member, body: Signal | Said, *, id: str) -> bool:
+        """False if the reader is gone."""
+        stored = await self._mail.post_mail(self.draft(sender, reader, body, id=id))
+        if isinstance(stored, Refused):
+            return False
+        await self.arrived(reader)
+        return True
+
+    async def arrived(self, reader: Member) -> None:
+        """Its letter was stored together with something else."""
+        await self._teams.ring(reader)
+        await self._teams.copy_inboxes(reader.team, reader.name)
+
+    async def notify(self, reader: Member, words: str, id: str | None = None) -> None:
+        """The program itself tells a member something."""
+        await self._mail.post_mail(self.notice(reader, words, id))
+        await self.arrived(reader)
+
+    def notice(self, reader: Member, words: str, id: str | None = None) -> Mail:
+        """The same, to be stored together with what it tells of."""
+        letter = Letter(LetterId(id) if id else new_letter_id(), reader.agent, SYSTEM_SENDER, Said(words))
+        return Mail(letter, reader.team, SYSTEM_SENDER.name, reader.name, words, control=True)
+
+    def _draft(self, sender: Member, reader: Member, body: Said, *, key: str, part: int) -> Mail:
+        id = LetterId(f"m-{key}" if not part else f"m-{key}-{part}")
+        letter = Letter(id, reader.agent, Sender("agent", sender.name, sender.agent), body)
+        return Mail(letter, sender.team, sender.name, reader.name, body.text, body.summary, sender.color, part)
+
+    async def tell_of_failures(self, team: str) -> None:
+        """Letters that reached nobody: their senders and the lead are told, once."""
+        untold = await self._mail.untold(team)
+        lead = self._teams.lead_of(team)
+        for entry in untold:
+            what = f"Your message to {entry.to_name} ({entry.summary or 'no summary'})"
+            words = f"{what} was not delivered: {entry.reason}"
+            sender = next((m for m in self._teams.members(team) if m.agent == entry.sender), None)
+            if sender is not None:
+                await self.notify(sender, words, f"u-{entry.id}")
+            if lead is not None and lead.agent != entry.sender:
+                await self.notify(lead, f"{entry.from_name} wrote: {words}", f"u-{entry.id}-lead")
+        await self._mail.told([entry.id for entry in untold])
+
+
+SYSTEM_SENDER = Sender(SYSTEM.kind, "teamwright")

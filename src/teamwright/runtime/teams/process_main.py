@@ -1,0 +1,112 @@
+"""A process that one teammate has for itself: it ends with the teammate, or when nobody leads it any more."""
+
+from collections.abc import Awaitable, Callable
+from types import TracebackType
+from typing import Self
+
+import anyio
+
+from teamwright.core.data.event import is_durable
+from teamwright.core.errors import SessionMissing, ToolError
+from teamwright.core.ids import AgentId
+from teamwright.runtime.agents.agent import Agent
+from teamwright.runtime.agents.resources import Brought
+from teamwright.runtime.agents.supervisor import Supervisor
+from teamwright.runtime.bus import Bus, Watch
+from teamwright.runtime.teams.service import Teamwork
+from teamwright.runtime.teams.teammate import Resident
+
+LOOK = 1.0  # seconds between two looks whether the lead lives
+CLOSE_LIMIT = 5.0
+LEAVE_LIMIT = 2.0  # seconds for servers to end in good order
+QUIET = 0.05  # seconds in which what it does is told to the lead's process at most once
+
+
+class MemberHome:
+    def __init__(
+        self, agent: AgentId, supervisor: Supervisor, teamwork: Teamwork, living: list[Agent], bus: Bus,
+        brought: Brought, on_close: Callable[[], Awaitable[None]], *, patience: float,
+    ) -> None:  # fmt: skip
+        """`living` gets the agent once there is one. `patience`: seconds to wait for a new lead."""
+        self._agent, self._supervisor, self._teamwork, self._living = agent, supervisor, teamwork, living
+        self._bus, self._brought, self._on_close, self._patience = bus, brought, on_close, patience
+        self._group = anyio.create_task_group()
+        self._resident: Resident | None = None
+        self.trouble = supervisor.trouble
+
+    async def __aenter__(self) -> Self:
+        await self._group.__aenter__()
+        self._supervisor.open(self._group)
+        self._brought.open(self._group)
+        try:
+            await self._begin()
+        except BaseException:
+            self._group.cancel_scope.cancel()
+            await self.__aexit__(None, None, None)
+            raise
+        return self
+
+    async def _begin(self) -> None:
+        teams = self._teamwork.teams
+        member = await teams.tables.teams.member(self._agent)
+        if member is None or member.state == "shutdown":
+            raise SessionMissing(f"the teammate {self._agent} has shut down")
+        await teams.process()
+        await teams.refresh(member.team)
+        try:
+            self._resident = await self._teamwork.recruiter.start(member)
+        except ToolError as error:
+            raise SessionMissing(str(error)) from None
+        if self._resident is None:
+            raise SessionMissing(f"{member.address} is run by another process already")
+        self._living.append(self._resident.agent)
+        self._group.start_soon(self._report, self._bus.watch(deltas=False))
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            with anyio.CancelScope(shield=True), anyio.move_on_after(CLOSE_LIMIT):
+                with self.trouble.kept("the end of the process"):
+                    await self._supervisor.stop_all()
+                    await self._teamwork.close()
+                await self._brought.leave(limit=LEAVE_LIMIT, ends=False)
+            self._group.cancel_scope.cancel()
+            await self._group.__aexit__(kind, error, trace)
+        finally:
+            self._bus.close()
+            with anyio.CancelScope(shield=True), self.trouble.kept("the end of the process"):
+                await self._on_close()
+
+    def watch(self) -> Watch:
+        return self._bus.watch(deltas=False)
+
+    async def ended(self) -> None:
+        """It has shut down."""
+        assert self._resident is not None
+        await self._resident.ended.wait()
+
+    async def abandoned(self) -> None:
+        """Its lead's process is gone, and none came back within the time for that; never in the middle of a turn."""
+        assert self._resident is not None
+        alone = 0.0
+        while alone < self._patience or self._resident.agent.running:
+            await anyio.sleep(LOOK)
+            with self.trouble.kept("whether the lead lives"):
+                alone = 0.0 if await self._is_led() else alone + LOOK
+
+    async def _is_led(self) -> bool:
+        assert self._resident is not None
+        tables = self._teamwork.teams.tables
+        team = await tables.teams.team(self._resident.member.team)
+        return team is not None and team.process is not None and tables.processes.alive(team.process)
+
+    async def _report(self, watch: Watch) -> None:
+        """The lead's process shows what is done here: it is told that there is something to read."""
+        assert self._resident is not None
+        team = self._resident.member.team
+        async for record in watch:
+            if is_durable(record.event):
+                await anyio.sleep(QUIET)
+                with self.trouble.kept("what is told to the lead"):
+                    await self._teamwork.teams.ring_lead(team)

@@ -1,0 +1,127 @@
+"""Changes of a task list with all that follows from them: owners told, bells rung, files rewritten."""
+
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+
+from teamwright.core.data.letter import Letter
+from teamwright.core.data.tasks import Actor, Change, Done, Draft, Owner, Refusal, Task, TaskId
+from teamwright.core.data.team import Mail
+from teamwright.core.errors import StoreError, ToolError
+from teamwright.core.ids import AgentId, CallId
+from teamwright.runtime.teams.task_scope import TaskDesk
+from teamwright.runtime.unbroken import following, unbroken
+from teamwright.store.mirrors.task import TaskMirror
+from teamwright.store.tables.tasks import Listing, TaskTable
+
+
+class TaskBoard:
+    def __init__(self, table: TaskTable, mirror: TaskMirror, desk: TaskDesk, report: Callable[[str], None]) -> None:
+        """`report` tells a person that the files could not follow the store."""
+        self.table, self.mirror, self.desk = table, mirror, desk
+        self.on_completed: Callable[[AgentId, Task], object] | None = None
+        self._report = report
+
+    # --- what agents ask for
+
+    async def create(
+        self, agent: AgentId, draft: Draft, call: CallId | None = None, *, list: str | None = None,
+        owner: Owner | None = None,
+    ) -> Done | Refusal:  # fmt: skip
+        """On `list`, or the one that the agent works on now."""
+        list, by = list or self.desk.list_of(agent), self.desk.actor(agent)
+        id = None
+        if self.desk.guarded:
+            id = await self.table.reserve(list)
+            task = Task(id, draft.subject, draft.description, active_form=draft.active_form, metadata=draft.metadata)
+            if words := await self.desk.creating(task, by):
+                raise ToolError(f"The task was not made: {words}")
+        done = await unbroken(
+            self.table.create(list, draft, by, call, id=id, owner=owner, letter=lambda task: self.desk.letter(task, by))
+        )
+        return await self._follow(list, by, done)
+
+    async def update(
+        self, agent: AgentId, id: TaskId, ask: Change, call: CallId | None = None, *, list: str | None = None
+    ) -> Done | Refusal:
+        list, by = list or self.desk.list_of(agent), self.desk.actor(agent)
+        if ask.status == "completed" and self.desk.guarded:
+            task = await self.table.get(list, id)
+            if task and task.status != "completed" and (words := await self.desk.completing(task, by)):
+                raise ToolError(f"#{id} is not completed: {words}")
+        done = await unbroken(self.table.update(list, id, ask, by, call, lambda task: self.desk.letter(task, by)))
+        return await self._follow(list, by, done)
+
+    async def get(self, agent: AgentId, id: TaskId) -> Task | None:
+        return await self.table.get(self.desk.list_of(agent), id)
+
+    async def listing(self, agent: AgentId) -> Listing:
+        listing = await self.table.list(self.desk.list_of(agent))
+        for problem in listing.problems:
+            self._report(problem)
+        return listing
+
+    # --- what the runtime does by itself
+
+    async def claim_first(self, list: str, by: Actor, letter: Callable[[Task], Letter]) -> Task | None:
+        """For one that has nothing else to do; `letter` tells it what it claimed."""
+        done = await unbroken(self.table.claim_first(list, by, letter))
+        if done is None:
+            return None
+        await self._follow(list, by, done)
+        return done.task
+
+    async def release_all(
+        self, list: str, gone: AgentId, by: Actor, tell: Callable[[Sequence[Task]], Mail | None] | None = None
+    ) -> list[Task]:
+        """Its owner is gone: its open tasks go back to the list."""
+        freed = await self.table.release_all(list, gone, tell)
+        for done in freed:
+            await self._follow(list, by, done)
+        return [done.task for done in freed if done.task is not None]
+
+    async def adopt(self, source: str, into: str) -> bool:
+        """A new team takes over the tasks of its session. False: it has tasks of its own, and keeps them."""
+        moved = await self.table.adopt(source, into)
+        with self._reported():
+            if moved:
+                await self.mirror.remove(source)
+        for note in await self.rebuild(into):
+            self._report(note)
+        return moved
+
+    async def drop(self, list: str) -> None:
+        """With its team."""
+        await self.table.drop(list)
+        with self._reported():
+            await self.mirror.remove(list)
+
+    async def rebuild(self, name: str) -> list[str]:
+        """At a start: the files as the store has it. What a person should know of what others wrote there."""
+        with self._reported():
+            return await self.mirror.rebuild(name)
+        return []
+
+    # --- what follows
+
+    async def _follow(self, list: str, by: Actor, done: Done | Refusal) -> Done | Refusal:
+        """It is stored: whoever is cancelled now, the others still hear of it. A repeated call has been followed."""
+        if isinstance(done, Refusal):
+            return done
+        with following():
+            if done.completed and done.task is not None and self.on_completed is not None:
+                self.on_completed(by.agent, done.task)
+            if not done.repeated:
+                for task in done.to_tell(by):
+                    await self.desk.assigned(task, by)
+                await self.desk.changed(list, done, by)
+            with self._reported():
+                await self.mirror.write(list, done.touched or (done.id,))
+        return done
+
+    @contextmanager
+    def _reported(self) -> Generator[None, None, None]:
+        """The files only show the store: that they could not follow is told, and fails nothing."""
+        try:
+            yield
+        except StoreError as error:
+            self._report(f"The files of the task list are behind: {error}")
