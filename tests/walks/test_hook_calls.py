@@ -184,4 +184,4 @@ async def test_no_hooks_no_hook_code(program: Any) -> None:
     unwanted = {"teamwright.runtime.extensions.hooks", "teamwright.library.hooks", "teamwright.runtime.extensions.skills",
                 "teamwright.library.skills.book", "teamwright.runtime.extensions.mcp_pool", "teamwright.library.mcp_config",
                 "teamwright.library.plugins", "mcp", "teamwright.library.memory_dir"}  # fmt: skip
-    assert "teamwright.app.extras" in found and unwanted.isdisjoint(found)
+    assert "teamwright.app.extensions" in found and unwanted.isdisjoint(found)

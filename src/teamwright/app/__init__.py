@@ -1,8 +1,8 @@
 """The composition root: the only room that knows every part and puts them together."""
 
-from teamwright.app.compose import open_session
-from teamwright.app.ground import Ground, survey
-from teamwright.app.naming import model_for
+from teamwright.app.models import model_for
 from teamwright.app.options import Options
+from teamwright.app.session import open_session
+from teamwright.app.workspace import Ground, survey
 
 __all__ = ["Ground", "Options", "model_for", "open_session", "survey"]

@@ -3,8 +3,8 @@
 import time
 from collections.abc import Callable
 
-from teamwright.app.ground import Ground, without_keys
 from teamwright.app.options import Options
+from teamwright.app.workspace import Ground, without_keys
 from teamwright.core.data.event import Event
 from teamwright.core.errors import StoreError
 from teamwright.core.policies import notes

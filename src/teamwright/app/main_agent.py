@@ -8,7 +8,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from teamwright.app.asides import earlier_notes
-from teamwright.app.naming import GIVEN
+from teamwright.app.models import GIVEN
 from teamwright.app.parts import Parts
 from teamwright.core.ids import AgentId
 from teamwright.core.policies.budget import Limits

@@ -2,10 +2,10 @@
 
 from msgspec import Struct, field
 
-from teamwright.app.company import Company
-from teamwright.app.ground import Ground
-from teamwright.app.naming import Names
+from teamwright.app.agent_registry import Company
+from teamwright.app.models import Names
 from teamwright.app.options import Options
+from teamwright.app.workspace import Ground
 from teamwright.core.data.event import Event, Record
 from teamwright.core.ids import AgentId
 from teamwright.core.permissions.consent import Mode

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import anyio
 
-from teamwright.app.ground import Ground
 from teamwright.app.options import Options
+from teamwright.app.workspace import Ground
 from teamwright.core.ids import SessionId
 from teamwright.host.timezone import local_zone
 from teamwright.runtime.agents.agent import Agent

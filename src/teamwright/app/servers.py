@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 from anyio.abc import TaskGroup
 from msgspec import Struct
 
-from teamwright.app.ground import Ground
 from teamwright.app.options import Options
+from teamwright.app.workspace import Ground
 from teamwright.core.data.definition import AgentDefinition
 from teamwright.core.data.event import Event, Warned
 from teamwright.core.data.server import ELICITATION, NEW_TOOLS

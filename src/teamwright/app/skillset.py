@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from teamwright.app.ground import Ground, passed_names
 from teamwright.app.options import Options
+from teamwright.app.workspace import Ground, passed_names
 from teamwright.core.data.definition import AgentDefinition
 from teamwright.core.data.message import ToolSpec
 from teamwright.core.permissions.rules import Rule, Rules

@@ -12,8 +12,8 @@ import anyio
 import msgspec
 
 from teamwright.app import Options, survey
-from teamwright.app.ground import Ground
 from teamwright.app.servers import TOKENS, configured
+from teamwright.app.workspace import Ground
 from teamwright.core.data.server import Http, Reach, Sdk, ServerConfig, ServerState, Sse, Stdio
 from teamwright.core.errors import UsageError
 from teamwright.core.permissions.consent import MODES

@@ -4,8 +4,8 @@ import sys
 
 import anyio
 
-from teamwright.app.ground import Ground
 from teamwright.app.servers import TOKENS
+from teamwright.app.workspace import Ground
 from teamwright.core.data.server import Http, ServerConfig, ServerFault, Sse
 from teamwright.core.errors import UsageError
 from teamwright.host.mcp.callbacks import Ears

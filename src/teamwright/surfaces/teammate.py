@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 import anyio
 
-from teamwright.app.member import open_member
+from teamwright.app.teammate_process import open_member
 from teamwright.runtime.teams.process_main import MemberHome
 from teamwright.surfaces.progress import Progress
 from teamwright.tools.bounds import visible

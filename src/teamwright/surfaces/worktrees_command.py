@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import anyio
 from msgspec.structs import replace
 
-from teamwright.app.ground import survey, tell_git
 from teamwright.app.options import Options
+from teamwright.app.workspace import survey, tell_git
 from teamwright.core.data.team import Member
 from teamwright.core.errors import ToolError, UsageError
 from teamwright.host.git.listing import MOST_COMMITS, View, view

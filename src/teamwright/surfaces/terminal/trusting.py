@@ -9,7 +9,7 @@ from textual.app import App
 from textual.binding import Binding, BindingType
 
 from teamwright.app import Options, survey
-from teamwright.app.ground import look_around
+from teamwright.app.workspace import look_around
 from teamwright.library.trust import decision as trust
 from teamwright.library.trust import snapshot as agreed
 from teamwright.library.trust.decision import Found

@@ -6,8 +6,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from teamwright import __version__
-from teamwright.app.ground import Ground
 from teamwright.app.options import Options
+from teamwright.app.workspace import Ground
 from teamwright.core.ports import Model
 from teamwright.models.catalog import Catalog, default_model
 from teamwright.models.providers import Providers, ProviderSettings

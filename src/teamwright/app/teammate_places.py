@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from teamwright.app.ground import Ground
 from teamwright.app.options import Options
-from teamwright.app.teamwork import Places
+from teamwright.app.teams import Places
+from teamwright.app.workspace import Ground
 from teamwright.core.data.team import Member
 from teamwright.core.errors import UsageError
 from teamwright.core.ids import AgentId, SessionId

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
-from teamwright.app.extras import Extras, Served
-from teamwright.app.ground import Ground, passed_names
+from teamwright.app.extensions import Extras, Served
 from teamwright.app.options import Options
+from teamwright.app.workspace import Ground, passed_names
 from teamwright.core.data.definition import AgentDefinition
 from teamwright.core.data.message import ToolSpec
 from teamwright.core.errors import UsageError

@@ -3,14 +3,14 @@
 import time
 from collections.abc import Mapping
 
-from teamwright.app.company import Company
-from teamwright.app.ground import read_rules, survey, tell_git
-from teamwright.app.living import build_core, build_teamwork, left_by, look_up
+from teamwright.app.agent_registry import Company
 from teamwright.app.main_agent import build_desk, build_limits
-from teamwright.app.naming import open_models
+from teamwright.app.models import open_models
 from teamwright.app.options import Options
 from teamwright.app.parts import Parts
-from teamwright.app.places import Packed, unpack
+from teamwright.app.services import build_core, build_teamwork, left_by, look_up
+from teamwright.app.teammate_places import Packed, unpack
+from teamwright.app.workspace import read_rules, survey, tell_git
 from teamwright.core.crashpoint import arm
 from teamwright.core.data.history import History
 from teamwright.core.errors import SessionMissing

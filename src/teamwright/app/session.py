@@ -4,15 +4,15 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from teamwright.app.agent_registry import Company
 from teamwright.app.asides import open_asides
-from teamwright.app.company import Company
-from teamwright.app.ground import Ground, read_rules, survey, tell_git
-from teamwright.app.living import build_core, build_teamwork, left_by, look_up
 from teamwright.app.main_agent import make_main, rerender
-from teamwright.app.naming import open_models
+from teamwright.app.models import open_models
 from teamwright.app.options import Options
 from teamwright.app.parts import Core, Parts
 from teamwright.app.schedules import open_schedules
+from teamwright.app.services import build_core, build_teamwork, left_by, look_up
+from teamwright.app.workspace import Ground, read_rules, survey, tell_git
 from teamwright.core.crashpoint import arm
 from teamwright.core.data.event import Reminded
 from teamwright.core.data.message import user

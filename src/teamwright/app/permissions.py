@@ -5,8 +5,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from teamwright.app.ground import Ground, started_files
 from teamwright.app.options import Options
+from teamwright.app.workspace import Ground, started_files
 from teamwright.core.data.event import Event
 from teamwright.core.ids import AgentId
 from teamwright.core.permissions.consent import Mode

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import anyio
 from anyio.abc import TaskGroup
 
-from teamwright.app.ground import Ground, passed_names
 from teamwright.app.options import Options, OwnHook
 from teamwright.app.servers import Serving
 from teamwright.app.skillset import Skillset
+from teamwright.app.workspace import Ground, passed_names
 from teamwright.core.data.definition import AgentDefinition
 from teamwright.core.data.event import Event, Warned
 from teamwright.core.data.hook import EVENTS, HookBook, HookEvent

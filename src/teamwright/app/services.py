@@ -4,14 +4,14 @@ from collections.abc import Callable, Iterator, Sequence
 
 from msgspec.structs import replace
 
-from teamwright.app.ground import Ground, without_keys
-from teamwright.app.guard import Guard, Law, open_guard
 from teamwright.app.main_agent import system_of
 from teamwright.app.parts import Core, Parts
-from teamwright.app.places import open_places
+from teamwright.app.permissions import Guard, Law, open_guard
 from teamwright.app.servers import Person
-from teamwright.app.teamwork import Ground as TeamGround
-from teamwright.app.teamwork import open_teamwork
+from teamwright.app.teammate_places import open_places
+from teamwright.app.teams import Ground as TeamGround
+from teamwright.app.teams import open_teamwork
+from teamwright.app.workspace import Ground, without_keys
 from teamwright.core.data.event import Event, Record
 from teamwright.core.data.letter import Letter, Said, Sender
 from teamwright.core.data.tasks import Actor, Task
