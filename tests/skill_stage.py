@@ -19,8 +19,8 @@ from teamwright.runtime.agents.spawner import Spawner
 from teamwright.runtime.extensions.skills import SkillDesk, Surroundings
 from teamwright.runtime.permissions.gate import SessionGate
 from teamwright.runtime.permissions.grants import Grants
+from teamwright.tools.agents.skill import SkillTool, skill_spec
 from teamwright.tools.bounds import visible
-from teamwright.tools.skill import SkillTool, skill_spec
 
 
 class SkillStage:

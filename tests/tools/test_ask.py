@@ -6,7 +6,7 @@ import pytest
 
 from teamwright.core.errors import ToolError
 from teamwright.core.ports import ToolContext
-from teamwright.tools.ask import AskTool
+from teamwright.tools.agents.ask import AskTool
 
 
 def test_the_schema_is_the_one_that_models_know() -> None:

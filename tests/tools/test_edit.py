@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from teamwright.core.ports import ToolContext
-from teamwright.tools.edit import EDIT
-from teamwright.tools.matching import decode, find_places, replacement
-from teamwright.tools.read import READ
-from teamwright.tools.write import WRITE
+from teamwright.tools.files.edit import EDIT
+from teamwright.tools.files.matching import decode, find_places, replacement
+from teamwright.tools.files.read import READ
+from teamwright.tools.files.write import WRITE
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ import pytest
 from file_desk import context, refused, use
 
 from teamwright.core.ports import ToolContext
-from teamwright.tools.notebook import NOTEBOOK_EDIT
-from teamwright.tools.read import READ
+from teamwright.tools.files.notebook import NOTEBOOK_EDIT
+from teamwright.tools.files.read import READ
 
 PRINTED = {"output_type": "stream", "name": "stdout", "text": ["4"]}
 CELLS = [

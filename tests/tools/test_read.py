@@ -12,7 +12,7 @@ from file_desk import context, refused, text, use
 from teamwright.core.data.event import Seen
 from teamwright.core.data.message import Image
 from teamwright.core.ports import ToolContext
-from teamwright.tools.read import READ
+from teamwright.tools.files.read import READ
 
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="

@@ -10,8 +10,8 @@ import pytest
 from file_desk import context, refused, text, use
 
 from teamwright.core.ports import ToolContext
-from teamwright.tools.globs import matcher
-from teamwright.tools.search import GLOB, GREP
+from teamwright.tools.files.globs import matcher
+from teamwright.tools.files.search import GLOB, GREP
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from crew import bash, results, write_agent
 from skill_stage import command, skill, staged
 from teamwright.library.skills.file import Skill
 from teamwright.models.scripted import call
-from teamwright.tools.skill import MOST_LISTED, listing, skill_spec
+from teamwright.tools.agents.skill import MOST_LISTED, listing, skill_spec
 
 
 def made(name: str, description: str = "d", **more: str) -> Skill:

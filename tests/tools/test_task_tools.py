@@ -27,7 +27,7 @@ from teamwright.store.files import transcripts
 from teamwright.store.mirrors.task import TaskMirror
 from teamwright.store.tables.state import State
 from teamwright.store.tables.tasks import TaskTable
-from teamwright.tools.tasks import TaskCreate, TaskGet, TaskList, TaskUpdate
+from teamwright.tools.agents.tasks import TaskCreate, TaskGet, TaskList, TaskUpdate
 
 pytestmark = pytest.mark.anyio
 

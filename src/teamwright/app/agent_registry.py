@@ -24,10 +24,10 @@ from teamwright.runtime.permissions.rulebook import Rulebook
 from teamwright.runtime.teams.service import Teamwork
 from teamwright.runtime.teams.tasks import TaskBoard
 from teamwright.runtime.worktrees import Rooms
-from teamwright.tools.agent import AgentTool, agent_spec
-from teamwright.tools.ask import AskTool
+from teamwright.tools.agents.agent import AgentTool, agent_spec
+from teamwright.tools.agents.ask import AskTool
+from teamwright.tools.agents.plan import EnterPlanMode, ExitPlanMode, Put
 from teamwright.tools.bounds import visible
-from teamwright.tools.plan import EnterPlanMode, ExitPlanMode, Put
 from teamwright.tools.pool import INTERACTIVE, built_in_tools, chosen, colleague_tools, cron_tools, task_tools
 
 COORDINATOR = frozenset({

@@ -92,13 +92,13 @@ class Skillset:
         if skills is None or not skills.by_name:
             return None
         if self._spec is None or self._spec[0] is not skills:
-            from teamwright.tools.skill import skill_spec  # noqa: PLC0415
+            from teamwright.tools.agents.skill import skill_spec  # noqa: PLC0415
 
             self._spec = skills, skill_spec(self._chosen(skills))
         return self._spec[1]
 
     def tool(self, spec: ToolSpec, *, can_read: bool) -> Tool:
-        from teamwright.tools.skill import SkillTool  # noqa: PLC0415
+        from teamwright.tools.agents.skill import SkillTool  # noqa: PLC0415
 
         return SkillTool(self._get_desk, lambda: self._get_people()[1], spec, can_read=can_read)
 

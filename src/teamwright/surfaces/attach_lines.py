@@ -12,7 +12,7 @@ from teamwright.core.errors import UsageError
 from teamwright.core.ids import CallId
 from teamwright.surfaces.progress import summary
 from teamwright.surfaces.terminal.diff import rows_of
-from teamwright.tools.ask import AskArgs, AskedQuestion
+from teamwright.tools.agents.ask import AskArgs, AskedQuestion
 from teamwright.tools.bounds import counted, visible
 
 HELP = "Type a prompt; /to AGENT words, /interrupt [AGENT], /stop ID, /stop-all, /background, /quit."

@@ -11,21 +11,21 @@ from teamwright.runtime.jobs.shell_jobs import Commands
 from teamwright.runtime.teams.service import Teamwork
 from teamwright.runtime.teams.tasks import TaskBoard
 from teamwright.runtime.worktrees import Rooms
-from teamwright.tools.ask import AskTool
+from teamwright.tools.agents.ask import AskTool
+from teamwright.tools.agents.cron import CronCreate, CronDelete, CronList
+from teamwright.tools.agents.jobs import TaskOutput, TaskStop
+from teamwright.tools.agents.messages import ListAgents, SendMessage
+from teamwright.tools.agents.tasks import TaskCreate, TaskGet, TaskList, TaskUpdate
+from teamwright.tools.agents.team import TeamCreate, TeamDelete
+from teamwright.tools.agents.worktree import EnterWorktree, ExitWorktree
 from teamwright.tools.bash import BashTool
-from teamwright.tools.cron import CronCreate, CronDelete, CronList
-from teamwright.tools.edit import EDIT
-from teamwright.tools.jobs import TaskOutput, TaskStop
-from teamwright.tools.messages import ListAgents, SendMessage
+from teamwright.tools.files.edit import EDIT
+from teamwright.tools.files.notebook import NOTEBOOK_EDIT
+from teamwright.tools.files.read import READ
+from teamwright.tools.files.search import GLOB, GREP
+from teamwright.tools.files.write import WRITE
 from teamwright.tools.monitor import MonitorTool
-from teamwright.tools.notebook import NOTEBOOK_EDIT
-from teamwright.tools.read import READ
-from teamwright.tools.search import GLOB, GREP
-from teamwright.tools.tasks import TaskCreate, TaskGet, TaskList, TaskUpdate
-from teamwright.tools.team import TeamCreate, TeamDelete
 from teamwright.tools.web import FetchTool
-from teamwright.tools.worktree import EnterWorktree, ExitWorktree
-from teamwright.tools.write import WRITE
 
 INTERACTIVE = frozenset({"AskUserQuestion"})  # answered everywhere, offered only where a person can answer
 

@@ -26,7 +26,7 @@ from teamwright.surfaces.demo.screen import Screen
 from teamwright.surfaces.demo.shop import TASKS, git, tests_pass
 from teamwright.surfaces.demo.stage import LIMIT, Plan
 from teamwright.surfaces.demo.story import TEAM
-from teamwright.tools.tasks import line_of
+from teamwright.tools.agents.tasks import line_of
 
 COMMITS = ("A banner", "A shop", "Prices with two digits", "cheapest() of an empty list is None")
 

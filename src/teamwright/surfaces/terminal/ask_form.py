@@ -20,7 +20,7 @@ from teamwright.surfaces.terminal.rows import app_of, palette_of
 from teamwright.surfaces.terminal.shapes import AgentView
 from teamwright.surfaces.terminal.text import one_line, safe
 from teamwright.surfaces.terminal.themes import agent_style
-from teamwright.tools.ask import AskArgs, AskedQuestion
+from teamwright.tools.agents.ask import AskArgs, AskedQuestion
 from teamwright.tools.bounds import counted
 
 OTHER, REFUSE = "other", "refuse"

@@ -27,7 +27,7 @@ from teamwright.runtime.teams.tasks import TaskBoard
 from teamwright.store.mirrors.task import record
 from teamwright.tools.bounds import bounded, visible
 from teamwright.tools.define import read_args, spec
-from teamwright.tools.desk import encoded
+from teamwright.tools.files.desk import encoded
 
 MOST_SUBJECT = 200  # characters
 MOST_DESCRIPTION = 64 * 1024  # bytes

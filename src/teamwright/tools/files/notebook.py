@@ -16,8 +16,8 @@ from teamwright.core.ports import Outcome, ToolContext
 from teamwright.host.files.read_write import read_whole, write_whole
 from teamwright.tools.bounds import bounded
 from teamwright.tools.define import read_args, spec
-from teamwright.tools.desk import encoded, judged, missing, remember, require_fresh
-from teamwright.tools.documents import cell_id, cells_of
+from teamwright.tools.files.desk import encoded, judged, missing, remember, require_fresh
+from teamwright.tools.files.documents import cell_id, cells_of
 
 _MOST = 32 * 1024 * 1024
 _BOM = b"\xef\xbb\xbf"

@@ -17,9 +17,9 @@ from teamwright.core.ports import Outcome, ToolContext
 from teamwright.host.files.paths import is_directory, open_judged
 from teamwright.host.files.read_write import read_whole, seen_of
 from teamwright.tools.define import read_args, spec
-from teamwright.tools.desk import is_quick, judged, look_up, missing, remember
-from teamwright.tools.documents import binary_kind, cells_of, show_image, show_notebook, show_pdf
-from teamwright.tools.page import LINES, Shown, show_page
+from teamwright.tools.files.desk import is_quick, judged, look_up, missing, remember
+from teamwright.tools.files.documents import binary_kind, cells_of, show_image, show_notebook, show_pdf
+from teamwright.tools.files.page import LINES, Shown, show_page
 
 _MOST_DECODED = 32 * 1024 * 1024  # UTF-16 and notebooks are taken whole
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")

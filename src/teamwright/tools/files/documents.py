@@ -13,7 +13,7 @@ from teamwright.core.errors import ToolError
 from teamwright.host.process import pdf_child
 from teamwright.host.process.child import run_child
 from teamwright.tools.bounds import bounded, visible
-from teamwright.tools.page import MOST, Shown
+from teamwright.tools.files.page import MOST, Shown
 
 _BINARIES = ((b"\x7fELF", "an ELF program or library"), (b"MZ", "a Windows program"), (b"PK\x03\x04", "a zip archive"),
              (b"\x1f\x8b", "gzip data"), (b"SQLite format 3\0", "an SQLite database"),

@@ -11,7 +11,7 @@ from teamwright.core.ports import Outcome, ToolContext, said
 from teamwright.library.skills.file import Skill
 from teamwright.runtime.agents.spawner import Spawner
 from teamwright.runtime.extensions.skills import SkillDesk
-from teamwright.tools.agent import completed, launched
+from teamwright.tools.agents.agent import completed, launched
 from teamwright.tools.bounds import bounded, visible
 from teamwright.tools.define import read_args, spec
 

@@ -16,9 +16,9 @@ from teamwright.host.files.search import MEMORY, SECONDS, search_below, search_f
 from teamwright.host.process.child import Ended
 from teamwright.tools.bounds import visible
 from teamwright.tools.define import read_args, spec
-from teamwright.tools.desk import judged, look_up, missing
-from teamwright.tools.globs import choices, matcher
-from teamwright.tools.hits import Hits, Shape
+from teamwright.tools.files.desk import judged, look_up, missing
+from teamwright.tools.files.globs import choices, matcher
+from teamwright.tools.files.hits import Hits, Shape
 
 _SHOWN = 100
 _MOST_PATHS = 200_000

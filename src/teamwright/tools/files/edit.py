@@ -13,8 +13,8 @@ from teamwright.core.ports import Outcome, ToolContext
 from teamwright.host.files.read_write import read_whole, write_whole
 from teamwright.tools.bounds import bounded, visible
 from teamwright.tools.define import read_args, spec
-from teamwright.tools.desk import encoded, judged, missing, remember, require_fresh
-from teamwright.tools.matching import Span, decode, explain_absence, find_places, line_of, replacement
+from teamwright.tools.files.desk import encoded, judged, missing, remember, require_fresh
+from teamwright.tools.files.matching import Span, decode, explain_absence, find_places, line_of, replacement
 
 _MOST = 64 * 1024 * 1024
 _MOST_PLACES = 1_000_000

@@ -10,7 +10,7 @@ from teamwright.core.data.message import Text
 from teamwright.core.ports import Outcome, ToolContext
 from teamwright.host.files.read_write import look, write_whole
 from teamwright.tools.define import read_args, spec
-from teamwright.tools.desk import encoded, judged, remember, require_fresh
+from teamwright.tools.files.desk import encoded, judged, remember, require_fresh
 
 _DESCRIPTION = """\
 Writes a whole file as UTF-8, exactly as given; missing directories are made.
