@@ -154,7 +154,7 @@ def _run_command(name: str, args: list[str]) -> int:
         case "doctor":
             parser.add_argument("--model", metavar="NAME", help="check this model's server")
             found = parser.parse_args(args)
-            from teamwright.surfaces.doctor import run_doctor
+            from teamwright.surfaces.commands.doctor import run_doctor
 
             return run_doctor(found.model, as_json=found.json)
         case _:
@@ -168,23 +168,23 @@ def _own_parser(name: str) -> "Callable[[argparse.ArgumentParser, list[str]], in
     """Commands that add their own arguments."""
     match name:
         case "worktrees":
-            from teamwright.surfaces.worktrees_command import run_worktrees
+            from teamwright.surfaces.commands.worktrees import run_worktrees
 
             return run_worktrees
         case "attach":
-            from teamwright.surfaces.attach import run_attach
+            from teamwright.surfaces.attach.command import run_attach
 
             return run_attach
         case "tasks":
-            from teamwright.surfaces.tasks_command import run_tasks
+            from teamwright.surfaces.commands.tasks import run_tasks
 
             return run_tasks
         case "mcp":
-            from teamwright.surfaces.mcp_command import run_mcp
+            from teamwright.surfaces.commands.mcp import run_mcp
 
             return run_mcp
         case _:
-            from teamwright.surfaces.plugins_command import run_plugins
+            from teamwright.surfaces.commands.plugins import run_plugins
 
             return run_plugins
 
@@ -204,7 +204,7 @@ def _agents(parser: "argparse.ArgumentParser", args: list[str]) -> int:
     parser.add_argument("--agents", metavar="JSON", help="further kinds, as JSON or a file of it")
     parser.add_argument("--trust", action="store_true", help="as if this directory were trusted")
     found = parser.parse_args(args)
-    from teamwright.surfaces.agents_command import show_agents
+    from teamwright.surfaces.commands.agents import show_agents
 
     return show_agents(flag=found.agents, trust=found.trust, as_json=found.json)
 
@@ -215,7 +215,7 @@ def _sessions(parser: "argparse.ArgumentParser", args: list[str]) -> int:
     parser.add_argument("--older-than", type=float, metavar="DAYS", help="with delete: by last use")
     parser.add_argument("--all", action="store_true", help="of all directories, not only this one")
     found = parser.parse_args(args)
-    from teamwright.surfaces import commands
+    from teamwright.surfaces.commands import listings as commands
 
     if found.action == "delete":
         return commands.delete_sessions(found.ids, older_than=found.older_than)
@@ -227,7 +227,8 @@ def _of_teams(name: str, parser: "argparse.ArgumentParser", args: list[str]) -> 
         parser.add_argument("team", nargs="?", metavar="TEAM", help="all teams if left out; NAME@TEAM is one inbox")
         parser.add_argument("agent", nargs="?", metavar="AGENT", help="only what was sent to this one")
     found = parser.parse_args(args)
-    from teamwright.surfaces import inbox_command, teams_command
+    from teamwright.surfaces.commands import inbox as inbox_command
+    from teamwright.surfaces.commands import teams as teams_command
 
     if name == "teams":
         return teams_command.show_teams(as_json=found.json)
@@ -238,17 +239,17 @@ def _config(parser: "argparse.ArgumentParser", args: list[str]) -> int:
     parser.add_argument("--trust", action="store_true", help="as if this directory were trusted")
     parser.add_argument("--settings", metavar="FILE_OR_JSON")
     found = parser.parse_args(args)
-    from teamwright.surfaces import commands
+    from teamwright.surfaces.commands import listings as commands
 
     return commands.show_config(found.settings, trust=found.trust, as_json=found.json)
 
 
 def _of_session(name: str, found: "argparse.Namespace") -> int:
     if name == "cost":
-        from teamwright.surfaces import commands
+        from teamwright.surfaces.commands import listings as commands
 
         return commands.show_cost(found.session, as_json=found.json)
-    from teamwright.surfaces import jobs_command
+    from teamwright.surfaces.commands import jobs as jobs_command
 
     if name == "jobs":
         return jobs_command.show_jobs(found.session, as_json=found.json)

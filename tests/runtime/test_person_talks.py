@@ -15,8 +15,8 @@ from teamwright.core.errors import UsageError
 from teamwright.core.ids import AgentId, JobId
 from teamwright.core.permissions.consent import Allow, Deny, Question
 from teamwright.store.files.paths import home_from
-from teamwright.surfaces.terminal import acts
-from teamwright.surfaces.terminal.here import LocalSession
+from teamwright.surfaces.port.local_session import LocalSession
+from teamwright.surfaces.terminal import actions as acts
 
 pytestmark = pytest.mark.anyio
 LIMIT = 20.0

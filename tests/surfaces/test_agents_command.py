@@ -12,7 +12,7 @@ import pytest
 CALL = """
 import json, sys
 from teamwright.core.errors import UsageError
-from teamwright.surfaces.agents_command import show_agents
+from teamwright.surfaces.commands.agents import show_agents
 try:
     sys.exit(show_agents(**json.loads(sys.argv[1])))
 except UsageError as error:

@@ -11,8 +11,8 @@ import pytest
 from program import ARGV, LIMIT, Program, bash, check_clean
 from teamwright.core.errors import UsageError
 from teamwright.store.files.paths import Home
-from teamwright.surfaces.attach import find_session
-from teamwright.surfaces.attach_lines import Told, describe, typed
+from teamwright.surfaces.attach.command import find_session
+from teamwright.surfaces.attach.lines import Told, describe, typed
 
 EVIL = "\x1b]0;title\x07\u202eevil"
 RULES = [{"type": "addRules", "rules": [{"toolName": "Bash", "ruleContent": "git *"}], "behavior": "allow"}]

@@ -299,7 +299,7 @@ async def test_cost_says_what_forking_saved(walker: Walker, capsys: pytest.Captu
     def show(*, as_json: bool) -> str:
         import os
 
-        from teamwright.surfaces.commands import show_cost
+        from teamwright.surfaces.commands.listings import show_cost
 
         before = os.environ.get("TEAMWRIGHT_HOME")
         os.environ["TEAMWRIGHT_HOME"] = walker.env["TEAMWRIGHT_HOME"]

@@ -11,8 +11,8 @@ from teamwright.app import open_session
 from teamwright.runtime.session import Session
 from teamwright.surfaces.terminal.app import TerminalApp
 from teamwright.surfaces.terminal.leave import Leave
-from teamwright.surfaces.terminal.shapes import Item
-from teamwright.surfaces.terminal.view import View
+from teamwright.surfaces.view.shapes import Item
+from teamwright.surfaces.view.view import View
 
 LIMIT = 30.0
 

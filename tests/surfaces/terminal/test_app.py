@@ -8,7 +8,7 @@ from stage import Stage, staged
 from teamwright.core.ids import AgentId
 from teamwright.models.scripted import ScriptedModel, call, thinking
 from teamwright.runtime.agents.resume import Origin
-from teamwright.surfaces.terminal.shapes import Note, Spoken, Step
+from teamwright.surfaces.view.shapes import Note, Spoken, Step
 
 pytestmark = pytest.mark.anyio
 

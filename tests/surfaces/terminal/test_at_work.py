@@ -12,8 +12,8 @@ from textual import events
 from teamwright.core.ids import AgentId
 from teamwright.core.policies.budget import Limits
 from teamwright.models.scripted import ScriptedModel, call
-from teamwright.surfaces.terminal.rows import RowList
-from teamwright.surfaces.terminal.shapes import Step
+from teamwright.surfaces.terminal.widgets.rows import RowList
+from teamwright.surfaces.view.shapes import Step
 
 pytestmark = pytest.mark.anyio
 

@@ -6,8 +6,8 @@ import pytest
 from tui_parts import EVIL, Host, make_view, screen_text, side_host, task, until
 
 from teamwright.core.data.tasks import Task
-from teamwright.surfaces.terminal.board import MOST_DONE, in_order, summary_of
-from teamwright.surfaces.terminal.port import Crew
+from teamwright.surfaces.port.port import Crew
+from teamwright.surfaces.terminal.widgets.board import MOST_DONE, in_order, summary_of
 
 TASKS = (
     task(1, "Parse the file", "completed", "ada"),

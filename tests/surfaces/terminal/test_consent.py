@@ -9,11 +9,11 @@ from tui_parts import Host, answered, ask, make_view, question, screen_text, unt
 from teamwright.core.ids import AgentId, CallId, QuestionId
 from teamwright.core.permissions.consent import Allow, Deny, Question
 from teamwright.library.trust.decision import Found, Part
-from teamwright.surfaces.terminal.dialogs import NO, QuestionScreen
-from teamwright.surfaces.terminal.diff import rows_of
-from teamwright.surfaces.terminal.question_list import QuestionsScreen, screen_for
-from teamwright.surfaces.terminal.sheet import Sheet
-from teamwright.surfaces.terminal.trust_screen import TrustScreen
+from teamwright.surfaces.terminal.dialogs.base import NO, QuestionScreen
+from teamwright.surfaces.terminal.dialogs.question_list import QuestionsScreen, screen_for
+from teamwright.surfaces.terminal.dialogs.trust_screen import TrustScreen
+from teamwright.surfaces.terminal.widgets.sheet import Sheet
+from teamwright.surfaces.view.diff import rows_of
 
 pytestmark = [pytest.mark.anyio, pytest.mark.spec("M5")]
 LONG = "\n".join(f"echo {n}" for n in range(200))

@@ -9,10 +9,10 @@ from tui_parts import EVIL, Host, answered, ask, make_view, question, screen_tex
 
 from teamwright.core.permissions.consent import Allow, Deny, Question
 from teamwright.library.trust.decision import Found
-from teamwright.surfaces.terminal.dialogs import NO, QuestionScreen
-from teamwright.surfaces.terminal.diff import compare, read_before, rows_of
-from teamwright.surfaces.terminal.question_list import QuestionsScreen, screen_for
-from teamwright.surfaces.terminal.trust_screen import TrustScreen
+from teamwright.surfaces.terminal.dialogs.base import NO, QuestionScreen
+from teamwright.surfaces.terminal.dialogs.question_list import QuestionsScreen, screen_for
+from teamwright.surfaces.terminal.dialogs.trust_screen import TrustScreen
+from teamwright.surfaces.view.diff import compare, read_before, rows_of
 
 QUESTIONS: dict[str, Any] = {
     "questions": [

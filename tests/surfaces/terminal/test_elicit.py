@@ -8,8 +8,8 @@ from tui_parts import EVIL, Host, answered, make_view, screen_text, until
 
 from teamwright.core.ids import AgentId, CallId, QuestionId
 from teamwright.core.permissions.consent import Allow, Deny, Question
-from teamwright.surfaces.terminal.elicit_form import DECLINED, fields_of
-from teamwright.surfaces.terminal.question_list import screen_for
+from teamwright.surfaces.terminal.dialogs.elicit_form import DECLINED, fields_of
+from teamwright.surfaces.terminal.dialogs.question_list import screen_for
 
 pytestmark = [pytest.mark.anyio, pytest.mark.spec("D8")]
 SCHEMA = {

@@ -7,14 +7,14 @@ import pytest
 from rich.segment import Segment
 
 from teamwright.core.ids import AgentId, CallId
-from teamwright.surfaces.terminal.drawing import Block
-from teamwright.surfaces.terminal.letters import MOST_RESULT
-from teamwright.surfaces.terminal.markdown import Pieces, split
-from teamwright.surfaces.terminal.shapes import Item, Note, Spoken, Step, Thought
-from teamwright.surfaces.terminal.talk import bounded_args
-from teamwright.surfaces.terminal.text import fit, one_line, safe, title
-from teamwright.surfaces.terminal.themes import DARK, NONE, PALETTES
-from teamwright.surfaces.terminal.view import View
+from teamwright.surfaces.terminal.render.drawing import Block
+from teamwright.surfaces.terminal.render.markdown import Pieces, split
+from teamwright.surfaces.terminal.render.themes import DARK, NONE, PALETTES
+from teamwright.surfaces.view.letters import MOST_RESULT
+from teamwright.surfaces.view.shapes import Item, Note, Spoken, Step, Thought
+from teamwright.surfaces.view.talk import bounded_args
+from teamwright.surfaces.view.text import fit, one_line, safe, title
+from teamwright.surfaces.view.view import View
 from teamwright.tools.bounds import bounded
 
 HOSTILE = {

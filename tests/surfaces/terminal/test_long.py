@@ -11,8 +11,8 @@ from teamwright.core.data.message import Message, Text, Usage, user
 from teamwright.runtime.agents.resume import Origin
 from teamwright.store.files.paths import find_transcript, home_from
 from teamwright.store.files.transcripts import Transcript
-from teamwright.surfaces.terminal.conversation import SPAN
-from teamwright.surfaces.terminal.talk import MOST_ITEMS, SLACK
+from teamwright.surfaces.terminal.widgets.conversation import SPAN
+from teamwright.surfaces.view.talk import MOST_ITEMS, SLACK
 
 pytestmark = pytest.mark.anyio
 TURNS = 2_000  # two items each: more than memory holds, and more than one page of what is read again

@@ -5,9 +5,9 @@ from tui_parts import EVIL, MAIN, NOW, Host, add, ask, make_view, question, scre
 
 from teamwright.core.data.event import AgentEnded, Record
 from teamwright.core.ids import AgentId
-from teamwright.surfaces.terminal.agents_panel import MOST_ENDED, AgentsPanel, neighbour, tree_of, why
 from teamwright.surfaces.terminal.messages import Background, OpenAgent, StopAgent, StopEverything
-from teamwright.surfaces.terminal.side import Side
+from teamwright.surfaces.terminal.widgets.agents_panel import MOST_ENDED, AgentsPanel, neighbour, tree_of, why
+from teamwright.surfaces.terminal.widgets.side import Side
 
 BUDGET = "$1.20 of $5.00"
 

@@ -8,7 +8,7 @@ from crew import stage
 from teamwright.app import open_session
 from teamwright.runtime.agents.resume import Origin
 from teamwright.store.files.paths import home_from
-from teamwright.surfaces.terminal.picker import SessionPicker
+from teamwright.surfaces.terminal.dialogs.picker import SessionPicker
 
 
 async def lead(walker: Walker, session: str) -> None:

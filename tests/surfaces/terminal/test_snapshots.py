@@ -13,10 +13,10 @@ from conftest import Walker
 from teamwright.library.trust.decision import Found, Part
 from teamwright.models.scripted import call, thinking
 from teamwright.store.files.paths import home_from
-from teamwright.surfaces.terminal.picker import SessionPicker
-from teamwright.surfaces.terminal.port import Crew
-from teamwright.surfaces.terminal.question_list import QuestionsScreen, screen_for
-from teamwright.surfaces.terminal.trust_screen import TrustScreen
+from teamwright.surfaces.port.port import Crew
+from teamwright.surfaces.terminal.dialogs.picker import SessionPicker
+from teamwright.surfaces.terminal.dialogs.question_list import QuestionsScreen, screen_for
+from teamwright.surfaces.terminal.dialogs.trust_screen import TrustScreen
 
 pytestmark = pytest.mark.anyio
 

@@ -16,9 +16,9 @@ from teamwright.core.errors import UsageError
 from teamwright.core.ids import AgentId, LetterId
 from teamwright.runtime.session import Session
 from teamwright.store.files.paths import home_from
-from teamwright.surfaces.door import address_file, keep_door, knock
+from teamwright.surfaces.port.door import address_file, keep_door, knock
+from teamwright.surfaces.port.remote_session import RemoteSession
 from teamwright.surfaces.terminal.app import TerminalApp
-from teamwright.surfaces.terminal.there import RemoteSession
 
 pytestmark = pytest.mark.anyio
 

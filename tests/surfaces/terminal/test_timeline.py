@@ -4,9 +4,9 @@ import pytest
 from tui_parts import EVIL, NOW, Host, mail, make_view, screen_text, side_host, until
 
 from teamwright.store.tables.mail import Entry
-from teamwright.surfaces.terminal.port import Crew
-from teamwright.surfaces.terminal.shapes import TeamEvent
-from teamwright.surfaces.terminal.timeline import MOST, happenings
+from teamwright.surfaces.port.port import Crew
+from teamwright.surfaces.terminal.widgets.timeline import MOST, happenings
+from teamwright.surfaces.view.shapes import TeamEvent
 
 MAIL = [
     mail(1, "team-lead", "ada", "please write the parser"),

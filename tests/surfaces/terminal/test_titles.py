@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from teamwright.surfaces.terminal.text import hang, title
+from teamwright.surfaces.view.text import hang, title
 
 ASKED = [{"question": "Which one?"}, {"question": "How many?"}, "not a question"]
 

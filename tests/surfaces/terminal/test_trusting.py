@@ -9,7 +9,7 @@ from tui_parts import screen_text, until
 from conftest import Walker
 from teamwright.app import Options, survey
 from teamwright.library.trust import decision as trust
-from teamwright.surfaces.terminal.trust_screen import change_rows
+from teamwright.surfaces.terminal.dialogs.trust_screen import change_rows
 from teamwright.surfaces.terminal.trusting import Asked, TrustApp, open_question, remember
 
 

@@ -11,7 +11,7 @@ from teamwright.app import open_session
 from teamwright.core.data.message import Image
 from teamwright.surfaces.terminal.app import TerminalApp
 from teamwright.surfaces.terminal.completion import Choice, rank, word_at
-from teamwright.surfaces.terminal.shapes import Spoken, Step
+from teamwright.surfaces.view.shapes import Spoken, Step
 
 pytestmark = pytest.mark.anyio
 

@@ -39,10 +39,10 @@ from teamwright.core.data.message import (
 )
 from teamwright.core.ids import AgentId, CallId, JobId, LetterId, QuestionId, SessionId
 from teamwright.core.permissions.consent import Allow, Question
-from teamwright.surfaces.terminal.letters import items_of, shell_text
-from teamwright.surfaces.terminal.shapes import Item, Note, Spoken, Step, Thought
-from teamwright.surfaces.terminal.talk import MOST_ITEMS, SLACK
-from teamwright.surfaces.terminal.view import View, older
+from teamwright.surfaces.view.letters import items_of, shell_text
+from teamwright.surfaces.view.shapes import Item, Note, Spoken, Step, Thought
+from teamwright.surfaces.view.talk import MOST_ITEMS, SLACK
+from teamwright.surfaces.view.view import View, older
 
 MAIN, CHILD = AgentId("main"), AgentId("child")
 

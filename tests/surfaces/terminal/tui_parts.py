@@ -16,12 +16,12 @@ from teamwright.core.data.tasks import Task, TaskId
 from teamwright.core.ids import AgentId, CallId, LetterId, QuestionId, SessionId
 from teamwright.core.permissions.consent import Question
 from teamwright.store.tables.mail import Entry
+from teamwright.surfaces.port.port import Crew
 from teamwright.surfaces.terminal.messages import AnswerQuestion, Background, OpenAgent, StopAgent, StopEverything
-from teamwright.surfaces.terminal.port import Crew
-from teamwright.surfaces.terminal.shapes import AgentView
-from teamwright.surfaces.terminal.side import Page, Side
-from teamwright.surfaces.terminal.themes import themes
-from teamwright.surfaces.terminal.view import View
+from teamwright.surfaces.terminal.render.themes import themes
+from teamwright.surfaces.terminal.widgets.side import Page, Side
+from teamwright.surfaces.view.shapes import AgentView
+from teamwright.surfaces.view.view import View
 
 NOW = int(time.time() * 1000)
 MAIN = AgentId("main-1")

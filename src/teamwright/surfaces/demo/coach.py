@@ -8,7 +8,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from teamwright.surfaces.terminal.app import TerminalApp
-from teamwright.surfaces.terminal.rows import app_of, palette_of
+from teamwright.surfaces.terminal.widgets.rows import app_of, palette_of
 
 BEAT = 0.25  # seconds
 _READ = "Tab and Enter open a step · Shift+Up/Down: another agent · Esc: back to the lead"

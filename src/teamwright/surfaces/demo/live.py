@@ -9,8 +9,8 @@ from teamwright.store.files.paths import home_from
 from teamwright.surfaces.demo.coach import Coach
 from teamwright.surfaces.demo.stage import Plan, Stage
 from teamwright.surfaces.demo.story import PROMPT
-from teamwright.surfaces.terminal import themes
 from teamwright.surfaces.terminal.app import TerminalApp
+from teamwright.surfaces.terminal.render import themes
 from teamwright.surfaces.terminal.run import heed_signals
 
 

@@ -81,7 +81,7 @@ async def run(headless: Headless, options: Options) -> int:
                 if states is not None:
                     group.start_soon(states.watch)
                 if headless.listen:
-                    from teamwright.surfaces.door import keep_door  # noqa: PLC0415  # it imports this module
+                    from teamwright.surfaces.port.door import keep_door  # noqa: PLC0415  # it imports this module
 
                     group.start_soon(keep_door, session, home_from(options.env), options.env)
                 await _feed(session, prompt, driver, wait=headless.wait)

@@ -24,31 +24,40 @@ from teamwright.models.prices import cost
 from teamwright.runtime.agents.resume import Origin
 from teamwright.runtime.session import Session
 from teamwright.store.files.paths import home_from
-from teamwright.surfaces.terminal import acts, errands, frame, keys, messages, themes
-from teamwright.surfaces.terminal.agents_panel import neighbour
+from teamwright.surfaces.port.local_session import LocalSession
+from teamwright.surfaces.port.port import OpenSession
+from teamwright.surfaces.terminal import actions as acts
+from teamwright.surfaces.terminal import keys, messages
+from teamwright.surfaces.terminal import shell_actions as errands
 from teamwright.surfaces.terminal.alert import read_alert
-from teamwright.surfaces.terminal.ask_form import AskScreen
-from teamwright.surfaces.terminal.conversation import Conversation
-from teamwright.surfaces.terminal.dialogs import QuestionScreen
+from teamwright.surfaces.terminal.dialogs.ask_form import AskScreen
+from teamwright.surfaces.terminal.dialogs.base import QuestionScreen
+from teamwright.surfaces.terminal.dialogs.picker import SessionPicker
+from teamwright.surfaces.terminal.dialogs.question_list import QuestionsScreen, screen_for
 from teamwright.surfaces.terminal.drafts import Drafts
 from teamwright.surfaces.terminal.follow import Follower, read_again
 from teamwright.surfaces.terminal.greeting import greeting
-from teamwright.surfaces.terminal.here import LocalSession
 from teamwright.surfaces.terminal.leave import Leave
-from teamwright.surfaces.terminal.picker import SessionPicker
-from teamwright.surfaces.terminal.port import OpenSession
-from teamwright.surfaces.terminal.prompt_input import PromptInput
-from teamwright.surfaces.terminal.question_list import QuestionsScreen, screen_for
-from teamwright.surfaces.terminal.queue_list import QueueList
-from teamwright.surfaces.terminal.shapes import AgentView, Item, Note, NoteKind
-from teamwright.surfaces.terminal.side import BESIDE, PAGES, Page, Side
-from teamwright.surfaces.terminal.status import StatusLine
+from teamwright.surfaces.terminal.render import themes
 from teamwright.surfaces.terminal.submit import Clerk
-from teamwright.surfaces.terminal.text import one_line
-from teamwright.surfaces.terminal.view import View
+from teamwright.surfaces.terminal.widgets import frame
+from teamwright.surfaces.terminal.widgets.agents_panel import neighbour
+from teamwright.surfaces.terminal.widgets.conversation import Conversation
+from teamwright.surfaces.terminal.widgets.prompt_input import PromptInput
+from teamwright.surfaces.terminal.widgets.queue_list import QueueList
+from teamwright.surfaces.terminal.widgets.side import BESIDE, PAGES, Page, Side
+from teamwright.surfaces.terminal.widgets.status import StatusLine
+from teamwright.surfaces.view.shapes import AgentView, Item, Note, NoteKind
+from teamwright.surfaces.view.text import one_line
+from teamwright.surfaces.view.view import View
 
 FRAMES = 15  # a second, at most
-SLOW = ("teamwright.surfaces.terminal.markdown", "multidict", "yarl", "attr")  # imports, the last ones of a client
+SLOW = (
+    "teamwright.surfaces.terminal.render.markdown",
+    "multidict",
+    "yarl",
+    "attr",
+)  # imports, the last ones of a client
 SETTLE = 0.3  # seconds after the first picture
 TWICE = 2.0  # seconds in which a second press counts as one
 NEXT_MODE: dict[str, Mode] = {"default": "acceptEdits", "acceptEdits": "plan"}

@@ -10,10 +10,10 @@ from teamwright.app import Options
 from teamwright.core.errors import UsageError
 from teamwright.core.ids import SessionId
 from teamwright.store.files.paths import home_from
-from teamwright.surfaces.door import knock
+from teamwright.surfaces.port.door import knock
+from teamwright.surfaces.port.remote_session import RemoteSession
 from teamwright.surfaces.terminal.leave import Leave
 from teamwright.surfaces.terminal.run import heed_signals, run_terminal
-from teamwright.surfaces.terminal.there import RemoteSession
 
 
 async def run_attached(session: SessionId) -> int:
@@ -31,8 +31,8 @@ async def run_attached(session: SessionId) -> int:
 
 
 async def _show(session: SessionId) -> tuple[Leave | None, int]:
-    from teamwright.surfaces.terminal import themes  # noqa: PLC0415  # with all of Textual
     from teamwright.surfaces.terminal.app import TerminalApp  # noqa: PLC0415
+    from teamwright.surfaces.terminal.render import themes  # noqa: PLC0415  # with all of Textual
 
     env = dict(os.environ)
     home = home_from(env)

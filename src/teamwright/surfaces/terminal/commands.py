@@ -16,12 +16,14 @@ from teamwright.library import instructions
 from teamwright.runtime.agents.resume import Origin
 from teamwright.store.files.paths import home_from
 from teamwright.store.settings.load import project_root
-from teamwright.surfaces.terminal import errands, keys, themes
+from teamwright.surfaces.port.port import OpenSession
+from teamwright.surfaces.terminal import keys
+from teamwright.surfaces.terminal import shell_actions as errands
 from teamwright.surfaces.terminal.completion import Choice
-from teamwright.surfaces.terminal.port import OpenSession
-from teamwright.surfaces.terminal.shapes import Item
-from teamwright.surfaces.terminal.side import Page
-from teamwright.surfaces.terminal.status import MODES as MODE_WORDS
+from teamwright.surfaces.terminal.render import themes
+from teamwright.surfaces.terminal.widgets.side import Page
+from teamwright.surfaces.terminal.widgets.status import MODES as MODE_WORDS
+from teamwright.surfaces.view.shapes import Item
 
 
 class Stage(Protocol):

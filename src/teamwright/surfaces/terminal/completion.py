@@ -11,8 +11,8 @@ from textual.widgets.option_list import Option
 
 from teamwright.core.errors import ToolError
 from teamwright.host.files.search import search_below
-from teamwright.surfaces.terminal.rows import palette_of, row
-from teamwright.surfaces.terminal.text import one_line
+from teamwright.surfaces.terminal.widgets.rows import palette_of, row
+from teamwright.surfaces.view.text import one_line
 
 MOST_FILES = 50_000
 MOST_SHOWN = 50

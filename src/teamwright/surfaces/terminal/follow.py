@@ -7,10 +7,10 @@ from anyio import lowlevel, to_thread
 
 from teamwright.core.data.event import Asked, Record, TurnEnded
 from teamwright.core.ids import AgentId
-from teamwright.surfaces.terminal.past import END
-from teamwright.surfaces.terminal.port import Live, OpenSession
-from teamwright.surfaces.terminal.shapes import Item
-from teamwright.surfaces.terminal.view import View, older
+from teamwright.surfaces.port.port import Live, OpenSession
+from teamwright.surfaces.view.replay import END
+from teamwright.surfaces.view.shapes import Item
+from teamwright.surfaces.view.view import View, older
 
 SLICE = 0.008  # seconds of folding between two looks at the keyboard
 

@@ -1,9 +1,9 @@
 """What stands on the screen before anything was said."""
 
 from teamwright import __version__
-from teamwright.surfaces.terminal.port import Facts
-from teamwright.surfaces.terminal.status import MODES
-from teamwright.surfaces.terminal.text import safe
+from teamwright.surfaces.port.port import Facts
+from teamwright.surfaces.terminal.widgets.status import MODES
+from teamwright.surfaces.view.text import safe
 
 
 def greeting(facts: Facts, home: str) -> str:

@@ -15,14 +15,14 @@ from teamwright.core.data.message import Content, Text
 from teamwright.core.data.op import Say
 from teamwright.core.errors import TeamwrightError
 from teamwright.core.ids import AgentId
+from teamwright.surfaces.port.port import OpenSession
 from teamwright.surfaces.terminal.commands import COMMANDS, Stage, choices
 from teamwright.surfaces.terminal.completion import Choice, Word, list_files, rank
-from teamwright.surfaces.terminal.errands import run_shell_line, with_pictures
-from teamwright.surfaces.terminal.port import OpenSession
-from teamwright.surfaces.terminal.prompt_input import PromptInput
-from teamwright.surfaces.terminal.shapes import NoteKind, Queued
-from teamwright.surfaces.terminal.text import duration, one_line
-from teamwright.surfaces.terminal.view import View
+from teamwright.surfaces.terminal.shell_actions import run_shell_line, with_pictures
+from teamwright.surfaces.terminal.widgets.prompt_input import PromptInput
+from teamwright.surfaces.view.shapes import NoteKind, Queued
+from teamwright.surfaces.view.text import duration, one_line
+from teamwright.surfaces.view.view import View
 
 FRESH = 15.0  # seconds for which the list of files is good
 _NAME = re.compile(r"/([\w:.-]+)(?:\s+(.*))?", re.S)

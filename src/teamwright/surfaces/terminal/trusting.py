@@ -14,9 +14,9 @@ from teamwright.library.trust import decision as trust
 from teamwright.library.trust import snapshot as agreed
 from teamwright.library.trust.decision import Found
 from teamwright.library.trust.snapshot import Kept
-from teamwright.surfaces.terminal.choices import GRACE
-from teamwright.surfaces.terminal.themes import themes
-from teamwright.surfaces.terminal.trust_screen import TrustScreen
+from teamwright.surfaces.terminal.dialogs.trust_screen import TrustScreen
+from teamwright.surfaces.terminal.render.themes import themes
+from teamwright.surfaces.terminal.widgets.choices import GRACE
 
 
 class Asked(Struct, frozen=True):

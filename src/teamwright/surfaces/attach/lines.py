@@ -1,0 +1,302 @@
+"""Lines of stream-json as a person reads them in a plain terminal, and what a person types as such lines."""
+
+import itertools
+import textwrap
+from typing import Any
+
+import msgspec
+from msgspec import Struct, field
+
+from teamwright.core.data.message import ToolCall
+from teamwright.core.errors import UsageError
+from teamwright.core.ids import CallId
+from teamwright.surfaces.progress import summary
+from teamwright.surfaces.view.diff import rows_of
+from teamwright.tools.agents.ask import AskArgs, AskedQuestion
+from teamwright.tools.bounds import counted, visible
+
+HELP = "Type a prompt; /to AGENT words, /interrupt [AGENT], /stop ID, /stop-all, /background, /quit."
+SHOWN_LINES = 6  # of a tool's output
+SCREEN = 18  # lines of a question that stand on any terminal at once
+_CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
+_MARKS = {"add": "+ ", "del": "- "}
+_PLAIN = {"/interrupt": "interrupt", "/stop-all": "stop_all", "/background": "background"}
+_numbers = itertools.count(1)
+
+
+class Block(Struct):
+    type: str = ""
+    text: str = ""
+    name: str = ""
+    input: dict[str, Any] = {}
+    content: "str | list[Block]" = ""
+
+
+class Said(Struct):
+    content: str | list[Block] = ""
+
+
+class RuleParts(Struct):
+    toolName: str
+    ruleContent: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.toolName}({self.ruleContent})" if self.ruleContent else self.toolName
+
+
+class Update(Struct):
+    type: str = "addRules"
+    rules: list[RuleParts] = []
+    behavior: str = "allow"
+    destination: str = "session"
+
+
+class Request(Struct):
+    """A question about a call."""
+
+    subtype: str = ""
+    tool_name: str = ""
+    input: dict[str, Any] = {}
+    agent_name: str = ""
+    decision_reason: str = ""
+    permission_suggestions: list[Update] = []
+
+    @property
+    def rules(self) -> list[str]:
+        return [str(rule) for update in self.permission_suggestions for rule in update.rules]
+
+    @property
+    def long(self) -> bool:
+        """Does it leave the screen while it is printed? Then a single letter is no answer."""
+        return sum(1 + len(row.text) // 80 for row in rows_of(self.tool_name, self.input)) > SCREEN
+
+    @property
+    def parts(self) -> list[AskedQuestion]:
+        """The questions of an agent's own; none if it asks for something else."""
+        try:
+            return msgspec.convert(self.input, AskArgs).questions if self.tool_name == "AskUserQuestion" else []
+        except msgspec.ValidationError:
+            return []
+
+
+class Response(Struct):
+    subtype: str = ""
+    error: str = ""
+
+
+class Line(Struct):
+    """Everything that is looked at in any line."""
+
+    type: str
+    subtype: str = ""
+    message: Said | None = None
+    request: Request | None = None
+    response: Response | None = None
+    request_id: str = ""
+    isReplay: bool = False
+    is_error: bool = False
+    result: Any = None
+    agent_id: str | None = None
+    session_id: str = ""
+    text: str = ""
+    task_id: str = ""
+    description: str = ""
+    summary: str = ""
+    cwd: str = ""
+    model: str = ""
+    running: bool = False
+    agent: str = ""
+    name: str = ""
+    kind: str = ""
+    agents: dict[str, str] = {}
+    to: str | None = None
+
+
+class Told(Struct):
+    """What has been seen so far, as far as later lines need it."""
+
+    colours: bool = False
+    questions: dict[str, Request] = field(default_factory=dict[str, Request])  # that wait, by id
+    answers: dict[str, str] = field(default_factory=dict[str, str])  # to the parts of the first one
+    names: dict[str, str] = field(default_factory=dict[str, str])  # of agents, by id
+
+    def paint(self, style: str, text: str) -> str:
+        return f"\x1b[{_CODES[style]}m{text}\x1b[0m" if self.colours else text
+
+
+_lines = msgspec.json.Decoder(Line)
+
+# --- what comes
+
+
+def describe(raw: bytes, told: Told) -> list[str]:
+    """What a person reads of a line; nothing of one that is not for people."""
+    try:
+        line = _lines.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return []
+    match line:
+        case Line(type="assistant", message=Said(content=list(blocks))):
+            return _by(line, told, [text for block in blocks for text in _block(block, told)])
+        case Line(type="user", isReplay=True, message=Said(content=str(text))):
+            return _by(line, told, [told.paint("bold", f"> {part}") for part in visible(text).split("\n")])
+        case Line(type="user", message=Said(content=list(blocks))):
+            return _by(line, told, [text for block in blocks for text in _result(block, told)])
+        case Line(type="result", is_error=True):
+            return [told.paint("red", visible(str(line.result)))]
+        case Line(type="control_request", request=Request(subtype="can_use_tool") as request):
+            told.questions[line.request_id] = request
+            return question(request, told)
+        case Line(type="control_cancel_request"):
+            gone = told.questions.pop(line.request_id, None)
+            return [told.paint("dim", f"({visible(gone.tool_name)}: settled)")] if gone else []
+        case Line(type="control_response", response=Response(subtype="error", error=text)):
+            return [told.paint("red", visible(text))]
+        case Line(type="system"):
+            return _system(line, told)
+        case _:
+            return []
+
+
+def _system(line: Line, told: Told) -> list[str]:
+    match line.subtype:
+        case "agent_started" if line.agent_id:
+            told.names[line.agent_id] = line.name
+            return []
+        case "attached":
+            told.names |= line.agents
+            state = "at work" if line.running else "waiting for you"
+            return [told.paint("dim", visible(f"{line.cwd} · {line.model} · {state}"))]
+        case "warning" | "refused":
+            return [told.paint("yellow", visible(line.text))]
+        case "task_started":
+            told.names.setdefault(line.task_id, line.description or line.task_id)
+            return [told.paint("dim", visible(f"* {line.description} ({line.task_id}) has begun"))]
+        case "task_notification":
+            return [visible(f"* {line.summary}")]
+        case "team_event":
+            to = f"to {line.to}" if line.to else ""
+            words = " ".join(filter(None, (line.agent, line.kind, to, line.text)))
+            return [told.paint("dim", visible(f"* {words}").replace("\n", " "))]
+        case _:
+            return []
+
+
+def _by(line: Line, told: Told, lines: list[str]) -> list[str]:
+    """What another agent does stands behind its name."""
+    if not line.agent_id or line.agent_id == line.session_id:
+        return lines
+    name = told.paint("cyan", visible(told.names.get(line.agent_id, line.agent_id)))
+    return [f"{name} | {text}" for text in lines]
+
+
+def _block(block: Block, told: Told) -> list[str]:
+    if block.type == "text":
+        return visible(block.text).split("\n")
+    if block.type != "tool_use":
+        return []
+    call = ToolCall(CallId(""), block.name, msgspec.Raw(msgspec.json.encode(block.input)))
+    return [f"{told.paint('green', '+')} {told.paint('cyan', visible(f'{block.name} {summary(call)}'.rstrip()))}"]
+
+
+def _result(block: Block, told: Told) -> list[str]:
+    if block.type != "tool_result":
+        return []
+    parts = [block.content] if isinstance(block.content, str) else [part.text for part in block.content]
+    lines = visible("\n".join(parts).strip()).split("\n")
+    lines = lines if len(lines) <= SHOWN_LINES else ["...", *lines[-SHOWN_LINES:]]
+    return [told.paint("dim", f"    {textwrap.shorten(text, 150) if len(text) > 150 else text}") for text in lines]
+
+
+def question(request: Request, told: Told) -> list[str]:
+    """Whole: a yes must not cover what was not seen."""
+    head = f"{request.agent_name} wants to use {request.tool_name}: {request.decision_reason}"
+    lines = [told.paint("yellow", "? " + counted(visible(head)).replace("\n", " "))]
+    if request.parts:
+        return [*lines, *_next_part(request, told)]
+    rows = [f"  {_MARKS.get(row.kind, '  ')}{row.text}" for row in rows_of(request.tool_name, request.input)]
+    always = f"{'always' if request.long else 'a'} (always: {', '.join(request.rules)}), " if request.rules else ""
+    keys = f"  {'yes' if request.long else 'y'}, {counted(visible(always))}n, or n and why"
+    more = [f"  these were {len(rows):,} lines: read them all, then answer with the whole word"] if request.long else []
+    return [*lines, *rows, *(told.paint("yellow", line) for line in (*more, keys))]
+
+
+def _next_part(request: Request, told: Told) -> list[str]:
+    part = next((p for p in request.parts if p.question not in told.answers), None)
+    if part is None:
+        return []
+    options = [f"  {n}. {option.label}: {option.description}" for n, option in enumerate(part.options, 1)]
+    return [counted(visible(text)).replace("\n", " ") for text in (part.question, *options)]
+
+
+# --- what is typed
+
+
+def typed(text: str, told: Told) -> list[dict[str, Any]]:
+    """An answer if a question waits and it looks like one, a command, or a prompt."""
+    words = text.strip()
+    if not words:
+        return []
+    if told.questions and (answer := _answer(words, told)) is not None:
+        return answer
+    name, _, rest = words.partition(" ")
+    if name == "/to":
+        who, _, said = rest.strip().partition(" ")
+        if not said.strip():
+            raise UsageError("/to needs an agent and words for it")
+        return [_user(said.strip()) | {"agent_id": who}]
+    if name == "/stop":
+        return [_control("stop_task", task_id=rest.strip())]
+    if name in _PLAIN:
+        key = "agent_id" if name == "/interrupt" else "task_id"
+        return [_control(_PLAIN[name], **({key: rest.strip()} if rest.strip() else {}))]
+    return [_user(text)]
+
+
+def _answer(words: str, told: Told) -> list[dict[str, Any]] | None:
+    """The oldest question first."""
+    id, request = next(iter(told.questions.items()))
+    if request.parts:
+        return _answer_part(words, id, request, told)
+    letter, _, why = words.partition(" ")
+    if letter in ("y", "a") and not why and request.long:
+        raise UsageError("that question is longer than a screen: read it, then answer `yes`, `always` or `n`")
+    letter = {"yes": "y", "always": "a", "no": "n"}.get(letter, letter)
+    if letter not in ("y", "a", "n") or (why and letter != "n"):
+        return None
+    response: dict[str, Any] = {"behavior": "allow"}
+    if letter == "a":
+        response["updatedPermissions"] = msgspec.to_builtins(request.permission_suggestions)
+    if letter == "n":
+        said = f"The person said no. They say: {why.strip()}" if why.strip() else "The person said no."
+        response = {"behavior": "deny", "message": said}
+    del told.questions[id]
+    return [_respond(id, response)]
+
+
+def _answer_part(words: str, id: str, request: Request, told: Told) -> list[dict[str, Any]] | None:
+    if words.startswith("/"):
+        return None
+    part = next((p for p in request.parts if p.question not in told.answers), None)
+    if part is not None:
+        labels = [option.label for option in part.options]
+        picked = int(words) if words.isascii() and words.isdigit() else 0
+        told.answers[part.question] = labels[picked - 1] if 0 < picked <= len(labels) else words
+    if len(told.answers) < len(request.parts):
+        return []
+    answers, told.answers = told.answers, {}
+    del told.questions[id]
+    return [_respond(id, {"behavior": "allow", "updatedInput": request.input | {"answers": answers}})]
+
+
+def _user(text: str) -> dict[str, Any]:
+    return {"type": "user", "message": {"role": "user", "content": text}}
+
+
+def _control(subtype: str, **fields: str) -> dict[str, Any]:
+    request = {"subtype": subtype, **fields}
+    return {"type": "control_request", "request_id": f"attach-{next(_numbers)}", "request": request}
+
+
+def _respond(id: str, response: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "control_response", "response": {"subtype": "success", "request_id": id, "response": response}}

@@ -1,0 +1,85 @@
+"""`teamwright inbox`: every message of a team in order, when it was sent, when it was read, what became of it."""
+
+import os
+import sys
+import time
+from typing import Any
+
+import anyio
+
+from teamwright.core.data.team import iso, split_address
+from teamwright.core.errors import UsageError
+from teamwright.store.files.paths import Home, home_from
+from teamwright.store.tables.mail import Entry, MailTable
+from teamwright.store.tables.processes import ProcessTable
+from teamwright.store.tables.state import State
+from teamwright.store.tables.teams import TeamTable
+from teamwright.surfaces.commands.tables import print_json, print_table
+
+_PAGE = 1000
+
+
+def show_inbox(team: str | None, agent: str | None, *, as_json: bool) -> int:
+    """Of one team or of all; to one agent or to all. `NAME@TEAM` names both."""
+    if team and agent is None and "@" in team:
+        agent, team = split_address(team)
+    home = home_from(os.environ)
+    known, entries = anyio.run(_read, home, team) if home.state.exists() else ([], [])
+    if team and team.casefold() not in {name.casefold() for name in known}:
+        raise UsageError(f"there is no team {team}; there are {', '.join(known) or 'none'}")
+    found = [e for e in entries if agent is None or e.to_name.casefold() == agent.casefold()]
+    if as_json:
+        print_json([_record(entry) for entry in found])
+    elif not found:
+        sys.stdout.write("no messages\n")
+    else:
+        head = ["SENT", "READ", "TEAM", "FROM", "TO", "STATE", "SUMMARY"]
+        rows = [
+            [_clock(e.sent_at), _clock(e.delivered_at), e.team, e.from_name, e.to_name, e.state, e.reason or _line(e)]
+            for e in found
+        ]
+        print_table([head, *rows])
+    return 0
+
+
+async def _read(home: Home, team: str | None) -> tuple[list[str], list[Entry]]:
+    state = await State.open(home.state)
+    try:
+        teams = await TeamTable(state.database, ProcessTable(state.database, home.run)).teams()
+        mail = MailTable(state.database)
+        names = [t.name for t in teams]
+        found: list[Entry] = []
+        for name in [team] if team else names:
+            since = 0
+            while page := await mail.audit(name, since=since, most=_PAGE):
+                found += page
+                since = page[-1].n
+        return names, sorted(found, key=lambda entry: entry.n)
+    finally:
+        await state.close()
+
+
+def _record(entry: Entry) -> dict[str, Any]:
+    record = {
+        "team": entry.team,
+        "id": entry.id,
+        "from": entry.from_name,
+        "to": entry.to_name,
+        "text": entry.text,
+        "timestamp": iso(entry.sent_at),
+        "color": entry.color,
+        "summary": entry.summary,
+        "read": entry.delivered_at is not None,
+        "sent_at": entry.sent_at,
+        "delivered_at": entry.delivered_at,
+        "state": entry.state,
+    }
+    return record | ({"reason": entry.reason} if entry.reason else {})
+
+
+def _line(entry: Entry) -> str:
+    return entry.summary or " ".join(entry.text[:200].split())
+
+
+def _clock(at: int | None) -> str:
+    return "-" if at is None else time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at / 1000))

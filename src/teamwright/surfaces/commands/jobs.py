@@ -1,0 +1,202 @@
+"""`teamwright jobs` and `teamwright why`: what runs in a session, and what the rest of it waits for."""
+
+import os
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import anyio
+import msgspec
+
+from teamwright.core.data.event import Line, Replied, ToolEnded, TurnEnded
+from teamwright.core.data.history import fold
+from teamwright.core.errors import SessionMissing
+from teamwright.core.ids import SessionId
+from teamwright.osfiles.locks import hold
+from teamwright.store.files import transcripts
+from teamwright.store.files.paths import Home, SessionFiles, find_transcript, home_from, list_sessions
+from teamwright.store.tables.jobs import JobRow, JobTable
+from teamwright.store.tables.state import State
+from teamwright.surfaces.commands.tables import print_json, print_table
+from teamwright.surfaces.commands.team_waits import Crew, Mate, lead_waits, mate_waits, read_crew
+
+
+class Waiting(msgspec.Struct, frozen=True):
+    """Why an agent does not run."""
+
+    agent: str
+    name: str
+    state: str
+    waiting_for: str
+    since: int  # milliseconds since 1970
+
+
+def _find(session: str | None) -> tuple[Home, Path | None]:
+    """None: none is named, and there is none here."""
+    home = home_from(os.environ)
+    if session:
+        found = find_transcript(home, session)
+        if found is None:
+            raise SessionMissing(f"there is no session {session}; `teamwright sessions --all` lists them")
+        return home, found
+    here = list_sessions(home, Path.cwd())
+    return home, here[0].path if here else None
+
+
+def _show_none(*, as_json: bool) -> int:
+    if as_json:
+        print_json([])
+    else:
+        sys.stdout.write(f"there is no session in {Path.cwd()}\n")
+    return 0
+
+
+async def _read(home: Home, session: SessionId) -> tuple[list[JobRow], Crew]:
+    if not home.state.exists():
+        return [], Crew((), (), ())
+    state = await State.open(home.state)
+    try:
+        return await JobTable(state.database).all(session), await read_crew(home, state, session)
+    finally:
+        await state.close()
+
+
+def _lives(home: Home, session: SessionId) -> bool:
+    """Does a process run this session now?"""
+    lock = hold(home.session_lock(session))
+    if lock is None:
+        return True
+    lock.release()
+    return False
+
+
+def show_jobs(session: str | None, *, as_json: bool) -> int:
+    home, path = _find(session)
+    if path is None:
+        return _show_none(as_json=as_json)
+    rows, crew = anyio.run(_read, home, SessionId(path.stem))
+    alive = _lives(home, SessionId(path.stem))
+    found = [*(_job(row, alive=alive) for row in rows), *map(_teammate, crew.mates)]
+    if as_json:
+        print_json(found)
+    elif not found:
+        sys.stdout.write(f"no jobs in session {path.stem}\n")
+    else:
+        head = ["ID", "KIND", "STATUS", "SINCE", "DESCRIPTION"]
+        cells = [[j["id"], j["kind"], j["status"], _clock(j["since"]), j["description"]] for j in found]
+        print_table([head, *cells])
+    return 0
+
+
+def _job(row: JobRow, *, alive: bool) -> dict[str, Any]:
+    job: dict[str, Any] = {
+        "id": row.id,
+        "kind": row.kind,
+        "status": row.status,
+        "description": row.description,
+        "since": row.ended or row.started,
+    }
+    if row.status == "running" and not alive:
+        job["waiting_for"] = "its program is gone: resume the session to settle it"
+    return job
+
+
+def _teammate(mate: Mate) -> dict[str, Any]:
+    """By the address under which it is written to and stopped."""
+    member = mate.member
+    job: dict[str, Any] = {
+        "id": member.address,
+        "kind": "teammate",
+        "status": member.state,
+        "description": member.description or member.kind,
+        "since": member.since,
+    }
+    if member.state != "shutdown" and (waits := mate_waits(mate)) is not None:
+        job["waiting_for"] = waits[1]
+    return job
+
+
+def show_why(session: str | None, agent: str | None, *, as_json: bool) -> int:
+    """From the transcripts and the store alone: it also tells of a session whose program is gone.
+
+    One name alone that is no session is an agent of the last one here.
+    """
+    if session and agent is None and find_transcript(home_from(os.environ), session) is None:
+        session, agent = None, session
+    home, path = _find(session)
+    if path is None:
+        if agent:
+            raise SessionMissing(f"there is no agent {agent}: there is no session in {Path.cwd()}")
+        return _show_none(as_json=as_json)
+    id = SessionId(path.stem)
+    rows, crew = anyio.run(_read, home, id)
+    alive = _lives(home, id)
+    files = SessionFiles(path)
+    latest = {row.id: row for row in rows}
+    found = [_main_waits(path, id, rows, crew, alive=alive)]
+    found += [_mate_waits(mate, rows) for mate in crew.mates]
+    found += [_agent_waits(files, row, rows, alive=alive) for row in latest.values() if row.kind == "agent"]
+    if agent:
+        ids = {mate.member.address: mate.member.agent for mate in crew.mates}
+        found = [w for w in found if agent in (w.agent, w.name, ids.get(w.agent))]
+        if not found:
+            raise SessionMissing(f"there is no agent {agent} in session {id}")
+    if as_json:
+        print_json(found)
+    else:
+        head = ["AGENT", "STATE", "SINCE", "WAITS FOR"]
+        print_table([head, *([w.agent, w.state, _clock(w.since), w.waiting_for] for w in found)])
+    return 0
+
+
+def _main_waits(path: Path, id: SessionId, rows: list[JobRow], crew: Crew, *, alive: bool) -> Waiting:
+    lines = [line for _, line in transcripts.read(path)]
+    since = lines[-1].at if lines else 0
+    running = [row for row in rows if row.owner == id and row.status == "running"]
+    if not alive:
+        return Waiting(id, "main", "gone", "its program has ended; --resume goes on", since)
+    state, words = _state_of(lines, running)
+    if state != "running" and (more := lead_waits(crew)):
+        state, words = "waiting", "; ".join(more if state == "idle" else [words, *more])
+    return Waiting(id, "main", state, words, since)
+
+
+def _mate_waits(mate: Mate, rows: list[JobRow]) -> Waiting:
+    member = mate.member
+    running = [row for row in rows if row.owner == member.agent and row.status == "running"]
+    return Waiting(member.address, member.name, *(mate_waits(mate) or _state_of(mate.lines, running)), mate.since)
+
+
+def _agent_waits(files: SessionFiles, row: JobRow, rows: list[JobRow], *, alive: bool) -> Waiting:
+    path = files.dir / "agents" / f"{row.id}.jsonl"
+    lines = [line for _, line in transcripts.read(path)] if path.is_file() else []
+    since = lines[-1].at if lines else row.started
+    if row.status != "running":
+        return Waiting(row.id, row.description, row.status, "nothing: it has ended; SendMessage continues it", since)
+    if not alive:
+        return Waiting(row.id, row.description, "gone", "its program has ended; --resume settles it", since)
+    running = [other for other in rows if other.owner == row.id and other.status == "running"]
+    return Waiting(row.id, row.description, *_state_of(lines, running), since)
+
+
+def _state_of(lines: Sequence[Line], jobs: list[JobRow]) -> tuple[str, str]:
+    history = fold(line.event for line in lines)
+    last = lines[-1].event if lines else None
+    background = ", ".join(job.id for job in jobs)
+    if history.open_calls:
+        begun = history.begun | {job.call for job in jobs}
+        if working := ", ".join(call.name for call in history.open_calls if call.id in begun):
+            return "waiting", f"its calls: {working} (at work)"
+        names = ", ".join(call.name for call in history.open_calls)
+        return "waiting", f"a person's answer, or its calls: {names}"
+    if isinstance(last, TurnEnded):
+        return ("waiting", f"its jobs: {background}") if jobs else ("idle", "a message")
+    if isinstance(last, Replied | ToolEnded):
+        return "running", "the model's answer"
+    return "running", "the model's answer, or its turn to run"
+
+
+def _clock(at: int) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at / 1000))

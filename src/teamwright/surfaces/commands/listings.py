@@ -1,0 +1,247 @@
+"""The listing commands: sessions, cost, config. Plain tables for people, `--json` for programs."""
+
+import os
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import anyio
+import msgspec
+
+from teamwright.app import Options, survey
+from teamwright.core.errors import SessionBusy, SessionMissing, UsageError
+from teamwright.core.ids import SessionId
+from teamwright.core.policies.redaction import redacted, secrets_of
+from teamwright.core.policies.spawn import FORK
+from teamwright.models.prices import saved_by_cache
+from teamwright.osfiles.locks import hold
+from teamwright.store.files.paths import (
+    Home,
+    SessionEntry,
+    SessionFiles,
+    find_transcript,
+    home_from,
+    list_sessions,
+    remove_files,
+)
+from teamwright.store.mirrors.task import TaskMirror
+from teamwright.store.settings.load import describe
+from teamwright.store.tables.state import Cost, State
+from teamwright.store.tables.tasks import TaskTable
+from teamwright.surfaces.commands.tables import print_json, print_table
+from teamwright.tools.bounds import visible
+
+DAY_MS = 86_400_000
+
+
+# --- sessions
+
+
+def show_sessions(*, everywhere: bool, as_json: bool) -> int:
+    home, cwd = home_from(os.environ), Path.cwd()
+    entries = list_sessions(home, None if everywhere else cwd)
+    if as_json:
+        print_json([_entry(entry) for entry in entries])
+    elif not entries:
+        place = "anywhere" if everywhere else f"in {cwd}; --all lists those of other directories"
+        sys.stdout.write(f"no sessions {place}\n")
+    else:
+        head = ["ID", "LAST USED", *(["DIRECTORY"] if everywhere else []), "FIRST PROMPT"]
+        print_table([head, *(_row(entry, everywhere=everywhere) for entry in entries)])
+    return 0
+
+
+def _entry(entry: SessionEntry) -> dict[str, Any]:
+    return {
+        "id": entry.id,
+        "cwd": entry.cwd,
+        "modified": entry.modified,
+        "bytes": entry.size,
+        "prompt": entry.prompt,
+        "path": str(entry.path),
+        "fault": entry.fault or None,
+    }
+
+
+def _row(entry: SessionEntry, *, everywhere: bool) -> list[str]:
+    used = time.strftime("%Y-%m-%d %H:%M", time.localtime(entry.modified / 1000))
+    words = f"({entry.fault})" if entry.fault else entry.prompt[:80]
+    return [entry.id, used, *([entry.cwd] if everywhere else []), words]
+
+
+def delete_sessions(ids: Sequence[str], *, older_than: float | None) -> int:
+    """Transcripts, outputs and rows of the store. A session that runs is left alone."""
+    if bool(ids) == (older_than is not None):
+        raise UsageError("sessions delete: give ids, or --older-than DAYS")
+    home = home_from(os.environ)
+    paths = [_transcript(home, id) for id in ids]
+    if older_than is not None:
+        limit = time.time() * 1000 - older_than * DAY_MS
+        paths = [entry.path for entry in list_sessions(home) if entry.modified < limit]
+    busy = anyio.run(_delete, home, paths)
+    sys.stdout.write(f"deleted {len(paths) - len(busy)} of {len(paths)} sessions\n")
+    if busy:
+        raise SessionBusy(f"still running, and left alone: {', '.join(busy)}")
+    return 0
+
+
+def _transcript(home: Home, id: str) -> Path:
+    found = find_transcript(home, id)
+    if found is None:
+        raise SessionMissing(f"there is no session {id}; nothing was deleted")
+    return found
+
+
+async def _delete(home: Home, paths: Sequence[Path]) -> list[str]:
+    state = await State.open(home.state)
+    busy: list[str] = []
+    try:
+        for path in paths:
+            id = SessionId(path.stem)
+            lock = hold(home.session_lock(id))
+            if lock is None:
+                busy.append(id)
+                continue
+            await state.delete_session(id)
+            remove_files(SessionFiles(path))
+            await TaskMirror(home.root, TaskTable(state.database)).remove(id)
+            lock.release()
+    finally:
+        await state.close()
+    return busy
+
+
+# --- cost
+
+
+class AgentCost(msgspec.Struct):
+    """One row of `cost`. Input counts what the cache served, too."""
+
+    id: str
+    name: str
+    parent: str | None
+    session: str
+    models: list[str] = []
+    usd: float = 0.0
+    unknown_cost: bool = False
+    input_tokens: int = 0
+    cached_tokens: int = 0
+    output_tokens: int = 0
+    seconds: float = 0.0
+    turns: int = 0
+
+    def add(self, c: Cost) -> None:
+        self.models = [*dict.fromkeys([*self.models, c.model])]
+        self.usd += c.usd
+        self.unknown_cost |= c.unknown_cost
+        self.input_tokens += c.usage.input + c.usage.cache_read + c.usage.cache_write
+        self.cached_tokens += c.usage.cache_read
+        self.output_tokens += c.usage.output
+        self.seconds += c.seconds
+        self.turns += c.turns
+
+
+def show_cost(session: str | None, *, as_json: bool) -> int:
+    costs = anyio.run(_costs, session)
+    agents: dict[tuple[str, str], AgentCost] = {}
+    total = AgentCost("all", "", None, "")
+    for c in costs:
+        agents.setdefault((c.session, c.agent), AgentCost(c.agent, c.name, c.parent, c.session)).add(c)
+        total.add(c)
+    saved = sum(saved_by_cache(c.model, c.usage) or 0.0 for c in costs)
+    forks = [c for c in costs if c.kind == FORK]
+    by_forks = sum(saved_by_cache(c.model, c.usage) or 0.0 for c in forks)
+    if as_json:
+        print_json(
+            {
+                "total_usd": total.usd, "unknown_cost": total.unknown_cost, "input_tokens": total.input_tokens,
+                "cached_tokens": total.cached_tokens, "output_tokens": total.output_tokens,
+                "saved_by_cache_usd": saved, "saved_by_forks_usd": by_forks, "agents": list(agents.values()),
+            }
+        )  # fmt: skip
+    elif not agents:
+        sys.stdout.write("nothing has been used yet\n")
+    else:
+        head = ["AGENT", "NAME", "INPUT", "CACHED", "OUTPUT", "TURNS", "TIME", "COST", "MODEL"]
+        print_table([head, *(_cost_row(row, depth) for row, depth in [*_tree(list(agents.values())), (total, 0)])])
+        sys.stdout.write(f"saved by the prompt cache: ${saved:.4f}\n")
+        if forks:
+            read = sum(c.usage.cache_read for c in forks)
+            count = len({c.agent for c in forks})
+            sys.stdout.write(f"  of that by {count} forks: ${by_forks:.4f} ({read:,} tokens of what they inherited)\n")
+    return 0
+
+
+async def _costs(session: str | None) -> list[Cost]:
+    home = home_from(os.environ)
+    if session is not None and find_transcript(home, session) is None:
+        raise SessionMissing(f"there is no session {session}")
+    if not home.state.exists():
+        return []
+    state = await State.open(home.state)
+    try:
+        return await state.costs(None if session is None else SessionId(session))
+    finally:
+        await state.close()
+
+
+def _tree(rows: Sequence[AgentCost]) -> list[tuple[AgentCost, int]]:
+    """Each agent beneath the one that started it, with its depth."""
+    ids = {row.id for row in rows}
+    below: dict[str | None, list[AgentCost]] = {}
+    for row in rows:
+        below.setdefault(row.parent if row.parent in ids else None, []).append(row)
+    out: list[tuple[AgentCost, int]] = []
+    waiting = [(row, 0) for row in reversed(below.get(None, []))]
+    while waiting:
+        row, depth = waiting.pop()
+        out.append((row, depth))
+        waiting += [(child, depth + 1) for child in reversed(below.get(row.id, []))]
+    return out
+
+
+def _cost_row(row: AgentCost, depth: int) -> list[str]:
+    share = 100 * row.cached_tokens / row.input_tokens if row.input_tokens else 0
+    return [
+        "  " * depth + row.id, row.name, f"{row.input_tokens:,}", f"{share:.0f} %", f"{row.output_tokens:,}",
+        str(row.turns), f"{row.seconds:.1f} s", _money(row.usd, unknown=row.unknown_cost), ", ".join(row.models),
+    ]  # fmt: skip
+
+
+def _money(usd: float, *, unknown: bool) -> str:
+    if not unknown:
+        return f"${usd:.4f}"
+    return f"${usd:.4f} + unknown" if usd else "unknown"
+
+
+# --- config
+
+
+def show_config(settings: str | None, *, trust: bool, as_json: bool) -> int:
+    """1 if something that a settings file says does not hold."""
+    ground = survey(Options(cwd=Path.cwd(), settings=settings, trust=trust))
+    secrets, status = secrets_of(ground.env), 1 if ground.settings.problems else 0
+    rows, notes = describe(ground.settings, secrets), [redacted(note, secrets) for note in ground.notes]
+    if as_json:
+        print_json(
+            {
+                "cwd": str(ground.cwd), "project": str(ground.project), "home": str(ground.home.root),
+                "trusted": ground.trusted, "problems": notes,
+                "settings": [{"key": k, "value": v, "source": s, "file": f or None} for k, v, s, f in rows],
+            }
+        )  # fmt: skip
+        return status
+    trusted = "trusted" if ground.trusted else "not trusted: its settings are not read"
+    sys.stdout.write(
+        f"project {visible(str(ground.project))} ({trusted}); state in {visible(str(ground.home.root))}\n\n"
+    )
+    print_table([["KEY", "VALUE", "FROM"], *([k, _value(v), f"{s} {f}".strip()] for k, v, s, f in rows)])
+    for note in notes:
+        sys.stderr.write(f"teamwright: {visible(note)}\n")
+    return status
+
+
+def _value(value: Any) -> str:
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()

@@ -1,0 +1,75 @@
+"""`teamwright tasks`: the task list of a session or of a team, from the store."""
+
+import os
+import sys
+from argparse import ArgumentParser
+from collections.abc import Sequence
+from pathlib import Path
+
+import anyio
+
+from teamwright.core.data.tasks import listed
+from teamwright.core.errors import SessionMissing, UsageError
+from teamwright.store.files.paths import Home, find_transcript, home_from, list_sessions
+from teamwright.store.mirrors.task import record
+from teamwright.store.tables.state import State
+from teamwright.store.tables.tasks import Listing, TaskTable
+from teamwright.surfaces.commands.tables import print_json, print_table
+from teamwright.tools.bounds import visible
+
+
+def run_tasks(parser: ArgumentParser, args: Sequence[str]) -> int:
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--team", metavar="NAME", help="of this team")
+    which.add_argument("--session", metavar="ID", help="of this session; of the last one here if left out")
+    found = parser.parse_args(args)
+    return show_tasks(found.team, found.session, as_json=found.json)
+
+
+def show_tasks(team: str | None, session: str | None, *, as_json: bool) -> int:
+    home = home_from(os.environ)
+    owner = None if team else _session(home, session)
+    if team is None and owner is None:
+        name, listing = str(Path.cwd()), Listing(())  # no session here yet, so no tasks
+    else:
+        name, listing = anyio.run(_read, home, team, owner)
+    for problem in listing.problems:
+        sys.stderr.write(f"teamwright: {visible(problem)}\n")
+    if as_json:
+        print_json([record(task) for task in listing.tasks])
+    elif not listing.tasks:
+        sys.stdout.write(visible(f"no tasks in {name}") + "\n")
+    else:
+        rows = [[f"#{t.id}", t.status, t.owner or "", listed(t.blocked_by), t.subject] for t in listing.tasks]
+        print_table([["ID", "STATUS", "OWNER", "WAITS FOR", "SUBJECT"], *rows])
+    return 0
+
+
+def _session(home: Home, session: str | None) -> str | None:
+    """The one that is named, or the last one here."""
+    if session is not None:
+        if find_transcript(home, session) is None:
+            raise SessionMissing(f"there is no session {session}; `teamwright sessions --all` lists them")
+        return session
+    here = list_sessions(home, Path.cwd())
+    return here[0].id if here else None
+
+
+async def _read(home: Home, team: str | None, session: str | None) -> tuple[str, Listing]:
+    """A session's list is its own, or that of the team which took it over."""
+    name = team or session or ""
+    if not home.state.exists():
+        return name, Listing(())
+    state = await State.open(home.state)
+    try:
+        table = TaskTable(state.database)
+        if team is not None:
+            known = await table.lists()
+            if team not in known:
+                raise UsageError(f"there are no tasks of a team {team}; lists: {', '.join(known) or 'none'}")
+        else:
+            teams = [found for found in await table.lists(session) if found != session]
+            name = teams[-1] if teams else name
+        return name, await table.list(name)
+    finally:
+        await state.close()

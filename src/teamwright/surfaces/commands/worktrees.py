@@ -1,0 +1,243 @@
+"""`teamwright worktrees`: the trees that agents work in, what changed there, merging it, and clearing away."""
+
+import os
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import anyio
+from msgspec.structs import replace
+
+from teamwright.app.options import Options
+from teamwright.app.workspace import survey, tell_git
+from teamwright.core.data.team import Member
+from teamwright.core.errors import ToolError, UsageError
+from teamwright.host.git.listing import MOST_COMMITS, View, view
+from teamwright.host.git.merge import Preview, merge, preview_merge
+from teamwright.host.git.worktree import Found, find, find_one, remove
+from teamwright.store.files.paths import home_from
+from teamwright.store.tables.member_worktrees import read_housed
+from teamwright.surfaces.commands.tables import print_json, print_table
+from teamwright.tools.bounds import visible
+
+if TYPE_CHECKING:
+    import argparse
+
+Value = TypeVar("Value")
+
+
+def run_worktrees(parser: "argparse.ArgumentParser", args: list[str]) -> int:
+    parser.add_argument("action", nargs="?", choices=("list", "show", "merge", "clean"), default="list")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="which; with clean: these, whatever they hold")
+    parser.add_argument("--preview", action="store_true", help="with merge: only say what it would do")
+    parser.add_argument("--trust", action="store_true", help="as if this directory were trusted")
+    found = parser.parse_args(args)
+    if found.action in ("show", "merge") and len(found.names) != 1:
+        parser.error(f"{found.action} needs the name of one worktree")
+    if found.action == "list" and found.names:
+        parser.error("list takes no names; `show NAME` shows one")
+    if found.preview and found.action != "merge":
+        parser.error("--preview belongs to merge")
+    tell_git(survey(Options(cwd=Path.cwd(), trust=found.trust)))
+    match found.action:
+        case "show":
+            return show_worktree(found.names[0], as_json=found.json)
+        case "merge":
+            return merge_worktree(found.names[0], preview=found.preview, as_json=found.json)
+        case "clean":
+            return clean_worktrees(found.names, as_json=found.json)
+        case _:
+            return show_worktrees(as_json=found.json)
+
+
+def show_worktrees(*, as_json: bool) -> int:
+    found = _run(_find_all)
+    if as_json:
+        print_json([_record(entry) for entry in found])
+    elif not found:
+        _say("no worktrees of agents here")
+    else:
+        rows = [[f.worktree.name, f.use, f.worktree.branch, _changes(f), f.note] for f in found]
+        print_table([["NAME", "STATE", "BRANCH", "CHANGES", "NOTE"], *rows])
+    return 0
+
+
+def show_worktree(name: str, *, as_json: bool) -> int:
+    """One of them: whose it is, its commits, and all that differs from where it began."""
+    seen = _run(view, _find_one(name), Path.cwd())
+    tree = seen.found.worktree
+    if as_json:
+        files = [{"path": line.path, "insertions": line.plus, "deletions": line.minus} for line in seen.lines]
+        more = {"base": tree.base, "here": seen.here or None, "ahead_of_here": seen.ahead, "behind_here": seen.behind}
+        print_json(_record(seen.found) | more | {"commits": seen.commits, "files": files, "note": seen.found.note})
+        return 0
+    for line in _described(seen):
+        _say(line)
+    if seen.lines:
+        print_table([[line.path, f"+{line.plus} -{line.minus}"] for line in seen.lines])
+    _say(_changes(seen.found) if seen.found.state.changed else "nothing was changed")
+    return 0
+
+
+def _described(seen: View) -> list[str]:
+    tree, here = seen.found.worktree, seen.here or "the commit here"
+    lines = [
+        f"{tree.name}  {seen.found.use}",
+        f"path    {tree.path}",
+        f"branch  {tree.branch}, {seen.ahead} ahead of {here} and {seen.behind} behind it",
+        f"base    {tree.base[:12]}",
+    ]
+    if tree.owner:
+        lines.append(f"agent   {tree.owner}" + (f" of session {tree.session}" if tree.session else ""))
+    lines += [f"note    {note}" for note in (seen.found.note, *seen.found.state.notes) if note]
+    lines += [f"commit  {commit}" for commit in seen.commits]
+    if len(seen.commits) == MOST_COMMITS:
+        lines.append("commit  ... there may be more")
+    return lines
+
+
+def merge_worktree(name: str, *, preview: bool, as_json: bool) -> int:
+    """Its branch into the branch here. A preview ends with status 1 if the merge would not go through."""
+    found = _find_one(name)
+    tree = found.worktree
+    if preview:
+        return _show_preview(found, _run(preview_merge, found, Path.cwd()), as_json=as_json)
+    done = _run(merge, found, Path.cwd())
+    if as_json:
+        print_json(_previewed(found, done.preview) | {"merged": True, "commit": done.commit})
+        return 0
+    how = "moved on to" if done.forward else "has the merge commit"
+    _say(f"merged {tree.branch}: {_count(done.preview)}; {done.preview.into} {how} {done.commit[:12]}")
+    used = "; it is still in use" if found.use == "in_use" else ""
+    _say(f"the worktree is still there{used}: `teamwright worktrees clean {tree.name}` removes it with its branch")
+    return 0
+
+
+def _show_preview(found: Found, seen: Preview, *, as_json: bool) -> int:
+    if as_json:
+        print_json(_previewed(found, seen) | {"merged": False, "commit": None})
+        return 0 if seen.passes else 1
+    into = seen.into or "the commit here"
+    if not seen.commits:
+        _say(f"nothing to merge: {into} has everything that {found.worktree.branch} has")
+    else:
+        verdict = "would conflict in" if seen.conflicts else "would merge into"
+        _say(f"{found.worktree.branch} {verdict} {into}: {_count(seen)}")
+    for path in seen.conflicts:
+        _say(f"conflict  {path}")
+    for path in seen.touched:
+        _say(f"changes   {path}")
+    for words in seen.blocked:
+        _say(f"first     {words}")
+    return 0 if seen.passes else 1
+
+
+def _count(seen: Preview) -> str:
+    files = f", {len(seen.touched)} files" if seen.touched else ""
+    return f"{seen.commits} commit{'' if seen.commits == 1 else 's'}{files}"
+
+
+def _previewed(found: Found, seen: Preview) -> dict[str, Any]:
+    return {
+        "name": found.worktree.name,
+        "branch": found.worktree.branch,
+        "into": seen.into or None,
+        "commits": seen.commits,
+        "passes": seen.passes,
+        "conflicts": seen.conflicts,
+        "touched": seen.touched,
+        "blocked": seen.blocked,
+    }
+
+
+def clean_worktrees(names: list[str], *, as_json: bool = False) -> int:
+    """Named ones, or all that hold no work. The state of what is removed stays under a hidden ref."""
+    found = {entry.worktree.name: entry for entry in _run(_find_all)}
+    names = [_flat(name) for name in names]
+    if missing := [name for name in names if name not in found]:
+        raise UsageError(f"there is no worktree {', '.join(missing)}; nothing was removed")
+    chosen = [found[name] for name in names] or [e for e in found.values() if e.use != "in_use" and not e.state.changed]
+    if used := [e for e in chosen if e.use == "in_use"]:
+        notes = "".join(f"; {e.worktree.name} {e.note}" for e in used if e.note)
+        raise UsageError(f"in use, so nothing was removed: {', '.join(e.worktree.name for e in used)}{notes}")
+    done: list[dict[str, Any]] = []
+    for entry in chosen:
+        try:
+            ref = anyio.run(remove, entry.worktree)
+        except ToolError as error:
+            raise UsageError(f"{entry.worktree.name} was not removed: {error}") from None
+        done.append({"name": entry.worktree.name, "path": str(entry.worktree.path), "kept_ref": ref})
+        if not as_json:
+            _say(f"removed {entry.worktree.path}" + (f"; its state is kept as {ref}" if ref else ""))
+    if as_json:
+        print_json(done)
+    elif not chosen:
+        _say("nothing to clear away")
+    return 0
+
+
+def _flat(name: str) -> str:
+    return name.replace("/", "+")
+
+
+def _find_one(name: str) -> Found:
+    found = _run(_look, name)
+    if found is None:
+        raise UsageError(f"there is no worktree {visible(_flat(name))}; `teamwright worktrees` lists them")
+    return found
+
+
+async def _find_all() -> list[Found]:
+    found = await find(Path.cwd())
+    members = await read_housed(home_from(os.environ)) if found else {}
+    return [_housed(entry, members) for entry in found]
+
+
+async def _look(name: str) -> Found | None:
+    found = await find_one(Path.cwd(), name)
+    return _housed(found, await read_housed(home_from(os.environ))) if found else None
+
+
+def _housed(entry: Found, members: Mapping[Path, Member]) -> Found:
+    """That of a teammate is in use for as long as the teammate lives, whether a process has it now or not."""
+    member = members.get(entry.worktree.path)
+    if member is None:
+        return entry
+    now = "works" if entry.use == "in_use" else "is parked"
+    note = f"belongs to {member.address}, which {now}: it goes when that shuts down or its team is deleted"
+    return replace(entry, use="in_use", note=f"{note}; {entry.note}" if entry.note else note)
+
+
+def _run(work: Callable[..., Awaitable[Value]], *args: Any) -> Value:
+    try:
+        return anyio.run(work, *args)
+    except ToolError as error:
+        raise UsageError(str(error)) from None
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(visible(line) + "\n")
+
+
+def _record(entry: Found) -> dict[str, Any]:
+    tree, state = entry.worktree, entry.state
+    return {
+        "name": tree.name,
+        "path": str(tree.path),
+        "branch": tree.branch,
+        "agent_id": tree.owner or None,
+        "session_id": tree.session or None,
+        "state": entry.use,
+        "ahead": state.ahead,
+        "files_changed": state.files,
+        "insertions": state.insertions,
+        "deletions": state.deletions,
+    }
+
+
+def _changes(entry: Found) -> str:
+    state = entry.state
+    if not state.changed:
+        return "none"
+    return f"{state.files} files, +{state.insertions} -{state.deletions}, {state.ahead} commits"

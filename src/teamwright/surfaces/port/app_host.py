@@ -1,0 +1,119 @@
+"""An app as a guest of a session in this process: it is sent every record, and does what the app here can do."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, assert_never
+
+import msgspec
+from anyio.abc import TaskGroup
+
+from teamwright.core.data.event import Streamed
+from teamwright.core.errors import TeamwrightError
+from teamwright.surfaces.port.app_protocol import (
+    AnyWanted,
+    AskCrew,
+    AskExpand,
+    AskPast,
+    AskSay,
+    AskSkills,
+    AskStop,
+    AskSubmit,
+    AskWatch,
+    AskWithdraw,
+    Told,
+    Welcome,
+)
+from teamwright.surfaces.port.local_session import LocalSession
+from teamwright.surfaces.port.port import Facts, Live
+
+Write = Callable[[bytes], Awaitable[None]]
+
+
+class AppGuest:
+    """`watching` once it has asked for records; until then it is a guest like any other."""
+
+    def __init__(self, session: LocalSession, write: Write, group: TaskGroup) -> None:
+        self._session, self._write, self._group = session, write, group
+        self._told: Facts | None = None
+        self.watching = False
+
+    async def take(self, id: str, request: dict[str, Any]) -> None:
+        """Whatever takes long must not hold up what is said meanwhile, such as an interrupt."""
+        try:
+            wanted = msgspec.convert(request, AnyWanted)
+        except msgspec.ValidationError as error:
+            await self._answer(id, error=f"not understood: {error}")
+            return
+        if isinstance(wanted, AskWatch):
+            await self._begin(id)
+        else:
+            self._group.start_soon(self._carry_out, id, wanted)
+
+    async def _begin(self, id: str) -> None:
+        self.watching = True
+        session = self._session
+        cursor, now, live = await session.watch()
+        self._told = session.facts
+        welcome = Welcome(
+            session.id, session.main, str(session.cwd), tuple(session.model_names), session.kind_colors, self._told,
+            cursor, tuple(now),
+        )  # fmt: skip
+        self._group.start_soon(self._tell, live)
+        await self._answer(id, welcome)
+
+    async def _tell(self, live: Live) -> None:
+        try:
+            async for record in live:
+                if not isinstance(record.event, Streamed):
+                    await self._tell_facts()
+                await self._line(Told(subtype="record", record=record))
+        finally:
+            live.close()
+        self._group.cancel_scope.cancel()  # the session has ended
+
+    async def _tell_facts(self) -> None:
+        """Before the record that may rest on them."""
+        facts = self._session.facts
+        if facts != self._told:
+            self._told = facts
+            await self._line(Told(subtype="facts", facts=facts))
+
+    async def _carry_out(self, id: str, wanted: AnyWanted) -> None:
+        try:
+            value = await self._do(wanted)
+            await self._tell_facts()
+        except TeamwrightError as error:
+            await self._answer(id, error=str(error))
+        else:
+            await self._answer(id, value)
+
+    async def _do(self, wanted: AnyWanted) -> object:
+        session = self._session
+        match wanted:
+            case AskSubmit(op):
+                return await session.submit(op)
+            case AskSay(op):
+                return await session.say(op)
+            case AskWithdraw(letter, agent):
+                return await session.withdraw(letter, agent)
+            case AskStop(agent):
+                return await session.stop(agent)
+            case AskExpand(text):
+                return await session.expand(text)
+            case AskSkills():
+                return await session.skills()
+            case AskCrew():
+                return await session.crew()
+            case AskPast(agent):
+                return await session.past(agent)
+            case AskWatch():
+                raise AssertionError("it begins elsewhere")
+            case _:
+                assert_never(wanted)
+
+    async def _answer(self, id: str, value: object = None, *, error: str = "") -> None:
+        response: dict[str, object] = {"subtype": "error" if error else "success", "request_id": id}
+        response |= {"error": error} if error else {"response": value}
+        await self._line({"type": "control_response", "response": response})
+
+    async def _line(self, value: object) -> None:
+        await self._write(msgspec.json.encode(value) + b"\n")

@@ -1,0 +1,91 @@
+"""What an app and the session at whose door it stands say to each other: control requests, records, facts."""
+
+from msgspec import Raw, Struct
+
+from teamwright.core.data.event import Record
+from teamwright.core.data.op import Op, Say
+from teamwright.core.ids import AgentId, LetterId, SessionId
+from teamwright.surfaces.port.port import Facts
+
+PREFIX = "app_"
+
+
+class Wanted(Struct, frozen=True, tag_field="subtype", tag=lambda name: PREFIX + name.removeprefix("Ask").lower()):
+    """The body of a control request."""
+
+
+class AskWatch(Wanted, frozen=True):
+    """Records from now on, in the place of other lines. It is answered by a `Welcome`."""
+
+
+class AskSubmit(Wanted, frozen=True):
+    op: Op
+
+
+class AskSay(Wanted, frozen=True):
+    op: Say
+
+
+class AskWithdraw(Wanted, frozen=True):
+    letter: LetterId
+    agent: AgentId | None = None
+
+
+class AskStop(Wanted, frozen=True):
+    agent: AgentId | None = None
+
+
+class AskExpand(Wanted, frozen=True):
+    text: str
+
+
+class AskSkills(Wanted, frozen=True):
+    pass
+
+
+class AskCrew(Wanted, frozen=True):
+    pass
+
+
+class AskPast(Wanted, frozen=True):
+    agent: AgentId
+
+
+AnyWanted = (
+    AskWatch | AskSubmit | AskSay | AskWithdraw | AskStop | AskExpand | AskSkills | AskCrew | AskPast
+)  # fmt: skip
+
+
+class Welcome(Struct, frozen=True):
+    """All that stays as it is, and how things are at this moment."""
+
+    session: SessionId
+    main: AgentId
+    cwd: str
+    models: tuple[str, ...]
+    kind_colors: dict[str, str]
+    facts: Facts
+    cursor: dict[AgentId, int]  # how far each transcript is
+    now: tuple[Record, ...]  # what is so and stands in none of them
+
+
+class Told(Struct):
+    """A line with a record or with facts."""
+
+    type: str = "system"
+    subtype: str = ""
+    record: Record | None = None
+    facts: Facts | None = None
+
+
+class Answer(Struct):
+    """Of a control response."""
+
+    request_id: str
+    subtype: str = ""
+    error: str = ""
+    response: Raw = Raw(b"null")
+
+
+class Heard(Told):
+    response: Answer | None = None

@@ -1,0 +1,226 @@
+"""A running session's door: a private Unix socket at which others speak the headless stream-json with it.
+
+Whoever comes in sees the last lines of every agent, then all that happens, and may say, answer, stop: as the person.
+"""
+
+import contextlib
+import os
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import anyio
+import msgspec
+from anyio.abc import TaskGroup
+
+from teamwright.core.data.event import AgentStarted, Answered, LettersTaken, Record, Warned
+from teamwright.core.data.letter import ELEMENTS
+from teamwright.core.data.message import Text
+from teamwright.core.errors import StoreError, TeamwrightError, UsageError
+from teamwright.core.ids import SessionId
+from teamwright.host.ipc.unix_stream import Wire, connect, open_listener
+from teamwright.osfiles.private import write_file
+from teamwright.runtime.session import Session
+from teamwright.store.files.paths import Home
+from teamwright.surfaces.headless import control
+from teamwright.surfaces.headless.printer import Printer
+from teamwright.surfaces.headless.run import greeting_of, init_of, say_it
+from teamwright.surfaces.port.app_host import AppGuest
+from teamwright.surfaces.port.app_protocol import PREFIX
+from teamwright.surfaces.port.local_session import LocalSession
+
+AGAIN = 400  # lines of each agent that a newcomer is shown
+LONGEST = 64 * 1024 * 1024  # bytes of one line
+MOST_GUESTS = 16
+HELLO = 0.1  # seconds in which a guest may say that it is an app
+PATIENCE = 60.0  # seconds that a guest may leave a line unread
+
+
+def address_file(home: Home, session: SessionId) -> Path:
+    return home.run / f"session-{session.lower()}.door"
+
+
+async def keep_door(session: Session, home: Home, env: Mapping[str, str]) -> None:
+    """Listen until cancelled. A session that cannot have a door goes on without one, and says so."""
+    try:
+        await _listen(session, home, env)
+    except (OSError, StoreError) as error:
+        session.tell(session.main.id, Warned(f"`teamwright attach` cannot come in: {error}"))
+
+
+async def _listen(session: Session, home: Home, env: Mapping[str, str]) -> None:
+    """The address lies beside the session's lock; what a killed process left is replaced."""
+    listener = open_listener(env)
+    note = address_file(home, session.id)
+    seats = anyio.Semaphore(MOST_GUESTS)
+
+    async def receive(wire: Wire) -> None:
+        async with wire, seats:
+            await _host(session, home, wire)
+
+    try:
+        await anyio.to_thread.run_sync(write_file, note, os.fsencode(listener.path))
+        await listener.serve(receive)
+    finally:
+        listener.close()
+        with contextlib.suppress(OSError):
+            note.unlink(missing_ok=True)
+
+
+class _Reply:
+    """Lines to one guest. One who does not read for long is shown out: he can come again."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire, self._one_at_a_time = wire, anyio.Lock()
+
+    async def write(self, data: bytes) -> None:
+        try:
+            with anyio.fail_after(PATIENCE):
+                async with self._one_at_a_time:
+                    await self._wire.send(data)
+        except TimeoutError:
+            raise BrokenPipeError from None
+
+
+async def _host(session: Session, home: Home, wire: Wire) -> None:
+    reply = _Reply(wire)
+    printer = Printer(session, reply, lambda: init_of(session), format="stream-json", partial=False)
+    try:
+        async with anyio.create_task_group() as group:
+            guest = AppGuest(LocalSession(session, home), reply.write, group)
+            spoken = anyio.Event()
+            group.start_soon(_show, session, printer, guest, spoken, group)
+            async for line in _lines_of(wire, printer):
+                await _take(session, line, printer, guest)
+                spoken.set()
+            group.cancel_scope.cancel()
+    except* BrokenPipeError:
+        pass  # gone
+
+
+async def _show(session: Session, printer: Printer, guest: AppGuest, spoken: anyio.Event, group: TaskGroup) -> None:
+    with anyio.move_on_after(HELLO):  # an app says at once that it is one, and is spared what is not for it
+        await spoken.wait()
+    if guest.watching:
+        return
+    watch = session.watch(session.recent(AGAIN), deltas=False)
+    try:
+        await printer.line(_greeted(session))
+        for question in session.questions.waiting:
+            await printer.line(control.question_of(question))
+        async for record in watch:
+            if guest.watching:
+                return
+            if line := _told(record):
+                await printer.line(line)
+            if line is None or isinstance(record.event, AgentStarted):
+                await printer.show(record)
+    finally:
+        watch.close()
+    group.cancel_scope.cancel()  # the session has ended
+
+
+def _greeted(session: Session) -> dict[str, Any]:
+    view = session.snapshot()
+    return {
+        "type": "system", "subtype": "attached", "cwd": view.cwd, "model": view.model, "permissionMode": view.mode,
+        "running": view.running, "agents": {agent.id: agent.name for agent in session.supervisor.agents},
+    }  # fmt: skip
+
+
+def _told(record: Record) -> dict[str, Any] | None:
+    """What headless has other ways for: warnings, prompts of others, questions that somebody else has answered."""
+    match record.event:
+        case Warned() as event:
+            return {"type": "system", "subtype": "warning", "text": event.text, "agent_id": record.agent}
+        case AgentStarted() as event if event.parent is not None:
+            named = {"agent_id": record.agent, "name": event.name, "kind": event.kind, "team": event.team}
+            return {"type": "system", "subtype": "agent_started"} | named
+        case Answered() as event:
+            return control.cancel_of(event.question)
+        case LettersTaken() as event:
+            texts = (block.text for block in event.message.blocks if isinstance(block, Text))
+            said = "\n".join(text for text in texts if not text.startswith(ELEMENTS))
+            message = {"role": "user", "content": said}
+            return {"type": "user", "message": message, "isReplay": True, "agent_id": record.agent} if said else None
+        case _:
+            return None
+
+
+# --- what a guest says
+
+
+async def _lines_of(wire: Wire, printer: Printer) -> AsyncIterator[bytes]:
+    waiting: list[bytes] = []
+    while chunk := await wire.receive():
+        *ended, rest = chunk.split(b"\n")
+        for part in ended:
+            line, waiting = b"".join([*waiting, part]), []
+            if line.strip():
+                yield line
+        waiting.append(rest)
+        if sum(map(len, waiting)) > LONGEST:
+            await printer.line(_refused(f"a line is longer than {LONGEST // 1024 // 1024} MiB"))
+            return
+
+
+async def _take(session: Session, line: bytes, printer: Printer, guest: AppGuest) -> None:
+    """What cannot be done is told to whoever asked for it, and to nobody else."""
+    try:
+        match control.read_line(line):
+            case control.UserLine() as said:
+                await _say(session, said)
+            case control.ControlRequest(request_id=id, request=body) if _is_for_apps(body):
+                await guest.take(id, body)
+            case control.ControlRequest() as request:
+                await printer.line(await control.answer_request(session, request, greeting_of(session)))
+            case control.ControlResponse() as answer:
+                await control.take_answer(session, answer.response)
+            case control.ControlCancel():
+                pass
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, TeamwrightError) as error:
+        await printer.line(_refused(str(error)))
+
+
+def _is_for_apps(body: dict[str, Any]) -> bool:
+    return str(body.get("subtype")).startswith(PREFIX)
+
+
+def _refused(words: str) -> dict[str, Any]:
+    return {"type": "system", "subtype": "refused", "text": words}
+
+
+async def _say(session: Session, line: control.UserLine) -> None:
+    say = control.prompt_for(session, line)
+    if line.client_composed or say.agent is not None:
+        await session.submit(say)
+    else:
+        await say_it(session, say)
+
+
+# --- the other side
+
+
+def knock(home: Home, session: SessionId) -> Wire:
+    """Raises UsageError where nobody opens."""
+    try:
+        return connect(os.fsdecode(address_file(home, session).read_bytes()))
+    except (OSError, ValueError):
+        words = f"session {session} is not open in an app, nor runs with --listen"
+        raise UsageError(f"{words}: `teamwright --resume {session}` goes on with it") from None
+
+
+def is_open(home: Home, session: SessionId) -> bool:
+    """Does anybody listen there now?"""
+    try:
+        knock(home, session).close()
+    except UsageError:
+        return False
+    return True
+
+
+def open_doors(home: Home) -> set[SessionId]:
+    """Sessions that listen, or did when they were killed."""
+    with contextlib.suppress(OSError):
+        return {SessionId(path.stem.removeprefix("session-")) for path in home.run.glob("session-*.door")}
+    return set()

@@ -1,0 +1,186 @@
+"""A session in this process, as the app and guests at the door see it."""
+
+import asyncio
+from collections.abc import Coroutine, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, TypeVar
+
+from anyio import to_thread
+from msgspec.structs import replace
+
+from teamwright.core.data.event import Asked, JobStarted, Record, TeamChanged, TeamKind
+from teamwright.core.data.op import Interrupt, Op, Say, StopAll, StopJob
+from teamwright.core.data.team import Member
+from teamwright.core.errors import StoreError, UsageError
+from teamwright.core.ids import AgentId, JobId, LetterId, SessionId
+from teamwright.runtime.bus import Cursor
+from teamwright.runtime.extensions.skills import Expanded
+from teamwright.runtime.session import Session
+from teamwright.store.files.paths import Home
+from teamwright.store.tables.mail import Entry
+from teamwright.store.tables.state import now_ms
+from teamwright.surfaces.port.port import Crew, Facts, Live, Named
+from teamwright.surfaces.view.replay import read_agent, read_all
+from teamwright.surfaces.view.shapes import AgentView
+
+Value = TypeVar("Value")
+MOST_MAIL = 1_000  # of a team that the timeline keeps
+
+
+class LocalSession:
+    elsewhere = False
+
+    def __init__(self, session: Session, home: Home) -> None:
+        self._session, self._home = session, home
+        self.id: SessionId = session.id
+        self.main: AgentId = session.main.id
+        self.cwd: Path = session.cwd
+        self.notes: Sequence[str] = session.notes
+        self.model_names: Sequence[str] = session.model_names
+
+    # --- what there is
+
+    @property
+    def facts(self) -> Facts:
+        session = self._session
+        now, main, teams = session.snapshot(), session.main, session.teamwork.teams
+        return Facts(
+            now.model, now.mode, str(main.desk.cwd), now.usd, budget_left(session), main.history.tokens,
+            bool(main.history.messages),
+            {m.agent: m.color for name in teams.names for m in teams.everybody(name) if m.color},
+        )  # fmt: skip
+
+    def color(self, agent: AgentView) -> str:
+        member = self._session.teamwork.teams.member_of(agent.id)
+        return member.color if member is not None and member.color else self.kind_colors.get(agent.kind, "")
+
+    @property
+    def kind_colors(self) -> dict[str, str]:
+        return {name: kind.color for name, kind in self._session.kinds().items() if kind.color}
+
+    async def skills(self) -> list[Named]:
+        brought = self._session.brought
+        found = [Named(skill.name, skill.description) for skill in brought.commands]
+        return found + [Named(name, prompt.description) for name, prompt in brought.prompts]
+
+    async def crew(self) -> Crew:
+        """Tasks and mail, as they are now."""
+        return await unhurt(self._crew())
+
+    async def _crew(self) -> Crew:
+        teamwork = self._session.teamwork
+        names = tuple(sorted(teamwork.teams.names))
+        listing = await teamwork.board.listing(self.main)
+        mail: list[Entry] = []
+        for name in names:
+            mail += await self._newest_mail(name)
+        return Crew(names, listing.tasks, tuple(sorted(mail, key=lambda entry: entry.n)))
+
+    async def _newest_mail(self, team: str) -> list[Entry]:
+        found: list[Entry] = []
+        since = 0
+        while page := await self._session.teamwork.teams.tables.mail.audit(team, since=since):
+            found, since = [*found, *page][-MOST_MAIL:], page[-1].n
+        return found
+
+    # --- what was, is and comes
+
+    async def begin(self) -> tuple[list[Record], Live]:
+        cursor, now, live = await self.watch()
+        was, elsewhere = await to_thread.run_sync(read_all, self._home, self.id, cursor)
+        for agent in elsewhere:
+            was += [record for record in await self.past(agent) if record.n <= cursor[agent]]
+        return [*was, *now], live
+
+    async def watch(self) -> tuple[Cursor, list[Record], Live]:
+        """How far the transcripts are, what is so now and stands in none of them, and what comes."""
+        queued = await self._session.queued()
+        live = self._session.watch()  # from here on nothing is awaited: all three are of one moment
+        posted = [Record(self.main, 0, now_ms(), event) for event in queued]
+        return self._session.recent(0), [*self._now(), *posted], live
+
+    def _now(self) -> list[Record]:
+        session, teams = self._session, self._session.teamwork.teams
+        records = [
+            Record(j.owner, 0, j.started, JobStarted(j.id, j.kind, j.description, j.call, j.background))
+            for j in session.supervisor.jobs.running()
+        ]
+        for name in teams.led_here():
+            records += [record for member in teams.everybody(name) if not member.is_lead for record in _joined(member)]
+        return records + [Record(q.agent, 0, now_ms(), Asked(q)) for q in session.questions.waiting]
+
+    async def past(self, agent: AgentId) -> list[Record]:
+        return await to_thread.run_sync(self._read, agent, abandon_on_cancel=True)
+
+    def _read(self, agent: AgentId) -> list[Record]:
+        found = read_agent(self._home, self.id, agent)
+        if found is None:  # a teammate's may lie with another session
+            with suppress(StoreError):
+                return list(self._session.past(agent))
+        return found or []
+
+    # --- what is asked for
+
+    async def submit(self, op: Op) -> None:
+        await unhurt(self._session.submit(op))
+
+    async def say(self, op: Say) -> LetterId:
+        """Files that are named by `@` the agent reads itself; resources of servers it could not."""
+        found = await self._session.brought.mentions(op.typed, files=False) if op.agent is None else ()
+        return await unhurt(self._session.say(replace(op, content=(*op.content, *found)) if found else op))
+
+    async def withdraw(self, letter: LetterId, agent: AgentId | None) -> bool:
+        return await unhurt(self._session.withdraw(letter, agent))
+
+    async def expand(self, text: str) -> Expanded | None:
+        return await self._session.brought.expand(text)
+
+    async def stop(self, agent: AgentId | None) -> None:
+        session = self._session
+        if agent is None:
+            await self.submit(StopAll())
+            living = {agent.id: agent.running for agent in session.supervisor.agents}
+            away = {m.agent: m.state == "running" for m in session.teamwork.mates() if m.agent not in living}
+            for id, works in (living | away).items():  # the main agent and teammates live on: their turns end
+                if works:
+                    with suppress(UsageError):  # its process has ended meanwhile
+                        await self.submit(Interrupt(id))
+        elif agent == self.main:
+            await self.submit(Interrupt())
+        else:
+            member = session.teamwork.teams.member_of(agent)
+            await self.submit(StopJob(JobId(member.address if member is not None else agent)))
+
+
+async def unhurt(call: Coroutine[Any, Any, Value]) -> Value:
+    """Textual cancels its workers by asyncio's own means, which anyio's shields do not hold off. A trip to the store
+    that is broken off there would leave others, who wait for the same trip, without their answer."""
+    task = asyncio.ensure_future(call)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())  # nobody asks for it any more
+        raise
+
+
+def _joined(member: Member) -> list[Record]:
+    """As the events would have told it."""
+    records = [Record(member.agent, 0, member.joined_at, TeamChanged(member.team, "spawn", member.address))]
+    if member.state in ("idle", "shutdown"):
+        kind: TeamKind = "idle" if member.state == "idle" else "shutdown"
+        records.append(Record(member.agent, 0, member.since, TeamChanged(member.team, kind, member.address)))
+    return records
+
+
+def budget_left(session: Session) -> str:
+    """In words; empty where nothing limits the session."""
+    limits, meter = session.meter.limits, session.meter
+    parts: list[str] = []
+    if limits.usd is not None:
+        parts.append(f"${max(0.0, limits.usd - meter.usd):.2f} of ${limits.usd:.2f}")
+    if limits.tokens is not None:
+        parts.append(f"{max(0, limits.tokens - meter.usage.total):,} of {limits.tokens:,} tokens")
+    if limits.seconds is not None:
+        parts.append(f"{max(0.0, limits.seconds - meter.seconds):.0f} of {limits.seconds:.0f} s")
+    return " · ".join(parts)

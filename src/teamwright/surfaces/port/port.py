@@ -1,0 +1,107 @@
+"""An open session as the app sees it: one in this process, or one at whose door we stand."""
+
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from msgspec import Struct
+
+from teamwright.core.data.event import Record
+from teamwright.core.data.op import Op, Say
+from teamwright.core.data.tasks import Task
+from teamwright.core.ids import AgentId, LetterId, SessionId
+from teamwright.core.permissions.consent import Mode
+from teamwright.runtime.extensions.skills import Expanded
+from teamwright.store.tables.mail import Entry
+from teamwright.surfaces.view.shapes import AgentView
+
+
+class Facts(Struct, frozen=True):
+    """What the screen says of a session all the time, as it is now."""
+
+    model: str
+    mode: Mode
+    cwd: str  # where the main agent stands
+    usd: float = 0.0
+    left: str = ""  # of the budget, in words
+    window: int = 0  # tokens that the conversation has
+    begun: bool = False  # something was said
+    colors: dict[AgentId, str] = {}  # of teammates
+
+
+class Named(Struct, frozen=True):
+    """A skill, or a prompt of a server."""
+
+    name: str
+    description: str
+
+
+class Crew(Struct, frozen=True):
+    """What no event tells: read from the store when somebody looks at it."""
+
+    teams: tuple[str, ...] = ()
+    tasks: tuple[Task, ...] = ()
+    mail: tuple[Entry, ...] = ()
+
+
+class Live(Protocol):
+    """What happens from now on; it ends with the session."""
+
+    def __aiter__(self) -> AsyncIterator[Record]: ...
+    def close(self) -> None: ...
+
+
+class OpenSession(Protocol):
+    @property
+    def id(self) -> SessionId: ...
+    @property
+    def main(self) -> AgentId: ...
+    @property
+    def cwd(self) -> Path: ...
+    @property
+    def notes(self) -> Sequence[str]:
+        """What the person should know about how it was opened."""
+        ...
+
+    @property
+    def elsewhere(self) -> bool:
+        """In another process: it goes on when we leave."""
+        ...
+
+    @property
+    def model_names(self) -> Sequence[str]: ...
+    @property
+    def facts(self) -> Facts: ...
+    def color(self, agent: AgentView) -> str: ...
+
+    async def begin(self) -> tuple[list[Record], Live]:
+        """All that was, as records, and what comes. Once."""
+        ...
+
+    async def past(self, agent: AgentId) -> list[Record]:
+        """One agent's whole transcript."""
+        ...
+
+    async def submit(self, op: Op) -> None:
+        """Returns when it is stored or done; raises UsageError for what cannot be done."""
+        ...
+
+    async def say(self, op: Say) -> LetterId: ...
+
+    async def withdraw(self, letter: LetterId, agent: AgentId | None) -> bool:
+        """False if it was read already."""
+        ...
+
+    async def stop(self, agent: AgentId | None) -> None:
+        """A teammate by force, an agent's job, the main agent's turn; None: all of them."""
+        ...
+
+    async def expand(self, text: str) -> Expanded | None:
+        """`/name words` in the place of a prompt; None: it is meant for the model as it is."""
+        ...
+
+    async def skills(self) -> list[Named]:
+        """What can be said as `/name` besides the app's own commands."""
+        ...
+
+    async def crew(self) -> Crew: ...

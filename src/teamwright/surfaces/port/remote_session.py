@@ -1,0 +1,193 @@
+"""A session in another process of this machine, as the app sees it: what was is on the disk, the rest at its door."""
+
+import itertools
+from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import anyio
+import msgspec
+from anyio import lowlevel, to_thread
+
+from teamwright.core.data.event import Record
+from teamwright.core.data.op import Op, Say
+from teamwright.core.errors import UsageError
+from teamwright.core.ids import AgentId, LetterId, SessionId
+from teamwright.host.ipc.unix_stream import Wire
+from teamwright.runtime.extensions.skills import Expanded
+from teamwright.store.files.paths import Home
+from teamwright.surfaces.port import app_protocol as speech
+from teamwright.surfaces.port.app_protocol import Heard, Wanted, Welcome
+from teamwright.surfaces.port.port import Crew, Facts, Live, Named
+from teamwright.surfaces.view.replay import read_agent, read_all
+from teamwright.surfaces.view.shapes import AgentView
+
+ENTER, LIMIT = 30.0, 600.0  # seconds for a welcome, and for anything else that is asked for
+MOST_WAITING = 10_000  # records; then the door waits for us
+NOTE = "This session runs in another terminal: leaving here does not end it."
+_lines = msgspec.json.Decoder(Heard)
+
+
+class _Waiter:
+    def __init__(self) -> None:
+        self.answered = anyio.Event()
+        self.answer: speech.Answer | None = None
+
+
+class RemoteSession:
+    """Nothing can be asked of it before `enter`, which needs `listen` to run."""
+
+    elsewhere = True
+
+    def __init__(self, wire: Wire, home: Home) -> None:
+        self._wire, self._home = wire, home
+        self._sending = anyio.Lock()
+        self._ids = itertools.count(1)
+        self._waiting: dict[str, _Waiter] = {}
+        self._put, self._records = anyio.create_memory_object_stream[Record](MOST_WAITING)
+        self._welcome: Welcome | None = None
+        self._gone = False
+        self._facts: Facts | None = None
+        self.notes: Sequence[str] = (NOTE,)
+
+    async def enter(self) -> None:
+        with anyio.move_on_after(ENTER):
+            self._welcome = await self._ask(speech.AskWatch(), Welcome)
+        if self._welcome is None:
+            raise UsageError(f"the session did not answer within {ENTER:.0f} s: is its program stopped or very busy?")
+        self._facts = self._facts or self._welcome.facts
+
+    # --- what there is
+
+    @property
+    def _known(self) -> Welcome:
+        assert self._welcome is not None
+        return self._welcome
+
+    @property
+    def id(self) -> SessionId:
+        return self._known.session
+
+    @property
+    def main(self) -> AgentId:
+        return self._known.main
+
+    @property
+    def cwd(self) -> Path:
+        return Path(self._known.cwd)
+
+    @property
+    def model_names(self) -> Sequence[str]:
+        return self._known.models
+
+    @property
+    def facts(self) -> Facts:
+        return self._facts or self._known.facts
+
+    def color(self, agent: AgentView) -> str:
+        return self.facts.colors.get(agent.id) or self._known.kind_colors.get(agent.kind, "")
+
+    async def begin(self) -> tuple[list[Record], Live]:
+        welcome = self._known
+        was, elsewhere = await to_thread.run_sync(read_all, self._home, self.id, welcome.cursor)
+        for agent in elsewhere:
+            was += [record for record in await self.past(agent) if record.n <= welcome.cursor[agent]]
+        return [*was, *welcome.now], self._records
+
+    async def past(self, agent: AgentId) -> list[Record]:
+        found = await to_thread.run_sync(read_agent, self._home, self.id, agent, abandon_on_cancel=True)
+        return await self._ask(speech.AskPast(agent), list[Record]) if found is None else found
+
+    # --- what is asked for
+
+    async def submit(self, op: Op) -> None:
+        await self._ask(speech.AskSubmit(op))
+
+    async def say(self, op: Say) -> LetterId:
+        return LetterId(await self._ask(speech.AskSay(op), str))
+
+    async def withdraw(self, letter: LetterId, agent: AgentId | None) -> bool:
+        return await self._ask(speech.AskWithdraw(letter, agent), bool)
+
+    async def stop(self, agent: AgentId | None) -> None:
+        await self._ask(speech.AskStop(agent))
+
+    async def expand(self, text: str) -> Expanded | None:
+        return await self._ask(speech.AskExpand(text), Expanded | None)
+
+    async def skills(self) -> list[Named]:
+        return await self._ask(speech.AskSkills(), list[Named])
+
+    async def crew(self) -> Crew:
+        return await self._ask(speech.AskCrew(), Crew)
+
+    async def _ask(self, wanted: Wanted, kind: Any = None) -> Any:
+        id, waiter = str(next(self._ids)), _Waiter()
+        self._waiting[id] = waiter
+        try:
+            with anyio.move_on_after(LIMIT):
+                await self._send({"type": "control_request", "request_id": id, "request": wanted})
+                await waiter.answered.wait()
+        finally:
+            del self._waiting[id]
+        answer = waiter.answer
+        if answer is None:
+            raise UsageError("the session has ended" if self._gone else f"no answer within {LIMIT:.0f} s")
+        if answer.subtype != "success":
+            raise UsageError(answer.error or "the session refused it without a word")
+        try:
+            return msgspec.json.decode(answer.response, type=kind)
+        except msgspec.DecodeError as error:
+            raise UsageError(
+                f"the session's answer was not understood ({error}): is it of another version? `attach --plain` may do"
+            ) from None
+
+    async def _send(self, value: object) -> None:
+        try:
+            async with self._sending:
+                await self._wire.send(msgspec.json.encode(value) + b"\n")
+        except BrokenPipeError:
+            raise UsageError("the session has ended") from None
+
+    # --- what is heard
+
+    async def listen(self) -> None:
+        """Until the other side has gone."""
+        try:
+            async for line in _split(self._wire):
+                await self._hear(line)
+        finally:
+            self._gone = True
+            self._put.close()
+            for waiter in self._waiting.values():
+                waiter.answered.set()
+
+    async def _hear(self, line: bytes) -> None:
+        try:
+            heard = _lines.decode(line)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return  # nothing of ours: lines for other guests may come before the welcome
+        match heard:
+            case Heard(record=Record() as record):
+                with suppress(anyio.BrokenResourceError):  # the app is being left: nobody looks any more
+                    await self._put.send(record)
+            case Heard(facts=Facts() as facts):
+                self._facts = facts
+            case Heard(response=speech.Answer() as answer):
+                if (waiter := self._waiting.get(answer.request_id)) is not None:
+                    waiter.answer = answer
+                    waiter.answered.set()
+            case _:
+                pass
+
+
+async def _split(wire: Wire) -> AsyncIterator[bytes]:
+    waiting: list[bytes] = []
+    while chunk := await wire.receive():
+        *ended, rest = chunk.split(b"\n")
+        for part in ended:
+            yield b"".join([*waiting, part])
+            waiting = []
+        waiting.append(rest)
+        await lowlevel.checkpoint()  # however much comes, keys are read

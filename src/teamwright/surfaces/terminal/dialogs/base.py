@@ -1,0 +1,223 @@
+"""Questions to the person: may this be done, is this plan good."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from anyio import to_thread
+from textual import on, work
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Input, Static
+
+from teamwright.core.permissions.consent import Allow, Decision, Deny, Question
+from teamwright.surfaces.terminal.messages import AnswerQuestion, Scope
+from teamwright.surfaces.terminal.render.themes import Palette, agent_style
+from teamwright.surfaces.terminal.widgets.choices import GRACE, Choice, Choices, no_first
+from teamwright.surfaces.terminal.widgets.rows import Piece, app_of, palette_of
+from teamwright.surfaces.terminal.widgets.sheet import Sheet
+from teamwright.surfaces.view.diff import Row, count, lines_of, read_before, rows_of
+from teamwright.surfaces.view.shapes import AgentView
+from teamwright.surfaces.view.text import one_line
+from teamwright.tools.bounds import counted, visible
+
+NO = "The person said no."
+UNREAD = "PgDn to the end, then a yes counts"
+YES = ("once", "agent", "all")
+MOST_RULES = 160  # characters of rules that stand in an answer itself
+SMALL, LEAST = 26, 3  # lines of a screen that is used whole, and of what is asked for and its answers
+BOX = """
+    align: center bottom;
+    & > Vertical {
+        height: auto; max-height: 90%; width: 100%; max-width: 120;
+        background: $surface; border: round $warning; padding: 0 1;
+    }
+    & .dialog--head, & .dialog--reason, & .dialog--note { height: auto; }
+    & .dialog--reason { color: $text-muted; margin-bottom: 1; }
+    & .dialog--note { color: $text-muted; margin-top: 1; }
+    & .dialog--more { height: auto; color: $text-warning; display: none; }
+    & Sheet { max-height: 20; margin-bottom: 1; }
+    & Input { display: none; border: tall $border; }
+    &.-saying Input { display: block; }
+    &.-saying Choices { display: none; }
+"""
+
+
+def choices_for(question: Question) -> list[Choice]:
+    """No stands first: it is what Enter gives. A yes has to be meant."""
+    if question.tool == "ExitPlanMode":
+        yes, no = Choice("once", "Yes, carry out the plan", "y"), Choice("no", "No, keep planning", "n")
+        return no_first([yes, no, Choice("words", "No, and say what to change …", "w")], "no")
+    choices = [Choice("once", "Yes, this once", "y")]
+    if question.suggestions:
+        rules = counted(visible(", ".join(question.suggestions))).replace("\n", "\\n")
+        rules = rules if len(rules) <= MOST_RULES else "the rules above"
+        name = one_line(question.agent_name, 30)
+        choices.append(Choice("agent", f"Yes, and always for {name}: {rules}", "t"))
+        choices.append(Choice("all", f"Yes, and always for all agents: {rules}", "a"))
+    return no_first([*choices, Choice("no", "No", "n"), Choice("words", "No, and say why …", "w")], "no")
+
+
+def asked_rows(question: Question, before: str | None = None) -> list[Row]:
+    """All that a yes would cover; what is said beside it may be cut, this is not."""
+    rows = rows_of(question.tool, question.args, before)
+    if question.blocked_path and question.blocked_path not in question.reason:
+        rows += lines_of("dim", f"path: {question.blocked_path}")
+    if sum(map(len, question.suggestions)) + 2 * len(question.suggestions) > MOST_RULES:
+        rows += [row for rule in question.suggestions for row in lines_of("dim", f"always: {rule}")]
+    return rows
+
+
+def head_of(question: Question, agent: AgentView | None, palette: Palette) -> list[Piece]:
+    """Who asks, in its colour. The name is the runtime's, never what a model wrote."""
+    style = agent_style(agent.color if agent else "", palette)
+    name = one_line(question.agent_name, 40)
+    kind = f" ({one_line(agent.kind, 40)})" if agent and agent.kind not in ("main", question.agent_name) else ""
+    team = f" of {one_line(agent.team, 40)}" if agent and agent.team else ""
+    wants = " has a plan" if question.tool == "ExitPlanMode" else " wants to use "
+    tool = "" if question.tool == "ExitPlanMode" else one_line(question.tool, 60)
+    return [("■ ", style), (name, style), (f"{kind}{team}", palette.dim), (wants, palette.text), (tool, "bold")]
+
+
+def reason_of(question: Question) -> str:
+    """Without what stands there anyway."""
+    if question.tool == "ExitPlanMode":
+        return "Nothing is changed before you say yes."
+    command = question.args.get("command")
+    named = f"`{command}`"
+    reason = question.reason.replace(named, "this command") if command else question.reason
+    return one_line(counted(reason), 600)
+
+
+def show_hidden(screen: ModalScreen[Any], event: Sheet.Scrolled, *, yes: Sequence[str], never: str = "") -> None:
+    """What cannot be seen at once must not go unnoticed, and no yes covers what nobody has looked at."""
+    read, more = screen.query_one(Sheet).is_read, screen.query_one(".dialog--more", Static)
+    hidden = event.total - (event.last - event.first + 1)
+    rest = "PgUp and PgDn show the rest" if read else UNREAD
+    words = f"lines {event.first} to {event.last} of {event.total}: {rest}" if hidden > 0 else ""
+    more.update(Content("\n".join(filter(None, (words, never)))))
+    more.display = bool(words or never)
+    screen.call_after_refresh(make_room, screen)
+    for choices in screen.query(Choices):
+        choices.hold(yes, held=bool(never) or not read)
+
+
+def make_room(screen: ModalScreen[Any]) -> None:
+    """However long what is asked for is, the answers stand on the screen, too."""
+    sheet, choices = screen.query_one(Sheet), screen.query_one(Choices)
+    box, height = screen.query_one(Vertical), screen.size.height
+    most = height if height < SMALL else height * 9 // 10
+    around = 2 + sheet.styles.margin.height
+    for child in box.children:
+        if child not in (sheet, choices) and (child.display or child.has_class("dialog--more")):
+            around += max(1, child.outer_size.height) + child.styles.margin.height
+    answers = max(LEAST, min(choices.virtual_size.height, most - around - LEAST))
+    box.styles.max_height, choices.styles.max_height = most, answers
+    sheet.styles.max_height = max(LEAST, most - around - answers)
+
+
+def turn_page(sheet: Sheet, by: int) -> None:
+    sheet.scroll_page_down(animate=False) if by > 0 else sheet.scroll_page_up(animate=False)
+
+
+class QuestionScreen(ModalScreen[None]):
+    """One question, whole. Esc leaves it waiting; the answer goes to the app as a message."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "later", "Later"),
+        Binding("tab", "app.focus_next", show=False),
+        Binding("pageup", "page(-1)", show=False, priority=True),
+        Binding("pagedown", "page(1)", show=False, priority=True),
+    ]
+    DEFAULT_CSS = f"QuestionScreen {{ {BOX} }}"
+
+    def __init__(
+        self, question: Question, agents: Mapping[object, AgentView], *, others: int = 0, grace: float = GRACE
+    ) -> None:
+        """`others` is how many more questions wait."""
+        super().__init__()
+        self.question = question
+        self._agent, self._others, self._grace = agents.get(question.agent), others, grace
+        self._rows = asked_rows(question)
+
+    def compose(self) -> ComposeResult:
+        with Vertical():
+            yield Static("", classes="dialog--head", markup=False)
+            yield Static("", classes="dialog--reason", markup=False)
+            yield Sheet(self._rows)
+            yield Static("", classes="dialog--more", markup=False)
+            yield Choices(choices_for(self.question), grace=self._grace)
+            yield Input(placeholder="What should it do instead? Enter sends it, Esc goes back", select_on_focus=False)
+            yield Static("", classes="dialog--note", markup=False)
+
+    def on_mount(self) -> None:
+        palette = palette_of(self)
+        self._show_head()
+        reason = Content.assemble((reason_of(self.question), palette.dim))
+        self.query_one(".dialog--reason", Static).update(reason)
+        waiting = f"{self._others} more waiting" if self._others else "it keeps waiting"
+        self.query_one(".dialog--note", Static).update(Content(f"letter or Up/Down, Enter · Esc: later, {waiting}"))
+        self.query_one(Choices).focus()
+        if self.question.tool == "Write":
+            self._compare()
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(make_room, self)
+
+    def _show_head(self) -> None:
+        palette = palette_of(self)
+        head = head_of(self.question, self._agent, palette)
+        if changed := count(self._rows):
+            head.append((f"  {changed}", palette.dim))
+        self.query_one(".dialog--head", Static).update(Content.assemble(*head))
+
+    @work
+    async def _compare(self) -> None:
+        """With what the file holds now: what goes matters as much as what comes."""
+        before = await to_thread.run_sync(
+            read_before, self.question.tool, self.question.args, abandon_on_cancel=True
+        )  # fmt: skip
+        if before:
+            self._rows = asked_rows(self.question, before)
+            sheet = self.query_one(Sheet)
+            sheet.show(self._rows)
+            sheet.scroll_home(animate=False)
+            self._show_head()
+
+    def on_sheet_scrolled(self, event: Sheet.Scrolled) -> None:
+        offered = [choice.id for choice in choices_for(self.question)]
+        show_hidden(self, event, yes=[id for id in YES if id in offered])
+
+    @on(Choices.Chosen)
+    def _chosen(self, event: Choices.Chosen) -> None:
+        match event.choice:
+            case "once" | "agent" | "all":
+                if self.query_one(Sheet).is_read:
+                    self._answer(Allow(), event.choice)
+            case "no":
+                self._answer(Deny(NO))
+            case _:
+                self.add_class("-saying")
+                self.query_one(Input).focus()
+
+    @on(Input.Submitted)
+    def _said(self, event: Input.Submitted) -> None:
+        words = event.value.strip()
+        self._answer(Deny(f"{NO} They say: {words}" if words else NO))
+
+    def _answer(self, decision: Decision, scope: Scope = "once") -> None:
+        """To the app itself: this screen is gone when it is handled."""
+        app_of(self).post_message(AnswerQuestion(self.question, decision, scope))
+        self.dismiss()
+
+    def action_page(self, by: int) -> None:
+        turn_page(self.query_one(Sheet), by)
+
+    def action_later(self) -> None:
+        if self.has_class("-saying"):
+            self.remove_class("-saying")
+            self.query_one(Choices).focus()
+        else:
+            self.dismiss()

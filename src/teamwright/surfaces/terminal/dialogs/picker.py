@@ -1,0 +1,144 @@
+"""Which session to go on with: all of this directory, or of everywhere; typing narrows the list."""
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import ClassVar
+
+from anyio import to_thread
+from textual import on, work
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Input, OptionList, Static
+
+from teamwright.core.ids import SessionId
+from teamwright.store.files.paths import Home, SessionEntry, list_sessions
+from teamwright.surfaces.terminal.render.themes import Palette
+from teamwright.surfaces.terminal.widgets.rows import Piece, RowList, palette_of, row
+from teamwright.surfaces.view.team_digest import read_teams
+from teamwright.surfaces.view.text import fit, one_line, safe
+
+MOST = 500
+
+
+def session_row(
+    entry: SessionEntry, width: int, palette: Palette, now: int, teams: str, *, where: bool, runs: bool = False
+) -> Content:
+    ago = _ago(now - entry.modified)
+    left: list[Piece] = [(f"{ago:>8}  ", palette.dim)]
+    left += [("runs elsewhere  ", palette.good)] if runs else []
+    left += [(f"team {one_line(teams, 60)}  ", palette.accent)] if teams else []
+    left.append((one_line(entry.prompt or "(nothing was said)", 200), palette.text if not entry.fault else palette.dim))
+    right: list[Piece] = [(f"  {one_line(entry.fault, 40)}", palette.bad)] if entry.fault else []
+    if where and width >= 80:
+        right.append((f"  {one_line(entry.cwd, 40)}", palette.dim))
+    if width >= 50:
+        right.append((f"  {entry.id[:8]}", palette.dim))
+    return row(left, right, width)
+
+
+def _ago(ms: int) -> str:
+    minutes = max(ms, 0) // 60_000
+    if minutes < 1:
+        return "just now"
+    if minutes < 60:
+        return f"{minutes} min"
+    return f"{minutes // 60} h" if minutes < 48 * 60 else f"{minutes // 1440} days"
+
+
+def matching(entries: Sequence[SessionEntry], words: str) -> list[SessionEntry]:
+    """Those that hold every word, in their prompt, id or directory."""
+    wanted = words.casefold().split()
+    return [e for e in entries if all(w in f"{e.prompt} {e.id} {e.cwd}".casefold() for w in wanted)][:MOST]
+
+
+def _running(home: Home) -> set[SessionId]:
+    """Sessions of other processes that can be attached to. Blocks."""
+    from teamwright.surfaces.port.door import is_open, open_doors  # noqa: PLC0415  # with all of headless
+
+    return {id for id in open_doors(home) if is_open(home, id)}
+
+
+class SessionPicker(ModalScreen[SessionId | None]):
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "dismiss(None)", "Close"),
+        Binding("down", "move(1)", show=False, priority=True),
+        Binding("up", "move(-1)", show=False, priority=True),
+        Binding("ctrl+a", "widen", "All directories", priority=True),
+    ]
+    DEFAULT_CSS = """
+    SessionPicker {
+        align: center middle;
+        & > Vertical {
+            height: 80%; width: 100%; max-width: 140; background: $surface; border: round $border; padding: 0 1;
+        }
+        & Static { height: auto; color: $text-muted; }
+        & Input, & Input:focus { border: none; height: 1; margin-bottom: 1; padding: 0; background: transparent; }
+    }
+    """
+
+    def __init__(self, home: Home, cwd: Path, *, here: SessionId | None = None) -> None:
+        """`here` is the session that is open now: it is left out."""
+        super().__init__()
+        self._home, self._cwd, self._here = home, cwd, here
+        self._teams: dict[SessionId, str] = {}
+        self._attachable: set[SessionId] = set()
+        self._entries: list[SessionEntry] = []
+        self._everywhere = False
+
+    def compose(self) -> ComposeResult:
+        with Vertical():
+            yield Input(placeholder="Type to search; Enter goes on with a session")
+            yield RowList()
+            yield Static("", classes="picker--note", markup=False)
+
+    def on_mount(self) -> None:
+        self.query_one(Input).focus()
+        self._read()
+
+    @work(exclusive=True)
+    async def _read(self) -> None:
+        project = None if self._everywhere else self._cwd
+        found = await to_thread.run_sync(list_sessions, self._home, project, abandon_on_cancel=True)
+        self._entries = [entry for entry in found if entry.id != self._here]
+        self._attachable = await to_thread.run_sync(_running, self._home)
+        self._draw()
+        self._teams = await read_teams(self._home)
+        self._draw()
+
+    @on(Input.Changed)
+    def _draw(self) -> None:
+        listing, palette, now = self.query_one(RowList), palette_of(self), int(time.time() * 1000)
+        found = matching(self._entries, self.query_one(Input).value)
+        listing.show(lambda width: [
+            (e.id, session_row(e, width, palette, now, self._teams.get(e.id, ""), where=self._everywhere,
+                               runs=e.id in self._attachable)) for e in found
+        ])  # fmt: skip
+        where = "everywhere" if self._everywhere else fit(safe(str(self._cwd)), max(10, self.size.width - 66))
+        change = "this directory" if self._everywhere else "all directories"
+        words = f"{len(found)} of {len(self._entries)} sessions, {where} · Ctrl+A: {change} · Esc: close"
+        self.query_one(".picker--note", Static).update(Content(words))
+
+    @on(Input.Submitted)
+    def _submitted(self) -> None:
+        self._take(self.query_one(RowList).chosen)
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        event.stop()
+        self._take(event.option_id)
+
+    def _take(self, id: str | None) -> None:
+        entry = next((e for e in self._entries if e.id == id), None)
+        if entry is not None and not entry.fault:
+            self.dismiss(entry.id)
+
+    def action_move(self, by: int) -> None:
+        listing = self.query_one(RowList)
+        listing.action_cursor_down() if by > 0 else listing.action_cursor_up()
+
+    def action_widen(self) -> None:
+        self._everywhere = not self._everywhere
+        self._read()

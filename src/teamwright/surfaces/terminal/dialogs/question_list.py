@@ -1,0 +1,195 @@
+"""Several questions that wait: a list in which some or all are answered together, or one is opened whole."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import OptionList, Static
+
+from teamwright.core.data.server import ELICITATION
+from teamwright.core.ids import QuestionId
+from teamwright.core.permissions.consent import Allow, Decision, Deny, Question
+from teamwright.surfaces.terminal.dialogs.ask_form import AskScreen, questions_of
+from teamwright.surfaces.terminal.dialogs.base import NO, QuestionScreen
+from teamwright.surfaces.terminal.dialogs.elicit_form import ElicitScreen
+from teamwright.surfaces.terminal.messages import AnswerQuestion, Scope
+from teamwright.surfaces.terminal.render.themes import Palette, agent_style
+from teamwright.surfaces.terminal.widgets.choices import GRACE
+from teamwright.surfaces.terminal.widgets.rows import Piece, RowList, app_of, palette_of, row
+from teamwright.surfaces.terminal.widgets.sheet import Sheet
+from teamwright.surfaces.view.diff import count, lines_of, rows_of
+from teamwright.surfaces.view.shapes import AgentView
+from teamwright.surfaces.view.text import one_line
+
+REFRESH = 0.3
+_KEYS = "Space marks · y yes · a always for all · n no · Enter opens · Esc later"
+_OWN_WORDS = frozenset(
+    {"AskUserQuestion", "ExitPlanMode", ELICITATION}
+)  # a bare yes to a whole list must not cover these
+
+
+def screen_for(
+    question: Question, agents: Mapping[object, AgentView], *, others: int = 0, grace: float = GRACE
+) -> QuestionScreen | AskScreen | ElicitScreen:
+    """The dialog for one question."""
+    if question.tool == ELICITATION:
+        return ElicitScreen(question, grace=grace)
+    if questions_of(question) is not None:
+        return AskScreen(question, agents, others=others, grace=grace)
+    return QuestionScreen(question, agents, others=others, grace=grace)
+
+
+def question_row(question: Question, agent: AgentView | None, width: int, palette: Palette, *, marked: bool) -> Content:
+    rows = rows_of(question.tool, question.args)
+    what = rows[0].text if rows else ""
+    more = len(rows) - 1
+    right: list[Piece] = [(f"  {count(rows) or (f'+{more} lines' if more > 0 else '')}", palette.dim)]
+    about = f"({one_line(agent.description, 24)}) " if agent and agent.name == agent.kind and agent.description else ""
+    left = [
+        ("[x] " if marked else "[ ] ", palette.accent if marked else palette.dim),
+        (f"{one_line(question.agent_name, 20)} ", agent_style(agent.color if agent else "", palette)),
+        (about, palette.dim),
+        (f"{one_line(question.tool, 40)} ", "bold"),
+        (one_line(what, 200), palette.text),
+    ]
+    return row(left, right, width)
+
+
+class QuestionsScreen(ModalScreen[None]):
+    """`waiting` tells what waits now: what others answer meanwhile leaves the list by itself."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "dismiss", "Later"),
+        Binding("space", "mark", "Mark", priority=True),
+        Binding("y", "answer('once')", "Yes"),
+        Binding("a", "answer('all')", "Always"),
+        Binding("n", "refuse", "No"),
+    ]
+    DEFAULT_CSS = """
+    QuestionsScreen {
+        align: center bottom;
+        & > Vertical {
+            height: auto; max-height: 80%; width: 100%; max-width: 140;
+            background: $surface; border: round $warning; padding: 0 1;
+        }
+        & Static { height: auto; }
+        & .list--keys { color: $text-muted; }
+        & RowList { height: auto; max-height: 12; margin: 1 0; }
+        & Sheet { max-height: 12; margin-bottom: 1; }
+    }
+    """
+
+    def __init__(
+        self, waiting: Callable[[], Sequence[Question]], agents: Mapping[object, AgentView], *, grace: float = GRACE
+    ) -> None:
+        super().__init__()
+        self._waiting, self._agents, self._grace = waiting, agents, grace
+        self._marked: set[QuestionId] = set()
+        self._shown: QuestionId | None = None
+        self._read: set[QuestionId] = set()  # seen whole
+        self._since = 0.0
+
+    def compose(self) -> ComposeResult:
+        with Vertical():
+            yield Static("", classes="list--head", markup=False)
+            yield RowList()
+            yield Sheet()
+            yield Static(_KEYS, classes="list--keys", markup=False)
+
+    def on_mount(self) -> None:
+        self._since = time.monotonic()
+        self.set_interval(REFRESH, self._draw)
+        self.call_after_refresh(self._draw)
+        self.query_one(RowList).focus()
+
+    def on_resize(self) -> None:
+        """The list and the one that is shown whole share what the screen has."""
+        room = max(4, self.size.height * 8 // 10 - 8)
+        self.query_one(RowList).styles.max_height = max(2, min(12, room // 2))
+        self.query_one(Sheet).styles.max_height = max(2, min(12, room - room // 2))
+
+    def _draw(self) -> None:
+        questions = list(self._waiting())
+        if not questions:
+            if self.is_current:
+                self.dismiss()
+            return
+        self._marked &= {question.id for question in questions}
+        listing, palette = self.query_one(RowList), palette_of(self)
+        listing.show(lambda width: [
+            (q.id, question_row(q, self._agents.get(q.agent), width, palette, marked=q.id in self._marked))
+            for q in questions
+        ])  # fmt: skip
+        words = "1 question waits for you" if len(questions) == 1 else f"{len(questions)} questions wait for you"
+        self.query_one(".list--head", Static).update(Content.assemble((words, "bold")))
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Deaf for a moment, like every dialog: the next key may have been meant for something else."""
+        return action not in ("answer", "refuse") or time.monotonic() - self._since >= self._grace
+
+    def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
+        """The one under the cursor is shown whole, with the rules that `a` would add."""
+        event.stop()
+        found = next((q for q in self._waiting() if q.id == event.option_id), None)
+        if found is not None:
+            self._note_read()
+            rules = [row for rule in found.suggestions for row in lines_of("dim", f"always: {rule}")]
+            sheet, self._shown = self.query_one(Sheet), found.id
+            sheet.show([*rows_of(found.tool, found.args), *rules])
+            sheet.scroll_home(animate=False)
+
+    def on_sheet_scrolled(self, event: Sheet.Scrolled) -> None:
+        self._note_read()
+        unread = self._shown is not None and self._shown not in self._read
+        words = f"lines {event.first} to {event.last} of {event.total}: y opens it whole · " if unread else ""
+        self.query_one(".list--keys", Static).update(Content(words + _KEYS))
+
+    def _note_read(self) -> None:
+        if self._shown is not None and self.query_one(Sheet).is_read:
+            self._read.add(self._shown)
+
+    def action_mark(self) -> None:
+        if (chosen := self.query_one(RowList).chosen) is not None:
+            self._marked ^= {QuestionId(chosen)}
+            self._draw()
+            self.query_one(RowList).action_cursor_down()
+
+    def _meant(self) -> list[Question]:
+        """Those that are marked, else the one under the cursor."""
+        chosen = self.query_one(RowList).chosen
+        meant = self._marked or ({QuestionId(chosen)} if chosen else set[QuestionId]())
+        return [question for question in self._waiting() if question.id in meant]
+
+    def action_answer(self, scope: Scope) -> None:
+        """A yes; what needs more than that, or was not seen whole yet, is opened instead: the first of them."""
+        self._note_read()
+        opened: list[Question] = []
+        for question in self._meant():
+            if question.tool in _OWN_WORDS or question.id not in self._read:
+                opened.append(question)
+            else:
+                self._send(question, Allow(), scope)
+        if opened:
+            self._open(opened[0])
+
+    def action_refuse(self) -> None:
+        for question in self._meant():
+            self._send(question, Deny(NO))
+
+    def _send(self, question: Question, decision: Decision, scope: Scope = "once") -> None:
+        self._marked.discard(question.id)
+        app_of(self).post_message(AnswerQuestion(question, decision, scope))
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        event.stop()
+        found = next((q for q in self._waiting() if q.id == event.option_id), None)
+        if found is not None:
+            self._open(found)
+
+    def _open(self, question: Question) -> None:
+        app_of(self).push_screen(screen_for(question, self._agents, grace=self._grace))

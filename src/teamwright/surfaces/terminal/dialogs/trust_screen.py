@@ -1,0 +1,98 @@
+"""The question whether a directory is trusted: what it would run, or what is different since the last yes."""
+
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Static
+
+from teamwright.library.trust.decision import Found
+from teamwright.surfaces.terminal.dialogs.base import BOX, make_room, show_hidden, turn_page
+from teamwright.surfaces.terminal.widgets.choices import GRACE, Choice, Choices
+from teamwright.surfaces.terminal.widgets.rows import palette_of
+from teamwright.surfaces.terminal.widgets.sheet import Sheet
+from teamwright.surfaces.view.diff import Row, compare, lines_of
+from teamwright.surfaces.view.text import safe
+
+_WARNING = "Its files can start programs and decide what is asked. Trust it only if you know who wrote them."
+_CHANGED = "This directory has changed since you trusted it. Do you still trust it?"
+_TOO_MUCH = "There is more than can be shown, so it cannot be agreed to here: look at the files, then use --trust."
+_ONCE = "asked once, and again when these files change; `teamwright --trust` is a yes for one run"
+
+
+class TrustScreen(ModalScreen[bool]):
+    """Before anything of a directory is obeyed: what it would run, and whether the person wants that."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "dismiss(False)", "No"),
+        Binding("pageup", "page(-1)", show=False, priority=True),
+        Binding("pagedown", "page(1)", show=False, priority=True),
+    ]
+    DEFAULT_CSS = f"TrustScreen {{ {BOX} }}"
+
+    def __init__(self, found: Found, *, grace: float = GRACE) -> None:
+        super().__init__()
+        self._found, self._grace = found, grace
+        self._never = _TOO_MUCH if any(part.hidden for part in found.parts) else ""
+
+    def compose(self) -> ComposeResult:
+        with Vertical():
+            yield Static("", classes="dialog--head", markup=False)
+            yield Static(_WARNING, classes="dialog--reason", markup=False)
+            yield Sheet(change_rows(self._found) if self._found.changes else trust_rows(self._found))
+            yield Static("", classes="dialog--more", markup=False)
+            no, yes = Choice("no", "No: work here without these files", "n"), Choice("yes", "Yes, I trust it", "y")
+            yield Choices([no, yes], grace=self._grace)
+            yield Static(_ONCE, classes="dialog--note", markup=False)
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(make_room, self)
+
+    def on_mount(self) -> None:
+        where = safe(str(self._found.project))
+        words = _CHANGED if self._found.changes else "Do you trust this directory?"
+        head = Content.assemble((f"{words}\n", "bold"), (where, palette_of(self).accent))
+        self.query_one(".dialog--head", Static).update(head)
+        self.query_one(Choices).focus()
+
+    def on_sheet_scrolled(self, event: Sheet.Scrolled) -> None:
+        show_hidden(self, event, yes=("yes",), never=self._never)
+
+    def action_page(self, by: int) -> None:
+        turn_page(self.query_one(Sheet), by)
+
+    @on(Choices.Chosen)
+    def _chosen(self, event: Choices.Chosen) -> None:
+        if event.choice != "yes" or (self.query_one(Sheet).is_read and not self._never):
+            self.dismiss(event.choice == "yes")
+
+
+def change_rows(found: Found) -> list[Row]:
+    """Each file that is new or different, line by line."""
+    rows: list[Row] = []
+    for change in found.changes:
+        what = "new" if change.before is None else "changed"
+        head = lines_of("strong", f"{change.file} ({what})")
+        rows += [*head, *compare(change.before or "", change.after)]
+    return rows
+
+
+def trust_rows(found: Found) -> list[Row]:
+    """All that it would decide or start; by name alone what holds nothing that could be told."""
+    kinds = [(part.title, part.lines) for part in found.parts] or [
+        ("hooks", found.hooks), ("MCP servers", found.servers), ("settings", found.settings), ("agents", found.agents),
+        ("skills", found.skills), ("commands", found.commands),
+    ]  # fmt: skip
+    rows: list[Row] = []
+    for kind, lines in kinds:
+        if lines:
+            rows += [Row("strong", kind), *(row for line in lines for row in _item(line))]
+    return rows
+
+
+def _item(line: str) -> list[Row]:
+    return [Row("plain", f"  {row.text}") for row in lines_of("plain", line)]

@@ -1,0 +1,136 @@
+"""A call of a tool: one calm line, or the whole of it with its output or its diff."""
+
+from rich.style import Style
+from rich.text import Text
+from textual.strip import Strip
+
+from teamwright.surfaces.terminal.render.paint import draw, draw_text
+from teamwright.surfaces.terminal.render.themes import Palette, agent_style
+from teamwright.surfaces.view.diff import Row, count, rows_of
+from teamwright.surfaces.view.shapes import AgentView, Step
+from teamwright.surfaces.view.text import duration, fit, money, one_line, safe, tokens
+
+MOST_LINES = 300  # of an opened result
+CHANGING = ("Edit", "Write", "NotebookEdit")
+MOST_OWN = 12  # lines that a line of the person's own printed
+PEEK = 3  # lines of an error that are shown unasked
+SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+MARKS = {"ok": "✓", "error": "✗", "denied": "⊘", "running": "•"}
+
+
+def draw_step(
+    step: Step, width: int, palette: Palette, *, opened: bool, now: int, agent: AgentView | None = None
+) -> list[Strip]:
+    lines = draw(_head(step, width, palette, now=now, agent=agent), width, palette)
+    if opened:
+        return [*lines, *_body(step, width, palette)]
+    if step.tool == "!" and step.result.strip():
+        return [*lines, *_own_output(step, width, palette)]
+    if step.status in ("error", "denied") and step.result.strip():
+        return [*lines, *_peek(step, width, palette)]
+    if step.status == "running" and step.progress.strip():
+        last = one_line(step.progress.rstrip().rpartition("\n")[2])
+        return [*lines, *draw(Text(f"    {fit(last, width - 5)}", style=palette.dim, no_wrap=True), width, palette)]
+    return lines
+
+
+def _head(step: Step, width: int, palette: Palette, *, now: int, agent: AgentView | None) -> Text:
+    mark = SPINNER[now // 100 % len(SPINNER)] if step.status == "running" and not step.asked else MARKS[step.status]
+    style = {"ok": palette.good, "error": palette.bad, "denied": palette.warn, "running": palette.accent}[step.status]
+    mark, style = ("?", palette.warn) if step.asked else (mark, style)
+    right = _right(step, now, agent)
+    left = Text.assemble(("  ", ""), (mark, style), (" ", ""), (one_line(step.tool, 60), _name_style(palette, agent)))
+    room = width - left.cell_len - len(right) - 5
+    left.append(f"  {fit(step.title, room)}", palette.dim if step.status != "running" else palette.text)
+    left.append(" " * max(2, width - left.cell_len - len(right) - 1) + right, palette.dim)
+    left.no_wrap, left.overflow = True, "crop"
+    return left
+
+
+def _name_style(palette: Palette, agent: AgentView | None) -> str:
+    return agent_style(agent.color, palette) if agent is not None and agent.color else palette.text
+
+
+def _right(step: Step, now: int, agent: AgentView | None) -> str:
+    """What stands at the end of the line: the size of a change, what an agent has used, the time it took."""
+    parts: list[str] = []
+    if step.asked:
+        return "waits for your answer"
+    if step.status == "denied":
+        return "refused"
+    if step.tool in CHANGING and step.status == "ok":
+        parts.append(count(rows_of(step.tool, step.args)))
+    if agent is not None and agent.tokens:
+        parts.append(f"{tokens(agent.tokens)} tokens")
+        if agent.usd:
+            parts.append(money(agent.usd))
+    took = (step.ended or now) - step.at
+    if step.at and took >= 1_000:
+        parts.append(duration(took))
+    return " · ".join(filter(None, parts))
+
+
+def _peek(step: Step, width: int, palette: Palette) -> list[Strip]:
+    """The end of what went wrong: a program says there what it was."""
+    lines = [line for line in safe(step.result).split("\n") if line.strip()]
+    shown = lines[-PEEK:] if step.status == "error" else lines[:PEEK]
+    style = palette.bad if step.status == "error" else palette.warn
+    return [s for line in shown for s in draw(_inside(fit(line, width - 6), style, palette), width, palette)]
+
+
+def _own_output(step: Step, width: int, palette: Palette) -> list[Strip]:
+    """Whoever types a line for the shell wants to see what comes of it."""
+    lines = safe(step.result).strip("\n").split("\n")
+    more = len(lines) - MOST_OWN
+    shown = [*lines[:MOST_OWN], f"… {more:,} more lines: Tab and Enter open it"] if more > 1 else lines
+    return [s for line in shown for s in draw(_inside(fit(line, width - 7), palette.dim, palette), width, palette)]
+
+
+def _inside(line: str, style: str, palette: Palette) -> Text:
+    text = Text.assemble(("    │ ", palette.dim), (line, style))
+    text.no_wrap = True
+    return text
+
+
+def _body(step: Step, width: int, palette: Palette) -> list[Strip]:
+    tool = "Bash" if step.tool == "!" else step.tool
+    rows = rows_of(tool, step.args)
+    if len(rows) > 1 and rows[0].text == step.title:  # it stands above
+        del rows[0]
+    drawn = _draw_rows(rows, width, palette)
+    if step.result.strip() and (step.tool not in CHANGING or step.status != "ok"):
+        style = palette.bad if step.status == "error" else palette.dim
+        drawn += _margin("", width, palette, palette.dim)
+        drawn += _margin(_bound(safe(step.result).strip("\n").split("\n")), width, palette, style)
+    return drawn
+
+
+def _bound(lines: list[str]) -> str:
+    if len(lines) <= MOST_LINES:
+        return "\n".join(lines)
+    half = MOST_LINES // 2
+    gap = f"… {len(lines) - MOST_LINES:,} lines; /export writes the whole conversation …"
+    return "\n".join([*lines[:half], gap, *lines[-half:]])
+
+
+def _margin(text: str, width: int, palette: Palette, style: str) -> list[Strip]:
+    bar = draw(Text("    │ ", style=palette.dim, end=""), 8, palette)[0]
+    lines = draw_text(text, max(10, width - 7), palette, style) or [Strip([])]
+    return [Strip([*bar, *line]) for line in lines]
+
+
+def _draw_rows(rows: list[Row], width: int, palette: Palette) -> list[Strip]:
+    styles = {"add": palette.added, "del": palette.removed, "dim": palette.dim}
+    signs = {"add": "+ ", "del": "- "}
+    blank = "  " if any(row.kind in signs for row in rows) else ""
+    if len(rows) > MOST_LINES:
+        gap = Row("dim", f"… {len(rows) - MOST_LINES:,} lines; /export writes the whole conversation …")
+        rows = [*rows[: MOST_LINES // 2], gap, *rows[-MOST_LINES // 2 :]]
+    drawn: list[Strip] = []
+    for row in rows:
+        style = styles.get(row.kind, palette.text)
+        lines = _margin(signs.get(row.kind, blank) + row.text, width, palette, style)
+        if row.kind in signs and (back := Style.parse(style).bgcolor) is not None:
+            lines = [line.extend_cell_length(width - 1, Style(bgcolor=back)) for line in lines]
+        drawn += lines
+    return drawn

@@ -1,0 +1,106 @@
+"""What the app does with other programs and files: shell lines, the tables of the commands, pictures, exports."""
+
+import base64
+import os
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from teamwright.core.data.message import Content, Image, Text
+from teamwright.core.data.picture import MOST_DATA, BadPicture, examine
+from teamwright.core.errors import ToolError, UsageError
+from teamwright.host.git.run import git
+from teamwright.host.process.bash import describe_end, encode_script, run_script
+from teamwright.host.process.capture import Capture, plain
+from teamwright.host.process.environment import tool_environment
+from teamwright.host.process.run import run
+from teamwright.surfaces.view.letters import shell_text
+from teamwright.surfaces.view.shapes import Item, Note, Spoken, Step, Thought
+
+SHELL_SECONDS, TABLE_SECONDS, GIT_SECONDS = 600.0, 30.0, 5.0
+_KINDS = frozenset({".png", ".jpg", ".jpeg", ".gif", ".webp"})
+_MENTION = re.compile(r'(?:^|(?<=\s))@(?:"([^"]+)"|(\S+))')
+
+
+async def run_shell_line(command: str, cwd: Path, env: Mapping[str, str], on_output: Callable[[str], None]) -> str:
+    """A line that the person typed after `!`, as the text that the model gets of it."""
+    capture = Capture()
+    try:
+        ended, _ = await run_script(
+            encode_script(command), cwd=cwd, env=tool_environment(env, {}), limit=SHELL_SECONDS, capture=capture,
+            on_output=lambda: on_output(capture.last_line()),
+        )  # fmt: skip
+    except ToolError as error:
+        return shell_text(command, 126, str(error))
+    words, code = describe_end(ended, SHELL_SECONDS)
+    output = capture.text(plain).rstrip("\n")
+    if code is None:
+        output = f"{output}\n{words}".strip()
+    return shell_text(command, 1 if code is None else code, output)
+
+
+async def printed(arguments: Sequence[str], cwd: Path, env: Mapping[str, str]) -> str:
+    """What a command of the program prints: the same table as outside of the app."""
+    capture = Capture(head=60_000, tail=20_000)
+    argv = [sys.executable, "-m", "teamwright", *arguments]
+    ended = await run(argv, cwd=cwd, env=env, limit=TABLE_SECONDS, capture=capture)
+    if ended.timed_out:
+        raise UsageError(f"`teamwright {arguments[0]}` did not end within {TABLE_SECONDS:.0f} s")
+    return plain(capture.text()).rstrip("\n")
+
+
+async def branch_of(cwd: Path) -> str:
+    try:
+        ran = await git("symbolic-ref", "--short", "-q", "HEAD", cwd=cwd, limit=GIT_SECONDS)
+        if ran.status == 0:
+            return ran.out.strip()
+        ran = await git("rev-parse", "--short", "HEAD", cwd=cwd, limit=GIT_SECONDS)
+    except ToolError:  # git is not there, or hangs
+        return ""
+    return ran.out.strip() if ran.status == 0 else ""
+
+
+def with_pictures(text: str, cwd: Path) -> tuple[Content, ...]:
+    """The prompt, and the pictures that it names by `@`. Other files are read by the agent itself. Blocks."""
+    found: list[Content] = [Text(text)]
+    for mention in _MENTION.finditer(text):
+        path = cwd / Path(mention[1] or mention[2]).expanduser()
+        if path.suffix.lower() in _KINDS and os.path.isfile(path):  # noqa: PTH113  # Path's raises for some names
+            found.append(_picture(path))
+    return tuple(found)
+
+
+def _picture(path: Path) -> Image:
+    try:
+        with path.open("rb") as file:
+            raw = file.read(MOST_DATA + 1)
+        return Image(examine(raw).media_type, base64.b64encode(raw).decode())
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror or error}") from None
+    except BadPicture as error:
+        raise UsageError(f"{path} {str(error).rstrip('.')}") from None
+
+
+def as_markdown(items: Sequence[Item], title: str) -> str:
+    """A conversation as a document."""
+    parts = [f"# {title}"]
+    for item in items:
+        match item:
+            case Spoken(role="person"):
+                parts.append("\n".join(f"> {line}" for line in item.text.split("\n")))
+            case Spoken():
+                parts.append(item.text)
+            case Thought():
+                parts.append(f"*thought:* {item.text}")
+            case Step():
+                parts.append(f"**{item.tool}** {item.title} ({item.status})\n\n{_fenced(item.result)}")
+            case Note():
+                parts.append(f"*{item.who or item.kind}:* {item.text}")
+    return "\n\n".join(parts) + "\n"
+
+
+def _fenced(text: str) -> str:
+    longest = max((len(run) for run in re.findall(r"`{3,}", text)), default=2)
+    fence = "`" * (longest + 1)
+    return f"{fence}\n{text}\n{fence}"

@@ -1,0 +1,128 @@
+"""The shared task list: what is done, who is at what, and what waits for what."""
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.widgets import OptionList, Static
+
+from teamwright.core.data.tasks import Task, listed
+from teamwright.surfaces.terminal.render.themes import Palette, agent_style
+from teamwright.surfaces.terminal.widgets.rows import Piece, RowList, palette_of, row
+from teamwright.surfaces.terminal.widgets.sheet import Sheet
+from teamwright.surfaces.view.diff import Row
+from teamwright.surfaces.view.text import one_line, safe
+
+MOST_DONE = 200  # completed tasks that are listed, the newest
+_ORDER = {"in_progress": 0, "pending": 1, "blocked": 2, "completed": 3}
+_MARKS = {"in_progress": "◐", "pending": "○", "blocked": "◇", "completed": "✓"}
+
+
+def status_of(task: Task) -> str:
+    return "blocked" if task.status == "pending" and task.blocked_by else task.status
+
+
+def in_order(tasks: Sequence[Task]) -> list[Task]:
+    """What is at work first, then what may be begun, what waits, what is done; by number within each."""
+    done = sorted((t for t in tasks if t.status == "completed"), key=lambda task: task.updated)[-MOST_DONE:]
+    kept = [task for task in tasks if task.status != "completed"] + done
+    return sorted(kept, key=lambda task: (_ORDER[status_of(task)], task.id))
+
+
+def summary_of(tasks: Sequence[Task]) -> str:
+    """`3 of 8 done, 2 at work, 1 waits`."""
+    if not tasks:
+        return "no tasks"
+    count = {kind: sum(status_of(task) == kind for task in tasks) for kind in _ORDER}
+    parts = [f"{count['completed']} of {len(tasks)} done"]
+    parts += [f"{count['in_progress']} at work"] if count["in_progress"] else []
+    parts += [f"{count['pending']} open"] if count["pending"] else []
+    parts += [f"{count['blocked']} waiting for others"] if count["blocked"] else []
+    return " · ".join(parts)
+
+
+def task_row(task: Task, width: int, palette: Palette, colors: Mapping[str, str]) -> Content:
+    status = status_of(task)
+    styles = {"in_progress": palette.accent, "pending": palette.text, "blocked": palette.warn, "completed": palette.dim}
+    doing = task.active_form if status == "in_progress" and task.active_form else task.subject
+    right: list[Piece] = []
+    if task.owner:
+        right = [(f"  {one_line(task.owner, 20)}", agent_style(colors.get(task.owner, ""), palette))]
+    elif status == "pending":
+        right = [("  nobody yet" if width > 50 else "", palette.dim)]
+    left = [
+        (f"{_MARKS[status]} ", styles[status]),
+        (f"#{task.id} ", palette.dim),
+        (one_line(doing, 160), styles[status]),
+        (f"  waits for {listed(task.blocked_by)}" if task.blocked_by else "", palette.warn),
+    ]
+    if task.blocked_by:  # what it waits for must not be what is cut off
+        right.insert(0, (left.pop()[0], palette.warn))
+    return row(left, right, width)
+
+
+def detail_rows(task: Task) -> list[Row]:
+    facts = [f"status: {status_of(task)}", f"owner: {safe(task.owner) if task.owner else 'nobody'}"]
+    facts += [f"waits for: {listed(task.blocked_by)}"] if task.blocked_by else []
+    facts += [f"others wait for it: {listed(task.blocks)}"] if task.blocks else []
+    text = [Row("plain", line) for line in safe(task.description).split("\n")] if task.description else []
+    return [Row("strong", f"#{task.id} {safe(task.subject)}"), *(Row("dim", fact) for fact in facts), *text]
+
+
+class TaskBoard(Vertical):
+    """Enter shows all of a task."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "fold", "Fold", show=False)]
+    DEFAULT_CSS = """
+    TaskBoard { height: 1fr; }
+    TaskBoard > .board--head, TaskBoard > .board--keys { height: 1; padding: 0 1; color: $text-muted; }
+    TaskBoard > Sheet { display: none; max-height: 50%; border-top: solid $border-blurred; }
+    TaskBoard.-open > Sheet { display: block; }
+    """
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._tasks: dict[str, Task] = {}
+        self._colors: Mapping[str, str] = {}
+
+    def compose(self) -> ComposeResult:
+        yield Static("no tasks", classes="board--head", markup=False)
+        yield RowList()
+        yield Sheet()
+        yield Static("Enter shows all of a task", classes="board--keys", markup=False)
+
+    def show(self, tasks: Sequence[Task], colors: Mapping[str, str]) -> None:
+        """`colors` of owners, by name."""
+        self._tasks, self._colors = {str(task.id): task for task in in_order(tasks)}, colors
+        self.query_one(".board--head", Static).update(Content(summary_of(tasks)))
+        self._draw()
+
+    def _draw(self) -> None:
+        listing, palette = self.query_one(RowList), palette_of(self)
+        listing.show(
+            lambda width: [(id, task_row(task, width, palette, self._colors)) for id, task in self._tasks.items()]
+        )
+        self._fill()
+
+    def _fill(self) -> None:
+        task = self._tasks.get(self.query_one(RowList).chosen or "")
+        if task is not None and self.has_class("-open"):
+            self.query_one(Sheet).show(detail_rows(task))
+
+    def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
+        event.stop()
+        self._fill()
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        event.stop()
+        self.toggle_class("-open")
+        self._fill()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        return self.has_class("-open") if action == "fold" else True
+
+    def action_fold(self) -> None:
+        self.remove_class("-open")

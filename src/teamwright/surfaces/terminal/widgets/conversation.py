@@ -1,0 +1,372 @@
+"""The conversation of one agent: only what can be seen is drawn, and what is older is fetched when scrolled to."""
+
+import time
+from bisect import bisect_right
+from itertools import accumulate
+from typing import TYPE_CHECKING, ClassVar, cast
+
+from rich.style import Style
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.geometry import Region, Size
+from textual.message import Message
+from textual.scroll_view import ScrollView
+from textual.selection import Selection
+from textual.strip import Strip
+
+from teamwright.core.ids import AgentId
+from teamwright.surfaces.terminal.render.drawing import Block, gap_between
+from teamwright.surfaces.terminal.render.themes import DARK, Palette
+from teamwright.surfaces.view.shapes import Item, Step
+from teamwright.surfaces.view.view import View
+
+if TYPE_CHECKING:
+    from textual.reactive import Reactive
+
+FIRST, WINDOW = 40, 30  # items that are laid out at first, and further ones when somebody scrolls up
+SHARE = 4  # times as long as drawing took, nothing is drawn: keys come first on a slow machine
+SPAN = 600  # items that are laid out at most
+PAGE, MOST_OLDER = 1_000, 50_000  # items that are read again from the transcript at once, and in all
+
+
+class Conversation(ScrollView, can_focus=True):
+    """Lines of the items of one talk. `follow` it to the end unless somebody has scrolled away."""
+
+    DEFAULT_CSS = "Conversation { background: $background; scrollbar-size-vertical: 1; overflow-x: hidden; }"
+    FOCUS_ON_CLICK: ClassVar[bool] = False  # whoever clicks goes on typing where they were
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up", "choose(-1)", show=False),
+        Binding("down", "choose(1)", show=False),
+        Binding("enter,space", "open", show=False),
+        Binding("home", "top", show=False),
+        Binding("end", "bottom", show=False),
+        Binding("escape", "leave", show=False),
+    ]
+
+    class Older(Message):
+        """What was before the first item is wanted, so many items of it."""
+
+        def __init__(self, agent: AgentId, before: int, most: int) -> None:
+            super().__init__()
+            self.agent, self.before, self.most = agent, before, most
+
+    class Left(Message):
+        """The keyboard goes back to the input."""
+
+    def __init__(self, view: View, agent: AgentId, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.view, self.agent = view, agent
+        self.palette: Palette = DARK
+        self.everything = False  # all steps opened
+        self.chosen: Block | None = None
+        self._older: list[Item] = []
+        self._asked_older = self._has_all = self._to_top = False
+        self._dropped, self._held = 0, list[Item]()  # the talk as it was seen last
+        self._first = 0  # index of the first item that is laid out
+        self._last: int | None = None  # and of the one after them; None: all others
+        self._drawn_for: tuple[object, ...] = ()
+        self._base = Style()
+        self._rests_until = 0.0
+        self._blocks: dict[int, Block] = {}  # by the identity of the item
+        self._rows: list[Block] = []
+        self._tops: list[int] = []  # the first line of each row, and one for the end
+        self._version = -1
+        self.following = True  # new lines are scrolled to
+        self._scrolling = False
+
+    # --- what is shown
+
+    def open(self, agent: AgentId) -> None:
+        """Another agent's conversation."""
+        self.agent = agent
+        self._older, self._asked_older, self._blocks, self.chosen, self._version = [], False, {}, None, -1
+        self._has_all, self._held, self._dropped = False, [], self.view.talk(agent).dropped
+        self._first, self._last = max(0, len(self._items()) - FIRST), None
+        self.following = True
+        self.update()
+        self._scroll(None)
+
+    def use(self, palette: Palette) -> None:
+        self.palette = palette
+        self.update()
+
+    def add_older(self, agent: AgentId, items: list[Item]) -> None:
+        """Read from the transcript: they stand before the first item that is in memory. None: there are no others."""
+        if agent != self.agent or not self._asked_older:
+            return
+        self._asked_older, self._has_all = False, not items or len(self._older) + len(items) >= MOST_OLDER
+        self._older = [*items, *self._older]
+        self._first += len(items)
+        self._last = None if self._last is None else self._last + len(items)
+        if self._to_top:
+            self.action_top()
+        else:
+            self._extend()
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        super().watch_scroll_y(old_value, new_value)
+        if not self._scrolling:  # somebody else scrolled: the person
+            self.following = new_value >= self.max_scroll_y - 1 and self._last is None
+
+    def _scroll(self, line: int | None) -> None:
+        """To a line, or to the end; also while Textual does not know yet that there is something to scroll."""
+        self._scrolling = True
+        if line is None:
+            self.scroll_end(animate=False, immediate=True, force=True)
+        else:
+            self.scroll_to(y=line, animate=False, immediate=True, force=True)
+        self._scrolling = False
+
+    def _items(self) -> list[Item]:
+        talk = self.view.talk(self.agent)
+        if gone := talk.dropped - self._dropped:  # from memory; not from under the eyes of whoever reads them
+            if self._older or not self.following:
+                self._older += self._held[:gone]
+            else:
+                self._first = max(0, self._first - gone)
+        if gone or len(self._held) != len(talk.items):
+            self._dropped, self._held = talk.dropped, talk.items[:]
+        return [*self._older, *talk.items] if self._older else talk.items
+
+    def tick(self) -> None:
+        """Called often: draws what has changed since."""
+        talk = self.view.talk(self.agent)
+        began = time.monotonic()
+        if began < self._rests_until:
+            return
+        live = any(isinstance(row.item, Step) and row.item.status == "running" for row in self._rows[-20:])
+        if talk.version != self._version or live:
+            self.update()
+        if self._rows and not self.following:
+            if self.scroll_y < self.size.height:
+                self._extend()
+            elif self._last is not None and self.scroll_y > self.max_scroll_y - self.size.height:
+                self._descend()
+        self._rests_until = time.monotonic() + SHARE * (time.monotonic() - began)
+
+    def update(self) -> None:
+        """Lay out everything from the first item on, and keep the place of whoever reads above the end."""
+        if self.size.width < 10:
+            return
+        follow, anchor = self.following, self._anchor()
+        items = self._items()
+        if follow and (len(items) - self._first > 3 * WINDOW or not self._rows):
+            self._let_go()
+            items = self._items()
+            self._first, self._last = max(0, len(items) - FIRST), None
+        self._first = min(self._first, max(0, len(items) - 1))
+        changed = self._lay_out(items[self._first : self._last])
+        self._version = self.view.talk(self.agent).version
+        if not changed:
+            return
+        self._grow(self._tops[-1])
+        if follow:
+            self._scroll(None)
+        elif anchor is not None:
+            self._back_to(*anchor)
+        self.refresh()
+
+    def _grow(self, height: int) -> None:
+        """Textual would lay out the whole screen anew; that is needed only where the scroll bar comes or goes."""
+        size = Size(self.size.width, height)
+        if min(height, self.virtual_size.height) > self.size.height and size.width == self.virtual_size.width:
+            self.set_reactive(cast("Reactive[Size]", Conversation.virtual_size), size)
+            self.vertical_scrollbar.window_virtual_size = height
+        else:
+            self.virtual_size = size
+
+    def _let_go(self) -> None:
+        """What was read again is not needed at the end."""
+        self._first = max(0, self._first - len(self._older))
+        self._older, self._has_all = [], False
+
+    def _lay_out(self, items: list[Item]) -> bool:
+        width, now, before, changed = self.size.width - 1, time.time_ns() // 1_000_000, None, False
+        rows: list[Block] = []
+        blocks: dict[int, Block] = {}
+        look = (width, self.palette.name, self.everything)
+        same, self._drawn_for = look == self._drawn_for, look
+        for item in items:
+            block = self._blocks.get(id(item))
+            if block is None or block.item is not item:
+                block = Block(item)
+                changed = True
+            gap = gap_between(before, item)
+            changed |= block.gap != gap
+            block.gap = gap
+            if not (same and block.settled):
+                changed |= block.update(width, self.palette, self.view, everything=self.everything, now=now)
+            blocks[id(item)] = block
+            rows.append(block)
+            before = item
+        changed |= len(rows) != len(self._rows)
+        self._rows, self._blocks = rows, blocks
+        self._tops = list(accumulate((row.height for row in rows), initial=0))
+        return changed
+
+    def _anchor(self) -> tuple[Block, int] | None:
+        """The block at the top of the screen, and how far it is scrolled into."""
+        if not self._rows:
+            return None
+        top = round(self.scroll_y)
+        place = min(max(bisect_right(self._tops, top) - 1, 0), len(self._rows) - 1)
+        return self._rows[place], top - self._tops[place]
+
+    def _back_to(self, block: Block, inside: int) -> None:
+        for row, top in zip(self._rows, self._tops, strict=False):
+            if row.item is block.item:
+                self._scroll(top + inside)
+                return
+
+    def _extend(self) -> None:
+        """More of what is above."""
+        items = self._items()
+        if self._first > 0:
+            first = max(0, self._first - WINDOW)
+            last = len(items) if self._last is None else self._last
+            self._move(first, min(last, first + SPAN), items)
+        else:
+            self._ask_for_older(items, PAGE)
+
+    def _ask_for_older(self, items: list[Item], most: int) -> bool:
+        """Is there any, or is it on its way?"""
+        if not self.view.talk(self.agent).dropped or self._has_all:
+            return False
+        if not self._asked_older:
+            self._asked_older = True
+            first = next((item.n for item in items if item.n), 0)
+            self.post_message(self.Older(self.agent, first, most))
+        return True
+
+    def _descend(self) -> None:
+        """More of what is below."""
+        items = self._items()
+        last = min(len(items), (self._last or 0) + WINDOW)
+        self._move(max(self._first, last - SPAN), last, items)
+
+    def _move(self, first: int, last: int, items: list[Item]) -> None:
+        """Lay out other items, and stay at the same line."""
+        anchor = self._anchor()
+        self._first, self._last = first, None if last >= len(items) else last
+        self._lay_out(items[first:last])
+        self._grow(self._tops[-1])
+        if anchor is not None:
+            self._back_to(*anchor)
+        self.refresh()
+
+    # --- drawing
+
+    def render_line(self, y: int) -> Strip:
+        at, width, base = y + round(self.scroll_offset.y), self.size.width, self._base
+        found = self._at(at)
+        if found is None:
+            return Strip.blank(width, base)
+        block, line = found
+        strip = block.lines[line] if line >= 0 else Strip([])
+        if block is self.chosen and line >= 0 and self.has_focus:
+            base = base + Style.parse(f"on {self.palette.selected}" if self.palette.name != "none" else "reverse")
+        strip = strip.crop_extend(0, width, base).apply_style(base)
+        selection = self.text_selection
+        if selection is not None and (span := selection.get_span(at)) is not None:
+            strip = _mark(strip, *span)
+        return strip.apply_offsets(0, at)
+
+    def _at(self, line: int) -> tuple[Block, int] | None:
+        """The block on a line, and which of its lines it is; negative in the gap before it."""
+        if not self._rows or not 0 <= line < self._tops[-1]:
+            return None
+        place = bisect_right(self._tops, line) - 1
+        while place < len(self._rows) and not self._rows[place].height:
+            place += 1
+        block = self._rows[place]
+        return block, line - self._tops[place] - block.gap
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        self._base = self.rich_style  # for all of them: finding it takes longer than drawing a line
+        return super().render_lines(crop)
+
+    def get_selection(self, selection: Selection) -> tuple[str, str] | None:
+        lines: list[str] = []
+        for row in self._rows:
+            lines += [""] * row.gap + [line.text.rstrip() for line in row.lines]
+        return selection.extract("\n".join(lines)), "\n"
+
+    def selection_updated(self, selection: Selection | None) -> None:
+        self.refresh()
+
+    def on_resize(self, event: events.Resize) -> None:
+        if self._version == -1:
+            self._first = max(0, len(self._items()) - FIRST)
+        self.update()
+        if self.following:
+            self._scroll(None)
+
+    # --- choosing and opening
+
+    def on_click(self, event: events.Click) -> None:
+        found = self._at(event.y + round(self.scroll_offset.y))
+        if found is not None and found[1] >= 0 and found[0].opens and self.text_selection is None:
+            self.chosen = found[0]
+            self.action_open()
+
+    def action_choose(self, step: int) -> None:
+        openable = [row for row in self._rows if row.opens]
+        if not openable:
+            return
+        if self.chosen in openable:
+            place = min(max(openable.index(self.chosen) + step, 0), len(openable) - 1)
+        else:
+            place = len(openable) - 1
+        self.chosen = openable[place]
+        top = self._tops[self._rows.index(self.chosen)]
+        if not self.scroll_y <= top < self.scroll_y + self.size.height - 1:
+            self.following = False
+            self._scroll(max(0, top - self.size.height // 3))
+        self.refresh()
+
+    def action_open(self) -> None:
+        if self.chosen is not None:
+            self.chosen.opened, self.chosen.settled = not self.chosen.opened, False
+            self.update()
+
+    def toggle_everything(self) -> None:
+        self.everything = not self.everything
+        for row in self._rows:
+            row.opened = False
+        self.update()
+
+    def action_top(self) -> None:
+        """To the very first item, also if nothing in between has been looked at."""
+        self.following = False
+        items = self._items()
+        self._to_top = self._ask_for_older(items, MOST_OLDER - len(self._older))
+        if not self._to_top:
+            self._move(0, min(len(items), 2 * WINDOW), items)
+            self._scroll(0)
+
+    def action_bottom(self) -> None:
+        self.following = True
+        if self._last is not None or self._older:
+            self._let_go()
+            self._rows = []
+            self.update()
+        self._scroll(None)
+
+    def action_leave(self) -> None:
+        self.post_message(self.Left())
+
+    def on_focus(self) -> None:
+        if self.chosen is None:
+            self.action_choose(1)
+        self.refresh()
+
+    def on_blur(self) -> None:
+        self.refresh()
+
+
+def _mark(strip: Strip, start: int, end: int) -> Strip:
+    """What is selected, in reverse."""
+    length = strip.cell_length
+    end = length if end == -1 else min(end, length)
+    parts = [strip.crop(0, start), strip.crop(start, end).apply_style(Style(reverse=True)), strip.crop(end, length)]
+    return Strip.join(parts)

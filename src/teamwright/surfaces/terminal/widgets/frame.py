@@ -1,0 +1,67 @@
+"""What stands where on the screen: the conversation, what is queued, the input, the status, and the side."""
+
+from collections.abc import Callable
+
+from textual import events
+from textual.app import ComposeResult
+from textual.containers import Horizontal, Vertical
+from textual.widget import Widget
+from textual.widgets import Static
+
+from teamwright.core.ids import AgentId
+from teamwright.surfaces.terminal.completion import Completions
+from teamwright.surfaces.terminal.drafts import Drafts
+from teamwright.surfaces.terminal.widgets.conversation import Conversation
+from teamwright.surfaces.terminal.widgets.prompt_input import PromptInput
+from teamwright.surfaces.terminal.widgets.queue_list import QueueList
+from teamwright.surfaces.terminal.widgets.side import Side
+from teamwright.surfaces.terminal.widgets.status import StatusLine
+from teamwright.surfaces.view.view import View
+
+CSS = """
+    #main { width: 1fr; }
+    #entry { height: auto; border: round $border; padding: 0 1; margin: 0; background: $background; }
+    #entry:focus-within { border: round $primary; }
+    #mark { width: auto; margin-right: 1; color: $primary; }
+    Conversation { height: 1fr; padding: 0; }
+"""
+
+
+class Body(Horizontal):
+    """What is typed or pasted outside of the input belongs into it, unless the key means something there."""
+
+    def on_key(self, event: events.Key) -> None:
+        if event.is_printable and event.character and event.key not in self.screen.active_bindings:
+            prompt = self._prompt()
+            if prompt is not None:
+                event.stop()
+                prompt.insert(event.character)
+
+    def on_paste(self, event: events.Paste) -> None:
+        if (prompt := self._prompt()) is not None:
+            event.stop()
+            prompt.post_message(events.Paste(event.text))
+
+    def _prompt(self) -> PromptInput | None:
+        """With the keyboard; None where it cannot be seen."""
+        if not self.query_one("#main").display:
+            return None
+        return self.query_one(PromptInput).focus()
+
+
+def compose(
+    view: View, drafts: Drafts, *, here: Callable[[], AgentId], budget: Callable[[], str], coach: Widget | None
+) -> ComposeResult:
+    completions = Completions(id="completions")
+    with Body(id="body"):
+        with Vertical(id="main"):
+            yield Conversation(view, view.main, id="conversation")
+            yield QueueList(id="queue")
+            yield completions
+            if coach is not None:
+                yield coach
+            with Horizontal(id="entry"):
+                yield Static("›", id="mark", markup=False)
+                yield PromptInput(drafts, completions, id="prompt")
+            yield StatusLine(id="status")
+        yield Side(view, here=here, budget=budget, id="side")

@@ -1,0 +1,84 @@
+"""The line at the bottom: what the agent does, and under what model, mode, budget and branch."""
+
+import time
+
+from rich.cells import cell_len
+from textual.content import Content
+from textual.widgets import Static
+
+from teamwright.surfaces.port.port import Facts
+from teamwright.surfaces.terminal.render.step import SPINNER
+from teamwright.surfaces.terminal.render.themes import Palette
+from teamwright.surfaces.terminal.widgets.rows import Piece, palette_of, row
+from teamwright.surfaces.view.shapes import AgentView
+from teamwright.surfaces.view.text import duration, money, one_line, tokens
+from teamwright.surfaces.view.view import View
+
+MODES = {
+    "default": "asks first", "acceptEdits": "edits unasked", "plan": "plans only", "dontAsk": "never asks",
+    "bypassPermissions": "may do everything", "bubble": "asks first",
+}  # fmt: skip
+
+
+def left_side(agent: AgentView, view: View, palette: Palette) -> list[Piece]:
+    """What goes on, with a beat while it does."""
+    now = time.time_ns() // 1_000_000
+    if view.questions:
+        count = len(view.questions)
+        return [(f" ? {count} question{'s' * (count > 1)} for you: Enter opens", f"bold {palette.warn}".strip())]
+    if agent.state in ("running", "waiting"):
+        words = f"waits for {agent.waiting_for}" if agent.state == "waiting" and agent.waiting_for else agent.doing
+        beat = SPINNER[now // 100 % len(SPINNER)]
+        took = f"  {duration(now - agent.turn)}" if agent.turn and now - agent.turn >= 1_000 else ""
+        return [
+            (f" {beat} ", palette.accent),
+            (one_line(words, 80), palette.text),
+            (f"{took}  Esc interrupts", palette.dim),
+        ]
+    busy = [other for other in view.agents.values() if other.state == "running" and other.id != agent.id]
+    if busy:
+        return [
+            (f" {len(busy)} agent{'s' * (len(busy) > 1)} at work", palette.accent),
+            ("  F2 shows them", palette.dim),
+        ]
+    if view.suggestion:
+        return [(f" Tab: {one_line(view.suggestion, 80)}", palette.dim)]
+    return [(" /help  F2 team", palette.dim)]
+
+
+def right_side(facts: Facts, branch: str, palette: Palette, room: int) -> list[Piece]:
+    """As much of it as there is room for, the most important first."""
+    mode_style = palette.warn if facts.mode in ("bypassPermissions", "dontAsk") else palette.dim
+    mode_style = palette.accent if facts.mode in ("plan", "acceptEdits") else mode_style
+    parts: list[Piece] = [(MODES.get(facts.mode, facts.mode), mode_style), (one_line(facts.model, 40), palette.dim)]
+    used = f"{money(facts.usd)} · {facts.left} left" if facts.left else money(facts.usd) if facts.usd else ""
+    parts += [(used, palette.dim)] if used else []
+    parts += [(f"on {one_line(branch, 30)}", palette.dim)] if branch else []
+    parts += [(f"{tokens(facts.window)} context", palette.dim)] if facts.window else []
+    shown: list[Piece] = []
+    for text, style in parts:
+        room -= cell_len(text) + 3
+        if room < 0:
+            break
+        shown += [(" · ", palette.dim), (text, style)] if shown else [(text, style)]
+    return [*shown, (" ", "")]
+
+
+class StatusLine(Static):
+    DEFAULT_CSS = "StatusLine { height: 1; background: $background; }"
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__("", id=id, markup=False)
+        self._drawn: Content | None = None
+
+    def show(self, facts: Facts, agent: AgentView, view: View, *, branch: str, hint: str) -> None:
+        """`hint` stands there for a moment, in the place of what goes on."""
+        palette, width = palette_of(self), self.size.width
+        left = left_side(agent, view, palette)
+        if hint:
+            left = [(f" {hint}", palette.warn)]
+        right = right_side(facts, branch, palette, width - min(sum(cell_len(text) for text, _ in left), width // 2))
+        line = row(left, right, width)
+        if self._drawn is None or not line.is_same(self._drawn):
+            self._drawn = line
+            self.update(line, layout=False)  # one line it stays: the rest of the screen need not be looked at

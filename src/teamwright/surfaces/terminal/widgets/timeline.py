@@ -1,0 +1,166 @@
+"""The mail of a team as a timeline, and between it what the members did: joined, claimed, went idle, left."""
+
+import time
+from collections.abc import Iterable, Mapping
+from typing import ClassVar
+
+import msgspec
+from msgspec import Struct
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.widgets import OptionList, Static
+
+from teamwright.core.data.team import split_address
+from teamwright.store.tables.mail import Entry
+from teamwright.surfaces.terminal.render.themes import Palette, agent_style
+from teamwright.surfaces.terminal.widgets.rows import Piece, RowList, palette_of, row
+from teamwright.surfaces.terminal.widgets.sheet import Sheet
+from teamwright.surfaces.view.diff import Row
+from teamwright.surfaces.view.shapes import TeamEvent
+from teamwright.surfaces.view.text import one_line, safe
+
+MOST = 1_000  # rows, the newest
+_DID = {
+    "spawn": "joined", "idle": "went idle", "wake": "woke up", "claim": "took task", "completed": "completed",
+    "shutdown": "has shut down", "died": "was lost",
+}  # fmt: skip
+_FATES = {"stored": "not read yet", "delivered": "", "refused": "refused", "undeliverable": "undeliverable",
+          "dead": "could not be handled"}  # fmt: skip
+
+
+class Happening(Struct, frozen=True):
+    """One row: a message, or something that a member did."""
+
+    key: str
+    at: int
+    who: str
+    to: str
+    text: str  # in short
+    whole: str = ""
+    fate: str = ""
+    message: bool = False
+
+
+def happenings(mail: Iterable[Entry], events: Iterable[TeamEvent]) -> list[Happening]:
+    """In the order of time. Each thing once: messages are told by the mail itself, idleness by its event."""
+    found = [item for entry in mail if (item := _of_mail(entry)) is not None]
+    found += [_of_event(n, event) for n, event in enumerate(events) if event.kind != "message"]
+    return sorted(found, key=lambda happening: happening.at)[-MOST:]
+
+
+class Signal(Struct):
+    """A record between members, as it stands in the mail."""
+
+    type: str
+    reason: str = ""
+    plan: str = ""
+    subject: str = ""
+    feedback: str = ""
+    approve: bool | None = None
+
+
+def _signal(entry: Entry) -> Signal | None:
+    try:
+        return msgspec.json.decode(entry.text, type=Signal) if entry.text.startswith('{"type":') else None
+    except (msgspec.DecodeError, RecursionError):
+        return None
+
+
+def _in_words(signal: Signal) -> str:
+    verdict = "" if signal.approve is None else " (yes)" if signal.approve else " (no)"
+    about = signal.plan or signal.subject or signal.feedback or signal.reason
+    return f"{signal.type.replace('_', ' ')}{verdict}" + (f": {about}" if about else "")
+
+
+def _of_mail(entry: Entry) -> Happening | None:
+    signal = _signal(entry)
+    if signal is not None and signal.type == "idle_notification":
+        return None
+    fate = _FATES.get(entry.state, entry.state)
+    fate = f"{fate}: {entry.reason}" if fate and entry.reason else fate
+    short = _in_words(signal) if signal is not None else entry.summary or entry.text
+    return Happening(
+        f"m{entry.n}", entry.sent_at, entry.from_name, entry.to_name, short, entry.text, fate, message=True
+    )
+
+
+def _of_event(n: int, event: TeamEvent) -> Happening:
+    words = _DID.get(event.kind, event.kind)
+    words += f" #{event.task}" if event.task else ""
+    words += f": {event.text}" if event.text not in ("", "available") else ""
+    return Happening(f"e{event.at}-{n}-{event.agent}", event.at, split_address(event.agent)[0], "", words)
+
+
+def happening_row(item: Happening, width: int, palette: Palette, colors: Mapping[str, str]) -> Content:
+    clock = time.strftime("%H:%M:%S " if width >= 60 else "%H:%M ", time.localtime(item.at / 1000))
+    left: list[Piece] = [(clock, palette.dim), (one_line(item.who, 24), agent_style(colors.get(item.who, ""), palette))]
+    if item.message:
+        left += [(" → ", palette.dim), (one_line(item.to, 24), agent_style(colors.get(item.to, ""), palette))]
+    left += [(f"  {one_line(item.text, 200)}", palette.text if item.message else palette.dim)]
+    right = [(f"  {one_line(item.fate, 40)}", palette.warn)] if item.fate else []
+    return row(left, right, width)
+
+
+def detail_rows(item: Happening) -> list[Row]:
+    head = f"{item.who} → {item.to}" if item.message else item.who
+    facts = [Row("strong", safe(head))] + ([Row("dim", safe(item.fate))] if item.fate else [])
+    return [*facts, *(Row("plain", line) for line in safe(item.whole or item.text).split("\n"))]
+
+
+class MailTimeline(Vertical):
+    """Newest at the bottom; Enter shows the whole message."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "fold", "Fold", show=False)]
+    DEFAULT_CSS = """
+    MailTimeline { height: 1fr; }
+    MailTimeline > Sheet { display: none; max-height: 50%; border-top: solid $border-blurred; }
+    MailTimeline.-open > Sheet { display: block; }
+    MailTimeline > .mail--keys { height: 1; padding: 0 1; color: $text-muted; }
+    """
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._items: dict[str, Happening] = {}
+        self._colors: Mapping[str, str] = {}
+
+    def compose(self) -> ComposeResult:
+        yield RowList()
+        yield Sheet()
+        yield Static("Enter shows the whole message", classes="mail--keys", markup=False)
+
+    def show(self, mail: Iterable[Entry], events: Iterable[TeamEvent], colors: Mapping[str, str]) -> None:
+        self._items, self._colors = {item.key: item for item in happenings(mail, events)}, colors
+        self._draw()
+
+    def _draw(self) -> None:
+        listing, palette = self.query_one(RowList), palette_of(self)
+
+        def build(width: int) -> list[tuple[str, Content]]:
+            items = self._items.items()
+            rows = [(key, happening_row(item, width, palette, self._colors)) for key, item in items]
+            return rows or [("none", Content.assemble(("no messages yet", palette.dim)))]
+
+        listing.show(build, follow="end")
+        self._fill()
+
+    def _fill(self) -> None:
+        item = self._items.get(self.query_one(RowList).chosen or "")
+        if item is not None and self.has_class("-open"):
+            self.query_one(Sheet).show(detail_rows(item))
+
+    def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
+        event.stop()
+        self._fill()
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        event.stop()
+        self.toggle_class("-open")
+        self._fill()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        return self.has_class("-open") if action == "fold" else True
+
+    def action_fold(self) -> None:
+        self.remove_class("-open")

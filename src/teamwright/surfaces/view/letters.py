@@ -1,0 +1,83 @@
+"""What stands in a message to an agent, told apart for the screen: the person's words, mail, notices, shell lines."""
+
+import html
+import json
+import re
+
+from teamwright.core.data.letter import escape
+from teamwright.core.data.message import Image, Message, Text
+from teamwright.core.ids import CallId
+from teamwright.surfaces.view.shapes import Item, Note, Spoken, Step
+from teamwright.surfaces.view.text import one_line
+from teamwright.tools.bounds import bounded
+
+MOST_RESULT = 20_000  # characters of a tool's result that stay in memory
+
+_MAIL = re.compile(
+    r'<teammate-message teammate_id="([^"]*)"(?: summary="([^"]*)")?[^>]*>\n(.*)\n</teammate-message>', re.S
+)
+_TAG = {name: re.compile(f"<{name}>(.*?)</{name}>", re.S) for name in ("summary", "status", "task-id")}
+_SHELL = re.compile(r'<shell-input>(.*)</shell-input>\n<shell-output exit="(-?\d+)">\n(.*)\n</shell-output>', re.S)
+_SIGNALS = {
+    "idle_notification": "has nothing to do",
+    "shutdown_request": "is asked to shut down",
+    "shutdown_approved": "shuts down",
+    "shutdown_rejected": "does not shut down",
+    "plan_approval_request": "asks for approval of a plan",
+    "plan_approval_response": "has answered a plan",
+    "task_assignment": "has given a task",
+}
+
+
+def shell_text(command: str, status: int, output: str) -> str:
+    """How a `!` line of the person reaches the model."""
+    body = escape(bounded(output))
+    return f'<shell-input>{escape(command)}</shell-input>\n<shell-output exit="{status}">\n{body}\n</shell-output>'
+
+
+def items_of(message: Message, n: int, at: int) -> list[Item]:
+    """Everything that a message to an agent has to show."""
+    found: list[Item] = []
+    for block in message.blocks:
+        if isinstance(block, Text):
+            found.append(_item(block.text, n, at))
+        elif isinstance(block, Image):
+            found.append(Note("info", f"image attached ({block.media_type})", n=n, at=at))
+    return found
+
+
+def _item(text: str, n: int, at: int) -> Item:
+    if text.startswith("<teammate-message ") and (mail := _MAIL.match(text)):
+        who, summary, body = (html.unescape(part or "") for part in mail.groups())
+        return Note("message", _words(body, summary), who, n=n, at=at)
+    if text.startswith("<task-notification"):
+        summary, status = _tag("summary", text), _tag("status", text)
+        return Note("notice", f"{summary or 'jobs have ended'}{f' ({status})' if status else ''}", n=n, at=at)
+    if text.startswith("<monitor-lines>"):
+        return Note("notice", html.unescape(text.removeprefix("<monitor-lines>")), n=n, at=at)
+    if text.startswith("<hook-context>"):
+        return Note("info", f"a hook adds: {one_line(text.removeprefix('<hook-context>'))}", n=n, at=at)
+    if text.startswith("<shell-input>") and (ran := _SHELL.match(text)):
+        command, status, output = html.unescape(ran[1]), int(ran[2]), html.unescape(ran[3])
+        return Step(
+            CallId(f"shell-{n}"), "!", one_line(command), {"command": command}, "error" if status else "ok",
+            bounded(output, most=MOST_RESULT), n=n, at=at, ended=at,
+        )  # fmt: skip
+    return Spoken("person", text, n=n, at=at)
+
+
+def _tag(name: str, text: str) -> str:
+    found = _TAG[name].search(text)
+    return html.unescape(found[1]) if found else ""
+
+
+def _words(body: str, summary: str) -> str:
+    """A record is told in words; the words of a teammate are its own."""
+    if body.startswith("{"):
+        try:
+            kind = json.loads(body).get("type")
+        except (ValueError, AttributeError):
+            kind = None
+        if isinstance(kind, str) and kind in _SIGNALS:
+            return _SIGNALS[kind]
+    return f"{summary}\n{body}" if summary and not body.startswith(summary) else body

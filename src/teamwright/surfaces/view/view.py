@@ -1,0 +1,286 @@
+"""A session's events folded into what the screen needs. Plain data: nothing here knows how it is drawn."""
+
+from collections import deque
+from collections.abc import Callable, Iterable
+
+from teamwright.core.data.event import (
+    AgentEnded,
+    AgentStarted,
+    Answered,
+    AsideAnswered,
+    Asked,
+    Event,
+    JobEnded,
+    JobProgressed,
+    JobStarted,
+    LettersTaken,
+    PromptPosted,
+    PromptWithdrawn,
+    Record,
+    Rendered,
+    Replied,
+    Streamed,
+    Suggested,
+    TeamChanged,
+    ToolEnded,
+    TurnEnded,
+    TurnStarted,
+    Warned,
+)
+from teamwright.core.data.message import BlockStarted, Usage
+from teamwright.core.data.tasks import Task
+from teamwright.core.ids import AgentId, JobId, LetterId
+from teamwright.core.permissions.consent import Question
+from teamwright.surfaces.view.shapes import (
+    AgentView,
+    Item,
+    JobView,
+    Note,
+    Queued,
+    Spoken,
+    State,
+    Step,
+    Talk,
+    TeamEvent,
+    Thought,
+)
+from teamwright.surfaces.view.talk import TalkFold
+from teamwright.surfaces.view.text import one_line
+
+__all__ = [
+    "AgentView", "Item", "JobView", "Note", "Queued", "Spoken", "State", "Step", "Talk", "TeamEvent", "Thought", "View",
+]  # fmt: skip
+
+Price = Callable[[str, Usage], float | None]
+
+MOST_NEWS = 1_000  # events of teams in memory
+_ENDS: dict[str, State] = {"completed": "done", "failed": "failed", "killed": "stopped"}
+_STATES = ("spawn", "idle", "shutdown")
+_WRITING = {"text": "writing", "thinking": "thinking"}
+
+
+class View:
+    """Fed with every record, in order. `version` grows with whatever is shown outside a conversation."""
+
+    def __init__(
+        self, main: AgentId, *, price: Price | None = None, color: Callable[[AgentView], str] | None = None
+    ) -> None:
+        self.main = main
+        self.agents: dict[AgentId, AgentView] = {main: AgentView(main, "main")}
+        self.folds: dict[AgentId, TalkFold] = {}
+        self.queue: list[Queued] = []
+        self.questions: list[Question] = []
+        self.tasks: list[Task] = []  # read from the store by whoever owns this view
+        self.team_events: deque[TeamEvent] = deque(maxlen=MOST_NEWS)
+        self.jobs: dict[JobId, JobView] = {}
+        self.suggestion = ""
+        self.version = 0
+        self._taken: deque[LetterId] = deque(maxlen=200)  # letters that were read of late
+        self._price = price
+        self._unpriced: set[AgentId] = set()
+        self._color = color
+
+    @property
+    def talks(self) -> dict[AgentId, Talk]:
+        return {id: fold.talk for id, fold in self.folds.items()}
+
+    def talk(self, agent: AgentId) -> Talk:
+        return self._fold(agent).talk
+
+    def agent(self, id: AgentId) -> AgentView:
+        if (found := self.agents.get(id)) is None:
+            found = self.agents[id] = AgentView(id, id)
+        return found
+
+    def note(self, agent: AgentId, note: Note) -> None:
+        """A line of the surface's own; no transcript has it."""
+        self._fold(agent).add(note)
+
+    def apply(self, record: Record) -> None:
+        self._fold(record.agent).apply(record)
+        if isinstance(record.event, Streamed):
+            if isinstance(record.event.delta, BlockStarted):
+                self._write(record.agent, record.event.delta)
+            return
+        self.version += 1
+        self._apply(record, record.event)
+
+    def _apply(self, record: Record, event: Event) -> None:
+        match event:
+            case AgentStarted():
+                self._started(record, event)
+            case Rendered():
+                self.agent(record.agent).model = event.model
+            case JobStarted() | JobProgressed() | JobEnded():
+                self._job(record, event)
+            case TeamChanged():
+                self._team(record, event)
+            case Asked() | Answered():
+                self._question(record, event)
+            case Warned():
+                self.note(record.agent, Note("warning", event.text, at=record.at))
+            case AsideAnswered():
+                self.note(record.agent, Note("aside", event.text, event.question, at=record.at))
+            case Suggested():
+                self.suggestion = event.text
+            case PromptPosted() | PromptWithdrawn():
+                self._queue(record.agent, event)
+            case _:
+                self._turn(record, event)
+
+    # --- what an agent does
+
+    def _turn(self, record: Record, event: Event) -> None:
+        agent = self.agent(record.agent)
+        match event:
+            case TurnStarted():
+                agent.state, agent.doing, agent.waiting_for = "running", "thinking", ""
+                agent.turn = record.at
+                self.suggestion = ""
+            case LettersTaken():
+                self._taken.extend(event.letters)
+                taken = set(event.letters)
+                self.queue[:] = [queued for queued in self.queue if queued.letter not in taken]
+                agent.state, agent.doing, agent.ended = "running", "thinking", 0
+            case Replied():
+                agent.tokens += event.usage.input + event.usage.output + event.usage.cache_write
+                self._charge(agent, event.message.model or agent.model, event.usage)
+                self._settle(agent)
+            case ToolEnded():
+                self._settle(agent)
+            case TurnEnded():
+                agent.state = "idle" if event.reason in ("done", "interrupted") else "failed"
+                agent.doing, agent.waiting_for = "", one_line(event.error) if agent.state == "failed" else ""
+            case AgentEnded():
+                agent.state, agent.doing, agent.ended = _ENDS.get(event.status, "done"), "", record.at
+                agent.waiting_for = one_line(event.error)
+            case _:
+                pass
+
+    def _queue(self, agent: AgentId, event: PromptPosted | PromptWithdrawn) -> None:
+        """What is said to one that works waits for it; it may have been read in the meantime."""
+        if isinstance(event, PromptWithdrawn):
+            self.queue[:] = [queued for queued in self.queue if queued.letter != event.letter]
+        elif event.letter not in self._taken and self.agent(agent).state in ("running", "waiting"):
+            self.queue.append(Queued(event.letter, event.text, None if agent == self.main else agent))
+
+    def _started(self, record: Record, event: AgentStarted) -> None:
+        agent = self.agent(record.agent)
+        agent.name, agent.kind, agent.parent, agent.team = event.name, event.kind, event.parent, event.team
+        agent.description, agent.started = event.description, record.at
+        if self._color is not None:
+            agent.color = self._color(agent)
+        parent = self.folds.get(event.parent) if event.parent else None
+        if parent is not None and event.call_id is not None and event.call_id in parent.steps:
+            parent.steps[event.call_id].agent = record.agent
+        if event.parent is not None:
+            agent.state = "running"
+            if event.parent in self.agents:
+                self._settle(self.agents[event.parent])
+
+    def _write(self, id: AgentId, delta: BlockStarted) -> None:
+        doing = _WRITING.get(delta.kind, f"calling {one_line(delta.name, 40)}" if delta.name else "thinking")
+        if (agent := self.agent(id)).doing != doing:
+            agent.doing = doing
+            self.version += 1
+
+    def _settle(self, agent: AgentView) -> None:
+        """What an agent is doing follows from its calls that run."""
+        steps = list(self._fold(agent.id).steps.values())
+        asked = [step for step in steps if step.asked]
+        joined = [self.agents[s.agent].name for s in steps if s.agent in self.agents and s.agent is not None]
+        agent.state, agent.waiting_for = "running", ""
+        if asked:
+            agent.state, agent.waiting_for = "waiting", f"your answer: {asked[0].tool} {asked[0].title}".strip()
+        elif steps and len(joined) == len(steps):
+            agent.state, agent.waiting_for = "waiting", ", ".join(joined)
+        agent.doing = f"{steps[0].tool} {steps[0].title}".strip() if steps else "thinking"
+
+    def _charge(self, agent: AgentView, model: str, usage: Usage) -> None:
+        agent.used[model] = agent.used.get(model, Usage()) + usage
+        self._unpriced.add(agent.id)
+
+    def price_all(self) -> None:
+        """What those have cost that have used something since the last time; looking prices up takes a while."""
+        for id in self._unpriced:
+            agent, total = self.agents[id], 0.0
+            costs = [self._price(model, usage) if self._price else None for model, usage in agent.used.items()]
+            for cost in costs:
+                total += cost or 0.0
+            agent.usd = None if None in costs else total
+        self._unpriced.clear()
+
+    # --- jobs, teams, questions
+
+    def _job(self, record: Record, event: JobStarted | JobProgressed | JobEnded) -> None:
+        agent = self.agents.get(AgentId(event.job))
+        match event:
+            case JobStarted():
+                self.jobs[event.job] = JobView(
+                    event.job, event.kind, event.description, record.agent, background=event.background,
+                    started=record.at,
+                )  # fmt: skip
+                if agent is not None or event.kind == "agent":
+                    self.agent(AgentId(event.job)).background = event.background
+            case JobProgressed():
+                if agent is not None and event.summary:
+                    agent.summary = one_line(event.summary)
+            case JobEnded():
+                if (job := self.jobs.get(event.job)) is not None:
+                    job.status, job.summary, job.ended = event.status, event.summary, record.at
+                if job is not None and job.background:
+                    self.note(record.agent, Note("notice", event.summary, at=record.at))
+
+    def _team(self, record: Record, event: TeamChanged) -> None:
+        news = TeamEvent(record.at, event.team, event.kind, event.agent, event.text, event.to, event.task)
+        before = next((old for old in reversed(self.team_events) if old.agent == event.agent), None)
+        if event.kind not in _STATES or before is None or before.kind != event.kind:  # each state is told once
+            self.team_events.append(news)
+        agent = self.agent(record.agent)
+        agent.team = event.team
+        if agent.name == agent.id:
+            agent.name = event.agent.partition("@")[0]
+        if self._color is not None and not agent.color:
+            agent.color = self._color(agent)
+        if record.agent == self.main:
+            return
+        match event.kind:
+            case "idle":
+                agent.state, agent.doing, agent.waiting_for = "idle", "", "a message or a task"
+            case "wake" | "spawn" | "claim":
+                agent.state = "running"
+            case "shutdown":
+                agent.state, agent.doing, agent.ended = "done", "", record.at
+            case "died":
+                agent.state, agent.doing, agent.ended = "failed", "", record.at
+            case _:
+                pass
+
+    def _question(self, record: Record, event: Asked | Answered) -> None:
+        fold = self._fold(record.agent)
+        if isinstance(event, Asked):
+            if all(known.id != event.question.id for known in self.questions):
+                self.questions.append(event.question)
+            step = fold.steps.get(event.question.call_id)
+        else:
+            found = next((q for q in self.questions if q.id == event.question), None)
+            self.questions[:] = [q for q in self.questions if q.id != event.question]
+            step = fold.steps.get(found.call_id) if found else None
+        if step is not None:
+            step.asked = isinstance(event, Asked)
+            fold.talk.version += 1
+        self._settle(self.agent(record.agent))
+
+    def _fold(self, agent: AgentId) -> TalkFold:
+        if (found := self.folds.get(agent)) is None:
+            found = self.folds[agent] = TalkFold()
+        return found
+
+
+def older(records: Iterable[Record], agent: AgentId, before: int) -> list[Item]:
+    """The items of an agent's transcript up to a line: what has been dropped from memory."""
+    fold = TalkFold(most=1 << 40)
+    for record in records:
+        if record.agent == agent and record.n < before:
+            fold.apply(record)
+    return fold.talk.items
