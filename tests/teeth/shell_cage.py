@@ -17,6 +17,7 @@ from shell_ground import CANARY
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
+PYTHON, TEETH, SOURCE = "/cage/python", "/cage/teeth", "/cage/source"  # never below /tmp, which lines may empty
 
 
 class Report(Struct):
@@ -54,13 +55,17 @@ def _bars(source: Path) -> list[str]:
             argv += ["--symlink", str(place.readlink()), str(place)]
         elif place.exists():
             argv += ["--ro-bind", str(place), str(place)]
-    python = {Path(sys.base_prefix), Path(sys.prefix), Path(sys.executable).resolve().parents[1]}
-    for place in sorted(map(str, {*python, HERE, source})):
+    for place in sorted(map(str, {Path(sys.base_prefix), Path(sys.executable).resolve().parents[1]})):
         argv += ["--ro-bind", place, place]
+    for place, inside in ((Path(sys.prefix), PYTHON), (HERE, TEETH), (source, SOURCE)):
+        argv += ["--ro-bind", str(place), inside]
     env = {
-        "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "PYTHONPATH": f"{source}:{HERE}", "PYTHONDONTWRITEBYTECODE": "1",
+        "PATH": "/usr/bin:/bin",
+        "LANG": "C.UTF-8",
+        "PYTHONPATH": f"{SOURCE}:{TEETH}",
+        "PYTHONDONTWRITEBYTECODE": "1",
         "ANTHROPIC_API_KEY": f"{CANARY}KEY",
-    }  # fmt: skip
+    }
     for name, value in env.items():
         argv += ["--setenv", name, value]
     return [*argv, "--remount-ro", "/dev", "--remount-ro", "/"]  # a line that removes all it can breaks nothing here
@@ -68,7 +73,9 @@ def _bars(source: Path) -> list[str]:
 
 def _rg() -> str:
     beside = str(Path(sys.executable).parent)
-    found = shutil.which("rg", path=beside) or shutil.which("rg")
+    if shutil.which("rg", path=beside):
+        return f"{PYTHON}/bin/rg"
+    found = shutil.which("rg")
     return str(Path(found).resolve()) if found else ""
 
 
@@ -84,7 +91,7 @@ def work(orders: Sequence[dict[str, Any]], source: Path | None = None, heard: An
 
 
 def _one(order: dict[str, Any], source: Path, heard: Any) -> Report:
-    argv = [*_bars(source), sys.executable, "-B", str(HERE / "shell_worker.py")]
+    argv = [*_bars(source), f"{PYTHON}/bin/python", "-B", f"{TEETH}/shell_worker.py"]
     report, ended, now = Report(), False, os.memfd_create("now")
     pipe = subprocess.PIPE
     with subprocess.Popen(argv, stdin=pipe, stdout=pipe, stderr=pipe, pass_fds=(now,)) as child:

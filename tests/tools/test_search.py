@@ -1,7 +1,7 @@
 """Glob and Grep find what is there, and nothing that is ignored, denied or elsewhere."""
 
 import os
-import resource
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -189,4 +189,21 @@ def test_a_line_that_does_not_fit_into_memory_is_left_out_and_said(tmp_path: Pat
         shown = text(GREP, ctx, pattern="needle", output_mode=mode)
         assert shown.startswith("a.txt") and "more than 16 MiB were left out" in shown
     assert "too long to be searched" in refused(GREP, ctx, pattern="needle", path="big.txt")
-    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss >> 10 < 600  # MiB
+
+
+@pytest.mark.spec("A5")
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a child's memory cannot be bounded from outside")
+def test_a_search_takes_no_more_memory_than_it_is_given(tmp_path: Path) -> None:
+    with (tmp_path / "big.txt").open("wb") as file:
+        for _ in range(700):
+            file.write(b"x" * 1_000_000)
+    script = (  # in a process of its own: the largest child that ever ran is all that the system tells
+        "import resource, sys; from pathlib import Path\n"
+        "from file_desk import context, refused; from teamwright.tools.files.search import GREP\n"
+        "refused(GREP, context(Path(sys.argv[1])), pattern='needle', path='big.txt')\n"
+        "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss >> 10)\n"
+    )
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])}
+    argv = [sys.executable, "-c", script, str(tmp_path)]
+    done = subprocess.run(argv, env=env, capture_output=True, text=True, check=True)
+    assert int(done.stdout) < 600  # MiB

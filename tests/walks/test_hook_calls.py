@@ -181,7 +181,15 @@ async def test_no_hooks_no_hook_code(program: Any) -> None:
     import sys
 
     found = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True).stdout.split()
-    unwanted = {"teamwright.runtime.extensions.hooks", "teamwright.library.hooks", "teamwright.runtime.extensions.skills",
-                "teamwright.library.skills.book", "teamwright.runtime.extensions.mcp_pool", "teamwright.library.mcp_config",
-                "teamwright.library.plugins", "mcp", "teamwright.library.memory_dir"}  # fmt: skip
+    unwanted = {
+        "mcp",
+        "teamwright.library.hooks",
+        "teamwright.library.mcp_config",
+        "teamwright.library.memory_dir",
+        "teamwright.library.plugins",
+        "teamwright.library.skills.book",
+        "teamwright.runtime.extensions.hooks",
+        "teamwright.runtime.extensions.mcp_pool",
+        "teamwright.runtime.extensions.skills",
+    }
     assert "teamwright.app.extensions" in found and unwanted.isdisjoint(found)
