@@ -41,10 +41,27 @@ _PLACES = {
     "current_teammate": "teamwright.runtime.agents.agent",
 }
 __all__ = [
-    "AgentDefinition", "Allow", "Deny", "LedTeam", "ModelError", "Outcome", "Question", "Record", "ScriptedModel",
-    "Session", "TeamwrightError", "ToolContext", "ToolError", "UsageError", "call", "current_agent",
-    "current_teammate", "session", "thinking", "tool",
-]  # fmt: skip
+    "AgentDefinition",
+    "Allow",
+    "Deny",
+    "LedTeam",
+    "ModelError",
+    "Outcome",
+    "Question",
+    "Record",
+    "ScriptedModel",
+    "Session",
+    "TeamwrightError",
+    "ToolContext",
+    "ToolError",
+    "UsageError",
+    "call",
+    "current_agent",
+    "current_teammate",
+    "session",
+    "thinking",
+    "tool",
+]
 
 
 def __getattr__(name: str) -> "Any":

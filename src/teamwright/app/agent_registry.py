@@ -30,13 +30,23 @@ from teamwright.tools.agents.plan import EnterPlanMode, ExitPlanMode, Put
 from teamwright.tools.bounds import visible
 from teamwright.tools.pool import INTERACTIVE, built_in_tools, chosen, colleague_tools, cron_tools, task_tools
 
-COORDINATOR = frozenset({
-    "Agent", "SendMessage", "ListAgents", "TaskOutput", "TaskStop", "Read", "TeamCreate", "TeamDelete", "TaskCreate",
-    "TaskGet", "TaskList", "TaskUpdate",
-})  # fmt: skip
-TEAM = frozenset({
-    "SendMessage", "ListAgents", "TaskCreate", "TaskGet", "TaskList", "TaskUpdate", "ExitPlanMode",
-})  # fmt: skip
+COORDINATOR = frozenset(
+    {
+        "Agent",
+        "SendMessage",
+        "ListAgents",
+        "TaskOutput",
+        "TaskStop",
+        "Read",
+        "TeamCreate",
+        "TeamDelete",
+        "TaskCreate",
+        "TaskGet",
+        "TaskList",
+        "TaskUpdate",
+    }
+)
+TEAM = frozenset({"SendMessage", "ListAgents", "TaskCreate", "TaskGet", "TaskList", "TaskUpdate", "ExitPlanMode"})
 LEADING = frozenset({"TeamCreate", "TeamDelete", "EnterPlanMode"})
 MAINS = frozenset({"CronCreate", "CronDelete", "CronList", "StructuredOutput"})  # what only the main agent can use
 
@@ -46,9 +56,14 @@ class Company:
         self._options, self._ground, self._rules = options, ground, rules
         self.extras = Extras(options, ground, rules)
         places = find_places(
-            cwd=ground.cwd, project=ground.project, home=ground.user, state=ground.home.root, trusted=ground.trusted,
-            sources=options.setting_sources, plugins=self.extras.agent_places,
-        )  # fmt: skip
+            cwd=ground.cwd,
+            project=ground.project,
+            home=ground.user,
+            state=ground.home.root,
+            trusted=ground.trusted,
+            sources=options.setting_sources,
+            plugins=self.extras.agent_places,
+        )
         self._book = DefinitionBook(
             places, flag=options.agents, cwd=ground.cwd, given=options.definitions, cache=ground.home.root / "cache"
         )

@@ -31,13 +31,19 @@ def open_asides(
         consolidate_after=own.consolidate_seconds if own.consolidate_memory and lasting else None,
     )
     memory = Memory(
-        Notebook(ground.home, ground.project), lambda text: without_keys(ground, text),
+        Notebook(ground.home, ground.project),
+        lambda text: without_keys(ground, text),
         lambda: time.strftime("%Y-%m-%d"),
-    )  # fmt: skip
+    )
     asides = Asides(
-        main, habits, memory, launch=supervisor.launch, tell=tell, log=log,
+        main,
+        habits,
+        memory,
+        launch=supervisor.launch,
+        tell=tell,
+        log=log,
         jobs_run=lambda: bool(supervisor.jobs.running()),
-    )  # fmt: skip
+    )
     main.on_event = _both(main.on_event, asides.heard)
     return asides
 

@@ -55,9 +55,11 @@ class Extras:
         self._standing: dict[AgentId, Rules] = {}
         self._living: Callable[[AgentId], Agent | None] = _nobody
         self._grants = Grants(
-            self._find, base=ground.project, home=ground.user,
+            self._find,
+            base=ground.project,
+            home=ground.user,
             standing=lambda agent: self._standing.get(agent.id, Rules()),
-        )  # fmt: skip
+        )
         self.skills = Skillset(options, ground, plugins.plugins if plugins else (), self._grants)
         self.serving = Serving(options, ground, plugins.servers if plugins else ())
         self.problems = (*(plugins.problems if plugins else ()), *problems, *self.serving.problems)
@@ -73,9 +75,16 @@ class Extras:
         self.resolve_model: Callable[[str], str] = str
 
     def introduce(
-        self, main: AgentId, points: HookPoints, judge: "Judge", supervisor: Supervisor, spawner: Spawner,
-        tell: Callable[[AgentId, Event], None], log: Callable[[str], None], say: Callable[[str, str], None],
-    ) -> None:  # fmt: skip
+        self,
+        main: AgentId,
+        points: HookPoints,
+        judge: "Judge",
+        supervisor: Supervisor,
+        spawner: Spawner,
+        tell: Callable[[AgentId, Event], None],
+        log: Callable[[str], None],
+        say: Callable[[str, str], None],
+    ) -> None:
         """Those who are there by now. `say` brings words of a server's channel to the main agent."""
         self._main, self._points, self._tell, self._living = main, points, tell, supervisor.agent
         self._judge = judge
@@ -147,9 +156,14 @@ class Extras:
         ground = self._ground
         self.points.config = ConfigWatch(settings_files(ground.project, ground.user, ground.home.root)).news
         return Hooks(
-            self.book or HookBook(), session=session, transcript=transcript, project=ground.project, env=ground.env,
-            log=log, passed=passed_names(ground),
-        )  # fmt: skip
+            self.book or HookBook(),
+            session=session,
+            transcript=transcript,
+            project=ground.project,
+            env=ground.env,
+            log=log,
+            passed=passed_names(ground),
+        )
 
     async def mentions(self, text: str, *, files: bool = True) -> tuple[Text, ...]:
         main = self._living(self._main)

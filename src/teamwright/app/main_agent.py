@@ -38,9 +38,16 @@ def make_main(parts: Parts, workshop: Workshop) -> Agent:
     if definition is not None and limits.turns is None:
         limits = replace(limits, turns=definition.max_turns)
     shape = Shape(
-        id=AgentId(opened.id), name="main", kind="main", model=model, effort=effort, kit=kit, desk=build_desk(parts),
-        mode=mode or "default", meter=AgentMeter(limits, cost, time.monotonic),
-    )  # fmt: skip
+        id=AgentId(opened.id),
+        name="main",
+        kind="main",
+        model=model,
+        effort=effort,
+        kit=kit,
+        desk=build_desk(parts),
+        mode=mode or "default",
+        meter=AgentMeter(limits, cost, time.monotonic),
+    )
     main = workshop.make(shape, opened.history, opened.transcript)
     asked = options.system_prompt is not None or options.append_system_prompt or options.agent
     same = before and not asked and before.model == model and before.effort == effort
@@ -86,13 +93,21 @@ def _model(parts: Parts) -> str:
 def system_of(parts: Parts, model: str, cwd: Path, *, own: str | None, main: bool = False) -> tuple[str, ...]:
     ground, options = parts.ground, parts.options
     found = instructions.collect(
-        cwd, ground.project, home=ground.user, state=ground.home.root, trusted=ground.trusted,
+        cwd,
+        ground.project,
+        home=ground.user,
+        state=ground.home.root,
+        trusted=ground.trusted,
         sources=options.setting_sources,
-    )  # fmt: skip
+    )
     place = Place(
-        str(cwd), _platform(), time.strftime("%Y-%m-%d"), model,
-        git=(ground.project / ".git").exists(), directories=tuple(map(str, _roots(parts)[1:])),
-    )  # fmt: skip
+        str(cwd),
+        _platform(),
+        time.strftime("%Y-%m-%d"),
+        model,
+        git=(ground.project / ".git").exists(),
+        directories=tuple(map(str, _roots(parts)[1:])),
+    )
     if main:
         parts.notes.extend(found.problems)
     append = options.append_system_prompt if main else ""
@@ -127,6 +142,12 @@ def build_desk(parts: Parts) -> Desk:
     env = {"TEAMWRIGHT_AGENT_ID": opened.id, "TEAMWRIGHT_AGENT_NAME": "main", "TEAMWRIGHT_PARENT_SESSION_ID": opened.id}
     near = all(is_near(root) for root in roots)
     return Desk(
-        cwd, roots, dict(opened.history.seen), opened.files.outputs, parts.rules.hides,
-        trusted=parts.ground.trusted, near=near, env=env,
-    )  # fmt: skip
+        cwd,
+        roots,
+        dict(opened.history.seen),
+        opened.files.outputs,
+        parts.rules.hides,
+        trusted=parts.ground.trusted,
+        near=near,
+        env=env,
+    )

@@ -46,9 +46,14 @@ def _routed(
     catalog = Catalog.load(own.windows)
     named = {name: ProviderSettings(p.base_url, p.key_env, p.wire) for name, p in own.providers.items()}
     providers = Providers(
-        ground.env, silence=own.model_silence_seconds, retries=retries, named=named, version=__version__, betas=betas,
+        ground.env,
+        silence=own.model_silence_seconds,
+        retries=retries,
+        named=named,
+        version=__version__,
+        betas=betas,
         thinking_display=display,
-    )  # fmt: skip
+    )
     return RoutedModel(catalog, providers, tuple(named), given, think=think), Names(
         None, None, None, catalog, tuple(named)
     )

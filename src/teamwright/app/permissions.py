@@ -40,9 +40,14 @@ class Law(Struct, frozen=True, kw_only=True):
 
 
 def open_guard(
-    options: Options, ground: Ground, opened: Opened, law: Law, supervisor: Supervisor, questions: Questions,
+    options: Options,
+    ground: Ground,
+    opened: Opened,
+    law: Law,
+    supervisor: Supervisor,
+    questions: Questions,
     tell: Callable[[AgentId, Event], None],
-) -> Guard:  # fmt: skip
+) -> Guard:
     main_id = AgentId(opened.id)
 
     def agent(id: AgentId) -> Agent:
@@ -59,9 +64,15 @@ def open_guard(
         return found
 
     points = HookPoints(
-        agent=supervisor.agent, mode=mode, tell=tell, works=lambda who: bool(supervisor.jobs.unfinished(who)),
-        transcript=opened.files.agent, launch=supervisor.launch, make=law.make_hooks, home=ground.cwd,
-    )  # fmt: skip
+        agent=supervisor.agent,
+        mode=mode,
+        tell=tell,
+        works=lambda who: bool(supervisor.jobs.unfinished(who)),
+        transcript=opened.files.agent,
+        launch=supervisor.launch,
+        make=law.make_hooks,
+        home=ground.cwd,
+    )
     gate = SessionGate(
         mode=mode,
         rules=law.rules,

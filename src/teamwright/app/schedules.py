@@ -30,7 +30,12 @@ def open_schedules(
 ) -> Schedules:
     """Only where nobody waits for the program to end does it stay for them."""
     return Schedules(
-        ScheduleTable(state.database), SessionId(main.id), main.id, clock=WallClock(),
-        zone=lambda: local_zone(ground.env), ring=main.inbox.ring, log=log,
+        ScheduleTable(state.database),
+        SessionId(main.id),
+        main.id,
+        clock=WallClock(),
+        zone=lambda: local_zone(ground.env),
+        ring=main.inbox.ring,
+        log=log,
         stays=options.proactive or options.assistant or ground.settings.own.assistant,
-    )  # fmt: skip
+    )

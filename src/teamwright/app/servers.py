@@ -30,18 +30,26 @@ TOKENS = "mcp-tokens"  # below our home: what was agreed at servers
 
 
 def configured(
-    ground: Ground, flags: Sequence[str] = (), *, strict: bool = False,
+    ground: Ground,
+    flags: Sequence[str] = (),
+    *,
+    strict: bool = False,
     plugins: Iterable[tuple[str, Mapping[str, Any]]] = (),
-) -> "Servers":  # fmt: skip
+) -> "Servers":
     """`flags` are those of `--mcp-config`; `strict` is `--strict-mcp-config`."""
     from teamwright.library.mcp_config import Written, find_servers  # noqa: PLC0415
 
     settings = [Written("plugin", file, servers) for file, servers in plugins]
     settings += [Written(x.source, x.file, x.values["mcp"]) for x in ground.settings.layers if x.values.get("mcp")]
     return find_servers(
-        ground.project, trusted=ground.trusted, env=ground.env, settings=settings, flags=flags, strict=strict,
+        ground.project,
+        trusted=ground.trusted,
+        env=ground.env,
+        settings=settings,
+        flags=flags,
+        strict=strict,
         cwd=ground.cwd,
-    )  # fmt: skip
+    )
 
 
 class Person(Struct, frozen=True):
@@ -93,11 +101,19 @@ class Serving:
 
             connect, call = limits(self._ground.env)
             self.pool = ServerPool(
-                self.configs, McpTool, env=self._ground.env, cwd=self._ground.project, connect_limit=connect,
-                call_limit=call, log=self._log, tell_changed=self._changed, push=self._pushed,
+                self.configs,
+                McpTool,
+                env=self._ground.env,
+                cwd=self._ground.project,
+                connect_limit=connect,
+                call_limit=call,
+                log=self._log,
+                tell_changed=self._changed,
+                push=self._pushed,
                 elicit=self._elicit if self.person else None,
-                exchange=self._relay, tokens=self._ground.home.root / TOKENS,
-            )  # fmt: skip
+                exchange=self._relay,
+                tokens=self._ground.home.root / TOKENS,
+            )
             if self._group is not None:
                 self.pool.start(self._group)
         return self.pool

@@ -47,9 +47,15 @@ class Skillset:
 
             ground = self._ground
             shelves = find_shelves(
-                cwd=ground.cwd, project=ground.project, home=ground.user, state=ground.home.root,
-                trusted=ground.trusted, sources=self._options.setting_sources, plugins=self._plugins, managed=MANAGED,
-            )  # fmt: skip
+                cwd=ground.cwd,
+                project=ground.project,
+                home=ground.user,
+                state=ground.home.root,
+                trusted=ground.trusted,
+                sources=self._options.setting_sources,
+                plugins=self._plugins,
+                managed=MANAGED,
+            )
             self._book = SkillBook(shelves, cache=ground.home.root / "cache")
             bases = (os.path.realpath(folder) for folder in readable_folders(shelves))
             self.rules = Rules(allow=tuple(Rule("Read", "/**", base=base) for base in bases))
@@ -117,9 +123,12 @@ class Skillset:
             assert book is not None and self._judge is not None
             supervisor, _ = self._get_people()
             around = Surroundings(
-                agent=supervisor.agent, ask=self._judge(), clean=visible, env=self._ground.env,
+                agent=supervisor.agent,
+                ask=self._judge(),
+                clean=visible,
+                env=self._ground.env,
                 passed=passed_names(self._ground),
-            )  # fmt: skip
+            )
             self._desk = SkillDesk(book, self._grants, around, lambda: self._get_people()[1])
         return self._desk
 

@@ -23,10 +23,26 @@ PACKED = "TEAMWRIGHT_TEAMMATE"  # the environment variable in which a teammate's
 KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL", "OPENAI_API_KEY", "OPENAI_BASE_URL")
 # What a teammate's process takes over as it is; the rest is the lead's own or cannot be handed on.
 SHARED = (
-    "fallback_model", "effort", "may_bypass", "allowed_tools", "disallowed_tools", "tools", "add_dirs", "settings",
-    "setting_sources", "mcp_config", "strict_mcp_config", "plugin_dirs", "debug", "agents",
-    "append_system_prompt", "system_prompt", "think", "thinking_display", "betas",
-)  # fmt: skip
+    "fallback_model",
+    "effort",
+    "may_bypass",
+    "allowed_tools",
+    "disallowed_tools",
+    "tools",
+    "add_dirs",
+    "settings",
+    "setting_sources",
+    "mcp_config",
+    "strict_mcp_config",
+    "plugin_dirs",
+    "debug",
+    "agents",
+    "append_system_prompt",
+    "system_prompt",
+    "think",
+    "thinking_display",
+    "betas",
+)
 
 
 def open_places(options: Options, ground: Ground, notes: list[str], since: int) -> Places | None:
@@ -73,14 +89,22 @@ def _command(
     provider_keys = {p.key_env for p in ground.settings.own.providers.values() if p.key_env}
     env |= {name: ground.env[name] for name in provider_keys if name in ground.env}
     said = {
-        "agent": member.agent, "session": member.session, "cwd": str(ground.cwd), "mode": mode,
-        "usd": limits.usd, "tokens": limits.tokens, "since": since, "options": packed,
-    }  # fmt: skip
+        "agent": member.agent,
+        "session": member.session,
+        "cwd": str(ground.cwd),
+        "mode": mode,
+        "usd": limits.usd,
+        "tokens": limits.tokens,
+        "since": since,
+        "options": packed,
+    }
     env |= {
-        PACKED: msgspec.json.encode(said).decode(), "TEAMWRIGHT_AGENT_ID": member.agent,
-        "TEAMWRIGHT_AGENT_NAME": member.name, "TEAMWRIGHT_TEAM": member.team,
+        PACKED: msgspec.json.encode(said).decode(),
+        "TEAMWRIGHT_AGENT_ID": member.agent,
+        "TEAMWRIGHT_AGENT_NAME": member.name,
+        "TEAMWRIGHT_TEAM": member.team,
         "TEAMWRIGHT_PARENT_SESSION_ID": member.session,
-    }  # fmt: skip
+    }
     argv = [sys.executable, "-m", "teamwright", "teammate"]
     return argv, env
 

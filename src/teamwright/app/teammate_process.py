@@ -58,9 +58,15 @@ async def open_member(env: Mapping[str, str]) -> MemberHome:
             parts.opened.lock.release()
 
     return MemberHome(
-        packed.agent, core.supervisor, teamwork, living, core.bus, parts.company.extras, close,
+        packed.agent,
+        core.supervisor,
+        teamwork,
+        living,
+        core.bus,
+        parts.company.extras,
+        close,
         patience=ground.settings.own.adopt_seconds,
-    )  # fmt: skip
+    )
 
 
 async def _open_parts(packed: Packed, options: Options) -> Parts:
@@ -80,7 +86,15 @@ async def _open_parts(packed: Packed, options: Options) -> Parts:
     history.cwd = str(ground.cwd)
     opened = Opened(packed.session, SessionFiles(path), Transcript(path, -1, 0, 0), history, lock, [])
     return Parts(
-        options=options, ground=ground, rules=rules, models=models, names=names,
-        company=Company(options, ground, rules), opened=opened, state=state, notes=problems, mode=packed.mode,
+        options=options,
+        ground=ground,
+        rules=rules,
+        models=models,
+        names=names,
+        company=Company(options, ground, rules),
+        opened=opened,
+        state=state,
+        notes=problems,
+        mode=packed.mode,
         since=packed.since,
-    )  # fmt: skip
+    )

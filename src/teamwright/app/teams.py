@@ -112,7 +112,7 @@ def open_teamwork(
         place.on_lost = recruiter.lost
     deputy = Deputy(
         teams, mode=ground.lead_mode, rules=ground.rules, put=ground.put, user=ground.user, tell=post.notify
-    )  # fmt: skip
+    )
     follower = Follower(teams, workshop.files_of, workshop.bus, since=ground.since)
     share = lambda: _share_limits(ground, workshop)  # noqa: E731
     teams.on_look += [recruiter.apply_all, recruiter.look, deputy.look, share, follower.look]

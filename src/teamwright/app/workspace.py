@@ -64,9 +64,14 @@ def survey(options: Options) -> Ground:
     own = load(project, home=user, state=home.root, trusted=False, sources=("user",))
     trusted, changed = _trusted(options, own, home, project, cwd)
     settings = load(
-        project, home=user, state=home.root, trusted=trusted, flag=options.settings, cwd=cwd,
+        project,
+        home=user,
+        state=home.root,
+        trusted=trusted,
+        flag=options.settings,
+        cwd=cwd,
         sources=options.setting_sources,
-    )  # fmt: skip
+    )
     missing = [d for d in settings.permissions.additional_directories if not d.is_dir()]
     notes = [f"the settings name {d} as a working directory, but there is no such directory" for d in missing]
     if not trusted and (entry := trust.only_linked(project, own.trusted_directories)):

@@ -281,7 +281,5 @@ async def _run_call(seat: Seat, call: ToolCall, request: Request, reply: Reply) 
 def _end_call(seat: Seat, call: ToolCall, outcome: Outcome, args: dict[str, Any] | None) -> None:
     content = admitted(outcome.content, seat.history.album, words_only=outcome.is_error)
     seat.emit(
-        ToolEnded(
-            call.id, content, outcome.is_error, outcome.data, outcome.seen, outcome.cwd, args, outcome.ends_turn
-        )
-    )  # fmt: skip
+        ToolEnded(call.id, content, outcome.is_error, outcome.data, outcome.seen, outcome.cwd, args, outcome.ends_turn)
+    )

@@ -46,9 +46,15 @@ class Failed(ModelError):
     """One attempt failed. `after`: the server asked for that many seconds of patience."""
 
     def __init__(
-        self, message: str, fault: Fault, *, status: int | None = None, tries: Tries = "no",
-        after: float | None = None, said: str = "",
-    ) -> None:  # fmt: skip
+        self,
+        message: str,
+        fault: Fault,
+        *,
+        status: int | None = None,
+        tries: Tries = "no",
+        after: float | None = None,
+        said: str = "",
+    ) -> None:
         super().__init__(message, fault, status=status, said=said)
         self.tries: Tries = tries
         self.after = after

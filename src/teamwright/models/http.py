@@ -159,9 +159,14 @@ class Http:
             raise
 
     async def _exchange(
-        self, place: Place, url: str, headers: Mapping[str, str], body: Sequence[Bytes], listener: Listener,
+        self,
+        place: Place,
+        url: str,
+        headers: Mapping[str, str],
+        body: Sequence[Bytes],
+        listener: Listener,
         silence: _Silence,
-    ) -> None:  # fmt: skip
+    ) -> None:
         try:
             async with self._open().post(
                 url,
@@ -265,9 +270,7 @@ def _goes_direct(host: str, port: int | None, exceptions: str) -> bool:
     return False
 
 
-async def _listen(
-    place: Place, response: aiohttp.ClientResponse, listener: Listener, silence: _Silence
-) -> None:  # fmt: skip
+async def _listen(place: Place, response: aiohttp.ClientResponse, listener: Listener, silence: _Silence) -> None:
     kind = response.content_type
     if kind == "application/json":
         data = await _read(response, MOST_WHOLE)  # all of it: half an object is no news

@@ -10,9 +10,14 @@ from teamwright.models.providers import Providers
 
 class RoutedModel:
     def __init__(
-        self, catalog: Catalog, providers: Providers, named: Collection[str], given: Mapping[str, Model],
-        *, think: bool = True,
-    ) -> None:  # fmt: skip
+        self,
+        catalog: Catalog,
+        providers: Providers,
+        named: Collection[str],
+        given: Mapping[str, Model],
+        *,
+        think: bool = True,
+    ) -> None:
         """`given` are models that exist already, by full name: a scripted one, or a caller's own."""
         self._think = think
         self._catalog = catalog

@@ -51,9 +51,14 @@ class Left(Struct, frozen=True):
 
 class Rooms:
     def __init__(
-        self, links: Sequence[str] = (), *, session: str = "", notes: Path | None = None,
-        make_by_hook: MakeByHook | None = None, removed_by_hook: RemovedByHook | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        links: Sequence[str] = (),
+        *,
+        session: str = "",
+        notes: Path | None = None,
+        make_by_hook: MakeByHook | None = None,
+        removed_by_hook: RemovedByHook | None = None,
+    ) -> None:
         """`links` are directories that are linked into a worktree, not copied; `notes` is where stays are noted."""
         self._links, self._session, self._notes = tuple(links), session, notes
         self._make_by_hook, self._removed_by_hook = make_by_hook, removed_by_hook

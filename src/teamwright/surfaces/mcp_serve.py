@@ -64,7 +64,7 @@ SAME = {
     "task_list": ("TaskList", "Lists the shared tasks: id, status, subject, owner, what each waits for."),
     "task_update": ("TaskUpdate", "Changes a shared task: its state, its owner, its text, what it waits for."),
     "list_agents": ("ListAgents", "Lists the members of your team and what they are doing."),
-}  # fmt: skip
+}
 OWN: dict[str, tuple[type[Struct], str]] = {
     "teammate_spawn": (SpawnArgs, "Adds a teammate to your current team; it begins at once and works on its own."),
     "read_messages": (
@@ -166,10 +166,15 @@ async def _spawn(driver: Driver, args: Mapping[str, Any]) -> Outcome:
     if not asked.name.strip():
         raise ToolError("name is empty: a teammate needs one.")
     wanted: dict[str, Any] = {
-        "description": asked.description or asked.name, "prompt": asked.prompt, "name": asked.name,
-        "team_name": driver.team, "subagent_type": asked.agent_type, "model": asked.model, "mode": asked.mode,
+        "description": asked.description or asked.name,
+        "prompt": asked.prompt,
+        "name": asked.name,
+        "team_name": driver.team,
+        "subagent_type": asked.agent_type,
+        "model": asked.model,
+        "mode": asked.mode,
         "isolation": "worktree" if asked.worktree else None,
-    }  # fmt: skip
+    }
     return await driver.act("Agent", {key: value for key, value in wanted.items() if value is not None})
 
 

@@ -77,10 +77,13 @@ class BashTool:
         env = tool_environment(os.environ if self._env is None else self._env, ctx.desk.env, self._passed)
         if asked.run_in_background and self._commands is not None:
             order = Order(
-                kind="shell", script=script, cwd=ctx.desk.cwd, env=env,
+                kind="shell",
+                script=script,
+                cwd=ctx.desk.cwd,
+                env=env,
                 description=label(asked.description, asked.command),
                 limit=None if asked.timeout is None else max(asked.timeout, 1) / 1000,
-            )  # fmt: skip
+            )
             job = await self._commands().start(order, ctx)
             moved = "" if ctx.desk.cwd == before else str(ctx.desk.cwd)
             return launched(job, "The command runs in the background; you are told when it ends.", notes, moved)

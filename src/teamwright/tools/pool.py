@@ -35,22 +35,37 @@ def built_in_tools(
 ) -> dict[str, Tool]:
     """`passed` names variables that the person set for tools; `commands` is None where background jobs are off."""
     tools: list[Tool] = [
-        BashTool(env, passed, commands), MonitorTool(env, passed, commands), READ, WRITE, EDIT, NOTEBOOK_EDIT, GLOB,
-        GREP, FetchTool(env=env), AskTool(),
-    ]  # fmt: skip
+        BashTool(env, passed, commands),
+        MonitorTool(env, passed, commands),
+        READ,
+        WRITE,
+        EDIT,
+        NOTEBOOK_EDIT,
+        GLOB,
+        GREP,
+        FetchTool(env=env),
+        AskTool(),
+    ]
     return {tool.spec.name: tool for tool in tools}
 
 
 def colleague_tools(
-    spawner: Callable[[], Spawner], supervisor: Callable[[], Supervisor], rooms: Callable[[], Rooms],
+    spawner: Callable[[], Spawner],
+    supervisor: Callable[[], Supervisor],
+    rooms: Callable[[], Rooms],
     teamwork: Callable[[], Teamwork],
-) -> dict[str, Tool]:  # fmt: skip
+) -> dict[str, Tool]:
     """Tools that deal with other agents and with jobs; `Agent` itself depends on who has it."""
     tools: list[Tool] = [
-        SendMessage(spawner, supervisor, teamwork), ListAgents(spawner, supervisor, teamwork),
-        TaskOutput(supervisor), TaskStop(supervisor, teamwork), TeamCreate(teamwork), TeamDelete(teamwork),
-        EnterWorktree(rooms, supervisor), ExitWorktree(rooms, supervisor),
-    ]  # fmt: skip
+        SendMessage(spawner, supervisor, teamwork),
+        ListAgents(spawner, supervisor, teamwork),
+        TaskOutput(supervisor),
+        TaskStop(supervisor, teamwork),
+        TeamCreate(teamwork),
+        TeamDelete(teamwork),
+        EnterWorktree(rooms, supervisor),
+        ExitWorktree(rooms, supervisor),
+    ]
     return {tool.spec.name: tool for tool in tools}
 
 

@@ -293,9 +293,21 @@ class Warned(Struct, frozen=True, tag="warned"):
 
 
 Durable = (
-    AgentStarted | Resumed | Rendered | LettersTaken | Reminded | Replied | Compacted | Mended | ToolStarted | ToolEnded
-    | Denied | ModeChanged | TurnEnded | AgentEnded
-)  # fmt: skip
+    AgentStarted
+    | Resumed
+    | Rendered
+    | LettersTaken
+    | Reminded
+    | Replied
+    | Compacted
+    | Mended
+    | ToolStarted
+    | ToolEnded
+    | Denied
+    | ModeChanged
+    | TurnEnded
+    | AgentEnded
+)
 Event = (
     Durable
     | TurnStarted

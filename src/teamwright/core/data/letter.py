@@ -179,8 +179,10 @@ def _in_short(notices: Sequence[Notice], room: int) -> str:
     folder = escape(notices[0].output.rpartition("/")[0])
     return (
         f"<task-notifications>\n{len(lines)} further jobs have ended; what each said is in {folder}/ID.output\n"
-        + "\n".join(fitting) + more + "\n</task-notifications>"
-    )  # fmt: skip
+        + "\n".join(fitting)
+        + more
+        + "\n</task-notifications>"
+    )
 
 
 def _size(body: Body) -> int:

@@ -96,6 +96,18 @@ class Answer(Struct, frozen=True, tag="answer"):
 
 
 Op = (
-    Say | Interrupt | SendToBackground | StopJob | StopAll | SetMode | SetModel | Compact | AskAside | AddRules
-    | AddDirectories | RemoveRules | RemoveDirectories | Answer
-)  # fmt: skip
+    Say
+    | Interrupt
+    | SendToBackground
+    | StopJob
+    | StopAll
+    | SetMode
+    | SetModel
+    | Compact
+    | AskAside
+    | AddRules
+    | AddDirectories
+    | RemoveRules
+    | RemoveDirectories
+    | Answer
+)

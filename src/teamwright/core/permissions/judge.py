@@ -20,11 +20,31 @@ from teamwright.core.permissions.rules import Rules, detail_rule, domain_rule, w
 from teamwright.core.permissions.shell_rules import judge_runs
 from teamwright.core.text import shown
 
-OWN_TOOLS = frozenset({
-    "Agent", "SendMessage", "TeamCreate", "TeamDelete", "ListAgents", "TaskCreate", "TaskGet", "TaskList", "TaskUpdate",
-    "TaskOutput", "TaskStop", "Skill", "EnterPlanMode", "ExitPlanMode", "EnterWorktree", "ExitWorktree",
-    "AskUserQuestion", "CronCreate", "CronDelete", "CronList", "StructuredOutput",
-})  # fmt: skip
+OWN_TOOLS = frozenset(
+    {
+        "Agent",
+        "SendMessage",
+        "TeamCreate",
+        "TeamDelete",
+        "ListAgents",
+        "TaskCreate",
+        "TaskGet",
+        "TaskList",
+        "TaskUpdate",
+        "TaskOutput",
+        "TaskStop",
+        "Skill",
+        "EnterPlanMode",
+        "ExitPlanMode",
+        "EnterWorktree",
+        "ExitWorktree",
+        "AskUserQuestion",
+        "CronCreate",
+        "CronDelete",
+        "CronList",
+        "StructuredOutput",
+    }
+)
 _WEIGHTY = {"ExitWorktree": ("discard",)}  # uses of our own tools that throw somebody's work away
 _ELSEWHERE = "uds:"  # a message that leaves the session
 _RANK = {mode: n for n, mode in enumerate(MODES)} | {"bubble": MODES.index("default")}

@@ -70,8 +70,13 @@ def restricted(place: Place, tool: str, scene: Scene, verb: str) -> Finding | No
     if rule := path_rule(scene.rules.deny, tool, names, wide=True):
         return Finding("deny", f"{said_by(rule)} forbids to {verb} {shown(place.given)}.", path=place.path)
     if rule := path_rule(scene.rules.ask, tool, names, wide=True):
-        return Finding("ask", f"{said_by(rule)} wants every attempt to {verb} {shown(place.given)} asked.",
-                       path=place.path, firm=True, reading=verb == "read")  # fmt: skip
+        return Finding(
+            "ask",
+            f"{said_by(rule)} wants every attempt to {verb} {shown(place.given)} asked.",
+            path=place.path,
+            firm=True,
+            reading=verb == "read",
+        )
     if place.deep and (rule := _rule_below(place, tool, scene.rules)):
         reason = f"{said_by(rule)} may cover something below {shown(place.given)}."
         return Finding("ask", reason, path=place.path, firm=True, reading=verb == "read")

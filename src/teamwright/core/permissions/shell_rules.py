@@ -28,10 +28,36 @@ from teamwright.core.permissions.patterns import (
 from teamwright.core.permissions.rules import SHELL, Rule, names_tool, whole_rule
 from teamwright.core.text import shown
 
-_RUN_ANYTHING = frozenset({
-    "sh", "bash", "zsh", "dash", "ksh", "fish", "python", "python3", "node", "perl", "ruby", "php", "sudo", "doas",
-    "env", "xargs", "eval", "exec", "source", ".", "ssh", "npx", "uvx", "docker", "rm", "find",
-})  # fmt: skip
+_RUN_ANYTHING = frozenset(
+    {
+        "sh",
+        "bash",
+        "zsh",
+        "dash",
+        "ksh",
+        "fish",
+        "python",
+        "python3",
+        "node",
+        "perl",
+        "ruby",
+        "php",
+        "sudo",
+        "doas",
+        "env",
+        "xargs",
+        "eval",
+        "exec",
+        "source",
+        ".",
+        "ssh",
+        "npx",
+        "uvx",
+        "docker",
+        "rm",
+        "find",
+    }
+)
 
 
 def judge_runs(runs: Runs, scene: Scene) -> list[Finding]:

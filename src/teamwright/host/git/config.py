@@ -31,10 +31,22 @@ _KEYS = {
     "remote": frozenset({"vcs", "proxy", "uploadpack", "receivepack", "promisor"}),
     "sendemail": frozenset({"smtpserver"}),
 }
-_SECTIONS = frozenset({
-    "alias", "browser", "difftool", "guitool", "hook", "include", "includeif", "instaweb", "man", "mergetool",
-    "protocol", "web",
-})  # fmt: skip
+_SECTIONS = frozenset(
+    {
+        "alias",
+        "browser",
+        "difftool",
+        "guitool",
+        "hook",
+        "include",
+        "includeif",
+        "instaweb",
+        "man",
+        "mergetool",
+        "protocol",
+        "web",
+    }
+)
 _PLACES = frozenset({"core.worktree", "extensions.worktreeconfig"})
 _HOOKS = ("post-index-change", "reference-transaction")  # those that also a command that reads can set off
 

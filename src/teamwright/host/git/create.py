@@ -44,22 +44,28 @@ def check_name(name: str) -> str:
     flat = name.replace("/", "+")
     good = all(_SEGMENT.fullmatch(segment) and segment != "." for segment in flat.split("+"))
     fault = (
-        "it is longer than 64 characters" if len(name) > 64
-        else "`..` is not allowed" if ".." in name
-        else "each part needs at least one of A-Z a-z 0-9 . _ - and may have nothing else" if not good
-        else "it starts with `-`" if name.startswith("-")
-        else "it ends with `.` or `.lock`" if name.lower().endswith((".", ".lock"))
-        else "git keeps that name for itself" if name.lower() == ".git"
-        else "git or another system keeps that name for itself" if _RESERVED.fullmatch(flat) else ""
-    )  # fmt: skip
+        "it is longer than 64 characters"
+        if len(name) > 64
+        else "`..` is not allowed"
+        if ".." in name
+        else "each part needs at least one of A-Z a-z 0-9 . _ - and may have nothing else"
+        if not good
+        else "it starts with `-`"
+        if name.startswith("-")
+        else "it ends with `.` or `.lock`"
+        if name.lower().endswith((".", ".lock"))
+        else "git keeps that name for itself"
+        if name.lower() == ".git"
+        else "git or another system keeps that name for itself"
+        if _RESERVED.fullmatch(flat)
+        else ""
+    )
     if fault:
         raise ToolError(f"`{shown(name, 80)}` cannot name a worktree: {fault}. Choose another name, like `fix-login`.")
     return flat
 
 
-async def make(
-    repo: Path, name: str, *, links: Sequence[str] = (), owner: str = "", session: str = ""
-) -> Worktree:  # fmt: skip
+async def make(repo: Path, name: str, *, links: Sequence[str] = (), owner: str = "", session: str = "") -> Worktree:
     """The worktree of that name, made from the HEAD of `repo` unless it is there already; locked for us.
 
     `owner` names the agent that will use it: another one cannot have it meanwhile, also not in this process.

@@ -31,9 +31,13 @@ async def view(found: Found, cwd: Path) -> View:
     behind, ahead = map(int, told.split())
     log = await git_text("log", "-z", f"-{MOST_COMMITS}", "--format=%h %s", tip, "--not", tree.base, cwd=tree.repo)
     return View(
-        found, await branch_here(cwd), ahead, behind, tuple(line for line in log.split("\0") if line),
+        found,
+        await branch_here(cwd),
+        ahead,
+        behind,
+        tuple(line for line in log.split("\0") if line),
         tuple(await _lines(found, tip)),
-    )  # fmt: skip
+    )
 
 
 async def tip_of(found: Found) -> str:
@@ -52,8 +56,9 @@ async def _lines(found: Found, tip: str) -> list[Line]:
     try:
         private = require_tied(tree)
     except ToolError:
-        told = await git_text("diff", "--numstat", "-z", "-M", "--no-ext-diff", "--no-textconv", tree.base, tip,
-                              cwd=tree.repo)  # fmt: skip
+        told = await git_text(
+            "diff", "--numstat", "-z", "-M", "--no-ext-diff", "--no-textconv", tree.base, tip, cwd=tree.repo
+        )
         return read_numstat(told)
     own = own_links(tree)
     untracked = [path for path in (await read_status(tree.path)).untracked if path not in own]

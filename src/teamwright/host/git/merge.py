@@ -84,8 +84,19 @@ async def merge(found: Found, cwd: Path) -> Merged:
     words = f"Merge branch '{branch}'" + ("" if preview.into in ("main", "master") else f" into {preview.into}")
     # The commit that was looked at, not the branch: an agent may be at work on that.
     try:
-        ran = await git("merge", "--no-edit", "--no-autostash", "--commit", "--no-squash", "-m", words, preview.tip,
-                        cwd=here, limit=LIMIT, as_person=True)  # fmt: skip
+        ran = await git(
+            "merge",
+            "--no-edit",
+            "--no-autostash",
+            "--commit",
+            "--no-squash",
+            "-m",
+            words,
+            preview.tip,
+            cwd=here,
+            limit=LIMIT,
+            as_person=True,
+        )
     except ToolError:
         await _give_up(here)
         raise

@@ -23,10 +23,19 @@ SETTLE = 1.0  # for output that is still on its way when git itself has ended
 # No hook, daemon or helper of the repository's configuration runs; what we read does not depend on a person's taste.
 # What a trusted repository may run besides, filters and merge drivers, stands in `git_guard`.
 _SETTINGS = (
-    "core.hooksPath=/dev/null", "core.fsmonitor=false", "core.quotePath=false", "core.ignoreStat=false", "gc.auto=0",
-    "maintenance.auto=false", "submodule.recurse=false", "status.showUntrackedFiles=all",
-    "log.showSignature=false", "color.ui=false", "status.submoduleSummary=false", "safe.bareRepository=explicit",
-)  # fmt: skip
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    "core.quotePath=false",
+    "core.ignoreStat=false",
+    "gc.auto=0",
+    "maintenance.auto=false",
+    "submodule.recurse=false",
+    "status.showUntrackedFiles=all",
+    "log.showSignature=false",
+    "color.ui=false",
+    "status.submoduleSummary=false",
+    "safe.bareRepository=explicit",
+)
 _FRONT = (
     "git",
     "--no-pager",
@@ -37,10 +46,20 @@ _FRONT = (
 _NOBODY_THERE = {"GIT_ASKPASS": "true", "SSH_ASKPASS": "true", "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
 
 # Set where we are started by a hook of git: they would lead it to another repository than that of the directory.
-_ELSEWHERE = frozenset({
-    "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR", "GIT_NAMESPACE",
-    "GIT_PREFIX", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_CONFIG_PARAMETERS", "GIT_CONFIG_COUNT",
-})  # fmt: skip
+_ELSEWHERE = frozenset(
+    {
+        "GIT_DIR",
+        "GIT_WORK_TREE",
+        "GIT_INDEX_FILE",
+        "GIT_OBJECT_DIRECTORY",
+        "GIT_COMMON_DIR",
+        "GIT_NAMESPACE",
+        "GIT_PREFIX",
+        "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+        "GIT_CONFIG_PARAMETERS",
+        "GIT_CONFIG_COUNT",
+    }
+)
 
 _KEYS = frozenset({"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "OPENAI_API_KEY"})  # ours, no business of any hook's
 
@@ -127,9 +146,15 @@ async def _start(
     try:
         with anyio.CancelScope(shield=True):  # cancelled in the middle, it would be ended without what it started
             return await anyio.open_process(
-                argv, stdin=PIPE if feed else DEVNULL, stdout=PIPE, stderr=PIPE, cwd=cwd, env=env,
-                start_new_session=True, pass_fds=handles,
-            )  # fmt: skip
+                argv,
+                stdin=PIPE if feed else DEVNULL,
+                stdout=PIPE,
+                stderr=PIPE,
+                cwd=cwd,
+                env=env,
+                start_new_session=True,
+                pass_fds=handles,
+            )
     except (OSError, ValueError) as error:
         if isinstance(error, FileNotFoundError) and str(error.filename) != str(cwd):
             raise ToolError("git was not found on the PATH. Install git, or work without it.") from None
@@ -181,8 +206,15 @@ async def is_repository(path: Path) -> bool:
 async def locate(path: Path) -> Repository:
     """The repository around this directory; it needs a working tree and a commit."""
     refuse_elsewhere(path)
-    ran = await git("rev-parse", "--path-format=absolute", "--show-toplevel", "--absolute-git-dir", "--git-common-dir",
-                    "HEAD^{commit}", cwd=path)  # fmt: skip
+    ran = await git(
+        "rev-parse",
+        "--path-format=absolute",
+        "--show-toplevel",
+        "--absolute-git-dir",
+        "--git-common-dir",
+        "HEAD^{commit}",
+        cwd=path,
+    )
     lines = ran.out.splitlines()
     where = shown(str(path))
     if ran.status and not lines:

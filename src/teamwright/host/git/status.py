@@ -23,11 +23,19 @@ KEPT = "refs/teamwright/kept"
 MOST_LINES = 30  # of a diffstat
 MOST_PAST = 200  # entries of HEAD's own history that are looked through
 UNDER_WAY = {
-    "MERGE_HEAD": "a merge", "CHERRY_PICK_HEAD": "a cherry-pick", "REVERT_HEAD": "a revert",
-    "BISECT_LOG": "a bisection", "rebase-merge": "a rebase", "rebase-apply": "a rebase", "sequencer": "a series",
-}  # fmt: skip
-_US = {f"GIT_{who}_{what}": value for who in ("AUTHOR", "COMMITTER")
-       for what, value in (("NAME", "Teamwright"), ("EMAIL", "teamwright@localhost"))}  # fmt: skip
+    "MERGE_HEAD": "a merge",
+    "CHERRY_PICK_HEAD": "a cherry-pick",
+    "REVERT_HEAD": "a revert",
+    "BISECT_LOG": "a bisection",
+    "rebase-merge": "a rebase",
+    "rebase-apply": "a rebase",
+    "sequencer": "a series",
+}
+_US = {
+    f"GIT_{who}_{what}": value
+    for who in ("AUTHOR", "COMMITTER")
+    for what, value in (("NAME", "Teamwright"), ("EMAIL", "teamwright@localhost"))
+}
 
 
 class Status(Struct, frozen=True):
@@ -42,8 +50,17 @@ class Status(Struct, frozen=True):
 
 
 async def read_status(tree: Path) -> Status:
-    told = await git_text("status", "--porcelain=v2", "--branch", "-z", "--untracked-files=all", "--no-renames",
-                          "--ignored=matching", _submodules(tree), cwd=tree)  # fmt: skip
+    told = await git_text(
+        "status",
+        "--porcelain=v2",
+        "--branch",
+        "-z",
+        "--untracked-files=all",
+        "--no-renames",
+        "--ignored=matching",
+        _submodules(tree),
+        cwd=tree,
+    )
     head, gone = "", 0
     changed: list[str] = []
     untracked: list[str] = []
@@ -86,10 +103,28 @@ async def read_diffstat(tree: Path, private: Path, base: str, untracked: Iterabl
     async with _spare_index(tree, private) as extra:
         names = "\0".join(name for name in untracked if not name.endswith("/"))
         if names:
-            await git_text("add", "--intent-to-add", "--ignore-errors", "--pathspec-from-file=-", "--pathspec-file-nul",
-                           cwd=tree, input=os.fsencode(names), extra=extra)  # fmt: skip
-        told = await git_text("diff", "--numstat", "-z", "-M", "--no-ext-diff", "--no-textconv", _submodules(tree),
-                              base, cwd=tree, extra=extra)  # fmt: skip
+            await git_text(
+                "add",
+                "--intent-to-add",
+                "--ignore-errors",
+                "--pathspec-from-file=-",
+                "--pathspec-file-nul",
+                cwd=tree,
+                input=os.fsencode(names),
+                extra=extra,
+            )
+        told = await git_text(
+            "diff",
+            "--numstat",
+            "-z",
+            "-M",
+            "--no-ext-diff",
+            "--no-textconv",
+            _submodules(tree),
+            base,
+            cwd=tree,
+            extra=extra,
+        )
     return read_numstat(told)
 
 
@@ -138,8 +173,16 @@ async def take_snapshot(
             await git_text("update-index", flag, "-z", "--stdin", cwd=tree, input=names, extra=extra)
         await git_text("add", "--all", cwd=tree, limit=300, extra=extra)
         if besides:
-            await git_text("add", "--force", "--pathspec-from-file=-", "--pathspec-file-nul", cwd=tree, limit=300,
-                           input=os.fsencode("\0".join(besides)), extra=extra)  # fmt: skip
+            await git_text(
+                "add",
+                "--force",
+                "--pathspec-from-file=-",
+                "--pathspec-file-nul",
+                cwd=tree,
+                limit=300,
+                input=os.fsencode("\0".join(besides)),
+                extra=extra,
+            )
         if without:
             await git_text("rm", "--cached", "--quiet", "--ignore-unmatch", "--", *without, cwd=tree, extra=extra)
         files = await git_text("write-tree", cwd=tree, extra=extra)
@@ -218,7 +261,7 @@ def _loose_tip(tree: Worktree) -> str:
 
 def _notes(
     tree: Worktree, private: Path, status: Status, record: Record | None, among: Sequence[Path] | None
-) -> list[str]:  # fmt: skip
+) -> list[str]:
     found = [f"{words} is under way" for name, words in UNDER_WAY.items() if (private / name).exists()]
     if status.hidden:
         found.append(f"git was told not to look at {len(status.hidden)} of the files")
@@ -286,8 +329,15 @@ async def keep(tree: Worktree, private: Path, *, half: bool = False) -> str | No
     besides = await anyio.to_thread.run_sync(to_be_kept, tree.path, ignored)
     snapshot = await take_snapshot(tree.path, private, status.hidden, own, besides)
     plain = (await git_text("rev-parse", f"{status.head}^{{tree}}", cwd=tree.path)).strip()
-    told = await git_text("diff-tree", "-r", "--name-only", "--diff-filter=d" if half else "--diff-filter=ACDMRTUXB",
-                          plain, snapshot.files, cwd=tree.path)  # fmt: skip
+    told = await git_text(
+        "diff-tree",
+        "-r",
+        "--name-only",
+        "--diff-filter=d" if half else "--diff-filter=ACDMRTUXB",
+        plain,
+        snapshot.files,
+        cwd=tree.path,
+    )
     staged = snapshot.staged if not half and snapshot.staged not in (None, plain, snapshot.files) else None
     ends, past = await tips(tree, status.head), await past_of(tree, private)
     if not (told or staged or past or await count_commits(ends, tree.base, cwd=tree.path)):

@@ -47,9 +47,20 @@ from teamwright.host.git.status import (
 )
 
 __all__ = [
-    "Found", "Kept", "State", "Worktree", "check_name", "close", "find", "find_one", "is_there", "make", "release",
-    "remove", "state",
-]  # fmt: skip
+    "Found",
+    "Kept",
+    "State",
+    "Worktree",
+    "check_name",
+    "close",
+    "find",
+    "find_one",
+    "is_there",
+    "make",
+    "release",
+    "remove",
+    "state",
+]
 
 AT_ONCE = max(2, min(8, os.cpu_count() or 1))  # worktrees that are looked at together
 

@@ -19,8 +19,13 @@ from teamwright.host.mcp.streams import Waiting, WatchedReader, WatchedWriter
 MOST_BYTES = 16 << 20  # of one answer
 IDLE_SECONDS = 3600.0  # an event stream may be silent for as long
 ERRORS: tuple[type[Exception], ...] = (
-    MCPError, OAuthFlowError, httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, httpx2.SSEError,
-)  # fmt: skip
+    MCPError,
+    OAuthFlowError,
+    httpx2.HTTPError,
+    httpx2.InvalidURL,
+    httpx2.StreamError,
+    httpx2.SSEError,
+)
 
 
 @asynccontextmanager
@@ -52,9 +57,13 @@ async def open_http(
     waiting = Waiting()
     if isinstance(reach, Sse):
         async with sse_client(
-            reach.url, headers=dict(reach.headers), timeout=connect_seconds, sse_read_timeout=IDLE_SECONDS,
-            httpx_client_factory=client, auth=login,
-        ) as (read, write):  # fmt: skip
+            reach.url,
+            headers=dict(reach.headers),
+            timeout=connect_seconds,
+            sse_read_timeout=IDLE_SECONDS,
+            httpx_client_factory=client,
+            auth=login,
+        ) as (read, write):
             yield WatchedReader(read, lost, waiting), WatchedWriter(write, waiting)
         return
     limits = httpx2.Timeout(connect_seconds, read=max(call_seconds, connect_seconds))

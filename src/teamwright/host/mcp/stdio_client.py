@@ -82,9 +82,14 @@ class _Program:
         try:
             with self._scope:
                 await run(
-                    argv, cwd=self._cwd, env=self._env, limit=None, capture=self.stderr, pass_fds=fds,
+                    argv,
+                    cwd=self._cwd,
+                    env=self._env,
+                    limit=None,
+                    capture=self.stderr,
+                    pass_fds=fds,
                     on_start=self._let_go,
-                )  # fmt: skip
+                )
         except ToolError as error:
             self._fault = str(error)
         finally:

@@ -64,7 +64,7 @@ async def _start(argv: Sequence[str], cwd: str | None, stdin: int) -> Process:
     with anyio.CancelScope(shield=True):  # cancelled in the middle, it would not be collected
         return await anyio.open_process(
             argv, stdin=stdin, stdout=PIPE, stderr=PIPE, cwd=cwd, env=_env(os.environ), start_new_session=True
-        )  # fmt: skip
+        )
     raise AssertionError("nobody cancels this scope")
 
 

@@ -33,9 +33,21 @@ _NAMES = frozenset(
     """.split()  # noqa: SIM905
 )
 _PREFIXES = (
-    "LC_", "XDG_", "PYTHON", "NODE_", "CARGO_", "RUSTUP_", "RUST_", "RUSTFLAGS", "RUSTC", "CGO_", "CMAKE_", "NIX_",
-    "GIT_AUTHOR_", "GIT_COMMITTER_",
-)  # fmt: skip
+    "LC_",
+    "XDG_",
+    "PYTHON",
+    "NODE_",
+    "CARGO_",
+    "RUSTUP_",
+    "RUST_",
+    "RUSTFLAGS",
+    "RUSTC",
+    "CGO_",
+    "CMAKE_",
+    "NIX_",
+    "GIT_AUTHOR_",
+    "GIT_COMMITTER_",
+)
 _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTH(?!OR(_|$))", re.IGNORECASE)
 # A password or a token inside an address; a proxy may be written without its scheme.
 _SECRET_VALUE = re.compile(r"://[^/\s@]*:[^/\s@]*@|://[^/\s@]{16,}@")
@@ -65,8 +77,11 @@ _GIT_CONFIG = {"safe.bareRepository": "explicit"}  # a directory that only looks
 def _git_settings(env: Mapping[str, str]) -> dict[str, str]:
     """Settings that git takes from its environment, behind those that are there already."""
     start = int(env["GIT_CONFIG_COUNT"]) if env.get("GIT_CONFIG_COUNT", "").isdecimal() else 0
-    named = {f"GIT_CONFIG_{part}_{n}": told for n, pair in enumerate(_GIT_CONFIG.items(), start)
-             for part, told in zip(("KEY", "VALUE"), pair, strict=True)}  # fmt: skip
+    named = {
+        f"GIT_CONFIG_{part}_{n}": told
+        for n, pair in enumerate(_GIT_CONFIG.items(), start)
+        for part, told in zip(("KEY", "VALUE"), pair, strict=True)
+    }
     return {"GIT_CONFIG_COUNT": str(start + len(_GIT_CONFIG)), **named}
 
 

@@ -23,6 +23,4 @@ def read_command(text: str, tool: str, around: Surroundings) -> Runs:
     commands, removal = walk.settled(), walk.removal
     if not removal.ruin and (broken or "xargs" in text or any(c.opaque for c in commands)):
         removal = removal_in_text(text, around.home, unread=bool(broken)).or_else(removal)
-    return Runs(
-        tool, text, commands, tuple(walk.reads), tuple(walk.writes), broken, removal.ruin, removal.doubt
-    )  # fmt: skip
+    return Runs(tool, text, commands, tuple(walk.reads), tuple(walk.writes), broken, removal.ruin, removal.doubt)

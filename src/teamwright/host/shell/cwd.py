@@ -44,8 +44,10 @@ class Whereabouts:
             self.cwds = None
             return
         there = [normal(cwd, target) for cwd in self.cwds]
-        known = all(_same(place, f"{cwd}/{target}" if target[:1] != "/" else target)
-                    for cwd, place in zip(self.cwds, there, strict=True))  # fmt: skip
+        known = all(
+            _same(place, f"{cwd}/{target}" if target[:1] != "/" else target)
+            for cwd, place in zip(self.cwds, there, strict=True)
+        )
         self.cwds = tuple(dict.fromkeys(there)) if known else None
 
     def variable(self, name: str) -> str | None:

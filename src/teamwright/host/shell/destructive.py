@@ -19,10 +19,25 @@ _QUOTES = re.compile(r"\\\n|['\"\\]")
 _REMOVES = re.compile(r"(?<![\w.-])(?:rm|-delete)(?![\w.-])")
 _RECURSIVE = re.compile(r"-[A-Za-z]*[rR][A-Za-z]*|--r[a-z]*")
 _BY_NAME = frozenset({"-name", "-iname", "-path", "-ipath", "-wholename", "-iwholename", "-regex", "-iregex"})
-_BY_KIND = frozenset({
-    "-newer", "-mtime", "-mmin", "-atime", "-ctime", "-amin", "-cmin", "-user", "-group", "-empty", "-size", "-perm",
-    "-inum", "-samefile", "-links",
-})  # fmt: skip
+_BY_KIND = frozenset(
+    {
+        "-newer",
+        "-mtime",
+        "-mmin",
+        "-atime",
+        "-ctime",
+        "-amin",
+        "-cmin",
+        "-user",
+        "-group",
+        "-empty",
+        "-size",
+        "-perm",
+        "-inum",
+        "-samefile",
+        "-links",
+    }
+)
 _WIDENS = frozenset({"!", "-not", "-o", "-or", ","})
 _MOST_MATCHES = 1_000
 

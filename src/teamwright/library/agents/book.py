@@ -201,9 +201,7 @@ def _is_slip(below: Outcome, outcome: Outcome) -> bool:
 def _entry(outcome: Outcome, winners: Mapping[str, Outcome]) -> Entry:
     winner = winners.get(outcome.name.lower(), outcome)
     shadowed = None if winner is outcome or outcome.definition is None else winner.path or winner.source
-    return Entry(
-        outcome.name, outcome.description, outcome.source, outcome.path, shadowed, outcome.error or None
-    )  # fmt: skip
+    return Entry(outcome.name, outcome.description, outcome.source, outcome.path, shadowed, outcome.error or None)
 
 
 def _few(problems: Sequence[str]) -> tuple[str, ...]:

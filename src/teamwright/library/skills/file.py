@@ -250,9 +250,16 @@ def _outcome(form: _Form, document: Document, shelf: Shelf, path: str, stem: str
         return SkillOutcome(full, place.source, path, error="; ".join(form.errors), problems=problems)
     agent = values.pop("agent", None) or None
     skill = Skill(
-        name=full, namespace=place.namespace, description=description, agent=agent, kind=shelf.kind,
-        source=place.source, path=path, root=shelf.root, **values,
-    )  # fmt: skip
+        name=full,
+        namespace=place.namespace,
+        description=description,
+        agent=agent,
+        kind=shelf.kind,
+        source=place.source,
+        path=path,
+        root=shelf.root,
+        **values,
+    )
     return SkillOutcome(full, place.source, path, skill, problems=problems)
 
 

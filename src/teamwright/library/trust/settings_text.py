@@ -10,10 +10,23 @@ import msgspec
 from teamwright.core.policies.redaction import redacted
 
 # What only changes how something looks. All else counts, also names that only other programs know.
-HARMLESS = frozenset({
-    "$schema", "theme", "language", "verbose", "outputStyle", "spinnerTipsEnabled", "cleanupPeriodDays",
-    "includeCoAuthoredBy", "attribution", "alwaysThinkingEnabled", "editorMode", "vimMode", "tui",
-})  # fmt: skip
+HARMLESS = frozenset(
+    {
+        "$schema",
+        "theme",
+        "language",
+        "verbose",
+        "outputStyle",
+        "spinnerTipsEnabled",
+        "cleanupPeriodDays",
+        "includeCoAuthoredBy",
+        "attribution",
+        "alwaysThinkingEnabled",
+        "editorMode",
+        "vimMode",
+        "tui",
+    }
+)
 _SECRET = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS?)$", re.IGNORECASE)
 _STARTS = re.compile(r"(?:command|cmd|helper|script|refresh|export|program|exec|run)$", re.IGNORECASE)
 _DEEPEST = 20

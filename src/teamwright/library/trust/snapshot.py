@@ -51,9 +51,7 @@ class Change(Struct, frozen=True):
     after: str
 
 
-def look(
-    project: Path, cwd: Path, known: Mapping[str, Kept] | None = None, git: Git | None = None
-) -> dict[str, Kept]:  # fmt: skip
+def look(project: Path, cwd: Path, known: Mapping[str, Kept] | None = None, git: Git | None = None) -> dict[str, Kept]:
     """Every file that can start programs or decide what is asked, by its path below the project.
 
     Besides settings and definitions these are the files that their hooks and servers name, and what `git` tells.

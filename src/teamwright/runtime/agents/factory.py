@@ -86,14 +86,35 @@ class Workshop(Struct, kw_only=True):
         """An agent on a transcript that is open already; its prompt is still to be rendered."""
         self.bus.agents.setdefault(shape.id, transcript.lines)  # what was there before anybody could watch
         agent = Agent(
-            shape.id, name=shape.name, kind=shape.kind, parent=shape.parent, depth=shape.depth, history=history,
-            transcript=transcript, bus=self.bus, inbox=AgentInbox(shape.id, self.letters, history.letters),
-            model=self._metered(shape, history, turns=True), aside=self._metered(shape, history, turns=False),
-            kit_limits=shape.kit.limits, may_start=shape.kit.may_start, tools=shape.kit.tools, gate=self.gate,
-            meter=shape.meter, slot=self.slots.slot(), letter_room=self.letter_room(shape.model),
-            desk=shape.desk, mode=shape.mode, now=self.now, log=self.log, debug=self.debug, flush=self.flush,
-            trouble=self.trouble, fallback=self.fallback, around=self.points, settle=self._settle,
-        )  # fmt: skip
+            shape.id,
+            name=shape.name,
+            kind=shape.kind,
+            parent=shape.parent,
+            depth=shape.depth,
+            history=history,
+            transcript=transcript,
+            bus=self.bus,
+            inbox=AgentInbox(shape.id, self.letters, history.letters),
+            model=self._metered(shape, history, turns=True),
+            aside=self._metered(shape, history, turns=False),
+            kit_limits=shape.kit.limits,
+            may_start=shape.kit.may_start,
+            tools=shape.kit.tools,
+            gate=self.gate,
+            meter=shape.meter,
+            slot=self.slots.slot(),
+            letter_room=self.letter_room(shape.model),
+            desk=shape.desk,
+            mode=shape.mode,
+            now=self.now,
+            log=self.log,
+            debug=self.debug,
+            flush=self.flush,
+            trouble=self.trouble,
+            fallback=self.fallback,
+            around=self.points,
+            settle=self._settle,
+        )
         hooks = None if self.points is None else CompactHooks(self.points, agent)
         agent.use_compactor(Compactor(agent, self.windows, self.facts, hooks))
         return agent
@@ -105,9 +126,14 @@ class Workshop(Struct, kw_only=True):
 
     def _metered(self, shape: Shape, history: History, *, turns: bool) -> MeteredModel:
         return MeteredModel(
-            self.model, ledger=self.ledger, meter=shape.meter, session=self.session, agent=shape.id, turns=turns,
+            self.model,
+            ledger=self.ledger,
+            meter=shape.meter,
+            session=self.session,
+            agent=shape.id,
+            turns=turns,
             tokens=history.tokens,
-        )  # fmt: skip
+        )
 
     def files_of(self, agent: AgentId) -> SessionFiles:
         return self.lodgers.get(agent, self.files)

@@ -105,9 +105,16 @@ class MeteredModel:
     """A model whose every call has a row in the ledger before it leaves, settled after it."""
 
     def __init__(
-        self, model: Model, *, ledger: Ledger, meter: AgentMeter, session: SessionId, agent: AgentId,
-        turns: bool = True, tokens: int = 0,
-    ) -> None:  # fmt: skip
+        self,
+        model: Model,
+        *,
+        ledger: Ledger,
+        meter: AgentMeter,
+        session: SessionId,
+        agent: AgentId,
+        turns: bool = True,
+        tokens: int = 0,
+    ) -> None:
         """`turns`: an answer is a turn of the agent, not a question of the runtime's own. `tokens` of its last one."""
         self._model = model
         self._ledger = ledger

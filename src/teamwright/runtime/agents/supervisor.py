@@ -30,9 +30,17 @@ SHELL_KINDS = ("shell", "monitor")
 
 class Supervisor:
     def __init__(
-        self, jobs: Jobs, letters: LetterStore, rooms: Rooms, main: Callable[[], Agent | None], tell: Tell,
-        log: Callable[[str], None], *, job_wait: float, trouble: Trouble,
-    ) -> None:  # fmt: skip
+        self,
+        jobs: Jobs,
+        letters: LetterStore,
+        rooms: Rooms,
+        main: Callable[[], Agent | None],
+        tell: Tell,
+        log: Callable[[str], None],
+        *,
+        job_wait: float,
+        trouble: Trouble,
+    ) -> None:
         self.jobs = jobs
         self._letters = letters
         self._rooms = rooms

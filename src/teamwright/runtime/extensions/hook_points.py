@@ -60,9 +60,14 @@ class HookPoints:
         found = self._agent(agent)
         kind = self.main_kind if found is None or found.parent is None else found.kind
         fired = await self.hooks.fire(
-            event, subject=subject, agent=agent, agent_type=kind, cwd=cwd or (found.desk.cwd if found else self._home),
-            mode=self._mode(agent), **fields,
-        )  # fmt: skip
+            event,
+            subject=subject,
+            agent=agent,
+            agent_type=kind,
+            cwd=cwd or (found.desk.cwd if found else self._home),
+            mode=self._mode(agent),
+            **fields,
+        )
         for words in fired.messages:
             self._tell(agent, Warned(words))
         return fired

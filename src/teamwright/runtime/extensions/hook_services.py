@@ -58,10 +58,14 @@ class TeamHooks:
     async def check(self, event: str, task: Task, by: Actor, team: str | None) -> str | None:
         """A refusal in words, or None."""
         fired = await self._points.fire(
-            "TaskCreated" if event == "TaskCreated" else "TaskCompleted", by.agent, task_id=str(task.id),
-            task_subject=task.subject, task_description=task.description, teammate_name=by.name if team else None,
+            "TaskCreated" if event == "TaskCreated" else "TaskCompleted",
+            by.agent,
+            task_id=str(task.id),
+            task_subject=task.subject,
+            task_description=task.description,
+            teammate_name=by.name if team else None,
             team_name=team,
-        )  # fmt: skip
+        )
         return fired.stop if fired.blocked is None else fired.blocked
 
     async def before_idle(self, member: Member) -> str | None:

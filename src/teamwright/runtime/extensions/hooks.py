@@ -165,9 +165,7 @@ class Hooks:
             case HttpHook():
                 return await self._post(event, hook, hook.run, data, who)
 
-    async def _start(
-        self, event: HookEvent, hook: Hook, run: CommandHook, data: bytes, cwd: Path, who: str
-    ) -> Fired:  # fmt: skip
+    async def _start(self, event: HookEvent, hook: Hook, run: CommandHook, data: bytes, cwd: Path, who: str) -> Fired:
         from teamwright.host.process.environment import tool_environment  # noqa: PLC0415
         from teamwright.host.process.hook_process import run_hook  # noqa: PLC0415
 

@@ -165,10 +165,12 @@ class ServerPool:
         server = self._find(name)
         before = server.approved or {}
         return {
-            tool: {"before": before[tool].description if tool in before else "(new)",
-                   "now": server.current[tool].description}
+            tool: {
+                "before": before[tool].description if tool in before else "(new)",
+                "now": server.current[tool].description,
+            }
             for tool in server.waiting
-        }  # fmt: skip
+        }
 
     async def reconnect(self, name: str) -> ServerState:
         server = self._find(name)

@@ -133,9 +133,12 @@ class SkillDesk:
             take_back()
         self._grants.give_child(ctx.agent, ctx.call_id, skill.allowed_tools)
         ask = Ask(
-            description=shown(f"skill {skill.name}", 80), prompt=prompt, kind=skill.agent or DEFAULT_KIND,
-            model=skill.model, effort=skill.effort,
-        )  # fmt: skip
+            description=shown(f"skill {skill.name}", 80),
+            prompt=prompt,
+            kind=skill.agent or DEFAULT_KIND,
+            model=skill.model,
+            effort=skill.effort,
+        )
         job, plan = await self._spawner().spawn(ask, ctx)
         assert isinstance(job, Job)  # a teammate has a name
         return job, plan, prompt

@@ -22,9 +22,17 @@ class Job:
     """One run. `settled` once its caller need not wait any longer: it has ended, or was sent to the background."""
 
     def __init__(
-        self, id: JobId, kind: JobKind, *, owner: AgentId, output: Path, description: str,
-        call: CallId | None = None, background: bool = False, run: int = 1,
-    ) -> None:  # fmt: skip
+        self,
+        id: JobId,
+        kind: JobKind,
+        *,
+        owner: AgentId,
+        output: Path,
+        description: str,
+        call: CallId | None = None,
+        background: bool = False,
+        run: int = 1,
+    ) -> None:
         self.id, self.owner, self.run = id, owner, run
         self.kind: JobKind = kind
         self.call, self.description, self.output = call, description, output
@@ -41,9 +49,20 @@ class Job:
 
     def row(self) -> JobRow:
         return JobRow(
-            self.id, self.run, self.owner, self.kind, self.call, self.description, self.status, self.background,
-            NONE, None, self.result, self.started, None,
-        )  # fmt: skip
+            self.id,
+            self.run,
+            self.owner,
+            self.kind,
+            self.call,
+            self.description,
+            self.status,
+            self.background,
+            NONE,
+            None,
+            self.result,
+            self.started,
+            None,
+        )
 
 
 class Jobs:
@@ -122,9 +141,11 @@ class Jobs:
         return await self._table.claim(job.id, job.run, call, letter_id(job.id, job.run))
 
     async def settle_after_crash(
-        self, answered: Callable[[AgentId, CallId], bool], output: Callable[[JobId], Path],
+        self,
+        answered: Callable[[AgentId, CallId], bool],
+        output: Callable[[JobId], Path],
         left: Callable[[AgentId], JobResult],
-    ) -> list[JobRow]:  # fmt: skip
+    ) -> list[JobRow]:
         """At resume: what ran is ended by that, what is owed is posted, a claim that never arrived is owed again.
 
         `answered` tells whether a call's result is in its agent's transcript, `left` what an agent had said and used.

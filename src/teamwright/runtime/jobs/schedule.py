@@ -47,9 +47,17 @@ class Clock(Protocol):
 
 class Schedules:
     def __init__(
-        self, table: ScheduleTable, session: SessionId, main: AgentId, *, clock: Clock, zone: Callable[[], tzinfo],
-        ring: Callable[[], None], log: Callable[[str], None], stays: bool,
-    ) -> None:  # fmt: skip
+        self,
+        table: ScheduleTable,
+        session: SessionId,
+        main: AgentId,
+        *,
+        clock: Clock,
+        zone: Callable[[], tzinfo],
+        ring: Callable[[], None],
+        log: Callable[[str], None],
+        stays: bool,
+    ) -> None:
         """`stays`: the program does not end while something is scheduled."""
         self._table, self._session, self.main = table, session, main
         self._clock, self._make_zone, self._ring, self._log = clock, zone, ring, log

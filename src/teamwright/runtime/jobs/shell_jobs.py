@@ -87,9 +87,15 @@ class Commands:
     """`clean` makes what a program printed safe to show; `silence` is how many seconds without a word are too many."""
 
     def __init__(
-        self, supervisor: Supervisor, output: Callable[[str], Path], log: Callable[[str], None],
-        *, clean: Callable[[str], str], silence: float, letters_a_minute: int = LETTERS,
-    ) -> None:  # fmt: skip
+        self,
+        supervisor: Supervisor,
+        output: Callable[[str], Path],
+        log: Callable[[str], None],
+        *,
+        clean: Callable[[str], str],
+        silence: float,
+        letters_a_minute: int = LETTERS,
+    ) -> None:
         self._supervisor, self._output, self._log = supervisor, output, log
         self._clean, self._silence, self._most_letters = clean, silence, letters_a_minute
 
@@ -97,9 +103,14 @@ class Commands:
         """It belongs to whoever calls, and goes on after the call. Its output file is there when this returns."""
         id = new_job_id()
         job = Job(
-            id, order.kind, owner=ctx.agent, output=self._output(id), description=order.description, call=ctx.call_id,
+            id,
+            order.kind,
+            owner=ctx.agent,
+            output=self._output(id),
+            description=order.description,
+            call=ctx.call_id,
             background=True,
-        )  # fmt: skip
+        )
         make_dir(job.output.parent)
         with anyio.CancelScope(shield=True):  # a row without its command would be told of as one that was lost
             await self._supervisor.jobs.begin(job)
@@ -169,9 +180,14 @@ class Commands:
             "it never gets, or be stuck: look at its output, and stop it by TaskStop if nothing is to come of it."
         )
         notice = Notice(
-            job.id, "running", summary, _last(self._clean(plain(tap.text())), LAST_WORDS), str(job.output), job.call,
+            job.id,
+            "running",
+            summary,
+            _last(self._clean(plain(tap.text())), LAST_WORDS),
+            str(job.output),
+            job.call,
             Figures(duration_ms=now_ms() - job.started),
-        )  # fmt: skip
+        )
         await self._post(Letter(LetterId(f"s-{job.id}-{job.run}"), job.owner, SYSTEM, notice, "next"))
 
     async def _pass_on(self, job: Job, tap: Tap) -> None:

@@ -15,9 +15,13 @@ from teamwright.core.text import shown
 from teamwright.host.files.paths import is_linked, resolve
 
 _PATH_ARGUMENT = {
-    "Read": "file_path", "Write": "file_path", "Edit": "file_path", "NotebookEdit": "notebook_path",
-    "Glob": "path", "Grep": "path",
-}  # fmt: skip
+    "Read": "file_path",
+    "Write": "file_path",
+    "Edit": "file_path",
+    "NotebookEdit": "notebook_path",
+    "Glob": "path",
+    "Grep": "path",
+}
 _LONG = 4_096
 _DETAIL = {"Agent": "subagent_type", "Skill": "skill"}
 

@@ -85,9 +85,17 @@ class SessionGate:
         if self._put is None:
             return Deny(self._refusal(agent, call.name, verdict.reason, _NOBODY))
         question = Question(
-            new_question_id(), agent, self._name(agent), call.id, call.name, args, verdict.reason, verdict.suggestions,
-            verdict.blocked_path, self._color(agent) if self._color else "",
-        )  # fmt: skip
+            new_question_id(),
+            agent,
+            self._name(agent),
+            call.id,
+            call.name,
+            args,
+            verdict.reason,
+            verdict.suggestions,
+            verdict.blocked_path,
+            self._color(agent) if self._color else "",
+        )
         if self._points is not None:
             self._points.waits(question)
         decision = await self._put(question)

@@ -43,6 +43,10 @@ class LimitedGate:
     def _limit(self, agent: AgentId, rules: Rules) -> SessionGate:
         desk: Desk = self._agent(agent).desk
         return SessionGate(
-            mode=lambda _: "dontAsk", rules=lambda _: rules, desk=lambda _: desk, name=lambda _: "main", put=None,
+            mode=lambda _: "dontAsk",
+            rules=lambda _: rules,
+            desk=lambda _: desk,
+            name=lambda _: "main",
+            put=None,
             home=self._home,
-        )  # fmt: skip
+        )

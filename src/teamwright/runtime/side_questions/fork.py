@@ -69,9 +69,13 @@ class _Copy:
     """Every port of the loop, for a conversation that nobody keeps."""
 
     def __init__(
-        self, agent: Agent, can_use_tool: CanUseTool, turns: int, base: Sequence[Message] | None,
+        self,
+        agent: Agent,
+        can_use_tool: CanUseTool,
+        turns: int,
+        base: Sequence[Message] | None,
         on_delta: OnDelta | None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._agent, self._can_use_tool, self._turns, self._on_delta = agent, can_use_tool, turns, on_delta
         self._rendered = agent.request()
         history = agent.history
@@ -84,7 +88,7 @@ class _Copy:
         desk = replace(agent.desk, seen=dict(agent.desk.seen))
         return Seat(
             agent.id, self.history, self, agent.tools, self, self, self, 0, desk, self.emit, self.request, _nothing
-        )  # fmt: skip
+        )
 
     def emit(self, event: Event) -> None:
         if is_durable(event):

@@ -28,10 +28,16 @@ class Habits(Struct, frozen=True):
 
 class Asides:
     def __init__(
-        self, agent: Agent, habits: Habits, memory: Memory, *,
-        launch: Callable[[Callable[[], Coroutine[Any, Any, None]]], None], tell: Callable[[AgentId, Event], None],
-        log: Callable[[str], None], jobs_run: Callable[[], bool],
-    ) -> None:  # fmt: skip
+        self,
+        agent: Agent,
+        habits: Habits,
+        memory: Memory,
+        *,
+        launch: Callable[[Callable[[], Coroutine[Any, Any, None]]], None],
+        tell: Callable[[AgentId, Event], None],
+        log: Callable[[str], None],
+        jobs_run: Callable[[], bool],
+    ) -> None:
         self._agent, self._habits, self._memory = agent, habits, memory
         self._launch, self._tell, self._log, self._jobs_run = launch, tell, log, jobs_run
         self._unnoted = 0  # turns since the last notes

@@ -18,9 +18,12 @@ class Summaries:
     """Driven by what agents say, by no clock of its own: who has said nothing new is not asked again."""
 
     def __init__(
-        self, seconds: float, launch: Callable[[Callable[[], Coroutine[Any, Any, None]]], None], tell: Tell,
+        self,
+        seconds: float,
+        launch: Callable[[Callable[[], Coroutine[Any, Any, None]]], None],
+        tell: Tell,
         log: Callable[[str], None],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._pause = round(seconds * 1000)
         self._launch, self._tell, self._log = launch, tell, log
         self._asked: dict[AgentId, int] = {}  # when it was last asked, in milliseconds

@@ -38,11 +38,17 @@ class Asker:
         living = teams.supervisor.agent(question.agent)
         desk = living.desk if living is not None else None
         body = {
-            "requestId": "", "agent": question.agent_name, "color": member.color, "tool": question.tool,
-            "input": question.args, "toolUseId": question.call_id, "reason": question.reason,
-            "cwd": str(desk.cwd) if desk else member.cwd, "roots": [str(r) for r in desk.roots] if desk else [],
+            "requestId": "",
+            "agent": question.agent_name,
+            "color": member.color,
+            "tool": question.tool,
+            "input": question.args,
+            "toolUseId": question.call_id,
+            "reason": question.reason,
+            "cwd": str(desk.cwd) if desk else member.cwd,
+            "roots": [str(r) for r in desk.roots] if desk else [],
             "mode": living.mode if living is not None else None,
-        }  # fmt: skip
+        }
         opened = await teams.tables.requests.pending_permission(agent, question.tool, question.args)
         if opened is None:  # else it was asked before, by a process that is gone, or answered too late
             request = Request(new_request_id("permission"), "permission", member.team, member.agent, lead.agent, body)
@@ -72,9 +78,15 @@ class Deputy:
     """In the lead's process: decides the questions of teammates elsewhere by its rules and its person."""
 
     def __init__(
-        self, teams: Teams, *, mode: Callable[[], Mode], rules: Callable[[AgentId], Rules], put: Put | None, user: Path,
+        self,
+        teams: Teams,
+        *,
+        mode: Callable[[], Mode],
+        rules: Callable[[AgentId], Rules],
+        put: Put | None,
+        user: Path,
         tell: Callable[[Member, str], Awaitable[None]],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._teams, self._mode, self._rules, self._put, self._user = teams, mode, rules, put, user
         self._tell = tell
         self._asked: set[RequestId] = set()
@@ -92,9 +104,14 @@ class Deputy:
         desk = Desk(Path(body["cwd"]), tuple(map(Path, body["roots"])) or (Path(body["cwd"]),))
         mode = mode_allowed(self._mode(), body["mode"]) if body.get("mode") else self._mode()
         gate = SessionGate(
-            mode=lambda _: mode, rules=self._rules, desk=lambda _: desk, name=lambda _: str(body["agent"]),
-            put=self._put, home=self._user, color=lambda _: str(body["color"]),
-        )  # fmt: skip
+            mode=lambda _: mode,
+            rules=self._rules,
+            desk=lambda _: desk,
+            name=lambda _: str(body["agent"]),
+            put=self._put,
+            home=self._user,
+            color=lambda _: str(body["color"]),
+        )
         call = ToolCall(CallId(body["toolUseId"]), body["tool"], msgspec.Raw(msgspec.json.encode(body["input"])))
         decision = await gate.ask(request.asker, call)
         answer = _answer_of(decision)

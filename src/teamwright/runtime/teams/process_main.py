@@ -24,9 +24,17 @@ QUIET = 0.05  # seconds in which what it does is told to the lead's process at m
 
 class MemberHome:
     def __init__(
-        self, agent: AgentId, supervisor: Supervisor, teamwork: Teamwork, living: list[Agent], bus: Bus,
-        brought: Brought, on_close: Callable[[], Awaitable[None]], *, patience: float,
-    ) -> None:  # fmt: skip
+        self,
+        agent: AgentId,
+        supervisor: Supervisor,
+        teamwork: Teamwork,
+        living: list[Agent],
+        bus: Bus,
+        brought: Brought,
+        on_close: Callable[[], Awaitable[None]],
+        *,
+        patience: float,
+    ) -> None:
         """`living` gets the agent once there is one. `patience`: seconds to wait for a new lead."""
         self._agent, self._supervisor, self._teamwork, self._living = agent, supervisor, teamwork, living
         self._bus, self._brought, self._on_close, self._patience = bus, brought, on_close, patience

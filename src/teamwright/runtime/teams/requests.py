@@ -21,9 +21,14 @@ from teamwright.store.tables.state import now_ms
 
 class Handshakes:
     def __init__(
-        self, teams: Teams, post: Post, *, patience: float, lead_mode: Callable[[], Mode],
+        self,
+        teams: Teams,
+        post: Post,
+        *,
+        patience: float,
+        lead_mode: Callable[[], Mode],
         apply: Callable[[Member], Awaitable[None]],
-    ) -> None:  # fmt: skip
+    ) -> None:
         """`patience`: seconds until an unanswered shutdown is told to the lead. `apply` acts on answers, if here."""
         self._teams, self._post, self._patience = teams, post, patience
         self._lead_mode, self._apply = lead_mode, apply
@@ -81,9 +86,12 @@ class Handshakes:
         if asker is None:
             return None
         body: dict[str, Any] = {
-            "requestId": request.id, "from": member.name, "timestamp": iso(now_ms()), "backendType": member.backend,
+            "requestId": request.id,
+            "from": member.name,
+            "timestamp": iso(now_ms()),
+            "backendType": member.backend,
             "paneId": (member.pane or {}).get("id"),
-        }  # fmt: skip
+        }
         return self._post.draft(member, asker, _signal("shutdown_approved", body), id=f"h-{request.id}")
 
     async def gone(self, member: Member, request: Request) -> None:

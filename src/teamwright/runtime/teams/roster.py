@@ -149,9 +149,15 @@ class Teams:
     async def create(self, agent: Agent, name: str, description: str, kind: str, call: CallId) -> Team:
         me = await self.process()
         lead = Member(
-            agent.id, LEAD_NAME, name, kind or agent.kind, agent.model, cwd=str(agent.desk.cwd),
-            session=self.here.session, state="running",
-        )  # fmt: skip
+            agent.id,
+            LEAD_NAME,
+            name,
+            kind or agent.kind,
+            agent.model,
+            cwd=str(agent.desk.cwd),
+            session=self.here.session,
+            state="running",
+        )
         team = await self.tables.teams.create_team(name, description, lead, me.id, key=call_key(agent.id, call))
         if isinstance(team, Refused):
             raise ToolError(team.reason)
@@ -164,9 +170,15 @@ class Teams:
         """A team whose lead's process is gone."""
         me = await self.process()
         lead = Member(
-            agent.id, LEAD_NAME, name, agent.kind, agent.model, cwd=str(agent.desk.cwd), session=self.here.session,
+            agent.id,
+            LEAD_NAME,
+            name,
+            agent.kind,
+            agent.model,
+            cwd=str(agent.desk.cwd),
+            session=self.here.session,
             state="running",
-        )  # fmt: skip
+        )
         team = await self.tables.teams.take_over(name, lead, me.id, current=current)
         if not isinstance(team, Refused):
             self._epochs[team.name] = team.epoch

@@ -57,9 +57,12 @@ class SessionDesk:
     guarded = False
 
     def __init__(
-        self, session: SessionId, name: Callable[[AgentId], str], find: Callable[[str], Owner | None],
+        self,
+        session: SessionId,
+        name: Callable[[AgentId], str],
+        find: Callable[[str], Owner | None],
         names: Callable[[], Sequence[str]],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._session, self._name, self._find, self._names = session, name, find, names
 
     def list_of(self, agent: AgentId) -> str:

@@ -24,9 +24,14 @@ class TaskBoard:
     # --- what agents ask for
 
     async def create(
-        self, agent: AgentId, draft: Draft, call: CallId | None = None, *, list: str | None = None,
+        self,
+        agent: AgentId,
+        draft: Draft,
+        call: CallId | None = None,
+        *,
+        list: str | None = None,
         owner: Owner | None = None,
-    ) -> Done | Refusal:  # fmt: skip
+    ) -> Done | Refusal:
         """On `list`, or the one that the agent works on now."""
         list, by = list or self.desk.list_of(agent), self.desk.actor(agent)
         id = None

@@ -73,9 +73,16 @@ class LedTeam:
         tree and a branch of its own.
         """
         ask = Ask(
-            description=description or _few(prompt) or name, prompt=prompt, kind=kind, model=model, effort=effort,
-            name=name, team=self._lead.team, mode=mode, isolation=isolation,
-        )  # fmt: skip
+            description=description or _few(prompt) or name,
+            prompt=prompt,
+            kind=kind,
+            model=model,
+            effort=effort,
+            name=name,
+            team=self._lead.team,
+            mode=mode,
+            isolation=isolation,
+        )
         if not name.strip():
             raise UsageError("a teammate needs a name")
         agent = self._agent

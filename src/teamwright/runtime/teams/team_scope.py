@@ -52,9 +52,13 @@ class TeamDesk(TaskDesk):
         if member is None or task.agent is None:
             return None
         said = {
-            "type": "task_assignment", "taskId": str(task.id), "subject": task.subject,
-            "description": task.description, "assignedBy": by.name, "timestamp": iso(now_ms()),
-        }  # fmt: skip
+            "type": "task_assignment",
+            "taskId": str(task.id),
+            "subject": task.subject,
+            "description": task.description,
+            "assignedBy": by.name,
+            "timestamp": iso(now_ms()),
+        }
         line = msgspec.json.encode(said).decode()
         id = LetterId(f"a-{member.team}-{task.id}-{task.epoch}-{len(task.former)}")
         return Letter(id, task.agent, Sender("agent", by.name, by.agent), Signal("task_assignment", line))

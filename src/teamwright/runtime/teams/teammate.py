@@ -191,8 +191,11 @@ class Resident:
         lead = self._means.teams.lead_of(self.member.team)
         reason, said = idle_reason(end), end.text.strip()
         body: dict[str, Any] = {
-            "type": "idle_notification", "from": self.member.name, "timestamp": iso(now_ms()), "idleReason": reason,
-        }  # fmt: skip
+            "type": "idle_notification",
+            "from": self.member.name,
+            "timestamp": iso(now_ms()),
+            "idleReason": reason,
+        }
         if said:
             body["lastMessage"] = said if len(said) <= LAST_WORDS else f"{said[:LAST_WORDS]} [...]"
         if (task := self._finished) is not None:

@@ -66,9 +66,18 @@ class JobTable:
                 INSERT INTO jobs (id, run, session, owner, kind, call, description, status, background, started)
                 VALUES (?, ?, ?, ?, ?, ?, ?, 'running', ?, ?)
                 """,
-                (job.id, job.run, number, agent_number(db, job.owner), job.kind, job.call, job.description,
-                 job.background, job.started),
-            )  # fmt: skip
+                (
+                    job.id,
+                    job.run,
+                    number,
+                    agent_number(db, job.owner),
+                    job.kind,
+                    job.call,
+                    job.description,
+                    job.background,
+                    job.started,
+                ),
+            )
             if letter is not None:
                 insert_letter(db, letter)
 

@@ -110,9 +110,16 @@ class TaskTable:
         return await self._db.write(lambda db: _next_id(db, rows.make_list(db, list)))
 
     async def create(
-        self, list: str, draft: Draft, by: Actor, call: CallId | None = None, *, id: TaskId | None = None,
-        owner: Owner | None = None, letter: LetterFor | None = None,
-    ) -> Done | Refusal:  # fmt: skip
+        self,
+        list: str,
+        draft: Draft,
+        by: Actor,
+        call: CallId | None = None,
+        *,
+        id: TaskId | None = None,
+        owner: Owner | None = None,
+        letter: LetterFor | None = None,
+    ) -> Done | Refusal:
         """`id` was reserved before. The same call again gives the same task. With an owner nobody else can claim it."""
         now = self._now()
 

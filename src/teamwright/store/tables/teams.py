@@ -258,9 +258,15 @@ class TeamTable:
         return await self._db.write(work)
 
     async def set_state(
-        self, team: str, agent: AgentId, new: State, *, epoch: int | None = None, why: str = "it has shut down",
+        self,
+        team: str,
+        agent: AgentId,
+        new: State,
+        *,
+        epoch: int | None = None,
+        why: str = "it has shut down",
         mail: Mail | None = None,
-    ) -> Moved | Refused:  # fmt: skip
+    ) -> Moved | Refused:
         """Along the diagram only, and with `epoch` only for whoever still runs the agent.
 
         What a member that shuts down has not read is undeliverable from then on. `mail` tells of the change: whoever

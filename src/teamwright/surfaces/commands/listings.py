@@ -156,11 +156,16 @@ def show_cost(session: str | None, *, as_json: bool) -> int:
     if as_json:
         print_json(
             {
-                "total_usd": total.usd, "unknown_cost": total.unknown_cost, "input_tokens": total.input_tokens,
-                "cached_tokens": total.cached_tokens, "output_tokens": total.output_tokens,
-                "saved_by_cache_usd": saved, "saved_by_forks_usd": by_forks, "agents": list(agents.values()),
+                "total_usd": total.usd,
+                "unknown_cost": total.unknown_cost,
+                "input_tokens": total.input_tokens,
+                "cached_tokens": total.cached_tokens,
+                "output_tokens": total.output_tokens,
+                "saved_by_cache_usd": saved,
+                "saved_by_forks_usd": by_forks,
+                "agents": list(agents.values()),
             }
-        )  # fmt: skip
+        )
     elif not agents:
         sys.stdout.write("nothing has been used yet\n")
     else:
@@ -205,9 +210,16 @@ def _tree(rows: Sequence[AgentCost]) -> list[tuple[AgentCost, int]]:
 def _cost_row(row: AgentCost, depth: int) -> list[str]:
     share = 100 * row.cached_tokens / row.input_tokens if row.input_tokens else 0
     return [
-        "  " * depth + row.id, row.name, f"{row.input_tokens:,}", f"{share:.0f} %", f"{row.output_tokens:,}",
-        str(row.turns), f"{row.seconds:.1f} s", _money(row.usd, unknown=row.unknown_cost), ", ".join(row.models),
-    ]  # fmt: skip
+        "  " * depth + row.id,
+        row.name,
+        f"{row.input_tokens:,}",
+        f"{share:.0f} %",
+        f"{row.output_tokens:,}",
+        str(row.turns),
+        f"{row.seconds:.1f} s",
+        _money(row.usd, unknown=row.unknown_cost),
+        ", ".join(row.models),
+    ]
 
 
 def _money(usd: float, *, unknown: bool) -> str:
@@ -227,11 +239,14 @@ def show_config(settings: str | None, *, trust: bool, as_json: bool) -> int:
     if as_json:
         print_json(
             {
-                "cwd": str(ground.cwd), "project": str(ground.project), "home": str(ground.home.root),
-                "trusted": ground.trusted, "problems": notes,
+                "cwd": str(ground.cwd),
+                "project": str(ground.project),
+                "home": str(ground.home.root),
+                "trusted": ground.trusted,
+                "problems": notes,
                 "settings": [{"key": k, "value": v, "source": s, "file": f or None} for k, v, s, f in rows],
             }
-        )  # fmt: skip
+        )
         return status
     trusted = "trusted" if ground.trusted else "not trusted: its settings are not read"
     sys.stdout.write(

@@ -30,9 +30,21 @@ from teamwright.tools.mcp import McpTool
 
 ACTIONS = ("list", "add", "remove", "test", "login", "logout", "serve")
 VALUED = (
-    "-s", "--scope", "-t", "--transport", "-e", "--env", "-H", "--header", "--mcp-config", "--model",
-    "--permission-mode", "--resume", "--team", "--teammate-mode",
-)  # fmt: skip
+    "-s",
+    "--scope",
+    "-t",
+    "--transport",
+    "-e",
+    "--env",
+    "-H",
+    "--header",
+    "--mcp-config",
+    "--model",
+    "--permission-mode",
+    "--resume",
+    "--team",
+    "--teammate-mode",
+)
 SCOPES = ("local", "user", "project")
 
 
@@ -81,11 +93,19 @@ def _serve(found: Namespace) -> int:
     if found.words:
         raise UsageError("mcp serve takes no words; an MCP client starts it and speaks to it by pipes")
     options = Options(
-        cwd=Path.cwd(), env=dict(os.environ), trust=found.trust, origin=Origin(found.resume), model=found.model,
-        mode=found.permission_mode, may_bypass=found.permission_mode == "bypassPermissions", team=found.team,
-        teammate_mode=found.teammate_mode, mcp_config=found.mcp_config, strict_mcp_config=found.strict_mcp_config,
+        cwd=Path.cwd(),
+        env=dict(os.environ),
+        trust=found.trust,
+        origin=Origin(found.resume),
+        model=found.model,
+        mode=found.permission_mode,
+        may_bypass=found.permission_mode == "bypassPermissions",
+        team=found.team,
+        teammate_mode=found.teammate_mode,
+        mcp_config=found.mcp_config,
+        strict_mcp_config=found.strict_mcp_config,
         driven=True,
-    )  # fmt: skip
+    )
     return anyio.run(serve, options)
 
 
@@ -136,9 +156,13 @@ def _list(found: Namespace, ground: Ground) -> int:
 
 def _record(config: ServerConfig) -> dict[str, Any]:
     return {
-        "name": config.name, "source": config.source, "file": config.file, "type": _kind(config.reach),
-        "where": _where(config.reach), "error": config.fault or None,
-    }  # fmt: skip
+        "name": config.name,
+        "source": config.source,
+        "file": config.file,
+        "type": _kind(config.reach),
+        "where": _where(config.reach),
+        "error": config.fault or None,
+    }
 
 
 def _kind(reach: Reach) -> str:
@@ -161,9 +185,7 @@ def _test(found: Namespace, ground: Ground) -> int:
     configs = _servers(found, ground)
     states = anyio.run(_try, configs, ground)
     if found.json:
-        print_json([
-            {"name": s.name, "status": s.status, "error": s.error or None, "tools": s.tools} for s in states
-        ])  # fmt: skip
+        print_json([{"name": s.name, "status": s.status, "error": s.error or None, "tools": s.tools} for s in states])
     elif states:
         rows = [[s.name, s.status, s.error or ", ".join(s.tools) or "(no tools)"] for s in states]
         print_table([["NAME", "STATUS", "TOOLS OR ERROR"], *rows])
@@ -176,9 +198,15 @@ def _test(found: Namespace, ground: Ground) -> int:
 async def _try(configs: dict[str, ServerConfig], ground: Ground) -> list[ServerState]:
     connect, call = limits(ground.env)
     pool = ServerPool(
-        configs, McpTool, env=ground.env, cwd=ground.project, connect_limit=connect, call_limit=call, log=_hush,
+        configs,
+        McpTool,
+        env=ground.env,
+        cwd=ground.project,
+        connect_limit=connect,
+        call_limit=call,
+        log=_hush,
         tokens=ground.home.root / TOKENS,
-    )  # fmt: skip
+    )
     states: list[ServerState] = []
     async with anyio.create_task_group() as group:
         pool.start(group)

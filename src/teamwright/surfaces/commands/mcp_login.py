@@ -33,9 +33,13 @@ def log_in(config: ServerConfig, ground: Ground) -> int:
 async def _connect(config: ServerConfig, ground: Ground) -> int:
     _, call = limits(ground.env)
     around = Surroundings(
-        env=ground.env, cwd=ground.project, connect_seconds=PATIENCE, call_seconds=call,
-        tokens=ground.home.root / TOKENS, sign_in=_show,
-    )  # fmt: skip
+        env=ground.env,
+        cwd=ground.project,
+        connect_seconds=PATIENCE,
+        call_seconds=call,
+        tokens=ground.home.root / TOKENS,
+        sign_in=_show,
+    )
     async with connect(config, around, Ears()) as link:
         return len(await link.tools())
 

@@ -85,9 +85,15 @@ def _brings(plugin: Plugin) -> dict[str, Any]:
     """By name: what there is to run or to obey."""
     nowhere = Path("/nonexistent")
     shelves = find_shelves(
-        cwd=nowhere, project=nowhere, home=nowhere, state=nowhere, trusted=False, sources=(), plugins=(plugin,),
+        cwd=nowhere,
+        project=nowhere,
+        home=nowhere,
+        state=nowhere,
+        trusted=False,
+        sources=(),
+        plugins=(plugin,),
         managed=nowhere,
-    )  # fmt: skip
+    )
     files: dict[str, list[str]] = {"skill": [], "command": []}
     for shelf in shelves:
         for path, _ in scan_shelf(shelf)[0]:
@@ -130,10 +136,21 @@ def _stem(source: str) -> str:
 async def _clone(source: str, target: Path) -> None:
     """By argv, without hooks or submodules; with the person's own credentials, and never a question."""
     ran = await git(
-        "-c", "core.hooksPath=/dev/null", "clone", "--quiet", "--depth=1", "--no-recurse-submodules", "--template=",
-        "--", source, str(target),
-        cwd=target.parent, limit=CLONE_SECONDS, as_person=True, extra={"GIT_ALLOW_PROTOCOL": _PROTOCOLS},
-    )  # fmt: skip
+        "-c",
+        "core.hooksPath=/dev/null",
+        "clone",
+        "--quiet",
+        "--depth=1",
+        "--no-recurse-submodules",
+        "--template=",
+        "--",
+        source,
+        str(target),
+        cwd=target.parent,
+        limit=CLONE_SECONDS,
+        as_person=True,
+        extra={"GIT_ALLOW_PROTOCOL": _PROTOCOLS},
+    )
     if ran.status:
         raise UsageError(f"{_USER_PART.sub('', source)} could not be fetched: {_USER_PART.sub('', ran.complaint)}")
 

@@ -70,9 +70,17 @@ async def read_crew(home: Home, state: State, session: SessionId) -> Crew:
                 continue
             held = member.state != "shutdown" and await processes.holder(member.agent) is not None
             mates.append(
-                Mate(member, _is_led(team, processes), held, mine, others, await mail.unread(member.agent), listed,
-                     _lines(home, member))
-            )  # fmt: skip
+                Mate(
+                    member,
+                    _is_led(team, processes),
+                    held,
+                    mine,
+                    others,
+                    await mail.unread(member.agent),
+                    listed,
+                    _lines(home, member),
+                )
+            )
     return Crew(mates, owed, asked)
 
 

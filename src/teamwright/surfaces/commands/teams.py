@@ -37,7 +37,7 @@ def _print_members(team: dict[str, Any]) -> None:
     cells = [
         [f"  {m['name']}", m["agentType"], m["state"], m["since"], m["backendType"], m["model"]]
         for m in team["members"]
-    ]  # fmt: skip
+    ]
     print_table([["  NAME", "KIND", "STATE", "SINCE", "RUNS", "MODEL"], *cells])
 
 

@@ -35,9 +35,13 @@ class _Slot:
 
 class Driver:
     def __init__(
-        self, session: Session, printer: Printer, say: Callable[[Say], Awaitable[None]],
-        greeting: Callable[[], Mapping[str, Any]], options: Options,
-    ) -> None:  # fmt: skip
+        self,
+        session: Session,
+        printer: Printer,
+        say: Callable[[Say], Awaitable[None]],
+        greeting: Callable[[], Mapping[str, Any]],
+        options: Options,
+    ) -> None:
         """`say` takes a prompt or a command in its place, `greeting` answers `initialize`."""
         self._session, self._printer, self._say_it, self._greeting = session, printer, say, greeting
         self._options = options
@@ -165,9 +169,13 @@ class Driver:
 
         try:
             self._session.brought.points.use().add_callable(
-                event, entry.matcher or "", call, seconds=entry.timeout or DEFAULT_SECONDS,
-                blocks=entry.onFailure == "block", name="a hook of the driving program",
-            )  # fmt: skip
+                event,
+                entry.matcher or "",
+                call,
+                seconds=entry.timeout or DEFAULT_SECONDS,
+                blocks=entry.onFailure == "block",
+                name="a hook of the driving program",
+            )
         except re.error as error:
             raise UsageError(f"the matcher {entry.matcher!r} of {event} is no expression: {error}") from None
 

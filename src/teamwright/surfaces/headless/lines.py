@@ -146,9 +146,15 @@ def stream_events(delta: Delta) -> Iterator[dict[str, Any]]:
     match delta:
         case ReplyStarted():
             message: dict[str, Any] = {
-                "id": delta.id, "type": "message", "role": "assistant", "model": bare(delta.model), "content": [],
-                "stop_reason": None, "stop_sequence": None, "usage": usage_of(delta.usage),
-            }  # fmt: skip
+                "id": delta.id,
+                "type": "message",
+                "role": "assistant",
+                "model": bare(delta.model),
+                "content": [],
+                "stop_reason": None,
+                "stop_sequence": None,
+                "usage": usage_of(delta.usage),
+            }
             yield {"type": "message_start", "message": message}
         case BlockStarted():
             yield {"type": "content_block_start", "index": delta.index, "content_block": _empty_block(delta)}
@@ -228,21 +234,31 @@ def task_of(event: JobStarted | JobProgressed | JobEnded) -> dict[str, Any]:
     match event:
         case JobStarted():
             line = {
-                "subtype": "task_started", "task_id": event.job, "description": event.description or event.kind,
-                "task_type": _TASK_TYPES[event.kind], "tool_use_id": event.call_id,
-            }  # fmt: skip
+                "subtype": "task_started",
+                "task_id": event.job,
+                "description": event.description or event.kind,
+                "task_type": _TASK_TYPES[event.kind],
+                "tool_use_id": event.call_id,
+            }
         case JobProgressed():
             line = {
-                "subtype": "task_progress", "task_id": event.job, "description": event.description,
-                "usage": msgspec.to_builtins(event.usage), "last_tool_name": event.last_tool,
+                "subtype": "task_progress",
+                "task_id": event.job,
+                "description": event.description,
+                "usage": msgspec.to_builtins(event.usage),
+                "last_tool_name": event.last_tool,
                 "summary": event.summary or None,
-            }  # fmt: skip
+            }
         case JobEnded():
             line = {
-                "subtype": "task_notification", "task_id": event.job, "status": _ENDS.get(event.status, event.status),
-                "summary": event.summary, "output_file": event.output, "tool_use_id": event.call_id,
+                "subtype": "task_notification",
+                "task_id": event.job,
+                "status": _ENDS.get(event.status, event.status),
+                "summary": event.summary,
+                "output_file": event.output,
+                "tool_use_id": event.call_id,
                 "usage": msgspec.to_builtins(event.usage),
-            }  # fmt: skip
+            }
         case _:
             assert_never(event)
     return {key: value for key, value in line.items() if value is not None}
@@ -260,7 +276,12 @@ def news_of(event: Suggested | TeamChanged) -> dict[str, Any]:
 
 def team_of(event: TeamChanged) -> dict[str, Any]:
     line = {
-        "subtype": "team_event", "team": event.team, "kind": event.kind, "agent": event.agent,
-        "text": event.text or None, "to": event.to or None, "task_id": event.task or None,
-    }  # fmt: skip
+        "subtype": "team_event",
+        "team": event.team,
+        "kind": event.kind,
+        "agent": event.agent,
+        "text": event.text or None,
+        "to": event.to or None,
+        "task_id": event.task or None,
+    }
     return {key: value for key, value in line.items() if value is not None}

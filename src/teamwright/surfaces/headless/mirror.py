@@ -29,10 +29,15 @@ class Mirror:
         uuid, before = line_uuid(record.agent, record.n), self._before.get(record.agent)
         self._before[record.agent] = uuid
         entry = {
-            "type": message["role"], "uuid": uuid, "parentUuid": before, "sessionId": self._session.id,
+            "type": message["role"],
+            "uuid": uuid,
+            "parentUuid": before,
+            "sessionId": self._session.id,
             "timestamp": datetime.fromtimestamp(record.at / 1000, UTC).isoformat().replace("+00:00", "Z"),
-            "cwd": str(self._session.cwd), "isSidechain": record.agent != self._main, "message": message,
-        }  # fmt: skip
+            "cwd": str(self._session.cwd),
+            "isSidechain": record.agent != self._main,
+            "message": message,
+        }
         return {"type": "transcript_mirror", "filePath": str(self._file(record.agent)), "entries": [entry]}
 
     def _file(self, agent: AgentId) -> Path:

@@ -46,9 +46,15 @@ class Printer:
     """Consumes records one by one. `last` is the newest result, and with it the program's exit status."""
 
     def __init__(
-        self, session: Session, out: Sink, init: Callable[[], dict[str, Any]], *, format: Format, partial: bool,
+        self,
+        session: Session,
+        out: Sink,
+        init: Callable[[], dict[str, Any]],
+        *,
+        format: Format,
+        partial: bool,
         replay: bool = False,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._session = session
         self._out = out
         self._init = init

@@ -49,6 +49,6 @@ class States:
     async def _become(self, state: State) -> None:
         if state != self._state:
             self._state = state
-            await self._line({
-                "type": "system", "subtype": "session_state_changed", "state": state, "sdk_host_only": True,
-            })  # fmt: skip
+            await self._line(
+                {"type": "system", "subtype": "session_state_changed", "state": state, "sdk_host_only": True}
+            )

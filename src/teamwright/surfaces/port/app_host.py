@@ -54,9 +54,15 @@ class AppGuest:
         cursor, now, live = await session.watch()
         self._told = session.facts
         welcome = Welcome(
-            session.id, session.main, str(session.cwd), tuple(session.model_names), session.kind_colors, self._told,
-            cursor, tuple(now),
-        )  # fmt: skip
+            session.id,
+            session.main,
+            str(session.cwd),
+            tuple(session.model_names),
+            session.kind_colors,
+            self._told,
+            cursor,
+            tuple(now),
+        )
         self._group.start_soon(self._tell, live)
         await self._answer(id, welcome)
 

@@ -51,9 +51,7 @@ class AskPast(Wanted, frozen=True):
     agent: AgentId
 
 
-AnyWanted = (
-    AskWatch | AskSubmit | AskSay | AskWithdraw | AskStop | AskExpand | AskSkills | AskCrew | AskPast
-)  # fmt: skip
+AnyWanted = AskWatch | AskSubmit | AskSay | AskWithdraw | AskStop | AskExpand | AskSkills | AskCrew | AskPast
 
 
 class Welcome(Struct, frozen=True):

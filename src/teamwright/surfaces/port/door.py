@@ -123,9 +123,14 @@ async def _show(session: Session, printer: Printer, guest: AppGuest, spoken: any
 def _greeted(session: Session) -> dict[str, Any]:
     view = session.snapshot()
     return {
-        "type": "system", "subtype": "attached", "cwd": view.cwd, "model": view.model, "permissionMode": view.mode,
-        "running": view.running, "agents": {agent.id: agent.name for agent in session.supervisor.agents},
-    }  # fmt: skip
+        "type": "system",
+        "subtype": "attached",
+        "cwd": view.cwd,
+        "model": view.model,
+        "permissionMode": view.mode,
+        "running": view.running,
+        "agents": {agent.id: agent.name for agent in session.supervisor.agents},
+    }
 
 
 def _told(record: Record) -> dict[str, Any] | None:

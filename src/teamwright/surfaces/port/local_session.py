@@ -46,10 +46,15 @@ class LocalSession:
         session = self._session
         now, main, teams = session.snapshot(), session.main, session.teamwork.teams
         return Facts(
-            now.model, now.mode, str(main.desk.cwd), now.usd, budget_left(session), main.history.tokens,
+            now.model,
+            now.mode,
+            str(main.desk.cwd),
+            now.usd,
+            budget_left(session),
+            main.history.tokens,
             bool(main.history.messages),
             {m.agent: m.color for name in teams.names for m in teams.everybody(name) if m.color},
-        )  # fmt: skip
+        )
 
     def color(self, agent: AgentView) -> str:
         member = self._session.teamwork.teams.member_of(agent.id)

@@ -124,9 +124,13 @@ async def _memory(stage: Stage, words: str) -> str:
 
     def read() -> list[str]:
         found = instructions.collect(
-            cwd, project_root(cwd, user), home=user, state=home.root, trusted=stage.options.trust,
+            cwd,
+            project_root(cwd, user),
+            home=user,
+            state=home.root,
+            trusted=stage.options.trust,
             sources=stage.options.setting_sources,
-        )  # fmt: skip
+        )
         notes = sorted(home.memory.rglob("*.md")) if home.memory.is_dir() else []
         lines = [f"  {file.path}  ({file.origin}, {len(file.text):,} characters)" for file in found.files]
         return lines + [f"  {path}  (notes of earlier sessions)" for path in notes]

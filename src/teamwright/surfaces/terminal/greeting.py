@@ -8,10 +8,12 @@ from teamwright.surfaces.view.text import safe
 
 def greeting(facts: Facts, home: str) -> str:
     where = f"~{facts.cwd.removeprefix(home)}" if home and f"{facts.cwd}/".startswith(f"{home}/") else facts.cwd
-    return "\n".join([
-        f"Teamwright {__version__} · {facts.model} · {MODES.get(facts.mode, facts.mode)} (Shift+Tab changes that)",
-        safe(where),
-        "",
-        "Say in your own words what is to be done; for larger work, ask for a team.",
-        "/help lists commands, /keys all keys. F2 shows agents, tasks and mail.",
-    ])  # fmt: skip
+    return "\n".join(
+        [
+            f"Teamwright {__version__} · {facts.model} · {MODES.get(facts.mode, facts.mode)} (Shift+Tab changes that)",
+            safe(where),
+            "",
+            "Say in your own words what is to be done; for larger work, ask for a team.",
+            "/help lists commands, /keys all keys. F2 shows agents, tasks and mail.",
+        ]
+    )

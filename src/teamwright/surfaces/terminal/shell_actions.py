@@ -28,9 +28,13 @@ async def run_shell_line(command: str, cwd: Path, env: Mapping[str, str], on_out
     capture = Capture()
     try:
         ended, _ = await run_script(
-            encode_script(command), cwd=cwd, env=tool_environment(env, {}), limit=SHELL_SECONDS, capture=capture,
+            encode_script(command),
+            cwd=cwd,
+            env=tool_environment(env, {}),
+            limit=SHELL_SECONDS,
+            capture=capture,
             on_output=lambda: on_output(capture.last_line()),
-        )  # fmt: skip
+        )
     except ToolError as error:
         return shell_text(command, 126, str(error))
     words, code = describe_end(ended, SHELL_SECONDS)

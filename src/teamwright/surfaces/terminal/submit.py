@@ -126,9 +126,11 @@ class Clerk:
         short = one_line(command, 40)
         with self._at_work(f"! {short} …") as work:
             text = await run_shell_line(
-                command, Path(counter.session.facts.cwd), counter.options.env,
+                command,
+                Path(counter.session.facts.cwd),
+                counter.options.env,
                 lambda last: setattr(work, "text", f"! {short}: {one_line(last, 80)}"),
-            )  # fmt: skip
+            )
         await self._say((Text(text),), f"! {command}")
 
     async def take_back(self, queued: Queued) -> None:

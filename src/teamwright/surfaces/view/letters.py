@@ -60,9 +60,16 @@ def _item(text: str, n: int, at: int) -> Item:
     if text.startswith("<shell-input>") and (ran := _SHELL.match(text)):
         command, status, output = html.unescape(ran[1]), int(ran[2]), html.unescape(ran[3])
         return Step(
-            CallId(f"shell-{n}"), "!", one_line(command), {"command": command}, "error" if status else "ok",
-            bounded(output, most=MOST_RESULT), n=n, at=at, ended=at,
-        )  # fmt: skip
+            CallId(f"shell-{n}"),
+            "!",
+            one_line(command),
+            {"command": command},
+            "error" if status else "ok",
+            bounded(output, most=MOST_RESULT),
+            n=n,
+            at=at,
+            ended=at,
+        )
     return Spoken("person", text, n=n, at=at)
 
 

@@ -48,8 +48,19 @@ from teamwright.surfaces.view.talk import TalkFold
 from teamwright.surfaces.view.text import one_line
 
 __all__ = [
-    "AgentView", "Item", "JobView", "Note", "Queued", "Spoken", "State", "Step", "Talk", "TeamEvent", "Thought", "View",
-]  # fmt: skip
+    "AgentView",
+    "Item",
+    "JobView",
+    "Note",
+    "Queued",
+    "Spoken",
+    "State",
+    "Step",
+    "Talk",
+    "TeamEvent",
+    "Thought",
+    "View",
+]
 
 Price = Callable[[str, Usage], float | None]
 
@@ -217,9 +228,13 @@ class View:
         match event:
             case JobStarted():
                 self.jobs[event.job] = JobView(
-                    event.job, event.kind, event.description, record.agent, background=event.background,
+                    event.job,
+                    event.kind,
+                    event.description,
+                    record.agent,
+                    background=event.background,
                     started=record.at,
-                )  # fmt: skip
+                )
                 if agent is not None or event.kind == "agent":
                     self.agent(AgentId(event.job)).background = event.background
             case JobProgressed():

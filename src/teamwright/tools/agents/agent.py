@@ -86,10 +86,18 @@ class AgentTool:
     async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:
         asked = read_args(AgentArgs, args)
         ask = Ask(
-            description=asked.description, prompt=asked.prompt, kind=asked.subagent_type, model=asked.model,
-            effort=asked.effort, background=asked.run_in_background, name=asked.name, team=asked.team_name,
-            mode=asked.mode, isolation=asked.isolation, cwd=asked.cwd,
-        )  # fmt: skip
+            description=asked.description,
+            prompt=asked.prompt,
+            kind=asked.subagent_type,
+            model=asked.model,
+            effort=asked.effort,
+            background=asked.run_in_background,
+            name=asked.name,
+            team=asked.team_name,
+            mode=asked.mode,
+            isolation=asked.isolation,
+            cwd=asked.cwd,
+        )
         spawner = self._spawner()
         job, plan = await spawner.spawn(ask, ctx)
         if isinstance(job, Member):

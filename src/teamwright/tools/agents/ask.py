@@ -59,9 +59,14 @@ class AskTool:
         agent = self._supervisor().agent(ctx.agent)
         assert agent is not None
         question = Question(
-            new_question_id(), agent.id, agent.name, ctx.call_id, "AskUserQuestion", dict(args),
+            new_question_id(),
+            agent.id,
+            agent.name,
+            ctx.call_id,
+            "AskUserQuestion",
+            dict(args),
             "The agent asks you to choose.",
-        )  # fmt: skip
+        )
         async with agent.slot.waiting():
             decision = await put(question)
         if isinstance(decision, Deny):

@@ -108,6 +108,10 @@ def _line(schedules: Schedules, row: Schedule) -> str:
 def _data(schedules: Schedules, row: Schedule) -> dict[str, Any]:
     last = None if row.last is None else schedules.shown(row.last)
     return {
-        "id": row.id, "cron": row.cron or None, "recurring": row.recurring, "next": schedules.shown(row.next),
-        "last": last, "prompt": row.prompt,
-    }  # fmt: skip
+        "id": row.id,
+        "cron": row.cron or None,
+        "recurring": row.recurring,
+        "next": schedules.shown(row.next),
+        "last": last,
+        "prompt": row.prompt,
+    }

@@ -190,6 +190,14 @@ class ListAgents:
             job = supervisor.job_of(AgentId(known.id))
             living = supervisor.agent(AgentId(known.id))
             status = "waits for its turn to run" if living and living.slot.queued else job.status if job else "ended"
-            rows.append({"agentId": known.id, "name": known.name, "type": known.kind, "status": status, "description": known.description})  # noqa: E501  # fmt: skip
+            rows.append(
+                {
+                    "agentId": known.id,
+                    "name": known.name,
+                    "type": known.kind,
+                    "status": status,
+                    "description": known.description,
+                }
+            )
         lines = [f"{r['agentId']}  {r['name']}  {r['type']}  {r['status']}  {r['description']}" for r in rows]
         return said("\n".join(lines) or "There are no other agents.", {"agents": rows})

@@ -76,9 +76,14 @@ class ExitPlanMode:
         if put is None:
             raise ToolError("Nobody is attached to approve a plan: end your turn with the plan as your answer.")
         question = Question(
-            new_question_id(), agent.id, agent.name, ctx.call_id, "ExitPlanMode", {"plan": asked.plan},
+            new_question_id(),
+            agent.id,
+            agent.name,
+            ctx.call_id,
+            "ExitPlanMode",
+            {"plan": asked.plan},
             "The agent has a plan and asks to carry it out.",
-        )  # fmt: skip
+        )
         async with agent.slot.waiting():
             decision = await put(question)
         if isinstance(decision, Deny):

@@ -16,7 +16,9 @@ from teamwright.tools.define import read_args, spec
 
 
 class EnterArgs(Struct, frozen=True):
-    name: Annotated[str, Meta(description="Letters, digits, `.`, `_`, `-`, and `/` between parts; made up if not given")] = ""  # noqa: E501  # fmt: skip
+    name: Annotated[
+        str, Meta(description="Letters, digits, `.`, `_`, `-`, and `/` between parts; made up if not given")
+    ] = ""
 
 
 class ExitArgs(Struct, frozen=True):
@@ -91,7 +93,12 @@ def _entered(stay: Stay) -> Outcome:
         lines.append(f"It was there already, on the branch {tree.branch}: look at what it holds before you go on.")
     lines += ["Paths of the project as you knew them lie outside now: read files here before you edit them."]
     lines += tree.warnings
-    data = {"worktreeName": tree.name, "worktreePath": str(tree.path), "worktreeBranch": tree.branch, "created": tree.made}  # noqa: E501  # fmt: skip
+    data = {
+        "worktreeName": tree.name,
+        "worktreePath": str(tree.path),
+        "worktreeBranch": tree.branch,
+        "created": tree.made,
+    }
     return Outcome((Text(visible("\n".join(lines))),), data, cwd=str(tree.path))
 
 
@@ -110,7 +117,10 @@ def _left(left: Left, cwd: str) -> Outcome:
     if left.ref:
         lines.append(f"What it held is kept as {left.ref}; `git log {left.ref}` shows it.")
     data = {
-        "worktreeName": tree.name, "worktreePath": str(tree.path), "worktreeBranch": tree.branch,
-        "removed": kept is None, "keptRef": left.ref or None,
-    }  # fmt: skip
+        "worktreeName": tree.name,
+        "worktreePath": str(tree.path),
+        "worktreeBranch": tree.branch,
+        "removed": kept is None,
+        "keptRef": left.ref or None,
+    }
     return Outcome((Text(visible("\n".join(line for line in lines if line))),), data, cwd=cwd)

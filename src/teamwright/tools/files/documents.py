@@ -15,9 +15,16 @@ from teamwright.host.process.child import run_child
 from teamwright.tools.bounds import bounded, visible
 from teamwright.tools.files.page import MOST, Shown
 
-_BINARIES = ((b"\x7fELF", "an ELF program or library"), (b"MZ", "a Windows program"), (b"PK\x03\x04", "a zip archive"),
-             (b"\x1f\x8b", "gzip data"), (b"SQLite format 3\0", "an SQLite database"),
-             (b"BZh", "bzip2 data"), (b"\xfd7zXZ\0", "xz data"), (b"(\xb5/\xfd", "zstandard data"))  # fmt: skip
+_BINARIES = (
+    (b"\x7fELF", "an ELF program or library"),
+    (b"MZ", "a Windows program"),
+    (b"PK\x03\x04", "a zip archive"),
+    (b"\x1f\x8b", "gzip data"),
+    (b"SQLite format 3\0", "an SQLite database"),
+    (b"BZh", "bzip2 data"),
+    (b"\xfd7zXZ\0", "xz data"),
+    (b"(\xb5/\xfd", "zstandard data"),
+)
 _MOST_PDF = 100 * 1024 * 1024
 _PDF_SECONDS = 30
 _PDF_PAGES = 20

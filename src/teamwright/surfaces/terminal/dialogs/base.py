@@ -176,9 +176,7 @@ class QuestionScreen(ModalScreen[None]):
     @work
     async def _compare(self) -> None:
         """With what the file holds now: what goes matters as much as what comes."""
-        before = await to_thread.run_sync(
-            read_before, self.question.tool, self.question.args, abandon_on_cancel=True
-        )  # fmt: skip
+        before = await to_thread.run_sync(read_before, self.question.tool, self.question.args, abandon_on_cancel=True)
         if before:
             self._rows = asked_rows(self.question, before)
             sheet = self.query_one(Sheet)

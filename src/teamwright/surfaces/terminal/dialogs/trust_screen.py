@@ -84,9 +84,13 @@ def change_rows(found: Found) -> list[Row]:
 def trust_rows(found: Found) -> list[Row]:
     """All that it would decide or start; by name alone what holds nothing that could be told."""
     kinds = [(part.title, part.lines) for part in found.parts] or [
-        ("hooks", found.hooks), ("MCP servers", found.servers), ("settings", found.settings), ("agents", found.agents),
-        ("skills", found.skills), ("commands", found.commands),
-    ]  # fmt: skip
+        ("hooks", found.hooks),
+        ("MCP servers", found.servers),
+        ("settings", found.settings),
+        ("agents", found.agents),
+        ("skills", found.skills),
+        ("commands", found.commands),
+    ]
     rows: list[Row] = []
     for kind, lines in kinds:
         if lines:

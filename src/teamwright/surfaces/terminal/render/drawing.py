@@ -16,9 +16,7 @@ from teamwright.surfaces.view.view import View
 if TYPE_CHECKING:
     from teamwright.surfaces.terminal.render.markdown import Pieces
 
-NOTES = {
-    "info": "·", "warning": "!", "error": "✗", "message": "✉", "notice": "◆", "aside": "?", "output": " ",
-}  # fmt: skip
+NOTES = {"info": "·", "warning": "!", "error": "✗", "message": "✉", "notice": "◆", "aside": "?", "output": " "}
 MOST_NOTE = 12  # lines of a note that is not opened
 MOST_PROMPT, LONG_PROMPT = 20, 3_000  # lines and characters of a prompt that is not opened
 
@@ -181,6 +179,19 @@ def _draw_note(item: Note, width: int, palette: Palette, view: View, *, opened: 
 
 
 _ANY = Palette(
-    "any", dark=True, text="", dim="", accent="", good="", warn="", bad="", person="", person_back="", code="",
-    added="", removed="", selected="", syntax="bw",
-)  # fmt: skip
+    "any",
+    dark=True,
+    text="",
+    dim="",
+    accent="",
+    good="",
+    warn="",
+    bad="",
+    person="",
+    person_back="",
+    code="",
+    added="",
+    removed="",
+    selected="",
+    syntax="bw",
+)

@@ -42,8 +42,11 @@ class _Code(CodeBlock):
 
 class _Plain(Markdown):
     elements: ClassVar[dict[str, type[MarkdownElement]]] = {
-        **Markdown.elements, "heading_open": _Heading, "fence": _Code, "code_block": _Code,
-    }  # fmt: skip
+        **Markdown.elements,
+        "heading_open": _Heading,
+        "fence": _Code,
+        "code_block": _Code,
+    }
 
     def __init__(self, markup: str, palette: Palette) -> None:
         """Rich would make a parser of its own for each piece, which costs more than all the rest."""

@@ -36,9 +36,15 @@ def console(palette: Palette) -> Console:
         "markdown.table.header": "bold",
     }
     return Console(
-        file=StringIO(), force_terminal=True, color_system="truecolor", theme=Theme(styles), legacy_windows=False,
-        highlight=False, markup=False, emoji=False,
-    )  # fmt: skip
+        file=StringIO(),
+        force_terminal=True,
+        color_system="truecolor",
+        theme=Theme(styles),
+        legacy_windows=False,
+        highlight=False,
+        markup=False,
+        emoji=False,
+    )
 
 
 def draw(renderable: RenderableType, width: int, palette: Palette, style: str = "") -> list[Strip]:
@@ -60,9 +66,15 @@ def _flat(style: Style) -> Style:
     """Without links, and without a background of its own where it is only the terminal's."""
     back = None if style.bgcolor is None or style.bgcolor.is_default else style.bgcolor
     return Style(
-        color=style.color, bgcolor=back, bold=style.bold, dim=style.dim, italic=style.italic,
-        underline=style.underline, strike=style.strike, reverse=style.reverse,
-    )  # fmt: skip
+        color=style.color,
+        bgcolor=back,
+        bold=style.bold,
+        dim=style.dim,
+        italic=style.italic,
+        underline=style.underline,
+        strike=style.strike,
+        reverse=style.reverse,
+    )
 
 
 def draw_text(text: str, width: int, palette: Palette, style: str = "") -> list[Strip]:

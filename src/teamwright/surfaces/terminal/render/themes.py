@@ -32,33 +32,86 @@ class Palette(Struct, frozen=True):
 
 
 DARK = Palette(
-    "dark", dark=True, text="#d7dae0", dim="#858d9b", accent="#7fb4ff", good="#86c98a", warn="#e5b567", bad="#ef7d7d",
-    person="#eef1f6", person_back="#232936", code="#c3a6ff", added="#9bd69e on #1c2a22", removed="#f29a9a on #30201f",
+    "dark",
+    dark=True,
+    text="#d7dae0",
+    dim="#858d9b",
+    accent="#7fb4ff",
+    good="#86c98a",
+    warn="#e5b567",
+    bad="#ef7d7d",
+    person="#eef1f6",
+    person_back="#232936",
+    code="#c3a6ff",
+    added="#9bd69e on #1c2a22",
+    removed="#f29a9a on #30201f",
     selected="#29303f",
     syntax="nord-darker",
-)  # fmt: skip
+)
 LIGHT = Palette(
-    "light", dark=False, text="#24292f", dim="#6a737d", accent="#0757b8", good="#1a7f37", warn="#8a5a00", bad="#b3261e",
-    person="#1b1f24", person_back="#e6ecf4", code="#6f42c1", added="#116329 on #e0f3e4", removed="#9c1c15 on #fae4e2",
+    "light",
+    dark=False,
+    text="#24292f",
+    dim="#6a737d",
+    accent="#0757b8",
+    good="#1a7f37",
+    warn="#8a5a00",
+    bad="#b3261e",
+    person="#1b1f24",
+    person_back="#e6ecf4",
+    code="#6f42c1",
+    added="#116329 on #e0f3e4",
+    removed="#9c1c15 on #fae4e2",
     selected="#dbe5f3",
     syntax="friendly",
-)  # fmt: skip
+)
 NONE = Palette(
-    "none", dark=True, text="", dim="dim", accent="bold", good="", warn="bold", bad="bold", person="bold",
-    person_back="", code="italic", added="bold", removed="dim", selected="reverse", syntax="bw",
-)  # fmt: skip
+    "none",
+    dark=True,
+    text="",
+    dim="dim",
+    accent="bold",
+    good="",
+    warn="bold",
+    bad="bold",
+    person="bold",
+    person_back="",
+    code="italic",
+    added="bold",
+    removed="dim",
+    selected="reverse",
+    syntax="bw",
+)
 PALETTES = {palette.name: palette for palette in (DARK, LIGHT, NONE)}
 
 AGENT_COLORS = {
-    "blue": "#6ea8fe", "green": "#79c98f", "yellow": "#d9b44a", "purple": "#b58cf0", "orange": "#e59a5a",
-    "pink": "#ea8fc0", "cyan": "#5ec4d4", "red": "#ef7d7d", "teal": "#4fc2a5", "gold": "#c9a13b", "lime": "#a3c85a",
+    "blue": "#6ea8fe",
+    "green": "#79c98f",
+    "yellow": "#d9b44a",
+    "purple": "#b58cf0",
+    "orange": "#e59a5a",
+    "pink": "#ea8fc0",
+    "cyan": "#5ec4d4",
+    "red": "#ef7d7d",
+    "teal": "#4fc2a5",
+    "gold": "#c9a13b",
+    "lime": "#a3c85a",
     "violet": "#9d8df1",
-}  # fmt: skip
+}
 _ON_LIGHT = {
-    "blue": "#0757b8", "green": "#1a7f37", "yellow": "#8a6a00", "purple": "#6f42c1", "orange": "#a24a00",
-    "pink": "#b02a75", "cyan": "#00708a", "red": "#b3261e", "teal": "#0b7261", "gold": "#7a5c00", "lime": "#4f7000",
+    "blue": "#0757b8",
+    "green": "#1a7f37",
+    "yellow": "#8a6a00",
+    "purple": "#6f42c1",
+    "orange": "#a24a00",
+    "pink": "#b02a75",
+    "cyan": "#00708a",
+    "red": "#b3261e",
+    "teal": "#0b7261",
+    "gold": "#7a5c00",
+    "lime": "#4f7000",
     "violet": "#5a3fc0",
-}  # fmt: skip
+}
 
 
 def agent_style(color: str, palette: Palette) -> str:
@@ -72,23 +125,51 @@ def agent_style(color: str, palette: Palette) -> str:
 def _theme(name: str, p: Palette, *, background: str, surface: str, panel: str) -> Theme:
     cursor = "reverse" if p.name == "none" else "none"  # without colours it could not be seen
     return Theme(
-        name=name, primary=p.accent, secondary=p.code, accent=p.accent, warning=p.warn, error=p.bad, success=p.good,
-        foreground=p.text, background=background, surface=surface, panel=panel, dark=p.dark,
+        name=name,
+        primary=p.accent,
+        secondary=p.code,
+        accent=p.accent,
+        warning=p.warn,
+        error=p.bad,
+        success=p.good,
+        foreground=p.text,
+        background=background,
+        surface=surface,
+        panel=panel,
+        dark=p.dark,
         variables={
-            "border": p.dim, "border-blurred": p.dim, "block-cursor-text-style": cursor,
-            "block-cursor-blurred-text-style": "none", "input-cursor-text-style": cursor, "scrollbar": panel,
-            "scrollbar-hover": p.dim, "scrollbar-active": p.accent, "scrollbar-background": background,
+            "border": p.dim,
+            "border-blurred": p.dim,
+            "block-cursor-text-style": cursor,
+            "block-cursor-blurred-text-style": "none",
+            "input-cursor-text-style": cursor,
+            "scrollbar": panel,
+            "scrollbar-hover": p.dim,
+            "scrollbar-active": p.accent,
+            "scrollbar-background": background,
             "scrollbar-corner-color": background,
         },
-    )  # fmt: skip
+    )
 
 
 def themes() -> list[Theme]:
     grey = Palette(
-        "none", dark=True, text="#e0e0e0", dim="#909090", accent="#ffffff", good="#e0e0e0", warn="#e0e0e0",
-        bad="#ffffff", person="#ffffff", person_back="#303030", code="#e0e0e0", added="#e0e0e0", removed="#909090",
-        selected="#404040", syntax="bw",
-    )  # fmt: skip
+        "none",
+        dark=True,
+        text="#e0e0e0",
+        dim="#909090",
+        accent="#ffffff",
+        good="#e0e0e0",
+        warn="#e0e0e0",
+        bad="#ffffff",
+        person="#ffffff",
+        person_back="#303030",
+        code="#e0e0e0",
+        added="#e0e0e0",
+        removed="#909090",
+        selected="#404040",
+        syntax="bw",
+    )
     return [
         _theme("tw-dark", DARK, background="#16191f", surface="#1b1f27", panel="#232936"),
         _theme("tw-light", LIGHT, background="#fbfcfd", surface="#f3f5f8", panel="#e6ecf4"),

@@ -67,9 +67,13 @@ def _worth_showing(view: View) -> dict[AgentId, AgentView]:
 
 def state_style(state: State, palette: Palette) -> str:
     styles: dict[State, str] = {
-        "running": palette.good, "waiting": palette.warn, "idle": palette.dim, "done": palette.dim,
-        "failed": palette.bad, "stopped": palette.dim,
-    }  # fmt: skip
+        "running": palette.good,
+        "waiting": palette.warn,
+        "idle": palette.dim,
+        "done": palette.dim,
+        "failed": palette.bad,
+        "stopped": palette.dim,
+    }
     return styles[state]
 
 
@@ -139,9 +143,13 @@ class AgentsPanel(Vertical):
     """
 
     def __init__(
-        self, view: View, *, here: Callable[[], AgentId] | None = None, budget: Callable[[], str] | None = None,
+        self,
+        view: View,
+        *,
+        here: Callable[[], AgentId] | None = None,
+        budget: Callable[[], str] | None = None,
         id: str | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """`here` is the agent whose conversation is open now."""
         super().__init__(id=id)
         self._view, self._here, self._budget = view, here, budget
@@ -160,10 +168,12 @@ class AgentsPanel(Vertical):
             return
         listing, palette, now = self.query_one(RowList), palette_of(self), int(time.time() * 1000)
         here = self._here() if self._here is not None else None
-        listing.show(lambda width: [
-            (agent.id, agent_row(asking(agent, self._view), prefix, width, palette, now, here=agent.id == here))
-            for agent, prefix in tree_of(self._view)
-        ])  # fmt: skip
+        listing.show(
+            lambda width: [
+                (agent.id, agent_row(asking(agent, self._view), prefix, width, palette, now, here=agent.id == here))
+                for agent, prefix in tree_of(self._view)
+            ]
+        )
         self._detail(now)
 
     def _detail(self, now: int) -> None:

@@ -57,9 +57,15 @@ class PromptInput(TextArea):
 
     def __init__(self, drafts: Drafts, completions: Completions, *, id: str | None = None) -> None:
         super().__init__(
-            drafts.kept.draft, id=id, soft_wrap=True, tab_behavior="focus", show_line_numbers=False,
-            highlight_cursor_line=False, compact=True, placeholder=PLACEHOLDER,
-        )  # fmt: skip
+            drafts.kept.draft,
+            id=id,
+            soft_wrap=True,
+            tab_behavior="focus",
+            show_line_numbers=False,
+            highlight_cursor_line=False,
+            compact=True,
+            placeholder=PLACEHOLDER,
+        )
         self._drafts, self._completions = drafts, completions
         self.pastes = dict(drafts.kept.pastes)
         self._word: Word | None = None

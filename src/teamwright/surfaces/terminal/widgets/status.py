@@ -15,9 +15,13 @@ from teamwright.surfaces.view.text import duration, money, one_line, tokens
 from teamwright.surfaces.view.view import View
 
 MODES = {
-    "default": "asks first", "acceptEdits": "edits unasked", "plan": "plans only", "dontAsk": "never asks",
-    "bypassPermissions": "may do everything", "bubble": "asks first",
-}  # fmt: skip
+    "default": "asks first",
+    "acceptEdits": "edits unasked",
+    "plan": "plans only",
+    "dontAsk": "never asks",
+    "bypassPermissions": "may do everything",
+    "bubble": "asks first",
+}
 
 
 def left_side(agent: AgentView, view: View, palette: Palette) -> list[Piece]:

@@ -23,11 +23,21 @@ from teamwright.surfaces.view.text import one_line, safe
 
 MOST = 1_000  # rows, the newest
 _DID = {
-    "spawn": "joined", "idle": "went idle", "wake": "woke up", "claim": "took task", "completed": "completed",
-    "shutdown": "has shut down", "died": "was lost",
-}  # fmt: skip
-_FATES = {"stored": "not read yet", "delivered": "", "refused": "refused", "undeliverable": "undeliverable",
-          "dead": "could not be handled"}  # fmt: skip
+    "spawn": "joined",
+    "idle": "went idle",
+    "wake": "woke up",
+    "claim": "took task",
+    "completed": "completed",
+    "shutdown": "has shut down",
+    "died": "was lost",
+}
+_FATES = {
+    "stored": "not read yet",
+    "delivered": "",
+    "refused": "refused",
+    "undeliverable": "undeliverable",
+    "dead": "could not be handled",
+}
 
 
 class Happening(Struct, frozen=True):
