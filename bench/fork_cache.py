@@ -150,7 +150,7 @@ async def prompt_of(server: LocalServer, room: Path, context: int | None) -> str
     async with await open_session(options(catcher, room)) as session:
         await session.ask("Read this.\n")
     assert catcher.request is not None
-    body = b"".join(map(bytes, openai.Wire().body(catcher.request, {"model": "local"})))
+    body = b"".join(map(bytes, openai.OpenAIWire().body(catcher.request, {"model": "local"})))
     alone = server.ask("/v1/chat/completions/input_tokens", body)["input_tokens"]
     wanted = min(context or WINDOW, WINDOW - TAIL) - alone
     if wanted < 1:

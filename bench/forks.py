@@ -20,7 +20,7 @@ from teamwright.core.data.fork import TAG
 from teamwright.core.data.message import Message, Reply, Request, Text, Usage
 from teamwright.core.data.op import Say
 from teamwright.core.ports import Outcome, ToolContext, said
-from teamwright.models.anthropic import Wire
+from teamwright.models.anthropic import AnthropicWire
 from teamwright.models.scripted import call
 from teamwright.tools.define import spec
 
@@ -51,7 +51,7 @@ class Forking:
 
     def __init__(self, messages: int) -> None:
         self._messages = messages
-        self._wire = Wire()
+        self._wire = AnthropicWire()
         self._asked = 0.0
         self._forks = 0
         self.hold = Hold()

@@ -20,7 +20,7 @@ from teamwright.store.mirrors.team import TeamMirror
 from teamwright.store.tables.mail import MailTable
 from teamwright.store.tables.mail_insert import MailLimits, Stored
 from teamwright.store.tables.processes import ProcessTable
-from teamwright.store.tables.state import State
+from teamwright.store.tables.state import StateStore
 from teamwright.store.tables.teams import TeamTable
 
 FEW, ROUNDS, CHUNK = 10, 300, 500
@@ -42,7 +42,7 @@ class Inbox:
     """A store of its own with one reader, who has read so many messages."""
 
     async def fill(self, root: Path, read: int) -> None:
-        self.state = await State.open(root / "state.db")
+        self.state = await StateStore.open(root / "state.db")
         await self.state.register_session(S, "/", 1)
         for id in (S, "a1"):
             await self.state.register_agent(AgentId(id), S, None, "x", "x", 0)

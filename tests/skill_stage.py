@@ -16,7 +16,7 @@ from teamwright.library.skills.book import SkillBook
 from teamwright.library.skills.places import find_shelves
 from teamwright.models.scripted import ScriptedModel
 from teamwright.runtime.agents.spawner import Spawner
-from teamwright.runtime.extensions.skills import SkillDesk, Surroundings
+from teamwright.runtime.extensions.skills import SkillContext, SkillRunner
 from teamwright.runtime.permissions.gate import SessionGate
 from teamwright.runtime.permissions.grants import Grants
 from teamwright.tools.agents.skill import SkillTool, skill_spec
@@ -35,8 +35,8 @@ class SkillStage:
         self.grants = Grants(self.agent, base=walker.project, home=walker.home)
         self.asked: list[ToolCall] = []
         self.crew: Crew | None = None
-        around = Surroundings(agent=self.agent, ask=self.ask, clean=visible, env=walker.env)
-        self.desk = SkillDesk(self.book, self.grants, around, self.spawner)
+        around = SkillContext(agent=self.agent, ask=self.ask, clean=visible, env=walker.env)
+        self.desk = SkillRunner(self.book, self.grants, around, self.spawner)
         self.tool = SkillTool(lambda: self.desk, self.spawner, skill_spec(self.book.current().offered), can_read=True)
 
     def agent(self, id: AgentId) -> Any:

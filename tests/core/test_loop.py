@@ -13,7 +13,7 @@ from teamwright.core.data.history import History
 from teamwright.core.data.letter import PERSON, Letter, Prompt, due
 from teamwright.core.data.message import Request, Text, ToolCall, ToolResult, ToolSpec
 from teamwright.core.ids import AgentId, LetterId, SessionId
-from teamwright.core.loop import Seat, run_turn
+from teamwright.core.loop import TurnContext, run_turn
 from teamwright.core.permissions.consent import Allow, Decision, Deny
 from teamwright.core.policies.budget import Limits, Reached, Spent, reached, words
 from teamwright.core.ports import Desk, Outcome, said
@@ -42,7 +42,7 @@ class Stage:
             self.history.apply(event)
         tools = {name: Noted(name, self) for name in ("Look", "Touch", "Post")}
         desk = Desk(Path("/"), (Path("/"),))
-        self.seat = Seat(
+        self.seat = TurnContext(
             agent=ME, history=self.history, model=self, tools=tools, inbox=self, gate=self, meter=self, desk=desk,
             letter_room=9999, emit=self.emit, request=self.request, sync=self.sync,
         )  # fmt: skip

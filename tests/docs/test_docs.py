@@ -16,7 +16,7 @@ import pytest
 
 from teamwright.core.data.definition import BUILT_IN, AgentDefinition
 from teamwright.library.agents.definition_fields import find_field
-from teamwright.library.agents.definition_file import Place, read_file
+from teamwright.library.agents.definition_file import DefinitionFolder, read_file
 from teamwright.store.settings.file import fields_of, layer_of
 from teamwright.store.settings.schema import Own
 
@@ -179,7 +179,7 @@ def test_every_kind_and_every_field_of_a_definition_is_told_of() -> None:
 @pytest.mark.parametrize("text", blocks("markdown", [ROOT / "docs" / "agents.md"]))
 def test_the_definitions_in_the_documents_are_without_fault(text: str, tmp_path: Path) -> None:
     (tmp_path / "example.md").write_text(text)
-    outcome = read_file(str(tmp_path / "example.md"), Place("user", tmp_path))
+    outcome = read_file(str(tmp_path / "example.md"), DefinitionFolder("user", tmp_path))
     assert outcome.problems == () and outcome.definition is not None and outcome.definition.tools
 
 

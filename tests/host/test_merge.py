@@ -11,7 +11,7 @@ from teamwright.host.git.guard import trust_repository
 from teamwright.host.git.listing import view
 from teamwright.host.git.merge import Merged, Preview, merge, preview_merge
 from teamwright.host.git.run import Ran
-from teamwright.host.git.worktree import Found, Worktree, find_one, make, release
+from teamwright.host.git.worktree import FoundTree, Worktree, find_one, make, release
 from worktree_kit import change, git, new_repo, save
 
 
@@ -33,7 +33,7 @@ async def tree(repo: Path) -> Worktree:
     return tree
 
 
-async def found(repo: Path, name: str = "work") -> Found:
+async def found(repo: Path, name: str = "work") -> FoundTree:
     one = await find_one(repo, name)
     assert one is not None
     return one

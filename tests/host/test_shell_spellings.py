@@ -7,7 +7,7 @@ import pytest
 from shell_bench import Bench
 
 from teamwright.host.shell.analysis import read_command
-from teamwright.host.shell.cwd import Surroundings
+from teamwright.host.shell.cwd import ShellContext
 
 
 @pytest.fixture(scope="module")
@@ -175,11 +175,11 @@ def test_a_command_that_is_hard_to_judge_is_asked_and_soon(bench: Bench, command
 def test_git_is_known_only_where_its_configuration_runs_nothing(tmp_path: Path) -> None:
     (tmp_path / ".git").mkdir()
     config = tmp_path / ".git/config"
-    around = Surroundings(str(tmp_path), "/home/nobody", (str(tmp_path),))
+    around = ShellContext(str(tmp_path), "/home/nobody", (str(tmp_path),))
     for text, harmless in (("[core]\n\tbare = false\n", True), ("[core]\n\tfsmonitor = ./x\n", False)):
         config.write_text(text)
         assert read_command("git status", "Bash", around).commands[0].harmless is harmless
-    trusted = Surroundings(str(tmp_path), "/home/nobody", (str(tmp_path),), trusted=True)
+    trusted = ShellContext(str(tmp_path), "/home/nobody", (str(tmp_path),), trusted=True)
     assert read_command("git status", "Bash", trusted).commands[0].harmless
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs/HEAD").symlink_to("refs/heads/main")

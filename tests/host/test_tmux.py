@@ -15,7 +15,7 @@ import pytest
 from pane_kit import AWKWARD, lives, probe, told, until
 
 from teamwright.core.errors import ToolError
-from teamwright.core.policies.placement import Seen
+from teamwright.core.policies.placement import Detected
 from teamwright.host.panes.base import Pane, look
 from teamwright.host.panes.launch_file import discard, wrap
 from teamwright.host.panes.tmux import Tmux
@@ -396,5 +396,5 @@ def test_what_is_here_is_read_from_the_environment(tmp_path: Path) -> None:
         (tmp_path / name).write_text("#!/bin/sh\n")
         (tmp_path / name).chmod(0o700)
     seen = look({"PATH": str(tmp_path), "TMUX": "/tmp/x,1,0", "TERM_PROGRAM": "iTerm.app"})
-    assert seen == Seen(inside_tmux=True, in_iterm=True, tmux=str(tmp_path / "tmux"), it2=str(tmp_path / "it2"))
-    assert look({"PATH": "/nowhere", "TMUX": ""}) == Seen()
+    assert seen == Detected(inside_tmux=True, in_iterm=True, tmux=str(tmp_path / "tmux"), it2=str(tmp_path / "it2"))
+    assert look({"PATH": "/nowhere", "TMUX": ""}) == Detected()

@@ -20,7 +20,7 @@ from yarl import URL
 from teamwright.core.errors import ToolError
 from teamwright.host.web import fetch as product
 from teamwright.host.web.addresses import Address
-from teamwright.host.web.fetch import MOST_BYTES, Page, fetch, proxy_for
+from teamwright.host.web.fetch import MOST_BYTES, WebPage, fetch, proxy_for
 
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
@@ -42,7 +42,7 @@ def anywhere(_: Address) -> bool:
     return True
 
 
-async def get(url: str, **more: Any) -> Page:
+async def get(url: str, **more: Any) -> WebPage:
     return await fetch(url, **{"allowed": anywhere, "env": {}, **more})
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from teamwright.core.errors import ToolError
 from teamwright.host.git.guard import trust_repository
-from teamwright.host.git.worktree import Kept, check_name, close, find, make, state
+from teamwright.host.git.worktree import KeptTree, check_name, close, find, make, state
 from worktree_kit import branches, git, kept_refs, known, new_repo, nothing_left, save, untouched
 
 
@@ -78,7 +78,7 @@ async def test_from_a_parent_that_is_in_a_worktree_itself(repo: Path):
     assert inner.path == repo / ".teamwright" / "worktrees" / "inner" and inner.repo == repo
     assert inner.base == head and (inner.path / "new.txt").exists()
     assert await close(inner) is None
-    assert isinstance(await close(outer), Kept)
+    assert isinstance(await close(outer), KeptTree)
 
 
 async def test_from_a_detached_head_and_a_subdirectory(repo: Path):
@@ -114,7 +114,7 @@ async def test_an_existing_one_is_used_again(repo: Path):
     """With what was left there; also after its lock was let go, and after commits in the parent."""
     first = await make(repo, "x", owner="a1")
     (first.path / "left.txt").write_text("left")
-    assert isinstance(await close(first), Kept)
+    assert isinstance(await close(first), KeptTree)
     (repo / "later.txt").write_text("later")
     save(repo)
     again = await make(repo, "x", owner="a2")

@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from teamwright.core.errors import ToolError
-from teamwright.host.git.worktree import Found, Kept, Worktree, close, find, make, remove, state
+from teamwright.host.git.worktree import FoundTree, KeptTree, Worktree, close, find, make, remove, state
 from worktree_kit import git, kept_refs, known, new_repo, nothing_left, save, untouched
 
 MAKE_OR_CLOSE = """
@@ -109,7 +109,7 @@ async def test_in_use_by_another_process_and_left_by_a_dead_one(repo: Path):
     tree = await make(repo, "work", owner="a2")
     assert not tree.made and (tree.path / "new.txt").read_text() == "new"
     assert [f.use for f in await find(repo)] == ["in_use"]
-    assert isinstance(await close(tree), Kept) and [f.use for f in await find(repo)] == ["changed"]
+    assert isinstance(await close(tree), KeptTree) and [f.use for f in await find(repo)] == ["changed"]
 
 
 POINTS = [("make", f"worktree.{name}") for name in ("recorded", "added", "filled", "ready")]
@@ -124,7 +124,7 @@ async def test_killed_at_any_step(repo: Path, what: str, point: str):
     process = start(repo, what, point)
     with process:
         assert process.wait(timeout=30) == -signal.SIGKILL
-    listed: list[Found] = await find(repo)
+    listed: list[FoundTree] = await find(repo)
     assert [f.use for f in listed] == ([] if point in ("worktree.recorded", "worktree.dropped") else ["orphan"])
     assert not any(f.state.changed and f.state.ahead for f in listed)
     tree = await make(repo, "work", links=["node_modules"], owner="a2")

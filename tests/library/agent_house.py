@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from teamwright.library.agents.book import Definitions, load_definitions
-from teamwright.library.agents.definition_file import Place
+from teamwright.library.agents.definition_file import DefinitionFolder
 from teamwright.library.agents.places import find_places
 
 USER, PROJECT = "home/.claude/agents", "project/.claude/agents"
@@ -29,7 +29,7 @@ class House:
         path.write_text(f"---\n{head}---\n{body}\n")
         return path
 
-    def places(self, **more: Any) -> tuple[Place, ...]:
+    def places(self, **more: Any) -> tuple[DefinitionFolder, ...]:
         usual = {"cwd": self.cwd, "project": self.project, "home": self.home, "state": self.state}
         return find_places(**usual | {"trusted": True, "managed": self.managed} | more)
 

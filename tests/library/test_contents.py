@@ -10,7 +10,7 @@ import pytest
 from teamwright.app.git_programs import git_programs
 from teamwright.library.trust.contents import contents
 from teamwright.library.trust.scripts import MOST_FILES, named_files
-from teamwright.library.trust.snapshot import Change, agree, changes, look
+from teamwright.library.trust.snapshot import TrustChange, agree, changes, look
 
 pytestmark = pytest.mark.spec("M12")
 AGENT = """---
@@ -125,7 +125,7 @@ def test_a_script_that_a_hook_names_is_pinned(tmp_path: Path, command: str) -> N
     assert changed(project, state) == []
     script.write_text("print(2)\n")
     (change,) = changes(project, project, state=state)
-    assert change == Change("tools/run.py", "print(1)\n", "print(2)\n")
+    assert change == TrustChange("tools/run.py", "print(1)\n", "print(2)\n")
     script.write_text("print(1)\n")
     assert changed(project, state) == []
 

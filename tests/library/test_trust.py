@@ -11,7 +11,7 @@ import pytest
 
 from teamwright.core.errors import StoreError
 from teamwright.library.trust.decision import (
-    Found,
+    TrustContents,
     is_trusted,
     only_linked,
     trust,
@@ -126,7 +126,7 @@ def hostile(project: Path) -> None:
 
 def test_what_would_run_lists_names_of_every_kind(tmp_path: Path) -> None:
     hostile(tmp_path)
-    assert what_would_run(tmp_path) == Found(
+    assert what_would_run(tmp_path) == TrustContents(
         project=tmp_path,
         settings=(".claude/settings.json", ".teamwright/settings.local.json"),
         agents=("one", "team/"),

@@ -18,7 +18,7 @@ from fake_api import HANG, FakeApi, answer, events, stream
 from teamwright.core.data.message import Delta, Image, Message, Reply, Request, Retrying, Text, user
 from teamwright.core.errors import ModelError
 from teamwright.models.anthropic import Anthropic
-from teamwright.models.http import Http, proxy_for
+from teamwright.models.http import HttpClient, proxy_for
 from teamwright.models.providers import Providers
 from teamwright.models.retry import Brake, Patience
 
@@ -34,7 +34,7 @@ async def at_once(_seconds: float) -> None:
 async def ask(
     base: str, env: dict[str, str] | None = None, *, retries: int = 10, messages: Any = ASKED
 ) -> tuple[Reply, list[Delta]]:
-    http, deltas = Http(env or {}, silence=5), list[Delta]()
+    http, deltas = HttpClient(env or {}, silence=5), list[Delta]()
     try:
         model = Anthropic(http, base=base, patience=Patience(retries, at_once))
         return await model.reply(Request(MODEL, (), (), messages), deltas.append), deltas
@@ -65,7 +65,7 @@ async def test_a_body_of_five_megabytes_is_sent_whole_and_again() -> None:
 async def test_a_server_that_stops_reading_is_silent() -> None:
     """The body does not fit into the socket's buffers, and nobody takes it."""
     with socket.create_server(("127.0.0.1", 0)) as deaf:
-        http = Http({}, silence=0.3)
+        http = HttpClient({}, silence=0.3)
         model = Anthropic(http, base=f"http://127.0.0.1:{deaf.getsockname()[1]}", patience=Patience(0))
         image = Message("user", (Image("image/png", "A" * 30_000_000),))
         with anyio.fail_after(10), pytest.raises(ModelError) as caught:
@@ -77,7 +77,7 @@ async def test_a_server_that_stops_reading_is_silent() -> None:
 @pytest.mark.anyio
 async def test_connections_are_used_again() -> None:
     async with FakeApi([HI]) as api:
-        http = Http({})
+        http = HttpClient({})
         model = Anthropic(http, base=api.url)
         for _ in range(5):
             await model.reply(Request(MODEL, (), (), ASKED), lambda _: None)
@@ -89,7 +89,7 @@ async def test_connections_are_used_again() -> None:
 async def test_a_connection_whose_stream_ends_a_little_late_is_used_again() -> None:
     heard = asyncio.Event()
     async with FakeApi([[*HI[:-1], heard, HI[-1]]]) as api:
-        http = Http({})
+        http = HttpClient({})
         model = Anthropic(http, base=api.url)
         for _ in range(2):
             heard.clear()
@@ -110,7 +110,7 @@ async def test_a_stream_that_is_left_open_after_its_end_does_not_hold_up_the_rep
 async def test_many_at_once_need_no_turns() -> None:
     gate = asyncio.Event()
     async with FakeApi([[gate, *HI]]) as api:
-        http, done = Http({}), list[str]()
+        http, done = HttpClient({}), list[str]()
         model = Anthropic(http, base=api.url)
 
         async def one() -> None:
@@ -141,7 +141,7 @@ async def test_the_brake_holds_requests_that_have_not_started() -> None:
         now[0] = 100.0
 
     async with FakeApi([answer(429, {}, retry_after="60"), HI]) as api:
-        http, brake = Http({}), Brake()
+        http, brake = HttpClient({}), Brake()
         patience = Patience(3, sleep, lambda: now[0], lambda: 0.0)
         one, two = (Anthropic(http, base=api.url, patience=patience, brake=brake) for _ in range(2))
         told = asyncio.Event()
@@ -173,7 +173,7 @@ async def test_nobody_listens() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     deltas: list[Delta] = []
-    http = Http({})
+    http = HttpClient({})
     model = Anthropic(http, base=f"http://127.0.0.1:{port}", patience=Patience(10, at_once))
     with pytest.raises(ModelError, match="Is the server running") as caught:
         await model.reply(Request(MODEL, (), (), ASKED), deltas.append)

@@ -29,7 +29,7 @@ from teamwright.core.data.message import (
     ToolResult,
 )
 from teamwright.core.ids import CallId
-from teamwright.models.http import Http
+from teamwright.models.http import HttpClient
 from teamwright.models.openai import OpenAI
 
 
@@ -110,7 +110,7 @@ async def test_messages_of_every_kind() -> None:
 )
 async def test_the_window_of_a_local_server_is_asked_once(plays: list[list[Step]], window: int | None) -> None:
     async with FakeApi(plays) as api:
-        http = Http({})
+        http = HttpClient({})
         model = OpenAI(http, base=f"{api.url}/v1/")
         assert await model.window(0.4) == window
         assert await model.window() == window

@@ -125,7 +125,7 @@ def bare(value: Any) -> Any:
     return [bare(v) for v in value] if isinstance(value, list) else value
 
 
-def body_of(wire: anthropic.Wire | openai.Wire, request: Request) -> bytes:
+def body_of(wire: anthropic.AnthropicWire | openai.OpenAIWire, request: Request) -> bytes:
     return b"".join(wire.body(request, {"model": "claude-x"}))
 
 
@@ -149,7 +149,7 @@ def marked(body: dict[str, Any]) -> tuple[list[str], list[int]]:
 @few
 @given(turns())
 def test_each_request_extends_the_one_before_and_finds_its_cache(pairs: list[tuple[Message, Message]]) -> None:
-    wire = anthropic.Wire()
+    wire = anthropic.AnthropicWire()
     bodies = [json.loads(body_of(wire, request)) for request in requests_of(pairs)]
     for earlier, later in itertools.pairwise(bodies):
         assert bare(later["messages"])[: len(earlier["messages"])] == bare(earlier["messages"])
@@ -164,7 +164,7 @@ def test_each_request_extends_the_one_before_and_finds_its_cache(pairs: list[tup
 @few
 @given(turns())
 def test_chat_requests_extend_each_other_byte_for_byte(pairs: list[tuple[Message, Message]]) -> None:
-    wire = openai.Wire()
+    wire = openai.OpenAIWire()
     bodies = [body_of(wire, request) for request in requests_of(pairs)]
     for earlier, later in itertools.pairwise(bodies):
         assert later.startswith(earlier[:-2])
@@ -176,15 +176,15 @@ def test_chat_requests_extend_each_other_byte_for_byte(pairs: list[tuple[Message
 @given(turns())
 def test_two_programs_write_the_same_bytes(pairs: list[tuple[Message, Message]]) -> None:
     """Nothing depends on what was sent before, so a resumed session or a fork hits the same cache."""
-    for kind in (anthropic.Wire, openai.Wire):
+    for kind in (anthropic.AnthropicWire, openai.OpenAIWire):
         warm = kind()
         for request in requests_of(pairs):
             assert body_of(warm, request) == body_of(kind(), request)
 
 
 @pytest.mark.spec("A11")
-@pytest.mark.parametrize("kind", [anthropic.Wire, openai.Wire])
-def test_pieces_are_reused_between_requests(kind: type[anthropic.Wire] | type[openai.Wire]) -> None:
+@pytest.mark.parametrize("kind", [anthropic.AnthropicWire, openai.OpenAIWire])
+def test_pieces_are_reused_between_requests(kind: type[anthropic.AnthropicWire] | type[openai.OpenAIWire]) -> None:
     wire = kind()
     messages = tuple(m for n in range(50) for m in (user(f"q{n}"), Message("assistant", (Text(f"a{n}"),), MODEL)))
     first = wire.body(Request(MODEL, SYSTEM, TOOLS, messages), {})

@@ -11,7 +11,7 @@ from fake_api import HANG, FakeApi, Step, answer, events, stream
 from teamwright.core.data.message import Request
 from teamwright.core.errors import ModelError
 from teamwright.models.anthropic import Anthropic
-from teamwright.models.http import Http
+from teamwright.models.http import HttpClient
 from teamwright.models.openai import OpenAI
 from teamwright.models.retry import Patience
 
@@ -49,7 +49,7 @@ PLAYS: dict[str, list[Step]] = {
 
 async def ask(wire: type[Anthropic] | type[OpenAI], plays: Sequence[list[Step]]) -> ModelError:
     async with FakeApi(plays) as api:
-        http = Http({}, silence=SILENCE)
+        http = HttpClient({}, silence=SILENCE)
         try:
             model = wire(http, base=api.url, patience=Patience(1, at_once))
             with anyio.fail_after(LIMIT), pytest.raises(ModelError) as failed:
@@ -102,7 +102,7 @@ class Drip:
 )
 async def test_a_server_that_drips_is_silent(before: bytes, byte: bytes) -> None:
     async with Drip(before, byte) as server:
-        http = Http({}, silence=SILENCE)
+        http = HttpClient({}, silence=SILENCE)
         try:
             model = Anthropic(http, base=server.url, patience=Patience(0, at_once))
             with anyio.fail_after(LIMIT), pytest.raises(ModelError) as failed:
@@ -114,7 +114,7 @@ async def test_a_server_that_drips_is_silent(before: bytes, byte: bytes) -> None
 
 async def test_a_refusal_that_drips_is_a_refusal() -> None:
     async with Drip(b"HTTP/1.1 401 No\r\ncontent-length: 5000\r\n\r\n", b"a") as server:
-        http = Http({}, silence=SILENCE)
+        http = HttpClient({}, silence=SILENCE)
         try:
             model = Anthropic(http, base=server.url, patience=Patience(0, at_once))
             with anyio.fail_after(LIMIT), pytest.raises(ModelError) as failed:

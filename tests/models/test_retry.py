@@ -7,10 +7,10 @@ import pytest
 
 from teamwright.core.data.message import Delta, Retrying
 from teamwright.core.errors import Fault, ModelError
-from teamwright.models.faults import SHOWN, Failed, Place, Tries, by_status, clean, read_error, read_patience
+from teamwright.models.faults import SHOWN, Endpoint, Failed, Tries, by_status, clean, read_error, read_patience
 from teamwright.models.retry import Brake, Patience, persist
 
-PLACE = Place("api.example", "claude-x", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL")
+PLACE = Endpoint("api.example", "claude-x", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL")
 
 
 class Clock:
@@ -188,7 +188,7 @@ def test_a_context_that_is_too_long_is_recognised(status: int, body: bytes) -> N
 def test_a_limit_is_not_mistaken_for_the_window() -> None:
     said = b'{"error":{"message":"rate limit on the maximum context length of all requests"}}'
     assert by_status(PLACE, 429, *read_error(said)).fault == "rate_limit"
-    assert by_status(Place("h", "m", "K", "B", wire="openai"), 413, "", "").fault == "too_large"
+    assert by_status(Endpoint("h", "m", "K", "B", wire="openai"), 413, "", "").fault == "too_large"
 
 
 def test_an_account_without_money_is_not_asked_again() -> None:

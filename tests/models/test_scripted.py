@@ -33,7 +33,7 @@ from teamwright.core.data.message import (
 from teamwright.core.errors import ModelError
 from teamwright.core.ids import CallId
 from teamwright.core.ports import Model
-from teamwright.models.scripted import Script, ScriptedModel, Step, call, thinking
+from teamwright.models.scripted import Script, ScriptedModel, ScriptStep, call, thinking
 
 HELLO = user("hello")
 
@@ -127,7 +127,7 @@ def test_the_last_mark_in_the_users_text_chooses(messages: list[Message], expect
             "a": ["a 0", "a 1"],
             "b": ["b 0", "b 1"],
             "fix": {"when": "fix the bug", "steps": ["fix 0"]},
-            "v1.2-x": Script((Step((Text("v 0"),)),)),
+            "v1.2-x": Script((ScriptStep((Text("v 0"),)),)),
         }
     )
     assert answer(model, *messages) == expected
@@ -251,7 +251,7 @@ def test_the_words_that_stream_are_the_text(text: str) -> None:
         ({"text": "x", "stop": "max_tokens"}, "max_tokens"),
         ({"blocks": ["x", {"tool": "Bash"}], "stop": "max_tokens"}, "max_tokens"),
         ({"blocks": [], "stop": "refusal"}, "refusal"),
-        (Step((Text("x"),), stop="pause"), "pause"),
+        (ScriptStep((Text("x"),), stop="pause"), "pause"),
     ],
 )
 async def test_how_a_reply_ends(step: Any, stop: str) -> None:

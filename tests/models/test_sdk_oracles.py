@@ -9,7 +9,7 @@ from streams import ANTHROPIC, ANTHROPIC_MESSAGE, ASKED, OPENAI, OPENAI_MESSAGE,
 from fake_api import FakeApi, events, stream
 from teamwright.core.data.message import Image, Message, Request, Text, ToolResult
 from teamwright.models.anthropic import Anthropic
-from teamwright.models.http import Http
+from teamwright.models.http import HttpClient
 from teamwright.models.openai import OpenAI
 
 pydantic = pytest.importorskip("pydantic")
@@ -39,7 +39,7 @@ async def test_anthropic() -> None:
             fields = {"model": "claude-x", "max_tokens": 9, "messages": [{"role": "user", "content": "x"}]}
             async with client.messages.stream(**fields) as events_of:
                 message = await events_of.get_final_message()
-        http = Http({})
+        http = HttpClient({})
         await Anthropic(http, base=api.url, thinking="adaptive").reply(request, lambda _: None)
         await http.aclose()
     thinking, text, *calls = message.content
@@ -61,7 +61,7 @@ async def test_openai() -> None:
         async with openai.AsyncOpenAI(base_url=f"{api.url}/v1", api_key="k") as client:
             fields = {"model": "m", "messages": [{"role": "user", "content": "x"}]}
             chunks = [c async for c in await client.chat.completions.create(**fields, stream=True)]
-        http = Http({})
+        http = HttpClient({})
         await OpenAI(http, base=f"{api.url}/v1").reply(request, lambda _: None)
         await http.aclose()
     deltas = [c.choices[0].delta for c in chunks if c.choices]

@@ -7,8 +7,8 @@ from streams import ASKED, SYSTEM, TOOLS
 from fake_api import FakeApi
 from teamwright.core.data.message import Delta, Reply, Request
 from teamwright.models import anthropic, openai
-from teamwright.models.faults import Place
-from teamwright.models.http import Http
+from teamwright.models.faults import Endpoint
+from teamwright.models.http import HttpClient
 from teamwright.models.retry import Patience
 from teamwright.models.sse import EventReader
 
@@ -23,7 +23,7 @@ async def at_once(_seconds: float) -> None:
 async def ask_claude(
     api: FakeApi, request: Request = TO_CLAUDE, *, retries: int = 3, silence: float = 5, **more: Any
 ) -> tuple[Reply, list[Delta]]:
-    http, deltas = Http({}, silence=silence), list[Delta]()
+    http, deltas = HttpClient({}, silence=silence), list[Delta]()
     patience, headers = Patience(retries, at_once), {"x-api-key": "k"}
     model = anthropic.Anthropic(http, base=api.url, headers=headers, patience=patience, **more)
     try:
@@ -35,7 +35,7 @@ async def ask_claude(
 async def ask_chat(
     api: FakeApi, request: Request = TO_CHAT, *, retries: int = 3, silence: float = 5, **more: Any
 ) -> tuple[Reply, list[Delta]]:
-    http, deltas = Http({}, silence=silence), list[Delta]()
+    http, deltas = HttpClient({}, silence=silence), list[Delta]()
     model = openai.OpenAI(http, base=f"{api.url}/v1", patience=Patience(retries, at_once), **more)
     try:
         return await model.reply(request, deltas.append), deltas
@@ -44,16 +44,16 @@ async def ask_chat(
 
 
 def hear_claude(data: bytes, deltas: list[Delta] | None = None) -> Reply:
-    place = Place("api.example", "claude-x", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL")
-    return _hear(anthropic.Answer(CLAUDE, place, [].append if deltas is None else deltas.append), data)
+    place = Endpoint("api.example", "claude-x", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL")
+    return _hear(anthropic.AnthropicStream(CLAUDE, place, [].append if deltas is None else deltas.append), data)
 
 
 def hear_chat(data: bytes, deltas: list[Delta] | None = None) -> Reply:
-    place = Place("api.example", "m", "OPENAI_API_KEY", "OPENAI_BASE_URL", wire="openai")
-    return _hear(openai.Answer(CHAT, place, [].append if deltas is None else deltas.append), data)
+    place = Endpoint("api.example", "m", "OPENAI_API_KEY", "OPENAI_BASE_URL", wire="openai")
+    return _hear(openai.OpenAIStream(CHAT, place, [].append if deltas is None else deltas.append), data)
 
 
-def _hear(listener: anthropic.Answer | openai.Answer, data: bytes) -> Reply:
+def _hear(listener: anthropic.AnthropicStream | openai.OpenAIStream, data: bytes) -> Reply:
     for event, value in EventReader().feed(data):
         if not listener.finished:
             listener.hear(event, value)

@@ -22,7 +22,7 @@ from teamwright.core.ports import ToolContext
 from teamwright.host.process.environment import tool_environment
 from teamwright.models.scripted import call
 from teamwright.runtime.jobs.jobs import Job
-from teamwright.runtime.jobs.shell_jobs import MOST_LINES, MOST_RESULT, Commands, Order, Tap
+from teamwright.runtime.jobs.shell_jobs import MOST_LINES, MOST_RESULT, Order, ShellJobs, Tap
 from teamwright.tools.bounds import visible
 
 pytestmark = pytest.mark.anyio
@@ -37,7 +37,7 @@ class Bench:
         self.live, self.session, self.walker = live, live.session, walker
         self.log: list[str] = []
         self.jobs = walker.home / "jobs"
-        self.commands = Commands(
+        self.commands = ShellJobs(
             self.session.supervisor, lambda job: self.jobs / f"{job}.output", self.log.append,
             **{"clean": visible, "silence": 60.0} | more,
         )  # fmt: skip
@@ -287,7 +287,7 @@ async def test_what_waits_to_be_passed_on_is_bounded(tmp_path: Path) -> None:
 async def test_a_file_that_cannot_be_written_costs_the_file_alone(walker: Walker) -> None:
     async with bench(walker) as on:
         on.jobs.mkdir()
-        on.commands = Commands(
+        on.commands = ShellJobs(
             on.session.supervisor, lambda _: on.jobs / "taken", on.log.append, clean=visible, silence=60.0
         )
         os.mkfifo(on.jobs / "taken")

@@ -26,7 +26,7 @@ from teamwright.store.files.transcripts import Transcript
 from teamwright.store.tables.mail import MailTable
 from teamwright.store.tables.mail_insert import Stored
 from teamwright.store.tables.processes import ProcessTable
-from teamwright.store.tables.state import State
+from teamwright.store.tables.state import StateStore
 from teamwright.store.tables.teams import TeamTable
 
 S = SessionId("00000000-0000-4000-8000-000000000001")
@@ -54,7 +54,7 @@ class Delivery(RuleBasedStateMachine):
         self.begin()
 
     async def _build(self) -> None:
-        self.writers = [await State.open(self.dir / "state.db") for _ in range(WRITERS)]
+        self.writers = [await StateStore.open(self.dir / "state.db") for _ in range(WRITERS)]
         state = self.writers[0]
         await state.register_session(S, "/", 1)
         for id in (LEAD, ADA):
@@ -68,7 +68,7 @@ class Delivery(RuleBasedStateMachine):
 
     def begin(self) -> None:
         """A process takes the reader up from its transcript."""
-        self.reader: State = self.do(State.open(self.dir / "state.db"))
+        self.reader: StateStore = self.do(StateStore.open(self.dir / "state.db"))
         self.transcript, events, _ = Transcript.open(self.dir / "ada.jsonl")
         self.history = fold(events)
         self.inbox = AgentInbox(ADA, self.reader, self.history.letters)

@@ -10,15 +10,15 @@ from teamwright.core.data.letter import PERSON, Letter, Prompt, Sender
 from teamwright.core.data.message import Text
 from teamwright.core.ids import AgentId, LetterId, SessionId, new_letter_id
 from teamwright.runtime.agents.inbox import AgentInbox
-from teamwright.store.tables.state import State
+from teamwright.store.tables.state import StateStore
 
 pytestmark = pytest.mark.anyio
 ME = AgentId("main")
 
 
 @pytest.fixture
-async def state(tmp_path: Path) -> AsyncIterator[State]:
-    state = await State.open(tmp_path / "state.db")
+async def state(tmp_path: Path) -> AsyncIterator[StateStore]:
+    state = await StateStore.open(tmp_path / "state.db")
     await state.register_session(SessionId("s"), "/", 1)
     await state.register_agent(ME, SessionId("s"), None, "main", "main", 0)
     yield state
@@ -29,13 +29,13 @@ def letter(text: str, priority: str = "next", sender: Sender = PERSON) -> Letter
     return Letter(new_letter_id(), ME, sender, Prompt((Text(text),)), priority)
 
 
-async def waiting(state: State) -> list[LetterId]:
+async def waiting(state: StateStore) -> list[LetterId]:
     await state.flush()
     return [x.id for x in await state.waiting(ME)]
 
 
 @pytest.mark.spec("X2", "Q5")
-async def test_a_letter_is_handed_over_once_and_waits_in_the_store_until_acknowledged(state: State) -> None:
+async def test_a_letter_is_handed_over_once_and_waits_in_the_store_until_acknowledged(state: StateStore) -> None:
     inbox = AgentInbox(ME, state, set())
     hello = letter("hello")
     await inbox.post(hello)
@@ -48,7 +48,7 @@ async def test_a_letter_is_handed_over_once_and_waits_in_the_store_until_acknowl
 
 
 @pytest.mark.spec("Q1", "Q2")
-async def test_later_letters_are_given_only_at_rest_and_without_another_bell(state: State) -> None:
+async def test_later_letters_are_given_only_at_rest_and_without_another_bell(state: StateStore) -> None:
     inbox = AgentInbox(ME, state, set())
     later, soon = letter("later", "later"), letter("soon")
     await inbox.post(later)
@@ -59,7 +59,7 @@ async def test_later_letters_are_given_only_at_rest_and_without_another_bell(sta
 
 
 @pytest.mark.spec("Q5", "X2")
-async def test_a_letter_that_the_transcript_knows_is_marked_and_not_given(state: State) -> None:
+async def test_a_letter_that_the_transcript_knows_is_marked_and_not_given(state: StateStore) -> None:
     """The process died between the transcript's line and the store's mark."""
     known, fresh = letter("known"), letter("fresh")
     await state.post(known)
@@ -70,7 +70,7 @@ async def test_a_letter_that_the_transcript_knows_is_marked_and_not_given(state:
 
 
 @pytest.mark.spec("Q5")
-async def test_a_letter_of_an_earlier_process_waits_behind_the_first_look(state: State) -> None:
+async def test_a_letter_of_an_earlier_process_waits_behind_the_first_look(state: StateStore) -> None:
     old = letter("typed before the crash")
     await state.post(old)
     inbox = AgentInbox(ME, state, set())
@@ -81,7 +81,7 @@ async def test_a_letter_of_an_earlier_process_waits_behind_the_first_look(state:
 
 
 @pytest.mark.spec("Q5", "X2")
-async def test_what_a_broken_off_turn_did_not_deliver_is_given_again(state: State) -> None:
+async def test_what_a_broken_off_turn_did_not_deliver_is_given_again(state: StateStore) -> None:
     delivered: set[LetterId] = set()
     inbox = AgentInbox(ME, state, delivered)
     one, two = letter("one"), letter("two")
@@ -95,7 +95,7 @@ async def test_what_a_broken_off_turn_did_not_deliver_is_given_again(state: Stat
 
 
 @pytest.mark.spec("Q2")
-async def test_the_order_is_the_same_whichever_came_first(state: State) -> None:
+async def test_the_order_is_the_same_whichever_came_first(state: StateStore) -> None:
     inbox = AgentInbox(ME, state, set())
     first, person, second = letter("1", sender=Sender("system")), letter("person"), letter("2", sender=Sender("system"))
     for x in (first, person, second):
@@ -104,7 +104,7 @@ async def test_the_order_is_the_same_whichever_came_first(state: State) -> None:
 
 
 @pytest.mark.spec("X2", "X5")
-async def test_who_waits_is_woken_by_a_letter_and_no_letter_slips_past_the_bell(state: State) -> None:
+async def test_who_waits_is_woken_by_a_letter_and_no_letter_slips_past_the_bell(state: StateStore) -> None:
     inbox = AgentInbox(ME, state, set())
     assert await inbox.take(at_rest=True) == []
     got: list[Letter] = []
@@ -124,7 +124,7 @@ async def test_who_waits_is_woken_by_a_letter_and_no_letter_slips_past_the_bell(
 
 
 @pytest.mark.spec("X2")
-async def test_the_same_letter_twice_is_one(state: State) -> None:
+async def test_the_same_letter_twice_is_one(state: StateStore) -> None:
     inbox = AgentInbox(ME, state, set())
     same = letter("same")
     await inbox.post(same)

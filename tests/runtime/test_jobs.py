@@ -14,7 +14,7 @@ from teamwright.core.errors import StoreError
 from teamwright.core.ids import AgentId, CallId, JobId, SessionId
 from teamwright.runtime.jobs.jobs import Job, Jobs, letter_id
 from teamwright.store.tables.jobs import CLAIMED, NONE, OWED, POSTED, JobRow, JobTable, NewAgent
-from teamwright.store.tables.state import State
+from teamwright.store.tables.state import StateStore
 
 pytestmark = pytest.mark.anyio
 SESSION = SessionId("22222222-2222-4222-8222-222222222222")
@@ -24,7 +24,7 @@ OWNER = AgentId(SESSION)
 class Desk:
     """A store, a registry on it, and what it told and rang."""
 
-    def __init__(self, state: State, root: Path) -> None:
+    def __init__(self, state: StateStore, root: Path) -> None:
         self.state, self.root = state, root
         self.told: list[Event] = []
         self.rung: list[AgentId] = []
@@ -50,7 +50,7 @@ class Desk:
 
 @pytest.fixture
 async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
-    state = await State.open(tmp_path / "state.db")
+    state = await StateStore.open(tmp_path / "state.db")
     await state.register_session(SESSION, str(tmp_path), 1)
     await state.register_agent(OWNER, SESSION, None, "main", "main", 0)
     yield Desk(state, tmp_path)

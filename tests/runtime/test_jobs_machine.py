@@ -20,7 +20,7 @@ from teamwright.core.ids import AgentId, CallId, JobId, SessionId
 from teamwright.runtime.agents.inbox import AgentInbox
 from teamwright.runtime.jobs.jobs import Job, Jobs, letter_id
 from teamwright.store.tables.jobs import JobTable
-from teamwright.store.tables.state import State
+from teamwright.store.tables.state import StateStore
 
 SESSION, OWNER = SessionId("11111111-1111-4111-8111-111111111111"), AgentId("11111111-1111-4111-8111-111111111111")
 ENDS = st.sampled_from(["completed", "failed", "killed"])
@@ -47,7 +47,7 @@ class Telling(RuleBasedStateMachine):
         return self.loop.run_until_complete(work)
 
     async def _open(self) -> None:
-        self.state = await State.open(self.dir / "state.db")
+        self.state = await StateStore.open(self.dir / "state.db")
         await self.state.register_session(SESSION, str(self.dir), 1)
         await self.state.register_agent(OWNER, SESSION, None, "main", "main", 0)
         self.table = JobTable(self.state.database)

@@ -11,7 +11,7 @@ from teamwright.core.errors import ModelError
 from teamwright.core.policies.budget import Limits
 from teamwright.models.scripted import ScriptedModel, call
 from teamwright.runtime.agents.resume import Origin
-from teamwright.store.tables.state import State
+from teamwright.store.tables.state import StateStore
 
 pytestmark = [pytest.mark.anyio, pytest.mark.spec("O5")]
 OK, FAILED, LOST = 1, 2, 0
@@ -61,7 +61,7 @@ async def test_a_call_that_was_interrupted_is_settled_with_what_it_had_begun(wal
 
 async def test_an_unknown_price_is_said_as_unknown_and_not_as_nothing(walker: Walker) -> None:
     walk = await walker.walk(["done"])
-    state = await State.open(walker.home / ".teamwright/state.db")
+    state = await StateStore.open(walker.home / ".teamwright/state.db")
     (cost,) = await state.costs(walk.session.id)
     await state.close()
     assert cost.unknown_cost and cost.usd == 0 and cost.turns == 1 and cost.name == "main"
@@ -70,7 +70,7 @@ async def test_an_unknown_price_is_said_as_unknown_and_not_as_nothing(walker: Wa
 
 async def test_a_call_of_a_dead_process_is_settled_at_its_estimate_by_who_resumes(walker: Walker) -> None:
     first = await walker.walk(["done"])
-    state = await State.open(walker.home / ".teamwright/state.db")
+    state = await StateStore.open(walker.home / ".teamwright/state.db")
     await state.open_call(first.session.id, first.session.main.id, "script/given", 1234)  # and then it was killed
     await state.close()
     assert outcomes(walker) == [OK, None]

@@ -13,7 +13,7 @@ from mcp_shop import Shop
 from teamwright.core.data.message import Image, Text
 from teamwright.core.data.server import ServerConfig, Stdio
 from teamwright.core.errors import ToolError
-from teamwright.host.mcp.shrink import MOST_PARTS, Unreadable, shrink
+from teamwright.host.mcp.shrink import MOST_PARTS, UnreadableMessage, shrink
 
 pytestmark = [pytest.mark.anyio, pytest.mark.spec("A5", "D8")]
 ODD = Path(__file__).parent.parent / "servers" / "odd_mcp.py"
@@ -72,7 +72,7 @@ async def test_sixteen_mebibytes_cost_little(content: bytes) -> None:
 
 
 def test_what_is_no_content_is_bounded_as_a_whole() -> None:
-    with pytest.raises(Unreadable, match="no content"):
+    with pytest.raises(UnreadableMessage, match="no content"):
         shrink(b'{"jsonrpc":"2.0","id":7,"result":{"other":[' + b"[],[]," * 900_000 + b"[]]}}")
 
 

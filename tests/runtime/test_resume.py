@@ -17,7 +17,7 @@ from teamwright.core.ids import AgentId, new_letter_id, new_session_id
 from teamwright.models.scripted import call
 from teamwright.runtime.agents.resume import Origin
 from teamwright.store.files import transcripts
-from teamwright.store.tables.state import State
+from teamwright.store.tables.state import StateStore
 
 pytestmark = pytest.mark.anyio
 
@@ -59,7 +59,7 @@ async def test_a_call_in_flight_is_answered_by_what_is_true_of_it(walker: Walker
 @pytest.mark.spec("Q5")
 async def test_a_prompt_that_was_stored_but_not_read_is_read_after_resume(walker: Walker) -> None:
     first = await walker.walk(["one"])
-    state = await State.open(walker.home / ".teamwright/state.db")
+    state = await StateStore.open(walker.home / ".teamwright/state.db")
     id = AgentId(first.session.id)
     await state.post(Letter(new_letter_id(), id, PERSON, Prompt((Text("typed before the kill"),))))
     await state.close()

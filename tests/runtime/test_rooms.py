@@ -8,7 +8,7 @@ from teamwright.core.errors import StoreError, ToolError
 from teamwright.core.ids import AgentId
 from teamwright.core.ports import Desk
 from teamwright.host.git.worktree import find
-from teamwright.runtime.worktrees import Rooms, words
+from teamwright.runtime.worktrees import Worktrees, words
 from worktree_kit import known, new_repo, nothing_left
 
 pytestmark = pytest.mark.anyio
@@ -44,7 +44,7 @@ def desk_at(path: Path) -> Desk:
 @pytest.mark.spec("W7")
 async def test_what_a_hook_made_is_used_without_git_and_kept(tmp_path: Path, made: Path):
     hook = Hook(made)
-    rooms = Rooms(make_by_hook=hook.make)
+    rooms = Worktrees(make_by_hook=hook.make)
     tree = await rooms.open(tmp_path, ME)
     assert (tree.path, tree.kind, hook.asked) == (made, "hook", [(ME, tmp_path)])
     kept = await rooms.close(tree)
@@ -55,7 +55,7 @@ async def test_what_a_hook_made_is_used_without_git_and_kept(tmp_path: Path, mad
 @pytest.mark.spec("W7")
 async def test_an_agent_enters_and_leaves_what_a_hook_made(tmp_path: Path, made: Path):
     hook, desk = Hook(made), desk_at(tmp_path)
-    rooms = Rooms(notes=tmp_path / "notes", make_by_hook=hook.make, removed_by_hook=hook.remove)
+    rooms = Worktrees(notes=tmp_path / "notes", make_by_hook=hook.make, removed_by_hook=hook.remove)
     await rooms.enter(ME, desk, "fix/it")
     assert desk.cwd == desk.roots[0] == made and hook.asked == [("fix+it", tmp_path)]
     with pytest.raises(ToolError, match="nobody here can tell"):
@@ -67,7 +67,7 @@ async def test_an_agent_enters_and_leaves_what_a_hook_made(tmp_path: Path, made:
 
 @pytest.mark.spec("W7")
 async def test_without_a_hook_that_removes_it_can_only_be_kept(tmp_path: Path, made: Path):
-    desk, rooms = desk_at(tmp_path), Rooms(make_by_hook=Hook(made).make)
+    desk, rooms = desk_at(tmp_path), Worktrees(make_by_hook=Hook(made).make)
     await rooms.enter(ME, desk, "x")
     with pytest.raises(ToolError, match="there is none to remove it"):
         await rooms.leave(ME, desk, discard=True)
@@ -78,7 +78,7 @@ async def test_without_a_hook_that_removes_it_can_only_be_kept(tmp_path: Path, m
 @pytest.mark.spec("W7")
 @pytest.mark.parametrize("printed", ["made by a hook", "/nowhere/at/all", "/etc/hostname"])
 async def test_a_hook_that_prints_no_directory_is_a_clear_error(tmp_path: Path, printed: str):
-    desk, rooms = desk_at(tmp_path), Rooms(make_by_hook=Hook(Path(printed)).make)
+    desk, rooms = desk_at(tmp_path), Worktrees(make_by_hook=Hook(Path(printed)).make)
     with pytest.raises(ToolError, match="WorktreeCreate hook printed"):
         await rooms.enter(ME, desk, "x")
     assert desk.cwd == tmp_path
@@ -87,7 +87,7 @@ async def test_a_hook_that_prints_no_directory_is_a_clear_error(tmp_path: Path, 
 @pytest.mark.spec("W7")
 async def test_a_bad_name_never_reaches_a_hook_and_a_silent_one_leaves_it_to_git(tmp_path: Path):
     repo, hook = new_repo(tmp_path / "repo"), Hook(None)
-    rooms = Rooms(make_by_hook=hook.make)
+    rooms = Worktrees(make_by_hook=hook.make)
     with pytest.raises(ToolError, match="cannot name a worktree"):
         await rooms.open(repo, ME, "../up")
     assert hook.asked == []
@@ -98,12 +98,12 @@ async def test_a_bad_name_never_reaches_a_hook_and_a_silent_one_leaves_it_to_git
 @pytest.mark.spec("W8")
 async def test_stays_are_found_again_and_let_go(tmp_path: Path):
     repo, notes = new_repo(tmp_path / "re po \udcff"), tmp_path / "notes"  # not UTF-8
-    first, desk = Rooms(session="s1", notes=notes), desk_at(repo)
+    first, desk = Worktrees(session="s1", notes=notes), desk_at(repo)
     tree = (await first.enter(ME, desk, "x")).tree
     await first.let_all_go()
     assert [f.use for f in await find(repo)] == ["clean"]
     assert (notes / "a1.json").stat().st_mode & 0o777 == 0o600
-    second, desk = Rooms(session="s1", notes=notes), desk_at(repo)
+    second, desk = Worktrees(session="s1", notes=notes), desk_at(repo)
     assert await second.come_back(ME, desk, tree.path) == "" and desk.roots[0] == tree.path
     assert [f.use for f in await find(repo)] == ["in_use"]
     assert (await second.leave(ME, desk, discard=False)).kept is None
@@ -113,13 +113,13 @@ async def test_stays_are_found_again_and_let_go(tmp_path: Path):
 async def test_a_note_that_cannot_be_read_counts_for_nothing(tmp_path: Path):
     (tmp_path / "a1.json").write_text("{")
     desk = desk_at(tmp_path)
-    assert await Rooms(notes=tmp_path).come_back(ME, desk, tmp_path) == "" and desk.cwd == tmp_path
+    assert await Worktrees(notes=tmp_path).come_back(ME, desk, tmp_path) == "" and desk.cwd == tmp_path
 
 
 async def test_without_a_place_for_the_note_nobody_moves(tmp_path: Path):
     repo = new_repo(tmp_path / "repo")
     (tmp_path / "file").write_text("")
-    desk, rooms = desk_at(repo), Rooms(notes=tmp_path / "file" / "notes")
+    desk, rooms = desk_at(repo), Worktrees(notes=tmp_path / "file" / "notes")
     with pytest.raises(StoreError):
         await rooms.enter(ME, desk, "x")
     assert desk.cwd == repo and nothing_left(repo)

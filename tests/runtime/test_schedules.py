@@ -14,7 +14,7 @@ from teamwright.core.errors import ToolError
 from teamwright.core.ids import AgentId, CallId, LetterId, SessionId
 from teamwright.runtime.jobs.schedule import LONGEST_SLEEP, MOST, MOST_PROMPT, Schedules
 from teamwright.store.tables.schedules import ScheduleTable
-from teamwright.store.tables.state import State
+from teamwright.store.tables.state import StateStore
 
 pytestmark = [pytest.mark.anyio, pytest.mark.spec("Q1")]
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -63,8 +63,8 @@ class Hands:
 
 
 @pytest.fixture
-async def state(tmp_path: Path) -> AsyncIterator[State]:
-    state = await State.open(tmp_path / "state.db")
+async def state(tmp_path: Path) -> AsyncIterator[StateStore]:
+    state = await StateStore.open(tmp_path / "state.db")
     await state.register_session(SESSION, "/", 0)
     await state.register_agent(MAIN, SESSION, None, "main", "main", 0)
     yield state
@@ -76,7 +76,7 @@ class Rings(list[str]):
         self.append("ring")
 
 
-def open_schedules(state: State, clock: Hands, rings: Rings, *, stays: bool = False) -> Schedules:
+def open_schedules(state: StateStore, clock: Hands, rings: Rings, *, stays: bool = False) -> Schedules:
     log: list[str] = []
     return Schedules(
         ScheduleTable(state.database), SESSION, MAIN, clock=clock, zone=lambda: BERLIN, ring=rings, log=log.append,
@@ -90,12 +90,12 @@ async def create(schedules: Schedules, **more: object) -> str:
     return (await schedules.create(**asked)).id
 
 
-async def texts(state: State) -> list[str]:
+async def texts(state: StateStore) -> list[str]:
     bodies = [letter.body for letter in await state.waiting(MAIN)]
     return [b.text for body in bodies if isinstance(body, Prompt) for b in body.content if isinstance(b, Text)]
 
 
-async def test_one_timer_sleeps_until_the_next_one_is_due(state: State) -> None:
+async def test_one_timer_sleeps_until_the_next_one_is_due(state: StateStore) -> None:
     clock, rings = Hands(at("2026-07-01T09:00:30")), Rings()
     schedules = open_schedules(state, clock, rings)
     async with anyio.create_task_group() as group:
@@ -122,7 +122,7 @@ async def test_one_timer_sleeps_until_the_next_one_is_due(state: State) -> None:
         group.cancel_scope.cancel()
 
 
-async def test_what_has_not_been_read_does_not_pile_up(state: State) -> None:
+async def test_what_has_not_been_read_does_not_pile_up(state: StateStore) -> None:
     clock, rings = Hands(at("2026-07-01T09:00")), Rings()
     schedules = open_schedules(state, clock, rings)
     await create(schedules, cron="* * * * *")
@@ -140,7 +140,7 @@ async def test_what_has_not_been_read_does_not_pile_up(state: State) -> None:
         group.cancel_scope.cancel()
 
 
-async def test_what_was_due_while_nothing_ran_is_told_once_and_says_so(state: State) -> None:
+async def test_what_was_due_while_nothing_ran_is_told_once_and_says_so(state: StateStore) -> None:
     clock, rings = Hands(at("2026-07-01T09:00")), Rings()
     before = open_schedules(state, clock, rings)
     await create(before, cron="0 12 * * *", prompt="daily")
@@ -163,7 +163,7 @@ async def test_what_was_due_while_nothing_ran_is_told_once_and_says_so(state: St
     assert len(await texts(state)) == 3
 
 
-async def test_a_due_time_is_told_once_even_if_the_clock_goes_back(state: State) -> None:
+async def test_a_due_time_is_told_once_even_if_the_clock_goes_back(state: StateStore) -> None:
     clock, rings = Hands(at("2026-07-01T08:59")), Rings()
     schedules = open_schedules(state, clock, rings)
     id = await create(schedules, cron="0 9 * * *")
@@ -184,7 +184,7 @@ async def test_a_due_time_is_told_once_even_if_the_clock_goes_back(state: State)
         group.cancel_scope.cancel()
 
 
-async def test_a_clock_that_leaps_forward_tells_what_it_leapt_over(state: State) -> None:
+async def test_a_clock_that_leaps_forward_tells_what_it_leapt_over(state: StateStore) -> None:
     clock, rings = Hands(at("2026-07-01T08:00")), Rings()
     schedules = open_schedules(state, clock, rings)
     await create(schedules, cron="0 * * * *")
@@ -198,7 +198,7 @@ async def test_a_clock_that_leaps_forward_tells_what_it_leapt_over(state: State)
         group.cancel_scope.cancel()
 
 
-async def test_another_zone_plans_anew(state: State) -> None:
+async def test_another_zone_plans_anew(state: StateStore) -> None:
     rings = Rings()
     before = open_schedules(state, Hands(at("2026-07-01T08:00")), rings)
     await create(before, cron="0 9 * * *")
@@ -227,14 +227,14 @@ async def test_another_zone_plans_anew(state: State) -> None:
         ({"cron": "0 0 31 6 *"}, "0 0 31 6 \\* never comes"),
     ],
 )
-async def test_what_cannot_be_scheduled(state: State, asked: dict, words: str) -> None:
+async def test_what_cannot_be_scheduled(state: StateStore, asked: dict, words: str) -> None:
     schedules = open_schedules(state, Hands(at("2026-07-01T09:00")), Rings())
     with pytest.raises(ToolError, match=words):
         await create(schedules, **asked)
     assert schedules.rows == []
 
 
-async def test_the_same_call_makes_one_and_there_are_not_too_many(state: State) -> None:
+async def test_the_same_call_makes_one_and_there_are_not_too_many(state: StateStore) -> None:
     schedules = open_schedules(state, Hands(at("2026-07-01T09:00")), Rings(), stays=True)
     assert not schedules.hold
     one = await create(schedules, cron="0 9 * * *", call=CallId("same"))
@@ -251,7 +251,7 @@ async def test_the_same_call_makes_one_and_there_are_not_too_many(state: State) 
     assert len(schedules.rows) == MOST - 1
 
 
-async def test_they_go_with_their_session(state: State) -> None:
+async def test_they_go_with_their_session(state: StateStore) -> None:
     schedules = open_schedules(state, Hands(at("2026-07-01T09:00")), Rings())
     await create(schedules, cron="0 9 * * *")
     other = SessionId("07e5")

@@ -19,7 +19,7 @@ from teamwright.store.tables.mail import MailTable
 from teamwright.store.tables.mail_insert import LIMITS, MailLimits
 from teamwright.store.tables.processes import Process, ProcessTable
 from teamwright.store.tables.requests import RequestTable
-from teamwright.store.tables.state import State
+from teamwright.store.tables.state import StateStore
 from teamwright.store.tables.teams import TeamTable
 
 START = 1_700_000_000_000
@@ -36,7 +36,7 @@ class Clock:
 
 class House(Struct):
     root: Path
-    state: State
+    state: StateStore
     clock: Clock
     session: SessionId
     lead: AgentId
@@ -84,7 +84,7 @@ class House(Struct):
 @asynccontextmanager
 async def open_house(root: Path, limits: MailLimits = LIMITS) -> AsyncIterator[House]:
     clock = Clock()
-    state = await State.open(root / "state.db", clock)
+    state = await StateStore.open(root / "state.db", clock)
     session = new_session_id()
     lead = AgentId(session)
     await state.register_session(session, "/", 1)

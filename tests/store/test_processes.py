@@ -11,7 +11,7 @@ from teamwright.core.data.team import ProcessId, Refused
 from teamwright.core.errors import StoreError
 from teamwright.store.db.poll import watch_changes
 from teamwright.store.tables.processes import Lease
-from teamwright.store.tables.state import State
+from teamwright.store.tables.state import StateStore
 
 pytestmark = pytest.mark.anyio
 
@@ -98,7 +98,7 @@ async def test_asking_at_the_same_time_takes_nobody_for_alive(house: House) -> N
 @pytest.mark.spec("X5")
 async def test_a_commit_of_another_connection_is_seen_without_a_bell(house: House) -> None:
     heard = anyio.Event()
-    other = await State.open(house.root / "state.db")
+    other = await StateStore.open(house.root / "state.db")
     async with anyio.create_task_group() as group:
         group.start_soon(watch_changes, house.state.database, heard.set, 0.005)
         first = await house.state.database.data_version()

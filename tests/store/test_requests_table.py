@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 from team_house import House, open_house
 
-from teamwright.core.data.team import Member, Refused, Request, RequestId, RequestKind, Team, new_request_id
+from teamwright.core.data.team import Member, Refused, RequestId, RequestKind, Team, TeamRequest, new_request_id
 from teamwright.core.ids import AgentId
 
 pytestmark = pytest.mark.anyio
@@ -25,13 +25,13 @@ def code(found: object) -> str:
     return found.code
 
 
-def ask(kind: RequestKind, asker: AgentId, answerer: AgentId) -> Request:
-    return Request(new_request_id(kind), kind, "crew", asker, answerer, {"reason": "done"})
+def ask(kind: RequestKind, asker: AgentId, answerer: AgentId) -> TeamRequest:
+    return TeamRequest(new_request_id(kind), kind, "crew", asker, answerer, {"reason": "done"})
 
 
-async def put(house: House, request: Request) -> Request:
+async def put(house: House, request: TeamRequest) -> TeamRequest:
     found = await house.requests.open(request)
-    assert isinstance(found, Request)
+    assert isinstance(found, TeamRequest)
     return found
 
 
@@ -46,7 +46,7 @@ async def test_a_request_is_answered_once_by_the_one_who_was_asked(house: House,
     assert code(await house.requests.answer(request.id, bob.agent, {"approve": True})) == "not_yours"
     assert code(await house.requests.answer(request.id, house.lead, {"approve": True})) == "not_yours"
     answered = await house.requests.answer(request.id, ada.agent, {"approve": False, "reason": "busy"})
-    assert isinstance(answered, Request) and answered.answer == {"approve": False, "reason": "busy"}
+    assert isinstance(answered, TeamRequest) and answered.answer == {"approve": False, "reason": "busy"}
     assert code(await house.requests.answer(request.id, ada.agent, {"approve": True})) == "answered"
     assert await house.requests.by_id(request.id) == answered and await house.requests.open_for(ada.agent) == []
 
@@ -83,7 +83,7 @@ async def test_a_request_and_its_letter_are_stored_together_or_not_at_all(house:
     mail = house.note(house.lead, ada, '{"type":"shutdown_request"}', control=True)
     first = await house.requests.open(request, mail=mail, key="s:c1")
     again = await house.requests.open(replace(request, id=RequestId("other")), mail=mail, key="s:c1")
-    assert isinstance(first, Request) and again == first == await house.requests.by_key("s:c1")
+    assert isinstance(first, TeamRequest) and again == first == await house.requests.by_key("s:c1")
     assert len(await house.state.waiting(ada.agent)) == 1
     await house.teams.set_state("crew", ada.agent, "shutdown")
     late = ask("shutdown", house.lead, ada.agent)
@@ -98,7 +98,7 @@ async def test_an_asker_that_is_gone_does_not_undo_the_answer(house: House) -> N
     await house.teams.set_state("crew", ada.agent, "shutdown")
     mail = house.note(house.lead, ada, '{"type":"plan_approval_response"}', control=True)
     answered = await house.requests.answer(request.id, house.lead, {"approve": True}, mail=mail)
-    assert isinstance(answered, Request) and answered.state == "answered"
+    assert isinstance(answered, TeamRequest) and answered.state == "answered"
     receipt = await house.mail.receipt(mail.letter.id)
     assert receipt is not None and receipt.state == "refused"
 
@@ -113,7 +113,7 @@ async def test_open_requests_go_to_whoever_leads_now(house: House) -> None:
     assert isinstance(await house.teams.take_over("crew", house.lead_member(other), process.id), Team)
     assert code(await house.requests.answer(to_lead.id, house.lead, {})) == "not_yours"
     assert [r.id for r in await house.requests.open_for(other)] == [to_lead.id]
-    assert isinstance(await house.requests.answer(to_lead.id, other, {"approve": True}), Request)
+    assert isinstance(await house.requests.answer(to_lead.id, other, {"approve": True}), TeamRequest)
     await house.processes.leave(process.id)
 
 

@@ -14,7 +14,7 @@ from teamwright.core.errors import StoreError
 from teamwright.core.ids import AgentId, LetterId, new_session_id
 from teamwright.store.db.database import open_database
 from teamwright.store.db.schema import STEPS
-from teamwright.store.tables.state import State
+from teamwright.store.tables.state import StateStore
 
 pytestmark = pytest.mark.anyio
 S = new_session_id()
@@ -25,8 +25,8 @@ def letter(id: str, text: str = "x") -> Letter:
     return Letter(LetterId(id), A, PERSON, Prompt((Text(text),)))
 
 
-async def open_state(path: Path) -> State:
-    state = await State.open(path)
+async def open_state(path: Path) -> StateStore:
+    state = await StateStore.open(path)
     await state.register_session(S, "/", 1)
     await state.register_agent(A, S, None, "main", "main", 0)
     return state
@@ -70,7 +70,7 @@ async def test_a_newer_store_is_refused_and_left_alone(tmp_path: Path) -> None:
     db.close()
     words = rf"has version {len(STEPS) + 1}; this version of teamwright knows {len(STEPS)}\. Update the program"
     with pytest.raises(StoreError, match=words):
-        await State.open(path)
+        await StateStore.open(path)
     assert version(path) == len(STEPS) + 1
 
 

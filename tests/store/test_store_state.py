@@ -10,7 +10,7 @@ from teamwright.core.data.letter import PERSON, Letter, Prompt, Sender
 from teamwright.core.data.message import Image, Text, Usage
 from teamwright.core.errors import StoreError
 from teamwright.core.ids import AgentId, LetterId, SessionId, new_letter_id, new_session_id
-from teamwright.store.tables.state import Spending, State
+from teamwright.store.tables.state import Spending, StateStore
 
 pytestmark = pytest.mark.anyio
 S1, S2 = new_session_id(), new_session_id()
@@ -21,9 +21,9 @@ def letter(to: AgentId = MAIN, text: str = "hello") -> Letter:
     return Letter(new_letter_id(), to, PERSON, Prompt((Text(text),)))
 
 
-async def open_state(path: Path) -> State:
+async def open_state(path: Path) -> StateStore:
     ticks = iter(range(1000, 100_000))
-    state = await State.open(path, now=lambda: next(ticks))
+    state = await StateStore.open(path, now=lambda: next(ticks))
     await state.register_session(S1, "/one", 1)
     await state.register_agent(MAIN, S1, None, "main", "main", 0)
     await state.register_agent(CHILD, S1, MAIN, "explore", "kid", 1)
@@ -33,7 +33,7 @@ async def open_state(path: Path) -> State:
 
 
 @pytest.fixture
-async def state(tmp_path: Path) -> AsyncIterator[State]:
+async def state(tmp_path: Path) -> AsyncIterator[StateStore]:
     state = await open_state(tmp_path / "state.db")
     yield state
     await state.close()
@@ -43,7 +43,7 @@ async def state(tmp_path: Path) -> AsyncIterator[State]:
 
 
 @pytest.mark.spec("Q1", "X2")
-async def test_letters_come_back_whole_in_the_order_of_arrival(state: State) -> None:
+async def test_letters_come_back_whole_in_the_order_of_arrival(state: StateStore) -> None:
     first = Letter(new_letter_id(), MAIN, PERSON, Prompt((Text("ä\n"), Image("image/png", "AAAA"))), "now")
     second = Letter(new_letter_id(), MAIN, Sender("agent", "kid"), Prompt((Text("b"),)), "later")
     await state.post(first)
@@ -54,7 +54,7 @@ async def test_letters_come_back_whole_in_the_order_of_arrival(state: State) -> 
 
 
 @pytest.mark.spec("X2")
-async def test_a_letter_with_the_same_id_is_stored_once(state: State) -> None:
+async def test_a_letter_with_the_same_id_is_stored_once(state: StateStore) -> None:
     same = letter()
     await state.post(same)
     await state.post(same)
@@ -91,12 +91,12 @@ async def test_a_queued_delivery_is_seen_at_once_and_kept_at_close(tmp_path: Pat
     await again.close()
 
 
-async def test_a_letter_to_nobody_is_an_error(state: State) -> None:
+async def test_a_letter_to_nobody_is_an_error(state: StateStore) -> None:
     with pytest.raises(StoreError, match="There is no agent nobody"):
         await state.post(letter(AgentId("nobody")))
 
 
-async def test_registering_again_changes_nothing(state: State) -> None:
+async def test_registering_again_changes_nothing(state: StateStore) -> None:
     await state.post(letter())
     await state.register_session(S1, "/elsewhere", 99)
     await state.register_agent(MAIN, S2, None, "main", "other", 5)
@@ -109,7 +109,7 @@ async def test_registering_again_changes_nothing(state: State) -> None:
 
 
 @pytest.mark.spec("O5")
-async def test_the_ledger_adds_up(state: State) -> None:
+async def test_the_ledger_adds_up(state: StateStore) -> None:
     for agent, model, usd in ((MAIN, "m1", 0.5), (MAIN, "m1", 0.25), (MAIN, "m2", None), (CHILD, "m1", 0.125)):
         row = await state.open_call(S1, agent, model, 10)
         state.settle_soon(row, Usage(1, 20, 300, 4000), usd, 1500, "ok")
@@ -131,7 +131,7 @@ async def test_the_ledger_adds_up(state: State) -> None:
 
 
 @pytest.mark.spec("O5")
-async def test_open_calls_of_a_dead_process_are_settled_at_their_estimate_once(state: State) -> None:
+async def test_open_calls_of_a_dead_process_are_settled_at_their_estimate_once(state: StateStore) -> None:
     row = await state.open_call(S1, MAIN, "m", 1000)
     await state.open_call(S2, OTHER, "m", 5)
     assert await state.spent(S1) == (Usage(), 0.0, False)
@@ -144,7 +144,7 @@ async def test_open_calls_of_a_dead_process_are_settled_at_their_estimate_once(s
     assert await state.spent(S2) == (Usage(5), 0.0, True)
 
 
-async def test_an_absurd_count_of_a_provider_breaks_nothing(state: State) -> None:
+async def test_an_absurd_count_of_a_provider_breaks_nothing(state: StateStore) -> None:
     for _ in range(3):
         row = await state.open_call(S1, MAIN, "m", 10**40)
         state.settle_soon(row, Usage(10**40, -5), 0.0, 1, "ok")
@@ -152,7 +152,7 @@ async def test_an_absurd_count_of_a_provider_breaks_nothing(state: State) -> Non
     assert state.notes == []
 
 
-async def test_a_call_needs_its_session_and_agent(state: State) -> None:
+async def test_a_call_needs_its_session_and_agent(state: StateStore) -> None:
     with pytest.raises(StoreError, match="no session"):
         await state.open_call(SessionId("x"), MAIN, "m", 1)
     with pytest.raises(StoreError, match="no agent"):
@@ -166,7 +166,7 @@ async def test_a_row_of_the_ledger_is_small(tmp_path: Path) -> None:
     before = path.stat().st_size
     state = await open_state(path)
 
-    async def call(state: State) -> None:
+    async def call(state: StateStore) -> None:
         row = await state.open_call(S1, MAIN, "anthropic/some-long-name-of-a-model", 123_456)
         state.settle_soon(row, Usage(123, 4567, 123_456, 7890), 0.123456, 12_345, "ok")
 

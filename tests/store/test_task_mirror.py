@@ -15,7 +15,7 @@ from teamwright.core.errors import StoreError
 from teamwright.core.ids import AgentId
 from teamwright.osfiles.locks import hold
 from teamwright.store.mirrors.task import TaskMirror
-from teamwright.store.tables.state import State
+from teamwright.store.tables.state import StateStore
 from teamwright.store.tables.tasks import TaskTable
 
 pytestmark = pytest.mark.anyio
@@ -23,7 +23,7 @@ LEAD = Actor(AgentId("L"), "lead", lead=True)
 
 
 class House:
-    def __init__(self, state: State, root: Path) -> None:
+    def __init__(self, state: StateStore, root: Path) -> None:
         self.root, self.dir = root, root / "tasks/crew"
         self.table = TaskTable(state.database)
         self.mirror = TaskMirror(root, self.table)
@@ -44,7 +44,7 @@ class House:
 
 @pytest.fixture
 async def house(tmp_path: Path) -> AsyncIterator[House]:
-    state = await State.open(tmp_path / "state.db")
+    state = await StateStore.open(tmp_path / "state.db")
     yield House(state, tmp_path)
     await state.close()
 

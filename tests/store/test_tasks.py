@@ -14,7 +14,7 @@ from teamwright.core.data.letter import SYSTEM, Letter, Said
 from teamwright.core.data.tasks import MOST_TASKS, NOBODY, Actor, Change, Done, Draft, Owner, Refusal, Task, TaskId
 from teamwright.core.ids import AgentId, CallId, LetterId, SessionId
 from teamwright.store.tables import tasks
-from teamwright.store.tables.state import State
+from teamwright.store.tables.state import StateStore
 from teamwright.store.tables.tasks import TaskTable
 
 pytestmark = pytest.mark.anyio
@@ -27,7 +27,7 @@ RACER = Path(__file__).with_name("task_racer.py")
 class House:
     """A store, a list, and a clock that is set by hand."""
 
-    def __init__(self, state: State, path: Path) -> None:
+    def __init__(self, state: StateStore, path: Path) -> None:
         self.state, self.path, self.now = state, path, 1_000_000
         self.table = TaskTable(state.database, lambda: self.now)
 
@@ -54,7 +54,7 @@ class House:
 
 @pytest.fixture
 async def house(tmp_path: Path) -> AsyncIterator[House]:
-    state = await State.open(tmp_path / "state.db")
+    state = await StateStore.open(tmp_path / "state.db")
     yield House(state, tmp_path / "state.db")
     await state.close()
 

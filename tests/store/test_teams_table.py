@@ -15,7 +15,7 @@ from teamwright.core.errors import StoreError
 from teamwright.core.ids import AgentId
 from teamwright.store.tables.jobs import NewAgent
 from teamwright.store.tables.processes import Lease, ProcessTable
-from teamwright.store.tables.state import State as Store
+from teamwright.store.tables.state import StateStore as Store
 from teamwright.store.tables.teams import Deleted, TeamTable
 
 pytestmark = pytest.mark.anyio

@@ -12,7 +12,7 @@ from program import ARGV, LIMIT, Program, bash, check_clean
 from teamwright.core.errors import UsageError
 from teamwright.store.files.paths import Home
 from teamwright.surfaces.attach.command import find_session
-from teamwright.surfaces.attach.lines import Told, describe, typed
+from teamwright.surfaces.attach.lines import ToldLine, describe, typed
 
 EVIL = "\x1b]0;title\x07\u202eevil"
 RULES = [{"type": "addRules", "rules": [{"toolName": "Bash", "ruleContent": "git *"}], "behavior": "allow"}]
@@ -27,8 +27,8 @@ def asked(tool: str = "Bash", suggestions: Any = (), **args: Any) -> dict[str, A
     return {"type": "control_request", "request_id": "q1", "request": request}
 
 
-def shown(line: Any, told: Told | None = None) -> str:
-    return "\n".join(describe(json.dumps(line).encode(), told or Told()))
+def shown(line: Any, told: ToldLine | None = None) -> str:
+    return "\n".join(describe(json.dumps(line).encode(), told or ToldLine()))
 
 
 @pytest.mark.spec("A12")
@@ -47,12 +47,12 @@ def test_lines_become_words_and_hide_nothing() -> None:
 def test_odd_lines_are_passed_over() -> None:
     wrong = b'{"type": "user", "message": {"content": 7}}'
     for line in (b"", b"{", b"[]", b'{"type": 1}', b'{"type": "assistant"}', wrong):
-        assert describe(line, Told()) == []
+        assert describe(line, ToldLine()) == []
     assert shown({"type": "system", "subtype": "init", "tools": []}) == ""
 
 
 def test_other_agents_stand_behind_their_names() -> None:
-    told = Told()
+    told = ToldLine()
     shown({"type": "system", "subtype": "attached", "agents": {"a2": "ben"}}, told)
     shown({"type": "system", "subtype": "agent_started", "agent_id": "a3", "name": "cy"}, told)
     for id, name in (("a2", "ben"), ("a3", "cy")):
@@ -76,7 +76,7 @@ def test_other_agents_stand_behind_their_names() -> None:
     ],
 )
 def test_answers_are_letters(words: str, answer: dict[str, Any]) -> None:
-    told = Told()
+    told = ToldLine()
     assert "always: Bash(git *)" in shown(asked(suggestions=RULES, command="git push"), told)
     (line,) = typed(words, told)
     assert line["response"] == {"subtype": "success", "request_id": "q1", "response": answer}
@@ -86,7 +86,7 @@ def test_answers_are_letters(words: str, answer: dict[str, Any]) -> None:
 @pytest.mark.spec("M5")
 @pytest.mark.parametrize("command", ["\n".join(f"echo {n}" for n in range(99)), "echo " + "x" * 5_000])
 def test_a_letter_is_no_answer_to_what_has_left_the_screen(command: str) -> None:
-    told = Told()
+    told = ToldLine()
     question = shown(asked(suggestions=RULES, command=command), told)
     assert "answer with the whole word" in question and "  yes, always (always: Bash(git *)), n" in question
     for letter in ("y", "a"):
@@ -102,7 +102,7 @@ def test_padding_is_a_count() -> None:
 
 
 def test_while_a_question_waits_other_words_are_a_prompt() -> None:
-    told = Told()
+    told = ToldLine()
     shown(asked(command="ls"), told)
     assert typed("yes please", told)[0]["type"] == "user" and typed("", told) == [] and "q1" in told.questions
     shown({"type": "control_cancel_request", "request_id": "q1"}, told)
@@ -112,7 +112,7 @@ def test_while_a_question_waits_other_words_are_a_prompt() -> None:
 def test_questions_of_an_agent_take_a_number_or_words() -> None:
     options = [{"label": "SQLite", "description": "x"}, {"label": "Postgres", "description": "y"}]
     parts = [{"question": q, "header": "h", "options": options} for q in ("Which?", "And then?")]
-    told = Told()
+    told = ToldLine()
     assert "2. Postgres: y" in shown(asked("AskUserQuestion", questions=parts), told)
     assert typed("2", told) == []
     (line,) = typed("none of them", told)
@@ -121,7 +121,7 @@ def test_questions_of_an_agent_take_a_number_or_words() -> None:
 
 
 def test_commands_become_controls() -> None:
-    told = Told()
+    told = ToldLine()
     assert typed("/to ada be brief", told) == [
         {"type": "user", "message": {"role": "user", "content": "be brief"}, "agent_id": "ada"}
     ]

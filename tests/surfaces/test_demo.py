@@ -12,11 +12,11 @@ from msgspec.structs import replace
 from program import Program
 from teamwright.core.data.tasks import Task, TaskId
 from teamwright.core.ids import LetterId
-from teamwright.store.tables.mail import Entry
+from teamwright.store.tables.mail import MailEntry
 from teamwright.surfaces.demo.kill import Held, check, check_work
 from teamwright.surfaces.demo.shop import FILES, TASKS, git, make_shop
 from teamwright.surfaces.demo.shop import tests_pass as all_pass
-from teamwright.surfaces.demo.stage import PACE, STEP, Plan
+from teamwright.surfaces.demo.stage import PACE, STEP, DemoPlan
 from teamwright.surfaces.demo.story import PARTS
 
 STORY = [
@@ -113,7 +113,7 @@ def test_it_is_over_before_anybody_yawns() -> None:
 def held(*, status: str = "completed", state: str = "delivered", reads: int = 1) -> Held:
     tasks = [Task(TaskId(n), subject, status="completed") for n, (subject, _) in enumerate(TASKS, 1)]
     tasks[-1] = replace(tasks[-1], status=status)
-    mail = Entry(1, LetterId("m"), "shop", "ben", "ada", "s", "", "t", state, "", 1, None, None, None)
+    mail = MailEntry(1, LetterId("m"), "shop", "ben", "ada", "s", "", "t", state, "", 1, None, None, None)
     return Held(tuple(tasks), (mail,), Counter({LetterId("m"): reads}))
 
 
@@ -139,7 +139,7 @@ def test_what_was_lost_or_done_twice_is_found(after: Held, wrong: list[int]) -> 
 
 
 def test_a_shop_that_nobody_mended_is_found(tmp_path: Path) -> None:
-    plan = Plan(str(tmp_path), "s")
+    plan = DemoPlan(str(tmp_path), "s")
     make_shop(plan.shop)
     assert [found.good for found in check_work(plan)] == [False, False]
     assert git(plan.shop, "ls-files").split() == sorted(FILES)

@@ -15,7 +15,7 @@ from crew import after, agent, bash, marking, stage
 from teamwright.app import open_session
 from teamwright.core.errors import UsageError
 from teamwright.core.ids import SessionId
-from teamwright.host.ipc.unix_stream import Wire
+from teamwright.host.ipc.unix_stream import UnixStream
 from teamwright.models.scripted import ScriptedModel, call
 from teamwright.runtime.session import Session
 from teamwright.store.files.paths import home_from
@@ -26,7 +26,7 @@ Line = dict[str, Any]
 
 
 class Guest:
-    def __init__(self, stream: Wire) -> None:
+    def __init__(self, stream: UnixStream) -> None:
         self.stream = stream
         self.lines: list[Line] = []
         self._rest = b""

@@ -10,7 +10,7 @@ import pytest
 from program import Program, tool
 from teamwright.core.data.tasks import Actor, Draft
 from teamwright.core.ids import AgentId, SessionId
-from teamwright.store.tables.state import State
+from teamwright.store.tables.state import StateStore
 from teamwright.store.tables.tasks import TaskTable
 
 SESSION = "11111111-1111-4111-8111-111111111111"
@@ -43,7 +43,7 @@ def test_the_list_of_a_team_that_took_it_over(program: Program) -> None:
     assert program.prompt([CREATES, "end"], "--session-id", SESSION).rc == 0
 
     async def adopt() -> None:
-        state = await State.open(program.state / "state.db")
+        state = await StateStore.open(program.state / "state.db")
         table = TaskTable(state.database)
         await table.adopt(SessionId(SESSION), "crew")
         await table.create("crew", Draft("a\x1b[2Jb"), Actor(AgentId("x"), "x"))
@@ -71,7 +71,7 @@ def test_a_record_that_cannot_be_read_is_reported_and_the_rest_is_shown(program:
     assert program.prompt([CREATES, "end"]).rc == 0
 
     async def damage() -> None:
-        state = await State.open(program.state / "state.db")
+        state = await StateStore.open(program.state / "state.db")
         await state.database.write(lambda db: db.execute("UPDATE tasks SET metadata = '?' WHERE id = 2").rowcount)
         await state.close()
 

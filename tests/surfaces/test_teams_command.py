@@ -12,7 +12,7 @@ from teamwright.core.data.team import LEAD_NAME, Mail, Member
 from teamwright.core.ids import AgentId, LetterId, SessionId
 from teamwright.store.tables.mail import MailTable
 from teamwright.store.tables.processes import ProcessTable
-from teamwright.store.tables.state import State
+from teamwright.store.tables.state import StateStore
 from teamwright.store.tables.teams import TeamTable
 
 S = SessionId("00000000-0000-4000-8000-000000000001")
@@ -20,7 +20,7 @@ S = SessionId("00000000-0000-4000-8000-000000000001")
 
 async def fill(root: Path) -> None:
     """A team with a lead, ada and bob; bob has shut down. Three messages: read, unread, refused."""
-    state = await State.open(root / "state.db")
+    state = await StateStore.open(root / "state.db")
     await state.register_session(S, "/", 1)
     processes = ProcessTable(state.database, root / "run")
     me = await processes.register(S)

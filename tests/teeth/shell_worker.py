@@ -25,7 +25,7 @@ from teamwright.core.permissions.rules import Rules, parse_rules
 from teamwright.host.process import bash
 from teamwright.host.process.environment import tool_environment
 from teamwright.host.shell.analysis import read_command
-from teamwright.host.shell.cwd import Surroundings
+from teamwright.host.shell.cwd import ShellContext
 
 SECONDS = 1.0  # that a line may run
 PATIENCE = 1.0  # of the processor's time that the judge may take for one line
@@ -72,7 +72,7 @@ class Court:
 
     def __init__(self, ground: Ground) -> None:
         self.ground = ground
-        self._around = Surroundings(str(ground.project), str(ground.home), (str(ground.project),))
+        self._around = ShellContext(str(ground.project), str(ground.home), (str(ground.project),))
         self._denies = {text: self._rules(text) for text in ("Read(.env)", "Bash(touch *)")}
 
     def _rules(self, text: str) -> Rules:

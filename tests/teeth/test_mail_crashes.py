@@ -13,7 +13,7 @@ from teamwright.core.data.team import LEAD_NAME, Member, Team
 from teamwright.core.ids import AgentId, SessionId
 from teamwright.store.tables.mail import MailTable
 from teamwright.store.tables.processes import ProcessTable
-from teamwright.store.tables.state import State
+from teamwright.store.tables.state import StateStore
 from teamwright.store.tables.teams import TeamTable
 
 pytestmark = pytest.mark.anyio
@@ -84,7 +84,7 @@ anyio.run(main)
 
 
 async def build(root: Path) -> None:
-    state = await State.open(root / "state.db")
+    state = await StateStore.open(root / "state.db")
     await state.register_session(S, "/", 1)
     await state.register_agent(LEAD, S, None, "main", "main", 0)
     await state.register_agent(ADA, S, LEAD, "x", "ada", 1)
@@ -136,7 +136,7 @@ async def test_many_writers_some_of_them_killed_lose_nothing_and_double_nothing(
     for n in range(6):
         mine = [id for id in log if id.startswith(f"w{n}.")]
         assert mine == [f"w{n}.{k}" for k in range(len(mine))]  # each sender's order is kept
-    state = await State.open(tmp_path / "state.db")
+    state = await StateStore.open(tmp_path / "state.db")
     left = await state.waiting(ADA)
     assert all(isinstance(x.body, Said) for x in left)
     # Between "in the transcript" and "marked" one kill leaves one letter that is in both: the transcript decides.
@@ -170,7 +170,7 @@ async def test_a_state_is_the_old_or_the_new_one(tmp_path: Path, point: str, pas
     assert mover.returncode == -signal.SIGKILL
     states = ["created", "running", "idle", "running", "shutdown"]
     expected = states[len(acknowledged) + (point == "state.committed")]
-    state = await State.open(tmp_path / "state.db")
+    state = await StateStore.open(tmp_path / "state.db")
     teams = TeamTable(state.database, ProcessTable(state.database, tmp_path / "run"))
     found = await teams.member(ADA)
     assert found is not None and found.state == expected

@@ -14,7 +14,7 @@ from teamwright.core.ids import AgentId, CallId, SessionId
 from teamwright.store.db.database import open_database
 from teamwright.store.db.schema import STEPS
 from teamwright.store.files.transcripts import Transcript
-from teamwright.store.tables.state import State
+from teamwright.store.tables.state import StateStore
 
 WRITE = """
 import sys, anyio
@@ -104,7 +104,7 @@ async def test_a_killed_sender_loses_no_letter_and_none_is_there_twice(tmp_path:
     done = CHANGES[: len(said) + (point == "state.committed")]
     assert said == CHANGES[: len(said)]
 
-    state = await State.open(path)
+    state = await StateStore.open(path)
     assert state.notes == []
     sent = [word for word in done if word.startswith("l")]
     assert [x.id for x in await state.waiting(AgentId("s"))] == [id for id in sent if f"-{id}" not in done]
@@ -131,7 +131,7 @@ anyio.run(open_database, Path(sys.argv[1]), (*STEPS, ("CREATE TABLE extra (n INT
 @pytest.mark.anyio
 async def test_an_upgrade_that_is_killed_is_done_again_from_the_start(tmp_path: Path) -> None:
     path = tmp_path / "state.db"
-    state = await State.open(path)
+    state = await StateStore.open(path)
     await state.register_session(SessionId("s"), "/", 1)
     await state.close()
     run_until_killed(UPGRADE, path, "state.upgrade", 1)

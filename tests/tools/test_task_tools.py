@@ -25,7 +25,7 @@ from teamwright.runtime.agents.resume import Origin
 from teamwright.runtime.teams.tasks import TaskBoard
 from teamwright.store.files import transcripts
 from teamwright.store.mirrors.task import TaskMirror
-from teamwright.store.tables.state import State
+from teamwright.store.tables.state import StateStore
 from teamwright.store.tables.tasks import TaskTable
 from teamwright.tools.agents.tasks import TaskCreate, TaskGet, TaskList, TaskUpdate
 
@@ -72,7 +72,7 @@ class Crew:
 
 
 class House:
-    def __init__(self, state: State, root: Path) -> None:
+    def __init__(self, state: StateStore, root: Path) -> None:
         self.state = state
         self.root, self.desk, self.reports, self.calls = root, Crew(), list[str](), 0
         table = TaskTable(state.database)
@@ -104,7 +104,7 @@ def words(outcome: Outcome) -> str:
 
 @pytest.fixture
 async def house(tmp_path: Path) -> AsyncIterator[House]:
-    state = await State.open(tmp_path / "state.db")
+    state = await StateStore.open(tmp_path / "state.db")
     await state.register_session(SessionId("s"), "/", 0)
     await state.register_agent(AgentId("ADA"), SessionId("s"), None, "main", "ada", 0)
     yield House(state, tmp_path)
@@ -323,7 +323,7 @@ async def test_after_a_crash_the_outcome_is_looked_up(walker: Walker, stored: bo
     at = [n for n, line in transcripts.read(file) if isinstance(line.event, ToolStarted)][-1]
     file.write_bytes(b"".join(file.read_bytes().splitlines(keepends=True)[:at]))
     if not stored:
-        state = await State.open(walker.home / ".teamwright/state.db")
+        state = await StateStore.open(walker.home / ".teamwright/state.db")
         for table, column in (("tasks", "id"), ("task_calls", "task")):
             sql = f"DELETE FROM {table} WHERE {column} = 2"
             await state.database.write(lambda db, sql=sql: db.execute(sql).rowcount)

@@ -14,7 +14,7 @@ from teamwright.core.data.message import Message, Reply, Request, Text, Usage
 from teamwright.core.errors import ToolError
 from teamwright.core.ids import AgentId, CallId
 from teamwright.core.ports import Desk, Outcome, ToolContext
-from teamwright.host.web.fetch import Page
+from teamwright.host.web.fetch import WebPage
 from teamwright.tools.web import FetchTool, page_text
 
 
@@ -100,7 +100,7 @@ async def test_what_is_not_text_is_said_with_its_size(kind: str) -> None:
 
 def test_a_page_without_a_type_is_judged_by_what_it_holds() -> None:
     def read(body: bytes) -> str | None:
-        return page_text(Page("http://x/", 200, "OK", "", None, body, cut=False, seconds=0.1))
+        return page_text(WebPage("http://x/", 200, "OK", "", None, body, cut=False, seconds=0.1))
 
     assert read(b" <!-- x --><!DOCTYPE html><p>sniffed &amp; read") == "sniffed & read"
     assert read(b"just <text> &amp;") == "just <text> &amp;"

@@ -14,7 +14,7 @@ from crew import LIMIT, Crew, agent, script_of
 from teamwright.core.data.event import TeamChanged
 from teamwright.core.data.message import Request, Text, ToolCall, ToolResult
 from teamwright.models.scripted import ScriptedModel, call
-from teamwright.store.tables.mail import Entry
+from teamwright.store.tables.mail import MailEntry
 
 TEAM = "crew"
 # The id of the last request (a shutdown, a plan) that the scripted model can see.
@@ -141,7 +141,7 @@ def state_of(play: Crew, name: str, team: str = TEAM) -> str:
     return found.state if found else "nobody"
 
 
-async def mail_of(play: Crew, team: str = TEAM) -> list[Entry]:
+async def mail_of(play: Crew, team: str = TEAM) -> list[MailEntry]:
     return await play.session.teamwork.teams.tables.mail.audit(team)
 
 

@@ -14,7 +14,7 @@ from teamwright.core.data.message import Request
 from teamwright.models.scripted import call
 from teamwright.runtime.agents.resume import Origin
 from teamwright.store.tables.schedules import ScheduleTable
-from teamwright.store.tables.state import State
+from teamwright.store.tables.state import StateStore
 
 pytestmark = pytest.mark.anyio
 FAR = "0 0 1 1 *"
@@ -56,7 +56,7 @@ async def test_what_was_due_meanwhile_comes_at_the_resume(walker: Walker) -> Non
         await team.play()
         (row,) = team.session.schedules.rows
         id = team.session.id
-    state = await State.open(walker.home / ".teamwright/state.db")
+    state = await StateStore.open(walker.home / ".teamwright/state.db")
     past = int(datetime(2026, 1, 1, tzinfo=UTC).timestamp() * 1000)
     await ScheduleTable(state.database).move(row.id, row.next, past)  # as if a year had gone by
     await state.close()

@@ -13,7 +13,7 @@ from teamwright.core.data.event import Event, Replied, ToolEnded
 from teamwright.core.data.history import CUT
 from teamwright.core.data.message import Text
 from teamwright.core.ids import AgentId, line_uuid
-from teamwright.models.script import Step
+from teamwright.models.script import ScriptStep
 from teamwright.models.scripted import ScriptedModel, call
 from teamwright.runtime.agents.resume import Origin
 from teamwright.store.files import transcripts
@@ -82,7 +82,7 @@ async def test_one_that_had_submitted_its_plan_waits_for_the_answer(walker: Walk
 
 @pytest.mark.spec("T6", "A9")
 async def test_one_whose_reply_was_cut_off_is_told_so(walker: Walker) -> None:
-    cut = Step((Text("I was about to"),), "max_tokens")
+    cut = ScriptStep((Text("I was about to"),), "max_tokens")
     scripts = {"main": [create(), mate("ada"), "on"], "ada": [cut, "done now"]}
     async with crew(walker, scene(scripts)) as play:
         await play.play()
@@ -96,7 +96,7 @@ async def test_one_whose_reply_was_cut_off_is_told_so(walker: Walker) -> None:
 
 @pytest.mark.spec("A1", "A9")
 async def test_a_reply_that_only_paused_is_followed_by_words(walker: Walker) -> None:
-    paused = Step((Text("One moment."),), "pause")
+    paused = ScriptStep((Text("One moment."),), "pause")
     async with crew(walker, ScriptedModel([paused, "done"])) as play:
         assert (await play.play()).text == "done"
     check_requests(play)

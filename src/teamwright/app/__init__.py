@@ -3,6 +3,6 @@
 from teamwright.app.models import model_for
 from teamwright.app.options import Options
 from teamwright.app.session import open_session
-from teamwright.app.workspace import Ground, survey
+from teamwright.app.workspace import Workspace, open_workspace
 
-__all__ = ["Ground", "Options", "model_for", "open_session", "survey"]
+__all__ = ["Options", "Workspace", "model_for", "open_session", "open_workspace"]

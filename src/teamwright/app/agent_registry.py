@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from teamwright.app.extensions import Extras, Served
 from teamwright.app.options import Options
-from teamwright.app.workspace import Ground, passed_names
+from teamwright.app.workspace import Workspace, passed_names
 from teamwright.core.data.definition import AgentDefinition
 from teamwright.core.data.message import ToolSpec
 from teamwright.core.errors import UsageError
@@ -15,15 +15,15 @@ from teamwright.library.agents.book import DefinitionBook, Objects
 from teamwright.library.agents.places import find_places
 from teamwright.library.agents.tool_choice import ToolChoice, tool_names
 from teamwright.library.trust import decision as trust
-from teamwright.runtime.agents.factory import Kit, Workshop
+from teamwright.runtime.agents.factory import AgentFactory, Toolset
 from teamwright.runtime.agents.spawner import Spawner
 from teamwright.runtime.agents.supervisor import Supervisor
 from teamwright.runtime.jobs.schedule import Schedules
-from teamwright.runtime.jobs.shell_jobs import Commands
+from teamwright.runtime.jobs.shell_jobs import ShellJobs
 from teamwright.runtime.permissions.rulebook import Rulebook
 from teamwright.runtime.teams.service import Teamwork
 from teamwright.runtime.teams.tasks import TaskBoard
-from teamwright.runtime.worktrees import Rooms
+from teamwright.runtime.worktrees import Worktrees
 from teamwright.tools.agents.agent import AgentTool, agent_spec
 from teamwright.tools.agents.ask import AskTool
 from teamwright.tools.agents.plan import EnterPlanMode, ExitPlanMode, Put
@@ -51,8 +51,8 @@ LEADING = frozenset({"TeamCreate", "TeamDelete", "EnterPlanMode"})
 MAINS = frozenset({"CronCreate", "CronDelete", "CronList", "StructuredOutput"})  # what only the main agent can use
 
 
-class Company:
-    def __init__(self, options: Options, ground: Ground, rules: Rulebook) -> None:
+class AgentRegistry:
+    def __init__(self, options: Options, ground: Workspace, rules: Rulebook) -> None:
         self._options, self._ground, self._rules = options, ground, rules
         self.extras = Extras(options, ground, rules)
         places = find_places(
@@ -73,21 +73,21 @@ class Company:
         self.main_definition = self.extras.main_definition = self._find_main()
         self._spawner: Spawner | None = None
         self._supervisor: Supervisor | None = None
-        self._rooms: Rooms | None = None
+        self._rooms: Worktrees | None = None
         self.teamwork: Teamwork | None = None  # set with the others
         self.schedules: Schedules | None = None  # likewise
         self._put: Put | None = None
-        self._commands: Commands | None = None
+        self._commands: ShellJobs | None = None
         self._tools = self._make_tools()
-        self._kits: dict[object, tuple[object, Kit]] = {}
+        self._kits: dict[object, tuple[object, Toolset]] = {}
 
     def introduce(
-        self, spawner: Spawner, supervisor: Supervisor, workshop: Workshop, rooms: Rooms, put: Put | None
+        self, spawner: Spawner, supervisor: Supervisor, workshop: AgentFactory, rooms: Worktrees, put: Put | None
     ) -> None:
         """The tools are made before those whom they call. `put` asks a person, where there is one."""
         self._spawner, self._supervisor, self._rooms, self._put = spawner, supervisor, rooms, put
         silence = self._ground.settings.own.silence_seconds
-        self._commands = Commands(supervisor, workshop.output, workshop.log, clean=visible, silence=silence)
+        self._commands = ShellJobs(supervisor, workshop.output, workshop.log, clean=visible, silence=silence)
 
     def _get_spawner(self) -> Spawner:
         assert self._spawner is not None
@@ -97,7 +97,7 @@ class Company:
         assert self._supervisor is not None
         return self._supervisor
 
-    def _get_rooms(self) -> Rooms:
+    def _get_rooms(self) -> Worktrees:
         assert self._rooms is not None
         return self._rooms
 
@@ -112,7 +112,7 @@ class Company:
         assert self.schedules is not None
         return self.schedules
 
-    def _get_commands(self) -> Commands:
+    def _get_commands(self) -> ShellJobs:
         assert self._commands is not None
         return self._commands
 
@@ -181,14 +181,14 @@ class Company:
         self._made = shown if wanted is None or "default" in wanted else shown & set(wanted)  # for each kit anew
         return kept
 
-    def main_kit(self, served: Served = None) -> Kit:
+    def main_kit(self, served: Served = None) -> Toolset:
         if self.main_definition is not None:
             return self.kit(self.main_definition, 0, served)
         if self.features.coordinator:
             return self._kit(ToolChoice(names=COORDINATOR), 0, served)
         return self._kit(ToolChoice(), 0, served)
 
-    def kit(self, definition: AgentDefinition, depth: int, served: Served = None) -> Kit:
+    def kit(self, definition: AgentDefinition, depth: int, served: Served = None) -> Toolset:
         """Assembled once for each definition and depth, so that agents of one kind share their specs.
 
         `served` are the tools of the servers that the agent can reach; None: the session's.
@@ -203,7 +203,7 @@ class Company:
             self._kits[key] = (definition, skill, served), self._kit(choice, depth, served)
         return self._kits[key][1]
 
-    def team_kit(self, definition: AgentDefinition, depth: int, served: Served = None) -> Kit:
+    def team_kit(self, definition: AgentDefinition, depth: int, served: Served = None) -> Toolset:
         """Of a teammate: its definition's tools, and always those that a team needs. It leads nobody."""
         kit = self.kit(definition, depth, served)
         key = ("team", id(kit))
@@ -211,17 +211,17 @@ class Company:
             self._kits[key] = kit, self._team_kit(kit)
         return self._kits[key][1]
 
-    def _team_kit(self, kit: Kit) -> Kit:
+    def _team_kit(self, kit: Toolset) -> Toolset:
         wanted = {name: tool for name, tool in self._tools.items() if name in TEAM and name not in kit.tools}
         tools = {name: tool for name, tool in ({**kit.tools} | wanted).items() if name not in LEADING}
         shown = [spec for spec in kit.specs if spec.name not in LEADING]
-        return Kit(tools, (*shown, *(tool.spec for tool in wanted.values())), kit.limits, kit.may_start)
+        return Toolset(tools, (*shown, *(tool.spec for tool in wanted.values())), kit.limits, kit.may_start)
 
-    def kit_of(self, specs: tuple[ToolSpec, ...], depth: int, served: Served = None) -> Kit:
+    def kit_of(self, specs: tuple[ToolSpec, ...], depth: int, served: Served = None) -> Toolset:
         """Of an agent that was rendered before: the same tools, as far as they still are there."""
         return self._kit(ToolChoice(names=frozenset(spec.name for spec in specs)), depth, served)
 
-    def _kit(self, choice: ToolChoice, depth: int, served: Served = None) -> Kit:
+    def _kit(self, choice: ToolChoice, depth: int, served: Served = None) -> Toolset:
         unfit = MAINS if depth else ()
         tools = {name: tool for name, tool in self._tools.items() if choice.sees(name) and name not in unfit}
         if "Agent" in self._made and choice.sees("Agent") and depth < self.features.max_depth:
@@ -237,7 +237,7 @@ class Company:
         unseen = frozenset[str]() if self._options.interactive and depth == 0 else INTERACTIVE
         unseen = unseen if self.features.background else unseen | {"Monitor"}
         specs = tuple(tool.spec for name, tool in tools.items() if name not in unseen)
-        return Kit(tools, specs, limits, choice.may_start)
+        return Toolset(tools, specs, limits, choice.may_start)
 
     def _agent_tool(self, may_start: Sequence[str] | None, tools: Mapping[str, Tool]) -> dict[str, Tool]:
         allowed = None if may_start is None else {name.lower() for name in may_start}
@@ -257,7 +257,7 @@ class Company:
         return {name: tool for name, tool in kept.items() if name not in self._tools}
 
 
-def _features(options: Options, ground: Ground) -> Features:
+def _features(options: Options, ground: Workspace) -> Features:
     own, env = ground.settings.own, ground.env
     coordinator = options.coordinator or own.coordinator or env.get("TEAMWRIGHT_COORDINATOR") == "1"
     return Features(

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 
 from teamwright.app.options import Options
-from teamwright.app.workspace import Ground, without_keys
+from teamwright.app.workspace import Workspace, without_keys
 from teamwright.core.data.event import Event
 from teamwright.core.errors import StoreError
 from teamwright.core.policies import notes
@@ -12,14 +12,14 @@ from teamwright.runtime.agents.agent import Agent
 from teamwright.runtime.agents.supervisor import Supervisor
 from teamwright.runtime.jobs.jobs import Tell
 from teamwright.runtime.side_questions.memory import Memory
-from teamwright.runtime.side_questions.service import Asides, Habits
+from teamwright.runtime.side_questions.service import Habits, SideQuestions
 from teamwright.runtime.side_questions.summaries import Summaries
 from teamwright.store.files.memories import Notebook
 
 
 def open_asides(
-    options: Options, ground: Ground, main: Agent, supervisor: Supervisor, tell: Tell, log: Callable[[str], None]
-) -> Asides:
+    options: Options, ground: Workspace, main: Agent, supervisor: Supervisor, tell: Tell, log: Callable[[str], None]
+) -> SideQuestions:
     """Hear what the agents do, and act on it where a setting says so."""
     own = ground.settings.own
     if own.agent_summaries:
@@ -35,7 +35,7 @@ def open_asides(
         lambda text: without_keys(ground, text),
         lambda: time.strftime("%Y-%m-%d"),
     )
-    asides = Asides(
+    asides = SideQuestions(
         main,
         habits,
         memory,
@@ -60,7 +60,7 @@ def _both(first: Callable[[Event], None] | None, second: Callable[[Event], None]
     return heard
 
 
-def earlier_notes(ground: Ground, problems: list[str]) -> str:
+def earlier_notes(ground: Workspace, problems: list[str]) -> str:
     """What earlier sessions noted, for the system prompt; empty unless it is wanted."""
     if not ground.settings.own.session_memory:
         return ""

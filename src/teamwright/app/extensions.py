@@ -12,7 +12,7 @@ from anyio.abc import TaskGroup
 from teamwright.app.options import Options, OwnHook
 from teamwright.app.servers import Serving
 from teamwright.app.skillset import Skillset
-from teamwright.app.workspace import Ground, passed_names
+from teamwright.app.workspace import Workspace, passed_names
 from teamwright.core.data.definition import AgentDefinition
 from teamwright.core.data.event import Event, Warned
 from teamwright.core.data.hook import EVENTS, HookBook, HookEvent
@@ -24,7 +24,7 @@ from teamwright.core.ports import Tool
 from teamwright.core.text import shown
 from teamwright.library.agents.tool_choice import ToolChoice
 from teamwright.runtime.agents.agent import Agent
-from teamwright.runtime.agents.resources import Exchange, Gear
+from teamwright.runtime.agents.resources import AgentResources, Exchange
 from teamwright.runtime.agents.spawner import Spawner
 from teamwright.runtime.agents.supervisor import Supervisor
 from teamwright.runtime.extensions.hook_points import HookPoints
@@ -46,7 +46,7 @@ Served = Mapping[str, Tool] | None
 
 
 class Extras:
-    def __init__(self, options: Options, ground: Ground, rules: Rulebook) -> None:
+    def __init__(self, options: Options, ground: Workspace, rules: Rulebook) -> None:
         self._options, self._ground, self._rules = options, ground, rules
         plugins = _plugins(options, ground)
         self.agent_places = plugins.agent_places if plugins else []
@@ -66,7 +66,7 @@ class Extras:
         self._points: HookPoints | None = None
         self._tell: Callable[[AgentId, Event], None] = _ignore
         self._main = AgentId("")
-        self._gear: Gear | None = None  # the main agent's
+        self._gear: AgentResources | None = None  # the main agent's
         self._here = anyio.Event()
         self.define: Callable[[Mapping[str, Any]], None] = _ignore  # further kinds of agents
         self.rerender: Callable[[Served], None] = _ignore  # the main agent, once all tools are there
@@ -236,7 +236,9 @@ class Extras:
 
     # --- agents
 
-    async def equip(self, definition: AgentDefinition | None, agent: AgentId, parent: AgentId | None) -> Gear | None:
+    async def equip(
+        self, definition: AgentDefinition | None, agent: AgentId, parent: AgentId | None
+    ) -> AgentResources | None:
         stack = AsyncExitStack()
         held = False
         try:
@@ -258,7 +260,7 @@ class Extras:
             with anyio.CancelScope(shield=True):
                 await stack.aclose()
             raise
-        return Gear(tools, stack.aclose) if held or tools is not None else None
+        return AgentResources(tools, stack.aclose) if held or tools is not None else None
 
     def _warn(self, problems: tuple[str, ...]) -> None:
         for problem in problems:
@@ -304,7 +306,7 @@ class Extras:
         )
 
 
-def _plugins(options: Options, ground: Ground) -> "Plugins | None":
+def _plugins(options: Options, ground: Workspace) -> "Plugins | None":
     """Looked for only where somebody has installed one, or names one."""
     if not options.plugin_dirs and not (ground.home.root / "plugins" / "plugins.json").exists():
         return None

@@ -18,14 +18,14 @@ from teamwright.library import instructions
 from teamwright.models.catalog import default_model
 from teamwright.models.prices import cost
 from teamwright.runtime.agents.agent import Agent
-from teamwright.runtime.agents.factory import Shape, Workshop
+from teamwright.runtime.agents.factory import AgentFactory, AgentSpec
 from teamwright.runtime.agents.meter import AgentMeter
-from teamwright.runtime.agents.prompt import Place, system_prompt
+from teamwright.runtime.agents.prompt import Surroundings, system_prompt
 from teamwright.store.files import prompts
 from teamwright.store.settings.schema import Settings
 
 
-def make_main(parts: Parts, workshop: Workshop) -> Agent:
+def make_main(parts: Parts, workshop: AgentFactory) -> Agent:
     options, ground, opened = parts.options, parts.ground, parts.opened
     definition = parts.company.main_definition
     kit = parts.company.main_kit()
@@ -37,7 +37,7 @@ def make_main(parts: Parts, workshop: Workshop) -> Agent:
     limits = build_limits(options.limits, ground.settings)
     if definition is not None and limits.turns is None:
         limits = replace(limits, turns=definition.max_turns)
-    shape = Shape(
+    shape = AgentSpec(
         id=AgentId(opened.id),
         name="main",
         kind="main",
@@ -69,7 +69,7 @@ def _main_system(parts: Parts, model: str) -> tuple[str, ...]:
     return (*system_of(parts, model, parts.ground.cwd, own=definition.prompt, main=True), *told)
 
 
-def rerender(parts: Parts, workshop: Workshop, main: Agent, served: Mapping[str, Tool] | None) -> None:
+def rerender(parts: Parts, workshop: AgentFactory, main: Agent, served: Mapping[str, Tool] | None) -> None:
     """Other tools are there now. What has been rendered with the very same tools stays."""
     kit = parts.company.main_kit(served)
     main.use_tools(kit.tools, kit.limits)
@@ -100,7 +100,7 @@ def system_of(parts: Parts, model: str, cwd: Path, *, own: str | None, main: boo
         trusted=ground.trusted,
         sources=options.setting_sources,
     )
-    place = Place(
+    place = Surroundings(
         str(cwd),
         _platform(),
         time.strftime("%Y-%m-%d"),

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from teamwright import __version__
 from teamwright.app.options import Options
-from teamwright.app.workspace import Ground
+from teamwright.app.workspace import Workspace
 from teamwright.core.ports import Model
 from teamwright.models.catalog import Catalog, default_model
 from teamwright.models.providers import Providers, ProviderSettings
@@ -34,7 +34,7 @@ class Names(Struct, frozen=True):
 
 
 def _routed(
-    ground: Ground,
+    ground: Workspace,
     retries: int,
     given: Mapping[str, Model],
     *,
@@ -59,13 +59,13 @@ def _routed(
     )
 
 
-def model_for(ground: Ground, name: str | None) -> tuple[RoutedModel, str]:
+def model_for(ground: Workspace, name: str | None) -> tuple[RoutedModel, str]:
     """The model that a session here would use, asked without retries; for `doctor`."""
     models, names = _routed(ground, 0, {})
     return models, names.resolve(name or default_model(ground.env, ground.settings.model))
 
 
-def open_models(options: Options, ground: Ground) -> tuple[RoutedModel, Names]:
+def open_models(options: Options, ground: Workspace) -> tuple[RoutedModel, Names]:
     said = ground.env.get("TEAMWRIGHT_MAX_RETRIES", "")
     given = {GIVEN: options.own_model} if options.own_model else {}
     retries = int(said) if said.isdigit() else RETRIES

@@ -6,7 +6,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from teamwright.app.options import Options
-from teamwright.app.workspace import Ground, started_files
+from teamwright.app.workspace import Workspace, started_files
 from teamwright.core.data.event import Event
 from teamwright.core.ids import AgentId
 from teamwright.core.permissions.consent import Mode
@@ -41,7 +41,7 @@ class Law(Struct, frozen=True, kw_only=True):
 
 def open_guard(
     options: Options,
-    ground: Ground,
+    ground: Workspace,
     opened: Opened,
     law: Law,
     supervisor: Supervisor,

@@ -5,13 +5,13 @@ from collections.abc import Callable
 import anyio
 
 from teamwright.app.options import Options
-from teamwright.app.workspace import Ground
+from teamwright.app.workspace import Workspace
 from teamwright.core.ids import SessionId
 from teamwright.host.timezone import local_zone
 from teamwright.runtime.agents.agent import Agent
 from teamwright.runtime.jobs.schedule import Schedules
 from teamwright.store.tables.schedules import ScheduleTable
-from teamwright.store.tables.state import State, now_ms
+from teamwright.store.tables.state import StateStore, now_ms
 
 
 class WallClock:
@@ -26,7 +26,7 @@ class WallClock:
 
 
 def open_schedules(
-    options: Options, ground: Ground, state: State, main: Agent, log: Callable[[str], None]
+    options: Options, ground: Workspace, state: StateStore, main: Agent, log: Callable[[str], None]
 ) -> Schedules:
     """Only where nobody waits for the program to end does it stay for them."""
     return Schedules(

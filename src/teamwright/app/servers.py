@@ -7,7 +7,7 @@ from anyio.abc import TaskGroup
 from msgspec import Struct
 
 from teamwright.app.options import Options
-from teamwright.app.workspace import Ground
+from teamwright.app.workspace import Workspace
 from teamwright.core.data.definition import AgentDefinition
 from teamwright.core.data.event import Event, Warned
 from teamwright.core.data.server import ELICITATION, NEW_TOOLS
@@ -30,7 +30,7 @@ TOKENS = "mcp-tokens"  # below our home: what was agreed at servers
 
 
 def configured(
-    ground: Ground,
+    ground: Workspace,
     flags: Sequence[str] = (),
     *,
     strict: bool = False,
@@ -66,7 +66,7 @@ class Person(Struct, frozen=True):
 class Serving:
     """The servers of one session."""
 
-    def __init__(self, options: Options, ground: Ground, plugins: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
+    def __init__(self, options: Options, ground: Workspace, plugins: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
         self._ground = ground
         self.configs: dict[str, ServerConfig] = {}
         self.problems: tuple[str, ...] = ()
@@ -223,7 +223,7 @@ class Serving:
         return await stack.enter_async_context(pool.lease(inline, agent, parent))
 
 
-def _any_server(options: Options, ground: Ground, plugins: Sequence[object]) -> bool:
+def _any_server(options: Options, ground: Workspace, plugins: Sequence[object]) -> bool:
     """Could there be one? Looked at before anything is imported."""
     if options.mcp_config or plugins or any(layer.values.get("mcp") for layer in ground.settings.layers):
         return True

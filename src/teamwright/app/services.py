@@ -5,24 +5,24 @@ from collections.abc import Callable, Iterator, Sequence
 from msgspec.structs import replace
 
 from teamwright.app.main_agent import system_of
-from teamwright.app.parts import Core, Parts
+from teamwright.app.parts import Parts, Services
 from teamwright.app.permissions import Guard, Law, open_guard
 from teamwright.app.servers import Person
 from teamwright.app.teammate_places import open_places
-from teamwright.app.teams import Ground as TeamGround
+from teamwright.app.teams import TeamDeps as TeamGround
 from teamwright.app.teams import open_teamwork
-from teamwright.app.workspace import Ground, without_keys
+from teamwright.app.workspace import Workspace, without_keys
 from teamwright.core.data.event import Event, Record
 from teamwright.core.data.letter import Letter, Said, Sender
 from teamwright.core.data.tasks import Actor, Task
 from teamwright.core.ids import AgentId, CallId, new_letter_id
 from teamwright.runtime.agents.agent import Agent
 from teamwright.runtime.agents.compactor import Windows
-from teamwright.runtime.agents.factory import Workshop
+from teamwright.runtime.agents.factory import AgentFactory
 from teamwright.runtime.agents.outcomes import Books, Outcomes
 from teamwright.runtime.agents.resume import Opened
 from teamwright.runtime.agents.slots import Slots
-from teamwright.runtime.agents.spawner import Spawner, Ways
+from teamwright.runtime.agents.spawner import SpawnDeps, Spawner
 from teamwright.runtime.agents.supervisor import Supervisor
 from teamwright.runtime.bus import Bus
 from teamwright.runtime.extensions import checkpoints
@@ -34,7 +34,7 @@ from teamwright.runtime.permissions.questions import Questions
 from teamwright.runtime.teams.deps import Base
 from teamwright.runtime.teams.service import Teamwork
 from teamwright.runtime.trouble import Trouble
-from teamwright.runtime.worktrees import Rooms
+from teamwright.runtime.worktrees import Worktrees
 from teamwright.store.files import transcripts
 from teamwright.store.files.logs import Log
 from teamwright.store.files.paths import SessionFiles
@@ -43,7 +43,7 @@ from teamwright.store.tables.mail_insert import MailLimits
 from teamwright.store.tables.state import now_ms
 
 
-def build_core(parts: Parts, main: Callable[[], Agent | None]) -> Core:
+def build_services(parts: Parts, main: Callable[[], Agent | None]) -> Services:
     options, ground, opened, state = parts.options, parts.ground, parts.opened, parts.state
     own = ground.settings.own
     log = Log(ground.home.logs, opened.id, lambda text: without_keys(ground, text))
@@ -65,7 +65,7 @@ def build_core(parts: Parts, main: Callable[[], Agent | None]) -> Core:
     supervisor = Supervisor(jobs, state, rooms, main, tell, log.write, job_wait=own.job_wait_seconds, trouble=trouble)
     questions = Questions(tell, own.question_timeout_seconds, options.answer)
     guard = _guard(parts, supervisor, questions, tell, log)
-    workshop = Workshop(
+    workshop = AgentFactory(
         session=opened.id, files=opened.files, bus=bus, letters=state, ledger=state, model=parts.models,
         gate=_gate(parts, guard), points=guard.points, slots=Slots(_most_agents(ground)), now=now_ms, log=log.write,
         debug=log.write if options.debug else None, flush=state.flush, facts=facts, trouble=trouble,
@@ -77,7 +77,7 @@ def build_core(parts: Parts, main: Callable[[], Agent | None]) -> Core:
     _introduce(parts, guard, supervisor, spawner, tell, log)
     if options.interactive:
         parts.company.extras.serving.person = Person(AgentId(opened.id), questions.put)
-    return Core(
+    return Services(
         log=log, bus=bus, jobs=jobs, rooms=rooms, supervisor=supervisor, questions=questions, workshop=workshop,
         spawner=spawner, ways=ways, team_hooks=TeamHooks(guard.points),
     )  # fmt: skip
@@ -90,10 +90,10 @@ def _gate(parts: Parts, guard: Guard) -> Ask:
     return checkpoints.guarded(guard.gate.ask, checkpoints.folder_of(parts.opened.files))
 
 
-def _rooms(parts: Parts) -> Rooms:
+def _rooms(parts: Parts) -> Worktrees:
     opened, extras = parts.opened, parts.company.extras
     trees = WorktreeHooks(lambda: extras.points, AgentId(opened.id))
-    return Rooms(
+    return Worktrees(
         parts.ground.settings.symlink_directories, session=opened.id, notes=opened.files.dir / "rooms",
         make_by_hook=trees.make, removed_by_hook=trees.removed,
     )  # fmt: skip
@@ -118,7 +118,7 @@ def _introduce(parts: Parts, guard: Guard, supervisor: Supervisor, spawner: Spaw
     parts.company.extras.introduce(main, guard.points, guard.gate.ask, supervisor, spawner, tell, log.write, say)
 
 
-def build_teamwork(parts: Parts, core: Core, base: Callable[[], Base] | None = None) -> Teamwork:
+def build_teamwork(parts: Parts, core: Services, base: Callable[[], Base] | None = None) -> Teamwork:
     """`base` is what teammates start from: the main agent's, unless this process has none."""
     own, supervisor, hooks = parts.ground.settings.own, core.supervisor, core.team_hooks
 
@@ -170,12 +170,12 @@ def left_by(outcomes: Outcomes, rows: Sequence[JobRow]) -> Outcomes:
     return replace(outcomes, job=job)
 
 
-def _most_agents(ground: Ground) -> int:
+def _most_agents(ground: Workspace) -> int:
     said = ground.env.get("TEAMWRIGHT_MAX_AGENTS", "")
     return int(said) if said.isdigit() and int(said) else ground.settings.own.max_agents
 
 
-def _ways(parts: Parts) -> Ways:
+def _ways(parts: Parts) -> SpawnDeps:
     company, ground = parts.company, parts.ground
 
     def resolve(name: str) -> str:
@@ -183,7 +183,7 @@ def _ways(parts: Parts) -> Ways:
         parts.models.check(full)  # a provider without a key is an error now, not in the child
         return full
 
-    return Ways(
+    return SpawnDeps(
         kinds=company.startable,
         refusal=company.refusal,
         absence=company.absence,

@@ -4,15 +4,15 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from teamwright.app.agent_registry import Company
+from teamwright.app.agent_registry import AgentRegistry
 from teamwright.app.asides import open_asides
 from teamwright.app.main_agent import make_main, rerender
 from teamwright.app.models import open_models
 from teamwright.app.options import Options
-from teamwright.app.parts import Core, Parts
+from teamwright.app.parts import Parts, Services
 from teamwright.app.schedules import open_schedules
-from teamwright.app.services import build_core, build_teamwork, left_by, look_up
-from teamwright.app.workspace import Ground, read_rules, survey, tell_git
+from teamwright.app.services import build_services, build_teamwork, left_by, look_up
+from teamwright.app.workspace import Workspace, open_workspace, read_rules, tell_git
 from teamwright.core.crashpoint import arm
 from teamwright.core.data.event import Reminded
 from teamwright.core.data.message import user
@@ -23,13 +23,13 @@ from teamwright.host.process.rlimits import allow_many_files
 from teamwright.models.prices import cost
 from teamwright.runtime.agents.agent import Agent
 from teamwright.runtime.agents.resume import Opened, close_open_calls, open_history
-from teamwright.runtime.agents.spawner import Known
+from teamwright.runtime.agents.spawner import AgentRecord
 from teamwright.runtime.session import Session
 from teamwright.runtime.teams.teammate import note_work
-from teamwright.runtime.worktrees import Rooms
+from teamwright.runtime.worktrees import Worktrees
 from teamwright.store.tables.jobs import JobTable
 from teamwright.store.tables.member_worktrees import housed
-from teamwright.store.tables.state import State, now_ms
+from teamwright.store.tables.state import StateStore, now_ms
 
 MOST_LEFT = 10  # worktrees of earlier processes that are named at a start
 
@@ -40,11 +40,11 @@ async def open_session(options: Options) -> Session:
         name, _, passes = point.partition(":")
         arm(name, int(passes or 1))
     allow_many_files()
-    ground = survey(options)
+    ground = open_workspace(options)
     tell_git(ground)
     rules, problems = read_rules(options, ground)
     models, names = open_models(options, ground)
-    company = Company(options, ground, rules)
+    company = AgentRegistry(options, ground, rules)
     opened = open_history(options.origin, ground.home, ground.cwd)
     try:
         state = await _open_state(ground, opened)
@@ -60,8 +60,8 @@ async def open_session(options: Options) -> Session:
         raise
 
 
-async def _open_state(ground: Ground, opened: Opened) -> State:
-    state = await State.open(ground.home.state)
+async def _open_state(ground: Workspace, opened: Opened) -> StateStore:
+    state = await StateStore.open(ground.home.state)
     started = opened.history.started
     assert started is not None
     await state.register_session(opened.id, started.cwd, now_ms())
@@ -75,7 +75,7 @@ async def _compose(parts: Parts) -> Session:
     options, ground, opened = parts.options, parts.ground, parts.opened
     own = ground.settings.own
     mains: list[Agent] = []
-    core = build_core(parts, lambda: mains[0])
+    core = build_services(parts, lambda: mains[0])
     teamwork = build_teamwork(parts, core)
     parts.company.teamwork = teamwork
     put = core.questions.put if options.can_ask or options.answer else None
@@ -106,7 +106,7 @@ async def _compose(parts: Parts) -> Session:
     )  # fmt: skip
 
 
-async def _close(parts: Parts, core: Core) -> None:
+async def _close(parts: Parts, core: Services) -> None:
     try:
         await core.rooms.let_all_go()
         parts.opened.transcript.close()
@@ -116,7 +116,7 @@ async def _close(parts: Parts, core: Core) -> None:
         parts.opened.lock.release()
 
 
-async def _take_over(parts: Parts, core: Core) -> None:
+async def _take_over(parts: Parts, core: Services) -> None:
     """What an earlier process left: agents that can be continued, jobs that ended with it, calls without a result."""
     opened, table, outcomes = parts.opened, JobTable(parts.state.database), core.workshop.outcomes
     if opened.new or outcomes is None:
@@ -126,7 +126,7 @@ async def _take_over(parts: Parts, core: Core) -> None:
     for agent in await table.agents(opened.id):
         runs = [row for row in rows if row.id == agent.id]
         description = runs[-1].description if runs else agent.kind
-        spawner.known[agent.id] = Known(
+        spawner.known[agent.id] = AgentRecord(
             agent.id, agent.name, agent.kind, agent.parent, agent.depth, description, runs[-1].run if runs else 0
         )
     # A copy of a session has calls that were made under the other one's id.
@@ -147,7 +147,7 @@ def _open_with(parts: Parts, main: Agent) -> None:
         main.emit(Reminded(user(definition.initial_prompt)))
 
 
-async def _go_back(parts: Parts, rooms: Rooms, main: Agent) -> None:
+async def _go_back(parts: Parts, rooms: Worktrees, main: Agent) -> None:
     """Into the worktree that the main agent was in. If that cannot be, the model must know before it edits anything."""
     if words := await rooms.come_back(main.id, main.desk, Path(parts.opened.history.cwd)):
         parts.notes.append(words)

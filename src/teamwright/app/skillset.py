@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from teamwright.app.options import Options
-from teamwright.app.workspace import Ground, passed_names
+from teamwright.app.workspace import Workspace, passed_names
 from teamwright.core.data.definition import AgentDefinition
 from teamwright.core.data.message import ToolSpec
 from teamwright.core.permissions.rules import Rule, Rules
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     from teamwright.library.plugins import Plugin
     from teamwright.library.skills.book import SkillBook, Skills
     from teamwright.library.skills.file import Skill
-    from teamwright.runtime.extensions.skills import Judge, SkillDesk
+    from teamwright.runtime.extensions.skills import Judge, SkillRunner
 
 MANAGED = Path("/etc/teamwright")
 _FOLDERS = ("skills", "commands")
 
 
 class Skillset:
-    def __init__(self, options: Options, ground: Ground, plugins: "Sequence[Plugin]", grants: Grants) -> None:
+    def __init__(self, options: Options, ground: Workspace, plugins: "Sequence[Plugin]", grants: Grants) -> None:
         self._options, self._ground, self._plugins, self._grants = options, ground, plugins, grants
         self._book: SkillBook | None = None
-        self._desk: SkillDesk | None = None
+        self._desk: SkillRunner | None = None
         self._spec: tuple[Skills, ToolSpec] | None = None
         self._judge: Callable[[], Judge] | None = None
         self._people: Callable[[], tuple[Supervisor, Spawner]] | None = None
@@ -108,28 +108,28 @@ class Skillset:
 
         return SkillTool(self._get_desk, lambda: self._get_people()[1], spec, can_read=can_read)
 
-    def desk(self) -> "SkillDesk | None":
+    def desk(self) -> "SkillRunner | None":
         return None if self.book() is None else self._get_desk()
 
     def _get_people(self) -> tuple[Supervisor, Spawner]:
         assert self._people is not None
         return self._people()
 
-    def _get_desk(self) -> "SkillDesk":
+    def _get_desk(self) -> "SkillRunner":
         if self._desk is None:
-            from teamwright.runtime.extensions.skills import SkillDesk, Surroundings  # noqa: PLC0415
+            from teamwright.runtime.extensions.skills import SkillContext, SkillRunner  # noqa: PLC0415
 
             book = self.book()
             assert book is not None and self._judge is not None
             supervisor, _ = self._get_people()
-            around = Surroundings(
+            around = SkillContext(
                 agent=supervisor.agent,
                 ask=self._judge(),
                 clean=visible,
                 env=self._ground.env,
                 passed=passed_names(self._ground),
             )
-            self._desk = SkillDesk(book, self._grants, around, lambda: self._get_people()[1])
+            self._desk = SkillRunner(book, self._grants, around, lambda: self._get_people()[1])
         return self._desk
 
     def preloaded(self, definition: AgentDefinition) -> tuple[str, tuple[str, ...]]:

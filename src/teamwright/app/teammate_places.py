@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from teamwright.app.options import Options
 from teamwright.app.teams import Places
-from teamwright.app.workspace import Ground
+from teamwright.app.workspace import Workspace
 from teamwright.core.data.team import Member
 from teamwright.core.errors import UsageError
 from teamwright.core.ids import AgentId, SessionId
@@ -45,7 +45,7 @@ SHARED = (
 )
 
 
-def open_places(options: Options, ground: Ground, notes: list[str], since: int) -> Places | None:
+def open_places(options: Options, ground: Workspace, notes: list[str], since: int) -> Places | None:
     """None: in this process, where they always can."""
     own = ground.settings.own
     asked = options.teammate_mode or own.teammate_mode
@@ -63,7 +63,7 @@ def open_places(options: Options, ground: Ground, notes: list[str], since: int) 
     return Places(panes, choice.backend, lambda member, mode: _command(member, mode, options, ground, since))
 
 
-def _panes(backend: str, ground: Ground, *, split: bool) -> Panes:
+def _panes(backend: str, ground: Workspace, *, split: bool) -> Panes:
     seen, room = look(ground.env), ground.home.run / "parcels"
     if backend == "tmux":
         from teamwright.host.panes.tmux import Tmux  # noqa: PLC0415
@@ -79,7 +79,7 @@ def _panes(backend: str, ground: Ground, *, split: bool) -> Panes:
 
 
 def _command(
-    member: Member, mode: Mode, options: Options, ground: Ground, since: int
+    member: Member, mode: Mode, options: Options, ground: Workspace, since: int
 ) -> tuple[Sequence[str], Mapping[str, str]]:
     """Nothing secret and nothing from outside stands in argv: it is in the environment, which nobody else can read."""
     packed = {name: getattr(options, name) for name in SHARED} | {"model": member.model}

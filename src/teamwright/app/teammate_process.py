@@ -3,14 +3,14 @@
 import time
 from collections.abc import Mapping
 
-from teamwright.app.agent_registry import Company
+from teamwright.app.agent_registry import AgentRegistry
 from teamwright.app.main_agent import build_desk, build_limits
 from teamwright.app.models import open_models
 from teamwright.app.options import Options
 from teamwright.app.parts import Parts
-from teamwright.app.services import build_core, build_teamwork, left_by, look_up
+from teamwright.app.services import build_services, build_teamwork, left_by, look_up
 from teamwright.app.teammate_places import Packed, unpack
-from teamwright.app.workspace import read_rules, survey, tell_git
+from teamwright.app.workspace import open_workspace, read_rules, tell_git
 from teamwright.core.crashpoint import arm
 from teamwright.core.data.history import History
 from teamwright.core.errors import SessionMissing
@@ -20,26 +20,26 @@ from teamwright.runtime.agents.agent import Agent
 from teamwright.runtime.agents.meter import AgentMeter
 from teamwright.runtime.agents.resume import Opened
 from teamwright.runtime.teams.deps import Base
-from teamwright.runtime.teams.permission_relay import Asker
-from teamwright.runtime.teams.process_main import MemberHome
+from teamwright.runtime.teams.permission_relay import PermissionForwarder
+from teamwright.runtime.teams.process_main import TeammateProcess
 from teamwright.store.files.paths import SessionFiles, find_transcript
 from teamwright.store.files.transcripts import Transcript
 from teamwright.store.tables.jobs import JobTable
-from teamwright.store.tables.state import State
+from teamwright.store.tables.state import StateStore
 
 
-async def open_member(env: Mapping[str, str]) -> MemberHome:
+async def open_member(env: Mapping[str, str]) -> TeammateProcess:
     """From what the lead handed on; it begins to live inside `async with`."""
     if point := env.get("TEAMWRIGHT_TEAMMATE_CRASHPOINT"):  # as TEAMWRIGHT_CRASHPOINT, for these processes alone
         name, _, passes = point.partition(":")
         arm(name, int(passes or 1))
     packed, options = unpack(env)
-    asker = Asker()
+    asker = PermissionForwarder()
     options.answer = asker.put
     parts = await _open_parts(packed, options)
     ground, state = parts.ground, parts.state
     living: list[Agent] = []
-    core = build_core(parts, lambda: living[0] if living else None)
+    core = build_services(parts, lambda: living[0] if living else None)
     meter = AgentMeter(build_limits(options.limits, ground.settings), cost, time.monotonic)
     teamwork = build_teamwork(parts, core, lambda: Base(build_desk(parts), meter))
     parts.company.teamwork = teamwork
@@ -57,7 +57,7 @@ async def open_member(env: Mapping[str, str]) -> MemberHome:
             await parts.models.aclose()
             parts.opened.lock.release()
 
-    return MemberHome(
+    return TeammateProcess(
         packed.agent,
         core.supervisor,
         teamwork,
@@ -71,7 +71,7 @@ async def open_member(env: Mapping[str, str]) -> MemberHome:
 
 async def _open_parts(packed: Packed, options: Options) -> Parts:
     """As for a session, but of its main transcript nothing is opened: that is the lead's."""
-    ground = survey(options)
+    ground = open_workspace(options)
     tell_git(ground)
     rules, problems = read_rules(options, ground)
     path = find_transcript(ground.home, packed.session)
@@ -80,7 +80,7 @@ async def _open_parts(packed: Packed, options: Options) -> Parts:
     lock = hold(ground.home.run / f"teammate-{packed.agent}.lock", 5.0)
     if lock is None:
         raise SessionMissing(f"the teammate {packed.agent} runs in another process already")
-    state = await State.open(ground.home.state)
+    state = await StateStore.open(ground.home.state)
     models, names = open_models(options, ground)
     history = History()
     history.cwd = str(ground.cwd)
@@ -91,7 +91,7 @@ async def _open_parts(packed: Packed, options: Options) -> Parts:
         rules=rules,
         models=models,
         names=names,
-        company=Company(options, ground, rules),
+        company=AgentRegistry(options, ground, rules),
         opened=opened,
         state=state,
         notes=problems,

@@ -14,26 +14,26 @@ from teamwright.core.errors import StoreError, ToolError
 from teamwright.core.ids import AgentId
 from teamwright.core.permissions.consent import Decision, Mode, Question
 from teamwright.core.permissions.rules import Rules
-from teamwright.host.ipc.wakeup import Bell, open_bell, ring
+from teamwright.host.ipc.wakeup import Wakeup, open_bell, ring
 from teamwright.host.panes.base import Panes
-from teamwright.runtime.agents.factory import Kit, Workshop
+from teamwright.runtime.agents.factory import AgentFactory, Toolset
 from teamwright.runtime.agents.prompt import team_prompt
-from teamwright.runtime.agents.spawner import Served, Spawner, Ways
+from teamwright.runtime.agents.spawner import Served, SpawnDeps, Spawner
 from teamwright.runtime.agents.supervisor import Supervisor
 from teamwright.runtime.teams.deps import Base, Roles
-from teamwright.runtime.teams.factory import Recruiter
-from teamwright.runtime.teams.mail import Post
-from teamwright.runtime.teams.permission_relay import Deputy
-from teamwright.runtime.teams.processes import Command, Quarters
-from teamwright.runtime.teams.remote_events import Follower
-from teamwright.runtime.teams.requests import Handshakes
+from teamwright.runtime.teams.factory import TeammateFactory
+from teamwright.runtime.teams.mail import TeamMail
+from teamwright.runtime.teams.permission_relay import PermissionResponder
+from teamwright.runtime.teams.processes import Command, TeammateProcesses
+from teamwright.runtime.teams.remote_events import RemoteEvents
+from teamwright.runtime.teams.requests import TeamRequests
 from teamwright.runtime.teams.roster import Here, Tables, Teams
 from teamwright.runtime.teams.service import Teamwork
-from teamwright.runtime.teams.task_scope import SessionDesk
+from teamwright.runtime.teams.task_scope import SessionTaskScope
 from teamwright.runtime.teams.tasks import TaskBoard
-from teamwright.runtime.teams.team_scope import Check, TeamDesk
-from teamwright.runtime.teams.teammate import Means
-from teamwright.runtime.worktrees import Rooms
+from teamwright.runtime.teams.team_scope import Check, TeamTaskScope
+from teamwright.runtime.teams.teammate import TeammateDeps
+from teamwright.runtime.worktrees import Worktrees
 from teamwright.store.db.poll import EVERY, watch_changes
 from teamwright.store.files import transcripts
 from teamwright.store.files.paths import Home, SessionFiles, find_transcript
@@ -43,7 +43,7 @@ from teamwright.store.tables.mail import MailTable
 from teamwright.store.tables.mail_insert import LIMITS, MailLimits
 from teamwright.store.tables.processes import Process, ProcessTable
 from teamwright.store.tables.requests import RequestTable
-from teamwright.store.tables.state import State
+from teamwright.store.tables.state import StateStore
 from teamwright.store.tables.tasks import TaskTable
 from teamwright.store.tables.teams import TeamTable
 
@@ -58,10 +58,10 @@ class Places(Struct, frozen=True):
     command: Command
 
 
-class Ground(Struct, frozen=True, kw_only=True):
+class TeamDeps(Struct, frozen=True, kw_only=True):
     """What teams are built on."""
 
-    state: State
+    state: StateStore
     home: Home
     env: Mapping[str, str]
     user: Path  # the person's home
@@ -69,7 +69,7 @@ class Ground(Struct, frozen=True, kw_only=True):
     log: Callable[[str], None]
     patience: float  # seconds for the answer to a shutdown request
     lead_mode: Callable[[], Mode]
-    kit: Callable[[AgentDefinition, int, Served], Kit]
+    kit: Callable[[AgentDefinition, int, Served], Toolset]
     system: Callable[[str, Path], tuple[str, ...]]  # of the main agent
     told: Callable[[AgentDefinition], tuple[str, ...]]  # what an agent of this kind knows besides
     base: Callable[[], Base]
@@ -83,37 +83,42 @@ class Ground(Struct, frozen=True, kw_only=True):
 
 
 def open_teamwork(
-    ground: Ground, workshop: Workshop, supervisor: Supervisor, spawner: Spawner, rooms: Rooms, ways: Ways
+    ground: TeamDeps,
+    workshop: AgentFactory,
+    supervisor: Supervisor,
+    spawner: Spawner,
+    rooms: Worktrees,
+    ways: SpawnDeps,
 ) -> Teamwork:
     presence = _Presence(ground, workshop, supervisor)
     teams = presence.teams
-    post = Post(teams)
+    post = TeamMail(teams)
 
     async def apply(member: Member) -> None:
         await recruiter.apply_answers(member)
 
-    handshakes = Handshakes(teams, post, patience=ground.patience, lead_mode=ground.lead_mode, apply=apply)
+    handshakes = TeamRequests(teams, post, patience=ground.patience, lead_mode=ground.lead_mode, apply=apply)
     board = _board(ground, workshop, supervisor, spawner, teams)
-    means = Means(teams, post, handshakes, board, rooms, ground.before_idle or _go_idle)
+    means = TeammateDeps(teams, post, handshakes, board, rooms, ground.before_idle or _go_idle)
     place = None
     if ground.places is not None:
-        place = Quarters(ground.places.panes, ground.places.backend, ground.places.command, means)
+        place = TeammateProcesses(ground.places.panes, ground.places.backend, ground.places.command, means)
 
-    def keeper() -> Quarters:
+    def keeper() -> TeammateProcesses:
         from teamwright.host.process.local_child import LocalChildren  # noqa: PLC0415
 
-        kept = Quarters(LocalChildren(env=ground.env, logs=ground.home.logs), "local", _none, means)
+        kept = TeammateProcesses(LocalChildren(env=ground.env, logs=ground.home.logs), "local", _none, means)
         kept.on_lost = recruiter.lost
         return kept
 
-    recruiter = Recruiter(workshop, means, ways, Roles(ground.kit, _system(ground), place, keeper, ground.base))
+    recruiter = TeammateFactory(workshop, means, ways, Roles(ground.kit, _system(ground), place, keeper, ground.base))
     teams.bring_back, ground.state.on_set_aside = recruiter.revive, _teller(ground, supervisor, teams, post)
     if place is not None:
         place.on_lost = recruiter.lost
-    deputy = Deputy(
+    deputy = PermissionResponder(
         teams, mode=ground.lead_mode, rules=ground.rules, put=ground.put, user=ground.user, tell=post.notify
     )
-    follower = Follower(teams, workshop.files_of, workshop.bus, since=ground.since)
+    follower = RemoteEvents(teams, workshop.files_of, workshop.bus, since=ground.since)
     share = lambda: _share_limits(ground, workshop)  # noqa: E731
     teams.on_look += [recruiter.apply_all, recruiter.look, deputy.look, share, follower.look]
     spawner.teams, spawner.recruit = teams, recruiter.recruit
@@ -127,7 +132,7 @@ def open_teamwork(
     return Teamwork(teams, post, handshakes, recruiter, board, follower, presence.leave, spawner.spawn, settle)
 
 
-def _teller(ground: Ground, supervisor: Supervisor, teams: Teams, post: Post) -> Callable[[AgentId, str], None]:
+def _teller(ground: TeamDeps, supervisor: Supervisor, teams: Teams, post: TeamMail) -> Callable[[AgentId, str], None]:
     """Of letters that were set aside: senders and leads hear of mail by the store, the person of all by this."""
 
     async def tell_all() -> None:
@@ -145,7 +150,7 @@ def _teller(ground: Ground, supervisor: Supervisor, teams: Teams, post: Post) ->
     return tell
 
 
-async def _settle(ground: Ground, workshop: Workshop, team: Team, members: Sequence[Member]) -> None:
+async def _settle(ground: TeamDeps, workshop: AgentFactory, team: Team, members: Sequence[Member]) -> None:
     """Before another session's team is led here: what its lead has read is read; where its members' files are."""
     path = find_transcript(ground.home, team.session) if team.session else None
     if path is not None and team.session != workshop.session:
@@ -159,12 +164,12 @@ async def _settle(ground: Ground, workshop: Workshop, team: Team, members: Seque
 class _Presence:
     """This process as others see it: a row, a lock and a bell, from its first team on."""
 
-    def __init__(self, ground: Ground, workshop: Workshop, supervisor: Supervisor) -> None:
+    def __init__(self, ground: TeamDeps, workshop: AgentFactory, supervisor: Supervisor) -> None:
         database = ground.state.database
         self._ground, self._supervisor = ground, supervisor
         self._session = workshop.session
         self._processes = ProcessTable(database, ground.home.run)
-        self._bell: Bell | None = None
+        self._bell: Wakeup | None = None
         self._me: Process | None = None
         self._ears, self._deaf = anyio.CancelScope(), anyio.Event()
         limits = ground.mail
@@ -182,7 +187,7 @@ class _Presence:
         self._supervisor.launch(self._poll)
         return self._me
 
-    async def _listen(self, bell: Bell) -> None:
+    async def _listen(self, bell: Wakeup) -> None:
         try:
             with self._ears:
                 while True:
@@ -209,7 +214,9 @@ class _Presence:
             self._bell.close()
 
 
-def _board(ground: Ground, workshop: Workshop, supervisor: Supervisor, spawner: Spawner, teams: Teams) -> TaskBoard:
+def _board(
+    ground: TeamDeps, workshop: AgentFactory, supervisor: Supervisor, spawner: Spawner, teams: Teams
+) -> TaskBoard:
     table = TaskTable(ground.state.database)
     session = workshop.session
 
@@ -228,11 +235,11 @@ def _board(ground: Ground, workshop: Workshop, supervisor: Supervisor, spawner: 
     def report(words: str) -> None:
         ground.tell(AgentId(session), Warned(words))
 
-    desk = TeamDesk(teams, SessionDesk(session, name, find, names), ground.check)
+    desk = TeamTaskScope(teams, SessionTaskScope(session, name, find, names), ground.check)
     return TaskBoard(table, TaskMirror(ground.home.root, table), desk, report)
 
 
-def _system(ground: Ground) -> Callable[[AgentDefinition, str, Path, Member], tuple[str, ...]]:
+def _system(ground: TeamDeps) -> Callable[[AgentDefinition, str, Path, Member], tuple[str, ...]]:
     def system(definition: AgentDefinition, model: str, cwd: Path, member: Member) -> tuple[str, ...]:
         role = team_prompt(member.name, member.team, definition.prompt)
         return (*ground.system(model, cwd), role, *ground.told(definition))
@@ -240,7 +247,7 @@ def _system(ground: Ground) -> Callable[[AgentDefinition, str, Path, Member], tu
     return system
 
 
-async def _share_limits(ground: Ground, workshop: Workshop) -> None:
+async def _share_limits(ground: TeamDeps, workshop: AgentFactory) -> None:
     """Every process counts against one limit: what the others have used is in the ledger."""
     meter = ground.base().meter
     if meter.limits.usd is not None or meter.limits.tokens is not None:

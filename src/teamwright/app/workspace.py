@@ -14,17 +14,16 @@ from teamwright.core.text import shown
 from teamwright.host.git.config import top_of
 from teamwright.host.git.guard import trust_repository
 from teamwright.library.trust import decision as trust
-from teamwright.library.trust.snapshot import GIT, Change, Kept, changes, compare, look
+from teamwright.library.trust.snapshot import GIT, TrustChange, TrustedFile, changes, compare, look
 from teamwright.runtime.permissions.rulebook import Rulebook
 from teamwright.store.files.paths import Home, home_from
 from teamwright.store.settings.load import load, project_root
-from teamwright.store.settings.schema import Rule as SettingsRule
-from teamwright.store.settings.schema import Settings
+from teamwright.store.settings.schema import Settings, SettingsRule
 
 KEYS = frozenset({"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "OPENAI_API_KEY"})
 
 
-class Ground(Struct, frozen=True):
+class Workspace(Struct, frozen=True):
     """Where a session stands: directories, settings, trust; and what the person should be told about them."""
 
     cwd: Path
@@ -35,22 +34,22 @@ class Ground(Struct, frozen=True):
     settings: Settings
     trusted: bool
     notes: tuple[str, ...]
-    changed: tuple[Change, ...] = ()  # since it was trusted
+    changed: tuple[TrustChange, ...] = ()  # since it was trusted
 
 
-def without_keys(ground: Ground, text: str) -> str:
+def without_keys(ground: Workspace, text: str) -> str:
     """Fit to be written down: without what the environment and the settings name as secret."""
     from teamwright.core.policies.redaction import redacted, secrets_of, withheld  # noqa: PLC0415  # its patterns take a while
 
     return redacted(text, [*secrets_of(ground.env), *withheld([layer.values for layer in ground.settings.layers])])
 
 
-def passed_names(ground: Ground) -> list[str]:
+def passed_names(ground: Workspace) -> list[str]:
     """Variables of the settings that commands of agents and hooks see; never our own keys."""
     return [name for name in ground.settings.env if name not in KEYS]
 
 
-def survey(options: Options) -> Ground:
+def open_workspace(options: Options) -> Workspace:
     """Read settings and trust. Of a directory that is not trusted nothing is obeyed."""
     cwd = options.cwd.resolve()
     if not cwd.is_dir():
@@ -82,10 +81,12 @@ def survey(options: Options) -> Ground:
     if not trusted and (line := trust.untrusted_line(replace(trust.what_would_run(project), changes=changed))):
         notes.append(line)
     env = {**options.env, **settings.env}
-    return Ground(cwd, project, user, home, env, settings, trusted, (*settings.problems, *notes), changed)
+    return Workspace(cwd, project, user, home, env, settings, trusted, (*settings.problems, *notes), changed)
 
 
-def _trusted(options: Options, own: Settings, home: Home, project: Path, cwd: Path) -> tuple[bool, tuple[Change, ...]]:
+def _trusted(
+    options: Options, own: Settings, home: Home, project: Path, cwd: Path
+) -> tuple[bool, tuple[TrustChange, ...]]:
     """A remembered yes is for what the person saw: anything new or different waits until it is asked about."""
     if trust.is_granted(project, listed=own.trusted_directories, flag=options.trust):
         return True, ()
@@ -95,7 +96,7 @@ def _trusted(options: Options, own: Settings, home: Home, project: Path, cwd: Pa
     return not changed, changed
 
 
-def tell_git(ground: Ground) -> None:
+def tell_git(ground: Workspace) -> None:
     """Whether our own git may run the filters that the repository here names. Trust in a directory inside of a
     repository says nothing about the repository, whose configuration lies above."""
     top, listed = Path(top_of(str(ground.project)) or ground.project), ground.settings.trusted_directories
@@ -110,7 +111,7 @@ def _git(project: Path) -> tuple[str, ...]:
     return git_programs(project)
 
 
-def started_files(ground: Ground) -> tuple[str, ...]:
+def started_files(ground: Workspace) -> tuple[str, ...]:
     """Files of the project that hooks and servers of the settings name: to change one is to change what runs."""
     from teamwright.library.jsonfile import MOST_JSON, read_plain  # noqa: PLC0415
 
@@ -130,7 +131,7 @@ def started_files(ground: Ground) -> tuple[str, ...]:
     return tuple(str(ground.project / name) for name in named.files)
 
 
-def look_around(ground: Ground) -> tuple[trust.Found, dict[str, Kept]]:
+def look_around(ground: Workspace) -> tuple[trust.TrustContents, dict[str, TrustedFile]]:
     """All that the person is asked about, line by line, and the files as they are at that moment."""
     from teamwright.library.trust.contents import contents  # noqa: PLC0415
 
@@ -141,7 +142,7 @@ def look_around(ground: Ground) -> tuple[trust.Found, dict[str, Kept]]:
     return replace(trust.what_would_run(ground.project), parts=parts, changes=changed), files
 
 
-def read_rules(options: Options, ground: Ground) -> tuple[Rulebook, list[str]]:
+def read_rules(options: Options, ground: Workspace) -> tuple[Rulebook, list[str]]:
     """Rules of the settings and of the command line; and what is wrong with some of them."""
     base, home = str(ground.project), str(ground.user.resolve())
     problems: list[str] = []

@@ -57,7 +57,7 @@ MENDED_IN_VAIN = "Sent once more with words in the place of what may be to blame
 MOST_STUMBLES = 3  # replies in a row that were cut or empty; then the turn ends
 
 
-class Seat(Struct):
+class TurnContext(Struct):
     """All that one agent needs to run a turn."""
 
     agent: AgentId
@@ -76,7 +76,7 @@ class Seat(Struct):
     around: Around | None = None
 
 
-async def run_turn(seat: Seat, letters: Sequence[Letter] = ()) -> TurnEnded:
+async def run_turn(seat: TurnContext, letters: Sequence[Letter] = ()) -> TurnEnded:
     """From the letters that started it to the answer that asks for nothing more."""
     stumbles, rounds, done = 0, 0, True
     if not letters and seat.history.over and (end := await _end_late(seat)) is not None:
@@ -107,7 +107,7 @@ async def run_turn(seat: Seat, letters: Sequence[Letter] = ()) -> TurnEnded:
             rounds += 1
 
 
-async def _sent_back(seat: Seat, said: str, rounds: int) -> bool:
+async def _sent_back(seat: TurnContext, said: str, rounds: int) -> bool:
     """Does somebody want more, for the how-manieth time? Then the model is told so."""
     back = await seat.around.stopping(seat.agent, said, rounds) if seat.around else None
     if back is not None:
@@ -115,7 +115,7 @@ async def _sent_back(seat: Seat, said: str, rounds: int) -> bool:
     return back is not None
 
 
-async def _end_late(seat: Seat) -> TurnEnded | None:
+async def _end_late(seat: TurnContext) -> TurnEnded | None:
     """An earlier process brought the turn to its answer, but not to the record of its end. None: there is more to do.
 
     To ask again would send a conversation that ends with the agent's own words.
@@ -134,7 +134,7 @@ def _stumbled(reply: Reply) -> bool:
     return reply.stop == "max_tokens" or not reply.message.blocks
 
 
-def _give_up(seat: Seat, reply: Reply) -> TurnEnded:
+def _give_up(seat: TurnContext, reply: Reply) -> TurnEnded:
     if reply.stop == "refusal":
         _refuse_calls(seat, "Not run: this reply ended as a refusal.")
         return _declined(reply.message.text)
@@ -148,7 +148,7 @@ def _declined(said: str) -> TurnEnded:
     return TurnEnded("refused", said, "the model declined to answer (refusal)", "refusal")
 
 
-async def _deliver(seat: Seat, letters: Sequence[Letter]) -> str:
+async def _deliver(seat: TurnContext, letters: Sequence[Letter]) -> str:
     """A letter is delivered when the event that carries its id is on disk, and acknowledged only then.
 
     Gives the reason if all of them were refused.
@@ -165,7 +165,7 @@ async def _deliver(seat: Seat, letters: Sequence[Letter]) -> str:
     return "" if got.letters else got.refused
 
 
-async def _ask(seat: Seat) -> tuple[Request, Reply]:
+async def _ask(seat: TurnContext) -> tuple[Request, Reply]:
     for event in seat.history.owed_before_request():
         seat.emit(event)
     await seat.sync()  # a finished tool result is durable before the next request leaves
@@ -176,7 +176,7 @@ async def _ask(seat: Seat) -> tuple[Request, Reply]:
     return request, reply
 
 
-async def _reply(seat: Seat) -> tuple[Request, Reply]:
+async def _reply(seat: TurnContext) -> tuple[Request, Reply]:
     """A conversation that does not fit is shortened once, one that is refused is mended once; then that is the end."""
     request = seat.request()
     try:
@@ -190,7 +190,7 @@ async def _reply(seat: Seat) -> tuple[Request, Reply]:
     return request, await seat.model.reply(request, lambda delta: seat.emit(Streamed(delta)))
 
 
-async def _reply_mended(seat: Seat, request: Request, error: ModelError) -> tuple[Request, Reply]:
+async def _reply_mended(seat: TurnContext, request: Request, error: ModelError) -> tuple[Request, Reply]:
     """Once more without what the provider most likely refuses. Only what has helped is kept."""
     mended = mend(seat.history, error.said or str(error))
     if mended is None:
@@ -210,7 +210,7 @@ async def _reply_mended(seat: Seat, request: Request, error: ModelError) -> tupl
     return request, reply
 
 
-async def _end_at_limit(seat: Seat, reached: Reached) -> TurnEnded:
+async def _end_at_limit(seat: TurnContext, reached: Reached) -> TurnEnded:
     """Where there may be one more request, it is to report."""
     reason = "max_turns" if reached.limit == "turns" else "max_budget"
     if not reached.may_report:
@@ -221,12 +221,12 @@ async def _end_at_limit(seat: Seat, reached: Reached) -> TurnEnded:
     return TurnEnded(reason, reply.message.text, f"stopped at {reached.words}", reply.stop)
 
 
-def _refuse_calls(seat: Seat, reason: str) -> None:
+def _refuse_calls(seat: TurnContext, reason: str) -> None:
     for call in seat.history.open_calls:
         seat.emit(ToolEnded(call.id, (Text(reason),), is_error=True))
 
 
-async def _run_calls(seat: Seat, request: Request, reply: Reply) -> None:
+async def _run_calls(seat: TurnContext, request: Request, reply: Reply) -> None:
     """Neighbours without effects run together; a call with effects runs alone, in its place."""
     if any(tool.spec.stores for call in reply.message.calls if (tool := seat.tools.get(call.name)) is not None):
         await seat.sync()  # after a power cut nothing is sent again because the call, not the message, was lost
@@ -242,7 +242,7 @@ async def _run_calls(seat: Seat, request: Request, reply: Reply) -> None:
     await _run_together(seat, batch, request, reply)
 
 
-async def _run_together(seat: Seat, calls: Sequence[ToolCall], request: Request, reply: Reply) -> None:
+async def _run_together(seat: TurnContext, calls: Sequence[ToolCall], request: Request, reply: Reply) -> None:
     if len(calls) == 1:
         await _run_call(seat, calls[0], request, reply)
         return
@@ -251,7 +251,7 @@ async def _run_together(seat: Seat, calls: Sequence[ToolCall], request: Request,
             group.start_soon(_run_call, seat, call, request, reply)
 
 
-async def _run_call(seat: Seat, call: ToolCall, request: Request, reply: Reply) -> None:
+async def _run_call(seat: TurnContext, call: ToolCall, request: Request, reply: Reply) -> None:
     args: dict[str, Any] | None = None
     fate: Fate = "unfit"
     try:
@@ -278,7 +278,7 @@ async def _run_call(seat: Seat, call: ToolCall, request: Request, reply: Reply) 
     _end_call(seat, call, outcome, args)
 
 
-def _end_call(seat: Seat, call: ToolCall, outcome: Outcome, args: dict[str, Any] | None) -> None:
+def _end_call(seat: TurnContext, call: ToolCall, outcome: Outcome, args: dict[str, Any] | None) -> None:
     content = admitted(outcome.content, seat.history.album, words_only=outcome.is_error)
     seat.emit(
         ToolEnded(call.id, content, outcome.is_error, outcome.data, outcome.seen, outcome.cwd, args, outcome.ends_turn)

@@ -26,7 +26,7 @@ _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _EVENTS: dict[str, HookEvent] = {event.lower(): event for event in EVENTS}
 
 
-class _Wrong(ValueError):
+class _WrongHook(ValueError):
     """Words about one hook, which is left out."""
 
 
@@ -63,7 +63,7 @@ def _read_event(event: HookEvent, entries: Any, file: str, problems: list[str]) 
     for n, entry in enumerate(cast("list[Any]", entries)):
         try:
             matcher, hooks = _read_entry(entry)
-        except _Wrong as wrong:
+        except _WrongHook as wrong:
             tell(f"[{n}]", f"{wrong}; it is skipped.")
             continue
         if fault := _check(matcher):
@@ -76,7 +76,7 @@ def _read_event(event: HookEvent, entries: Any, file: str, problems: list[str]) 
             place = f"[{n}].hooks[{m}]"
             try:
                 run = _read_run(value)
-            except _Wrong as wrong:
+            except _WrongHook as wrong:
                 tell(place, f"{wrong}; it is skipped.")
                 continue
             yield Hook(matcher, run, _read_seconds(value, place, tell), file)
@@ -84,13 +84,13 @@ def _read_event(event: HookEvent, entries: Any, file: str, problems: list[str]) 
 
 def _read_entry(entry: Any) -> tuple[str, list[Any]]:
     if not isinstance(entry, dict):
-        raise _Wrong("must be an object `{matcher, hooks: [...]}`")
+        raise _WrongHook("must be an object `{matcher, hooks: [...]}`")
     fields = cast("dict[str, Any]", entry)
     matcher, hooks = fields.get("matcher"), fields.get("hooks")
     if not isinstance(hooks, list):
-        raise _Wrong("has no list `hooks`: write `{matcher, hooks: [{type, command}]}`")
+        raise _WrongHook("has no list `hooks`: write `{matcher, hooks: [{type, command}]}`")
     if matcher is not None and not isinstance(matcher, str):
-        raise _Wrong("`matcher` must be text")
+        raise _WrongHook("`matcher` must be text")
     return (matcher or "").strip(), cast("list[Any]", hooks)
 
 
@@ -106,20 +106,20 @@ def _check(matcher: str) -> str:
 
 def _read_run(value: Any) -> CommandHook | HttpHook:
     if not isinstance(value, dict):
-        raise _Wrong("must be an object `{type, command}`")
+        raise _WrongHook("must be an object `{type, command}`")
     fields = cast("dict[str, Any]", value)
     match fields.get("type", "command"):
         case "command":
             command = fields.get("command")
             if not isinstance(command, str) or not command.strip():
-                raise _Wrong("`command` must be text")
+                raise _WrongHook("`command` must be text")
             if "\0" in command or len(command) > MOST_COMMAND or not _encodes(command):
-                raise _Wrong(f"`command` is no command: longer than {MOST_COMMAND:,} characters, or not plain text")
+                raise _WrongHook(f"`command` is no command: longer than {MOST_COMMAND:,} characters, or not plain text")
             return CommandHook(command)
         case "http":
             return _read_http(fields)
         case other:
-            raise _Wrong(f"`type` {shown(str(other), 40)} is not known here: there are command and http")
+            raise _WrongHook(f"`type` {shown(str(other), 40)} is not known here: there are command and http")
 
 
 def _encodes(text: str) -> bool:
@@ -135,16 +135,16 @@ def _read_http(fields: Mapping[str, Any]) -> HttpHook:
     headers: Any = fields.get("headers", {})
     passed: Any = fields.get("allowedEnvVars", [])
     if not isinstance(url, str) or not re.fullmatch(r"https?://[^\s/?#][^\s]*", url) or not url.isprintable():
-        raise _Wrong("`url` must begin with http:// or https://")
+        raise _WrongHook("`url` must begin with http:// or https://")
     if not isinstance(headers, dict) or not isinstance(passed, list):
-        raise _Wrong("`headers` must be an object of texts, `allowedEnvVars` a list of names")
+        raise _WrongHook("`headers` must be an object of texts, `allowedEnvVars` a list of names")
     pairs = tuple(cast("dict[str, Any]", headers).items())
     for name, text in pairs:
         if not _HEADER.fullmatch(name) or not isinstance(text, str) or not text.isprintable():
-            raise _Wrong(f"the header `{shown(name, 60)}` must be one line of text")
+            raise _WrongHook(f"the header `{shown(name, 60)}` must be one line of text")
     names = cast("list[Any]", passed)
     if not all(isinstance(name, str) for name in names):
-        raise _Wrong("`allowedEnvVars` must be a list of names")
+        raise _WrongHook("`allowedEnvVars` must be a list of names")
     return HttpHook(url, pairs, tuple(names))
 
 

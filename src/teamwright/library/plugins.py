@@ -82,7 +82,7 @@ def find_plugins(state: Path, *, settings: Mapping[str, Any] | None = None, flag
 # --- one plugin
 
 
-class _Reader(Struct):
+class _PluginReader(Struct):
     root: Path
     file: str  # the manifest
     problems: list[str]
@@ -100,7 +100,7 @@ def read_plugin(root: Path) -> Plugin:
     name = manifest.get("name", real.name)
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise SettingsError(f"{file}: `name` must be letters, digits, `.`, `_` and `-`, at most 64")
-    reader = _Reader(real, file, [])
+    reader = _PluginReader(real, file, [])
     return Plugin(
         name=name,
         root=real,
@@ -137,7 +137,7 @@ def _require_inside(root: Path, path: Path, said: str) -> None:
         raise SettingsError(f"{root}: `{shown(said, 200)}` leads out of the plugin")
 
 
-def _paths(reader: _Reader, value: Any, key: str) -> list[Path]:
+def _paths(reader: _PluginReader, value: Any, key: str) -> list[Path]:
     """The paths of a field that may be used."""
     items = cast("list[Any]", value) if isinstance(value, list) else [value]
     found: list[Path] = []
@@ -155,7 +155,7 @@ def _paths(reader: _Reader, value: Any, key: str) -> list[Path]:
     return found
 
 
-def _folders(reader: _Reader, manifest: Mapping[str, Any], key: str) -> tuple[Path, ...]:
+def _folders(reader: _PluginReader, manifest: Mapping[str, Any], key: str) -> tuple[Path, ...]:
     """The usual directory, and those that the manifest adds."""
     usual = _paths(reader, key, key) if os.path.lexists(reader.root / key) else []
     more = _paths(reader, manifest[key], key) if manifest.get(key) is not None else []
@@ -168,7 +168,7 @@ def _folders(reader: _Reader, manifest: Mapping[str, Any], key: str) -> tuple[Pa
     return tuple(folders)
 
 
-def _objects(reader: _Reader, value: Any, key: str, usual: str) -> tuple[tuple[str, dict[str, Any]], ...]:
+def _objects(reader: _PluginReader, value: Any, key: str, usual: str) -> tuple[tuple[str, dict[str, Any]], ...]:
     """Hooks or servers: of the usual file, and written out or named in the manifest."""
     found: list[tuple[str, dict[str, Any]]] = []
     if isinstance(value, dict):

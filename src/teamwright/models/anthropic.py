@@ -24,9 +24,9 @@ from teamwright.core.data.message import (
 from teamwright.core.errors import ModelError
 from teamwright.core.ports import OnDelta
 from teamwright.models import faults
-from teamwright.models.draft import Draft, Kind, Part, finished, read_json
-from teamwright.models.faults import Place, host_of
-from teamwright.models.http import Http
+from teamwright.models.draft import DraftPart, Kind, ReplyDraft, finished, read_json
+from teamwright.models.faults import Endpoint, host_of
+from teamwright.models.http import HttpClient
 from teamwright.models.pieces import MARKER, Bytes, Once, Piece, Pieces, encode, row
 from teamwright.models.retry import Brake, Patience, persist
 
@@ -48,7 +48,7 @@ class Anthropic:
 
     def __init__(
         self,
-        http: Http,
+        http: HttpClient,
         *,
         base: str = BASE,
         headers: Mapping[str, str] | None = None,
@@ -60,7 +60,7 @@ class Anthropic:
         thinking: ThinkingStyle = "none",
         patience: Patience | None = None,
         brake: Brake | None = None,
-        wire: "Wire | None" = None,
+        wire: "AnthropicWire | None" = None,
     ) -> None:
         self._http = http
         self._url = f"{base.rstrip('/').removesuffix('/v1')}/v1/messages"
@@ -72,7 +72,7 @@ class Anthropic:
         self._thinking: ThinkingStyle = thinking
         self._patience = patience or Patience()
         self._brake = brake or Brake()
-        self._wire = wire or Wire()
+        self._wire = wire or AnthropicWire()
 
     async def reply(self, request: Request, on_delta: OnDelta) -> Reply:
         name = request.model.partition("/")[2]
@@ -83,12 +83,12 @@ class Anthropic:
         if betas:
             headers["anthropic-beta"] = ",".join(betas)
         host = host_of(self._url)
-        place = Place(host, name, *self._names, key_sent=bool(self._headers))
+        place = Endpoint(host, name, *self._names, key_sent=bool(self._headers))
         body = self._wire.body(request, self._options(request, name))
 
         async def attempt() -> Reply:
             began = self._patience.clock()
-            answer = Answer(request.model, place, on_delta)
+            answer = AnthropicStream(request.model, place, on_delta)
             await self._http.exchange(place, self._url, headers, body, answer)
             return answer.reply(self._patience.clock() - began)
 
@@ -129,7 +129,7 @@ def may_think(request: Request) -> bool:
 # --- the request
 
 
-class Wire:
+class AnthropicWire:
     """Bytes of what was said, made once. One for all models of a provider."""
 
     def __init__(self) -> None:
@@ -300,13 +300,13 @@ _STATUS = {
 }
 
 
-class Answer:
+class AnthropicStream:
     """Hears the events of one attempt. Only after `message_stop` is there a reply."""
 
-    def __init__(self, model: str, place: Place, on_delta: OnDelta) -> None:
+    def __init__(self, model: str, place: Endpoint, on_delta: OnDelta) -> None:
         self.finished = False
         self._place = place
-        self._draft = Draft(model, place, on_delta)
+        self._draft = ReplyDraft(model, place, on_delta)
         self._begun = False
         self._stop: str | None = None
         self._starts: dict[int, _Start] = {}
@@ -419,7 +419,7 @@ class Answer:
         else:
             self._draft.add(index, delta.text or delta.thinking or delta.partial_json)
 
-    def _merge(self, index: int, part: Part, delta: _Delta) -> None:
+    def _merge(self, index: int, part: DraftPart, delta: _Delta) -> None:
         """Unknown blocks grow by the kinds of deltas that we know."""
         for name in ("text", "thinking", "signature", "partial_json"):
             if words := getattr(delta, name):
@@ -442,7 +442,7 @@ class Answer:
         return faults.by_status(self._place, _STATUS.get(kind, 500), kind, message)
 
 
-def _kept(part: Part) -> Block | None:
+def _kept(part: DraftPart) -> Block | None:
     """Thinking without its signature would be refused when it is sent back."""
     return None if part.kind == "thinking" and not part.signature else finished(part)
 

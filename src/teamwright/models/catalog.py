@@ -44,7 +44,7 @@ class ModelInfo(Struct, frozen=True):
         return f"{self.provider}/{self.name}"
 
 
-class Facts(Struct, frozen=True, forbid_unknown_fields=True):
+class ModelFacts(Struct, frozen=True, forbid_unknown_fields=True):
     """One entry of the file. Claude models have no window there: it follows from the name."""
 
     window: int | None = None
@@ -57,8 +57,8 @@ class Packaged(Struct, frozen=True, forbid_unknown_fields=True):
 
     aliases: dict[str, str]
     defaults: dict[str, str]
-    models: dict[str, dict[str, Facts]]
-    families: dict[str, dict[str, Facts]]
+    models: dict[str, dict[str, ModelFacts]]
+    families: dict[str, dict[str, ModelFacts]]
 
 
 @cache
@@ -115,13 +115,13 @@ class Catalog:
             "config",
         )
 
-    def _facts(self, provider: str, model: str) -> Facts:
+    def _facts(self, provider: str, model: str) -> ModelFacts:
         """The entry with the longest name that this one begins with, so that dated names are found too."""
         known, low = self._known.get(provider, {}), model.lower()
         fits = [key for key in known if low.startswith(key) and (low == key or low[len(key)] in _BOUNDARY)]
-        return known[max(fits, key=len)] if fits else Facts()
+        return known[max(fits, key=len)] if fits else ModelFacts()
 
-    def _window(self, provider: str, model: str, facts: Facts) -> int | None:
+    def _window(self, provider: str, model: str, facts: ModelFacts) -> int | None:
         for key in (f"{provider}/{model}", model, f"{provider}/{model.removesuffix(LONG)}", model.removesuffix(LONG)):
             if key in self._windows:
                 return self._windows[key]

@@ -29,7 +29,7 @@ from teamwright.core.ids import CallId
 from teamwright.core.policies.normalize import arguments
 from teamwright.core.ports import OnDelta
 from teamwright.models import faults
-from teamwright.models.faults import Place
+from teamwright.models.faults import Endpoint
 
 T = TypeVar("T")
 Kind = Literal["text", "thinking", "tool_use", "opaque"]
@@ -37,7 +37,7 @@ MOST = 32 * 1024 * 1024  # characters of one reply
 MOST_BLOCKS = 10_000
 
 
-class Part(Struct):
+class DraftPart(Struct):
     """A block under way."""
 
     kind: Kind
@@ -48,9 +48,9 @@ class Part(Struct):
     ended: bool = False
 
 
-class Draft:
-    def __init__(self, model: str, place: Place, on_delta: OnDelta) -> None:
-        self.parts: dict[int, Part] = {}
+class ReplyDraft:
+    def __init__(self, model: str, place: Endpoint, on_delta: OnDelta) -> None:
+        self.parts: dict[int, DraftPart] = {}
         self.id = ""
         self.usage = Usage()
         self._model = model
@@ -66,10 +66,10 @@ class Draft:
     def progress(self) -> int:
         return self.size + len(self.parts)
 
-    def open(self, index: int, kind: Kind, id: str = "", name: str = "") -> Part:
+    def open(self, index: int, kind: Kind, id: str = "", name: str = "") -> DraftPart:
         if len(self.parts) >= MOST_BLOCKS:
             raise faults.too_long(self._place)
-        part = self.parts[index] = Part(kind, id, name)
+        part = self.parts[index] = DraftPart(kind, id, name)
         self._tell(BlockStarted(index, kind, id, name))
         return part
 
@@ -100,7 +100,7 @@ class Draft:
             part.ended = True
             self._tell(BlockEnded(index))
 
-    def reply(self, stop: Stop, seconds: float, finish: Callable[[Part], Block | None]) -> Reply:
+    def reply(self, stop: Stop, seconds: float, finish: Callable[[DraftPart], Block | None]) -> Reply:
         """The whole answer. `finish` makes a block of a part, or drops it."""
         blocks = tuple(block for part in self.parts.values() if (block := finish(part)) is not None)
         self._tell(ReplyEnded(stop, self.usage))
@@ -112,7 +112,7 @@ class Draft:
             raise faults.too_long(self._place)
 
 
-def finished(part: Part) -> Block:
+def finished(part: DraftPart) -> Block:
     """A part as a block."""
     words = "".join(part.words)
     match part.kind:

@@ -26,7 +26,7 @@ _UNFIT = re.compile(
 _FOR_GOOD = re.compile(r"insufficient_quota|billing_hard_limit", re.IGNORECASE)
 
 
-class Place(Struct, frozen=True):
+class Endpoint(Struct, frozen=True):
     """Where a request goes, as far as words about it need."""
 
     host: str
@@ -101,7 +101,7 @@ def read_patience(headers: Mapping[str, str], now: float) -> float | None:
     return None
 
 
-def by_status(place: Place, status: int, kind: str, message: str, after: float | None = None) -> Failed:
+def by_status(place: Endpoint, status: int, kind: str, message: str, after: float | None = None) -> Failed:
     """The answer of a server that said no, by HTTP status or by the status that an error event stands for."""
     said = f": {message}" if message else ""
     told = f"{kind} {message}"
@@ -128,7 +128,7 @@ def by_status(place: Place, status: int, kind: str, message: str, after: float |
     return Failed(*_refusal(place, status, said), status=status, said=message)
 
 
-def _refusal(place: Place, status: int, said: str) -> tuple[str, Fault]:
+def _refusal(place: Endpoint, status: int, said: str) -> tuple[str, Fault]:
     """Statuses that no patience heals."""
     match status:
         case 401 if not place.key_sent:
@@ -152,31 +152,31 @@ def _refusal(place: Place, status: int, said: str) -> tuple[str, Fault]:
             return f"{place.host} refused the request for {place.model} ({status}{said}). {hint}", "bad_request"
 
 
-def not_a_model(place: Place, kind: str) -> Failed:
+def not_a_model(place: Endpoint, kind: str) -> Failed:
     """200, but a web page or the like: a wrong address or a login page in between."""
     text = f"{place.host} answered with {clean(kind)}, not as a model would. Check {place.base_name} and the network."
     return Failed(text, "not_found", status=200)
 
 
-def cut(place: Place) -> Failed:
+def cut(place: Endpoint) -> Failed:
     return Failed(f"The answer of {place.host} was cut off before its end.", "network", tries="many")
 
 
-def garbled(place: Place, what: str) -> Failed:
+def garbled(place: Endpoint, what: str) -> Failed:
     return Failed(f"{place.host} sent a stream that makes no sense ({clean(what)}).", "server", tries="many")
 
 
-def too_long(place: Place) -> Failed:
+def too_long(place: Endpoint) -> Failed:
     text = f"{place.host} sent an answer that is larger than any reply may be. Ask {place.model} for less at once."
     return Failed(text, "server")
 
 
-def silent(place: Place, seconds: float) -> Failed:
+def silent(place: Endpoint, seconds: float) -> Failed:
     text = f"{place.host} was silent for {seconds:g} seconds. Try again later, or raise modelSilenceSeconds."
     return Failed(text, "silence", tries="many")
 
 
-def by_certificate(place: Place, error: Exception) -> Failed:
+def by_certificate(place: Endpoint, error: Exception) -> Failed:
     why = clean(getattr(error, "verify_message", "") or str(error))
     hint = "If a proxy or a private authority signs it, set SSL_CERT_FILE to that authority's file."
     return Failed(f"The certificate of {place.host} could not be verified ({why}). {hint}", "network")

@@ -14,7 +14,7 @@ import anyio.to_thread
 
 from teamwright.core.errors import ModelError
 from teamwright.models import faults
-from teamwright.models.faults import Failed, Place
+from teamwright.models.faults import Endpoint, Failed
 from teamwright.models.pieces import Bytes
 from teamwright.models.sse import EventReader, EventTooLong
 
@@ -54,7 +54,7 @@ LINGER = (
 )
 
 
-class Listener(Protocol):
+class StreamListener(Protocol):
     """Takes in one answer as it arrives."""
 
     @property
@@ -129,7 +129,7 @@ class _Body(aiohttp.Payload):
             await writer.write(pieces[0] if len(pieces) == 1 else b"".join(pieces))
 
 
-class Http:
+class HttpClient:
     """A shared session, opened at the first request; belongs to the event loop that made it."""
 
     def __init__(self, env: Mapping[str, str], *, silence: float = 60.0, version: str = "") -> None:
@@ -145,7 +145,7 @@ class Http:
             await session.close()
 
     async def exchange(
-        self, place: Place, url: str, headers: Mapping[str, str], body: Sequence[Bytes], listener: Listener
+        self, place: Endpoint, url: str, headers: Mapping[str, str], body: Sequence[Bytes], listener: StreamListener
     ) -> None:
         """Send one request and let `listener` hear the answer. Whatever goes wrong is a Failed."""
         silence = _Silence(self._silence)
@@ -160,11 +160,11 @@ class Http:
 
     async def _exchange(
         self,
-        place: Place,
+        place: Endpoint,
         url: str,
         headers: Mapping[str, str],
         body: Sequence[Bytes],
-        listener: Listener,
+        listener: StreamListener,
         silence: _Silence,
     ) -> None:
         try:
@@ -270,7 +270,9 @@ def _goes_direct(host: str, port: int | None, exceptions: str) -> bool:
     return False
 
 
-async def _listen(place: Place, response: aiohttp.ClientResponse, listener: Listener, silence: _Silence) -> None:
+async def _listen(
+    place: Endpoint, response: aiohttp.ClientResponse, listener: StreamListener, silence: _Silence
+) -> None:
     kind = response.content_type
     if kind == "application/json":
         data = await _read(response, MOST_WHOLE)  # all of it: half an object is no news
@@ -315,7 +317,7 @@ async def _read(response: aiohttp.ClientResponse, most: int) -> bytes:
     return b"".join(parts)
 
 
-async def _refused(place: Place, response: aiohttp.ClientResponse, seconds: float) -> Failed:
+async def _refused(place: Endpoint, response: aiohttp.ClientResponse, seconds: float) -> Failed:
     data = b""
     with anyio.move_on_after(seconds / 2), suppress(aiohttp.ClientError, OSError):  # the status is what matters
         data = await _read(response, MOST_ERROR)
@@ -326,7 +328,7 @@ async def _refused(place: Place, response: aiohttp.ClientResponse, seconds: floa
     return faults.by_status(place, response.status, kind, message, after)
 
 
-def _broken(place: Place, error: aiohttp.ClientError | OSError, silence: float) -> Failed:
+def _broken(place: Endpoint, error: aiohttp.ClientError | OSError, silence: float) -> Failed:
     """What the network did, in words."""
     host, check = place.host, "Check the network, HTTPS_PROXY and the base URL."
     match error:

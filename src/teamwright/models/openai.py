@@ -24,9 +24,9 @@ from teamwright.core.data.message import (
 from teamwright.core.errors import ModelError
 from teamwright.core.ports import OnDelta
 from teamwright.models import faults
-from teamwright.models.draft import Draft, finished, read_json
-from teamwright.models.faults import Place, host_of
-from teamwright.models.http import Http
+from teamwright.models.draft import ReplyDraft, finished, read_json
+from teamwright.models.faults import Endpoint, host_of
+from teamwright.models.http import HttpClient
 from teamwright.models.pieces import Bytes, Once, Piece, Pieces, encode, row
 from teamwright.models.retry import Brake, Patience, persist
 
@@ -44,7 +44,7 @@ class OpenAI:
 
     def __init__(
         self,
-        http: Http,
+        http: HttpClient,
         *,
         base: str = BASE,
         headers: Mapping[str, str] | None = None,
@@ -53,7 +53,7 @@ class OpenAI:
         max_output: int | None = None,
         patience: Patience | None = None,
         brake: Brake | None = None,
-        wire: "Wire | None" = None,
+        wire: "OpenAIWire | None" = None,
     ) -> None:
         self._http = http
         self._base = base.rstrip("/")
@@ -63,19 +63,19 @@ class OpenAI:
         self._max_output = max_output
         self._patience = patience or Patience()
         self._brake = brake or Brake()
-        self._wire = wire or Wire()
+        self._wire = wire or OpenAIWire()
         self._window: int | None = None
         self._window_asked = False
 
     async def reply(self, request: Request, on_delta: OnDelta) -> Reply:
         name = request.model.partition("/")[2].removesuffix("[1m]")
-        place = Place(self._host, name, *self._names, key_sent=bool(self._headers), wire="openai")
+        place = Endpoint(self._host, name, *self._names, key_sent=bool(self._headers), wire="openai")
         headers = {"Accept": "text/event-stream", **self._headers}
         body = self._wire.body(request, self._options(request, name))
 
         async def attempt() -> Reply:
             began = self._patience.clock()
-            answer = Answer(request.model, place, on_delta, sent=sum(map(len, body)))
+            answer = OpenAIStream(request.model, place, on_delta, sent=sum(map(len, body)))
             await self._http.exchange(place, f"{self._base}/chat/completions", headers, body, answer)
             return answer.reply(self._patience.clock() - began)
 
@@ -124,7 +124,7 @@ def _number(value: Any, *path: str | int) -> int | None:
 # --- the request
 
 
-class Wire:
+class OpenAIWire:
     """Bytes of what was said, made once. One for all models of a provider."""
 
     def __init__(self) -> None:
@@ -213,7 +213,7 @@ class _Call(Struct):
     function: _Function | None = None
 
 
-class _Delta(Struct):
+class _OpenAIDelta(Struct):
     content: Any = None
     refusal: str | None = None
     reasoning_content: Any = None
@@ -223,8 +223,8 @@ class _Delta(Struct):
 
 class _Choice(Struct):
     index: int = 0
-    delta: _Delta | None = None
-    message: _Delta | None = None  # where the answer was not streamed
+    delta: _OpenAIDelta | None = None
+    message: _OpenAIDelta | None = None  # where the answer was not streamed
     finish_reason: str | None = None
 
 
@@ -232,7 +232,7 @@ class _Cached(Struct):
     cached_tokens: int | None = None
 
 
-class _Usage(Struct):
+class _OpenAIUsage(Struct):
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     prompt_tokens_details: _Cached | None = None
@@ -242,7 +242,7 @@ class _Chunk(Struct):
     type: str | None = None
     id: str | None = None
     choices: list[_Choice] | None = None
-    usage: _Usage | None = None
+    usage: _OpenAIUsage | None = None
     error: Any = None
 
 
@@ -260,15 +260,15 @@ _STATUS = {
 }
 
 
-class Answer:
+class OpenAIStream:
     """Hears the chunks of one attempt. Without a finish reason there is no reply."""
 
-    def __init__(self, model: str, place: Place, on_delta: OnDelta, *, sent: int = 0) -> None:
+    def __init__(self, model: str, place: Endpoint, on_delta: OnDelta, *, sent: int = 0) -> None:
         """`sent` bytes had the request: what a server that counts no tokens has read, roughly."""
         self.finished = False
         self._sent = sent
         self._place = place
-        self._draft = Draft(model, place, on_delta)
+        self._draft = ReplyDraft(model, place, on_delta)
         self._begun = False
         self._stop = ""
         self._refused = False
@@ -315,12 +315,12 @@ class Answer:
             self._draft.usage = _usage(chunk.usage)
         for choice in chunk.choices or ():
             if choice.index == 0:  # one answer is all that we asked for
-                self._grow(choice.delta or choice.message or _Delta())
+                self._grow(choice.delta or choice.message or _OpenAIDelta())
                 self._stop = choice.finish_reason or self._stop
         if self._stop == "error":
             raise ValueError("the server gave up in the middle of its answer")
 
-    def _grow(self, delta: _Delta) -> None:
+    def _grow(self, delta: _OpenAIDelta) -> None:
         self._say("thinking", _text(delta.reasoning_content) or _text(delta.reasoning))
         self._say("text", _text(delta.content))
         if delta.refusal:
@@ -386,7 +386,7 @@ def _text(value: Any) -> str:
     return "".join(str(part.get("text") or "") for part in parts)
 
 
-def _usage(said: _Usage) -> Usage:
+def _usage(said: _OpenAIUsage) -> Usage:
     """`input` leaves out what the cache served."""
     details = said.prompt_tokens_details
     cached = (details.cached_tokens if details else None) or 0

@@ -11,7 +11,7 @@ from teamwright.core.ports import Model
 
 if TYPE_CHECKING:
     from teamwright.models import anthropic, openai
-    from teamwright.models.http import Http
+    from teamwright.models.http import HttpClient
     from teamwright.models.retry import Brake, Patience
 
 ThinkingStyle = Literal["adaptive", "budget", "none"]
@@ -33,7 +33,7 @@ class _Shared(Struct):
     key_name: str
     base_name: str
     brake: "Brake"
-    wire: "anthropic.Wire | openai.Wire | None" = None
+    wire: "anthropic.AnthropicWire | openai.OpenAIWire | None" = None
 
 
 class _Reach(TypedDict):
@@ -72,7 +72,7 @@ class Providers:
         self._retries = retries
         self._betas, self._display = tuple(betas), thinking_display
         self._named = dict(named or {})
-        self._http: Http | None = None
+        self._http: HttpClient | None = None
         self._shared: dict[str, _Shared] = {}
         self._models: dict[tuple[str, int | None, ThinkingStyle], anthropic.Anthropic | openai.OpenAI] = {}
 
@@ -97,12 +97,12 @@ class Providers:
     def _make(
         self, provider: str, max_output: int | None, thinking: ThinkingStyle
     ) -> "anthropic.Anthropic | openai.OpenAI":
-        from teamwright.models.http import Http  # noqa: PLC0415 - brings aiohttp
+        from teamwright.models.http import HttpClient  # noqa: PLC0415 - brings aiohttp
         from teamwright.models.retry import Patience  # noqa: PLC0415
 
         shared = self._share(provider)
         if self._http is None:
-            self._http = Http(self._env, silence=self._silence, version=self._version)
+            self._http = HttpClient(self._env, silence=self._silence, version=self._version)
         reach: _Reach = {
             "base": shared.settings.baseUrl,
             "headers": shared.headers,
@@ -115,11 +115,13 @@ class Providers:
         if shared.settings.wire == "openai":
             from teamwright.models import openai  # noqa: PLC0415 - only the wire that is spoken
 
-            chat = shared.wire = shared.wire if isinstance(shared.wire, openai.Wire) else openai.Wire()
+            chat = shared.wire = shared.wire if isinstance(shared.wire, openai.OpenAIWire) else openai.OpenAIWire()
             return openai.OpenAI(self._http, wire=chat, **reach)
         from teamwright.models import anthropic  # noqa: PLC0415
 
-        wire = shared.wire = shared.wire if isinstance(shared.wire, anthropic.Wire) else anthropic.Wire()
+        wire = shared.wire = (
+            shared.wire if isinstance(shared.wire, anthropic.AnthropicWire) else anthropic.AnthropicWire()
+        )
         return anthropic.Anthropic(
             self._http, wire=wire, thinking=thinking, betas=self._betas, thinking_display=self._display, **reach
         )

@@ -30,7 +30,7 @@ Place = tuple[str | int, ...]  # the way to a part of a script: keys and numbers
 LONGEST_DELAY = 3600.0
 
 
-class Step(Struct, frozen=True):
+class ScriptStep(Struct, frozen=True):
     """One reply, or one failure."""
 
     parts: tuple[Part, ...] = ()
@@ -41,7 +41,7 @@ class Step(Struct, frozen=True):
 
 
 class Script(Struct, frozen=True):
-    steps: tuple[Step, ...]
+    steps: tuple[ScriptStep, ...]
     when: str = ""
     pace: float | None = None
 
@@ -86,29 +86,29 @@ def _read_script(value: Any, at: Place) -> Script:
     return Script(tuple(read), when, pace)
 
 
-def read_step(value: Any, at: Place) -> Step:
+def read_step(value: Any, at: Place) -> ScriptStep:
     match value:
-        case Step():
+        case ScriptStep():
             return value
         case Exception():
-            return Step(error=value)
+            return ScriptStep(error=value)
         case list() | tuple():
-            return Step(_read_parts(value, at))
+            return ScriptStep(_read_parts(value, at))
         case Mapping():
             return _read_fields(dict(cast("Mapping[str, Any]", value)), at)
         case _:
-            return Step((_read_part(value, at),))
+            return ScriptStep((_read_part(value, at),))
 
 
-def _read_fields(fields: dict[str, Any], at: Place) -> Step:
+def _read_fields(fields: dict[str, Any], at: Place) -> ScriptStep:
     stop, delay = fields.pop("stop", None), _number(fields, "delay", at) or 0.0
     pace = _number(fields, "pace", at)
     if stop is not None and stop not in get_args(Stop):
         raise BadScript(f"`stop` is one of {', '.join(get_args(Stop))}.", (*at, "stop"))
     if set(fields) == {"error"}:
-        return Step(delay=delay, error=_read_error(fields["error"], (*at, "error")))
+        return ScriptStep(delay=delay, error=_read_error(fields["error"], (*at, "error")))
     parts = _read_parts(fields["blocks"], (*at, "blocks")) if set(fields) == {"blocks"} else (_read_part(fields, at),)
-    return Step(parts, stop, delay, pace)
+    return ScriptStep(parts, stop, delay, pace)
 
 
 def _read_parts(value: Any, at: Place) -> tuple[Part, ...]:

@@ -53,7 +53,7 @@ from teamwright.models.script import (
     BadScript,
     Part,
     Script,
-    Step,
+    ScriptStep,
     call,
     line_of,
     read_file,
@@ -62,7 +62,7 @@ from teamwright.models.script import (
     thinking,
 )
 
-__all__ = ["Script", "ScriptedModel", "Step", "call", "thinking"]
+__all__ = ["Script", "ScriptStep", "ScriptedModel", "call", "thinking"]
 
 Sleep = Callable[[float], Awaitable[object]]
 Play = Callable[[Request], Any]
@@ -121,14 +121,14 @@ class ScriptedModel:
         on_delta(ReplyEnded(stop, usage))
         return Reply(message, stop, usage, f"msg_{stamp}", seconds)
 
-    async def _choose(self, request: Request) -> tuple[Step, int, float]:
+    async def _choose(self, request: Request) -> tuple[ScriptStep, int, float]:
         """The step for this request, its number, and the pace it is told at."""
         if self._play is not None:
             made = self._play(request)
             step = read_step(await made if isawaitable(made) else made, ())
             return step, _replies(request.messages), self._pace if step.pace is None else step.pace
         script, number = self._locate(request.messages)
-        step = script.steps[number] if number < len(script.steps) else Step((Text(AFTER_THE_LAST),))
+        step = script.steps[number] if number < len(script.steps) else ScriptStep((Text(AFTER_THE_LAST),))
         pace = next((p for p in (step.pace, script.pace) if p is not None), self._pace)
         return step, number, pace
 

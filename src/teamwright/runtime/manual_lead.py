@@ -18,7 +18,7 @@ from teamwright.core.ports import Outcome, ToolContext
 from teamwright.runtime.session import Session
 
 
-class Driver:
+class ManualLead:
     """Of a session that was opened as `driven`: nobody else takes its main agent's letters."""
 
     def __init__(self, session: Session) -> None:

@@ -34,14 +34,14 @@ from teamwright.core.ids import AgentId, JobId, LetterId, SessionId, new_letter_
 from teamwright.core.permissions.consent import MODES, Mode, Question
 from teamwright.runtime.agents.agent import Agent
 from teamwright.runtime.agents.meter import AgentMeter
-from teamwright.runtime.agents.resources import Brought
+from teamwright.runtime.agents.resources import Extensions
 from teamwright.runtime.agents.supervisor import Supervisor
 from teamwright.runtime.bus import Bus, Cursor, Watch
 from teamwright.runtime.jobs.schedule import Schedules
 from teamwright.runtime.permissions.questions import Questions
 from teamwright.runtime.races import first
 from teamwright.runtime.side_questions.proactive import tick
-from teamwright.runtime.side_questions.service import Asides
+from teamwright.runtime.side_questions.service import SideQuestions
 from teamwright.runtime.teams.service import Teamwork
 from teamwright.runtime.teams.team import LedTeam, lead_team
 
@@ -81,13 +81,13 @@ class Session:
         pass_on: Callable[[Letter], Awaitable[bool]],
         may_bypass: bool,
         supervisor: Supervisor,
-        asides: Asides,
+        asides: SideQuestions,
         teamwork: Teamwork,
         schedules: Schedules,
         resumes: bool = False,
         team: str | None = None,
         kinds: Callable[[], Mapping[str, AgentDefinition]],
-        brought: Brought,
+        brought: Extensions,
         model_names: Sequence[str] = (),
         tick_seconds: float | None = None,
         driven: bool = False,

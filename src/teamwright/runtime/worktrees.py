@@ -21,7 +21,7 @@ from teamwright.core.text import shown
 from teamwright.host.files.mounts import is_near
 from teamwright.host.files.paths import is_directory, resolve
 from teamwright.host.git.run import commit_of, count_commits
-from teamwright.host.git.worktree import Kept, Worktree, check_name, close, make, release, remove, state
+from teamwright.host.git.worktree import KeptTree, Worktree, check_name, close, make, release, remove, state
 from teamwright.osfiles.private import write_file
 
 CLOSE_LIMIT = 60.0  # seconds for git to tell whether anything was changed
@@ -32,7 +32,7 @@ MakeByHook = Callable[[str, Path], Awaitable[Path | None]]  # name, the caller's
 RemovedByHook = Callable[[Path], Awaitable[bool]]  # False: no hook took care of it
 
 
-class Stay(Struct, frozen=True):
+class EnteredTree(Struct, frozen=True):
     """An agent has moved into a worktree by itself; `came` and `root` are where it goes back to."""
 
     tree: Worktree
@@ -40,16 +40,16 @@ class Stay(Struct, frozen=True):
     root: Path
 
 
-class Left(Struct, frozen=True):
+class ExitedTree(Struct, frozen=True):
     """How a stay ended. `kept` is None if the worktree is gone, `ref` then holds what was in it."""
 
-    stay: Stay
-    kept: Kept | None
+    stay: EnteredTree
+    kept: KeptTree | None
     ref: str = ""
     gone: bool = False  # somebody had deleted the directory meanwhile
 
 
-class Rooms:
+class Worktrees:
     def __init__(
         self,
         links: Sequence[str] = (),
@@ -62,7 +62,7 @@ class Rooms:
         """`links` are directories that are linked into a worktree, not copied; `notes` is where stays are noted."""
         self._links, self._session, self._notes = tuple(links), session, notes
         self._make_by_hook, self._removed_by_hook = make_by_hook, removed_by_hook
-        self._stays: dict[AgentId, Stay] = {}
+        self._stays: dict[AgentId, EnteredTree] = {}
 
     async def open(self, parent: Path, agent: AgentId, name: str = "") -> Worktree:
         """The worktree of that name, or of the agent's own; locked for the agent."""
@@ -71,17 +71,17 @@ class Rooms:
             return _made_by_hook(name, path, agent, self._session)
         return await make(parent, name, links=self._links, owner=agent, session=self._session)
 
-    async def close(self, tree: Worktree) -> Kept | None:
+    async def close(self, tree: Worktree) -> KeptTree | None:
         """Its agent has ended. None if nothing was changed and it is gone. Whatever goes wrong, it is kept."""
         owner = AgentId(tree.owner)
         with anyio.move_on_after(CLOSE_LIMIT):
             try:
                 if (stay := self._stays.get(owner)) and stay.tree.path == tree.path:
                     return await self._let_go(owner)
-                return await close(tree) if tree.kind == "git" else Kept(tree.path, "", "", note=_HOOKED)
+                return await close(tree) if tree.kind == "git" else KeptTree(tree.path, "", "", note=_HOOKED)
             except ToolError as error:
-                return Kept(tree.path, tree.branch, "", note=str(error))
-        return Kept(tree.path, tree.branch, "", note=f"git did not answer within {CLOSE_LIMIT:g} s")
+                return KeptTree(tree.path, tree.branch, "", note=str(error))
+        return KeptTree(tree.path, tree.branch, "", note=f"git did not answer within {CLOSE_LIMIT:g} s")
 
     async def let_go(self, tree: Worktree) -> None:
         """Its agent goes on in another process; whatever goes wrong, that one finds out whose it is."""
@@ -91,11 +91,11 @@ class Rooms:
 
     # --- stays
 
-    def stay_of(self, agent: AgentId) -> Stay | None:
+    def stay_of(self, agent: AgentId) -> EnteredTree | None:
         """Where the agent has moved to, also if that was before it ended and was woken again."""
         return self._stays.get(agent) or self._read(agent)
 
-    async def enter(self, agent: AgentId, desk: Desk, name: str) -> Stay:
+    async def enter(self, agent: AgentId, desk: Desk, name: str) -> EnteredTree:
         """The agent itself moves there."""
         if stay := self._stays.get(agent):
             raise ToolError(f"You are in the worktree {stay.tree.name} already. Leave it with ExitWorktree first.")
@@ -103,7 +103,7 @@ class Rooms:
         again = before.tree.name if before and is_directory(before.tree.path) else ""
         tree = await self.open(desk.cwd, agent, name or again or f"{agent}-{os.urandom(3).hex()}")
         crashpoint("room.opened")
-        stay = Stay(tree, before.came if before else desk.cwd, before.root if before else desk.roots[0])
+        stay = EnteredTree(tree, before.came if before else desk.cwd, before.root if before else desk.roots[0])
         try:
             self._write(agent, stay)
         except BaseException:
@@ -115,7 +115,7 @@ class Rooms:
         move_to(desk, tree)
         return stay
 
-    async def leave(self, agent: AgentId, desk: Desk, *, discard: bool | None) -> Left:
+    async def leave(self, agent: AgentId, desk: Desk, *, discard: bool | None) -> ExitedTree:
         """Back to where it came from. The worktree stays, or goes: `discard` says whether with work in it; None: stays.
 
         Raises ToolError, and nothing has changed, where work would be lost.
@@ -126,7 +126,7 @@ class Rooms:
         if not is_directory(stay.tree.path):
             left = await self._clear_away(stay, discard=bool(discard))
         elif discard is None:
-            left = Left(stay, await self._let_go(agent))
+            left = ExitedTree(stay, await self._let_go(agent))
         elif stay.tree.kind == "hook":
             left = await self._remove_hooked(stay, discard=discard)
         else:
@@ -137,10 +137,10 @@ class Rooms:
         desk.cwd = stay.came if is_directory(stay.came) else stay.root
         return left
 
-    async def _remove(self, stay: Stay, *, discard: bool) -> Left:
+    async def _remove(self, stay: EnteredTree, *, discard: bool) -> ExitedTree:
         tree = stay.tree
         if discard:
-            return Left(stay, None, await remove(tree) or "")
+            return ExitedTree(stay, None, await remove(tree) or "")
         found = await state(tree)
         if found.changed:
             raise ToolError(
@@ -148,29 +148,29 @@ class Rooms:
                 "Leave with action `keep`, or commit and merge it first. With discard_changes it goes all the same; "
                 "its state then stays in the repository under a hidden ref."
             )
-        return Left(stay, await close(tree))  # git looks once more by itself
+        return ExitedTree(stay, await close(tree))  # git looks once more by itself
 
-    async def _remove_hooked(self, stay: Stay, *, discard: bool) -> Left:
+    async def _remove_hooked(self, stay: EnteredTree, *, discard: bool) -> ExitedTree:
         where = shown(str(stay.tree.path))
         if not discard:
             raise ToolError(f"{where} was not removed. {_HOOKED} Leave with action `keep`, or with discard_changes.")
         if self._removed_by_hook is None or not await self._removed_by_hook(stay.tree.path):
             raise ToolError(f"{where} was made by a hook, and there is none to remove it. Leave with action `keep`.")
-        return Left(stay, None)
+        return ExitedTree(stay, None)
 
-    async def _clear_away(self, stay: Stay, *, discard: bool) -> Left:
+    async def _clear_away(self, stay: EnteredTree, *, discard: bool) -> ExitedTree:
         """Somebody has deleted the directory. Commits on its branch are left alone unless they may go."""
         tree = stay.tree
         if tree.kind == "hook":
-            return Left(stay, None, gone=True)
+            return ExitedTree(stay, None, gone=True)
         try:
             if discard or not await _has_commits(tree):
-                return Left(stay, None, await remove(tree) or "", gone=True)
+                return ExitedTree(stay, None, await remove(tree) or "", gone=True)
             await release(tree)
             note = ""
         except ToolError as error:  # the repository itself may be gone as well; the agent can leave all the same
             note = str(error)
-        return Left(stay, Kept(tree.path, tree.branch, "", note=note), gone=True)
+        return ExitedTree(stay, KeptTree(tree.path, tree.branch, "", note=note), gone=True)
 
     async def come_back(self, agent: AgentId, desk: Desk, cwd: Path) -> str:
         """At a resume: where the agent was when the last process ended. Gives words if it cannot be there any more."""
@@ -190,7 +190,7 @@ class Rooms:
             self._forget(agent)
             desk.cwd = stay.came if is_directory(stay.came) else desk.roots[0]
             return f"The worktree {tree.name} cannot be used any more: {error} The working directory is {desk.cwd}."
-        self._stays[agent] = Stay(tree, stay.came, stay.root)
+        self._stays[agent] = EnteredTree(tree, stay.came, stay.root)
         move_to(desk, tree)
         _stand(desk, cwd)
         return ""
@@ -201,14 +201,14 @@ class Rooms:
             with suppress(ToolError), anyio.move_on_after(CLOSE_LIMIT):
                 await release(self._stays.pop(agent).tree)
 
-    async def _let_go(self, agent: AgentId) -> Kept:
+    async def _let_go(self, agent: AgentId) -> KeptTree:
         """It stays, and others may have it."""
         stay = self._stays.get(agent) or self._read(agent)
         assert stay is not None
         tree = stay.tree
         self._stays.pop(agent, None)
         if tree.kind == "hook":
-            return Kept(tree.path, "", "", note=_HOOKED)
+            return KeptTree(tree.path, "", "", note=_HOOKED)
         found, note = None, ""
         try:
             found = await state(tree)
@@ -218,20 +218,20 @@ class Rooms:
             await release(tree)
         except ToolError as error:
             note = note or str(error)
-        return Kept(tree.path, tree.branch, found.summary if found else "", found, note)
+        return KeptTree(tree.path, tree.branch, found.summary if found else "", found, note)
 
     # --- the notes
 
     def _note(self, agent: AgentId) -> Path | None:
         return self._notes / f"{agent}.json" if self._notes else None
 
-    def _read(self, agent: AgentId) -> Stay | None:
+    def _read(self, agent: AgentId) -> EnteredTree | None:
         path = self._note(agent)
         with suppress(OSError, msgspec.DecodeError):
-            return msgspec.json.decode(path.read_bytes(), type=Stay, dec_hook=_read_path) if path else None
+            return msgspec.json.decode(path.read_bytes(), type=EnteredTree, dec_hook=_read_path) if path else None
         return None
 
-    def _write(self, agent: AgentId, stay: Stay) -> None:
+    def _write(self, agent: AgentId, stay: EnteredTree) -> None:
         if path := self._note(agent):
             write_file(path, msgspec.json.encode(stay, enc_hook=_write_path))
 
@@ -293,7 +293,7 @@ def move_in(desk: Desk, tree: Worktree) -> None:
     desk.seen = {}
 
 
-def words(kept: Kept) -> str:
+def words(kept: KeptTree) -> str:
     """What was kept, for the end of a report."""
     branch = f" (branch {kept.branch})" if kept.branch else ""
     lines = [f"Its worktree was kept: {kept.path}{branch}", kept.summary, kept.note]

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 import anyio
 
 from teamwright.app.teammate_process import open_member
-from teamwright.runtime.teams.process_main import MemberHome
+from teamwright.runtime.teams.process_main import TeammateProcess
 from teamwright.surfaces.progress import Progress
 from teamwright.tools.bounds import visible
 
@@ -46,7 +46,7 @@ async def _life_line() -> None:
             return
 
 
-async def _show(home: MemberHome) -> None:
+async def _show(home: TeammateProcess) -> None:
     progress = Progress(sys.stdout, colours=sys.stdout.isatty() and "NO_COLOR" not in os.environ)
     async for record in home.watch():
         progress.show(record)

@@ -18,7 +18,7 @@ from teamwright.host.process.capture import HEAD, Capture, plain
 from teamwright.host.process.environment import tool_environment
 from teamwright.host.process.run import Ended
 from teamwright.runtime.jobs.jobs import Job
-from teamwright.runtime.jobs.shell_jobs import Commands, Order
+from teamwright.runtime.jobs.shell_jobs import Order, ShellJobs
 from teamwright.tools.bounds import bounded, visible
 from teamwright.tools.define import read_args, schema_of
 
@@ -64,7 +64,7 @@ class BashTool:
         self,
         env: Mapping[str, str] | None = None,
         passed: Collection[str] = (),
-        commands: Callable[[], Commands] | None = None,
+        commands: Callable[[], ShellJobs] | None = None,
     ) -> None:
         self._env, self._passed, self._commands = env, passed, commands
         self.spec = _spec(background=commands is not None)

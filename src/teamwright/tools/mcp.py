@@ -11,7 +11,7 @@ import msgspec
 
 from teamwright.core.data.message import Content, Image, Text, ToolSpec
 from teamwright.core.data.picture import fitted
-from teamwright.core.data.server import Answer, Blob, Link, Part
+from teamwright.core.data.server import Blob, Link, Part, ServerAnswer
 from teamwright.core.errors import ToolError
 from teamwright.core.policies.normalize import DEEPEST, is_deep
 from teamwright.core.ports import Outcome, ToolContext
@@ -65,7 +65,7 @@ def _data(found: Any) -> dict[str, Any] | None:
         return None
 
 
-def contents(answer: Answer, spill: Path | None, name: str) -> tuple[Content, ...]:
+def contents(answer: ServerAnswer, spill: Path | None, name: str) -> tuple[Content, ...]:
     """What the model reads: text in its order, bounded as a whole; pictures as far as there is room."""
     words: list[str] = []
     pictures: list[Image] = []

@@ -10,7 +10,7 @@ from teamwright.core.errors import ToolError
 from teamwright.core.ports import Outcome, ToolContext
 from teamwright.host.process.bash import encode_script
 from teamwright.host.process.environment import tool_environment
-from teamwright.runtime.jobs.shell_jobs import LETTERS, Commands, Order
+from teamwright.runtime.jobs.shell_jobs import LETTERS, Order, ShellJobs
 from teamwright.tools.bash import label, launched, stand
 from teamwright.tools.define import read_args, spec
 
@@ -41,7 +41,7 @@ class MonitorTool:
         self,
         env: Mapping[str, str] | None = None,
         passed: Collection[str] = (),
-        commands: Callable[[], Commands] | None = None,
+        commands: Callable[[], ShellJobs] | None = None,
     ) -> None:
         self._env, self._passed, self._commands = env, passed, commands
         self.spec = spec("Monitor", DESCRIPTION, MonitorArgs)

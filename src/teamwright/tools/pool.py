@@ -7,10 +7,10 @@ from teamwright.core.ports import Tool
 from teamwright.runtime.agents.spawner import Spawner
 from teamwright.runtime.agents.supervisor import Supervisor
 from teamwright.runtime.jobs.schedule import Schedules
-from teamwright.runtime.jobs.shell_jobs import Commands
+from teamwright.runtime.jobs.shell_jobs import ShellJobs
 from teamwright.runtime.teams.service import Teamwork
 from teamwright.runtime.teams.tasks import TaskBoard
-from teamwright.runtime.worktrees import Rooms
+from teamwright.runtime.worktrees import Worktrees
 from teamwright.tools.agents.ask import AskTool
 from teamwright.tools.agents.cron import CronCreate, CronDelete, CronList
 from teamwright.tools.agents.jobs import TaskOutput, TaskStop
@@ -31,7 +31,7 @@ INTERACTIVE = frozenset({"AskUserQuestion"})  # answered everywhere, offered onl
 
 
 def built_in_tools(
-    env: Mapping[str, str], passed: Collection[str] = (), commands: Callable[[], Commands] | None = None
+    env: Mapping[str, str], passed: Collection[str] = (), commands: Callable[[], ShellJobs] | None = None
 ) -> dict[str, Tool]:
     """`passed` names variables that the person set for tools; `commands` is None where background jobs are off."""
     tools: list[Tool] = [
@@ -52,7 +52,7 @@ def built_in_tools(
 def colleague_tools(
     spawner: Callable[[], Spawner],
     supervisor: Callable[[], Supervisor],
-    rooms: Callable[[], Rooms],
+    rooms: Callable[[], Worktrees],
     teamwork: Callable[[], Teamwork],
 ) -> dict[str, Tool]:
     """Tools that deal with other agents and with jobs; `Agent` itself depends on who has it."""

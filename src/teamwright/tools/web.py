@@ -12,7 +12,7 @@ from teamwright.core.ports import Outcome, ToolContext, said
 from teamwright.core.text import shown
 from teamwright.host.web.addresses import Allowed, is_public
 from teamwright.host.web.charset import decode_text
-from teamwright.host.web.fetch import MOST_BYTES, Page, fetch
+from teamwright.host.web.fetch import MOST_BYTES, WebPage, fetch
 from teamwright.tools.bounds import bounded, visible
 from teamwright.tools.define import read_args, spec
 
@@ -66,7 +66,7 @@ class FetchTool:
         return Outcome((Text(_framed(page, body, wanted.prompt)),), data, is_error=page.status >= 400)
 
 
-def page_text(page: Page) -> str | None:
+def page_text(page: WebPage) -> str | None:
     """The page as text; None if it is not text at all."""
     kind = page.media_type.lower()
     if not kind and b"\0" not in page.body[:2000]:
@@ -78,12 +78,12 @@ def page_text(page: Page) -> str | None:
     return _decoded(page, html=False) if _TEXT.match(kind) else None
 
 
-def _decoded(page: Page, *, html: bool) -> str:
+def _decoded(page: WebPage, *, html: bool) -> str:
     declared = _META.search(page.body[:2048]) if html else None
     return decode_text(page.body, page.charset, declared[1].decode() if declared else None)
 
 
-def _framed(page: Page, body: str, prompt: str) -> str:
+def _framed(page: WebPage, body: str, prompt: str) -> str:
     status = "" if page.status < 400 else f" answered with status {page.status} {page.reason};"
     cut = f" Only the first {MOST_BYTES:,} bytes were read." if page.cut else ""
     inner = _FRAME.sub("&lt;", body)  # a page cannot close its own frame
@@ -95,14 +95,14 @@ def _framed(page: Page, body: str, prompt: str) -> str:
     )
 
 
-def _moved(page: Page) -> str:
+def _moved(page: WebPage) -> str:
     return (
         f"{page.url} redirects to another host: {shown(page.moved_to or '', 4000)}\n"
         "It was not followed. If you want that page, call WebFetch with the new address."
     )
 
 
-def _binary(page: Page) -> str:
+def _binary(page: WebPage) -> str:
     size = f"more than {MOST_BYTES:,}" if page.cut else f"{len(page.body):,}"
     return (
         f"{page.url} is {shown(page.media_type, 100) or 'binary data'}, {size} bytes: not text, so it is not shown. "

@@ -12,7 +12,7 @@ from teamwright.runtime.session import Session
 from teamwright.surfaces.terminal.app import TerminalApp
 from teamwright.surfaces.terminal.leave import Leave
 from teamwright.surfaces.view.shapes import Item
-from teamwright.surfaces.view.view import View
+from teamwright.surfaces.view.view import SessionFold
 
 LIMIT = 30.0
 
@@ -22,7 +22,7 @@ class Stage:
         self.app, self.pilot, self.session = app, pilot, session
 
     @property
-    def view(self) -> View:
+    def view(self) -> SessionFold:
         return self.app.view
 
     @property

@@ -8,7 +8,7 @@ from tui_parts import Host, answered, ask, make_view, question, screen_text, unt
 
 from teamwright.core.ids import AgentId, CallId, QuestionId
 from teamwright.core.permissions.consent import Allow, Deny, Question
-from teamwright.library.trust.decision import Found, Part
+from teamwright.library.trust.decision import Part, TrustContents
 from teamwright.surfaces.terminal.dialogs.base import NO, QuestionScreen
 from teamwright.surfaces.terminal.dialogs.question_list import QuestionsScreen, screen_for
 from teamwright.surfaces.terminal.dialogs.trust_screen import TrustScreen
@@ -157,7 +157,7 @@ async def test_a_servers_words_are_read_to_the_end() -> None:
 
 
 async def test_trust_is_read_to_the_end(tmp_path: Any) -> None:
-    found = Found(tmp_path, parts=(Part("hooks", tuple(f"Stop: make {n}" for n in range(100))),))
+    found = TrustContents(tmp_path, parts=(Part("hooks", tuple(f"Stop: make {n}" for n in range(100))),))
     host = Host(lambda: TrustScreen(found, grace=0.0))
     async with host.run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: "then a yes counts" in screen_text(host))

@@ -11,7 +11,7 @@ from tmux_kit import LIMIT, SIZES, Terminal
 from teamwright.core.data.message import Message, Text, ToolResult, user
 from teamwright.core.ids import CallId
 from teamwright.models.scripted import call
-from teamwright.surfaces.demo.coach import Seen, advice
+from teamwright.surfaces.demo.coach import Shown, advice
 from teamwright.surfaces.demo.story import DEAF, PARTS, PROMPT, only_spoken_to, parts, replies
 
 
@@ -66,7 +66,7 @@ def test_it_can_be_printed_in_a_terminal_too(tmp_path: Path) -> None:
 
 
 def test_the_line_says_the_next_thing_to_do_until_it_was_tried() -> None:
-    seen = Seen()
+    seen = Shown()
     assert "a script plays the model" in advice(seen)
     seen.team = True
     assert advice(seen).startswith("F2 shows the team")

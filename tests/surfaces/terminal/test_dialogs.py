@@ -8,7 +8,7 @@ from textual.widgets import Input
 from tui_parts import EVIL, Host, answered, ask, make_view, question, screen_text, until
 
 from teamwright.core.permissions.consent import Allow, Deny, Question
-from teamwright.library.trust.decision import Found
+from teamwright.library.trust.decision import TrustContents
 from teamwright.surfaces.terminal.dialogs.base import NO, QuestionScreen
 from teamwright.surfaces.terminal.dialogs.question_list import QuestionsScreen, screen_for
 from teamwright.surfaces.terminal.dialogs.trust_screen import TrustScreen
@@ -310,7 +310,9 @@ async def test_a_list_opens_one_whole_and_never_approves_a_plan_blindly() -> Non
 @pytest.mark.anyio
 @pytest.mark.parametrize(("key", "trusted"), [("y", True), ("n", False), ("escape", False), ("enter", False)])
 async def test_trust_lists_what_would_run(key: str, trusted: bool) -> None:
-    found = Found(Path("/home/me/project"), (".claude/settings.json",), ("reviewer",), (), (), ("PreToolUse",), (EVIL,))
+    found = TrustContents(
+        Path("/home/me/project"), (".claude/settings.json",), ("reviewer",), (), (), ("PreToolUse",), (EVIL,)
+    )
     host = Host(lambda: TrustScreen(found, grace=0.0))
     async with host.run_test(size=(80, 30)) as pilot:
         await until(pilot, lambda: "Do you trust this directory?" in screen_text(host))

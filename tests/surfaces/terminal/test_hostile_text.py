@@ -7,14 +7,14 @@ import pytest
 from rich.segment import Segment
 
 from teamwright.core.ids import AgentId, CallId
-from teamwright.surfaces.terminal.render.drawing import Block
-from teamwright.surfaces.terminal.render.markdown import Pieces, split
+from teamwright.surfaces.terminal.render.drawing import DrawnBlock
+from teamwright.surfaces.terminal.render.markdown import MarkdownPieces, split
 from teamwright.surfaces.terminal.render.themes import DARK, NONE, PALETTES
 from teamwright.surfaces.view.letters import MOST_RESULT
 from teamwright.surfaces.view.shapes import Item, Note, Spoken, Step, Thought
 from teamwright.surfaces.view.talk import bounded_args
 from teamwright.surfaces.view.text import fit, one_line, safe, title
-from teamwright.surfaces.view.view import View
+from teamwright.surfaces.view.view import SessionFold
 from teamwright.tools.bounds import bounded
 
 HOSTILE = {
@@ -38,8 +38,8 @@ HOSTILE = {
 
 
 def drawn(item: Item, palette: str = "dark", width: int = 80) -> list[Segment]:
-    block = Block(item)
-    view = View(AgentId("main"))
+    block = DrawnBlock(item)
+    view = SessionFold(AgentId("main"))
     found: list[Segment] = []
     for opened in (False, True):
         block.opened = opened
@@ -92,14 +92,16 @@ def test_what_is_hostile_can_be_seen() -> None:
 @pytest.mark.spec("A12")
 def test_markdown_hides_nothing() -> None:
     text = "a <script>b</script> <!-- c --> ![d](http://e) [f](http://g 'h') &#8238; [x]: http://hidden"
-    shown = "".join(segment.text for line in Pieces().draw(text, 200, DARK) for segment in line)
+    shown = "".join(segment.text for line in MarkdownPieces().draw(text, 200, DARK) for segment in line)
     for part in ("<script>", "</script>", "<!-- c -->", "http://e", "http://g", "&#8238;", "http://hidden"):
         assert part in shown
 
 
 @pytest.mark.spec("A12")
 def test_a_definition_of_a_link_is_not_swallowed() -> None:
-    shown = "".join(s.text for line in Pieces().draw("see\n\n[x]: http://hidden 'title'", 80, DARK) for s in line)
+    shown = "".join(
+        s.text for line in MarkdownPieces().draw("see\n\n[x]: http://hidden 'title'", 80, DARK) for s in line
+    )
     assert "http://hidden" in shown
 
 
@@ -133,10 +135,10 @@ def test_fit_counts_cells(text: str, cells: int, fitted: str) -> None:
 
 @pytest.mark.parametrize("width", [20, 60, 100, 200])
 def test_no_line_is_wider_than_the_screen(width: int) -> None:
-    view = View(AgentId("main"))
+    view = SessionFold(AgentId("main"))
     for text in ("word " * 100, "字" * 300, "x" * 500, "| a | b |\n|---|---|\n| " + "c" * 300 + " | d |"):
         for item in everywhere(text):
-            block = Block(item)
+            block = DrawnBlock(item)
             block.opened = True
             for palette in (DARK, NONE):
                 block.update(width, palette, view, everything=False, now=0)
@@ -152,7 +154,7 @@ def test_pieces_are_cut_only_outside_of_code() -> None:
 
 def test_growing_text_draws_only_its_last_piece_anew() -> None:
     text = "\n\n".join(f"Paragraph {n}. " + "word " * 100 for n in range(200))
-    pieces = Pieces()
+    pieces = MarkdownPieces()
     pieces.draw(text, 80, DARK)
     began = time.perf_counter()
     for _ in range(20):

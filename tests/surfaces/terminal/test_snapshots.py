@@ -10,7 +10,7 @@ from stage import staged
 from tui_parts import Host, ask, mail, make_view, question, screen_text, side_host, task, until
 
 from conftest import Walker
-from teamwright.library.trust.decision import Found, Part
+from teamwright.library.trust.decision import Part, TrustContents
 from teamwright.models.scripted import call, thinking
 from teamwright.store.files.paths import home_from
 from teamwright.surfaces.port.port import Crew
@@ -119,7 +119,7 @@ async def test_trust_shows_everything(same: Check) -> None:
         Part("rules, which answer questions for you", ("allow Bash(*)",)),
         Part("directories beyond this one", ("~/.ssh",)),
     )
-    host = Host(lambda: TrustScreen(Found(Path("/home/me/project"), parts=parts)))
+    host = Host(lambda: TrustScreen(TrustContents(Path("/home/me/project"), parts=parts)))
     same(await shown(host, (80, 30), "Yes, I trust it"))
 
 

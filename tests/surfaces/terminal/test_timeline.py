@@ -3,7 +3,7 @@
 import pytest
 from tui_parts import EVIL, NOW, Host, mail, make_view, screen_text, side_host, until
 
-from teamwright.store.tables.mail import Entry
+from teamwright.store.tables.mail import MailEntry
 from teamwright.surfaces.port.port import Crew
 from teamwright.surfaces.terminal.widgets.timeline import MOST, happenings
 from teamwright.surfaces.view.shapes import TeamEvent
@@ -15,7 +15,7 @@ MAIL = [
 ]
 
 
-def timeline(entries: list[Entry]) -> Host:
+def timeline(entries: list[MailEntry]) -> Host:
     return side_host(make_view(), "mail", Crew(("site",), (), tuple(entries)))
 
 

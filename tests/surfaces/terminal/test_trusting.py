@@ -7,10 +7,10 @@ import pytest
 from tui_parts import screen_text, until
 
 from conftest import Walker
-from teamwright.app import Options, survey
+from teamwright.app import Options, open_workspace
 from teamwright.library.trust import decision as trust
 from teamwright.surfaces.terminal.dialogs.trust_screen import change_rows
-from teamwright.surfaces.terminal.trusting import Asked, TrustApp, open_question, remember
+from teamwright.surfaces.terminal.trusting import TrustAnswer, TrustApp, open_question, remember
 
 
 def with_hooks(project: Path, *events: str) -> None:
@@ -24,7 +24,7 @@ def test_there_is_nothing_to_ask_where_nothing_would_run(walker: Walker) -> None
     assert open_question(walker.options()) is None
 
 
-def asked_about(options: Options) -> Asked:
+def asked_about(options: Options) -> TrustAnswer:
     asked = open_question(options)
     assert asked is not None
     return asked
@@ -37,13 +37,13 @@ def test_a_no_is_remembered_until_there_is_something_new(walker: Walker) -> None
     assert first.found.hooks == ("PreToolUse",)
     remember(first, trusted=False)
     assert open_question(options) is None
-    assert not survey(options).trusted
+    assert not open_workspace(options).trusted
     with_hooks(walker.project, "PreToolUse", "Stop")
     again = asked_about(options)
     assert again.found.hooks == ("PreToolUse", "Stop")
     remember(again, trusted=True)
     assert open_question(options) is None
-    assert survey(options).trusted
+    assert open_workspace(options).trusted
     assert open_question(walker.options(trust=True)) is None
 
 
@@ -52,7 +52,7 @@ def test_records_that_were_written_before_still_count(walker: Walker) -> None:
     state.mkdir()
     (state / "trust.json").write_text(json.dumps({"version": 1, "directories": {str(walker.project.resolve()): {}}}))
     with_hooks(walker.project, "Stop")
-    assert open_question(walker.options()) is None and survey(walker.options()).trusted
+    assert open_question(walker.options()) is None and open_workspace(walker.options()).trusted
     with_hooks(walker.project, "Stop", "SessionStart")  # what was there is agreed to, this is new
     assert [change.file for change in asked_about(walker.options()).found.changes] == [".claude/settings.json"]
     assert trust.untrust(walker.project, state=state)
@@ -66,22 +66,22 @@ def test_a_change_of_what_was_trusted_is_asked_about_with_a_diff(walker: Walker)
     (agents / "cook.md").write_text("---\nname: cook\ndescription: cooks\n---\nYou cook.\n")
     options = walker.options()
     remember(asked_about(options), trusted=True)
-    assert survey(options).trusted
+    assert open_workspace(options).trusted
 
     (agents / "cook.md").write_text("---\nname: cook\ndescription: cooks\n---\nYou burn.\n")
     (walker.project / ".mcp.json").write_text(json.dumps({"mcpServers": {"x": {"command": "evil"}}}))
-    ground = survey(options)
+    ground = open_workspace(options)
     assert not ground.trusted and "has changed since you trusted it" in ground.notes[-1]
-    assert survey(walker.options(trust=True)).trusted  # for that run
+    assert open_workspace(walker.options(trust=True)).trusted  # for that run
     asked = asked_about(options)
     shown = [(row.kind, row.text) for row in change_rows(asked.found)]
     assert ("del", "You cook.") in shown and ("add", "You burn.") in shown
     assert any(kind == "add" and "evil" in text for kind, text in shown)
     remember(asked, trusted=False)
-    assert open_question(options) is None and not survey(options).trusted
+    assert open_question(options) is None and not open_workspace(options).trusted
     (agents / "cook.md").write_text("---\nname: cook\ndescription: cooks\n---\nYou freeze.\n")
     remember(asked_about(options), trusted=True)
-    assert open_question(options) is None and survey(options).trusted
+    assert open_question(options) is None and open_workspace(options).trusted
 
 
 def test_what_changes_while_the_question_is_open_is_asked_about_the_next_time(walker: Walker) -> None:
@@ -90,7 +90,7 @@ def test_what_changes_while_the_question_is_open_is_asked_about_the_next_time(wa
     asked = asked_about(options)
     with_hooks(walker.project, "PreToolUse", "Stop")
     remember(asked, trusted=True)
-    assert not survey(options).trusted and open_question(options) is not None
+    assert not open_workspace(options).trusted and open_question(options) is not None
 
 
 @pytest.mark.anyio

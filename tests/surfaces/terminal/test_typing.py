@@ -10,7 +10,7 @@ from pictures import png
 from teamwright.app import open_session
 from teamwright.core.data.message import Image
 from teamwright.surfaces.terminal.app import TerminalApp
-from teamwright.surfaces.terminal.completion import Choice, rank, word_at
+from teamwright.surfaces.terminal.completion import Completion, rank, word_at
 from teamwright.surfaces.view.shapes import Spoken, Step
 
 pytestmark = pytest.mark.anyio
@@ -182,7 +182,7 @@ async def test_words_that_can_be_completed(text: str, row: int, column: int, fou
 
 async def test_the_best_match_comes_first() -> None:
     names = ["docs/app.md", "src/apple.py", "app.py", "src/zap_p.py", "b.txt"]
-    assert [c.word for c in rank(map(Choice, names), "app")] == [
+    assert [c.word for c in rank(map(Completion, names), "app")] == [
         "app.py",
         "docs/app.md",
         "src/apple.py",

@@ -42,14 +42,14 @@ from teamwright.core.permissions.consent import Allow, Question
 from teamwright.surfaces.view.letters import items_of, shell_text
 from teamwright.surfaces.view.shapes import Item, Note, Spoken, Step, Thought
 from teamwright.surfaces.view.talk import MOST_ITEMS, SLACK
-from teamwright.surfaces.view.view import View, older
+from teamwright.surfaces.view.view import SessionFold, older
 
 MAIN, CHILD = AgentId("main"), AgentId("child")
 
 
 class Feed:
     def __init__(self) -> None:
-        self.view, self.n, self.records = View(MAIN, price=lambda model, usage: 0.5), 0, list[Record]()
+        self.view, self.n, self.records = SessionFold(MAIN, price=lambda model, usage: 0.5), 0, list[Record]()
 
     def __call__(self, *events: Event, agent: AgentId = MAIN) -> None:
         for event in events:

@@ -15,13 +15,13 @@ from teamwright.core.data.event import AgentStarted, Asked, Record, TeamChanged,
 from teamwright.core.data.tasks import Task, TaskId
 from teamwright.core.ids import AgentId, CallId, LetterId, QuestionId, SessionId
 from teamwright.core.permissions.consent import Question
-from teamwright.store.tables.mail import Entry
+from teamwright.store.tables.mail import MailEntry
 from teamwright.surfaces.port.port import Crew
 from teamwright.surfaces.terminal.messages import AnswerQuestion, Background, OpenAgent, StopAgent, StopEverything
 from teamwright.surfaces.terminal.render.themes import themes
 from teamwright.surfaces.terminal.widgets.side import Page, Side
 from teamwright.surfaces.view.shapes import AgentView
-from teamwright.surfaces.view.view import View
+from teamwright.surfaces.view.view import SessionFold
 
 NOW = int(time.time() * 1000)
 MAIN = AgentId("main-1")
@@ -70,7 +70,7 @@ class Host(App[None]):
         self.heard.append(event)
 
 
-def side_host(view: View, page: Page, crew: Crew | None = None, *, budget: str = "") -> Host:
+def side_host(view: SessionFold, page: Page, crew: Crew | None = None, *, budget: str = "") -> Host:
     """The side of the app, open at a page."""
     shown = crew or Crew()
 
@@ -100,10 +100,10 @@ def screen_text(app: App[Any]) -> str:
     )
 
 
-def make_view() -> View:
+def make_view() -> SessionFold:
     """A lead, two teammates, a foreground agent with a child, and one that has ended."""
     colors = {"ada": "blue", "bert": "green"}
-    view = View(MAIN, price=lambda _model, _usage: 0.02, color=lambda agent: colors.get(agent.name, ""))
+    view = SessionFold(MAIN, price=lambda _model, _usage: 0.02, color=lambda agent: colors.get(agent.name, ""))
     add(view, MAIN, "main", None)
     add(view, "a1", "ada", MAIN, team="site", description="writes the parser")
     add(view, "a2", "bert", MAIN, team="site", description="writes the tests")
@@ -115,7 +115,9 @@ def make_view() -> View:
     return view
 
 
-def add(view: View, id: str, name: str, parent: str | None, *, team: str = "", description: str = "") -> AgentView:
+def add(
+    view: SessionFold, id: str, name: str, parent: str | None, *, team: str = "", description: str = ""
+) -> AgentView:
     started = AgentStarted(
         SessionId("s"), "/project", "1", kind="main" if parent is None else "general-purpose", name=name,
         parent=AgentId(parent) if parent else None, depth=int(parent is not None), description=description, team=team,
@@ -135,7 +137,7 @@ def question(
     )
 
 
-def ask(view: View, *questions: Question) -> None:
+def ask(view: SessionFold, *questions: Question) -> None:
     for found in questions:
         view.apply(Record(found.agent, 0, NOW, Asked(found)))
 
@@ -151,8 +153,8 @@ def task(id: int, subject: str, status: Any = "pending", owner: str | None = Non
     )  # fmt: skip
 
 
-def mail(n: int, sender: str, to: str, summary: str, text: str = "", state: Any = "delivered") -> Entry:
-    return Entry(
+def mail(n: int, sender: str, to: str, summary: str, text: str = "", state: Any = "delivered") -> MailEntry:
+    return MailEntry(
         n, LetterId(f"m{n}"), "site", sender, to, summary, "", text or summary, state, "", NOW - 60_000 + n * 1000, NOW,
         AgentId("a1"), AgentId("a2"),
     )  # fmt: skip

@@ -90,7 +90,7 @@ class Link(Struct, frozen=True):
 Part = Text | Image | Blob | Link
 
 
-class Answer(Struct, frozen=True):
+class ServerAnswer(Struct, frozen=True):
     parts: tuple[Part, ...]
     data: Any = None  # structured content
     is_error: bool = False

@@ -135,7 +135,7 @@ class Mail(Struct, frozen=True):
     control: bool = False
 
 
-class Request(Struct, frozen=True):
+class TeamRequest(Struct, frozen=True):
     """A question between agents, as a record. Only `answerer` may answer it, once."""
 
     id: RequestId

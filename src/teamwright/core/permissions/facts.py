@@ -28,7 +28,7 @@ class Edits(Struct, frozen=True):
     places: tuple[Place, ...]
 
 
-class View(Struct, frozen=True):
+class FileView(Struct, frozen=True):
     """One way to see a command: with its wrappers or without.
 
     `need` is how many words an allow rule must name one by one to match this view; None: no allow rule may.
@@ -41,7 +41,7 @@ class View(Struct, frozen=True):
 class Command(Struct, frozen=True):
     """One simple command, by itself. Words have their quotes removed; UNKNOWN stands for what is not known yet."""
 
-    views: tuple[View, ...]  # as written first
+    views: tuple[FileView, ...]  # as written first
     shown: str
     harmless: bool = False  # it only reads, and only `reads`
     reads: tuple[Place, ...] = ()

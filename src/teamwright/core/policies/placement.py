@@ -11,7 +11,7 @@ _GET_TMUX = "Install it (`apt install tmux`, `brew install tmux`) to give each t
 _GET_IT2 = "install its command-line tool (`pip install it2`, then switch on the Python API in iTerm2's settings)"
 
 
-class Seen(Struct, frozen=True):
+class Detected(Struct, frozen=True):
     """What was found on this machine, once, at the start. A program that is missing is an empty path."""
 
     inside_tmux: bool = False
@@ -20,52 +20,56 @@ class Seen(Struct, frozen=True):
     it2: str = ""
 
 
-class Choice(Struct, frozen=True):
+class PlacementChoice(Struct, frozen=True):
     """`note` is for the person: why it is not the place that was asked for, and what to do about it."""
 
     backend: Backend
     note: str = ""
 
 
-def choose(asked: Asked, seen: Seen, *, interactive: bool, prefer_tmux: bool) -> Choice:
+def choose(asked: Asked, seen: Detected, *, interactive: bool, prefer_tmux: bool) -> PlacementChoice:
     """The place for a session's teammates. Whatever is missing, the answer is one that works."""
     match asked:
         case "in-process" | "local":
-            return Choice(asked)
+            return PlacementChoice(asked)
         case "auto":
-            return _by_itself(seen) if interactive else Choice("in-process")
+            return _by_itself(seen) if interactive else PlacementChoice("in-process")
         case "iterm2":
             return _iterm(seen)
         case "tmux":
             return _tmux(seen, prefer_tmux=prefer_tmux)
 
 
-def _by_itself(seen: Seen) -> Choice:
+def _by_itself(seen: Detected) -> PlacementChoice:
     if not seen.inside_tmux:
-        return Choice("in-process")
+        return PlacementChoice("in-process")
     if not seen.tmux:
-        return Choice("in-process", f"This is a tmux pane, but tmux is not on PATH: teammates run here. {_GET_TMUX}")
-    return Choice("tmux")
+        return PlacementChoice(
+            "in-process", f"This is a tmux pane, but tmux is not on PATH: teammates run here. {_GET_TMUX}"
+        )
+    return PlacementChoice("tmux")
 
 
-def _tmux(seen: Seen, *, prefer_tmux: bool) -> Choice:
+def _tmux(seen: Detected, *, prefer_tmux: bool) -> PlacementChoice:
     if not seen.inside_tmux and seen.in_iterm and not prefer_tmux:
         if seen.it2:
-            return Choice("iterm2")
+            return PlacementChoice("iterm2")
         if seen.tmux:
             advice = f"For panes of iTerm2, {_GET_IT2}; `preferTmux` keeps tmux and this note away."
-            return Choice("tmux", f"it2 is not on PATH: teammates get a tmux session of their own. {advice}")
-        return Choice("in-process", f"Neither it2 nor tmux is on PATH: teammates run here. For panes, {_GET_IT2}.")
+            return PlacementChoice("tmux", f"it2 is not on PATH: teammates get a tmux session of their own. {advice}")
+        return PlacementChoice(
+            "in-process", f"Neither it2 nor tmux is on PATH: teammates run here. For panes, {_GET_IT2}."
+        )
     if not seen.tmux:
-        return Choice("in-process", f"tmux is not on PATH: teammates run here. {_GET_TMUX}")
-    return Choice("tmux")
+        return PlacementChoice("in-process", f"tmux is not on PATH: teammates run here. {_GET_TMUX}")
+    return PlacementChoice("tmux")
 
 
-def _iterm(seen: Seen) -> Choice:
+def _iterm(seen: Detected) -> PlacementChoice:
     if not seen.in_iterm:
-        return Choice(
+        return PlacementChoice(
             "in-process", "This is not a window of iTerm2: teammates run here. Start it there, or ask for tmux."
         )
     if not seen.it2:
-        return Choice("in-process", f"it2 is not on PATH: teammates run here. For panes, {_GET_IT2}.")
-    return Choice("iterm2")
+        return PlacementChoice("in-process", f"it2 is not on PATH: teammates run here. For panes, {_GET_IT2}.")
+    return PlacementChoice("iterm2")

@@ -12,7 +12,7 @@ _SCAN = 64 << 20  # bytes that are looked through for line ends once the first w
 _SKIP_SECONDS = 10.0  # to find it
 
 
-class Line(Struct, frozen=True):
+class FileLine(Struct, frozen=True):
     """One line without its newline: at most so many bytes of it, and how long it is."""
 
     content: bytes
@@ -21,7 +21,7 @@ class Line(Struct, frozen=True):
 
 
 class Page(Struct, frozen=True):
-    lines: tuple[Line, ...]
+    lines: tuple[FileLine, ...]
     total: int | None  # lines in the file; None: counting them would take too long
     more: bool
     endless: bool = False  # the end of the last line was not found in reasonable time
@@ -31,7 +31,7 @@ def read_page(read: Callable[[int], bytes], start: int, count: int, *, most: int
     """At most `count` lines from line `start` (1 is the first), together about `most` bytes, each at most `longest`."""
     source = _Source(read)
     before = source.skip(start - 1)
-    lines: list[Line] = []
+    lines: list[FileLine] = []
     size = 0
     while len(lines) < count and size < most and (line := source.next(longest)):
         lines.append(line)
@@ -85,7 +85,7 @@ class _Source:
                 )
         return passed + (last != b"\n")
 
-    def next(self, longest: int) -> Line | None:
+    def next(self, longest: int) -> FileLine | None:
         kept, length = bytearray(), 0
         while self.fill():
             end = self._chunk.find(b"\n", self._at)
@@ -94,8 +94,8 @@ class _Source:
             length += stop - self._at
             self._at = stop + (end >= 0)
             if end >= 0:
-                return Line(bytes(kept), length, ended=True)
-        return Line(bytes(kept), length, ended=False) if length else None
+                return FileLine(bytes(kept), length, ended=True)
+        return FileLine(bytes(kept), length, ended=False) if length else None
 
     def count(self) -> int | None:
         """How many lines are left."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from teamwright.core.errors import ToolError
 from teamwright.host.files.paths import open_directory, open_judged
-from teamwright.host.process.child import Ended, run_child
+from teamwright.host.process.child import ChildEnded, run_child
 
 SECONDS = 30
 MEMORY = 512 << 20  # bytes: a line is held as a whole, and there are files with one line
@@ -32,7 +32,7 @@ def find_rg() -> str:
 
 async def search_below(
     root: Path, options: Sequence[str], words: Sequence[str], take: Callable[[bytes], bool], *, separator: bytes
-) -> Ended:
+) -> ChildEnded:
     """Run rg in `root`; what it finds is named relative to it, with `./` in front."""
     argv = [find_rg(), *_ALWAYS, *_BELOW, *options, "--", *words, "./"]
     try:
@@ -49,7 +49,7 @@ async def search_below(
 
 async def search_file(
     path: Path, options: Sequence[str], pattern: str, take: Callable[[bytes], bool], *, most: int | None = None
-) -> Ended:
+) -> ChildEnded:
     """Run rg over one file of at most so many bytes, given to it as stdin."""
     argv = [find_rg(), *_ALWAYS, *options, "--", pattern, "-"]
     handle = open_judged(path)

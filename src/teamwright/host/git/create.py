@@ -16,8 +16,8 @@ from teamwright.core.text import shown
 from teamwright.host.git.record import (
     PATIENCE,
     PLACE,
-    Record,
     Worktree,
+    WorktreeRecord,
     alone,
     claim,
     forget,
@@ -74,7 +74,7 @@ async def make(repo: Path, name: str, *, links: Sequence[str] = (), owner: str =
     place = await locate(repo)
     path = place.top.joinpath(*PLACE, name)
     tree = Worktree(name, path, f"worktree-{name}", place.head, place.top, place.common, owner=owner, session=session)
-    record = Record(tree.branch, tree.base, "making", owner, session, time.time())
+    record = WorktreeRecord(tree.branch, tree.base, "making", owner, session, time.time())
     begun = done = False
     handle = None
     try:
@@ -119,7 +119,7 @@ def _prepare(place: Repository) -> None:
         raise ToolError(f"No worktree can be made below {shown(str(place.top))}: {why}.") from None
 
 
-async def _reuse(tree: Worktree, held: int) -> Record | None:
+async def _reuse(tree: Worktree, held: int) -> WorktreeRecord | None:
     """What is there already, now locked for us. None: there is nothing, or nothing any more."""
     path, private = tree.path, private_of(tree)
     if private is None:
@@ -133,7 +133,7 @@ async def _reuse(tree: Worktree, held: int) -> Record | None:
         return None
     if record is None:  # made by hand
         ran = await git("merge-base", "HEAD", tree.base, cwd=path)
-        record = Record(tree.branch, ran.out.strip() or tree.base, "ready", made=time.time())
+        record = WorktreeRecord(tree.branch, ran.out.strip() or tree.base, "ready", made=time.time())
     if holder and holder.pid:
         await git_text("worktree", "unlock", str(path), cwd=tree.repo, held=held)
     if not holder or holder.pid:  # a person's own lock stays as it is
@@ -152,7 +152,7 @@ def _require_free(path: Path) -> None:
         raise ToolError(f"{where} exists but is no worktree of this repository. Move it away, or use another name.")
 
 
-async def _is_half(tree: Worktree, private: Path, record: Record | None) -> bool:
+async def _is_half(tree: Worktree, private: Path, record: WorktreeRecord | None) -> bool:
     """Was it never finished, or is it half removed? Then nobody has worked in it since."""
     phase = record.phase if record else "ready"
     if not tree.path.is_dir():
@@ -182,7 +182,7 @@ async def _clear(tree: Worktree, private: Path, held: int) -> None:
     await git_text("worktree", "remove", "-f", "-f", str(tree.path), cwd=tree.repo, held=held, limit=CHECKOUT)
 
 
-async def _add(tree: Worktree, record: Record, held: int) -> Record:
+async def _add(tree: Worktree, record: WorktreeRecord, held: int) -> WorktreeRecord:
     """Let git register it, still empty: files come later, when the repository's lock is free for others again."""
     path, branch, base = str(tree.path), tree.branch, tree.base
     reason = await lock_reason(tree.owner)
@@ -205,7 +205,7 @@ async def _add(tree: Worktree, record: Record, held: int) -> Record:
     return record
 
 
-async def _undo(tree: Worktree, record: Record) -> None:
+async def _undo(tree: Worktree, record: WorktreeRecord) -> None:
     """What could not be finished is taken away again; what even that leaves, the next `make` clears."""
     with suppress(ToolError):
         async with alone(tree.common) as held:
@@ -216,7 +216,7 @@ async def _undo(tree: Worktree, record: Record) -> None:
                 forget(tree)
 
 
-def _finish(tree: Worktree, record: Record, links: Sequence[str]) -> Worktree:
+def _finish(tree: Worktree, record: WorktreeRecord, links: Sequence[str]) -> Worktree:
     wanted = {str(Path(name)): str(tree.repo / name) for name in links if _is_below(name)}
     record = replace(record, phase="ready", links=record.links | wanted)
     write_record(tree, record)  # before the links, so that each is known as ours

@@ -7,30 +7,30 @@ from msgspec import Struct
 from teamwright.core.errors import ToolError
 from teamwright.host.git.record import require_tied
 from teamwright.host.git.run import commit_of, git, git_text
-from teamwright.host.git.status import Line, own_links, read_diffstat, read_numstat, read_status
-from teamwright.host.git.worktree import Found
+from teamwright.host.git.status import StatusLine, own_links, read_diffstat, read_numstat, read_status
+from teamwright.host.git.worktree import FoundTree
 
 MOST_COMMITS = 50
 
 
-class View(Struct, frozen=True):
+class WorktreeView(Struct, frozen=True):
     """`lines` go from the base to the files as they lie there; `commits` are the newest, as `HASH SUBJECT`."""
 
-    found: Found
+    found: FoundTree
     here: str  # the branch that is checked out in the current directory; empty if none is
     ahead: int  # commits that the worktree has and the branch here has not
     behind: int  # and the other way round
     commits: tuple[str, ...] = ()
-    lines: tuple[Line, ...] = ()
+    lines: tuple[StatusLine, ...] = ()
 
 
-async def view(found: Found, cwd: Path) -> View:
+async def view(found: FoundTree, cwd: Path) -> WorktreeView:
     tree = found.worktree
     tip = await tip_of(found)
     told = await git_text("rev-list", "--left-right", "--count", f"HEAD...{tip}", cwd=cwd)
     behind, ahead = map(int, told.split())
     log = await git_text("log", "-z", f"-{MOST_COMMITS}", "--format=%h %s", tip, "--not", tree.base, cwd=tree.repo)
-    return View(
+    return WorktreeView(
         found,
         await branch_here(cwd),
         ahead,
@@ -40,7 +40,7 @@ async def view(found: Found, cwd: Path) -> View:
     )
 
 
-async def tip_of(found: Found) -> str:
+async def tip_of(found: FoundTree) -> str:
     """The commit that its work stands on: HEAD there, or what is left of its branch."""
     tree = found.worktree
     try:
@@ -51,7 +51,7 @@ async def tip_of(found: Found) -> str:
     return head or await commit_of(f"refs/heads/{tree.branch}", cwd=tree.repo) or tree.base
 
 
-async def _lines(found: Found, tip: str) -> list[Line]:
+async def _lines(found: FoundTree, tip: str) -> list[StatusLine]:
     tree = found.worktree
     try:
         private = require_tied(tree)

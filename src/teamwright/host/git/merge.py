@@ -14,7 +14,7 @@ from teamwright.host.git.listing import branch_here
 from teamwright.host.git.record import is_there, is_tied, private_of
 from teamwright.host.git.run import Ran, commit_of, count_commits, git, git_text, locate
 from teamwright.host.git.status import UNDER_WAY, own_links, read_status
-from teamwright.host.git.worktree import Found
+from teamwright.host.git.worktree import FoundTree
 
 LIMIT = 600.0  # a person's hooks may take their time
 NEEDED = (2, 38)  # the first git that merges without a tree of files
@@ -42,7 +42,7 @@ class Merged(Struct, frozen=True):
     forward: bool  # the branch here only moved on: there is no merge commit
 
 
-async def preview_merge(found: Found, cwd: Path) -> Preview:
+async def preview_merge(found: FoundTree, cwd: Path) -> Preview:
     """Look at everything; nothing but objects in git's store is written."""
     tree, here = found.worktree, (await locate(cwd)).here
     await _require_version(here)
@@ -67,7 +67,7 @@ async def preview_merge(found: Found, cwd: Path) -> Preview:
     return Preview(tip, into, commits, (), tuple(changes), tuple(blocked))
 
 
-async def merge(found: Found, cwd: Path) -> Merged:
+async def merge(found: FoundTree, cwd: Path) -> Merged:
     """Raises ToolError, and the tree here is as it was, if it cannot be done cleanly."""
     preview, branch = await preview_merge(found, cwd), found.worktree.branch
     if preview.blocked:
@@ -131,7 +131,7 @@ async def _require_version(here: Path) -> None:
         )
 
 
-async def _not_here(here: Path, into: str, found: Found) -> list[str]:
+async def _not_here(here: Path, into: str, found: FoundTree) -> list[str]:
     if not into:
         return ["HEAD is detached here, so no branch would have the merge. Check out a branch first."]
     if into == found.worktree.branch:
@@ -148,7 +148,7 @@ async def _not_here(here: Path, into: str, found: Found) -> list[str]:
     return blocked
 
 
-async def _not_whole(found: Found, tip: str) -> list[str]:
+async def _not_whole(found: FoundTree, tip: str) -> list[str]:
     """Work in the worktree that its branch does not have."""
     tree, private = found.worktree, private_of(found.worktree)
     if private is None or not is_tied(tree, private):

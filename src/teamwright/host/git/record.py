@@ -42,7 +42,7 @@ class Worktree(Struct, frozen=True):
     warnings: tuple[str, ...] = ()
 
 
-class Record(Struct, frozen=True):
+class WorktreeRecord(Struct, frozen=True):
     """What is remembered of a worktree; `links` are the directories that it shares with the main tree."""
 
     branch: str
@@ -67,14 +67,14 @@ class Holder(Struct, frozen=True):
 # --- records
 
 
-def read_record(tree: Worktree) -> Record | None:
+def read_record(tree: Worktree) -> WorktreeRecord | None:
     """None also where it cannot be read: what is unknown is kept."""
     with suppress(OSError, msgspec.DecodeError):
-        return msgspec.json.decode(_record(tree).read_bytes(), type=Record)
+        return msgspec.json.decode(_record(tree).read_bytes(), type=WorktreeRecord)
     return None
 
 
-def write_record(tree: Worktree, record: Record) -> None:
+def write_record(tree: Worktree, record: WorktreeRecord) -> None:
     path = _record(tree)
     fresh = path.with_name(f".{path.name}.new")
     try:

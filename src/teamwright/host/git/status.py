@@ -16,7 +16,7 @@ from teamwright.core.errors import ToolError
 from teamwright.core.text import shown
 from teamwright.host.git.guard import is_trusted
 from teamwright.host.git.ignored import in_words, made_here, to_be_kept
-from teamwright.host.git.record import Record, Worktree, is_there, read_record, registered, require_tied
+from teamwright.host.git.record import Worktree, WorktreeRecord, is_there, read_record, registered, require_tied
 from teamwright.host.git.run import commit_of, count_commits, git, git_text
 
 KEPT = "refs/teamwright/kept"
@@ -90,7 +90,7 @@ async def _hidden(tree: Path) -> tuple[str, ...]:
     return tuple(path for path in marked if is_there(tree / path))
 
 
-class Line(Struct, frozen=True):
+class StatusLine(Struct, frozen=True):
     """One file of a diffstat; a binary one has no lines."""
 
     path: str
@@ -98,7 +98,7 @@ class Line(Struct, frozen=True):
     minus: int
 
 
-async def read_diffstat(tree: Path, private: Path, base: str, untracked: Iterable[str]) -> list[Line]:
+async def read_diffstat(tree: Path, private: Path, base: str, untracked: Iterable[str]) -> list[StatusLine]:
     """From the commit `base` to the tree as it lies there, untracked files too; no content is stored."""
     async with _spare_index(tree, private) as extra:
         names = "\0".join(name for name in untracked if not name.endswith("/"))
@@ -128,9 +128,9 @@ async def read_diffstat(tree: Path, private: Path, base: str, untracked: Iterabl
     return read_numstat(told)
 
 
-def read_numstat(told: str) -> list[Line]:
+def read_numstat(told: str) -> list[StatusLine]:
     """What `--numstat -z` prints."""
-    lines: list[Line] = []
+    lines: list[StatusLine] = []
     fields = iter(told.split("\0"))
     for field in fields:
         if not field:
@@ -138,7 +138,7 @@ def read_numstat(told: str) -> list[Line]:
         plus, minus, path = field.split("\t", 2)
         if not path:  # a rename: the old name and the new one follow
             path = f"{next(fields)} => {next(fields)}"
-        lines.append(Line(path, *(0 if n == "-" else int(n) for n in (plus, minus))))
+        lines.append(StatusLine(path, *(0 if n == "-" else int(n) for n in (plus, minus))))
     return lines
 
 
@@ -192,7 +192,7 @@ async def take_snapshot(
 # --- what was done
 
 
-class State(Struct, frozen=True):
+class TreeState(Struct, frozen=True):
     """What was done since the base. `summary` is the diffstat in words, `notes` what a diffstat cannot show."""
 
     changed: bool
@@ -204,7 +204,7 @@ class State(Struct, frozen=True):
     notes: tuple[str, ...] = ()
 
 
-async def state(tree: Worktree, among: Sequence[Path] | None = None) -> State:
+async def state(tree: Worktree, among: Sequence[Path] | None = None) -> TreeState:
     """Raises ToolError where it cannot be told; then nothing may be removed. `among`: all worktrees, if known."""
     private = require_tied(tree)
     record = read_record(tree)
@@ -219,11 +219,11 @@ async def state(tree: Worktree, among: Sequence[Path] | None = None) -> State:
     ignored = await anyio.to_thread.run_sync(made_here, tree.path, status.ignored, own) if status.ignored else ()
     notes += [in_words(ignored)] if ignored else []
     if not (status.changed or untracked or ahead or notes):
-        return State(changed=False)
+        return TreeState(changed=False)
     lines = await read_diffstat(tree.path, private, tree.base, untracked)
     plus, minus = sum(line.plus for line in lines), sum(line.minus for line in lines)
     summary = _summary(lines, plus, minus, ahead, notes)
-    return State(
+    return TreeState(
         changed=True,
         ahead=ahead,
         files=len(lines),
@@ -260,7 +260,7 @@ def _loose_tip(tree: Worktree) -> str:
 
 
 def _notes(
-    tree: Worktree, private: Path, status: Status, record: Record | None, among: Sequence[Path] | None
+    tree: Worktree, private: Path, status: Status, record: WorktreeRecord | None, among: Sequence[Path] | None
 ) -> list[str]:
     found = [f"{words} is under way" for name, words in UNDER_WAY.items() if (private / name).exists()]
     if status.hidden:
@@ -287,7 +287,7 @@ def inner_trees(tree: Worktree, among: Sequence[Path] | None = None) -> list[Pat
     return [path for path in every if path != tree.path and path.is_relative_to(tree.path)]
 
 
-async def _stashes(tree: Worktree, record: Record | None) -> list[str]:
+async def _stashes(tree: Worktree, record: WorktreeRecord | None) -> list[str]:
     """Stashes belong to the repository and outlive the worktree, but they are work that was done in it."""
     if not (tree.common / "reftable").exists() and not (tree.common / "logs" / "refs" / "stash").exists():
         return []
@@ -299,7 +299,7 @@ async def _stashes(tree: Worktree, record: Record | None) -> list[str]:
     return [f"{len(mine)} stashed"] if mine else []
 
 
-def _summary(lines: Sequence[Line], plus: int, minus: int, ahead: int, notes: Iterable[str]) -> str:
+def _summary(lines: Sequence[StatusLine], plus: int, minus: int, ahead: int, notes: Iterable[str]) -> str:
     rows = [f"{shown(line.path, 100)} | +{line.plus} -{line.minus}" for line in lines[:MOST_LINES]]
     if len(lines) > MOST_LINES:
         rows.append(f"... and {len(lines) - MOST_LINES} more")

@@ -17,8 +17,8 @@ from teamwright.host.git.create import CHECKOUT, check_name, drop_branch, link, 
 from teamwright.host.git.record import (
     PLACE,
     Holder,
-    Record,
     Worktree,
+    WorktreeRecord,
     alone,
     forget,
     holder_of,
@@ -35,7 +35,7 @@ from teamwright.host.git.record import (
 )
 from teamwright.host.git.run import Repository, commit_of, count_commits, git, git_text, locate
 from teamwright.host.git.status import (
-    State,
+    TreeState,
     has_submodules,
     hide,
     inner_trees,
@@ -47,9 +47,9 @@ from teamwright.host.git.status import (
 )
 
 __all__ = [
-    "Found",
-    "Kept",
-    "State",
+    "FoundTree",
+    "KeptTree",
+    "TreeState",
     "Worktree",
     "check_name",
     "close",
@@ -65,26 +65,26 @@ __all__ = [
 AT_ONCE = max(2, min(8, os.cpu_count() or 1))  # worktrees that are looked at together
 
 
-class Kept(Struct, frozen=True):
+class KeptTree(Struct, frozen=True):
     """A worktree that stays; `note` says why, where its state does not."""
 
     path: Path
     branch: str
     summary: str
-    state: State | None = None  # None: it could not be told
+    state: TreeState | None = None  # None: it could not be told
     note: str = ""
 
 
-class Found(Struct, frozen=True):
+class FoundTree(Struct, frozen=True):
     """A worktree in a listing. `orphan`: half-made, half-removed, or left by a process that is gone."""
 
     worktree: Worktree
     use: Literal["in_use", "changed", "clean", "orphan"]
-    state: State
+    state: TreeState
     note: str = ""
 
 
-async def close(tree: Worktree) -> Kept | None:
+async def close(tree: Worktree) -> KeptTree | None:
     """The agent is done: what is provably unchanged goes with its branch, anything else stays and is told."""
     found, note = None, ""
     try:
@@ -99,7 +99,7 @@ async def close(tree: Worktree) -> Kept | None:
         await release(tree)
     except ToolError as error:
         note = note or str(error)
-    return Kept(tree.path, tree.branch, found.summary if found else "", found, note)
+    return KeptTree(tree.path, tree.branch, found.summary if found else "", found, note)
 
 
 async def _take_away(tree: Worktree) -> None:
@@ -109,7 +109,7 @@ async def _take_away(tree: Worktree) -> None:
         holder = holder_of(private) if private else None
         if private is None or (holder and not await is_ours(holder, tree.owner)):
             raise ToolError(f"The worktree {tree.name} was locked by somebody else meanwhile.")
-        record = read_record(tree) or Record(tree.branch, tree.base, "ready")
+        record = read_record(tree) or WorktreeRecord(tree.branch, tree.base, "ready")
         write_record(tree, replace(record, phase="closing"))
         crashpoint("worktree.closing")
         await keep_past(tree, private)
@@ -166,7 +166,7 @@ async def remove(tree: Worktree, *, keep_ref: bool = True) -> str | None:
     crashpoint("worktree.hidden")
     async with alone(tree.common) as held:
         if private:
-            record = read_record(tree) or Record(tree.branch, tree.base, "ready", tree.owner, tree.session)
+            record = read_record(tree) or WorktreeRecord(tree.branch, tree.base, "ready", tree.owner, tree.session)
             write_record(tree, replace(record, phase="closing"))
             complaint = await _unlock_and_remove(tree, holder, held, "--force")
             if complaint:
@@ -195,7 +195,7 @@ async def _keep_all(tree: Worktree, private: Path) -> str | None:
 # --- the listing
 
 
-async def find(repo: Path) -> list[Found]:
+async def find(repo: Path) -> list[FoundTree]:
     """Every worktree of ours in the repository around `repo`, also what a crash left of one."""
     place = await locate(repo)
     folder = place.top.joinpath(*PLACE)
@@ -204,7 +204,7 @@ async def find(repo: Path) -> list[Found]:
     names |= set(recorded(place.common))
     with suppress(OSError):
         names |= {entry.name for entry in folder.iterdir() if entry.is_dir()}
-    found: dict[str, Found | None] = dict.fromkeys(sorted(names))
+    found: dict[str, FoundTree | None] = dict.fromkeys(sorted(names))
     seats = anyio.Semaphore(AT_ONCE)
 
     async def look(name: str) -> None:
@@ -217,13 +217,13 @@ async def find(repo: Path) -> list[Found]:
     return [one for one in found.values() if one]
 
 
-async def find_one(repo: Path, name: str) -> Found | None:
+async def find_one(repo: Path, name: str) -> FoundTree | None:
     """The one of that name, as `find` would list it."""
     place = await locate(repo)
     return await _look(place, place.top.joinpath(*PLACE, check_name(name)))
 
 
-async def _look(place: Repository, path: Path, among: Sequence[Path] | None = None) -> Found | None:
+async def _look(place: Repository, path: Path, among: Sequence[Path] | None = None) -> FoundTree | None:
     tree = Worktree(path.name, path, f"worktree-{path.name}", place.head, place.top, place.common)
     private, record = private_of(tree), read_record(tree)
     if record:
@@ -241,7 +241,7 @@ async def _look(place: Repository, path: Path, among: Sequence[Path] | None = No
         if not (tip or private or is_there(path)):
             return None  # no more than a record, which the next `make` writes anew
         ahead = await count_commits([tip], tree.base, cwd=tree.repo) if tip else 0
-        seen, note = State(changed=bool(ahead) or is_there(path), ahead=ahead), str(error)
+        seen, note = TreeState(changed=bool(ahead) or is_there(path), ahead=ahead), str(error)
     left = bool(note) or (record and record.phase != "ready") or (holder and holder.pid)
     use = "in_use" if used else "orphan" if left else "changed" if seen.changed else "clean"
-    return Found(tree, use, seen, note)
+    return FoundTree(tree, use, seen, note)

@@ -16,7 +16,7 @@ _CHUNK = 65_536
 _SUFFIX = ".door"
 
 
-class Wire:
+class UnixStream:
     """One connection. Reading and writing may each be awaited by one task at a time."""
 
     def __init__(self, connected: socket.socket) -> None:
@@ -62,7 +62,7 @@ class Listener:
     def __init__(self, bound: socket.socket, path: Path) -> None:
         self._socket, self.path = bound, path
 
-    async def serve(self, receive: Callable[[Wire], Coroutine[Any, Any, None]]) -> None:
+    async def serve(self, receive: Callable[[UnixStream], Coroutine[Any, Any, None]]) -> None:
         """Each connection in a task of its own, until cancelled."""
         async with anyio.create_task_group() as group:
             while True:
@@ -73,7 +73,7 @@ class Listener:
                 except ConnectionError:
                     continue
                 else:
-                    group.start_soon(receive, Wire(connected))
+                    group.start_soon(receive, UnixStream(connected))
 
     def close(self) -> None:
         self.path.unlink(missing_ok=True)
@@ -97,14 +97,14 @@ def open_listener(env: Mapping[str, str]) -> Listener:
     return Listener(bound, path)
 
 
-def connect(path: str) -> Wire:
+def connect(path: str) -> UnixStream:
     """At once or not at all. Raises OSError where nobody listens."""
     caller = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         with contextlib.suppress(BlockingIOError):
             caller.settimeout(0)
             caller.connect(path)
-            return Wire(caller)
+            return UnixStream(caller)
         raise ConnectionRefusedError("too many wait at that door")
     except BaseException:
         caller.close()

@@ -24,7 +24,7 @@ _RUNG = frozenset(
 _SUFFIX = ".bell"
 
 
-class Bell:
+class Wakeup:
     """Made by `open_bell`. `address` goes into the process's row."""
 
     def __init__(self, bound: socket.socket, path: Path) -> None:
@@ -44,7 +44,7 @@ class Bell:
         self._socket.close()
 
 
-def open_bell(env: Mapping[str, str]) -> Bell:
+def open_bell(env: Mapping[str, str]) -> Wakeup:
     directory = private_directory(env)
     sweep(directory)
     return _bind(directory / f"{os.urandom(6).hex()}{_SUFFIX}")
@@ -108,7 +108,7 @@ def _owned(directory: Path) -> bool:
     return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid()
 
 
-def _bind(path: Path) -> Bell:
+def _bind(path: Path) -> Wakeup:
     bound = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     try:
         bound.settimeout(0)
@@ -117,7 +117,7 @@ def _bind(path: Path) -> Bell:
     except OSError as error:
         bound.close()
         raise StoreError(f"Cannot listen at {path}: {error.strerror}. Check the directory and its disk.") from error
-    return Bell(bound, path)
+    return Wakeup(bound, path)
 
 
 def sweep(directory: Path, suffix: str = _SUFFIX, kind: socket.SocketKind = socket.SOCK_DGRAM) -> None:

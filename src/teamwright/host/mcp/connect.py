@@ -14,7 +14,7 @@ from msgspec import Struct
 from teamwright.core.data.server import Http, Sdk, ServerConfig, ServerFault, Sse, Stdio
 from teamwright.core.text import shown
 from teamwright.host.mcp.callbacks import Ears
-from teamwright.host.mcp.stdio_client import Wire, open_program
+from teamwright.host.mcp.stdio_client import ServerPipes, open_program
 from teamwright.host.process.environment import tool_environment
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class Notes(Struct):
 Exchange = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any] | None]]  # server's name, message -> its answer
 
 
-class Surroundings(Struct, frozen=True, kw_only=True):
+class McpContext(Struct, frozen=True, kw_only=True):
     """Where servers run and how long we wait for them."""
 
     env: Mapping[str, str]
@@ -55,7 +55,7 @@ class Surroundings(Struct, frozen=True, kw_only=True):
 
 
 @asynccontextmanager
-async def connect(config: ServerConfig, around: Surroundings, ears: Ears) -> "AsyncGenerator[Connection]":
+async def connect(config: ServerConfig, around: McpContext, ears: Ears) -> "AsyncGenerator[Connection]":
     """Raises ServerFault: at once if it cannot be reached in time, later if the connection breaks."""
     if config.fault:
         raise ServerFault(config.fault)
@@ -75,7 +75,7 @@ async def connect(config: ServerConfig, around: Surroundings, ears: Ears) -> "As
 
 @asynccontextmanager
 async def _open(
-    config: ServerConfig, around: Surroundings, lost: anyio.Event, notes: Notes
+    config: ServerConfig, around: McpContext, lost: anyio.Event, notes: Notes
 ) -> AsyncGenerator[tuple[Any, Any]]:
     """The two streams that the protocol package wants."""
     match config.reach:
@@ -109,7 +109,7 @@ async def _open(
 
 
 @asynccontextmanager
-async def _login(reach: Http | Sse, around: Surroundings, notes: Notes) -> AsyncGenerator[Any]:
+async def _login(reach: Http | Sse, around: McpContext, notes: Notes) -> AsyncGenerator[Any]:
     """None where a token was written down by hand, or nobody has signed in."""
     if around.tokens is None or any(name.lower() == "authorization" for name in reach.headers):
         yield None
@@ -128,11 +128,11 @@ async def _login(reach: Http | Sse, around: Surroundings, notes: Notes) -> Async
 
 
 @asynccontextmanager
-async def _over(wire: Wire, lost: anyio.Event) -> AsyncGenerator[tuple[Any, Any]]:
+async def _over(wire: ServerPipes, lost: anyio.Event) -> AsyncGenerator[tuple[Any, Any]]:
     await anyio.to_thread.run_sync(load_protocol)  # meanwhile the program starts
-    from teamwright.host.mcp.streams import LineReader, LineWriter, Waiting  # noqa: PLC0415
+    from teamwright.host.mcp.streams import LineReader, LineWriter, WaitingCall  # noqa: PLC0415
 
-    waiting = Waiting()
+    waiting = WaitingCall()
     yield LineReader(wire, lost, waiting), LineWriter(wire, waiting)
 
 

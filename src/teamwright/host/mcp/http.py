@@ -13,8 +13,8 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 
 from teamwright.core.data.server import Http, Sse
-from teamwright.host.mcp.shrink import SMALL, Unreadable, shrink
-from teamwright.host.mcp.streams import Waiting, WatchedReader, WatchedWriter
+from teamwright.host.mcp.shrink import SMALL, UnreadableMessage, shrink
+from teamwright.host.mcp.streams import WaitingCall, WatchedReader, WatchedWriter
 
 MOST_BYTES = 16 << 20  # of one answer
 IDLE_SECONDS = 3600.0  # an event stream may be silent for as long
@@ -54,7 +54,7 @@ async def open_http(
         plain = {**(headers or {}), "accept-encoding": "identity"}  # what is unpacked has no bound
         return httpx2.AsyncClient(headers=plain, timeout=timeout, auth=auth, event_hooks={"response": [look]})
 
-    waiting = Waiting()
+    waiting = WaitingCall()
     if isinstance(reach, Sse):
         async with sse_client(
             reach.url,
@@ -118,5 +118,5 @@ async def _small(data: bytes, before: bytes = b"") -> bytes:
         return before + data
     try:
         return before + await anyio.to_thread.run_sync(shrink, data.strip())
-    except Unreadable:
+    except UnreadableMessage:
         return before + b'{"unreadable": true}'  # refused by the package, in its words, to whoever waits

@@ -9,13 +9,13 @@ import msgspec
 from anyio.streams.memory import MemoryObjectSendStream
 
 from teamwright.core.errors import TeamwrightError
-from teamwright.host.mcp.stdio_client import Wire
+from teamwright.host.mcp.stdio_client import ServerPipes
 
 
 @asynccontextmanager
 async def open_relay(
     server: str, exchange: Callable[[str, dict[str, Any]], Awaitable[dict[str, Any] | None]]
-) -> AsyncGenerator[Wire]:
+) -> AsyncGenerator[ServerPipes]:
     """`exchange` gives the answer to one message, None for one that has none; its errors become the server's."""
     send_lines, lines = anyio.create_memory_object_stream[bytes](0)
 
@@ -36,5 +36,5 @@ async def open_relay(
             message: dict[str, Any] = msgspec.json.decode(line)
             group.start_soon(ask, message, send_lines)
 
-        yield Wire(lines, send, str)
+        yield ServerPipes(lines, send, str)
         group.cancel_scope.cancel()

@@ -18,12 +18,12 @@ from pydantic import BaseModel, TypeAdapter
 from teamwright import __version__
 from teamwright.core.data.message import Image, Text
 from teamwright.core.data.server import (
-    Answer,
     Blob,
     Elicited,
     Link,
     Part,
     PromptArgument,
+    ServerAnswer,
     ServerFault,
     ServerPrompt,
     ServerResource,
@@ -89,23 +89,23 @@ class Connection:
                 break
         return pages
 
-    async def call(self, name: str, args: Mapping[str, Any]) -> Answer:
+    async def call(self, name: str, args: Mapping[str, Any]) -> ServerAnswer:
         request = types.CallToolRequest(params=types.CallToolRequestParams(name=name, arguments=dict(args)))
         with self._faults():
             found = await self._session.send_request(request, _CALLED)
         if isinstance(found, types.InputRequiredResult):
             raise ServerFault("it asks for further input in a way that is not supported", "refused")
-        return Answer(tuple(_part(block) for block in found.content), found.structured_content, found.is_error)
+        return ServerAnswer(tuple(_part(block) for block in found.content), found.structured_content, found.is_error)
 
-    async def read(self, uri: str) -> Answer:
+    async def read(self, uri: str) -> ServerAnswer:
         with self._faults():
             found = await self._session.read_resource(uri)
-        return Answer(tuple(_contents(item) for item in found.contents))
+        return ServerAnswer(tuple(_contents(item) for item in found.contents))
 
-    async def prompt(self, name: str, args: Mapping[str, str]) -> Answer:
+    async def prompt(self, name: str, args: Mapping[str, str]) -> ServerAnswer:
         with self._faults():
             found = await self._session.get_prompt(name, dict(args))
-        return Answer(tuple(_part(message.content) for message in found.messages))
+        return ServerAnswer(tuple(_part(message.content) for message in found.messages))
 
     def _faults(self) -> "_Faults":
         return _Faults(self.lost)

@@ -18,11 +18,11 @@ DEEPEST = 150  # levels
 _ID = re.compile(rb'"id"\s*:\s*(\d{1,15}|"[^"\\]{1,100}")')
 
 
-class Unreadable(ValueError):
+class UnreadableMessage(ValueError):
     """Why nothing can be made of it."""
 
 
-class _Message(Struct, omit_defaults=True):
+class _ServerMessage(Struct, omit_defaults=True):
     jsonrpc: str = ""
     id: int | str | UnsetType | None = UNSET
     method: str | UnsetType = UNSET
@@ -58,7 +58,7 @@ class _Said(Struct, omit_defaults=True):
     content: _Part
 
 
-_message = msgspec.json.Decoder(_Message)
+_message = msgspec.json.Decoder(_ServerMessage)
 _object = msgspec.json.Decoder(dict[str, Raw])
 _list = msgspec.json.Decoder(list[Raw])
 _part = msgspec.json.Decoder(_Part)
@@ -72,7 +72,7 @@ def shrink(data: bytes) -> bytes:
     try:
         if len(data) <= SMALL:
             if is_deep(msgspec.json.decode(data), DEEPEST):
-                raise Unreadable(f"it is nested more than {DEEPEST} levels deep")
+                raise UnreadableMessage(f"it is nested more than {DEEPEST} levels deep")
             return data
         message = _message.decode(data)
         if not isinstance(message.result, UnsetType):
@@ -82,9 +82,9 @@ def shrink(data: bytes) -> bytes:
             _require_small(message.params)
         return _encode(message)
     except RecursionError:
-        raise Unreadable("it is nested too deep") from None
+        raise UnreadableMessage("it is nested too deep") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise Unreadable(f"it is no JSON as the protocol has it ({error})") from None
+        raise UnreadableMessage(f"it is no JSON as the protocol has it ({error})") from None
 
 
 def _result(data: bytes) -> dict[str, Any]:
@@ -115,7 +115,7 @@ def _counted(name: str, more: int) -> list[dict[str, Any]]:
 
 def _require_small(value: Raw | UnsetType) -> None:
     if not isinstance(value, UnsetType) and len(bytes(value)) > MOST_OTHER:
-        raise Unreadable(f"it holds more than {MOST_OTHER >> 20} MiB of what is no content")
+        raise UnreadableMessage(f"it holds more than {MOST_OTHER >> 20} MiB of what is no content")
 
 
 def looks_meant(data: bytes) -> bool:

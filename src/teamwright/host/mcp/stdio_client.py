@@ -23,7 +23,7 @@ _CHUNK = 1 << 16
 _EXEC = 'in=$1 out=$2; shift 2; exec "$@" </dev/fd/"$in" >/dev/fd/"$out"'
 
 
-class Wire(Struct):
+class ServerPipes(Struct):
     """Whole lines without their ends, both ways. `lines` ends when the other side is gone."""
 
     lines: MemoryObjectReceiveStream[bytes]
@@ -32,7 +32,7 @@ class Wire(Struct):
 
 
 @asynccontextmanager
-async def open_program(argv: Sequence[str], env: Mapping[str, str], cwd: Path) -> AsyncGenerator[Wire]:
+async def open_program(argv: Sequence[str], env: Mapping[str, str], cwd: Path) -> AsyncGenerator[ServerPipes]:
     """Start it; at the end close its input, give it a moment, then end it and everything it started."""
     _look_for(argv[0], env, cwd)
     program = _Program(argv, env, cwd)
@@ -41,7 +41,7 @@ async def open_program(argv: Sequence[str], env: Mapping[str, str], cwd: Path) -
         group.start_soon(program.live)
         group.start_soon(program.listen, send_lines)
         try:
-            yield Wire(lines, program.send, program.complaint)
+            yield ServerPipes(lines, program.send, program.complaint)
         finally:
             lines.close()
             with anyio.CancelScope(shield=True):

@@ -8,14 +8,14 @@ import anyio
 from anyio.streams.memory import MemoryObjectSendStream
 
 from teamwright.core.errors import UsageError
-from teamwright.host.mcp.stdio_client import LONGEST, Wire
+from teamwright.host.mcp.stdio_client import LONGEST, ServerPipes
 
 _READ = 1 << 16
 _WRITE = 4096  # PIPE_BUF: a pipe that is writable takes this much without blocking
 
 
 @asynccontextmanager
-async def open_stdio(inward: int = 0, outward: int = 1) -> AsyncGenerator[Wire]:
+async def open_stdio(inward: int = 0, outward: int = 1) -> AsyncGenerator[ServerPipes]:
     """`lines` ends when the other side closes its end. Neither handle is made non-blocking: they may be shared."""
     put, lines = anyio.create_memory_object_stream[bytes](0)
     one_at_a_time = anyio.Lock()
@@ -35,7 +35,7 @@ async def open_stdio(inward: int = 0, outward: int = 1) -> AsyncGenerator[Wire]:
     async with anyio.create_task_group() as group:
         group.start_soon(_listen, inward, put)
         try:
-            yield Wire(lines, send, str)
+            yield ServerPipes(lines, send, str)
         finally:
             lines.close()
             group.cancel_scope.cancel()

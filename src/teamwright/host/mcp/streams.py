@@ -9,8 +9,8 @@ from anyio import to_thread
 from mcp.shared.message import SessionMessage
 
 from teamwright.core.text import shown
-from teamwright.host.mcp.shrink import Unreadable, id_in, looks_meant, shrink
-from teamwright.host.mcp.stdio_client import Wire
+from teamwright.host.mcp.shrink import UnreadableMessage, id_in, looks_meant, shrink
+from teamwright.host.mcp.stdio_client import ServerPipes
 
 _LONG = 1 << 20  # bytes: reading so many is work for a thread
 
@@ -28,7 +28,7 @@ class _Closing:
         return
 
 
-class Waiting:
+class WaitingCall:
     """Requests that have no answer yet, the oldest first."""
 
     def __init__(self) -> None:
@@ -61,8 +61,8 @@ class LineReader(_Closing):
     What was to be one and cannot be read is the answer to whoever waits: no other will come.
     """
 
-    def __init__(self, wire: Wire, lost: anyio.Event, waiting: Waiting | None = None) -> None:
-        self._wire, self._lost, self._waiting = wire, lost, waiting or Waiting()
+    def __init__(self, wire: ServerPipes, lost: anyio.Event, waiting: WaitingCall | None = None) -> None:
+        self._wire, self._lost, self._waiting = wire, lost, waiting or WaitingCall()
         self.junk = 0
 
     def __aiter__(self) -> Self:
@@ -98,12 +98,12 @@ class LineReader(_Closing):
 
 
 def _why(error: ValueError) -> str:
-    return str(error) if isinstance(error, Unreadable) else "it does not fit the protocol"
+    return str(error) if isinstance(error, UnreadableMessage) else "it does not fit the protocol"
 
 
 class LineWriter(_Closing):
-    def __init__(self, wire: Wire, waiting: Waiting | None = None) -> None:
-        self._wire, self._waiting = wire, waiting or Waiting()
+    def __init__(self, wire: ServerPipes, waiting: WaitingCall | None = None) -> None:
+        self._wire, self._waiting = wire, waiting or WaitingCall()
 
     async def send(self, item: SessionMessage, /) -> None:
         self._waiting.sent(item.message)
@@ -114,7 +114,7 @@ class LineWriter(_Closing):
 class WatchedReader(_Closing):
     """The package's own stream; `lost` is set when it ends. An error in it is the answer to whoever waits longest."""
 
-    def __init__(self, stream: Any, lost: anyio.Event, waiting: Waiting) -> None:
+    def __init__(self, stream: Any, lost: anyio.Event, waiting: WaitingCall) -> None:
         self._stream, self._lost, self._waiting = stream, lost, waiting
 
     @property
@@ -148,7 +148,7 @@ class WatchedReader(_Closing):
 class WatchedWriter(_Closing):
     """The package's own stream; it is noted who waits for an answer."""
 
-    def __init__(self, stream: Any, waiting: Waiting) -> None:
+    def __init__(self, stream: Any, waiting: WaitingCall) -> None:
         self._stream, self._waiting = stream, waiting
 
     async def send(self, item: SessionMessage, /) -> None:

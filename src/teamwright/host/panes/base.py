@@ -9,7 +9,7 @@ import anyio
 from msgspec import Struct
 
 from teamwright.core.errors import ToolError
-from teamwright.core.policies.placement import Seen
+from teamwright.core.policies.placement import Detected
 from teamwright.core.text import shown
 
 GRACE = 5.0  # seconds between SIGTERM and SIGKILL
@@ -53,16 +53,16 @@ class Panes(Protocol):
     async def retitle(self, pane: Pane, title: str) -> None: ...
 
 
-class Answer(Struct, frozen=True):
+class PaneAnswer(Struct, frozen=True):
     code: int
     out: str
     complaint: str
 
 
-def look(env: Mapping[str, str]) -> Seen:
+def look(env: Mapping[str, str]) -> Detected:
     """What this terminal and this machine offer."""
     path = env.get("PATH", "")
-    return Seen(
+    return Detected(
         inside_tmux=bool(env.get("TMUX")),
         in_iterm=env.get("TERM_PROGRAM") == "iTerm.app" or bool(env.get("ITERM_SESSION_ID")),
         tmux=shutil.which("tmux", path=path) or "",
@@ -75,7 +75,7 @@ def plain_title(title: str) -> str:
     return shown(title.replace("#", "＃"), _LONGEST_TITLE).strip() or "teammate"
 
 
-async def ask(argv: Sequence[str], env: Mapping[str, str], seconds: float) -> Answer:
+async def ask(argv: Sequence[str], env: Mapping[str, str], seconds: float) -> PaneAnswer:
     """Run a terminal's own program to its end."""
     try:
         with anyio.fail_after(seconds):
@@ -87,4 +87,4 @@ async def ask(argv: Sequence[str], env: Mapping[str, str], seconds: float) -> An
     except OSError as error:
         raise ToolError(f"{argv[0]} could not be started: {error.strerror}. Choose `in-process`.") from None
     out, complaint = (text.decode(errors="replace").strip() for text in (done.stdout, done.stderr))
-    return Answer(done.returncode, out, shown(complaint))
+    return PaneAnswer(done.returncode, out, shown(complaint))

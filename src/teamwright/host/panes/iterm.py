@@ -12,8 +12,8 @@ from pathlib import Path
 import anyio
 
 from teamwright.core.errors import ToolError
-from teamwright.host.panes.base import GRACE, START, Answer, Pane, ask, plain_title
-from teamwright.host.panes.launch_file import Receipt, discard, taken, wrap
+from teamwright.host.panes.base import GRACE, START, Pane, PaneAnswer, ask, plain_title
+from teamwright.host.panes.launch_file import Started, discard, taken, wrap
 from teamwright.host.process.environment import tool_environment
 from teamwright.host.process.identity import end, gone, is_same, start_of
 
@@ -37,7 +37,7 @@ class Iterm:
     async def open(self, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], title: str, color: str) -> Pane:
         parcel = wrap(self._room, argv, cwd=cwd, env=tool_environment(self._env, env))
         line = " ".join(shlex.quote(word) for word in parcel.command)
-        session, begun = "", Receipt(0)
+        session, begun = "", Started(0)
         try:
             with anyio.CancelScope(shield=True):  # each step has its limit; cut in the middle, a pane would be lost
                 if self._split:
@@ -75,7 +75,7 @@ class Iterm:
         await self._run("session", "set-name", "-s", pane.id, "--", plain_title(title))
 
     async def _new_pane(self) -> str:
-        answer = Answer(1, "", "")
+        answer = PaneAnswer(1, "", "")
         if self._last:
             answer = await self._run("session", "split", "-s", self._last)
         if answer.code:  # none yet, or a person has closed it
@@ -90,10 +90,10 @@ class Iterm:
         answer = await self._run("session", "get-var", "-s", pane.id, "pid")
         return answer.code == 0 and answer.out == str(pane.pid) and not await start_of(pane.pid)
 
-    async def _run(self, *words: str) -> Answer:
+    async def _run(self, *words: str) -> PaneAnswer:
         return await ask([self._program, *words], self._theirs, _ANSWER)
 
-    def _must(self, answer: Answer) -> Answer:
+    def _must(self, answer: PaneAnswer) -> PaneAnswer:
         if answer.code:
             why = answer.complaint or answer.out or f"exit status {answer.code}"
             raise ToolError(f"it2 did not open a pane: {why}. Is the Python API of iTerm2 on? Or choose `in-process`.")

@@ -23,19 +23,19 @@ from teamwright.host.panes import launcher as parcel_open
 _FORGOTTEN = 600.0  # seconds; nobody waits so long for a start
 
 
-class Parcel(Struct, frozen=True):
+class LaunchFile(Struct, frozen=True):
     directory: Path
     command: tuple[str, ...]  # what the pane runs: always several words, so that no terminal takes it for shell text
 
 
-class Receipt(Struct, frozen=True):
+class Started(Struct, frozen=True):
     """The program has begun. `session` is what iTerm2 calls its pane."""
 
     pid: int
     session: str = ""
 
 
-def wrap(room: Path, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str]) -> Parcel:
+def wrap(room: Path, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str]) -> LaunchFile:
     """Write it down in a new directory of `room`, which is ours alone."""
     program = shutil.which(argv[0], path=env.get("PATH", os.defpath)) if argv else None
     if program is None:
@@ -59,10 +59,10 @@ def wrap(room: Path, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str]) 
     except OSError as error:
         raise ToolError(f"Cannot write {room}: {error.strerror}. No teammate was started.") from error
     command = (sys.executable, "-I", "-S", parcel_open.__file__, str(directory))
-    return Parcel(directory, command)
+    return LaunchFile(directory, command)
 
 
-async def taken(parcel: Parcel, seconds: float) -> Receipt:
+async def taken(parcel: LaunchFile, seconds: float) -> Started:
     """Wait until the pane has opened it; it is short, and nothing else could tell."""
     receipt, pause = parcel.directory / "receipt", 0.005
     with anyio.move_on_after(seconds):
@@ -72,11 +72,11 @@ async def taken(parcel: Parcel, seconds: float) -> Receipt:
         pid, _, more = receipt.read_text(errors="replace").partition(" ")
         if pid == "error":
             raise ToolError(f"No teammate was started: {more}.")
-        return Receipt(int(pid), more.rpartition(":")[2].strip("-"))
+        return Started(int(pid), more.rpartition(":")[2].strip("-"))
     raise ToolError(f"The new pane did not start its program within {seconds:g} s. Try again, or choose `in-process`.")
 
 
-def discard(parcel: Parcel) -> None:
+def discard(parcel: LaunchFile) -> None:
     """Whatever is left of it; a pane that has not opened it yet finds nothing and ends."""
     shutil.rmtree(parcel.directory, ignore_errors=True)
 

@@ -13,8 +13,8 @@ from msgspec import Struct
 
 from teamwright.core.errors import ToolError
 from teamwright.core.text import shown
-from teamwright.host.panes.base import GRACE, START, Answer, Pane, ask, plain_title
-from teamwright.host.panes.launch_file import Parcel, discard, taken, wrap
+from teamwright.host.panes.base import GRACE, START, Pane, PaneAnswer, ask, plain_title
+from teamwright.host.panes.launch_file import LaunchFile, discard, taken, wrap
 from teamwright.host.process.environment import tool_environment
 from teamwright.host.process.identity import collect, end, gone, is_same, start_of
 
@@ -111,7 +111,7 @@ class Tmux:
 
     # --- making one
 
-    async def _make(self, parcel: Parcel, title: str, color: str) -> Pane:
+    async def _make(self, parcel: LaunchFile, title: str, color: str) -> Pane:
         mark = os.urandom(8).hex()
         answer = await self._place(parcel, title)
         for _ in range(_TRIES):
@@ -136,7 +136,7 @@ class Tmux:
         starts = await start_of(int(pid)), await start_of(int(server))
         return Pane("tmux", id, int(pid), starts[0], socket, int(server), starts[1], mark)
 
-    async def _place(self, parcel: Parcel, title: str) -> Answer:
+    async def _place(self, parcel: LaunchFile, title: str) -> PaneAnswer:
         """A new pane where there is room for it, else a new window, else the session itself."""
         made = ("-d", "-P", "-F", _MADE)
         rows = await self._rows("-t", self._lead) if self._inside else await self._rows("-s", "-t", f"={_SESSION}")
@@ -194,7 +194,7 @@ class Tmux:
     async def _tell(self, pane: Pane, *words: str) -> None:
         await self._run(*words, server=("-S", pane.socket))
 
-    async def _run(self, *words: str, server: Sequence[str] = ()) -> Answer:
+    async def _run(self, *words: str, server: Sequence[str] = ()) -> PaneAnswer:
         return await ask([self._program, "-u", *(server or self._server), *words], self._theirs, _ANSWER)
 
     async def _check_version(self) -> None:
@@ -206,7 +206,7 @@ class Tmux:
             raise ToolError(f"{shown(told)} is too old: 3.0 or newer is needed. Update it, or choose `in-process`.")
         self._known = True
 
-    def _trouble(self, answer: Answer) -> str:
+    def _trouble(self, answer: PaneAnswer) -> str:
         where = f"The tmux server at {self._server[1]}" if self._inside else "tmux"
         why = answer.complaint or f"exit status {answer.code}"
         return f"{where} did not open a pane: {why}. No teammate was started; choose `in-process` to go on without it."

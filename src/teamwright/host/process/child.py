@@ -14,7 +14,7 @@ _LONGEST = 1 << 20  # bytes of a piece without the separator
 _KEPT_ENV = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "PYTHONPATH", "SYSTEMROOT")
 
 
-class Ended(Struct, frozen=True):
+class ChildEnded(Struct, frozen=True):
     code: int
     complaint: str  # what it wrote to stderr, bounded
     late: bool = False  # ended by us at its time limit
@@ -31,7 +31,7 @@ async def run_child(
     cwd: str | None = None,
     stdin: int = DEVNULL,
     memory: int | None = None,
-) -> Ended:
+) -> ChildEnded:
     """Run it; every separated piece of stdout goes to `take`, which says whether it wants more.
 
     `memory`: so many bytes it may have, where the system can hold it to them.
@@ -57,7 +57,7 @@ async def run_child(
     complaint = b"".join(words).decode(errors="replace")
     code, late = process.returncode or 0, limit.cancelled_caught
     starved = memory is not None and not late and not cut and (code < 0 or "memory allocation" in complaint)
-    return Ended(code, complaint, late=late, cut=cut, starved=starved)
+    return ChildEnded(code, complaint, late=late, cut=cut, starved=starved)
 
 
 async def _start(argv: Sequence[str], cwd: str | None, stdin: int) -> Process:

@@ -21,7 +21,7 @@ _RLIMIT_LOCKS = 10  # unused since Linux 2.4.25, still inherited
 _LINUX = sys.platform == "linux"
 
 
-class Origin(NamedTuple):
+class ProcessOrigin(NamedTuple):
     """A command that we started, and the marks by which its descendants are known."""
 
     leader: int  # its pid: ours to collect, and kept uncollected until all is over, so that nobody else can get it
@@ -29,7 +29,7 @@ class Origin(NamedTuple):
     mark: bytes
 
 
-class Row(NamedTuple):
+class ProcessRow(NamedTuple):
     """A process as the kernel tells of it: the pid alone may belong to another one by now."""
 
     pid: int
@@ -47,7 +47,7 @@ def become_reaper() -> None:
         ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
 
 
-def tag(origin: Origin) -> None:
+def tag(origin: ProcessOrigin) -> None:
     """Write the number into a command that has just started; what it may have started before does not carry it."""
     if _LINUX:
         import resource  # noqa: PLC0415
@@ -57,7 +57,7 @@ def tag(origin: Origin) -> None:
             resource.prlimit(origin.leader, _RLIMIT_LOCKS, (origin.number, hard))
 
 
-def stop(origins: Sequence[Origin], grace: float) -> None:
+def stop(origins: Sequence[ProcessOrigin], grace: float) -> None:
     """SIGTERM to each process once, time to obey, then SIGKILL until none is left or the kernel does not let go."""
     told: set[tuple[int, str]] = set()
     beyond: set[tuple[int, str]] = set()  # another user's by now, as after `sudo`
@@ -77,7 +77,7 @@ def stop(origins: Sequence[Origin], grace: float) -> None:
             return
 
 
-def _send(row: Row, number: int) -> bool:
+def _send(row: ProcessRow, number: int) -> bool:
     """Signal exactly this process, never another that has its pid now. False: we may not."""
     try:
         handle = os.pidfd_open(row.pid) if _LINUX else -1
@@ -103,7 +103,7 @@ def _send(row: Row, number: int) -> bool:
     return True
 
 
-def alive(origins: Iterable[Origin], others: Container[int] = ()) -> list[Row]:
+def alive(origins: Iterable[ProcessOrigin], others: Container[int] = ()) -> list[ProcessRow]:
     """Every living process of these commands; our own dead orphans are collected on the way.
 
     `others` are children of ours that are known to be something else; it only saves a look at each.
@@ -112,7 +112,7 @@ def alive(origins: Iterable[Origin], others: Container[int] = ()) -> list[Row]:
     return list({row.pid: row for row in found}.values())
 
 
-def _living(origin: Origin, others: Container[int]) -> list[Row]:
+def _living(origin: ProcessOrigin, others: Container[int]) -> list[ProcessRow]:
     """A process may pass from its dying parent to us just while we look: only nothing twice is nothing."""
     for look in range(20):
         rows = _look(origin, others)
@@ -123,12 +123,12 @@ def _living(origin: Origin, others: Container[int]) -> list[Row]:
     return []
 
 
-def _look(origin: Origin, others: Container[int]) -> list[Row]:
+def _look(origin: ProcessOrigin, others: Container[int]) -> list[ProcessRow]:
     """One look at everything below us, or at all processes where that is the only way."""
     me = os.getpid()
     tops, children = _tree(me)
     waiting = [row for row in tops if row.pid not in others and _belongs(row, origin)]
-    found: dict[int, Row] = {}
+    found: dict[int, ProcessRow] = {}
     while waiting:
         row = waiting.pop()
         if row.pid in found:
@@ -141,7 +141,7 @@ def _look(origin: Origin, others: Container[int]) -> list[Row]:
     return [row for row in found.values() if row.pid != origin.leader or not row.dead]
 
 
-def _belongs(row: Row, origin: Origin) -> bool:
+def _belongs(row: ProcessRow, origin: ProcessOrigin) -> bool:
     if origin.leader in (row.group, row.pid):
         return True
     if not _LINUX:
@@ -168,16 +168,16 @@ def _proc(pid: int, name: str) -> bytes:
         os.close(handle)
 
 
-def _row(pid: int) -> Row | None:
+def _row(pid: int) -> ProcessRow | None:
     if not _LINUX:
         return _table(pid).get(pid)
     fields = _proc(pid, "stat").rpartition(b")")[2].split()  # a name may hold anything, brackets too
     if len(fields) < 20:
         return None
-    return Row(pid, int(fields[1]), int(fields[3]), fields[19].decode(), fields[0] in (b"Z", b"X"))
+    return ProcessRow(pid, int(fields[1]), int(fields[3]), fields[19].decode(), fields[0] in (b"Z", b"X"))
 
 
-def _tree(me: int) -> tuple[Iterable[Row], Callable[[int], Iterable[Row]]]:
+def _tree(me: int) -> tuple[Iterable[ProcessRow], Callable[[int], Iterable[ProcessRow]]]:
     """Where to begin, and how to go on: the kernel's lists of children where it keeps them, else the whole table."""
     if _LINUX and Path(f"/proc/{me}/task/{me}/children").exists():
         return _children(me), _children
@@ -185,11 +185,11 @@ def _tree(me: int) -> tuple[Iterable[Row], Callable[[int], Iterable[Row]]]:
     return rows, lambda pid: [row for row in rows if row.parent == pid]
 
 
-def _everyone() -> list[Row]:
+def _everyone() -> list[ProcessRow]:
     return [row for pid in _listed("/proc") if (row := _row(pid))]
 
 
-def _children(pid: int) -> list[Row]:
+def _children(pid: int) -> list[ProcessRow]:
     threads = _listed(f"/proc/{pid}/task")
     pids = [int(child) for thread in threads for child in _proc(pid, f"task/{thread}/children").split()]
     return [row for child in pids if (row := _row(child))]
@@ -203,13 +203,13 @@ def _listed(directory: str) -> list[int]:
         return []
 
 
-def _table(pid: int | None = None) -> dict[int, Row]:
+def _table(pid: int | None = None) -> dict[int, ProcessRow]:
     """All processes, or one, as `ps` tells of them; where there is no /proc."""
     which = ["-A"] if pid is None else ["-p", str(pid)]
     argv = ["ps", *which, "-o", "pid=,ppid=,pgid=,state=,lstart="]
     told = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=5)
-    rows: dict[int, Row] = {}
+    rows: dict[int, ProcessRow] = {}
     for line in told.stdout.splitlines():
         number, parent, group, state, start = line.split(None, 4)
-        rows[int(number)] = Row(int(number), int(parent), int(group), start, state.startswith("Z"))
+        rows[int(number)] = ProcessRow(int(number), int(parent), int(group), start, state.startswith("Z"))
     return rows

@@ -13,7 +13,7 @@ import anyio.to_thread
 
 from teamwright.core.errors import ToolError
 from teamwright.host.panes.base import GRACE, Pane
-from teamwright.host.process.descendants import Origin, become_reaper, stop, tag
+from teamwright.host.process.descendants import ProcessOrigin, become_reaper, stop, tag
 from teamwright.host.process.environment import tool_environment
 from teamwright.host.process.identity import end, gone, is_same, send, start_of
 from teamwright.host.process.run import MARK
@@ -24,7 +24,7 @@ _REST = 1.0  # for what a child that has ended left running
 class _Child:
     """One that we started and have not collected yet."""
 
-    def __init__(self, popen: subprocess.Popen[bytes], origin: Origin) -> None:
+    def __init__(self, popen: subprocess.Popen[bytes], origin: ProcessOrigin) -> None:
         self.popen, self.origin = popen, origin
         self.lock = anyio.Lock()
 
@@ -119,6 +119,6 @@ def _start(argv: Sequence[str], cwd: Path, env: Mapping[str, str], output: int) 
         start_new_session=True,
         bufsize=0,
     )
-    origin = Origin(popen.pid, number, mark.encode())
+    origin = ProcessOrigin(popen.pid, number, mark.encode())
     tag(origin)
     return _Child(popen, origin)

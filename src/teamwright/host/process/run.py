@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from teamwright.core.errors import ToolError
 from teamwright.host.process.capture import Capture
-from teamwright.host.process.descendants import Origin, alive, become_reaper, stop, tag
+from teamwright.host.process.descendants import ProcessOrigin, alive, become_reaper, stop, tag
 
 MARK = "TEAMWRIGHT_CALL"
 SETTLE = 0.25  # for what still writes when the command itself has ended: `make > >(tee log)`
@@ -40,7 +40,7 @@ class Ended(Struct, frozen=True):
 class _Command:
     """A program that we started and have not yet seen the end of."""
 
-    def __init__(self, popen: subprocess.Popen[bytes], output: int, origin: Origin) -> None:
+    def __init__(self, popen: subprocess.Popen[bytes], output: int, origin: ProcessOrigin) -> None:
         self.popen, self.output, self.origin = popen, output, origin
         self.exited = False
         self.news = anyio.Event()
@@ -116,7 +116,7 @@ def _start(argv: Sequence[str], cwd: Path, env: Mapping[str, str], pass_fds: Col
     finally:
         os.close(write_end)
     os.set_blocking(output, False)
-    origin = Origin(popen.pid, number, mark.encode())
+    origin = ProcessOrigin(popen.pid, number, mark.encode())
     tag(origin)
     _live[popen.pid] = command = _Command(popen, output, origin)
     return command

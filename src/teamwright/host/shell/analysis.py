@@ -4,16 +4,16 @@ What the parser does not know, or where bash might read it otherwise, makes the 
 """
 
 from teamwright.core.permissions.facts import Runs
-from teamwright.host.shell.cwd import Surroundings, Whereabouts
+from teamwright.host.shell.cwd import CwdTracker, ShellContext
 from teamwright.host.shell.destructive import removal_in_text
 from teamwright.host.shell.grammar import MOST_WORDS
 from teamwright.host.shell.statements import Walk
 from teamwright.host.shell.words import Unreadable
 
 
-def read_command(text: str, tool: str, around: Surroundings) -> Runs:
+def read_command(text: str, tool: str, around: ShellContext) -> Runs:
     """The facts of a shell command. Touches the disk to resolve the paths that it names."""
-    walk, broken = Walk(Whereabouts(around, (around.cwd,)), 0, [MOST_WORDS]), ""
+    walk, broken = Walk(CwdTracker(around, (around.cwd,)), 0, [MOST_WORDS]), ""
     try:
         walk.read(text)
     except Unreadable as error:

@@ -15,7 +15,7 @@ _MOST_DIRECTORIES = 16  # that it may be in; more are as good as unknown
 _SAFE_FILES = re.compile(r"/dev/(?:null|stdout|stderr|stdin|tty|fd/\d{1,2})")  # `/dev/fd/..` leads anywhere
 
 
-class Surroundings(Struct, frozen=True):
+class ShellContext(Struct, frozen=True):
     """Where the command would run; all of them absolute and resolved. `trusted`: what git is configured to run there
     was agreed to by a person."""
 
@@ -25,10 +25,10 @@ class Surroundings(Struct, frozen=True):
     trusted: bool = False
 
 
-class Whereabouts:
+class CwdTracker:
     """The working directory as a set of possibilities; None: nobody knows."""
 
-    def __init__(self, around: Surroundings, cwds: tuple[str, ...] | None) -> None:
+    def __init__(self, around: ShellContext, cwds: tuple[str, ...] | None) -> None:
         self.around = around
         self.cwds = cwds
 

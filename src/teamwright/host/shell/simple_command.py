@@ -8,11 +8,11 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
-from teamwright.core.permissions.facts import NOWHERE, Command, Place, View
+from teamwright.core.permissions.facts import NOWHERE, Command, FileView, Place
 from teamwright.core.permissions.patterns import UNKNOWN
 from teamwright.core.permissions.protected import mentioned
 from teamwright.host.git.config import programs
-from teamwright.host.shell.cwd import Surroundings
+from teamwright.host.shell.cwd import ShellContext
 from teamwright.host.shell.destructive import SAFE, Removal, removal_of
 from teamwright.host.shell.git import git_use, is_own_repository, without_git_options
 from teamwright.host.shell.readonly import Use, is_harmed_by_no_word, known_use
@@ -87,18 +87,18 @@ _MOVES = frozenset({"cd", "pushd", "popd", "source", "."})
 
 
 # Seen only by rules that restrict: they look for their words in the whole text.
-UNSEEN_CODE = Command((View((), None),), "code", opaque="it may run code that is in its words", shadow=True)
+UNSEEN_CODE = Command((FileView((), None),), "code", opaque="it may run code that is in its words", shadow=True)
 
 
 class Setting(Struct, frozen=True):
     """Where the command would run, as far as it is known, and how a path becomes places."""
 
     cwds: tuple[str, ...] | None
-    around: Surroundings
+    around: ShellContext
     places: Callable[..., list[Place]]
 
 
-class Found(Struct):
+class ReadWords(Struct):
     """What one simple command comes to. `code` is text that it would run, to be read in turn."""
 
     commands: list[Command] = field(default_factory=list[Command])
@@ -114,7 +114,7 @@ class Found(Struct):
 class _Layers(Struct):
     """A command with its wrappers: every layer as seen from outside, and where the innermost begins."""
 
-    views: list[View]
+    views: list[FileView]
     inner: list[Word]
     names: list[str]
     risky: bool  # it changes what the inner command would mean
@@ -123,12 +123,12 @@ class _Layers(Struct):
 
 def simple_commands(
     words: Sequence[Word], shown: str, assigned: Sequence[tuple[str, Word]], setting: Setting, depth: int = 0
-) -> Found:
+) -> ReadWords:
     """`depth`: how many commands run this one in turn."""
     if depth > MOST_WRAPPERS:
         raise Unreadable("one command in it runs another, more often than is followed")
     layers = _unwrap(words, assigned)
-    found = Found()
+    found = ReadWords()
     texts = tuple(w.text for w in layers.inner)
     found.removal = _removal(layers.inner, setting)
     name = texts[0].rpartition("/")[2]
@@ -140,9 +140,9 @@ def simple_commands(
     if name in LAUNCHERS and not shadow:
         _look_behind(texts, layers, found, setting)
     if name in ("source", "."):
-        layers.views.append(View(texts[1:], None))  # the script is a command too
+        layers.views.append(FileView(texts[1:], None))  # the script is a command too
     if name == "git":
-        layers.views.append(View(without_git_options(texts), None))
+        layers.views.append(FileView(without_git_options(texts), None))
     found.commands.insert(0, _command(layers, shown, setting, found, shadow=shadow))
     if name in _MOVES and found.cd is None:
         found.cd = UNKNOWN  # wherever that is
@@ -179,10 +179,10 @@ def _unwrap(words: Sequence[Word], assigned: Sequence[tuple[str, Word]]) -> _Lay
         starts.append(at + step)
     prefix = tuple(f"{name}={value.text}" for name, value in assigned)
     last = starts[-1]
-    views = [View(prefix + tuple(texts), len(prefix) + last + 1)] if prefix else []
+    views = [FileView(prefix + tuple(texts), len(prefix) + last + 1)] if prefix else []
     for n, start in enumerate(starts):
         own = tuple(w.text for w in inner) if n == len(starts) - 1 else tuple(texts[start:])
-        views.append(View(own, None if risky else last - start + 1))
+        views.append(FileView(own, None if risky else last - start + 1))
     return _Layers(views, inner, names, risky, opaque)
 
 
@@ -200,7 +200,7 @@ def _fed(words: Sequence[Word], step: int) -> list[Word]:
     return [*marked, ANY_WORDS]
 
 
-def _take_find_apart(layers: _Layers, shown: str, setting: Setting, found: Found, depth: int) -> None:
+def _take_find_apart(layers: _Layers, shown: str, setting: Setting, found: ReadWords, depth: int) -> None:
     """What it runs for each match is a command by itself, and what is left of it another."""
     words = layers.inner
     spans = find_spans([w.text for w in words])
@@ -219,34 +219,36 @@ def _take_find_apart(layers: _Layers, shown: str, setting: Setting, found: Found
         layers.inner = [*layers.inner[:start], *layers.inner[end + 1 :]]
 
 
-def _carry(texts: Sequence[str], layers: _Layers, found: Found) -> bool:
+def _carry(texts: Sequence[str], layers: _Layers, found: ReadWords) -> bool:
     """Code as text, which is judged by itself; True if nothing else is left to judge of the command that carries it."""
     name = texts[0].rpartition("/")[2]
     code, plain = carried_code(texts)
     script = [t for t in texts[1:] if not t.startswith("-")]
     if name in SHELLS and code is None and (not script or "-s" in texts):
         # It may read code from its input: rules that restrict look for their words in the whole text.
-        found.commands.append(Command((View((), None),), name, opaque="it reads code", shadow=True))
+        found.commands.append(Command((FileView((), None),), name, opaque="it reads code", shadow=True))
     if name in SHELLS and code is None and script:
         at = list(texts).index(script[0])
-        layers.views.append(View(tuple(texts[at:]), None))  # the script is a command too
+        layers.views.append(FileView(tuple(texts[at:]), None))  # the script is a command too
     if code is None:
         layers.opaque = layers.opaque or ("" if plain else f"the options of {name} are not understood")
         return False
     if UNKNOWN in code:
         layers.opaque = layers.opaque or "the code that it runs is only known when it runs"
-        layers.views.append(View((UNKNOWN,), None))
+        layers.views.append(FileView((UNKNOWN,), None))
         return False
     if not plain:  # rules that restrict look for their words in the whole text
-        found.commands.append(Command((View((), None),), name, opaque="it runs code for another shell", shadow=True))
+        found.commands.append(
+            Command((FileView((), None),), name, opaque="it runs code for another shell", shadow=True)
+        )
     found.code.append(code)
     found.same_shell = name == "eval"
     return plain and not layers.risky and name != "trap" and not any(w.glob or w.wild for w in layers.inner)
 
 
-def _look_behind(texts: Sequence[str], layers: _Layers, found: Found, setting: Setting) -> None:
+def _look_behind(texts: Sequence[str], layers: _Layers, found: ReadWords, setting: Setting) -> None:
     """Whatever follows may be a command, for rules that restrict."""
-    layers.views += [View(tuple(texts[n:]), None) for n in range(1, min(len(texts), 64)) if texts[n][:1] != "-"]
+    layers.views += [FileView(tuple(texts[n:]), None) for n in range(1, min(len(texts), 64)) if texts[n][:1] != "-"]
     if program_name(texts[0]) not in WRAPPERS:
         code = [t for t in texts[1:] if any(c.isspace() for c in t) and UNKNOWN not in t]
         found.code, found.shadows_code = found.code + code, bool(code) or found.shadows_code
@@ -261,7 +263,7 @@ def _removal(words: Sequence[Word], setting: Setting) -> Removal:
     return removal
 
 
-def _command(layers: _Layers, shown: str, setting: Setting, found: Found, *, shadow: bool) -> Command:
+def _command(layers: _Layers, shown: str, setting: Setting, found: ReadWords, *, shadow: bool) -> Command:
     views, texts = tuple(layers.views), [w.text for w in layers.inner]
     use = None if layers.risky or layers.opaque else _use(layers, setting)
     found.expands = use is not None and any(w.glob for w in layers.inner)

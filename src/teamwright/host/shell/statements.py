@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from msgspec import structs
 from tree_sitter import Node
 
-from teamwright.core.permissions.facts import NOWHERE, Command, Place, View
+from teamwright.core.permissions.facts import NOWHERE, Command, FileView, Place
 from teamwright.core.permissions.patterns import UNKNOWN
 from teamwright.host.shell import grammar
-from teamwright.host.shell.cwd import Whereabouts
+from teamwright.host.shell.cwd import CwdTracker
 from teamwright.host.shell.destructive import SAFE
 from teamwright.host.shell.simple_command import UNSEEN_CODE, Setting, listed, simple_commands
 from teamwright.host.shell.special import harmless_name
@@ -21,7 +21,7 @@ _GLOB_COST = 30  # words that are read in the time that it takes to see what a w
 class Walk:
     """One pass over the tree."""
 
-    def __init__(self, where: Whereabouts, depth: int, words_left: list[int]) -> None:
+    def __init__(self, where: CwdTracker, depth: int, words_left: list[int]) -> None:
         self.where, self._depth, self._words_left = where, depth, words_left
         self.commands: list[Command] = []
         self.reads: list[Place] = []
@@ -140,7 +140,7 @@ class Walk:
         name = source(node.child_by_field_name("name"))
         if name in grammar.NEVER_REDEFINED or not harmless_name(name.replace("-", "_")):
             self._vague("it redefines a command")
-        self.commands.append(Command((View((name,), None),), f"{name}()", opaque="it defines a function"))
+        self.commands.append(Command((FileView((name,), None),), f"{name}()", opaque="it defines a function"))
         self._repeated += 1
         for child in node.named_children:
             if child.type == "file_redirect":
@@ -268,11 +268,11 @@ class Walk:
             self._vague(f"it sets {source(node)}")
 
     def _plain(self, words: Sequence[Word], shown: str, *, harmless: bool) -> None:
-        view = View(tuple(w.text for w in words))
+        view = FileView(tuple(w.text for w in words))
         self.commands.append(Command((view,), shown, harmless=harmless))
 
     def _vague(self, why: str) -> None:
-        self.commands.append(Command((View((), None),), why, opaque=why))
+        self.commands.append(Command((FileView((), None),), why, opaque=why))
 
     def _simple(self, words: Sequence[Word], shown: str, assigned: Sequence[tuple[str, Word]] = ()) -> None:
         if not words:
@@ -295,13 +295,13 @@ class Walk:
 
     def _nested(self, code: str, *, shadow: bool, same_shell: bool) -> None:
         """Code that was carried as text, read like any other. What only restricting rules look at may be unreadable."""
-        inner = Walk(Whereabouts(self.where.around, self.where.cwds), self._depth + 5, self._words_left)
+        inner = Walk(CwdTracker(self.where.around, self.where.cwds), self._depth + 5, self._words_left)
         try:
             inner.read(code)
         except Unreadable as error:
             if not shadow:
                 raise
-            inner.commands.append(Command((View((), None),), code, opaque=str(error)))
+            inner.commands.append(Command((FileView((), None),), code, opaque=str(error)))
         self._globbed += [len(self.commands) + n for n in inner._globbed]
         self.commands += [structs.replace(c, shadow=True) if shadow else c for c in inner.commands]
         self.removal = self.removal.or_else(inner.removal)

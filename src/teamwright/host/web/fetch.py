@@ -38,7 +38,7 @@ _HEADERS = {
 }
 
 
-class Page(Struct, frozen=True):
+class WebPage(Struct, frozen=True):
     """What came back. `moved_to` is set where a redirect leads to another host and was not followed."""
 
     url: str
@@ -58,7 +58,7 @@ async def fetch(
     allowed: Allowed = is_public,
     seconds: float = MOST_SECONDS,
     env: Mapping[str, str] | None = None,
-) -> Page:
+) -> WebPage:
     """Get the page. Raises ToolError with what the model can do about it."""
     began = time.monotonic()
     try:
@@ -68,7 +68,7 @@ async def fetch(
         raise ToolError(f"{shown(url)} did not answer in full within {seconds:g} seconds.") from None
 
 
-async def _follow(url: str, allowed: Allowed, env: Mapping[str, str], began: float) -> Page:
+async def _follow(url: str, allowed: Allowed, env: Mapping[str, str], began: float) -> WebPage:
     from teamwright.host.web.address import parse_address  # noqa: PLC0415
 
     asked = parse_address(url)
@@ -97,7 +97,7 @@ def _bare(url: "URL") -> str:
     return host_of(url).removeprefix("www.")
 
 
-async def _get(url: "URL", allowed: Allowed, env: Mapping[str, str], began: float) -> Page:
+async def _get(url: "URL", allowed: Allowed, env: Mapping[str, str], began: float) -> WebPage:
     import aiohttp  # noqa: PLC0415
 
     proxy = proxy_for(url, env)
@@ -123,11 +123,11 @@ async def _get(url: "URL", allowed: Allowed, env: Mapping[str, str], began: floa
         raise ToolError(f"{shown(str(url))} could not be fetched: {words}.") from None
 
 
-async def _read_page(url: "URL", response: "ClientResponse", began: float) -> Page:
+async def _read_page(url: "URL", response: "ClientResponse", began: float) -> WebPage:
     location = response.headers.get("Location")
     moved = urljoin(str(url), location) if response.status in _REDIRECTS and location else None
     body, cut = (b"", False) if moved else await _body(response)
-    return Page(
+    return WebPage(
         url=str(url),
         status=response.status,
         reason=shown(response.reason or "", 100),

@@ -22,7 +22,7 @@ MOST_ANSWER = 1 << 20  # bytes
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 
 
-class Posted(Struct, frozen=True):
+class HookResponse(Struct, frozen=True):
     """`status` None: there was no answer, and `fault` says why."""
 
     status: int | None
@@ -30,15 +30,15 @@ class Posted(Struct, frozen=True):
     fault: str = ""
 
 
-async def post_hook(hook: HttpHook, data: bytes, *, env: Mapping[str, str], limit: float) -> Posted:
+async def post_hook(hook: HttpHook, data: bytes, *, env: Mapping[str, str], limit: float) -> HookResponse:
     """One POST of JSON. Redirects are not followed: what the agent does is nobody else's business."""
     try:
         with anyio.fail_after(limit):
             return await _post(hook, data, env)
     except TimeoutError:
-        return Posted(None, fault=f"did not answer within {limit:g} s")
+        return HookResponse(None, fault=f"did not answer within {limit:g} s")
     except (aiohttp.ClientError, OSError, ValueError) as error:
-        return Posted(None, fault=f"could not be reached: {_told(error, hook, env)}")
+        return HookResponse(None, fault=f"could not be reached: {_told(error, hook, env)}")
 
 
 def _told(error: BaseException, hook: HttpHook, env: Mapping[str, str]) -> str:
@@ -49,7 +49,7 @@ def _told(error: BaseException, hook: HttpHook, env: Mapping[str, str]) -> str:
     return redacted(str(error) or type(error).__name__, withheld({"headers": headers}))
 
 
-async def _post(hook: HttpHook, data: bytes, env: Mapping[str, str]) -> Posted:
+async def _post(hook: HttpHook, data: bytes, env: Mapping[str, str]) -> HookResponse:
     url = URL(hook.url)
     proxy = None if _is_here(url.host or "") else proxy_for(url, env)
     secure = url.scheme == "https" or (proxy or "").startswith("https:")
@@ -65,7 +65,7 @@ async def _post(hook: HttpHook, data: bytes, env: Mapping[str, str]) -> Posted:
         ) as session,
         session.post(url, data=data, headers=headers, allow_redirects=False, proxy=proxy) as response,
     ):
-        return Posted(response.status, await _read(response))
+        return HookResponse(response.status, await _read(response))
 
 
 def fill(text: str, hook: HttpHook, env: Mapping[str, str]) -> str:

@@ -11,9 +11,15 @@ from teamwright.core.data.definition import BUILT_IN, AgentDefinition, Definitio
 from teamwright.core.errors import SettingsError, UsageError
 from teamwright.core.jsontext import decode_object
 from teamwright.core.text import shown
-from teamwright.library.agents.cache import Key, Stored, index_file, load_index, save_index
+from teamwright.library.agents.cache import CachedFile, Key, index_file, load_index, save_index
 from teamwright.library.agents.definition_fields import check_name
-from teamwright.library.agents.definition_file import MOST_BYTES, Outcome, Place, read_file, read_object
+from teamwright.library.agents.definition_file import (
+    MOST_BYTES,
+    DefinitionFolder,
+    ReadDefinition,
+    read_file,
+    read_object,
+)
 from teamwright.library.agents.places import Sighting, Signature, changed_at, scan
 from teamwright.library.jsonfile import read_plain
 
@@ -23,7 +29,7 @@ SETTLED_NS = 50_000_000  # a file that changed so shortly before it was read may
 _ORDER: tuple[DefinitionSource, ...] = ("built-in", "plugin", "user", "project", "code", "flag", "managed")
 
 
-class Entry(Struct, frozen=True):
+class BookEntry(Struct, frozen=True):
     """One definition in a listing. `shadowed_by` is the path, or else the source, of the one that counts instead."""
 
     name: str
@@ -38,7 +44,7 @@ class Definitions(Struct, frozen=True):
     """`by_name` holds what can be started; `entries` also what is shadowed or broken, lowest source first."""
 
     by_name: dict[str, AgentDefinition]
-    entries: tuple[Entry, ...]
+    entries: tuple[BookEntry, ...]
     problems: tuple[str, ...]  # one line each
     lower: dict[str, str]  # name without regard to case -> key of `by_name`
 
@@ -61,7 +67,7 @@ class DefinitionBook:
 
     def __init__(
         self,
-        places: Sequence[Place],
+        places: Sequence[DefinitionFolder],
         *,
         flag: str | None = None,
         cwd: Path | None = None,
@@ -78,7 +84,7 @@ class DefinitionBook:
         self._fixed += [_given(definition) for definition in given]
         for group in (*objects, *([] if flag is None else [read_flag(flag, cwd or Path.cwd())])):
             self._fixed += [read_object(n, v, group.source, group.where, group.path) for n, v in group.agents.items()]
-        self._read: dict[tuple[int, str], tuple[Signature, Outcome]] = {}
+        self._read: dict[tuple[int, str], tuple[Signature, ReadDefinition]] = {}
         self._unsure: set[tuple[int, str]] = set()
         self._listing: list[tuple[list[Sighting], list[str]]] | None = None
         self._current = Definitions({}, (), (), {})
@@ -99,7 +105,7 @@ class DefinitionBook:
             return self._current
         crowd = sum(len(sightings) for sightings, _ in listing) >= CROWD
         index = index_file(self._cache, "agents", self._places) if crowd and self._cache else None
-        before = load_index(index, Stored[Outcome]) if index and self._listing is None else self._read
+        before = load_index(index, CachedFile[ReadDefinition]) if index and self._listing is None else self._read
         self._read = {}
         unsure, self._unsure = self._unsure, set()
         for n, (sightings, _) in enumerate(listing):
@@ -117,15 +123,15 @@ class DefinitionBook:
             self._current = assemble(outcomes, [words for _, problems in listing for words in problems])
         return self._current
 
-    def _may_keep(self, key: Key, outcome: Outcome) -> bool:
+    def _may_keep(self, key: Key, outcome: ReadDefinition) -> bool:
         """Servers and hooks that are written out may hold keys, which must not be in a second file."""
         found = outcome.definition
         written = found is not None and (found.hooks or any(not isinstance(name, str) for name in found.mcp_servers))
         return key not in self._unsure and not written
 
     def _look(
-        self, n: int, path: str, signature: Signature, known: tuple[Signature, Outcome] | None
-    ) -> tuple[Signature, Outcome]:
+        self, n: int, path: str, signature: Signature, known: tuple[Signature, ReadDefinition] | None
+    ) -> tuple[Signature, ReadDefinition]:
         now = time.time_ns()
         outcome = read_file(path, self._places[n])
         if abs(now - changed_at(signature)) < SETTLED_NS:
@@ -134,7 +140,7 @@ class DefinitionBook:
 
 
 def load_definitions(
-    places: Sequence[Place],
+    places: Sequence[DefinitionFolder],
     *,
     flag: str | None = None,
     cwd: Path | None = None,
@@ -161,20 +167,20 @@ def read_flag(flag: str, cwd: Path) -> Objects:
         raise UsageError(shown(f"--agents: {str(error).removeprefix('--agents:').lstrip()}", 1000)) from None
 
 
-def _of(definition: AgentDefinition) -> Outcome:
-    return Outcome(definition.name, definition.source, definition.path, definition, definition.description)
+def _of(definition: AgentDefinition) -> ReadDefinition:
+    return ReadDefinition(definition.name, definition.source, definition.path, definition, definition.description)
 
 
-def _given(definition: AgentDefinition) -> Outcome:
+def _given(definition: AgentDefinition) -> ReadDefinition:
     if fault := check_name(definition.name):
         raise UsageError(f"AgentDefinition(name={definition.name!r}): {fault}")
     return _of(definition)
 
 
-def assemble(outcomes: Iterable[Outcome], problems: Sequence[str] = ()) -> Definitions:
+def assemble(outcomes: Iterable[ReadDefinition], problems: Sequence[str] = ()) -> Definitions:
     """Who wins, name by name. A policy that is broken still keeps others from taking its name."""
     ranked = sorted(outcomes, key=lambda outcome: _ORDER.index(outcome.source))
-    winners: dict[str, Outcome] = {}
+    winners: dict[str, ReadDefinition] = {}
     told = list(problems)
     for outcome in ranked:
         told += outcome.problems
@@ -193,15 +199,15 @@ def assemble(outcomes: Iterable[Outcome], problems: Sequence[str] = ()) -> Defin
     )
 
 
-def _is_slip(below: Outcome, outcome: Outcome) -> bool:
+def _is_slip(below: ReadDefinition, outcome: ReadDefinition) -> bool:
     """Two files of one folder with one name: hardly meant."""
     return bool(below.path) and Path(below.path).parent == Path(outcome.path).parent and below.path != outcome.path
 
 
-def _entry(outcome: Outcome, winners: Mapping[str, Outcome]) -> Entry:
+def _entry(outcome: ReadDefinition, winners: Mapping[str, ReadDefinition]) -> BookEntry:
     winner = winners.get(outcome.name.lower(), outcome)
     shadowed = None if winner is outcome or outcome.definition is None else winner.path or winner.source
-    return Entry(outcome.name, outcome.description, outcome.source, outcome.path, shadowed, outcome.error or None)
+    return BookEntry(outcome.name, outcome.description, outcome.source, outcome.path, shadowed, outcome.error or None)
 
 
 def _few(problems: Sequence[str]) -> tuple[str, ...]:

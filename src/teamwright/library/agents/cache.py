@@ -25,7 +25,7 @@ Found = TypeVar("Found")
 Key = tuple[int, str]  # number of the place, path
 
 
-class Stored(Struct, Generic[Found], frozen=True):
+class CachedFile(Struct, Generic[Found], frozen=True):
     version: str
     entries: tuple[tuple[int, str, Signature, Found], ...]
 
@@ -39,7 +39,7 @@ def index_file(folder: Path, name: str, places: object) -> Path:
     return folder / f"{name}-{hashlib.sha256(repr(places).encode(errors='replace')).hexdigest()[:24]}.json"
 
 
-def load_index(file: Path, kind: type[Stored[Found]]) -> dict[Key, tuple[Signature, Found]]:
+def load_index(file: Path, kind: type[CachedFile[Found]]) -> dict[Key, tuple[Signature, Found]]:
     try:
         data = read_plain(file, MOST_BYTES, follow=False)
         stored = msgspec.json.decode(data, type=kind) if data else None
@@ -54,7 +54,7 @@ def save_index(file: Path, known: Mapping[Key, tuple[Signature, Found]]) -> None
     """Replaced as a whole; a disk that is full or a name that is no text costs the index, nothing else."""
     fresh = file.with_name(f".{file.name}-{os.urandom(6).hex()}")
     with suppress(OSError, UnicodeEncodeError):
-        data = msgspec.json.encode(Stored(_version(), tuple((*key, *entry) for key, entry in known.items())))
+        data = msgspec.json.encode(CachedFile(_version(), tuple((*key, *entry) for key, entry in known.items())))
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:

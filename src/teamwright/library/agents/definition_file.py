@@ -19,7 +19,7 @@ MOST_BYTES = 1_000_000
 _MOST_WORDS = 1000  # characters of one line about a problem
 
 
-class Place(Struct, frozen=True):
+class DefinitionFolder(Struct, frozen=True):
     """A directory of definitions. Links in it lead anywhere, or only `within` these directories."""
 
     source: DefinitionSource
@@ -28,7 +28,7 @@ class Place(Struct, frozen=True):
     within: tuple[Path, ...] | None = None
 
 
-class Outcome(Struct, frozen=True):
+class ReadDefinition(Struct, frozen=True):
     """What became of one file or object: a definition, or an error; and one line for each problem."""
 
     name: str
@@ -53,7 +53,7 @@ class _Form(Struct):
         return f"line {self.lines[key]}: " if key in self.lines else ""
 
 
-def read_file(path: str, place: Place) -> Outcome:
+def read_file(path: str, place: DefinitionFolder) -> ReadDefinition:
     """Never raises for what is in the file, nor for what kind of file it is."""
     stem = _stem(path)
     try:
@@ -62,7 +62,7 @@ def read_file(path: str, place: Place) -> Outcome:
     except SettingsError as error:
         words = shown(str(error), _MOST_WORDS)
         reason = shown(str(error).removeprefix(path).lstrip(":, "), _MOST_WORDS)
-        return Outcome(stem, place.source, path, error=reason, problems=(f"{words}; the file is ignored",))
+        return ReadDefinition(stem, place.source, path, error=reason, problems=(f"{words}; the file is ignored",))
     form = _Form(path, document.lines, {}, [*warnings, *document.warnings], [])
     if not document.has_frontmatter:
         form.errors.append("line 1: there is no frontmatter; begin with `---`, `description: ...`, `---`")
@@ -72,7 +72,7 @@ def read_file(path: str, place: Place) -> Outcome:
     return _outcome(form, place, path)
 
 
-def read_object(name: str, value: Any, source: DefinitionSource, where: str, path: str = "") -> Outcome:
+def read_object(name: str, value: Any, source: DefinitionSource, where: str, path: str = "") -> ReadDefinition:
     """One entry of `{name: {description, prompt, ...}}`. Never raises for what it holds."""
     form = _Form(f"{where}: {shown(name, 80)}", {}, {}, [], [])
     if isinstance(value, dict):
@@ -83,14 +83,14 @@ def read_object(name: str, value: Any, source: DefinitionSource, where: str, pat
     else:
         form.errors.append("must be an object")
     form.values["name"] = name
-    return _outcome(form, Place(source, Path()), path)
+    return _outcome(form, DefinitionFolder(source, Path()), path)
 
 
 def _stem(path: str) -> str:
     return os.path.basename(path).removesuffix(".md")  # noqa: PTH119  # called for every file of a scan
 
 
-def _text(path: str, place: Place) -> tuple[str, list[str]]:
+def _text(path: str, place: DefinitionFolder) -> tuple[str, list[str]]:
     real = os.path.realpath(path)
     if place.within is not None and not any(Path(real).is_relative_to(root) for root in place.within):
         raise SettingsError(f"{path}: a link that leads out of the project")
@@ -146,7 +146,7 @@ def _settle_markdown(form: _Form, document: Document, stem: str) -> None:
     form.values["name"] = form.values.get("name") or stem
 
 
-def _outcome(form: _Form, place: Place, path: str) -> Outcome:
+def _outcome(form: _Form, place: DefinitionFolder, path: str) -> ReadDefinition:
     values = form.values
     name = values.get("name") or _stem(path)
     if fault := check_name(name):
@@ -162,7 +162,7 @@ def _outcome(form: _Form, place: Place, path: str) -> Outcome:
     definition = None
     if not form.errors:
         definition = msgspec.convert(values | {"name": full, "source": place.source, "path": path}, AgentDefinition)
-    return Outcome(full, place.source, path, definition, description, "; ".join(form.errors), problems)
+    return ReadDefinition(full, place.source, path, definition, description, "; ".join(form.errors), problems)
 
 
 def _joint(words: str) -> str:

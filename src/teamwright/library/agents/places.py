@@ -6,7 +6,7 @@ from itertools import islice
 from pathlib import Path
 
 from teamwright.core.text import shown
-from teamwright.library.agents.definition_file import Place
+from teamwright.library.agents.definition_file import DefinitionFolder
 
 MANAGED = Path("/etc/teamwright/agents")
 MOST_FILES = 1000  # in one place
@@ -29,25 +29,25 @@ def find_places(
     sources: Collection[str] = ("user", "project"),
     plugins: Sequence[tuple[str, Path]] = (),
     managed: Path = MANAGED,
-) -> tuple[Place, ...]:
+) -> tuple[DefinitionFolder, ...]:
     """All directories that may hold definitions, whether they exist yet or not; the later wins.
 
     `state` is TEAMWRIGHT_HOME, `plugins` are namespaces with their directories. Of a project that is not trusted
     nothing is looked at.
     """
-    found = [Place("plugin", folder, namespace) for namespace, folder in plugins]
+    found = [DefinitionFolder("plugin", folder, namespace) for namespace, folder in plugins]
     own = (home / ".claude" / "agents", state / "agents")
     if "user" in sources:
-        found += [Place("user", folder) for folder in own]
+        found += [DefinitionFolder("user", folder) for folder in own]
     if "project" in sources and trusted:
         within = tuple(Path(os.path.realpath(folder)) for folder in (project, *own))
         found += [
-            Place("project", folder / name / "agents", within=within)
+            DefinitionFolder("project", folder / name / "agents", within=within)
             for folder in way_down(cwd, project)
             for name in _HOMES
         ]
-    found.append(Place("managed", managed))
-    unique: dict[str, Place] = {}  # in the home directory, the project's folder and the user's are one
+    found.append(DefinitionFolder("managed", managed))
+    unique: dict[str, DefinitionFolder] = {}  # in the home directory, the project's folder and the user's are one
     for place in found:
         unique.setdefault(os.path.realpath(place.folder), place)
     return tuple(unique.values())
@@ -60,7 +60,7 @@ def way_down(cwd: Path, project: Path) -> list[Path]:
     return between[::-1] or [project]
 
 
-def scan(place: Place) -> tuple[list[Sighting], list[str]]:
+def scan(place: DefinitionFolder) -> tuple[list[Sighting], list[str]]:
     """The definition files of a place in a fixed order, each with what tells whether it changed; and problems."""
     problems: list[str] = []
     found: list[Sighting] = []

@@ -9,7 +9,7 @@ from msgspec import Struct
 from teamwright.core.data.definition import DefinitionSource
 from teamwright.core.errors import SettingsError
 from teamwright.core.text import shown
-from teamwright.library.agents.cache import Key, Stored, index_file, load_index, save_index
+from teamwright.library.agents.cache import CachedFile, Key, index_file, load_index, save_index
 from teamwright.library.agents.places import Sighting, Signature, changed_at
 from teamwright.library.skills.file import Shelf, Skill, SkillOutcome, read_body, read_skill
 from teamwright.library.skills.places import scan_shelf
@@ -67,7 +67,7 @@ class SkillBook:
             return self._current
         before, unsure = self._read, self._unsure
         if self._listing is None and self._index is not None:
-            before = load_index(self._index, Stored[SkillOutcome])
+            before = load_index(self._index, CachedFile[SkillOutcome])
         self._read, self._unsure = {}, set()
         for n, (sightings, _) in enumerate(listing):
             for path, signature in sightings:

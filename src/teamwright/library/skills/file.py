@@ -13,7 +13,7 @@ from teamwright.core.errors import SettingsError
 from teamwright.core.permissions.rules import Problem, parse_rule, split_rules
 from teamwright.core.text import shown
 from teamwright.library.agents.definition_fields import MOST_NAME, Wrong, find_field, text
-from teamwright.library.agents.definition_file import Place
+from teamwright.library.agents.definition_file import DefinitionFolder
 from teamwright.library.frontmatter import Document, split
 from teamwright.library.jsonfile import read_plain
 
@@ -55,7 +55,7 @@ class Shelf(Struct, frozen=True):
     """A directory of skills or of commands."""
 
     kind: Kind
-    place: Place
+    place: DefinitionFolder
     root: str = ""  # of a plugin
 
 
@@ -70,7 +70,7 @@ class SkillOutcome(Struct, frozen=True):
     problems: tuple[str, ...] = ()
 
 
-class _Form(Struct):
+class _SkillForm(Struct):
     values: dict[str, Any]
     warnings: list[str]
     errors: list[str]
@@ -85,7 +85,7 @@ def read_skill(path: str, shelf: Shelf) -> SkillOutcome:
         words = shown(str(error), _MOST_WORDS)
         reason = shown(str(error).removeprefix(path).lstrip(":, "), _MOST_WORDS)
         return SkillOutcome(stem, shelf.place.source, path, error=reason, problems=(f"{words}; the file is ignored",))
-    form = _Form({}, list(document.warnings), [])
+    form = _SkillForm({}, list(document.warnings), [])
     _fill(form, document)
     return _outcome(form, document, shelf, path, stem)
 
@@ -117,7 +117,7 @@ def _stem(path: str, shelf: Shelf) -> str:
     return below.replace(os.sep, ":")
 
 
-def _head(path: str, place: Place) -> str:
+def _head(path: str, place: DefinitionFolder) -> str:
     """Enough of the file to hold its frontmatter."""
     data = _bytes(path, place.within, HEAD)
     if len(data) == HEAD and data.lstrip(b"\xef\xbb\xbf\r\n").startswith(b"---") and data.count(b"\n---") < 1:
@@ -182,7 +182,7 @@ _FIELDS: dict[str, tuple[str, Callable[[Any], Any], bool]] = {
 }
 
 
-def _fill(form: _Form, document: Document) -> None:
+def _fill(form: _SkillForm, document: Document) -> None:
     unknown: list[str] = []
     for key, value in document.fields.items():
         flat = key.replace("-", "").replace("_", "").lower()
@@ -197,7 +197,7 @@ def _fill(form: _Form, document: Document) -> None:
     form.warnings += unknown[:10] + ([f"and {more} more fields that are not known; ignored"] if more > 0 else [])
 
 
-def _put(form: _Form, field: tuple[str, Callable[[Any], Any], bool], value: Any, where: str) -> None:
+def _put(form: _SkillForm, field: tuple[str, Callable[[Any], Any], bool], value: Any, where: str) -> None:
     name, read, guards = field
     if value is None:
         return
@@ -230,7 +230,7 @@ def _rules(value: Any, where: str, warnings: list[str]) -> tuple[str, ...]:
 # --- the whole
 
 
-def _outcome(form: _Form, document: Document, shelf: Shelf, path: str, stem: str) -> SkillOutcome:
+def _outcome(form: _SkillForm, document: Document, shelf: Shelf, path: str, stem: str) -> SkillOutcome:
     values, place = form.values, shelf.place
     said = values.pop("name", "")
     name = said if said and not check_name(said) else stem  # a title such as `My skill` cannot be typed as a command

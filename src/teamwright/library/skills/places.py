@@ -7,7 +7,7 @@ from pathlib import Path
 
 from teamwright.core.data.definition import DefinitionSource
 from teamwright.core.text import shown
-from teamwright.library.agents.definition_file import Place
+from teamwright.library.agents.definition_file import DefinitionFolder
 from teamwright.library.agents.places import MOST_ENTRIES, MOST_FILES, Sighting, scan, way_down
 from teamwright.library.plugins import Plugin
 from teamwright.library.skills.file import Kind, Shelf
@@ -49,14 +49,14 @@ def find_shelves(
 
 
 def _pair(source: DefinitionSource, folder: Path, within: tuple[Path, ...] | None = None) -> list[Shelf]:
-    return [Shelf(kind, Place(source, folder / name, within=within)) for kind, name in _KINDS]
+    return [Shelf(kind, DefinitionFolder(source, folder / name, within=within)) for kind, name in _KINDS]
 
 
 def _of_plugin(plugin: Plugin) -> list[Shelf]:
     within = (plugin.root,)
     kinds: tuple[tuple[Kind, Sequence[Path]], ...] = (("command", plugin.commands), ("skill", plugin.skills))
     return [
-        Shelf(kind, Place("plugin", folder, plugin.name, within), str(plugin.root))
+        Shelf(kind, DefinitionFolder("plugin", folder, plugin.name, within), str(plugin.root))
         for kind, folders in kinds
         for folder in folders
     ]

@@ -33,7 +33,7 @@ class File(Struct, frozen=True):
     choices: tuple[str, ...]
 
 
-class Rendered(Struct, frozen=True):
+class RenderedSkill(Struct, frozen=True):
     """Words and commands in order, then the files; `variables` are for the commands."""
 
     parts: tuple[str | Shell, ...]
@@ -41,7 +41,7 @@ class Rendered(Struct, frozen=True):
     variables: dict[str, str]
 
 
-def render(body: str, args: str, names: Mapping[str, str] | None = None) -> Rendered:
+def render(body: str, args: str, names: Mapping[str, str] | None = None) -> RenderedSkill:
     """`args` is everything after the name; `names` are values of `${CLAUDE_...}` in the text."""
     args = args.strip()
     words, names = split_words(args), names or {}
@@ -60,7 +60,7 @@ def render(body: str, args: str, names: Mapping[str, str] | None = None) -> Rend
     found = [File(choices) for choices in imports(prose) if not any(_has_place(c) for c in choices)]
     variables = {"ARGUMENTS": args, "ARGUMENTS_COUNT": str(len(words))}
     variables |= {f"ARGUMENTS_{n}": words[n] if n < len(words) else "" for n in range(NUMBERED)}
-    return Rendered(tuple(parts), tuple(found[:MOST_FILES]), variables | dict(names))
+    return RenderedSkill(tuple(parts), tuple(found[:MOST_FILES]), variables | dict(names))
 
 
 def fill_words(body: str, args: str, names: Mapping[str, str] | None = None) -> str:

@@ -15,7 +15,7 @@ from msgspec import Struct
 from teamwright.core.errors import SettingsError, StoreError
 from teamwright.core.text import shown
 from teamwright.library.jsonfile import read_json
-from teamwright.library.trust.snapshot import Change
+from teamwright.library.trust.snapshot import TrustChange
 from teamwright.osfiles.json_store import alone_with, replace
 
 MOST_NAMES = 100
@@ -30,7 +30,7 @@ class Part(Struct, frozen=True):
     hidden: int = 0
 
 
-class Found(Struct, frozen=True):
+class TrustContents(Struct, frozen=True):
     """What a project directory holds beyond words, by name."""
 
     project: Path
@@ -41,7 +41,7 @@ class Found(Struct, frozen=True):
     hooks: tuple[str, ...] = ()
     servers: tuple[str, ...] = ()
     parts: tuple[Part, ...] = ()  # all of it, line by line: what the person is asked about
-    changes: tuple[Change, ...] = ()  # since it was trusted
+    changes: tuple[TrustChange, ...] = ()  # since it was trusted
 
 
 def is_trusted(path: Path, *, state: Path, listed: Iterable[Path] = (), flag: bool = False) -> bool:
@@ -95,13 +95,13 @@ def untrust(path: Path, *, state: Path) -> bool:
         return records["directories"].pop(os.path.realpath(path), None) is not None
 
 
-def decline(found: "Found", *, state: Path) -> None:
+def decline(found: "TrustContents", *, state: Path) -> None:
     """Remember that the person was asked, and said no to what the directory holds now."""
     with _changing(state) as records:
         records["declined"][os.path.realpath(found.project)] = {"at": _now(), "found": _digest(found)}
 
 
-def is_declined(found: "Found", *, state: Path) -> bool:
+def is_declined(found: "TrustContents", *, state: Path) -> bool:
     """Was the person asked about just this? Something new in the directory is asked about again."""
     try:
         said = _records(state, "declined").get(os.path.realpath(found.project))
@@ -110,7 +110,7 @@ def is_declined(found: "Found", *, state: Path) -> bool:
     return isinstance(said, dict) and cast("dict[str, Any]", said).get("found") == _digest(found)
 
 
-def _digest(found: "Found") -> str:
+def _digest(found: "TrustContents") -> str:
     return hashlib.sha256(msgspec.json.encode(msgspec.to_builtins(found, enc_hook=str))).hexdigest()[:32]
 
 
@@ -144,7 +144,7 @@ def _changing(state: Path) -> Generator[dict[str, dict[str, Any]]]:
             replace(file, {"version": 1, **records})
 
 
-def what_would_run(project: Path) -> Found:
+def what_would_run(project: Path) -> TrustContents:
     """Names only: directories are listed and JSON is read; no definition is opened."""
     settings = tuple(
         f"{home}/{name}"
@@ -153,7 +153,7 @@ def what_would_run(project: Path) -> Found:
         if os.path.lexists(project / home / name)
     )
     servers = [*_part(project / ".mcp.json", "mcpServers"), *(n for f in settings for n in _part(project / f, "mcp"))]
-    return Found(
+    return TrustContents(
         project=project,
         settings=settings,
         agents=_stems(project, "agents"),
@@ -193,7 +193,7 @@ def _part(path: Path, name: str) -> dict[str, Any]:
     return dict(islice(cast("dict[str, Any]", found).items(), MOST_NAMES)) if isinstance(found, dict) else {}
 
 
-def untrusted_line(found: Found) -> str | None:
+def untrusted_line(found: TrustContents) -> str | None:
     """One line for a person: what was left aside, and how to trust the directory. None if there was nothing."""
     if found.changes:
         return (
@@ -218,7 +218,7 @@ def untrusted_line(found: Found) -> str | None:
     )
 
 
-def _files(found: Found) -> tuple[str, ...]:
+def _files(found: TrustContents) -> tuple[str, ...]:
     return tuple(change.file for change in found.changes)
 
 

@@ -52,7 +52,7 @@ _IMPLIED = {
 }
 
 
-class Named(Struct, frozen=True):
+class NamedFiles(Struct, frozen=True):
     """Paths below the project; `whole` is False where there were more than are looked at."""
 
     files: tuple[str, ...] = ()
@@ -63,15 +63,15 @@ class _TooMany(Exception):
     """There is an end to looking; it never leaves this file."""
 
 
-def named_files(lines: Iterable[str], project: Path, folders: Sequence[Path] = ()) -> Named:
+def named_files(lines: Iterable[str], project: Path, folders: Sequence[Path] = ()) -> NamedFiles:
     """Files that the lines name from the project, from `folders`, or from directories that they name."""
     search = _Search(os.path.realpath(project), [str(folder) for folder in folders])
     try:
         for line in lines:
             search.read(line[:_MOST_TEXT])
     except _TooMany:
-        return Named(tuple(sorted(search.files)[:MOST_FILES]), whole=False)
-    return Named(tuple(sorted(search.files)))
+        return NamedFiles(tuple(sorted(search.files)[:MOST_FILES]), whole=False)
+    return NamedFiles(tuple(sorted(search.files)))
 
 
 class _Search:

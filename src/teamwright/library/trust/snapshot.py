@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from teamwright.core.errors import SettingsError
-from teamwright.library.agents.definition_file import Place
+from teamwright.library.agents.definition_file import DefinitionFolder
 from teamwright.library.agents.places import MOST_FILES, scan, way_down
 from teamwright.library.jsonfile import MOST_JSON, read_plain
 
@@ -26,7 +26,7 @@ Read = Callable[[bytes], tuple[str, bytes, tuple[str, ...]]]  # as it is shown, 
 Git = Callable[[Path], tuple[str, ...]]  # what the repository's own configuration would run
 
 
-class Kept(Struct, frozen=True):
+class TrustedFile(Struct, frozen=True):
     """One file: `stamp` tells at a glance that nobody touched it, `digest` that it is the same.
 
     `commands` are what it starts; None in records of a time when that was not looked at.
@@ -40,10 +40,10 @@ class Kept(Struct, frozen=True):
 
 class Agreed(Struct, frozen=True):
     directory: str
-    files: dict[str, Kept]
+    files: dict[str, TrustedFile]
 
 
-class Change(Struct, frozen=True):
+class TrustChange(Struct, frozen=True):
     """A file that is new (`before` is None) or different from what was agreed to."""
 
     file: str
@@ -51,13 +51,15 @@ class Change(Struct, frozen=True):
     after: str
 
 
-def look(project: Path, cwd: Path, known: Mapping[str, Kept] | None = None, git: Git | None = None) -> dict[str, Kept]:
+def look(
+    project: Path, cwd: Path, known: Mapping[str, TrustedFile] | None = None, git: Git | None = None
+) -> dict[str, TrustedFile]:
     """Every file that can start programs or decide what is asked, by its path below the project.
 
     Besides settings and definitions these are the files that their hooks and servers name, and what `git` tells.
     """
     project = Path(os.path.realpath(project))
-    found: dict[str, Kept] = {}
+    found: dict[str, TrustedFile] = {}
     for name in (*SETTINGS, ".mcp.json"):
         _keep(found, project, str(project / name), known or {}, _settings_text)
     for path in _definitions(project, cwd):
@@ -65,14 +67,14 @@ def look(project: Path, cwd: Path, known: Mapping[str, Kept] | None = None, git:
     lines = git(project) if git is not None else ()
     if lines:
         text = "\n".join(lines)
-        found[GIT] = Kept((), _hash(text.encode(errors="surrogateescape")), _bounded(text + "\n"), lines)
+        found[GIT] = TrustedFile((), _hash(text.encode(errors="surrogateescape")), _bounded(text + "\n"), lines)
     commands = [command for kept in found.values() for command in kept.commands or ()]
     _keep_scripts(found, project, cwd, commands, known or {})
     return found
 
 
 def _keep_scripts(
-    found: dict[str, Kept], project: Path, cwd: Path, commands: Sequence[str], known: Mapping[str, Kept]
+    found: dict[str, TrustedFile], project: Path, cwd: Path, commands: Sequence[str], known: Mapping[str, TrustedFile]
 ) -> None:
     if not commands:
         return
@@ -83,10 +85,10 @@ def _keep_scripts(
         if name not in found:
             _keep_script(found, project, name, known)
     if not named.whole:  # nobody could tell whether they are the same the next time
-        found[_TOO_MANY] = Kept((), os.urandom(16).hex(), "(more than can be looked at)\n")
+        found[_TOO_MANY] = TrustedFile((), os.urandom(16).hex(), "(more than can be looked at)\n")
 
 
-def changes(project: Path, cwd: Path, *, state: Path, git: Git | None = None) -> tuple[Change, ...]:
+def changes(project: Path, cwd: Path, *, state: Path, git: Git | None = None) -> tuple[TrustChange, ...]:
     """Against the record; nothing where there is none."""
     agreed = _load(project, state)
     if agreed is None:
@@ -99,21 +101,21 @@ def changes(project: Path, cwd: Path, *, state: Path, git: Git | None = None) ->
     return changed
 
 
-def compare(project: Path, now: Mapping[str, Kept], *, state: Path) -> tuple[Change, ...]:
+def compare(project: Path, now: Mapping[str, TrustedFile], *, state: Path) -> tuple[TrustChange, ...]:
     agreed = _load(project, state)
     return () if agreed is None else _compare(agreed.files, now)
 
 
-def _compare(before: Mapping[str, Kept], now: Mapping[str, Kept]) -> tuple[Change, ...]:
+def _compare(before: Mapping[str, TrustedFile], now: Mapping[str, TrustedFile]) -> tuple[TrustChange, ...]:
     """What is gone runs nothing, and is no change."""
     return tuple(
-        Change(file, before[file].text if file in before else None, kept.text)
+        TrustChange(file, before[file].text if file in before else None, kept.text)
         for file, kept in now.items()
         if file not in before or before[file].digest != kept.digest
     )
 
 
-def agree(project: Path, files: Mapping[str, Kept], *, state: Path) -> None:
+def agree(project: Path, files: Mapping[str, TrustedFile], *, state: Path) -> None:
     """Remember what the person has seen; what was agreed to in other corners of the project stays so."""
     agreed = _load(project, state)
     whole = {**(agreed.files if agreed else {}), **files}
@@ -133,7 +135,7 @@ def is_recorded(project: Path, *, state: Path) -> bool:
     return _path(project, state).exists()
 
 
-def agree_to_own(project: Path, path: Path, before: tuple[Change, ...], *, state: Path) -> None:
+def agree_to_own(project: Path, path: Path, before: tuple[TrustChange, ...], *, state: Path) -> None:
     """We wrote this file ourselves, as the person asked: no news, unless it had other changes already."""
     if not path.is_relative_to(project) or _load(project, state) is None:
         return
@@ -164,7 +166,7 @@ def _definitions(project: Path, cwd: Path) -> Iterator[str]:
     for folder in way_down(cwd, project):
         for home in _HOMES:
             for kind in ("agents", "commands"):
-                yield from (path for path, _ in scan(Place("project", folder / home / kind))[0])
+                yield from (path for path, _ in scan(DefinitionFolder("project", folder / home / kind))[0])
             yield from _skills(f"{folder}/{home}/skills")
 
 
@@ -176,7 +178,9 @@ def _skills(folder: str) -> list[str]:
         return []
 
 
-def _keep(found: dict[str, Kept], project: Path, path: str, known: Mapping[str, Kept], read: Read) -> None:
+def _keep(
+    found: dict[str, TrustedFile], project: Path, path: str, known: Mapping[str, TrustedFile], read: Read
+) -> None:
     name = path.removeprefix(f"{project}/")
     try:
         seen = os.stat(path)  # noqa: PTH116  # in a hot path, as text
@@ -192,10 +196,10 @@ def _keep(found: dict[str, Kept], project: Path, path: str, known: Mapping[str, 
         return
     text, whole, commands = read(data)
     if whole:
-        found[name] = Kept(stamp, _hash(whole), _bounded(text), commands)
+        found[name] = TrustedFile(stamp, _hash(whole), _bounded(text), commands)
 
 
-def _keep_script(found: dict[str, Kept], project: Path, name: str, known: Mapping[str, Kept]) -> None:
+def _keep_script(found: dict[str, TrustedFile], project: Path, name: str, known: Mapping[str, TrustedFile]) -> None:
     """A link is followed within the project; of one that leads out it is remembered where it leads."""
     path = f"{project}/{name}"
     real = os.path.realpath(path)
@@ -209,10 +213,10 @@ def _keep_script(found: dict[str, Kept], project: Path, name: str, known: Mappin
         found[name] = known[name]
     elif not inside:
         words = f"(a link to {real}, outside of the project)\n"
-        found[name] = Kept(stamp, _hash(words.encode(errors="surrogateescape")), words)
+        found[name] = TrustedFile(stamp, _hash(words.encode(errors="surrogateescape")), words)
     elif stat.S_ISREG(seen.st_mode):
         digest, text = _script_text(real, stamp)
-        found[name] = Kept(stamp, digest, text)
+        found[name] = TrustedFile(stamp, digest, text)
 
 
 def _script_text(path: str, stamp: tuple[int, ...]) -> tuple[str, str]:

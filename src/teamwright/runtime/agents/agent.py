@@ -29,7 +29,7 @@ from teamwright.core.data.letter import Prompt as Asked
 from teamwright.core.data.message import Effort, Reply, Request, ToolCall, ToolSpec, user
 from teamwright.core.errors import DiskError, ModelError, StoreError, TeamwrightError
 from teamwright.core.ids import AgentId
-from teamwright.core.loop import Seat, run_turn
+from teamwright.core.loop import TurnContext, run_turn
 from teamwright.core.permissions.consent import Decision, Mode
 from teamwright.core.ports import Around, Compactor, Desk, Model, OnDelta, Tool
 from teamwright.runtime.agents.inbox import AgentInbox
@@ -46,7 +46,7 @@ current_teammate: ContextVar[AgentId] = ContextVar("current_teammate")  # the te
 _MAY_FALL_BACK = frozenset({"overloaded", "rate_limit", "server", "network", "silence"})
 
 
-class Transcript(Protocol):
+class TranscriptPort(Protocol):
     def append(self, event: Durable, at: int) -> int: ...
     async def sync(self) -> None: ...
     def check(self) -> None: ...
@@ -54,14 +54,14 @@ class Transcript(Protocol):
     def close(self) -> None: ...
 
 
-class Gear(Protocol):
+class ResourcesPort(Protocol):
     """What it has for as long as it lives."""
 
     @property
     def close(self) -> Callable[[], Awaitable[None]]: ...
 
 
-class Prompt(msgspec.Struct, frozen=True):
+class RenderedPrompt(msgspec.Struct, frozen=True):
     """System prompt and tools as rendered: these very objects go into every request, so they are encoded once."""
 
     hash: str
@@ -79,7 +79,7 @@ class Agent:
         parent: AgentId | None,
         depth: int,
         history: History,
-        transcript: Transcript,
+        transcript: TranscriptPort,
         bus: Bus,
         inbox: AgentInbox,
         model: Model,
@@ -103,12 +103,12 @@ class Agent:
         settle: Callable[[AgentId, History], Awaitable[list[ToolEnded]]],
     ) -> None:
         self.id, self.name, self.history, self.desk, self.inbox, self.meter = id, name, history, desk, inbox, meter
-        self.prompt = Prompt("", (), ())  # until it is rendered
+        self.prompt = RenderedPrompt("", (), ())  # until it is rendered
         self.kind, self.parent, self.depth, self.slot = kind, parent, depth, slot
         self.limits, self.may_start = kit_limits, may_start
         self.mode: Mode | None = mode  # of its own; None: its parent's
         self.on_event: Callable[[Event], None] | None = None  # whoever keeps its output file
-        self.gear: Gear | None = None
+        self.gear: ResourcesPort | None = None
         self.parked = False  # this process leaves it, in the middle of a turn if need be
         self.halted: StoreError | None = None  # the disk did not take its last turn: nothing of it may go on from here
         self.replied_at = 0  # the line of its last reply: where a fork branches off
@@ -124,7 +124,7 @@ class Agent:
         self._closing, self._closed = False, anyio.Event()
         self._scope: anyio.CancelScope | None = None
         self._resting, self._woken = anyio.Event(), anyio.Event()
-        self._seat = Seat(
+        self._seat = TurnContext(
             id, history, self, tools, inbox, self, meter, letter_room, desk, self.emit, self.request, transcript.sync,
             around=around,
         )  # fmt: skip
@@ -176,7 +176,7 @@ class Agent:
 
     # --- what the session asks of it
 
-    def render(self, prompt: Prompt, model: str, reason: str, effort: Effort | int | None) -> None:
+    def render(self, prompt: RenderedPrompt, model: str, reason: str, effort: Effort | int | None) -> None:
         self.prompt = prompt
         self.emit(Rendered(prompt.hash, model, reason, effort))
 

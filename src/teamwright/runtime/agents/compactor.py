@@ -47,7 +47,7 @@ class Compacts(Protocol):
     async def after(self, agent: AgentId, why: Why, summary: str) -> None: ...
 
 
-class Compactor:
+class AgentCompactor:
     def __init__(self, agent: Agent, windows: Windows, facts: Facts, hooks: Compacts | None = None) -> None:
         self._agent = agent
         self._windows = windows

@@ -16,8 +16,8 @@ from teamwright.core.ids import AgentId, SessionId
 from teamwright.core.permissions.consent import Decision, Mode
 from teamwright.core.policies.budget import Limits
 from teamwright.core.ports import Desk, Model, Tool
-from teamwright.runtime.agents.agent import Agent, Prompt
-from teamwright.runtime.agents.compactor import Compactor, Facts, Windows
+from teamwright.runtime.agents.agent import Agent, RenderedPrompt
+from teamwright.runtime.agents.compactor import AgentCompactor, Facts, Windows
 from teamwright.runtime.agents.inbox import AgentInbox, LetterStore
 from teamwright.runtime.agents.meter import AgentMeter, Ledger, MeteredModel
 from teamwright.runtime.agents.outcomes import Outcomes
@@ -33,7 +33,7 @@ from teamwright.store.files.transcripts import Transcript
 Answers = Callable[[AgentId, History], Awaitable[list[ToolEnded]]]
 
 
-class Kit(Struct, frozen=True):
+class Toolset(Struct, frozen=True):
     """The tools of one agent: all that answer, those that the model is shown, and patterns that limit their use."""
 
     tools: Mapping[str, Tool]
@@ -42,7 +42,7 @@ class Kit(Struct, frozen=True):
     may_start: tuple[str, ...] | None = None
 
 
-class Shape(Struct, frozen=True, kw_only=True):
+class AgentSpec(Struct, frozen=True, kw_only=True):
     """What is to be made."""
 
     id: AgentId
@@ -50,7 +50,7 @@ class Shape(Struct, frozen=True, kw_only=True):
     kind: str
     model: str
     effort: Effort | int | None
-    kit: Kit
+    kit: Toolset
     desk: Desk
     mode: Mode | None  # of its own; None: its parent's
     meter: AgentMeter
@@ -59,7 +59,7 @@ class Shape(Struct, frozen=True, kw_only=True):
     definition: AgentDefinition | None = None
 
 
-class Workshop(Struct, kw_only=True):
+class AgentFactory(Struct, kw_only=True):
     session: SessionId
     files: SessionFiles
     bus: Bus
@@ -79,10 +79,10 @@ class Workshop(Struct, kw_only=True):
     fallback: str | None = None
     points: HookPoints | None = None
     outcomes: Outcomes | None = None  # of calls that are interrupted
-    rendered: dict[object, Prompt] = {}
+    rendered: dict[object, RenderedPrompt] = {}
     lodgers: dict[AgentId, SessionFiles] = {}  # agents whose transcripts are with another session
 
-    def make(self, shape: Shape, history: History, transcript: Transcript) -> Agent:
+    def make(self, shape: AgentSpec, history: History, transcript: Transcript) -> Agent:
         """An agent on a transcript that is open already; its prompt is still to be rendered."""
         self.bus.agents.setdefault(shape.id, transcript.lines)  # what was there before anybody could watch
         agent = Agent(
@@ -116,7 +116,7 @@ class Workshop(Struct, kw_only=True):
             settle=self._settle,
         )
         hooks = None if self.points is None else CompactHooks(self.points, agent)
-        agent.use_compactor(Compactor(agent, self.windows, self.facts, hooks))
+        agent.use_compactor(AgentCompactor(agent, self.windows, self.facts, hooks))
         return agent
 
     async def _settle(self, agent: AgentId, history: History) -> list[ToolEnded]:
@@ -124,7 +124,7 @@ class Workshop(Struct, kw_only=True):
             return history.unfinished(crashed=False)
         return await self.outcomes.at_interrupt(agent, history)
 
-    def _metered(self, shape: Shape, history: History, *, turns: bool) -> MeteredModel:
+    def _metered(self, shape: AgentSpec, history: History, *, turns: bool) -> MeteredModel:
         return MeteredModel(
             self.model,
             ledger=self.ledger,
@@ -138,7 +138,7 @@ class Workshop(Struct, kw_only=True):
     def files_of(self, agent: AgentId) -> SessionFiles:
         return self.lodgers.get(agent, self.files)
 
-    def begin(self, shape: Shape, started: AgentStarted, history: History | None = None) -> Agent:
+    def begin(self, shape: AgentSpec, started: AgentStarted, history: History | None = None) -> Agent:
         """A new agent with a transcript of its own; a fork brings the history that it branches off from."""
         transcript = Transcript.create(self.files_of(shape.id).agent(shape.id))
         agent = self.make(shape, history or History(), transcript)
@@ -185,18 +185,18 @@ class Workshop(Struct, kw_only=True):
         before = self._fold([line.event for _, line in lines])
         return fold(events, before.branch(before.messages, before.calls.values()))
 
-    def prompt(self, key: object, system: Callable[[], tuple[str, ...]], specs: tuple[ToolSpec, ...]) -> Prompt:
+    def prompt(self, key: object, system: Callable[[], tuple[str, ...]], specs: tuple[ToolSpec, ...]) -> RenderedPrompt:
         """Rendered once for all agents with the same key: they share the very objects, and so the encoded bytes."""
         if key not in self.rendered:
             text = system()
-            self.rendered[key] = Prompt(prompts.put(self.files.prompts, text, specs), text, specs)
+            self.rendered[key] = RenderedPrompt(prompts.put(self.files.prompts, text, specs), text, specs)
         return self.rendered[key]
 
-    def stored_prompt(self, hash: str, agent: AgentId | None = None) -> Prompt:
+    def stored_prompt(self, hash: str, agent: AgentId | None = None) -> RenderedPrompt:
         if hash not in self.rendered:
             files = self.files_of(agent) if agent else self.files
             system, tools = prompts.get(files.prompts, hash)
-            self.rendered[hash] = Prompt(hash, system, tools)
+            self.rendered[hash] = RenderedPrompt(hash, system, tools)
         return self.rendered[hash]
 
     def output(self, job: str) -> Path:

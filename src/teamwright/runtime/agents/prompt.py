@@ -37,7 +37,7 @@ PLAN_ON = (
 PLAN_OFF = "Plan mode is off: you may make changes again, as far as the permission rules allow."
 
 
-class Place(Struct, frozen=True):
+class Surroundings(Struct, frozen=True):
     """Where an agent works, as it is told."""
 
     cwd: str
@@ -48,7 +48,7 @@ class Place(Struct, frozen=True):
     directories: tuple[str, ...] = ()
 
 
-def describe(place: Place) -> str:
+def describe(place: Surroundings) -> str:
     lines = [
         "# Where you are",
         f"Working directory: {place.cwd}{' (a git repository)' if place.git else ''}",
@@ -59,7 +59,7 @@ def describe(place: Place) -> str:
 
 
 def system_prompt(
-    place: Place, instructions: str, *, own: str | None = None, append: str = "", bare: bool = False
+    place: Surroundings, instructions: str, *, own: str | None = None, append: str = "", bare: bool = False
 ) -> tuple[str, ...]:
     """`own` takes the place of our text, empty included; `append` always comes last; `bare` says nothing of the place.
 

@@ -19,16 +19,18 @@ if TYPE_CHECKING:
     from teamwright.runtime.extensions.skills import Expanded
 
 
-class Gear(Struct, frozen=True):
+class AgentResources(Struct, frozen=True):
     tools: Mapping[str, Tool] | None  # of all servers that it can reach; None: the session's
     close: Callable[[], Awaitable[None]]
 
 
-Equip = Callable[[AgentDefinition | None, AgentId, AgentId | None], Awaitable[Gear | None]]  # for whom, and its parent
+Equip = Callable[
+    [AgentDefinition | None, AgentId, AgentId | None], Awaitable[AgentResources | None]
+]  # for whom, and its parent
 Exchange = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any] | None]]
 
 
-class Brought(Protocol):
+class Extensions(Protocol):
     """What people brought to a session, for those who show it or ask something of it."""
 
     @property

@@ -25,16 +25,16 @@ from teamwright.core.ports import Desk, Tool, ToolContext
 from teamwright.host.files.paths import is_directory, resolve
 from teamwright.host.git.worktree import Worktree
 from teamwright.runtime.agents.agent import Agent
-from teamwright.runtime.agents.factory import Answers, Kit, Shape, Workshop, own_limits
-from teamwright.runtime.agents.resources import Equip, Gear
+from teamwright.runtime.agents.factory import AgentFactory, AgentSpec, Answers, Toolset, own_limits
+from teamwright.runtime.agents.resources import AgentResources, Equip
 from teamwright.runtime.agents.supervisor import Supervisor
 from teamwright.runtime.jobs.jobs import Job
-from teamwright.runtime.worktrees import Rooms, move_in
+from teamwright.runtime.worktrees import Worktrees, move_in
 from teamwright.store.files.transcripts import Transcript
 from teamwright.store.tables.jobs import NewAgent
 
 
-class Known(Struct, frozen=True):
+class AgentRecord(Struct, frozen=True):
     """An agent of this session, living or not."""
 
     id: AgentId
@@ -46,7 +46,7 @@ class Known(Struct, frozen=True):
     run: int
 
 
-class Roster(Protocol):
+class RosterPort(Protocol):
     @property
     def names(self) -> frozenset[str]: ...
 
@@ -57,14 +57,14 @@ Served = Mapping[str, Tool] | None  # tools of servers; None: the session's
 Recruit = Callable[[Ask, Plan, AgentDefinition, Agent, ToolContext, str], Awaitable[Member]]
 
 
-class Ways(Struct, frozen=True, kw_only=True):
+class SpawnDeps(Struct, frozen=True, kw_only=True):
     """What the spawner is told by the composition root."""
 
     kinds: Callable[[], Mapping[str, AgentDefinition]]  # those that may be started now
     refusal: Callable[[str], str]  # why a kind that exists cannot be started; empty if it can
     absence: Callable[[str], str]  # why one of a kind that is not among them cannot go on, and what brings it back
-    kit: Callable[[AgentDefinition, int, Served], Kit]  # the tools of a definition at a depth
-    kit_of: Callable[[tuple[ToolSpec, ...], int, Served], Kit]  # and of an agent that was rendered before
+    kit: Callable[[AgentDefinition, int, Served], Toolset]  # the tools of a definition at a depth
+    kit_of: Callable[[tuple[ToolSpec, ...], int, Served], Toolset]  # and of an agent that was rendered before
     system: Callable[[AgentDefinition, str, Path], tuple[str, ...]]  # definition, model, cwd
     told: Callable[[AgentDefinition], tuple[str, ...]]  # what it is told besides: its skills, its memory
     equip: Equip  # what it has for as long as it lives
@@ -74,14 +74,14 @@ class Ways(Struct, frozen=True, kw_only=True):
 
 
 class Spawner:
-    def __init__(self, workshop: Workshop, supervisor: Supervisor, rooms: Rooms, ways: Ways) -> None:
+    def __init__(self, workshop: AgentFactory, supervisor: Supervisor, rooms: Worktrees, ways: SpawnDeps) -> None:
         self._rooms = rooms
         self._workshop = workshop
         self._supervisor = supervisor
         self._ways = ways
-        self.known: dict[AgentId, Known] = {}
+        self.known: dict[AgentId, AgentRecord] = {}
         self.answers: Answers | None = None  # to calls that were in flight in an earlier process
-        self.teams: Roster | None = None
+        self.teams: RosterPort | None = None
         self.recruit: Recruit | None = None  # how a teammate is made
         self._waking: set[AgentId] = set()
         self._names: set[str] = set()  # given out, also to agents that are still being made
@@ -107,8 +107,8 @@ class Spawner:
             return await self.recruit(ask, plan, definition, parent, ctx, self._model(ask, definition, parent)), plan
         own = new_agent_id()
         tree = await self._rooms.open(parent.desk.cwd, own) if plan.room == "worktree" else None
-        gear: Gear | None = None
-        made: tuple[Agent, Known, str] | None = None
+        gear: AgentResources | None = None
+        made: tuple[Agent, AgentRecord, str] | None = None
         try:
             gear = await self._ways.equip(kinds.get(plan.kind), own, parent.id)
             if plan.context == "inherit":
@@ -125,7 +125,7 @@ class Spawner:
             await self._supervisor.join(job, parent, self._ways.background_after)
         return job, plan
 
-    async def _undo(self, agent: Agent | None, gear: Gear | None, tree: Worktree | None) -> None:
+    async def _undo(self, agent: Agent | None, gear: AgentResources | None, tree: Worktree | None) -> None:
         if agent is not None:
             agent.close_transcript()
         with anyio.CancelScope(shield=True):
@@ -135,7 +135,14 @@ class Spawner:
                 await self._rooms.close(tree)
 
     async def _begin(
-        self, agent: Agent, known: Known, prompt: str, parent: Agent, call: CallId, plan: Plan, tree: Worktree | None
+        self,
+        agent: Agent,
+        known: AgentRecord,
+        prompt: str,
+        parent: Agent,
+        call: CallId,
+        plan: Plan,
+        tree: Worktree | None,
     ) -> Job:
         job = self._job(known, parent.id, call, background=plan.report == "letter")
         job.tree = tree
@@ -149,7 +156,7 @@ class Spawner:
             self._supervisor.start(agent, job)
         return job
 
-    def _job(self, known: Known, owner: AgentId, call: CallId | None, *, background: bool) -> Job:
+    def _job(self, known: AgentRecord, owner: AgentId, call: CallId | None, *, background: bool) -> Job:
         return Job(
             JobId(known.id), "agent", owner=owner, output=self._workshop.output(known.id),
             description=known.description, call=call, background=background, run=known.run,
@@ -157,8 +164,8 @@ class Spawner:
 
     def _make(
         self, ask: Ask, definition: AgentDefinition, parent: Agent, call: CallId, own: AgentId, tree: Worktree | None,
-        gear: Gear | None,
-    ) -> tuple[Agent, Known, str]:  # fmt: skip
+        gear: AgentResources | None,
+    ) -> tuple[Agent, AgentRecord, str]:  # fmt: skip
         name = self._free_name(ask.name or definition.name) if ask.name else definition.name
         model = self._model(ask, definition, parent)
         effort = ask.effort or definition.effort or parent.effort
@@ -166,7 +173,7 @@ class Spawner:
         desk = child_desk(parent.desk, self._cwd(ask, parent), own, name)
         if tree is not None:
             move_in(desk, tree)
-        shape = Shape(
+        shape = AgentSpec(
             id=own, name=name, kind=definition.name, model=model, effort=effort, kit=kit, desk=desk,
             mode=narrowest(parent.mode if parent.parent else None, definition.permission_mode, ask.mode),
             meter=parent.meter.child(own_limits(definition)), parent=parent.id, depth=parent.depth + 1,
@@ -184,19 +191,19 @@ class Spawner:
         if shape.mode is not None:
             agent.emit(ModeChanged(shape.mode))
         first = f"{definition.initial_prompt}\n\n{ask.prompt}" if definition.initial_prompt else ask.prompt
-        return agent, Known(own, name, definition.name, parent.id, parent.depth + 1, ask.description, 1), first
+        return agent, AgentRecord(own, name, definition.name, parent.id, parent.depth + 1, ask.description, 1), first
 
     def _fork(
         self, ask: Ask, parent: Agent, ctx: ToolContext, own: AgentId, tree: Worktree | None
-    ) -> tuple[Agent, Known, str]:
+    ) -> tuple[Agent, AgentRecord, str]:
         """Prompt, tools, model and history are the parent's very objects: they are not encoded again."""
         name = self._free_name(ask.name) if ask.name else FORK
         desk = child_desk(parent.desk, parent.desk.cwd, own, name)
         if tree is not None:
             move_in(desk, tree)
-        shape = Shape(
+        shape = AgentSpec(
             id=own, name=name, kind=FORK, model=parent.model, effort=parent.effort,
-            kit=Kit(parent.tools, parent.prompt.tools, parent.limits, parent.may_start), desk=desk,
+            kit=Toolset(parent.tools, parent.prompt.tools, parent.limits, parent.may_start), desk=desk,
             mode=narrowest(parent.mode if parent.parent else None, ask.mode) or "bubble",
             meter=parent.meter.child(Limits(turns=MOST_TURNS)), parent=parent.id, depth=parent.depth + 1,
         )  # fmt: skip
@@ -211,7 +218,7 @@ class Spawner:
         agent.render(parent.prompt, parent.model, "fork", parent.effort)
         agent.emit(ModeChanged(shape.mode or "bubble"))
         moved = (str(desk.cwd), str(parent.desk.cwd)) if tree else None
-        known = Known(own, name, FORK, parent.id, parent.depth + 1, ask.description, 1)
+        known = AgentRecord(own, name, FORK, parent.id, parent.depth + 1, ask.description, 1)
         return agent, known, directive(ask.prompt, moved=moved)
 
     def _model(self, ask: Ask, definition: AgentDefinition, parent: Agent) -> str:
@@ -248,7 +255,7 @@ class Spawner:
 
     # --- going on with an agent that has ended
 
-    def find(self, to: str) -> Known | None:
+    def find(self, to: str) -> AgentRecord | None:
         """By id, or by name: the newest that has it."""
         if AgentId(to) in self.known:
             return self.known[AgentId(to)]
@@ -258,7 +265,7 @@ class Spawner:
             return given[-1]
         return named[0] if len(named) == 1 else None  # a kind is a name as long as only one has it
 
-    async def wake(self, known: Known, owner: AgentId, call: CallId | None) -> Job | None:
+    async def wake(self, known: AgentRecord, owner: AgentId, call: CallId | None) -> Job | None:
         """Its letter is stored. A living agent is rung for, one that has ended goes on in the background; never two."""
         id = known.id
         if (agent := self._supervisor.agent(id)) is not None or id in self._waking:
@@ -269,7 +276,7 @@ class Spawner:
         try:
             if (before := self._supervisor.job_of(id)) is not None:
                 await before.closed.wait()  # its transcript has one writer at a time
-            self.known[id] = known = Known(
+            self.known[id] = known = AgentRecord(
                 id, known.name, known.kind, known.parent, known.depth, known.description, known.run + 1
             )
             job = self._job(known, owner, call, background=True)
@@ -289,7 +296,7 @@ class Spawner:
             await self.wake(known, self._supervisor.main.id, None)
         return known is not None
 
-    async def _revive(self, known: Known) -> tuple[Agent, Worktree | None]:
+    async def _revive(self, known: AgentRecord) -> tuple[Agent, Worktree | None]:
         try:
             transcript, history = await self._workshop.reopen(known.id, self.answers)
         except DiskError:
@@ -317,7 +324,7 @@ class Spawner:
         limits = own_limits(definition) if definition else main.meter.limits
         if known.kind == FORK:
             limits = Limits(turns=MOST_TURNS)
-        shape = Shape(
+        shape = AgentSpec(
             id=known.id, name=known.name, kind=known.kind, model=rendered.model, effort=rendered.effort, kit=kit,
             desk=desk, mode=history.mode, parent=known.parent, depth=known.depth,
             meter=parent.meter.child(limits),
@@ -328,8 +335,8 @@ class Spawner:
         return agent, tree
 
     async def _equip_again(
-        self, definition: AgentDefinition | None, known: Known, transcript: Transcript, tree: Worktree | None
-    ) -> Gear | None:
+        self, definition: AgentDefinition | None, known: AgentRecord, transcript: Transcript, tree: Worktree | None
+    ) -> AgentResources | None:
         try:
             return await self._ways.equip(definition, known.id, known.parent)
         except BaseException:

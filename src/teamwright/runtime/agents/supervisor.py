@@ -22,7 +22,7 @@ from teamwright.runtime.jobs.jobs import Job, Jobs, Tell, letter_id
 from teamwright.runtime.jobs.outputs import OutputFile
 from teamwright.runtime.side_questions.summaries import Summaries
 from teamwright.runtime.trouble import Trouble
-from teamwright.runtime.worktrees import Rooms, words
+from teamwright.runtime.worktrees import Worktrees, words
 
 STOP_LIMIT = 10.0  # seconds for a stopped agent to end its tools
 SHELL_KINDS = ("shell", "monitor")
@@ -33,7 +33,7 @@ class Supervisor:
         self,
         jobs: Jobs,
         letters: LetterStore,
-        rooms: Rooms,
+        rooms: Worktrees,
         main: Callable[[], Agent | None],
         tell: Tell,
         log: Callable[[str], None],

@@ -24,7 +24,7 @@ MOST_BYTES = 20_000_000  # of one file; a larger one is not kept
 Ask = Callable[[AgentId, ToolCall], Awaitable[Decision]]
 
 
-class Kept(Struct, frozen=True, omit_defaults=True):
+class Checkpoint(Struct, frozen=True, omit_defaults=True):
     """One file before a change. Without `copy` it was not there; `lost`: it was too large, or could not be read."""
 
     at: int
@@ -53,13 +53,13 @@ def guarded(ask: Ask, folder: Path) -> Ask:
 
 def _keep(folder: Path, path: str) -> None:
     make_dir(folder)
-    kept = Kept(now_ms(), path)
+    kept = Checkpoint(now_ms(), path)
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError:
         pass
     except OSError:
-        kept = Kept(now_ms(), path, lost=True)
+        kept = Checkpoint(now_ms(), path, lost=True)
     else:
         kept = _copy(folder, path, handle)
     index = open_file(folder / "index.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
@@ -69,11 +69,11 @@ def _keep(folder: Path, path: str) -> None:
         os.close(index)
 
 
-def _copy(folder: Path, path: str, handle: int) -> Kept:
+def _copy(folder: Path, path: str, handle: int) -> Checkpoint:
     with os.fdopen(handle, "rb") as file:
         found = os.fstat(handle)
         if not stat.S_ISREG(found.st_mode) or found.st_size > MOST_BYTES:
-            return Kept(now_ms(), path, lost=True)
+            return Checkpoint(now_ms(), path, lost=True)
         data = file.read(MOST_BYTES)
     name = os.urandom(8).hex()
     copy = open_file(folder / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
@@ -81,7 +81,7 @@ def _copy(folder: Path, path: str, handle: int) -> Kept:
         write_all(copy, data)
     finally:
         os.close(copy)
-    return Kept(now_ms(), path, name, stat.S_IMODE(found.st_mode))
+    return Checkpoint(now_ms(), path, name, stat.S_IMODE(found.st_mode))
 
 
 def rewind(transcript: Path, message: str) -> list[str]:
@@ -91,7 +91,7 @@ def rewind(transcript: Path, message: str) -> list[str]:
     if since is None:
         raise UsageError(f"there is no message {message} in this session; --replay-user-messages tells their ids")
     folder = folder_of(SessionFiles(transcript))
-    first: dict[str, Kept] = {}
+    first: dict[str, Checkpoint] = {}
     for kept in _read(folder / "index.jsonl"):
         if kept.at >= since:
             first.setdefault(kept.path, kept)
@@ -103,13 +103,13 @@ def rewind(transcript: Path, message: str) -> list[str]:
     return list(first)
 
 
-def _read(index: Path) -> list[Kept]:
+def _read(index: Path) -> list[Checkpoint]:
     if not index.is_file():
         return []
-    return [msgspec.json.decode(line, type=Kept) for line in index.read_bytes().splitlines() if line]
+    return [msgspec.json.decode(line, type=Checkpoint) for line in index.read_bytes().splitlines() if line]
 
 
-def _restore(folder: Path, kept: Kept) -> None:
+def _restore(folder: Path, kept: Checkpoint) -> None:
     path = Path(kept.path)
     try:
         if not kept.copy:

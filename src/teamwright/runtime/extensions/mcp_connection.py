@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 import anyio
 from msgspec import Struct
 
-from teamwright.core.data.server import Answer, ServerConfig, ServerFault, ServerStatus, ServerTool
+from teamwright.core.data.server import ServerAnswer, ServerConfig, ServerFault, ServerStatus, ServerTool
 from teamwright.core.errors import ToolError
 from teamwright.core.ports import Tool
 from teamwright.core.text import shown
 from teamwright.host.mcp.callbacks import Ears, Listing
-from teamwright.host.mcp.connect import Surroundings, connect
+from teamwright.host.mcp.connect import McpContext, connect
 
 if TYPE_CHECKING:
     from teamwright.host.mcp.session import Connection
@@ -46,7 +46,7 @@ class Server:
     def __init__(
         self,
         config: ServerConfig,
-        around: Surroundings,
+        around: McpContext,
         ears: Ears,
         offer: "Callable[[Server, ServerTool], Tool]",
         tell: Callable[[Changes], None],
@@ -231,7 +231,7 @@ class Server:
     def waiting(self) -> tuple[str, ...]:
         return tuple(name for name in self.current if not self.is_on(name))
 
-    async def call(self, tool: str, args: Mapping[str, Any]) -> Answer:
+    async def call(self, tool: str, args: Mapping[str, Any]) -> ServerAnswer:
         """Raises ToolError: never tried twice, because nobody knows what the first try did."""
         link = await self.link()
         self._check(tool)

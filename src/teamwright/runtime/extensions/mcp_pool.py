@@ -11,8 +11,8 @@ import anyio
 from anyio.abc import TaskGroup
 
 from teamwright.core.data.server import (
-    Answer,
     Elicited,
+    ServerAnswer,
     ServerConfig,
     ServerFault,
     ServerPrompt,
@@ -23,7 +23,7 @@ from teamwright.core.errors import ToolError
 from teamwright.core.ports import Tool
 from teamwright.core.text import shown
 from teamwright.host.mcp.callbacks import Ears
-from teamwright.host.mcp.connect import Exchange, Surroundings
+from teamwright.host.mcp.connect import Exchange, McpContext
 from teamwright.runtime.extensions.mcp_connection import Changes, Offer, Server
 
 SESSION = "session"
@@ -69,7 +69,7 @@ class ServerPool:
         exchange: Exchange | None = None,
         tokens: Path | None = None,
     ) -> None:
-        self._around = Surroundings(
+        self._around = McpContext(
             env=env, cwd=cwd, connect_seconds=connect_limit, call_seconds=call_limit, exchange=exchange, tokens=tokens
         )
         self._make, self._log, self._tell = make, log, tell_changed
@@ -202,7 +202,7 @@ class ServerPool:
             found += [(tool_name(server.name, prompt.name), prompt) for prompt in prompts]
         return found
 
-    async def prompt(self, command: str, words: list[str]) -> Answer:
+    async def prompt(self, command: str, words: list[str]) -> ServerAnswer:
         """What the prompt says with these arguments, in the order in which it lists them."""
         server, prompt = await self._find_prompt(command)
         args = {a.name: word for a, word in zip(prompt.arguments, words, strict=False)}
@@ -219,7 +219,7 @@ class ServerPool:
                         return server, prompt
         raise ToolError(f"There is no prompt {shown(command, 100)}.")
 
-    async def resource(self, reference: str) -> Answer:
+    async def resource(self, reference: str) -> ServerAnswer:
         """What `@server:uri` names (without the `@`)."""
         name, _, uri = reference.partition(":")
         return await self._ask(self._find(name), lambda s: s.read(uri))
@@ -262,7 +262,7 @@ class ServerPool:
         name, push, elicit = config.name, self._push, self._elicit
 
         def offer(server: Server, tool: ServerTool) -> Tool:
-            async def call(args: Mapping[str, Any]) -> Answer:
+            async def call(args: Mapping[str, Any]) -> ServerAnswer:
                 return await server.call(tool.name, args)
 
             return self._make(Offer(tool_name(name, tool.name), name, tool, call))

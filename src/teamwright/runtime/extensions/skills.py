@@ -27,7 +27,7 @@ from teamwright.host.process.capture import Capture, plain
 from teamwright.host.process.environment import tool_environment
 from teamwright.library.skills.book import SkillBook, Skills
 from teamwright.library.skills.file import Skill
-from teamwright.library.skills.text import File, Rendered, Shell, render
+from teamwright.library.skills.text import File, RenderedSkill, Shell, render
 from teamwright.runtime.agents.agent import Agent
 from teamwright.runtime.agents.spawner import Spawner
 from teamwright.runtime.jobs.jobs import Job
@@ -44,7 +44,7 @@ Asked = TypeVarTuple("Asked")
 Judge = Callable[[AgentId, ToolCall], Awaitable[Decision]]
 
 
-class Surroundings(Struct, frozen=True, kw_only=True):
+class SkillContext(Struct, frozen=True, kw_only=True):
     """What the composition root supplies."""
 
     agent: Callable[[AgentId], Agent | None]
@@ -64,9 +64,9 @@ class Expanded(Struct, frozen=True):
     model: str | None = None  # that the skill asks for, for this turn
 
 
-class SkillDesk:
+class SkillRunner:
     def __init__(
-        self, book: SkillBook, grants: Grants, around: Surroundings, spawner: Callable[[], Spawner] | None = None
+        self, book: SkillBook, grants: Grants, around: SkillContext, spawner: Callable[[], Spawner] | None = None
     ) -> None:
         self._book, self._grants, self._around, self._spawner = book, grants, around, spawner
 
@@ -197,7 +197,7 @@ class SkillDesk:
 
     # --- `!` and `@`
 
-    async def _run(self, part: Shell, wanted: Rendered, caller: Agent) -> str:
+    async def _run(self, part: Shell, wanted: RenderedSkill, caller: Agent) -> str:
         command = shown(part.command, 200)
         if "Bash" not in caller.tools:
             return f"[not run: {command}: this agent has no Bash]"

@@ -10,7 +10,7 @@ from teamwright.core.data.event import Event, JobEnded, JobStarted
 from teamwright.core.data.job import JobKind, JobResult
 from teamwright.core.data.letter import SYSTEM, JobStatus, Letter, Notice
 from teamwright.core.ids import AgentId, CallId, JobId, LetterId, SessionId
-from teamwright.host.git.worktree import Kept, Worktree
+from teamwright.host.git.worktree import KeptTree, Worktree
 from teamwright.store.tables.jobs import CLAIMED, NONE, JobRow, JobTable, NewAgent
 from teamwright.store.tables.state import now_ms
 
@@ -45,7 +45,7 @@ class Job:
         self.scope = anyio.CancelScope()
         self.stopped_because = ""  # in words, if whoever stopped it said so
         self.tree: Worktree | None = None  # the worktree that is closed after its end
-        self.kept: Kept | None = None
+        self.kept: KeptTree | None = None
 
     def row(self) -> JobRow:
         return JobRow(

@@ -83,7 +83,7 @@ class Tap(Capture):
         return note + text if text.strip() else ""
 
 
-class Commands:
+class ShellJobs:
     """`clean` makes what a program printed safe to show; `silence` is how many seconds without a word are too many."""
 
     def __init__(

@@ -110,12 +110,12 @@ def _beyond(pattern: Any, folder: Path) -> tuple[Place, ...]:
 
 def _on_shell(tool: str, args: Mapping[str, Any], desk: Desk, home: Path) -> Intent:
     from teamwright.host.shell.analysis import read_command  # noqa: PLC0415  # the parser costs 30 ms, once a command is run
-    from teamwright.host.shell.cwd import Surroundings  # noqa: PLC0415
+    from teamwright.host.shell.cwd import ShellContext  # noqa: PLC0415
 
     command = args.get("command")
     if not isinstance(command, str):
         return Intent(None)
-    around = Surroundings(str(desk.cwd), str(home), tuple(map(str, desk.roots)), desk.trusted)
+    around = ShellContext(str(desk.cwd), str(home), tuple(map(str, desk.roots)), desk.trusted)
     return Intent(read_command(command, tool, around))
 
 

@@ -12,7 +12,7 @@ Tell = Callable[[AgentId, Event], None]
 Answerer = Callable[[Question], Awaitable[Decision]]
 
 
-class _Slot:
+class _OpenQuestion:
     def __init__(self, question: Question) -> None:
         self.question = question
         self.answered = anyio.Event()
@@ -26,7 +26,7 @@ class Questions:
         self._tell = tell
         self._code = code
         self._limit = limit
-        self._slots: dict[QuestionId, _Slot] = {}
+        self._slots: dict[QuestionId, _OpenQuestion] = {}
         self._nobody = ""
 
     @property
@@ -36,7 +36,7 @@ class Questions:
     async def put(self, question: Question) -> Decision:
         if self._nobody:
             return Deny(f"{question.tool} was not run: {question.reason} {self._nobody}")
-        slot = self._slots[question.id] = _Slot(question)
+        slot = self._slots[question.id] = _OpenQuestion(question)
         self._tell(question.agent, Asked(question))
         try:
             with anyio.move_on_after(self._limit):

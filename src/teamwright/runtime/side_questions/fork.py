@@ -11,7 +11,7 @@ from teamwright.core.data.letter import Letter
 from teamwright.core.data.message import Message, Reply, Request, ToolCall, Usage
 from teamwright.core.errors import TeamwrightError
 from teamwright.core.ids import AgentId, LetterId
-from teamwright.core.loop import Seat, run_turn
+from teamwright.core.loop import TurnContext, run_turn
 from teamwright.core.permissions.consent import Decision, Deny
 from teamwright.core.policies.budget import Reached
 from teamwright.core.ports import OnDelta
@@ -83,10 +83,10 @@ class _Copy:
         self.history = history.branch(history.messages if base is None else base, calls)
         self.history.asked = min(history.asked, len(self.history.messages))
 
-    def seat(self) -> Seat:
+    def seat(self) -> TurnContext:
         agent = self._agent
         desk = replace(agent.desk, seen=dict(agent.desk.seen))
-        return Seat(
+        return TurnContext(
             agent.id, self.history, self, agent.tools, self, self, self, 0, desk, self.emit, self.request, _nothing
         )
 

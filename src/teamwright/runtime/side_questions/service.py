@@ -26,7 +26,7 @@ class Habits(Struct, frozen=True):
     consolidate_after: float | None = None  # seconds of rest
 
 
-class Asides:
+class SideQuestions:
     def __init__(
         self,
         agent: Agent,

@@ -9,13 +9,13 @@ from msgspec import Struct
 from teamwright.core.data.definition import AgentDefinition
 from teamwright.core.data.team import Backend, Member
 from teamwright.core.ports import Desk
-from teamwright.runtime.agents.factory import Kit
+from teamwright.runtime.agents.factory import Toolset
 from teamwright.runtime.agents.meter import AgentMeter
 from teamwright.runtime.agents.spawner import Served
 from teamwright.store.tables.processes import Process
 
 
-class Place(Protocol):
+class TeammateHost(Protocol):
     """Where teammates run that have a process of their own."""
 
     @property
@@ -46,8 +46,8 @@ class Base(Struct, frozen=True):
 class Roles(Struct, frozen=True):
     """What the composition root knows about teammates."""
 
-    kit: Callable[[AgentDefinition, int, Served], Kit]
+    kit: Callable[[AgentDefinition, int, Served], Toolset]
     system: Callable[[AgentDefinition, str, Path, Member], tuple[str, ...]]
-    place: Place | None  # None: in this process
-    keeper: Callable[[], Place]  # for those that live in other processes all the same
+    place: TeammateHost | None  # None: in this process
+    keeper: Callable[[], TeammateHost]  # for those that live in other processes all the same
     base: Callable[[], Base]

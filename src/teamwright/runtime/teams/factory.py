@@ -20,10 +20,10 @@ from teamwright.core.ports import ToolContext
 from teamwright.host.git.worktree import Worktree
 from teamwright.host.process.identity import gone, start_of
 from teamwright.runtime.agents.agent import Agent
-from teamwright.runtime.agents.factory import Answers, Shape, Workshop, own_limits
-from teamwright.runtime.agents.spawner import Served, Ways, child_desk, narrowest
-from teamwright.runtime.teams.deps import Place, Roles
-from teamwright.runtime.teams.teammate import Means, Resident, free_tasks
+from teamwright.runtime.agents.factory import AgentFactory, AgentSpec, Answers, own_limits
+from teamwright.runtime.agents.spawner import Served, SpawnDeps, child_desk, narrowest
+from teamwright.runtime.teams.deps import Roles, TeammateHost
+from teamwright.runtime.teams.teammate import Teammate, TeammateDeps, free_tasks
 from teamwright.runtime.unbroken import unbroken
 from teamwright.runtime.worktrees import move_in
 from teamwright.store.tables.jobs import NewAgent
@@ -34,13 +34,13 @@ MOST_LOSSES = 3  # times that one comes to its end before the same letter
 ORPHAN_LIMIT = 15.0  # seconds for the child of a dead lead to record what is finished
 
 
-class Recruiter:
-    def __init__(self, workshop: Workshop, means: Means, ways: Ways, roles: Roles) -> None:
+class TeammateFactory:
+    def __init__(self, workshop: AgentFactory, means: TeammateDeps, ways: SpawnDeps, roles: Roles) -> None:
         self._workshop, self._means, self._ways, self._roles = workshop, means, ways, roles
-        self.residents: dict[AgentId, Resident] = {}
+        self.residents: dict[AgentId, Teammate] = {}
         self.answers: Answers | None = None
         self._starting: set[AgentId] = set()
-        self._keeper: Place | None = None
+        self._keeper: TeammateHost | None = None
         self._parking = False  # this process ends: nobody is brought back here any more
         self.dropped: set[AgentId] = set()  # whatever the store says of them, they do nothing until they are started
         self.absent: dict[AgentId, str] = {}  # those of them that wait for something, and for what
@@ -213,7 +213,7 @@ class Recruiter:
             await gone(process.pid, await start_of(process.pid))
         await self.revive(member)
 
-    async def start(self, member: Member, tree: Worktree | None = None) -> Resident | None:
+    async def start(self, member: Member, tree: Worktree | None = None) -> Teammate | None:
         """Run it in this process, unless another living one does."""
         teams, own = self._means.teams, (await self._means.teams.process()).id
         lease = await teams.tables.processes.claim_agent(member.agent, own)
@@ -229,12 +229,12 @@ class Recruiter:
             if tree is not None:
                 await self._means.rooms.let_go(tree)
             raise
-        resident = Resident(agent, member, lease.epoch, self._means, tree)
+        resident = Teammate(agent, member, lease.epoch, self._means, tree)
         self.residents[member.agent] = resident
         teams.supervisor.house(agent, lambda: self._host(resident))
         return resident
 
-    async def _host(self, resident: Resident) -> None:
+    async def _host(self, resident: Teammate) -> None:
         try:
             await resident.run()
         finally:
@@ -276,7 +276,7 @@ class Recruiter:
         if tree is not None:
             move_in(desk, tree)
         mode: Mode | None = "plan" if member.plan_mode_required else member.mode
-        shape = Shape(
+        shape = AgentSpec(
             id=member.agent, name=member.name, kind=member.kind, model=member.model, effort=member.effort, kit=kit,
             desk=desk, mode=mode, meter=base.meter.child(own_limits(definition)), parent=self._lead(member), depth=1,
         )  # fmt: skip
@@ -303,7 +303,7 @@ class Recruiter:
         lead = self._means.teams.lead_of(member.team)
         return lead.agent if lead else None
 
-    async def _again(self, shape: Shape, member: Member) -> Agent | None:
+    async def _again(self, shape: AgentSpec, member: Member) -> Agent | None:
         """From its transcript. None if it was killed before it could do anything: it begins anew."""
         try:
             transcript, history = await self._workshop.reopen(member.agent, self.answers)

@@ -19,7 +19,7 @@ class Posted(Struct, frozen=True):
     refused: tuple[str, ...] = ()
 
 
-class Post:
+class TeamMail:
     def __init__(self, teams: Teams) -> None:
         self._teams = teams
 

@@ -8,7 +8,7 @@ import anyio
 import msgspec
 
 from teamwright.core.data.message import ToolCall
-from teamwright.core.data.team import Member, Refused, Request, RequestId, new_request_id
+from teamwright.core.data.team import Member, Refused, RequestId, TeamRequest, new_request_id
 from teamwright.core.ids import AgentId, CallId
 from teamwright.core.permissions.consent import Allow, Decision, Deny, Mode, Question
 from teamwright.core.permissions.judge import mode_allowed
@@ -20,7 +20,7 @@ from teamwright.runtime.teams.roster import Teams
 Put = Callable[[Question], Awaitable[Decision]]
 
 
-class Asker:
+class PermissionForwarder:
     """In a process without a person: puts a question to the lead's process and waits for the answer."""
 
     def __init__(self) -> None:
@@ -51,7 +51,9 @@ class Asker:
         }
         opened = await teams.tables.requests.pending_permission(agent, question.tool, question.args)
         if opened is None:  # else it was asked before, by a process that is gone, or answered too late
-            request = Request(new_request_id("permission"), "permission", member.team, member.agent, lead.agent, body)
+            request = TeamRequest(
+                new_request_id("permission"), "permission", member.team, member.agent, lead.agent, body
+            )
             opened = await teams.tables.requests.open(request)
         if isinstance(opened, Refused):
             return Deny(f"{question.tool} was not run: {opened.reason}")
@@ -74,7 +76,7 @@ class Asker:
                 await teams.news()
 
 
-class Deputy:
+class PermissionResponder:
     """In the lead's process: decides the questions of teammates elsewhere by its rules and its person."""
 
     def __init__(
@@ -99,7 +101,7 @@ class Deputy:
                     self._asked.add(request.id)
                     self._teams.supervisor.launch(lambda r=request: self._decide(r))
 
-    async def _decide(self, request: Request) -> None:
+    async def _decide(self, request: TeamRequest) -> None:
         body: dict[str, Any] = request.body
         desk = Desk(Path(body["cwd"]), tuple(map(Path, body["roots"])) or (Path(body["cwd"]),))
         mode = mode_allowed(self._mode(), body["mode"]) if body.get("mode") else self._mode()

@@ -10,11 +10,11 @@ from teamwright.core.data.event import is_durable
 from teamwright.core.errors import SessionMissing, ToolError
 from teamwright.core.ids import AgentId
 from teamwright.runtime.agents.agent import Agent
-from teamwright.runtime.agents.resources import Brought
+from teamwright.runtime.agents.resources import Extensions
 from teamwright.runtime.agents.supervisor import Supervisor
 from teamwright.runtime.bus import Bus, Watch
 from teamwright.runtime.teams.service import Teamwork
-from teamwright.runtime.teams.teammate import Resident
+from teamwright.runtime.teams.teammate import Teammate
 
 LOOK = 1.0  # seconds between two looks whether the lead lives
 CLOSE_LIMIT = 5.0
@@ -22,7 +22,7 @@ LEAVE_LIMIT = 2.0  # seconds for servers to end in good order
 QUIET = 0.05  # seconds in which what it does is told to the lead's process at most once
 
 
-class MemberHome:
+class TeammateProcess:
     def __init__(
         self,
         agent: AgentId,
@@ -30,7 +30,7 @@ class MemberHome:
         teamwork: Teamwork,
         living: list[Agent],
         bus: Bus,
-        brought: Brought,
+        brought: Extensions,
         on_close: Callable[[], Awaitable[None]],
         *,
         patience: float,
@@ -39,7 +39,7 @@ class MemberHome:
         self._agent, self._supervisor, self._teamwork, self._living = agent, supervisor, teamwork, living
         self._bus, self._brought, self._on_close, self._patience = bus, brought, on_close, patience
         self._group = anyio.create_task_group()
-        self._resident: Resident | None = None
+        self._resident: Teammate | None = None
         self.trouble = supervisor.trouble
 
     async def __aenter__(self) -> Self:

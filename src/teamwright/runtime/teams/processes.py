@@ -12,15 +12,15 @@ from teamwright.core.errors import ToolError
 from teamwright.core.permissions.consent import Mode
 from teamwright.host.panes.base import Pane, Panes
 from teamwright.host.process.identity import start_of
-from teamwright.runtime.teams.teammate import Means, free_tasks
+from teamwright.runtime.teams.teammate import TeammateDeps, free_tasks
 from teamwright.store.tables.processes import Process
 
 Command = Callable[[Member, Mode], tuple[Sequence[str], Mapping[str, str]]]  # argv and environment
 CLOSE_LIMIT = 12.0  # seconds: longer than a process has from the first signal to the last
 
 
-class Quarters:
-    def __init__(self, panes: Panes, backend: Backend, command: Command, means: Means) -> None:
+class TeammateProcesses:
+    def __init__(self, panes: Panes, backend: Backend, command: Command, means: TeammateDeps) -> None:
         self.backend: Backend = backend
         self._panes, self._command, self._means = panes, command, means
         self._open: dict[str, tuple[Member, Pane]] = {}  # by address

@@ -12,7 +12,7 @@ from teamwright.store.files import transcripts
 from teamwright.store.files.paths import SessionFiles
 
 
-class Follower:
+class RemoteEvents:
     def __init__(self, teams: Teams, files: Callable[[AgentId], SessionFiles], bus: Bus, *, since: int) -> None:
         """What lies before `since`, when this process began, is no news."""
         self._teams, self._files, self._bus, self._since = teams, files, bus, since

@@ -7,23 +7,23 @@ import anyio
 import msgspec
 
 from teamwright.core.data.letter import Signal, SignalKind
-from teamwright.core.data.team import Mail, Member, Refused, Request, RequestId, iso, new_request_id
+from teamwright.core.data.team import Mail, Member, Refused, RequestId, TeamRequest, iso, new_request_id
 from teamwright.core.errors import ToolError
 from teamwright.core.ids import CallId
 from teamwright.core.permissions.consent import MODES, Mode
 from teamwright.core.permissions.judge import mode_allowed
-from teamwright.runtime.teams.mail import Post
+from teamwright.runtime.teams.mail import TeamMail
 from teamwright.runtime.teams.roster import Teams
 from teamwright.runtime.unbroken import following, unbroken
 from teamwright.store.tables.requests import RequestTable
 from teamwright.store.tables.state import now_ms
 
 
-class Handshakes:
+class TeamRequests:
     def __init__(
         self,
         teams: Teams,
-        post: Post,
+        post: TeamMail,
         *,
         patience: float,
         lead_mode: Callable[[], Mode],
@@ -44,7 +44,7 @@ class Handshakes:
         id = new_request_id("shutdown")
         body = {"requestId": id, "from": asker.name, "reason": reason, "timestamp": iso(now_ms())}
         mail = self._post.draft(asker, member, _signal("shutdown_request", body), id=f"m-{asker.agent}-{call}")
-        asked = Request(id, "shutdown", asker.team, asker.agent, member.agent, {"reason": reason})
+        asked = TeamRequest(id, "shutdown", asker.team, asker.agent, member.agent, {"reason": reason})
         found = await unbroken(self._requests.open(asked, mail=mail, key=f"{asker.agent}/{call}"))
         if isinstance(found, Refused):
             raise ToolError(found.reason)
@@ -80,7 +80,7 @@ class Handshakes:
                 await self._post.signal(member, asker, _signal("shutdown_rejected", body), id=f"h-{id}")
             await self._requests.handled(RequestId(id))
 
-    def farewell(self, member: Member, request: Request) -> Mail | None:
+    def farewell(self, member: Member, request: TeamRequest) -> Mail | None:
         """What whoever asked hears: stored together with its end, so that nobody sees one without the other."""
         asker = self._teams.find(member.team, request.asker)
         if asker is None:
@@ -94,7 +94,7 @@ class Handshakes:
         }
         return self._post.draft(member, asker, _signal("shutdown_approved", body), id=f"h-{request.id}")
 
-    async def gone(self, member: Member, request: Request) -> None:
+    async def gone(self, member: Member, request: TeamRequest) -> None:
         """Its farewell is stored."""
         if (asker := self._teams.find(member.team, request.asker)) is not None:
             await self._post.arrived(asker)
@@ -119,7 +119,7 @@ class Handshakes:
         id = new_request_id("plan")
         body = {"requestId": id, "from": member.name, "plan": plan, "timestamp": iso(now_ms())}
         mail = self._post.draft(member, lead, _signal("plan_approval_request", body, member.color), id=f"p-{id}")
-        asked = Request(id, "plan", member.team, member.agent, lead.agent, {"plan": plan})
+        asked = TeamRequest(id, "plan", member.team, member.agent, lead.agent, {"plan": plan})
         found = await unbroken(self._requests.open(asked, mail=mail, key=f"{member.agent}/{call}"))
         if isinstance(found, Refused):
             raise ToolError(found.reason)
@@ -148,7 +148,7 @@ class Handshakes:
                 await self._apply(member)
                 await self._post.arrived(member)
 
-    async def _asked(self, id: str, kind: str) -> Request:
+    async def _asked(self, id: str, kind: str) -> TeamRequest:
         found = await self._requests.by_id(RequestId(id))
         if found is None or found.kind != kind:
             raise ToolError(f"There is no open {kind} request {id!r}. Use the requestId of the message you were sent.")

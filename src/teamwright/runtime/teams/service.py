@@ -6,17 +6,17 @@ import anyio
 from msgspec import Struct
 
 from teamwright.core.data.event import Warned
-from teamwright.core.data.team import Member, Refused, Request, Team, new_request_id
+from teamwright.core.data.team import Member, Refused, Team, TeamRequest, new_request_id
 from teamwright.core.errors import ToolError
 from teamwright.core.ids import AgentId, CallId
 from teamwright.core.policies.spawn import Ask, Plan
 from teamwright.core.ports import ToolContext
 from teamwright.runtime.agents.agent import Agent
 from teamwright.runtime.jobs.jobs import Job
-from teamwright.runtime.teams.factory import Recruiter
-from teamwright.runtime.teams.mail import Post
-from teamwright.runtime.teams.remote_events import Follower
-from teamwright.runtime.teams.requests import Handshakes
+from teamwright.runtime.teams.factory import TeammateFactory
+from teamwright.runtime.teams.mail import TeamMail
+from teamwright.runtime.teams.remote_events import RemoteEvents
+from teamwright.runtime.teams.requests import TeamRequests
 from teamwright.runtime.teams.roster import Teams
 from teamwright.runtime.teams.tasks import TaskBoard
 from teamwright.runtime.unbroken import unbroken
@@ -28,11 +28,11 @@ STILL = 10.0  # seconds without any news after which tasks that nobody takes hol
 
 class Teamwork(Struct, frozen=True):
     teams: Teams
-    post: Post
-    handshakes: Handshakes
-    recruiter: Recruiter
+    post: TeamMail
+    handshakes: TeamRequests
+    recruiter: TeammateFactory
     board: TaskBoard
-    follower: Follower
+    follower: RemoteEvents
     leave: Callable[[], Awaitable[None]]  # this process is known no more
     spawn: Callable[[Ask, ToolContext], Awaitable[tuple[Job | Member, Plan]]]  # as the Agent tool does it
     settle: Callable[[Team, Sequence[Member]], Awaitable[None]]  # what another session's process left of a team
@@ -92,7 +92,7 @@ class Teamwork(Struct, frozen=True):
         holder = await self.teams.tables.processes.holder(member.agent)
         if holder is None or (lead := self.teams.lead_of(member.team)) is None:
             return False
-        asked = Request(new_request_id("interrupt"), "interrupt", lead.team, lead.agent, member.agent, {})
+        asked = TeamRequest(new_request_id("interrupt"), "interrupt", lead.team, lead.agent, member.agent, {})
         if isinstance(await self.teams.tables.requests.open(asked), Refused):
             return False
         self.teams.here.ring(holder.bell)

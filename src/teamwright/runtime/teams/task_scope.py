@@ -8,7 +8,7 @@ from teamwright.core.data.tasks import Actor, Done, Owner, Task
 from teamwright.core.ids import AgentId, SessionId
 
 
-class TaskDesk(Protocol):
+class TaskScope(Protocol):
     @property
     def guarded(self) -> bool:
         """Must `creating` see every task before it is stored? Only then is a number reserved for it."""
@@ -51,7 +51,7 @@ class TaskDesk(Protocol):
         ...
 
 
-class SessionDesk:
+class SessionTaskScope:
     """No team: the list belongs to the session, and the main agent leads. Nobody waits, so nobody is woken."""
 
     guarded = False

@@ -8,14 +8,14 @@ from teamwright.core.data.tasks import Actor, Change, Done, Draft, Owner, Refusa
 from teamwright.core.data.team import Mail
 from teamwright.core.errors import StoreError, ToolError
 from teamwright.core.ids import AgentId, CallId
-from teamwright.runtime.teams.task_scope import TaskDesk
+from teamwright.runtime.teams.task_scope import TaskScope
 from teamwright.runtime.unbroken import following, unbroken
 from teamwright.store.mirrors.task import TaskMirror
 from teamwright.store.tables.tasks import Listing, TaskTable
 
 
 class TaskBoard:
-    def __init__(self, table: TaskTable, mirror: TaskMirror, desk: TaskDesk, report: Callable[[str], None]) -> None:
+    def __init__(self, table: TaskTable, mirror: TaskMirror, desk: TaskScope, report: Callable[[str], None]) -> None:
         """`report` tells a person that the files could not follow the store."""
         self.table, self.mirror, self.desk = table, mirror, desk
         self.on_completed: Callable[[AgentId, Task], object] | None = None

@@ -10,7 +10,7 @@ from msgspec import Struct
 from teamwright.core.data.definition import Isolation
 from teamwright.core.data.message import Effort, Message, Reply, Usage
 from teamwright.core.data.tasks import Done, Draft, Owner, Refusal, Task, TaskId
-from teamwright.core.data.team import Member, Request, RequestId
+from teamwright.core.data.team import Member, RequestId, TeamRequest
 from teamwright.core.errors import ToolError, UsageError
 from teamwright.core.ids import CallId
 from teamwright.core.permissions.consent import Mode
@@ -194,7 +194,7 @@ def _done(outcome: Done | Refusal) -> Done:
     return outcome
 
 
-def _refusal(request: Request) -> str | None:
+def _refusal(request: TeamRequest) -> str | None:
     answer = request.answer or {}
     return str(answer.get("reason", "")) if request.answer is not None and not answer.get("approve") else None
 

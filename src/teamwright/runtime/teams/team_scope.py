@@ -9,14 +9,14 @@ from teamwright.core.data.tasks import Actor, Done, Owner, Task
 from teamwright.core.data.team import iso
 from teamwright.core.ids import AgentId, LetterId
 from teamwright.runtime.teams.roster import Teams
-from teamwright.runtime.teams.task_scope import SessionDesk, TaskDesk
+from teamwright.runtime.teams.task_scope import SessionTaskScope, TaskScope
 from teamwright.store.tables.state import now_ms
 
 Check = Callable[[str, Task, Actor], Awaitable[str | None]]  # TaskCreated or TaskCompleted: a refusal in words
 
 
-class TeamDesk(TaskDesk):
-    def __init__(self, teams: Teams, alone: SessionDesk, check: Check | None = None) -> None:
+class TeamTaskScope(TaskScope):
+    def __init__(self, teams: Teams, alone: SessionTaskScope, check: Check | None = None) -> None:
         self._teams = teams
         self._alone = alone
         self._check = check

@@ -11,17 +11,17 @@ from msgspec import Struct
 from teamwright.core.data.event import AgentEnded, Event, ToolEnded, TurnEnded, Warned
 from teamwright.core.data.letter import Letter, Said, Sender, Signal
 from teamwright.core.data.tasks import Actor, Task, claim_id
-from teamwright.core.data.team import Mail, Member, Refused, Request, State, iso
+from teamwright.core.data.team import Mail, Member, Refused, State, TeamRequest, iso
 from teamwright.core.errors import DiskError, StoreError
 from teamwright.core.ids import AgentId, LetterId
 from teamwright.core.permissions.consent import Mode
 from teamwright.host.git.worktree import Worktree
 from teamwright.runtime.agents.agent import Agent, current_agent, current_teammate
-from teamwright.runtime.teams.mail import SYSTEM_SENDER, Post
-from teamwright.runtime.teams.requests import Handshakes
+from teamwright.runtime.teams.mail import SYSTEM_SENDER, TeamMail
+from teamwright.runtime.teams.requests import TeamRequests
 from teamwright.runtime.teams.roster import ROSTER, Teams
 from teamwright.runtime.teams.tasks import TaskBoard
-from teamwright.runtime.worktrees import Rooms, words
+from teamwright.runtime.worktrees import Worktrees, words
 from teamwright.store.tables.mail import ATTEMPTS
 from teamwright.store.tables.state import now_ms
 
@@ -31,21 +31,23 @@ TALKING = frozenset({"SendMessage", "ListAgents"})
 Reason = Literal["available", "interrupted", "failed"]
 
 
-class Means(Struct, frozen=True):
+class TeammateDeps(Struct, frozen=True):
     """What a teammate needs besides itself."""
 
     teams: Teams
-    post: Post
-    handshakes: Handshakes
+    post: TeamMail
+    handshakes: TeamRequests
     board: TaskBoard
-    rooms: Rooms
+    rooms: Worktrees
     before_idle: Callable[[Member], Awaitable[str | None]]  # words that send it back to work
 
 
-class Resident:
+class Teammate:
     """One teammate in this process."""
 
-    def __init__(self, agent: Agent, member: Member, epoch: int, means: Means, tree: Worktree | None = None) -> None:
+    def __init__(
+        self, agent: Agent, member: Member, epoch: int, means: TeammateDeps, tree: Worktree | None = None
+    ) -> None:
         self.agent, self.member = agent, member
         self._epoch, self._means, self._tree = epoch, means, tree
         self.scope = anyio.CancelScope()
@@ -53,7 +55,7 @@ class Resident:
         self.parked = False  # this process ends, the teammate does not
         self.broken = False  # by a bug of ours
         self.halted = False  # by a disk that fails
-        self._leaving: Request | None = None
+        self._leaving: TeamRequest | None = None
         self._finished: Task | None = None
         self._tries: dict[LetterId, int] = {}  # of letters that it could not even read
 
@@ -338,7 +340,7 @@ def note_work(teams: Teams, agent: Agent, event: Event) -> None:
         teams.tables.mail.worked_soon(agent.id)
 
 
-async def free_tasks(means: Means, member: Member, why: str) -> None:
+async def free_tasks(means: TeammateDeps, member: Member, why: str) -> None:
     """The tasks of one that is gone go back to the list, and the lead is told of those that there were."""
     lead = means.teams.lead_of(member.team)
 

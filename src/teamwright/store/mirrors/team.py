@@ -15,7 +15,7 @@ from teamwright.core.ids import AgentId
 from teamwright.osfiles.locks import hold
 from teamwright.osfiles.private import fault, write_file
 from teamwright.store.db.disk_policy import Pace
-from teamwright.store.tables.mail import Entry, MailTable
+from teamwright.store.tables.mail import MailEntry, MailTable
 from teamwright.store.tables.teams import TeamTable
 
 _SHORT = 2_048  # bytes of a message that is kept for the next copy; a longer one is fetched again
@@ -118,12 +118,12 @@ class TeamMirror:
         await self._pace.run(lambda: write_file(path, data, synced=False))  # a start writes it anew
 
 
-def _piece(entry: Entry, *, read: bool) -> bytes:
+def _piece(entry: MailEntry, *, read: bool) -> bytes:
     whole = msgspec.json.format(msgspec.json.encode([_message(entry) | {"read": read}]), indent=2)
     return whole[2:-2]  # without the brackets and their line ends
 
 
-def _message(entry: Entry) -> dict[str, Any]:
+def _message(entry: MailEntry) -> dict[str, Any]:
     return {
         "from": entry.from_name,
         "text": entry.text,

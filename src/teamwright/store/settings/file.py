@@ -13,7 +13,7 @@ from msgspec import UNSET, Struct, UnsetType
 from teamwright.core.errors import SettingsError
 from teamwright.core.jsontext import decode_object
 from teamwright.core.text import shown
-from teamwright.store.settings.schema import OURS, PARTS, File, Layer, Source
+from teamwright.store.settings.schema import OURS, PARTS, Layer, SettingsFile, Source
 
 MOST_BYTES = 1_000_000
 Say = Callable[[str, str], None]  # key, what is wrong with it
@@ -43,7 +43,7 @@ def layer_of(found: dict[str, Any], source: Source, file: str, problems: list[st
         problems.append(shown(f"{file}: {key}: {wrong}", most=1000))
 
     named = {_ALIASES[key]: value for key, value in found.items() if key in _ALIASES}
-    values = cast("dict[str, Any]", fit(named | found, File, "", say))
+    values = cast("dict[str, Any]", fit(named | found, SettingsFile, "", say))
     if source in ("project", "local"):
         _forbid(values, say)
     return Layer(source, file, values)

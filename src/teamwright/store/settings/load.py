@@ -17,13 +17,13 @@ from teamwright.core.text import shown
 from teamwright.store.settings.file import fields_of, layer_of, read_layer
 from teamwright.store.settings.schema import (
     PARTS,
-    File,
-    Hooks,
+    HookSettings,
     Layer,
     Own,
     Permissions,
-    Rule,
     Settings,
+    SettingsFile,
+    SettingsRule,
     Source,
 )
 
@@ -118,8 +118,8 @@ def _flag_layer(flag: str, path: Path, problems: list[str]) -> Layer:
 def _merge(layers: list[Layer], project: Path, home: Path, problems: list[str]) -> Settings:
     values: dict[str, Any] = {}
     for layer in layers:
-        values = merged(values, layer.values, File)
-    file = msgspec.convert(values, File)
+        values = merged(values, layer.values, SettingsFile)
+    file = msgspec.convert(values, SettingsFile)
     mode_from: list[Source] = [x.source for x in layers if "defaultMode" in x.values.get("permissions", {})]
     permissions = Permissions(
         allow=_rules(layers, "allow", project),
@@ -129,7 +129,7 @@ def _merge(layers: list[Layer], project: Path, home: Path, problems: list[str]) 
         default_mode_source=mode_from[-1] if mode_from else None,
         additional_directories=tuple(_absolute(d, project, home) for d in file.permissions.additional_directories),
     )
-    hooks = tuple(Hooks(x.source, x.file, x.values["hooks"]) for x in layers if x.values.get("hooks"))
+    hooks = tuple(HookSettings(x.source, x.file, x.values["hooks"]) for x in layers if x.values.get("hooks"))
     return Settings(
         permissions=permissions,
         env=file.env,
@@ -165,10 +165,12 @@ def merged(low: Mapping[str, Any], high: Mapping[str, Any], kind: type[Struct]) 
     return out
 
 
-def _rules(layers: list[Layer], kind: str, base: Path) -> tuple[Rule, ...]:
+def _rules(layers: list[Layer], kind: str, base: Path) -> tuple[SettingsRule, ...]:
     """All of them, lowest source first. Relative patterns begin at the project, whoever wrote them."""
     found = (
-        Rule(text, layer.source, base) for layer in layers for text in layer.values.get("permissions", {}).get(kind, ())
+        SettingsRule(text, layer.source, base)
+        for layer in layers
+        for text in layer.values.get("permissions", {}).get(kind, ())
     )
     return tuple(dict.fromkeys(found))
 

@@ -86,7 +86,7 @@ class WorktreePart(Struct, frozen=True, rename="camel"):
     symlink_directories: tuple[str, ...] = ()
 
 
-class File(Struct, frozen=True, rename="camel"):
+class SettingsFile(Struct, frozen=True, rename="camel"):
     """Everything in one settings file that we know of. Other names there belong to other programs."""
 
     permissions: PermissionsPart = PermissionsPart()
@@ -101,7 +101,14 @@ class File(Struct, frozen=True, rename="camel"):
     teamwright: Own = Own()
 
 
-PARTS: tuple[type[Struct], ...] = (File, PermissionsPart, WorktreePart, Own, Budget, MailPart)  # merged field by field
+PARTS: tuple[type[Struct], ...] = (
+    SettingsFile,
+    PermissionsPart,
+    WorktreePart,
+    Own,
+    Budget,
+    MailPart,
+)  # merged field by field
 OURS: tuple[type[Struct], ...] = (Own, Budget, MailPart)  # here a name that nobody knows is a slip worth telling
 
 
@@ -113,13 +120,13 @@ class Layer(Struct, frozen=True):
     values: dict[str, Any]
 
 
-class Rule(Struct, frozen=True):
+class SettingsRule(Struct, frozen=True):
     text: str
     source: Source
     base: Path  # where its relative path patterns begin
 
 
-class Hooks(Struct, frozen=True):
+class HookSettings(Struct, frozen=True):
     """The hooks of one file, unread; those of all sources run."""
 
     source: Source
@@ -128,9 +135,9 @@ class Hooks(Struct, frozen=True):
 
 
 class Permissions(Struct, frozen=True):
-    allow: tuple[Rule, ...] = ()
-    ask: tuple[Rule, ...] = ()
-    deny: tuple[Rule, ...] = ()
+    allow: tuple[SettingsRule, ...] = ()
+    ask: tuple[SettingsRule, ...] = ()
+    deny: tuple[SettingsRule, ...] = ()
     default_mode: DefaultMode | None = None
     default_mode_source: Source | None = None
     additional_directories: tuple[Path, ...] = ()
@@ -141,7 +148,7 @@ class Settings(Struct, frozen=True):
     env: dict[str, str] = {}
     model: str | None = None
     effort: Effort | None = None
-    hooks: tuple[Hooks, ...] = ()
+    hooks: tuple[HookSettings, ...] = ()
     mcp: dict[str, Any] = {}
     enable_all_project_mcp_servers: bool = False
     symlink_directories: tuple[str, ...] = ()

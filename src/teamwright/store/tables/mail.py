@@ -32,7 +32,7 @@ ATTEMPTS = 3  # then a message that cannot be handled is a dead letter
 _letters = msgspec.json.Decoder(Letter)
 
 
-class Entry(Struct, frozen=True):
+class MailEntry(Struct, frozen=True):
     """One message in the log. `delivered_at` is when it reached its reader's model."""
 
     n: int
@@ -80,20 +80,20 @@ class MailTable:
 
     # --- reading
 
-    async def audit(self, team: str, *, since: int = 0, most: int = 1000) -> list[Entry]:
+    async def audit(self, team: str, *, since: int = 0, most: int = 1000) -> list[MailEntry]:
         """Everything that was sent in a team, in order, from the `n` after `since` on."""
         return await self._entries("teams.name = ? AND mail.n > ? ORDER BY mail.n LIMIT ?", team, since, most)
 
-    async def receipts(self, sender: AgentId, *, most: int = 100) -> list[Entry]:
+    async def receipts(self, sender: AgentId, *, most: int = 100) -> list[MailEntry]:
         """What became of an agent's latest messages, in the order they were sent."""
         where = "sender = (SELECT n FROM agents WHERE id = ?) ORDER BY mail.sent_at DESC, mail.n DESC LIMIT ?"
         return (await self._entries(where, sender, most))[::-1]
 
-    async def receipt(self, id: LetterId) -> Entry | None:
+    async def receipt(self, id: LetterId) -> MailEntry | None:
         found = await self._entries("mail.id = ?", id)
         return found[0] if found else None
 
-    async def inbox(self, team: str, reader: AgentId, *, most_read: int = MOST_READ) -> list[Entry]:
+    async def inbox(self, team: str, reader: AgentId, *, most_read: int = MOST_READ) -> list[MailEntry]:
         """All that is unread and the last ones that were read, in the order they were sent."""
         return await self.entries(sorted(await self.shown(team, reader, most_read=most_read)))
 
@@ -118,9 +118,9 @@ class MailTable:
 
         return await self._db.read(work)
 
-    async def entries(self, numbers: Sequence[int]) -> list[Entry]:
+    async def entries(self, numbers: Sequence[int]) -> list[MailEntry]:
         """Messages by their numbers, in order; those that are gone are left out."""
-        found: list[Entry] = []
+        found: list[MailEntry] = []
         for start in range(0, len(numbers), _AT_ONCE):
             some = numbers[start : start + _AT_ONCE]
             found += await self._entries(f"mail.n IN ({','.join('?' * len(some))}) ORDER BY mail.n", *some)
@@ -156,7 +156,7 @@ class MailTable:
         """The reader cannot be brought back: what is unread is undeliverable."""
         return await self._db.write(lambda db: abandon(db, agent_number(db, reader), None, why))
 
-    async def untold(self, team: str) -> list[Entry]:
+    async def untold(self, team: str) -> list[MailEntry]:
         """Messages that failed after they were stored, and of which lead and sender have not been told."""
         return await self._entries("teams.name = ? AND told = 0 AND state IN ('undeliverable', 'dead')", team)
 
@@ -181,7 +181,7 @@ class MailTable:
         sql = "DELETE FROM volleys WHERE {} = (SELECT n FROM agents WHERE id = ?)"
         self._db.write_soon(lambda db: [db.execute(sql.format(side), (agent,)).rowcount for side in "ab"])
 
-    async def _entries(self, where: str, *values: object) -> list[Entry]:
+    async def _entries(self, where: str, *values: object) -> list[MailEntry]:
         sql = f"""
             SELECT mail.n, mail.id, teams.name, from_name, to_name, summary, color, text, state, coalesce(reason, ''),
                 mail.sent_at, mail.delivered_at, senders.id, readers.id, letters.letter
@@ -192,11 +192,11 @@ class MailTable:
         return [_entry(row) for row in await self._db.read(lambda db: db.execute(sql, values).fetchall())]
 
 
-def _entry(row: Sequence[Any]) -> Entry:
+def _entry(row: Sequence[Any]) -> MailEntry:
     values = list(row[:-1])
     if values[7] is None:
         values[7] = _text(row[-1])
-    return Entry(*values)
+    return MailEntry(*values)
 
 
 def _text(letter: bytes | None) -> str:

@@ -6,7 +6,7 @@ from teamwright.core.data.team import Member
 from teamwright.core.ids import AgentId
 from teamwright.store.files.paths import Home
 from teamwright.store.tables.processes import ProcessTable
-from teamwright.store.tables.state import State
+from teamwright.store.tables.state import StateStore
 from teamwright.store.tables.teams import TeamTable
 
 
@@ -20,7 +20,7 @@ async def read_housed(home: Home) -> dict[Path, Member]:
     """The same by directory, for whoever has no store open."""
     if not home.state.exists():
         return {}
-    state = await State.open(home.state)
+    state = await StateStore.open(home.state)
     try:
         found = await housed(TeamTable(state.database, ProcessTable(state.database, home.run)))
     finally:

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from teamwright.core.crashpoint import crashpoint
-from teamwright.core.data.team import Mail, Refused, Request, RequestId
+from teamwright.core.data.team import Mail, Refused, RequestId, TeamRequest
 from teamwright.core.ids import AgentId
 from teamwright.store.db.database import Database
 from teamwright.store.tables.mail_insert import LIMITS, MailLimits, post
@@ -30,11 +30,13 @@ class RequestTable:
         self._db, self._limits = database, limits
         self._now = now
 
-    async def open(self, request: Request, *, mail: Mail | None = None, key: str | None = None) -> Request | Refused:
+    async def open(
+        self, request: TeamRequest, *, mail: Mail | None = None, key: str | None = None
+    ) -> TeamRequest | Refused:
         """Stored together with the letter that shows it. The same key again: the request that it made."""
         at = self._now()
 
-        def work(db: sqlite3.Connection) -> Request | Refused:
+        def work(db: sqlite3.Connection) -> TeamRequest | Refused:
             if key is not None and (made := _find(db, "requests.key = ?", key)) is not None:
                 return made
             team = db.execute("SELECT n FROM teams WHERE name = ?", (request.team,)).fetchone()
@@ -55,14 +57,14 @@ class RequestTable:
 
     async def answer(
         self, id: RequestId, by: AgentId, answer: dict[str, Any], *, mail: Mail | None = None
-    ) -> Request | Refused:
+    ) -> TeamRequest | Refused:
         """The first answer counts. One that comes after the time limit is refused, but kept with the request.
 
         `mail` shows the answer to the asker; an asker that has gone meanwhile does not undo it.
         """
         at = self._now()
 
-        def work(db: sqlite3.Connection) -> Request | Refused:
+        def work(db: sqlite3.Connection) -> TeamRequest | Refused:
             found = _find(db, "requests.id = ?", id)
             if found is None:
                 return Refused("unknown_request", f"There is no request {id}. Use the id of the message that asked.")
@@ -92,22 +94,22 @@ class RequestTable:
         sql = "UPDATE requests SET handled = 1 WHERE id = ? AND handled = 0 AND answer IS NOT NULL"
         return await self._db.write(lambda db: db.execute(sql, (id,)).rowcount > 0)
 
-    async def by_id(self, id: RequestId) -> Request | None:
+    async def by_id(self, id: RequestId) -> TeamRequest | None:
         return await self._db.read(lambda db: _find(db, "requests.id = ?", id))
 
-    async def by_key(self, key: str) -> Request | None:
+    async def by_key(self, key: str) -> TeamRequest | None:
         """What the call with this key opened, if it got so far."""
         return await self._db.read(lambda db: _find(db, "requests.key = ?", key))
 
-    async def open_for(self, agent: AgentId) -> list[Request]:
+    async def open_for(self, agent: AgentId) -> list[TeamRequest]:
         """What waits for an agent's answer."""
         return await self._select("answerers.id = ? AND state = 'open' AND requests.kind <> 'interrupt'", agent)
 
-    async def interrupts_of(self, agent: AgentId) -> list[Request]:
+    async def interrupts_of(self, agent: AgentId) -> list[TeamRequest]:
         """That the process which runs it has not heeded yet."""
         return await self._select("answerers.id = ? AND state = 'open' AND requests.kind = 'interrupt'", agent)
 
-    async def asked_by(self, agent: AgentId) -> list[Request]:
+    async def asked_by(self, agent: AgentId) -> list[TeamRequest]:
         """What an agent waits for: its open requests, and the answers that it has not acted on."""
         return await self._select(
             """
@@ -116,33 +118,33 @@ class RequestTable:
             agent,
         )
 
-    async def pending_permission(self, asker: AgentId, tool: str, input: Any) -> Request | None:
+    async def pending_permission(self, asker: AgentId, tool: str, input: Any) -> TeamRequest | None:
         """The last question about this very call that is still open, or whose answer came when nobody waited."""
         open_or_kept = "(state = 'open' OR (answer IS NOT NULL AND handled = 0))"
         found = await self._select(f"askers.id = ? AND requests.kind = 'permission' AND {open_or_kept}", asker)
         same = [r for r in found if r.body.get("tool") == tool and r.body.get("input") == input]
         return same[-1] if same else None
 
-    async def agreed_by(self, agent: AgentId) -> list[Request]:
+    async def agreed_by(self, agent: AgentId) -> list[TeamRequest]:
         """Shutdowns that an agent has said yes to and that are not done yet."""
         found = await self._select(
             "answerers.id = ? AND requests.kind = 'shutdown' AND state = 'answered' AND handled = 0", agent
         )
         return [request for request in found if request.answer and request.answer.get("approve")]
 
-    async def _select(self, where: str, *values: str) -> list[Request]:
+    async def _select(self, where: str, *values: str) -> list[TeamRequest]:
         sql = f"{_COLUMNS} WHERE {where} ORDER BY requests.n"
         return [_request(row) for row in await self._db.read(lambda db: db.execute(sql, values).fetchall())]
 
 
-def _find(db: sqlite3.Connection, where: str, *values: str) -> Request | None:
+def _find(db: sqlite3.Connection, where: str, *values: str) -> TeamRequest | None:
     row = db.execute(f"{_COLUMNS} WHERE {where}", values).fetchone()
     return _request(row) if row else None
 
 
-def _request(row: Sequence[Any]) -> Request:
+def _request(row: Sequence[Any]) -> TeamRequest:
     values = list(row)
     values[5] = msgspec.json.decode(values[5])
     values[8] = None if values[8] is None else msgspec.json.decode(values[8])
     values[10] = bool(values[10])
-    return Request(*values)
+    return TeamRequest(*values)

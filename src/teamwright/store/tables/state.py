@@ -55,7 +55,7 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-class State:
+class StateStore:
     """The store's port: small, async, every change one transaction. Made by `State.open`."""
 
     def __init__(self, database: Database, now: Callable[[], int]) -> None:
@@ -64,7 +64,7 @@ class State:
         self.on_set_aside: Callable[[AgentId, str], None] | None = None  # a letter for whom, and why
 
     @classmethod
-    async def open(cls, path: Path, now: Callable[[], int] = now_ms) -> "State":
+    async def open(cls, path: Path, now: Callable[[], int] = now_ms) -> "StateStore":
         return cls(await open_database(path), now)
 
     @property

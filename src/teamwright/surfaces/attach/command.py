@@ -11,9 +11,9 @@ import msgspec
 
 from teamwright.core.errors import UsageError
 from teamwright.core.ids import SessionId
-from teamwright.host.ipc.unix_stream import Wire
+from teamwright.host.ipc.unix_stream import UnixStream
 from teamwright.store.files.paths import Home, home_from, is_session_id, list_sessions
-from teamwright.surfaces.attach.lines import HELP, Told, describe, typed
+from teamwright.surfaces.attach.lines import HELP, ToldLine, describe, typed
 from teamwright.surfaces.headless.stdin import read_lines
 from teamwright.surfaces.port.door import knock, open_doors
 from teamwright.surfaces.progress import wants_colours
@@ -55,7 +55,7 @@ def find_session(home: Home, named: str | None, cwd: Path) -> SessionId:
 async def attach(home: Home, session: SessionId, as_json: bool) -> int:  # noqa: FBT001
     """Until the session ends, or there is nothing more to be typed."""
     async with knock(home, session) as stream:
-        told = Told(colours=wants_colours(sys.stdout, dict(os.environ)))
+        told = ToldLine(colours=wants_colours(sys.stdout, dict(os.environ)))
         async with anyio.create_task_group() as group:
 
             async def show() -> None:
@@ -70,7 +70,7 @@ async def attach(home: Home, session: SessionId, as_json: bool) -> int:  # noqa:
     return 0
 
 
-async def _show(stream: Wire, told: Told, *, as_json: bool) -> None:
+async def _show(stream: UnixStream, told: ToldLine, *, as_json: bool) -> None:
     waiting: list[bytes] = []
     while chunk := await stream.receive():
         *ended, rest = chunk.split(b"\n")
@@ -81,7 +81,7 @@ async def _show(stream: Wire, told: Told, *, as_json: bool) -> None:
         sys.stdout.flush()
 
 
-def _print(line: bytes, told: Told, *, as_json: bool) -> None:
+def _print(line: bytes, told: ToldLine, *, as_json: bool) -> None:
     if as_json:
         sys.stdout.write(line.decode(errors="backslashreplace") + "\n")
         return
@@ -89,7 +89,7 @@ def _print(line: bytes, told: Told, *, as_json: bool) -> None:
         sys.stdout.write(shown + "\n")
 
 
-async def _type(stream: Wire, told: Told, *, as_json: bool) -> None:
+async def _type(stream: UnixStream, told: ToldLine, *, as_json: bool) -> None:
     """Standard input: JSON lines as they are, or what a person types."""
     async for line in read_lines():
         if as_json:

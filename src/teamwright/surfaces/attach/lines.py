@@ -32,7 +32,7 @@ class Block(Struct):
     content: "str | list[Block]" = ""
 
 
-class Said(Struct):
+class SaidBlock(Struct):
     content: str | list[Block] = ""
 
 
@@ -51,7 +51,7 @@ class Update(Struct):
     destination: str = "session"
 
 
-class Request(Struct):
+class ControlRequest(Struct):
     """A question about a call."""
 
     subtype: str = ""
@@ -79,19 +79,19 @@ class Request(Struct):
             return []
 
 
-class Response(Struct):
+class ControlResponse(Struct):
     subtype: str = ""
     error: str = ""
 
 
-class Line(Struct):
+class AttachLine(Struct):
     """Everything that is looked at in any line."""
 
     type: str
     subtype: str = ""
-    message: Said | None = None
-    request: Request | None = None
-    response: Response | None = None
+    message: SaidBlock | None = None
+    request: ControlRequest | None = None
+    response: ControlResponse | None = None
     request_id: str = ""
     isReplay: bool = False
     is_error: bool = False
@@ -112,11 +112,11 @@ class Line(Struct):
     to: str | None = None
 
 
-class Told(Struct):
+class ToldLine(Struct):
     """What has been seen so far, as far as later lines need it."""
 
     colours: bool = False
-    questions: dict[str, Request] = field(default_factory=dict[str, Request])  # that wait, by id
+    questions: dict[str, ControlRequest] = field(default_factory=dict[str, ControlRequest])  # that wait, by id
     answers: dict[str, str] = field(default_factory=dict[str, str])  # to the parts of the first one
     names: dict[str, str] = field(default_factory=dict[str, str])  # of agents, by id
 
@@ -124,41 +124,41 @@ class Told(Struct):
         return f"\x1b[{_CODES[style]}m{text}\x1b[0m" if self.colours else text
 
 
-_lines = msgspec.json.Decoder(Line)
+_lines = msgspec.json.Decoder(AttachLine)
 
 # --- what comes
 
 
-def describe(raw: bytes, told: Told) -> list[str]:
+def describe(raw: bytes, told: ToldLine) -> list[str]:
     """What a person reads of a line; nothing of one that is not for people."""
     try:
         line = _lines.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return []
     match line:
-        case Line(type="assistant", message=Said(content=list(blocks))):
+        case AttachLine(type="assistant", message=SaidBlock(content=list(blocks))):
             return _by(line, told, [text for block in blocks for text in _block(block, told)])
-        case Line(type="user", isReplay=True, message=Said(content=str(text))):
+        case AttachLine(type="user", isReplay=True, message=SaidBlock(content=str(text))):
             return _by(line, told, [told.paint("bold", f"> {part}") for part in visible(text).split("\n")])
-        case Line(type="user", message=Said(content=list(blocks))):
+        case AttachLine(type="user", message=SaidBlock(content=list(blocks))):
             return _by(line, told, [text for block in blocks for text in _result(block, told)])
-        case Line(type="result", is_error=True):
+        case AttachLine(type="result", is_error=True):
             return [told.paint("red", visible(str(line.result)))]
-        case Line(type="control_request", request=Request(subtype="can_use_tool") as request):
+        case AttachLine(type="control_request", request=ControlRequest(subtype="can_use_tool") as request):
             told.questions[line.request_id] = request
             return question(request, told)
-        case Line(type="control_cancel_request"):
+        case AttachLine(type="control_cancel_request"):
             gone = told.questions.pop(line.request_id, None)
             return [told.paint("dim", f"({visible(gone.tool_name)}: settled)")] if gone else []
-        case Line(type="control_response", response=Response(subtype="error", error=text)):
+        case AttachLine(type="control_response", response=ControlResponse(subtype="error", error=text)):
             return [told.paint("red", visible(text))]
-        case Line(type="system"):
+        case AttachLine(type="system"):
             return _system(line, told)
         case _:
             return []
 
 
-def _system(line: Line, told: Told) -> list[str]:
+def _system(line: AttachLine, told: ToldLine) -> list[str]:
     match line.subtype:
         case "agent_started" if line.agent_id:
             told.names[line.agent_id] = line.name
@@ -182,7 +182,7 @@ def _system(line: Line, told: Told) -> list[str]:
             return []
 
 
-def _by(line: Line, told: Told, lines: list[str]) -> list[str]:
+def _by(line: AttachLine, told: ToldLine, lines: list[str]) -> list[str]:
     """What another agent does stands behind its name."""
     if not line.agent_id or line.agent_id == line.session_id:
         return lines
@@ -190,7 +190,7 @@ def _by(line: Line, told: Told, lines: list[str]) -> list[str]:
     return [f"{name} | {text}" for text in lines]
 
 
-def _block(block: Block, told: Told) -> list[str]:
+def _block(block: Block, told: ToldLine) -> list[str]:
     if block.type == "text":
         return visible(block.text).split("\n")
     if block.type != "tool_use":
@@ -199,7 +199,7 @@ def _block(block: Block, told: Told) -> list[str]:
     return [f"{told.paint('green', '+')} {told.paint('cyan', visible(f'{block.name} {summary(call)}'.rstrip()))}"]
 
 
-def _result(block: Block, told: Told) -> list[str]:
+def _result(block: Block, told: ToldLine) -> list[str]:
     if block.type != "tool_result":
         return []
     parts = [block.content] if isinstance(block.content, str) else [part.text for part in block.content]
@@ -208,7 +208,7 @@ def _result(block: Block, told: Told) -> list[str]:
     return [told.paint("dim", f"    {textwrap.shorten(text, 150) if len(text) > 150 else text}") for text in lines]
 
 
-def question(request: Request, told: Told) -> list[str]:
+def question(request: ControlRequest, told: ToldLine) -> list[str]:
     """Whole: a yes must not cover what was not seen."""
     head = f"{request.agent_name} wants to use {request.tool_name}: {request.decision_reason}"
     lines = [told.paint("yellow", "? " + counted(visible(head)).replace("\n", " "))]
@@ -221,7 +221,7 @@ def question(request: Request, told: Told) -> list[str]:
     return [*lines, *rows, *(told.paint("yellow", line) for line in (*more, keys))]
 
 
-def _next_part(request: Request, told: Told) -> list[str]:
+def _next_part(request: ControlRequest, told: ToldLine) -> list[str]:
     part = next((p for p in request.parts if p.question not in told.answers), None)
     if part is None:
         return []
@@ -232,7 +232,7 @@ def _next_part(request: Request, told: Told) -> list[str]:
 # --- what is typed
 
 
-def typed(text: str, told: Told) -> list[dict[str, Any]]:
+def typed(text: str, told: ToldLine) -> list[dict[str, Any]]:
     """An answer if a question waits and it looks like one, a command, or a prompt."""
     words = text.strip()
     if not words:
@@ -253,7 +253,7 @@ def typed(text: str, told: Told) -> list[dict[str, Any]]:
     return [_user(text)]
 
 
-def _answer(words: str, told: Told) -> list[dict[str, Any]] | None:
+def _answer(words: str, told: ToldLine) -> list[dict[str, Any]] | None:
     """The oldest question first."""
     id, request = next(iter(told.questions.items()))
     if request.parts:
@@ -274,7 +274,7 @@ def _answer(words: str, told: Told) -> list[dict[str, Any]] | None:
     return [_respond(id, response)]
 
 
-def _answer_part(words: str, id: str, request: Request, told: Told) -> list[dict[str, Any]] | None:
+def _answer_part(words: str, id: str, request: ControlRequest, told: ToldLine) -> list[dict[str, Any]] | None:
     if words.startswith("/"):
         return None
     part = next((p for p in request.parts if p.question not in told.answers), None)

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from teamwright.app import Options, survey
-from teamwright.library.agents.book import Definitions, Entry, load_definitions
+from teamwright.app import Options, open_workspace
+from teamwright.library.agents.book import BookEntry, Definitions, load_definitions
 from teamwright.library.agents.places import find_places
 from teamwright.tools.bounds import visible
 
@@ -19,7 +19,7 @@ NARROW = 60
 
 def show_agents(*, flag: str | None, trust: bool, as_json: bool) -> int:
     """`teamwright agents`. Problems go to standard error; they do not make the listing fail."""
-    ground = survey(Options(cwd=Path.cwd(), trust=trust))
+    ground = open_workspace(Options(cwd=Path.cwd(), trust=trust))
     places = find_places(
         cwd=ground.cwd, project=ground.project, home=ground.user, state=ground.home.root, trusted=ground.trusted
     )
@@ -33,7 +33,7 @@ def show_agents(*, flag: str | None, trust: bool, as_json: bool) -> int:
     return 0
 
 
-def _record(entry: Entry) -> dict[str, Any]:
+def _record(entry: BookEntry) -> dict[str, Any]:
     record: dict[str, Any] = {
         "name": entry.name,
         "description": entry.description,
@@ -64,7 +64,7 @@ def _width() -> int:
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else WIDE
 
 
-def _row(entry: Entry, entries: Sequence[Entry], roots: Mapping[str, str]) -> list[str]:
+def _row(entry: BookEntry, entries: Sequence[BookEntry], roots: Mapping[str, str]) -> list[str]:
     words = " ".join(entry.description.split())
     if entry.error is not None:
         words = f"broken: {entry.error}"

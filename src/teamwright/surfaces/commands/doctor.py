@@ -13,20 +13,20 @@ import msgspec
 from msgspec.structs import replace
 
 from teamwright import __version__
-from teamwright.app import Ground, Options, model_for, survey
+from teamwright.app import Options, Workspace, model_for, open_workspace
 from teamwright.core.data.message import Request, user
 from teamwright.core.errors import StoreError, TeamwrightError, ToolError
 from teamwright.core.policies.redaction import redacted, secrets_of
 from teamwright.host.files.paths import has_openat2
 from teamwright.host.files.search import find_rg
-from teamwright.store.tables.state import State
+from teamwright.store.tables.state import StateStore
 from teamwright.tools.bounds import visible
 
 PROBE_LIMIT = 30.0  # seconds for the model to answer one word
 Verdict = Literal["ok", "note", "fault"]
 
 
-class Finding(msgspec.Struct, frozen=True):
+class Check(msgspec.Struct, frozen=True):
     about: str
     verdict: Verdict
     words: str
@@ -45,39 +45,39 @@ def run_doctor(model: str | None, *, as_json: bool) -> int:
     return 1 if any(found.verdict == "fault" for found in findings) else 0
 
 
-async def _examine(model: str | None) -> list[Finding]:
+async def _examine(model: str | None) -> list[Check]:
     findings = [*_machine()]
     try:
-        ground = survey(Options(cwd=Path.cwd()))
+        ground = open_workspace(Options(cwd=Path.cwd()))
     except TeamwrightError as error:
-        return [*findings, Finding("settings", "fault", str(error))]
+        return [*findings, Check("settings", "fault", str(error))]
     findings += _settings(ground)
     findings.append(await _store(ground))
     findings.append(await _model(ground, model))
     return findings
 
 
-def _machine() -> Iterator[Finding]:
-    yield Finding(
+def _machine() -> Iterator[Check]:
+    yield Check(
         "teamwright", "ok", f"{__version__}, Python {platform.python_version()}, {platform.platform(terse=True)}"
     )
     if has_openat2():
-        yield Finding("files", "ok", "paths are opened by openat2, without following links")
+        yield Check("files", "ok", "paths are opened by openat2, without following links")
     else:
         words = "this system has no openat2: paths are walked step by step instead, which is slower but as strict"
-        yield Finding("files", "note", words)
+        yield Check("files", "note", words)
     for name, need in (("bash", "the Bash tool needs it"), ("git", "the demo and worktrees need it")):
         found = shutil.which(name)
-        yield Finding(name, "ok" if found else "fault", found or f"not found on PATH; {need}")
+        yield Check(name, "ok" if found else "fault", found or f"not found on PATH; {need}")
     try:
-        yield Finding("ripgrep", "ok", find_rg())
+        yield Check("ripgrep", "ok", find_rg())
     except ToolError as error:
-        yield Finding("ripgrep", "fault", str(error))
+        yield Check("ripgrep", "fault", str(error))
     if sys.platform == "darwin":
-        yield Finding("macOS", "note", "a command that leaves its process group may outlive its call here")
+        yield Check("macOS", "note", "a command that leaves its process group may outlive its call here")
     for name in ("HTTPS_PROXY", "https_proxy", "SSL_CERT_FILE"):
         if value := os.environ.get(name):
-            yield Finding("network", "note", f"{name} is set: {_without_password(value)}")
+            yield Check("network", "note", f"{name} is set: {_without_password(value)}")
 
 
 def _without_password(address: str) -> str:
@@ -85,28 +85,28 @@ def _without_password(address: str) -> str:
     return f"{head.partition('//')[0]}//...@{tail}" if at else address
 
 
-def _settings(ground: Ground) -> Iterator[Finding]:
+def _settings(ground: Workspace) -> Iterator[Check]:
     for note in ground.notes:
-        yield Finding("settings", "note", note)
+        yield Check("settings", "note", note)
     trusted = "is trusted" if ground.trusted else "is not trusted"
-    yield Finding("directory", "ok", f"{ground.project} {trusted}")
+    yield Check("directory", "ok", f"{ground.project} {trusted}")
 
 
-async def _store(ground: Ground) -> Finding:
+async def _store(ground: Workspace) -> Check:
     root = ground.home.root
     try:
-        state = await State.open(ground.home.state)
+        state = await StateStore.open(ground.home.state)
         notes = list(state.notes)
         await state.close()
     except (StoreError, OSError) as error:
-        return Finding("store", "fault", f"{root} cannot be used: {error}")
+        return Check("store", "fault", f"{root} cannot be used: {error}")
     mode = root.stat().st_mode & 0o777
     if mode & 0o077:
-        return Finding("store", "fault", f"{root} can be read by others (mode {mode:o}): chmod 700 it")
-    return Finding("store", "note" if notes else "ok", "; ".join([str(root), *notes]))
+        return Check("store", "fault", f"{root} can be read by others (mode {mode:o}): chmod 700 it")
+    return Check("store", "note" if notes else "ok", "; ".join([str(root), *notes]))
 
 
-async def _model(ground: Ground, name: str | None) -> Finding:
+async def _model(ground: Workspace, name: str | None) -> Check:
     """One short request: a wrong key, no network, a proxy or a private CA all show here."""
     words: list[str] = []
     try:
@@ -118,7 +118,7 @@ async def _model(ground: Ground, name: str | None) -> Finding:
         finally:
             await models.aclose()
     except TimeoutError:
-        return Finding("model", "fault", f"no whole answer within {PROBE_LIMIT:g} s")
+        return Check("model", "fault", f"no whole answer within {PROBE_LIMIT:g} s")
     except TeamwrightError as error:
-        return Finding("model", "fault", str(error))
-    return Finding("model", "ok", f"{full} answers")
+        return Check("model", "fault", str(error))
+    return Check("model", "ok", f"{full} answers")

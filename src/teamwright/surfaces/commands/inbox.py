@@ -10,9 +10,9 @@ import anyio
 from teamwright.core.data.team import iso, split_address
 from teamwright.core.errors import UsageError
 from teamwright.store.files.paths import Home, home_from
-from teamwright.store.tables.mail import Entry, MailTable
+from teamwright.store.tables.mail import MailEntry, MailTable
 from teamwright.store.tables.processes import ProcessTable
-from teamwright.store.tables.state import State
+from teamwright.store.tables.state import StateStore
 from teamwright.store.tables.teams import TeamTable
 from teamwright.surfaces.commands.tables import print_json, print_table
 
@@ -42,13 +42,13 @@ def show_inbox(team: str | None, agent: str | None, *, as_json: bool) -> int:
     return 0
 
 
-async def _read(home: Home, team: str | None) -> tuple[list[str], list[Entry]]:
-    state = await State.open(home.state)
+async def _read(home: Home, team: str | None) -> tuple[list[str], list[MailEntry]]:
+    state = await StateStore.open(home.state)
     try:
         teams = await TeamTable(state.database, ProcessTable(state.database, home.run)).teams()
         mail = MailTable(state.database)
         names = [t.name for t in teams]
-        found: list[Entry] = []
+        found: list[MailEntry] = []
         for name in [team] if team else names:
             since = 0
             while page := await mail.audit(name, since=since, most=_PAGE):
@@ -59,7 +59,7 @@ async def _read(home: Home, team: str | None) -> tuple[list[str], list[Entry]]:
         await state.close()
 
 
-def _record(entry: Entry) -> dict[str, Any]:
+def _record(entry: MailEntry) -> dict[str, Any]:
     record = {
         "team": entry.team,
         "id": entry.id,
@@ -77,7 +77,7 @@ def _record(entry: Entry) -> dict[str, Any]:
     return record | ({"reason": entry.reason} if entry.reason else {})
 
 
-def _line(entry: Entry) -> str:
+def _line(entry: MailEntry) -> str:
     return entry.summary or " ".join(entry.text[:200].split())
 
 

@@ -18,12 +18,12 @@ from teamwright.osfiles.locks import hold
 from teamwright.store.files import transcripts
 from teamwright.store.files.paths import Home, SessionFiles, find_transcript, home_from, list_sessions
 from teamwright.store.tables.jobs import JobRow, JobTable
-from teamwright.store.tables.state import State
+from teamwright.store.tables.state import StateStore
 from teamwright.surfaces.commands.tables import print_json, print_table
-from teamwright.surfaces.commands.team_waits import Crew, Mate, lead_waits, mate_waits, read_crew
+from teamwright.surfaces.commands.team_waits import Mate, TeamWaits, lead_waits, mate_waits, read_crew
 
 
-class Waiting(msgspec.Struct, frozen=True):
+class WaitingJob(msgspec.Struct, frozen=True):
     """Why an agent does not run."""
 
     agent: str
@@ -53,10 +53,10 @@ def _show_none(*, as_json: bool) -> int:
     return 0
 
 
-async def _read(home: Home, session: SessionId) -> tuple[list[JobRow], Crew]:
+async def _read(home: Home, session: SessionId) -> tuple[list[JobRow], TeamWaits]:
     if not home.state.exists():
-        return [], Crew((), (), ())
-    state = await State.open(home.state)
+        return [], TeamWaits((), (), ())
+    state = await StateStore.open(home.state)
     try:
         return await JobTable(state.database).all(session), await read_crew(home, state, session)
     finally:
@@ -151,34 +151,34 @@ def show_why(session: str | None, agent: str | None, *, as_json: bool) -> int:
     return 0
 
 
-def _main_waits(path: Path, id: SessionId, rows: list[JobRow], crew: Crew, *, alive: bool) -> Waiting:
+def _main_waits(path: Path, id: SessionId, rows: list[JobRow], crew: TeamWaits, *, alive: bool) -> WaitingJob:
     lines = [line for _, line in transcripts.read(path)]
     since = lines[-1].at if lines else 0
     running = [row for row in rows if row.owner == id and row.status == "running"]
     if not alive:
-        return Waiting(id, "main", "gone", "its program has ended; --resume goes on", since)
+        return WaitingJob(id, "main", "gone", "its program has ended; --resume goes on", since)
     state, words = _state_of(lines, running)
     if state != "running" and (more := lead_waits(crew)):
         state, words = "waiting", "; ".join(more if state == "idle" else [words, *more])
-    return Waiting(id, "main", state, words, since)
+    return WaitingJob(id, "main", state, words, since)
 
 
-def _mate_waits(mate: Mate, rows: list[JobRow]) -> Waiting:
+def _mate_waits(mate: Mate, rows: list[JobRow]) -> WaitingJob:
     member = mate.member
     running = [row for row in rows if row.owner == member.agent and row.status == "running"]
-    return Waiting(member.address, member.name, *(mate_waits(mate) or _state_of(mate.lines, running)), mate.since)
+    return WaitingJob(member.address, member.name, *(mate_waits(mate) or _state_of(mate.lines, running)), mate.since)
 
 
-def _agent_waits(files: SessionFiles, row: JobRow, rows: list[JobRow], *, alive: bool) -> Waiting:
+def _agent_waits(files: SessionFiles, row: JobRow, rows: list[JobRow], *, alive: bool) -> WaitingJob:
     path = files.dir / "agents" / f"{row.id}.jsonl"
     lines = [line for _, line in transcripts.read(path)] if path.is_file() else []
     since = lines[-1].at if lines else row.started
     if row.status != "running":
-        return Waiting(row.id, row.description, row.status, "nothing: it has ended; SendMessage continues it", since)
+        return WaitingJob(row.id, row.description, row.status, "nothing: it has ended; SendMessage continues it", since)
     if not alive:
-        return Waiting(row.id, row.description, "gone", "its program has ended; --resume settles it", since)
+        return WaitingJob(row.id, row.description, "gone", "its program has ended; --resume settles it", since)
     running = [other for other in rows if other.owner == row.id and other.status == "running"]
-    return Waiting(row.id, row.description, *_state_of(lines, running), since)
+    return WaitingJob(row.id, row.description, *_state_of(lines, running), since)
 
 
 def _state_of(lines: Sequence[Line], jobs: list[JobRow]) -> tuple[str, str]:

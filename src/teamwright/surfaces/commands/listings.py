@@ -10,7 +10,7 @@ from typing import Any
 import anyio
 import msgspec
 
-from teamwright.app import Options, survey
+from teamwright.app import Options, open_workspace
 from teamwright.core.errors import SessionBusy, SessionMissing, UsageError
 from teamwright.core.ids import SessionId
 from teamwright.core.policies.redaction import redacted, secrets_of
@@ -28,7 +28,7 @@ from teamwright.store.files.paths import (
 )
 from teamwright.store.mirrors.task import TaskMirror
 from teamwright.store.settings.load import describe
-from teamwright.store.tables.state import Cost, State
+from teamwright.store.tables.state import Cost, StateStore
 from teamwright.store.tables.tasks import TaskTable
 from teamwright.surfaces.commands.tables import print_json, print_table
 from teamwright.tools.bounds import visible
@@ -95,7 +95,7 @@ def _transcript(home: Home, id: str) -> Path:
 
 
 async def _delete(home: Home, paths: Sequence[Path]) -> list[str]:
-    state = await State.open(home.state)
+    state = await StateStore.open(home.state)
     busy: list[str] = []
     try:
         for path in paths:
@@ -185,7 +185,7 @@ async def _costs(session: str | None) -> list[Cost]:
         raise SessionMissing(f"there is no session {session}")
     if not home.state.exists():
         return []
-    state = await State.open(home.state)
+    state = await StateStore.open(home.state)
     try:
         return await state.costs(None if session is None else SessionId(session))
     finally:
@@ -233,7 +233,7 @@ def _money(usd: float, *, unknown: bool) -> str:
 
 def show_config(settings: str | None, *, trust: bool, as_json: bool) -> int:
     """1 if something that a settings file says does not hold."""
-    ground = survey(Options(cwd=Path.cwd(), settings=settings, trust=trust))
+    ground = open_workspace(Options(cwd=Path.cwd(), settings=settings, trust=trust))
     secrets, status = secrets_of(ground.env), 1 if ground.settings.problems else 0
     rows, notes = describe(ground.settings, secrets), [redacted(note, secrets) for note in ground.notes]
     if as_json:

@@ -11,9 +11,9 @@ from urllib.parse import urlsplit, urlunsplit
 import anyio
 import msgspec
 
-from teamwright.app import Options, survey
+from teamwright.app import Options, open_workspace
 from teamwright.app.servers import TOKENS, configured
-from teamwright.app.workspace import Ground
+from teamwright.app.workspace import Workspace
 from teamwright.core.data.server import Http, Reach, Sdk, ServerConfig, ServerState, Sse, Stdio
 from teamwright.core.errors import UsageError
 from teamwright.core.permissions.consent import MODES
@@ -64,7 +64,7 @@ def run_mcp(parser: ArgumentParser, args: Sequence[str]) -> int:
     found = parser.parse_intermixed_args(own)
     if found.action == "serve":
         return _serve(found)
-    ground = survey(Options(cwd=Path.cwd(), env=dict(os.environ), trust=found.trust))
+    ground = open_workspace(Options(cwd=Path.cwd(), env=dict(os.environ), trust=found.trust))
     match found.action:
         case "add":
             return _add(found, [*found.words, *rest], ground)
@@ -130,7 +130,7 @@ def _divide(args: Sequence[str]) -> tuple[list[str], list[str]]:
 # --- looking
 
 
-def _servers(found: Namespace, ground: Ground) -> dict[str, ServerConfig]:
+def _servers(found: Namespace, ground: Workspace) -> dict[str, ServerConfig]:
     servers = configured(ground, found.mcp_config, strict=found.strict_mcp_config)
     told = ground.notes if found.action in ("list", "test") else ()
     for problem in dict.fromkeys([*told, *servers.problems]):
@@ -142,7 +142,7 @@ def _servers(found: Namespace, ground: Ground) -> dict[str, ServerConfig]:
     return {name: servers.configs[name] for name in wanted}
 
 
-def _list(found: Namespace, ground: Ground) -> int:
+def _list(found: Namespace, ground: Workspace) -> int:
     configs = _servers(found, ground)
     if found.json:
         print_json([_record(config) for config in configs.values()])
@@ -181,7 +181,7 @@ def _where(reach: Reach) -> str:
             return "(in the program that drives this one)"
 
 
-def _test(found: Namespace, ground: Ground) -> int:
+def _test(found: Namespace, ground: Workspace) -> int:
     configs = _servers(found, ground)
     states = anyio.run(_try, configs, ground)
     if found.json:
@@ -195,7 +195,7 @@ def _test(found: Namespace, ground: Ground) -> int:
     return 0 if all(s.status == "connected" for s in states) and not left_out else 1
 
 
-async def _try(configs: dict[str, ServerConfig], ground: Ground) -> list[ServerState]:
+async def _try(configs: dict[str, ServerConfig], ground: Workspace) -> list[ServerState]:
     connect, call = limits(ground.env)
     pool = ServerPool(
         configs,
@@ -216,7 +216,7 @@ async def _try(configs: dict[str, ServerConfig], ground: Ground) -> list[ServerS
     return states
 
 
-def _sign(found: Namespace, ground: Ground) -> int:
+def _sign(found: Namespace, ground: Workspace) -> int:
     from teamwright.surfaces.commands.mcp_login import log_in, log_out  # noqa: PLC0415
 
     if len(found.words) != 1:
@@ -232,7 +232,7 @@ def _hush(words: str) -> None:
 # --- changing
 
 
-def _file(scope: str, ground: Ground) -> tuple[Path, str]:
+def _file(scope: str, ground: Workspace) -> tuple[Path, str]:
     """Where a scope keeps its servers, and under which name."""
     match scope:
         case "user":
@@ -252,14 +252,14 @@ def _read(path: Path, key: str) -> tuple[dict[str, Any], dict[str, Any]]:
     return whole, cast("dict[str, Any]", servers)
 
 
-def _write(path: Path, whole: dict[str, Any], scope: str, ground: Ground) -> None:
+def _write(path: Path, whole: dict[str, Any], scope: str, ground: Workspace) -> None:
     write_file(path, msgspec.json.format(msgspec.json.encode(whole), indent=2) + b"\n")
     if scope == "project":
         path.chmod(0o644)  # a file of the project, for everybody who works on it
     agree_to_own(ground.project, path, ground.changed, state=ground.home.root)
 
 
-def _add(found: Namespace, words: list[str], ground: Ground) -> int:
+def _add(found: Namespace, words: list[str], ground: Workspace) -> int:
     if len(words) < 2:
         raise UsageError("mcp add: give a name, then a command with its arguments or a URL")
     name, target, *rest = words
@@ -296,7 +296,7 @@ def _pairs(texts: Sequence[str], between: str, option: str) -> dict[str, str]:
     return {name.strip(): value.strip() if between == ":" else value for name, _, value in pairs}
 
 
-def _remove(found: Namespace, ground: Ground) -> int:
+def _remove(found: Namespace, ground: Workspace) -> int:
     if len(found.words) != 1:
         raise UsageError("mcp remove: give one name")
     (name,) = found.words

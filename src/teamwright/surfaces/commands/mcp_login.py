@@ -5,11 +5,11 @@ import sys
 import anyio
 
 from teamwright.app.servers import TOKENS
-from teamwright.app.workspace import Ground
+from teamwright.app.workspace import Workspace
 from teamwright.core.data.server import Http, ServerConfig, ServerFault, Sse
 from teamwright.core.errors import UsageError
 from teamwright.host.mcp.callbacks import Ears
-from teamwright.host.mcp.connect import Surroundings, connect
+from teamwright.host.mcp.connect import McpContext, connect
 from teamwright.host.mcp.oauth_store import forget, token_path
 from teamwright.library.mcp_config import limits
 from teamwright.tools.bounds import visible
@@ -17,7 +17,7 @@ from teamwright.tools.bounds import visible
 PATIENCE = 300.0  # seconds for the person to agree
 
 
-def log_in(config: ServerConfig, ground: Ground) -> int:
+def log_in(config: ServerConfig, ground: Workspace) -> int:
     url = _url(config)
     token_path(ground.home.root / TOKENS, url).unlink(missing_ok=True)
     try:
@@ -30,9 +30,9 @@ def log_in(config: ServerConfig, ground: Ground) -> int:
     return 0
 
 
-async def _connect(config: ServerConfig, ground: Ground) -> int:
+async def _connect(config: ServerConfig, ground: Workspace) -> int:
     _, call = limits(ground.env)
-    around = Surroundings(
+    around = McpContext(
         env=ground.env,
         cwd=ground.project,
         connect_seconds=PATIENCE,
@@ -49,7 +49,7 @@ async def _show(address: str) -> None:
     sys.stdout.flush()
 
 
-def log_out(config: ServerConfig, ground: Ground) -> int:
+def log_out(config: ServerConfig, ground: Workspace) -> int:
     there = forget(ground.home.root / TOKENS, _url(config))
     _say(f"{config.name}: {'signed out' if there else 'nobody was signed in'}")
     return 0

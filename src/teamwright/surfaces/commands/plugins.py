@@ -11,7 +11,7 @@ from typing import Any
 
 import anyio
 
-from teamwright.app import Options, survey
+from teamwright.app import Options, open_workspace
 from teamwright.core.errors import SettingsError, ToolError, UsageError
 from teamwright.host.git.run import git
 from teamwright.library import plugin_list
@@ -30,7 +30,7 @@ def run_plugins(parser: argparse.ArgumentParser, args: Sequence[str]) -> int:
     parser.add_argument("action", nargs="?", choices=("list", "install", "enable", "disable", "remove"), default="list")
     parser.add_argument("names", nargs="*", metavar="NAME", help="which; with install: paths or git addresses")
     found = parser.parse_args(args)
-    state = survey(Options(cwd=Path.cwd())).home.root
+    state = open_workspace(Options(cwd=Path.cwd())).home.root
     if found.action == "list":
         if found.names:
             parser.error("list takes no names")

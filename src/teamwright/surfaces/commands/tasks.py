@@ -12,7 +12,7 @@ from teamwright.core.data.tasks import listed
 from teamwright.core.errors import SessionMissing, UsageError
 from teamwright.store.files.paths import Home, find_transcript, home_from, list_sessions
 from teamwright.store.mirrors.task import record
-from teamwright.store.tables.state import State
+from teamwright.store.tables.state import StateStore
 from teamwright.store.tables.tasks import Listing, TaskTable
 from teamwright.surfaces.commands.tables import print_json, print_table
 from teamwright.tools.bounds import visible
@@ -60,7 +60,7 @@ async def _read(home: Home, team: str | None, session: str | None) -> tuple[str,
     name = team or session or ""
     if not home.state.exists():
         return name, Listing(())
-    state = await State.open(home.state)
+    state = await StateStore.open(home.state)
     try:
         table = TaskTable(state.database)
         if team is not None:

@@ -7,14 +7,14 @@ from msgspec import Struct
 from teamwright.core.data.event import Line
 from teamwright.core.data.history import fold
 from teamwright.core.data.tasks import Task, TaskId
-from teamwright.core.data.team import Member, Request, Team
+from teamwright.core.data.team import Member, Team, TeamRequest
 from teamwright.core.ids import SessionId
 from teamwright.store.files import transcripts
 from teamwright.store.files.paths import Home, SessionFiles, find_transcript
 from teamwright.store.tables.mail import MailTable
 from teamwright.store.tables.processes import ProcessTable
 from teamwright.store.tables.requests import RequestTable
-from teamwright.store.tables.state import State
+from teamwright.store.tables.state import StateStore
 from teamwright.store.tables.tasks import TaskTable
 from teamwright.store.tables.teams import TeamTable
 
@@ -27,8 +27,8 @@ class Mate(Struct, frozen=True):
     member: Member
     led: bool  # the process of its lead lives
     held: bool  # a living process runs it
-    asked: Sequence[Request]  # its open questions to others
-    owed: Sequence[Request]  # those of others to it
+    asked: Sequence[TeamRequest]  # its open questions to others
+    owed: Sequence[TeamRequest]  # those of others to it
     unread: int
     tasks: Sequence[Task]  # of its team, the open ones
     lines: Sequence[Line]  # its transcript
@@ -41,21 +41,21 @@ class Mate(Struct, frozen=True):
         return max(last, self.member.since)
 
 
-class Crew(Struct, frozen=True):
+class TeamWaits(Struct, frozen=True):
     """Everybody in the teams of a session; `owed` and `asked` are the lead's own open requests."""
 
     mates: Sequence[Mate]
-    owed: Sequence[Request]
-    asked: Sequence[Request]
+    owed: Sequence[TeamRequest]
+    asked: Sequence[TeamRequest]
 
 
-async def read_crew(home: Home, state: State, session: SessionId) -> Crew:
+async def read_crew(home: Home, state: StateStore, session: SessionId) -> TeamWaits:
     processes = ProcessTable(state.database, home.run)
     teams, requests = TeamTable(state.database, processes), RequestTable(state.database)
     mail, tasks = MailTable(state.database), TaskTable(state.database)
     mates: list[Mate] = []
-    owed: list[Request] = []
-    asked: list[Request] = []
+    owed: list[TeamRequest] = []
+    asked: list[TeamRequest] = []
     for team in await teams.teams():
         members = await teams.members(team.name)
         if session != team.session and all(m.session != session for m in members):
@@ -81,7 +81,7 @@ async def read_crew(home: Home, state: State, session: SessionId) -> Crew:
                     _lines(home, member),
                 )
             )
-    return Crew(mates, owed, asked)
+    return TeamWaits(mates, owed, asked)
 
 
 def _is_led(team: Team, processes: ProcessTable) -> bool:
@@ -122,7 +122,7 @@ def _gone(mate: Mate) -> tuple[str, str]:
     return "gone", f"its program has ended: --resume goes on with it{waits}"
 
 
-def _question(request: Request) -> str:
+def _question(request: TeamRequest) -> str:
     match request.kind:
         case "plan":
             return f"the lead's answer to its plan ({request.id})"
@@ -163,7 +163,7 @@ def _unread(many: int) -> str:
     return "1 message is unread" if many == 1 else f"{many} messages are unread"
 
 
-def lead_waits(crew: Crew) -> list[str]:
+def lead_waits(crew: TeamWaits) -> list[str]:
     """What the lead waits for besides its own jobs."""
     names = {mate.member.agent: mate.member.name for mate in crew.mates}
     words: list[str] = []

@@ -10,7 +10,7 @@ from teamwright.core.data.team import Member, Team, config, iso
 from teamwright.store.files.paths import Home, home_from
 from teamwright.store.tables.mail import MailTable
 from teamwright.store.tables.processes import ProcessTable
-from teamwright.store.tables.state import State
+from teamwright.store.tables.state import StateStore
 from teamwright.store.tables.teams import TeamTable
 from teamwright.surfaces.commands.tables import print_json, print_table
 from teamwright.tools.bounds import visible
@@ -42,7 +42,7 @@ def _print_members(team: dict[str, Any]) -> None:
 
 
 async def _read(home: Home) -> list[dict[str, Any]]:
-    state = await State.open(home.state)
+    state = await StateStore.open(home.state)
     try:
         processes = ProcessTable(state.database, home.run)
         teams, mail = TeamTable(state.database, processes), MailTable(state.database)

@@ -10,12 +10,12 @@ import anyio
 from msgspec.structs import replace
 
 from teamwright.app.options import Options
-from teamwright.app.workspace import survey, tell_git
+from teamwright.app.workspace import open_workspace, tell_git
 from teamwright.core.data.team import Member
 from teamwright.core.errors import ToolError, UsageError
-from teamwright.host.git.listing import MOST_COMMITS, View, view
+from teamwright.host.git.listing import MOST_COMMITS, WorktreeView, view
 from teamwright.host.git.merge import Preview, merge, preview_merge
-from teamwright.host.git.worktree import Found, find, find_one, remove
+from teamwright.host.git.worktree import FoundTree, find, find_one, remove
 from teamwright.store.files.paths import home_from
 from teamwright.store.tables.member_worktrees import read_housed
 from teamwright.surfaces.commands.tables import print_json, print_table
@@ -39,7 +39,7 @@ def run_worktrees(parser: "argparse.ArgumentParser", args: list[str]) -> int:
         parser.error("list takes no names; `show NAME` shows one")
     if found.preview and found.action != "merge":
         parser.error("--preview belongs to merge")
-    tell_git(survey(Options(cwd=Path.cwd(), trust=found.trust)))
+    tell_git(open_workspace(Options(cwd=Path.cwd(), trust=found.trust)))
     match found.action:
         case "show":
             return show_worktree(found.names[0], as_json=found.json)
@@ -80,7 +80,7 @@ def show_worktree(name: str, *, as_json: bool) -> int:
     return 0
 
 
-def _described(seen: View) -> list[str]:
+def _described(seen: WorktreeView) -> list[str]:
     tree, here = seen.found.worktree, seen.here or "the commit here"
     lines = [
         f"{tree.name}  {seen.found.use}",
@@ -114,7 +114,7 @@ def merge_worktree(name: str, *, preview: bool, as_json: bool) -> int:
     return 0
 
 
-def _show_preview(found: Found, seen: Preview, *, as_json: bool) -> int:
+def _show_preview(found: FoundTree, seen: Preview, *, as_json: bool) -> int:
     if as_json:
         print_json(_previewed(found, seen) | {"merged": False, "commit": None})
         return 0 if seen.passes else 1
@@ -138,7 +138,7 @@ def _count(seen: Preview) -> str:
     return f"{seen.commits} commit{'' if seen.commits == 1 else 's'}{files}"
 
 
-def _previewed(found: Found, seen: Preview) -> dict[str, Any]:
+def _previewed(found: FoundTree, seen: Preview) -> dict[str, Any]:
     return {
         "name": found.worktree.name,
         "branch": found.worktree.branch,
@@ -181,25 +181,25 @@ def _flat(name: str) -> str:
     return name.replace("/", "+")
 
 
-def _find_one(name: str) -> Found:
+def _find_one(name: str) -> FoundTree:
     found = _run(_look, name)
     if found is None:
         raise UsageError(f"there is no worktree {visible(_flat(name))}; `teamwright worktrees` lists them")
     return found
 
 
-async def _find_all() -> list[Found]:
+async def _find_all() -> list[FoundTree]:
     found = await find(Path.cwd())
     members = await read_housed(home_from(os.environ)) if found else {}
     return [_housed(entry, members) for entry in found]
 
 
-async def _look(name: str) -> Found | None:
+async def _look(name: str) -> FoundTree | None:
     found = await find_one(Path.cwd(), name)
     return _housed(found, await read_housed(home_from(os.environ))) if found else None
 
 
-def _housed(entry: Found, members: Mapping[Path, Member]) -> Found:
+def _housed(entry: FoundTree, members: Mapping[Path, Member]) -> FoundTree:
     """That of a teammate is in use for as long as the teammate lives, whether a process has it now or not."""
     member = members.get(entry.worktree.path)
     if member is None:
@@ -220,7 +220,7 @@ def _say(line: str) -> None:
     sys.stdout.write(visible(line) + "\n")
 
 
-def _record(entry: Found) -> dict[str, Any]:
+def _record(entry: FoundTree) -> dict[str, Any]:
     tree, state = entry.worktree, entry.state
     return {
         "name": tree.name,
@@ -236,7 +236,7 @@ def _record(entry: Found) -> dict[str, Any]:
     }
 
 
-def _changes(entry: Found) -> str:
+def _changes(entry: FoundTree) -> str:
     state = entry.state
     if not state.changed:
         return "none"

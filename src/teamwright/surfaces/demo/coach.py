@@ -14,7 +14,7 @@ BEAT = 0.25  # seconds
 _READ = "Tab and Enter open a step · Shift+Up/Down: another agent · Esc: back to the lead"
 
 
-class Seen(Struct):
+class Shown(Struct):
     """What there is to see, and what the person has tried."""
 
     team: bool = False  # teammates are there
@@ -26,7 +26,7 @@ class Seen(Struct):
     tried_reading: bool = False
 
 
-def advice(seen: Seen) -> str:
+def advice(seen: Shown) -> str:
     """The one thing to do next."""
     if seen.asked:
         return f"{seen.asked} waits for your answer: {'Esc, then ' if seen.page else ''}Enter opens the question"
@@ -52,7 +52,7 @@ class Coach(Static):
 
     def __init__(self, over: Callable[[], bool]) -> None:
         super().__init__("", id="coach", markup=False)
-        self._over, self._seen = over, Seen()
+        self._over, self._seen = over, Shown()
         self._drawn: Content | None = None
 
     def on_mount(self) -> None:

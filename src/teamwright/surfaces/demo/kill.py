@@ -19,12 +19,12 @@ from teamwright.core.data.tasks import Task
 from teamwright.core.errors import TeamwrightError
 from teamwright.core.ids import LetterId
 from teamwright.store.files import transcripts
-from teamwright.store.tables.mail import Entry, MailTable
-from teamwright.store.tables.state import State
+from teamwright.store.tables.mail import MailEntry, MailTable
+from teamwright.store.tables.state import StateStore
 from teamwright.store.tables.tasks import TaskTable
 from teamwright.surfaces.demo.screen import Screen
 from teamwright.surfaces.demo.shop import TASKS, git, tests_pass
-from teamwright.surfaces.demo.stage import LIMIT, Plan
+from teamwright.surfaces.demo.stage import LIMIT, DemoPlan
 from teamwright.surfaces.demo.story import TEAM
 from teamwright.tools.agents.tasks import line_of
 
@@ -35,7 +35,7 @@ class Held(Struct, frozen=True):
     """What is on the disk."""
 
     tasks: tuple[Task, ...]
-    mail: tuple[Entry, ...]
+    mail: tuple[MailEntry, ...]
     read: Counter[LetterId]  # how often each letter stands in a transcript
 
 
@@ -44,7 +44,7 @@ class Check(Struct, frozen=True):
     words: str
 
 
-def play_with_kill(plan: Plan, screen: Screen) -> int:
+def play_with_kill(plan: DemoPlan, screen: Screen) -> int:
     killed = _play_until_the_moment(plan)
     before = anyio.run(look, plan)
     _tell_of_the_kill(screen, killed, before)
@@ -60,7 +60,7 @@ def play_with_kill(plan: Plan, screen: Screen) -> int:
     return 0 if all(found.good for found in checks) else 1
 
 
-def _play_until_the_moment(plan: Plan) -> int:
+def _play_until_the_moment(plan: DemoPlan) -> int:
     """The id of the process that was killed."""
     ours, theirs = os.pipe()
     child = _start(replace(plan, moment=theirs), theirs)
@@ -76,7 +76,7 @@ def _play_until_the_moment(plan: Plan) -> int:
     return child.pid
 
 
-def _play_to_the_end(plan: Plan) -> int:
+def _play_to_the_end(plan: DemoPlan) -> int:
     """The exit status."""
     child = _start(plan)
     try:
@@ -88,7 +88,7 @@ def _play_to_the_end(plan: Plan) -> int:
         child.wait(LIMIT)
 
 
-def _start(plan: Plan, *fds: int) -> "subprocess.Popen[bytes]":
+def _start(plan: DemoPlan, *fds: int) -> "subprocess.Popen[bytes]":
     sys.stdout.flush()
     argv = [sys.executable, "-m", "teamwright.surfaces.demo.stage", msgspec.json.encode(plan).decode()]
     return subprocess.Popen(argv, stdin=subprocess.DEVNULL, pass_fds=fds)
@@ -111,8 +111,8 @@ def _tell_of_the_kill(screen: Screen, pid: int, held: Held) -> None:
 # --- what is on the disk
 
 
-async def look(plan: Plan) -> Held:
-    state = await State.open(plan.home / "state.db")
+async def look(plan: DemoPlan) -> Held:
+    state = await StateStore.open(plan.home / "state.db")
     try:
         tasks = (await TaskTable(state.database).list(TEAM)).tasks
         mail = await MailTable(state.database).audit(TEAM)
@@ -147,7 +147,7 @@ def check(before: Held, after: Held) -> list[Check]:
     ]
 
 
-def check_work(plan: Plan) -> list[Check]:
+def check_work(plan: DemoPlan) -> list[Check]:
     commits = sorted(git(plan.shop, "log", "--no-merges", "--format=%s").splitlines())
     clean = git(plan.shop, "status", "--porcelain") == ""
     passed = tests_pass(plan.shop)

@@ -7,14 +7,14 @@ import anyio
 from teamwright.app import open_session
 from teamwright.store.files.paths import home_from
 from teamwright.surfaces.demo.coach import Coach
-from teamwright.surfaces.demo.stage import Plan, Stage
+from teamwright.surfaces.demo.stage import DemoPlan, Stage
 from teamwright.surfaces.demo.story import PROMPT
 from teamwright.surfaces.terminal.app import TerminalApp
 from teamwright.surfaces.terminal.render import themes
 from teamwright.surfaces.terminal.run import heed_signals
 
 
-async def play_live(plan: Plan) -> bool:
+async def play_live(plan: DemoPlan) -> bool:
     """Until the person leaves. Had the story come to its end?"""
     stage = Stage(plan)
     options = stage.options()

@@ -12,7 +12,7 @@ import anyio
 from teamwright.core.errors import UsageError
 from teamwright.surfaces.demo.screen import Screen
 from teamwright.surfaces.demo.shop import make_shop, tests_pass
-from teamwright.surfaces.demo.stage import Plan, Stage
+from teamwright.surfaces.demo.stage import DemoPlan, Stage
 from teamwright.surfaces.progress import wants_colours
 from teamwright.surfaces.terminal.run import is_terminal
 
@@ -23,7 +23,7 @@ def play(*, fast: bool, keep: bool, kill: bool = False, plain: bool = False) -> 
         raise UsageError("the demo needs git, and it is not installed")
     root = Path(tempfile.mkdtemp(prefix="teamwright-demo-"))
     colours = wants_colours(sys.stdout, dict(os.environ))
-    plan = Plan(str(root), str(uuid4()), fast=fast, colours=colours)
+    plan = DemoPlan(str(root), str(uuid4()), fast=fast, colours=colours)
     screen = Screen(sys.stdout, colours=colours)
     try:
         make_shop(plan.shop)
@@ -42,7 +42,7 @@ def play(*, fast: bool, keep: bool, kill: bool = False, plain: bool = False) -> 
             shutil.rmtree(root, ignore_errors=True)
 
 
-def _play(plan: Plan, screen: Screen) -> int:
+def _play(plan: DemoPlan, screen: Screen) -> int:
     ended = False
     try:
         ended = anyio.run(Stage(plan, screen).play)
@@ -54,7 +54,7 @@ def _play(plan: Plan, screen: Screen) -> int:
     return 0 if ended and passed else 1
 
 
-def _play_live(plan: Plan, screen: Screen) -> int:
+def _play_live(plan: DemoPlan, screen: Screen) -> int:
     from teamwright.surfaces.demo.live import play_live  # noqa: PLC0415  # with all of Textual
 
     ended = anyio.run(play_live, plan)
@@ -70,7 +70,7 @@ def _play_live(plan: Plan, screen: Screen) -> int:
     return 0 if passed else 1
 
 
-def _introduce(screen: Screen, plan: Plan) -> None:
+def _introduce(screen: Screen, plan: DemoPlan) -> None:
     screen.say("Teamwright demo", "bold")
     screen.say("A script plays the model's part, so no key is needed. The rest is real: the team with its", "dim")
     screen.say("mail and tasks, the tools, the permission rules, the worktrees, and a git repository in", "dim")

@@ -27,11 +27,11 @@ from teamwright.surfaces.demo.story import (
     KILLED_AT,
     PROMPT,
     TEAM,
-    Asked,
+    AskedInDemo,
     Cue,
     Idle,
-    Left,
-    Said,
+    SaidInDemo,
+    StoryLeft,
     parts,
     replies,
     tell,
@@ -43,7 +43,7 @@ LOOK = 0.05  # seconds until a cue is looked for again, if no event came
 LIMIT, LIVE_LIMIT = 60.0, 3600.0  # seconds for anything that the story waits for; a person may take their time
 
 
-class Plan(Struct, frozen=True):
+class DemoPlan(Struct, frozen=True):
     """One run: a directory with `shop`, in which the session is kept, too. `moment`: say so there and wait to die."""
 
     root: str
@@ -65,7 +65,7 @@ class Plan(Struct, frozen=True):
 class Stage:
     """Without a screen the story is live: somebody watches it in the app, and is asked."""
 
-    def __init__(self, plan: Plan, screen: Screen | None = None) -> None:
+    def __init__(self, plan: DemoPlan, screen: Screen | None = None) -> None:
         self._plan, self._screen, self._live = plan, screen, screen is None
         self._session: Session | None = None
         self._news = anyio.Event()
@@ -152,14 +152,14 @@ class Stage:
         assert self._session is not None
         teams = self._session.teamwork.teams
         match cue:
-            case Said():
+            case SaidInDemo():
                 agent = self._agent(cue.part)
                 return agent is not None and replies(agent.history.messages) >= cue.replies
-            case Asked():
+            case AskedInDemo():
                 return self._asked.get(cue.part, -1) >= cue.reply
             case Idle():
                 return (member := teams.find(TEAM, cue.name)) is not None and member.state == "idle"
-            case Left():
+            case StoryLeft():
                 return self._left.issuperset(cue.names)
 
     def _agent(self, part: str) -> Agent | None:
@@ -171,7 +171,7 @@ class Stage:
 
 
 def main(argv: list[str]) -> int:
-    plan = msgspec.json.decode(argv[0], type=Plan)
+    plan = msgspec.json.decode(argv[0], type=DemoPlan)
     screen = Screen(sys.stdout, colours=plan.colours)
     try:
         return 0 if anyio.run(Stage(plan, screen).play) else 1

@@ -11,7 +11,7 @@ from msgspec import Struct
 from teamwright.core.data.letter import ELEMENTS
 from teamwright.core.data.message import Message, Request, Text, ToolResult
 from teamwright.models.script import read_step
-from teamwright.models.scripted import Step, call
+from teamwright.models.scripted import ScriptStep, call
 from teamwright.surfaces.demo.shop import BANNER, LABELS, PRICES, TASKS
 
 TEAM = "shop"
@@ -24,20 +24,20 @@ _BRANCH = re.compile(r"worktree-\w+")
 _REQUEST = re.compile(r"shutdown-[0-9a-f]+")
 
 
-class Said(Struct, frozen=True):
+class SaidInDemo(Struct, frozen=True):
     """A cue: this part has given so many replies."""
 
     part: str
     replies: int
 
 
-class Left(Struct, frozen=True):
+class StoryLeft(Struct, frozen=True):
     """A cue: these have shut down."""
 
     names: tuple[str, ...]
 
 
-class Asked(Struct, frozen=True):
+class AskedInDemo(Struct, frozen=True):
     """A cue: this part is about to give that reply; so all that its replies before asked for is done."""
 
     part: str
@@ -48,11 +48,11 @@ class Idle(Struct, frozen=True):
     name: str
 
 
-Cue = Said | Asked | Idle | Left
+Cue = SaidInDemo | AskedInDemo | Idle | StoryLeft
 Wait = Callable[[str, int, Cue | None], Awaitable[None]]  # part, number of the reply, its cue
 
 
-class Line(Struct, frozen=True):
+class StoryLine(Struct, frozen=True):
     """A reply: words, then calls, which may need the request; not before its cue."""
 
     words: str = ""
@@ -146,56 +146,62 @@ def _write(_: Request) -> Sequence[Any]:
     ]
 
 
-PARTS: dict[str, Sequence[Line]] = {
+PARTS: dict[str, Sequence[StoryLine]] = {
     "lead": (
-        Line("I look at the tests first.", _run("python3 -m unittest -q")),
-        Line("Two faults that have nothing to do with each other, and a banner that needs both.", _tasks),
-        Line("Each fault gets a teammate, with a worktree of its own.", _recruit("ada", ADA, "prices")),
-        Line("", _recruit("ben", BEN, "labels")),
-        Line("They are at work. I need not wait for them: I am told when one goes idle."),
-        Line("ben is done with #2. ada works on.", cue=Idle("ben")),
-        Line("ada is done with #1. So #3 waits for nothing more, and ben has taken it.", cue=Idle("ada")),
-        Line("All three are done. I merge both branches and run all tests.", _merge, Idle("ben")),
-        Line("The shop is whole, so nobody is needed any more.", _dismiss("ada")),
-        Line("", _dismiss("ben"), Left(("ada",))),
-        Line("", _run("git log --no-merges --topo-order --format=%s"), Left(("ada", "ben"))),
-        Line("Three commits of two teammates are merged, all tests pass, and both have shut down."),
+        StoryLine("I look at the tests first.", _run("python3 -m unittest -q")),
+        StoryLine("Two faults that have nothing to do with each other, and a banner that needs both.", _tasks),
+        StoryLine("Each fault gets a teammate, with a worktree of its own.", _recruit("ada", ADA, "prices")),
+        StoryLine("", _recruit("ben", BEN, "labels")),
+        StoryLine("They are at work. I need not wait for them: I am told when one goes idle."),
+        StoryLine("ben is done with #2. ada works on.", cue=Idle("ben")),
+        StoryLine("ada is done with #1. So #3 waits for nothing more, and ben has taken it.", cue=Idle("ada")),
+        StoryLine("All three are done. I merge both branches and run all tests.", _merge, Idle("ben")),
+        StoryLine("The shop is whole, so nobody is needed any more.", _dismiss("ada")),
+        StoryLine("", _dismiss("ben"), StoryLeft(("ada",))),
+        StoryLine("", _run("git log --no-merges --topo-order --format=%s"), StoryLeft(("ada", "ben"))),
+        StoryLine("Three commits of two teammates are merged, all tests pass, and both have shut down."),
     ),
     "ada": (
-        Line("I take #1.", lambda _: [_mine(1, "ada"), call("Read", file_path="prices.py")], Said("lead", 5)),
-        Line(
-            "min() of nothing raises. It takes a default.", _edit("prices.py", PRICES, "test_prices"), Said("lead", 6)
+        StoryLine(
+            "I take #1.", lambda _: [_mine(1, "ada"), call("Read", file_path="prices.py")], SaidInDemo("lead", 5)
         ),
-        Line("ben needs cents, and cents they are.", _commit("cheapest() of an empty list is None")),
-        Line("", lambda _: [_done(1)]),
-        Line("", _hand_over, Asked("ben", 5)),
-        Line("#1 is done, on the branch {branch}."),
-        Line("", _agree),
+        StoryLine(
+            "min() of nothing raises. It takes a default.",
+            _edit("prices.py", PRICES, "test_prices"),
+            SaidInDemo("lead", 6),
+        ),
+        StoryLine("ben needs cents, and cents they are.", _commit("cheapest() of an empty list is None")),
+        StoryLine("", lambda _: [_done(1)]),
+        StoryLine("", _hand_over, AskedInDemo("ben", 5)),
+        StoryLine("#1 is done, on the branch {branch}."),
+        StoryLine("", _agree),
     ),
     "ben": (
-        Line("I take #2.", lambda _: [_mine(2, "ben"), call("Read", file_path="labels.py")], Asked("ada", 1)),
-        Line("str() drops a zero.", _edit("labels.py", LABELS, "test_labels")),
-        Line("", _commit("Prices with two digits")),
-        Line("ada should know how I count.", _advise),
-        Line("#2 is done, on the branch {branch}."),  # a kill comes before it
-        Line("What does #3 still need?", _run("python3 -m unittest -q test_banner"), Said("lead", 7)),
-        Line("First ada's work, then the file.", _bring_in),
-        Line("", _write),
-        Line("", lambda _: [_done(3)]),
-        Line("#3 is done, on the same branch."),
-        Line("", _agree),
+        StoryLine(
+            "I take #2.", lambda _: [_mine(2, "ben"), call("Read", file_path="labels.py")], AskedInDemo("ada", 1)
+        ),
+        StoryLine("str() drops a zero.", _edit("labels.py", LABELS, "test_labels")),
+        StoryLine("", _commit("Prices with two digits")),
+        StoryLine("ada should know how I count.", _advise),
+        StoryLine("#2 is done, on the branch {branch}."),  # a kill comes before it
+        StoryLine("What does #3 still need?", _run("python3 -m unittest -q test_banner"), SaidInDemo("lead", 7)),
+        StoryLine("First ada's work, then the file.", _bring_in),
+        StoryLine("", _write),
+        StoryLine("", lambda _: [_done(3)]),
+        StoryLine("#3 is done, on the same branch."),
+        StoryLine("", _agree),
     ),
 }
 KILLED_AT = "ben", 4  # #2 is done, the message to ada is stored, and she has not read it
 TRY = "python3 -c 'from prices import cheapest; print(cheapest([]))'"
-ASKING = Line("First I want to see it fail. No rule allows that command, so I must ask.", _run(TRY))
+ASKING = StoryLine("First I want to see it fail. No rule allows that command, so I must ask.", _run(TRY))
 DEAF = (
     "A script plays the model here, and it has no line for that. With a model of your own, `teamwright` opens this "
     "same app in your repository."
 )
 
 
-def parts(*, live: bool) -> dict[str, Sequence[Line]]:
+def parts(*, live: bool) -> dict[str, Sequence[StoryLine]]:
     """With somebody who can be asked, ada has a question; the story goes on whatever the answer is."""
     first, *rest = PARTS["ada"]
     return {**PARTS, "ada": (first, ASKING, *rest)} if live else PARTS
@@ -225,11 +231,11 @@ def part_of(request: Request) -> str:
     return "ada" if ADA in first else "ben" if BEN in first else "lead"
 
 
-def tell(wait: Wait, *, live: bool = False) -> Callable[[Request], Awaitable[Step]]:
+def tell(wait: Wait, *, live: bool = False) -> Callable[[Request], Awaitable[ScriptStep]]:
     """The whole story, for a scripted model."""
     told = parts(live=live)
 
-    async def play(request: Request) -> Step:
+    async def play(request: Request) -> ScriptStep:
         part = part_of(request)
         number = replies(request.messages)
         if only_spoken_to(request.messages) or number >= len(told[part]):

@@ -40,22 +40,22 @@ class TextBlock(Struct, tag="text"):
     text: str
 
 
-class Source(Struct):
+class ControlSource(Struct):
     media_type: str
     data: str
     type: Literal["base64"] = "base64"
 
 
 class ImageBlock(Struct, tag="image"):
-    source: Source
+    source: ControlSource
 
 
-class Said(Struct):
+class SaidLine(Struct):
     content: str | list[TextBlock | ImageBlock]
 
 
 class UserLine(Struct, tag="user"):
-    message: Said
+    message: SaidLine
     client_composed: bool = False  # no commands in it
     agent_id: str | None = None  # whom it is for, by id or name; the main agent if left out
 

@@ -7,7 +7,7 @@ import msgspec
 from anyio import to_thread
 from msgspec import Struct
 
-from teamwright.app import Options, survey
+from teamwright.app import Options, open_workspace
 from teamwright.core.data.op import AddDirectories, AddRules, Op, RemoveDirectories, RemoveRules, SetMode
 from teamwright.core.permissions.consent import Mode
 from teamwright.library.jsonfile import read_json
@@ -65,7 +65,7 @@ async def write_down(update: PermissionUpdate, options: Options) -> None:
 
 
 def _write_down(update: PermissionUpdate, options: Options) -> None:
-    ground = survey(options)
+    ground = open_workspace(options)
     place = {
         "localSettings": ground.project / ".teamwright" / "settings.local.json",
         "projectSettings": ground.project / ".teamwright" / "settings.json",

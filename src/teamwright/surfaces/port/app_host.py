@@ -23,7 +23,7 @@ from teamwright.surfaces.port.app_protocol import (
     Welcome,
 )
 from teamwright.surfaces.port.local_session import LocalSession
-from teamwright.surfaces.port.port import Facts, Live
+from teamwright.surfaces.port.port import Live, SessionFacts
 
 Write = Callable[[bytes], Awaitable[None]]
 
@@ -33,7 +33,7 @@ class AppGuest:
 
     def __init__(self, session: LocalSession, write: Write, group: TaskGroup) -> None:
         self._session, self._write, self._group = session, write, group
-        self._told: Facts | None = None
+        self._told: SessionFacts | None = None
         self.watching = False
 
     async def take(self, id: str, request: dict[str, Any]) -> None:

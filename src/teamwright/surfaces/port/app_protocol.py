@@ -5,7 +5,7 @@ from msgspec import Raw, Struct
 from teamwright.core.data.event import Record
 from teamwright.core.data.op import Op, Say
 from teamwright.core.ids import AgentId, LetterId, SessionId
-from teamwright.surfaces.port.port import Facts
+from teamwright.surfaces.port.port import SessionFacts
 
 PREFIX = "app_"
 
@@ -62,7 +62,7 @@ class Welcome(Struct, frozen=True):
     cwd: str
     models: tuple[str, ...]
     kind_colors: dict[str, str]
-    facts: Facts
+    facts: SessionFacts
     cursor: dict[AgentId, int]  # how far each transcript is
     now: tuple[Record, ...]  # what is so and stands in none of them
 
@@ -73,10 +73,10 @@ class Told(Struct):
     type: str = "system"
     subtype: str = ""
     record: Record | None = None
-    facts: Facts | None = None
+    facts: SessionFacts | None = None
 
 
-class Answer(Struct):
+class AnswerQuestion(Struct):
     """Of a control response."""
 
     request_id: str
@@ -86,4 +86,4 @@ class Answer(Struct):
 
 
 class Heard(Told):
-    response: Answer | None = None
+    response: AnswerQuestion | None = None

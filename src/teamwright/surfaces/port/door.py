@@ -18,7 +18,7 @@ from teamwright.core.data.letter import ELEMENTS
 from teamwright.core.data.message import Text
 from teamwright.core.errors import StoreError, TeamwrightError, UsageError
 from teamwright.core.ids import SessionId
-from teamwright.host.ipc.unix_stream import Wire, connect, open_listener
+from teamwright.host.ipc.unix_stream import UnixStream, connect, open_listener
 from teamwright.osfiles.private import write_file
 from teamwright.runtime.session import Session
 from teamwright.store.files.paths import Home
@@ -54,7 +54,7 @@ async def _listen(session: Session, home: Home, env: Mapping[str, str]) -> None:
     note = address_file(home, session.id)
     seats = anyio.Semaphore(MOST_GUESTS)
 
-    async def receive(wire: Wire) -> None:
+    async def receive(wire: UnixStream) -> None:
         async with wire, seats:
             await _host(session, home, wire)
 
@@ -70,7 +70,7 @@ async def _listen(session: Session, home: Home, env: Mapping[str, str]) -> None:
 class _Reply:
     """Lines to one guest. One who does not read for long is shown out: he can come again."""
 
-    def __init__(self, wire: Wire) -> None:
+    def __init__(self, wire: UnixStream) -> None:
         self._wire, self._one_at_a_time = wire, anyio.Lock()
 
     async def write(self, data: bytes) -> None:
@@ -82,7 +82,7 @@ class _Reply:
             raise BrokenPipeError from None
 
 
-async def _host(session: Session, home: Home, wire: Wire) -> None:
+async def _host(session: Session, home: Home, wire: UnixStream) -> None:
     reply = _Reply(wire)
     printer = Printer(session, reply, lambda: init_of(session), format="stream-json", partial=False)
     try:
@@ -155,7 +155,7 @@ def _told(record: Record) -> dict[str, Any] | None:
 # --- what a guest says
 
 
-async def _lines_of(wire: Wire, printer: Printer) -> AsyncIterator[bytes]:
+async def _lines_of(wire: UnixStream, printer: Printer) -> AsyncIterator[bytes]:
     waiting: list[bytes] = []
     while chunk := await wire.receive():
         *ended, rest = chunk.split(b"\n")
@@ -206,7 +206,7 @@ async def _say(session: Session, line: control.UserLine) -> None:
 # --- the other side
 
 
-def knock(home: Home, session: SessionId) -> Wire:
+def knock(home: Home, session: SessionId) -> UnixStream:
     """Raises UsageError where nobody opens."""
     try:
         return connect(os.fsdecode(address_file(home, session).read_bytes()))

@@ -18,9 +18,9 @@ from teamwright.runtime.bus import Cursor
 from teamwright.runtime.extensions.skills import Expanded
 from teamwright.runtime.session import Session
 from teamwright.store.files.paths import Home
-from teamwright.store.tables.mail import Entry
+from teamwright.store.tables.mail import MailEntry
 from teamwright.store.tables.state import now_ms
-from teamwright.surfaces.port.port import Crew, Facts, Live, Named
+from teamwright.surfaces.port.port import Crew, Live, Named, SessionFacts
 from teamwright.surfaces.view.replay import read_agent, read_all
 from teamwright.surfaces.view.shapes import AgentView
 
@@ -42,10 +42,10 @@ class LocalSession:
     # --- what there is
 
     @property
-    def facts(self) -> Facts:
+    def facts(self) -> SessionFacts:
         session = self._session
         now, main, teams = session.snapshot(), session.main, session.teamwork.teams
-        return Facts(
+        return SessionFacts(
             now.model,
             now.mode,
             str(main.desk.cwd),
@@ -77,13 +77,13 @@ class LocalSession:
         teamwork = self._session.teamwork
         names = tuple(sorted(teamwork.teams.names))
         listing = await teamwork.board.listing(self.main)
-        mail: list[Entry] = []
+        mail: list[MailEntry] = []
         for name in names:
             mail += await self._newest_mail(name)
         return Crew(names, listing.tasks, tuple(sorted(mail, key=lambda entry: entry.n)))
 
-    async def _newest_mail(self, team: str) -> list[Entry]:
-        found: list[Entry] = []
+    async def _newest_mail(self, team: str) -> list[MailEntry]:
+        found: list[MailEntry] = []
         since = 0
         while page := await self._session.teamwork.teams.tables.mail.audit(team, since=since):
             found, since = [*found, *page][-MOST_MAIL:], page[-1].n

@@ -12,11 +12,11 @@ from teamwright.core.data.tasks import Task
 from teamwright.core.ids import AgentId, LetterId, SessionId
 from teamwright.core.permissions.consent import Mode
 from teamwright.runtime.extensions.skills import Expanded
-from teamwright.store.tables.mail import Entry
+from teamwright.store.tables.mail import MailEntry
 from teamwright.surfaces.view.shapes import AgentView
 
 
-class Facts(Struct, frozen=True):
+class SessionFacts(Struct, frozen=True):
     """What the screen says of a session all the time, as it is now."""
 
     model: str
@@ -41,7 +41,7 @@ class Crew(Struct, frozen=True):
 
     teams: tuple[str, ...] = ()
     tasks: tuple[Task, ...] = ()
-    mail: tuple[Entry, ...] = ()
+    mail: tuple[MailEntry, ...] = ()
 
 
 class Live(Protocol):
@@ -71,7 +71,7 @@ class OpenSession(Protocol):
     @property
     def model_names(self) -> Sequence[str]: ...
     @property
-    def facts(self) -> Facts: ...
+    def facts(self) -> SessionFacts: ...
     def color(self, agent: AgentView) -> str: ...
 
     async def begin(self) -> tuple[list[Record], Live]:

@@ -14,12 +14,12 @@ from teamwright.core.data.event import Record
 from teamwright.core.data.op import Op, Say
 from teamwright.core.errors import UsageError
 from teamwright.core.ids import AgentId, LetterId, SessionId
-from teamwright.host.ipc.unix_stream import Wire
+from teamwright.host.ipc.unix_stream import UnixStream
 from teamwright.runtime.extensions.skills import Expanded
 from teamwright.store.files.paths import Home
 from teamwright.surfaces.port import app_protocol as speech
 from teamwright.surfaces.port.app_protocol import Heard, Wanted, Welcome
-from teamwright.surfaces.port.port import Crew, Facts, Live, Named
+from teamwright.surfaces.port.port import Crew, Live, Named, SessionFacts
 from teamwright.surfaces.view.replay import read_agent, read_all
 from teamwright.surfaces.view.shapes import AgentView
 
@@ -32,7 +32,7 @@ _lines = msgspec.json.Decoder(Heard)
 class _Waiter:
     def __init__(self) -> None:
         self.answered = anyio.Event()
-        self.answer: speech.Answer | None = None
+        self.answer: speech.AnswerQuestion | None = None
 
 
 class RemoteSession:
@@ -40,7 +40,7 @@ class RemoteSession:
 
     elsewhere = True
 
-    def __init__(self, wire: Wire, home: Home) -> None:
+    def __init__(self, wire: UnixStream, home: Home) -> None:
         self._wire, self._home = wire, home
         self._sending = anyio.Lock()
         self._ids = itertools.count(1)
@@ -48,7 +48,7 @@ class RemoteSession:
         self._put, self._records = anyio.create_memory_object_stream[Record](MOST_WAITING)
         self._welcome: Welcome | None = None
         self._gone = False
-        self._facts: Facts | None = None
+        self._facts: SessionFacts | None = None
         self.notes: Sequence[str] = (NOTE,)
 
     async def enter(self) -> None:
@@ -82,7 +82,7 @@ class RemoteSession:
         return self._known.models
 
     @property
-    def facts(self) -> Facts:
+    def facts(self) -> SessionFacts:
         return self._facts or self._known.facts
 
     def color(self, agent: AgentView) -> str:
@@ -172,9 +172,9 @@ class RemoteSession:
             case Heard(record=Record() as record):
                 with suppress(anyio.BrokenResourceError):  # the app is being left: nobody looks any more
                     await self._put.send(record)
-            case Heard(facts=Facts() as facts):
+            case Heard(facts=SessionFacts() as facts):
                 self._facts = facts
-            case Heard(response=speech.Answer() as answer):
+            case Heard(response=speech.AnswerQuestion() as answer):
                 if (waiter := self._waiting.get(answer.request_id)) is not None:
                     waiter.answer = answer
                     waiter.answered.set()
@@ -182,7 +182,7 @@ class RemoteSession:
                 pass
 
 
-async def _split(wire: Wire) -> AsyncIterator[bytes]:
+async def _split(wire: UnixStream) -> AsyncIterator[bytes]:
     waiting: list[bytes] = []
     while chunk := await wire.receive():
         *ended, rest = chunk.split(b"\n")

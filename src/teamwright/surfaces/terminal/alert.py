@@ -9,7 +9,7 @@ from typing import Literal
 
 from anyio import to_thread
 
-from teamwright.app import Options, survey
+from teamwright.app import Options, open_workspace
 from teamwright.store.settings.schema import Notify
 
 Reason = Literal["asked", "ended"]
@@ -22,7 +22,7 @@ _MANY = ("foot", "rxvt", "konsole")  # OSC 777, as all terminals with VTE in the
 async def read_alert(options: Options, *, asked: bool, began: int) -> str:
     """For a question, or for the end of a turn that took long, as the settings say now. `began` in ms since 1970."""
     took = time.time() - began / 1000
-    own = (await to_thread.run_sync(survey, options)).settings.own
+    own = (await to_thread.run_sync(open_workspace, options)).settings.own
     if not asked and took < own.notify_seconds:
         return ""
     return alert("asked" if asked else "ended", own.notify, options.env)

@@ -35,7 +35,7 @@ from teamwright.surfaces.terminal.dialogs.base import QuestionScreen
 from teamwright.surfaces.terminal.dialogs.picker import SessionPicker
 from teamwright.surfaces.terminal.dialogs.question_list import QuestionsScreen, screen_for
 from teamwright.surfaces.terminal.drafts import Drafts
-from teamwright.surfaces.terminal.follow import Follower, read_again
+from teamwright.surfaces.terminal.follow import EventFollower, read_again
 from teamwright.surfaces.terminal.greeting import greeting
 from teamwright.surfaces.terminal.leave import Leave
 from teamwright.surfaces.terminal.render import themes
@@ -49,7 +49,7 @@ from teamwright.surfaces.terminal.widgets.side import BESIDE, PAGES, Page, Side
 from teamwright.surfaces.terminal.widgets.status import StatusLine
 from teamwright.surfaces.view.shapes import AgentView, Item, Note, NoteKind
 from teamwright.surfaces.view.text import one_line
-from teamwright.surfaces.view.view import View
+from teamwright.surfaces.view.view import SessionFold
 
 FRAMES = 15  # a second, at most
 SLOW = (
@@ -80,7 +80,7 @@ class TerminalApp(App[Leave]):
         self.options, self.home = options, home_from(options.env)
         self.session: OpenSession = LocalSession(session, self.home) if isinstance(session, Session) else session
         self.drafts = Drafts(self.home, session.cwd)
-        self.view = View(self.session.main, price=cost, color=self.session.color)
+        self.view = SessionFold(self.session.main, price=cost, color=self.session.color)
         self.clerk = Clerk(self)
         self._prompt, self._first_theme, self._pick, self._coach = prompt, theme, pick, coach
         self._branch, self._hint, self._hint_until = "", "", 0.0
@@ -112,7 +112,7 @@ class TerminalApp(App[Leave]):
             self.pick_session()
 
     async def _follow(self) -> None:
-        await Follower(self.session, self.view, self._heard).follow()
+        await EventFollower(self.session, self.view, self._heard).follow()
         self.exit(Leave(ended=True))
 
     @property

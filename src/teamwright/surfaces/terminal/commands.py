@@ -19,14 +19,14 @@ from teamwright.store.settings.load import project_root
 from teamwright.surfaces.port.port import OpenSession
 from teamwright.surfaces.terminal import keys
 from teamwright.surfaces.terminal import shell_actions as errands
-from teamwright.surfaces.terminal.completion import Choice
+from teamwright.surfaces.terminal.completion import Completion
 from teamwright.surfaces.terminal.render import themes
 from teamwright.surfaces.terminal.widgets.side import Page
 from teamwright.surfaces.terminal.widgets.status import MODES as MODE_WORDS
 from teamwright.surfaces.view.shapes import Item
 
 
-class Stage(Protocol):
+class CommandContext(Protocol):
     """The app, as commands see it."""
 
     session: OpenSession
@@ -46,17 +46,17 @@ class Stage(Protocol):
         ...
 
 
-Run = Callable[[Stage, str], Awaitable[str]]  # what is to be shown, empty if nothing
+Run = Callable[[CommandContext, str], Awaitable[str]]  # what is to be shown, empty if nothing
 
 
-class Command(Struct, frozen=True):
+class SlashCommand(Struct, frozen=True):
     about: str
     run: Run
     words: str = ""  # what may follow its name
 
 
 def _table(*arguments: str, session: bool = False) -> Run:
-    async def run(stage: Stage, words: str) -> str:
+    async def run(stage: CommandContext, words: str) -> str:
         own = [stage.session.id] if session else []
         return await errands.printed([*arguments, *own, *words.split()], stage.session.cwd, stage.options.env)
 
@@ -64,14 +64,14 @@ def _table(*arguments: str, session: bool = False) -> Run:
 
 
 def _side(page: Page) -> Run:
-    async def run(stage: Stage, words: str) -> str:
+    async def run(stage: CommandContext, words: str) -> str:
         stage.open_side(page)
         return ""
 
     return run
 
 
-async def _help(stage: Stage, words: str) -> str:
+async def _help(stage: CommandContext, words: str) -> str:
     names = {name: f"/{name} {command.words}".rstrip() for name, command in COMMANDS.items()}
     widest = max(map(len, names.values()))
     lines = ["Ask for anything in plain words. `@` names a file, `!` runs a line in the shell, and:", ""]
@@ -81,11 +81,11 @@ async def _help(stage: Stage, words: str) -> str:
     return "\n".join(lines)
 
 
-async def _keys(stage: Stage, words: str) -> str:
+async def _keys(stage: CommandContext, words: str) -> str:
     return keys.describe()
 
 
-async def _model(stage: Stage, words: str) -> str:
+async def _model(stage: CommandContext, words: str) -> str:
     if not words:
         names = "\n".join(f"  {name}" for name in stage.session.model_names)
         return f"The model is {stage.session.facts.model}. /model NAME changes it; known names:\n{names}"
@@ -93,7 +93,7 @@ async def _model(stage: Stage, words: str) -> str:
     return f"The model is {stage.session.facts.model} from the next request on."
 
 
-async def _permissions(stage: Stage, words: str) -> str:
+async def _permissions(stage: CommandContext, words: str) -> str:
     session = stage.session
     if words:
         chosen: Mode | None = next((known for known in MODES if known.casefold() == words.casefold()), None)
@@ -105,11 +105,11 @@ async def _permissions(stage: Stage, words: str) -> str:
     return f"Mode {mode}: {MODE_WORDS[mode]}. /permissions MODE changes it ({', '.join(MODES)}).\n\n{rules}"
 
 
-async def _hooks(stage: Stage, words: str) -> str:
+async def _hooks(stage: CommandContext, words: str) -> str:
     return await _settings(stage, "hooks.") or "No hooks in the settings that hold here."
 
 
-async def _settings(stage: Stage, prefix: str) -> str:
+async def _settings(stage: CommandContext, prefix: str) -> str:
     """The lines of `teamwright config` about one part of the settings."""
     flags = ["--trust"] if stage.options.trust else []
     flags += ["--settings", stage.options.settings] if stage.options.settings else []
@@ -117,7 +117,7 @@ async def _settings(stage: Stage, prefix: str) -> str:
     return "\n".join(f"  {line}" for line in lines if line.startswith(prefix))
 
 
-async def _memory(stage: Stage, words: str) -> str:
+async def _memory(stage: CommandContext, words: str) -> str:
     """The files that tell the agent how to work here."""
     env, cwd = stage.options.env, stage.session.cwd
     home, user = home_from(env), Path(env.get("HOME") or Path.home())
@@ -139,24 +139,24 @@ async def _memory(stage: Stage, words: str) -> str:
     return "\n".join(["Read at the start:", *lines]) if lines else "No instruction files: AGENTS.md is one."
 
 
-async def _compact(stage: Stage, words: str) -> str:
+async def _compact(stage: CommandContext, words: str) -> str:
     await stage.session.submit(Compact(words))
     return ""
 
 
-async def _btw(stage: Stage, words: str) -> str:
+async def _btw(stage: CommandContext, words: str) -> str:
     if not words:
         raise UsageError("/btw needs a question")
     await stage.session.submit(AskAside(words))
     return ""
 
 
-async def _clear(stage: Stage, words: str) -> str:
+async def _clear(stage: CommandContext, words: str) -> str:
     stage.go_on_with(Origin())
     return ""
 
 
-async def _resume(stage: Stage, words: str) -> str:
+async def _resume(stage: CommandContext, words: str) -> str:
     if words:
         stage.go_on_with(Origin(words))
     else:
@@ -164,14 +164,14 @@ async def _resume(stage: Stage, words: str) -> str:
     return ""
 
 
-async def _fork(stage: Stage, words: str) -> str:
+async def _fork(stage: CommandContext, words: str) -> str:
     if not stage.session.facts.begun:
         raise UsageError("there is nothing to fork yet")
     stage.go_on_with(Origin(stage.session.id, fork=True))
     return ""
 
 
-async def _export(stage: Stage, words: str) -> str:
+async def _export(stage: CommandContext, words: str) -> str:
     path = stage.session.cwd / (words or f"conversation-{stage.session.id[:8]}.md")
     items = await stage.everything()
 
@@ -186,43 +186,43 @@ async def _export(stage: Stage, words: str) -> str:
     return f"Written to {path}"
 
 
-async def _theme(stage: Stage, words: str) -> str:
+async def _theme(stage: CommandContext, words: str) -> str:
     if words not in themes.NAMES:
         raise UsageError(f"/theme takes one of {', '.join(themes.NAMES)}")
     stage.use_theme(words)
     return ""
 
 
-COMMANDS: dict[str, Command] = {
-    "help": Command("this page", _help),
-    "agents": Command("all agents of this session, what each does and has used", _side("agents")),
-    "tasks": Command("the task board", _side("tasks")),
-    "team": Command("the teams and who is in them", _table("teams")),
-    "inbox": Command("the mail of the team as a timeline", _side("mail")),
-    "jobs": Command("what ran or runs in the background", _table("jobs", session=True)),
-    "why": Command("what those wait for who are not running", _table("why", session=True), "[AGENT]"),
-    "cost": Command("what this session has used", _table("cost", session=True)),
-    "model": Command("show or change the model", _model, "[NAME]"),
-    "permissions": Command("show the rules, show or change the mode", _permissions, "[MODE]"),
-    "hooks": Command("the hooks that hold here", _hooks),
-    "mcp": Command("MCP servers", _table("mcp", "list")),
-    "memory": Command("files that tell the agent how to work here", _memory),
-    "compact": Command("go on from a summary of the conversation", _compact, "[WHAT MATTERS]"),
-    "btw": Command("ask about the conversation without entering it", _btw, "QUESTION"),
-    "clear": Command("begin a new session here; this one can be resumed", _clear),
-    "resume": Command("go on with another session", _resume, "[ID]"),
-    "fork": Command("go on in a copy of this session", _fork),
-    "worktrees": Command("the git worktrees of agents", _table("worktrees")),
-    "export": Command("write this conversation to a file", _export, "[FILE]"),
-    "theme": Command("dark, light or none", _theme, "NAME"),
-    "keys": Command("all keys", _keys),
-    "doctor": Command("check this machine, keys, servers and files", _table("doctor")),
-    "kinds": Command("kinds of agents that can be started here", _table("agents")),
+COMMANDS: dict[str, SlashCommand] = {
+    "help": SlashCommand("this page", _help),
+    "agents": SlashCommand("all agents of this session, what each does and has used", _side("agents")),
+    "tasks": SlashCommand("the task board", _side("tasks")),
+    "team": SlashCommand("the teams and who is in them", _table("teams")),
+    "inbox": SlashCommand("the mail of the team as a timeline", _side("mail")),
+    "jobs": SlashCommand("what ran or runs in the background", _table("jobs", session=True)),
+    "why": SlashCommand("what those wait for who are not running", _table("why", session=True), "[AGENT]"),
+    "cost": SlashCommand("what this session has used", _table("cost", session=True)),
+    "model": SlashCommand("show or change the model", _model, "[NAME]"),
+    "permissions": SlashCommand("show the rules, show or change the mode", _permissions, "[MODE]"),
+    "hooks": SlashCommand("the hooks that hold here", _hooks),
+    "mcp": SlashCommand("MCP servers", _table("mcp", "list")),
+    "memory": SlashCommand("files that tell the agent how to work here", _memory),
+    "compact": SlashCommand("go on from a summary of the conversation", _compact, "[WHAT MATTERS]"),
+    "btw": SlashCommand("ask about the conversation without entering it", _btw, "QUESTION"),
+    "clear": SlashCommand("begin a new session here; this one can be resumed", _clear),
+    "resume": SlashCommand("go on with another session", _resume, "[ID]"),
+    "fork": SlashCommand("go on in a copy of this session", _fork),
+    "worktrees": SlashCommand("the git worktrees of agents", _table("worktrees")),
+    "export": SlashCommand("write this conversation to a file", _export, "[FILE]"),
+    "theme": SlashCommand("dark, light or none", _theme, "NAME"),
+    "keys": SlashCommand("all keys", _keys),
+    "doctor": SlashCommand("check this machine, keys, servers and files", _table("doctor")),
+    "kinds": SlashCommand("kinds of agents that can be started here", _table("agents")),
 }
 
 
-async def choices(session: OpenSession) -> list[Choice]:
+async def choices(session: OpenSession) -> list[Completion]:
     """Everything that can follow `/`."""
-    own = [Choice(name, command.about) for name, command in COMMANDS.items()]
-    own += [Choice(one.name, one.description) for one in await session.skills() if one.name not in COMMANDS]
+    own = [Completion(name, command.about) for name, command in COMMANDS.items()]
+    own += [Completion(one.name, one.description) for one in await session.skills() if one.name not in COMMANDS]
     return own

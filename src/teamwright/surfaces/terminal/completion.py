@@ -20,12 +20,12 @@ _AT = re.compile(r'(?:^|(?<=\s))@(?:"([^"]*)|(\S*))$')
 _SLASH = re.compile(r"^/([\w:.-]*)$")
 
 
-class Choice(Struct, frozen=True):
+class Completion(Struct, frozen=True):
     word: str  # what is put in
     about: str = ""
 
 
-class Word(Struct, frozen=True):
+class TypedWord(Struct, frozen=True):
     """The word before the cursor that can be completed, from `start` on in its line."""
 
     kind: str  # "/" or "@"
@@ -33,19 +33,19 @@ class Word(Struct, frozen=True):
     start: int
 
 
-def word_at(text: str, row: int, column: int) -> Word | None:
+def word_at(text: str, row: int, column: int) -> TypedWord | None:
     before = text.split("\n")[row][:column]
     if row == 0 and (found := _SLASH.match(before)):
-        return Word("/", found[1], 0)
+        return TypedWord("/", found[1], 0)
     if found := _AT.search(before):
-        return Word("@", found[1] if found[1] is not None else found[2], found.start())
+        return TypedWord("@", found[1] if found[1] is not None else found[2], found.start())
     return None
 
 
-def rank(choices: Iterable[Choice], wanted: str, most: int = MOST_SHOWN) -> list[Choice]:
+def rank(choices: Iterable[Completion], wanted: str, most: int = MOST_SHOWN) -> list[Completion]:
     """Those that fit, the best first: by their beginning, by that of a file's name, anywhere, by scattered letters."""
     asked = wanted.casefold()
-    found: list[tuple[int, int, str, Choice]] = []
+    found: list[tuple[int, int, str, Completion]] = []
     for choice in choices:
         score = _score(choice.word.casefold(), asked)
         if score is not None:
@@ -101,9 +101,9 @@ class Completions(OptionList):
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id, markup=False)
-        self.choices: Sequence[Choice] = ()
+        self.choices: Sequence[Completion] = ()
 
-    def offer(self, choices: Sequence[Choice]) -> None:
+    def offer(self, choices: Sequence[Completion]) -> None:
         self.choices = choices
         self.display = bool(choices)
         palette, width = palette_of(self), max(20, self.screen.size.width - 3)
@@ -118,7 +118,7 @@ class Completions(OptionList):
             self.highlighted = 0
 
     @property
-    def chosen(self) -> Choice | None:
+    def chosen(self) -> Completion | None:
         if not self.display or self.highlighted is None or not self.choices:
             return None
         return self.choices[self.highlighted]

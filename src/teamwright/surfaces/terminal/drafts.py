@@ -13,7 +13,7 @@ MOST_PROMPTS = 300
 LONGEST = 50_000  # characters of a prompt that is kept for later
 
 
-class Kept(Struct):
+class SavedDraft(Struct):
     prompts: list[str] = field(default_factory=list[str])  # the oldest first
     draft: str = ""
     pastes: dict[str, str] = field(default_factory=dict[str, str])  # what stands behind a chip of the draft
@@ -27,11 +27,11 @@ class Drafts:
         self.kept = self._read()
         self._written = msgspec.json.encode(self.kept)
 
-    def _read(self) -> Kept:
+    def _read(self) -> SavedDraft:
         try:
-            return msgspec.json.decode(self._path.read_bytes(), type=Kept)
+            return msgspec.json.decode(self._path.read_bytes(), type=SavedDraft)
         except (OSError, ValueError):
-            return Kept()
+            return SavedDraft()
 
     def remember(self, prompt: str) -> None:
         prompts = self.kept.prompts

@@ -10,17 +10,17 @@ from teamwright.core.ids import AgentId
 from teamwright.surfaces.port.port import Live, OpenSession
 from teamwright.surfaces.view.replay import END
 from teamwright.surfaces.view.shapes import Item
-from teamwright.surfaces.view.view import View, older
+from teamwright.surfaces.view.view import SessionFold, older
 
 SLICE = 0.008  # seconds of folding between two looks at the keyboard
 
 
-class Heard(Protocol):
+class FollowerNews(Protocol):
     def __call__(self, *, ended: bool, asked: bool) -> None: ...
 
 
-class Follower:
-    def __init__(self, session: OpenSession, view: View, heard: Heard) -> None:
+class EventFollower:
+    def __init__(self, session: OpenSession, view: SessionFold, heard: FollowerNews) -> None:
         self._session, self._view, self._heard = session, view, heard
         self._seen: dict[AgentId, int] = {}  # the last line of each transcript
 

@@ -1,12 +1,12 @@
 """What stands on the screen before anything was said."""
 
 from teamwright import __version__
-from teamwright.surfaces.port.port import Facts
+from teamwright.surfaces.port.port import SessionFacts
 from teamwright.surfaces.terminal.widgets.status import MODES
 from teamwright.surfaces.view.text import safe
 
 
-def greeting(facts: Facts, home: str) -> str:
+def greeting(facts: SessionFacts, home: str) -> str:
     where = f"~{facts.cwd.removeprefix(home)}" if home and f"{facts.cwd}/".startswith(f"{home}/") else facts.cwd
     return "\n".join(
         [

@@ -16,24 +16,24 @@ from teamwright.core.data.op import Say
 from teamwright.core.errors import TeamwrightError
 from teamwright.core.ids import AgentId
 from teamwright.surfaces.port.port import OpenSession
-from teamwright.surfaces.terminal.commands import COMMANDS, Stage, choices
-from teamwright.surfaces.terminal.completion import Choice, Word, list_files, rank
+from teamwright.surfaces.terminal.commands import COMMANDS, CommandContext, choices
+from teamwright.surfaces.terminal.completion import Completion, TypedWord, list_files, rank
 from teamwright.surfaces.terminal.shell_actions import run_shell_line, with_pictures
 from teamwright.surfaces.terminal.widgets.prompt_input import PromptInput
 from teamwright.surfaces.view.shapes import NoteKind, Queued
 from teamwright.surfaces.view.text import duration, one_line
-from teamwright.surfaces.view.view import View
+from teamwright.surfaces.view.view import SessionFold
 
 FRESH = 15.0  # seconds for which the list of files is good
 _NAME = re.compile(r"/([\w:.-]+)(?:\s+(.*))?", re.S)
 
 
-class Counter(Stage, Protocol):
+class Counter(CommandContext, Protocol):
     """The app, as the clerk sees it."""
 
     session: OpenSession
     options: Options
-    view: View
+    view: SessionFold
 
     @property
     def prompt(self) -> PromptInput: ...
@@ -52,7 +52,7 @@ class Clerk:
     def __init__(self, counter: Counter) -> None:
         self._counter = counter
         self._works: list[Work] = []
-        self._files: list[Choice] = []
+        self._files: list[Completion] = []
         self._listed = 0.0
 
     @property
@@ -144,7 +144,7 @@ class Clerk:
 
     # --- completion
 
-    async def complete(self, word: Word | None) -> None:
+    async def complete(self, word: TypedWord | None) -> None:
         prompt = self._counter.prompt
         if word is None:
             prompt.offer(None, [])
@@ -155,8 +155,8 @@ class Clerk:
             found = await self._list_files()
         prompt.offer(word, await to_thread.run_sync(rank, found, word.text))
 
-    async def _list_files(self) -> list[Choice]:
+    async def _list_files(self) -> list[Completion]:
         if not self._files or time.monotonic() - self._listed > FRESH:
-            self._files = [Choice(name) for name in await list_files(Path(self._counter.session.facts.cwd))]
+            self._files = [Completion(name) for name in await list_files(Path(self._counter.session.facts.cwd))]
             self._listed = time.monotonic()
         return self._files

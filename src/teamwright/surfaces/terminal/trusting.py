@@ -8,28 +8,28 @@ from msgspec import Struct
 from textual.app import App
 from textual.binding import Binding, BindingType
 
-from teamwright.app import Options, survey
+from teamwright.app import Options, open_workspace
 from teamwright.app.workspace import look_around
 from teamwright.library.trust import decision as trust
 from teamwright.library.trust import snapshot as agreed
-from teamwright.library.trust.decision import Found
-from teamwright.library.trust.snapshot import Kept
+from teamwright.library.trust.decision import TrustContents
+from teamwright.library.trust.snapshot import TrustedFile
 from teamwright.surfaces.terminal.dialogs.trust_screen import TrustScreen
 from teamwright.surfaces.terminal.render.themes import themes
 from teamwright.surfaces.terminal.widgets.choices import GRACE
 
 
-class Asked(Struct, frozen=True):
+class TrustAnswer(Struct, frozen=True):
     """What the person is shown, and the files as they are at that moment."""
 
-    found: Found
-    files: dict[str, Kept]
+    found: TrustContents
+    files: dict[str, TrustedFile]
     state: Path
 
 
-def open_question(options: Options) -> Asked | None:
+def open_question(options: Options) -> TrustAnswer | None:
     """What an untrusted directory would run; None if there is nothing to ask. Blocks."""
-    ground = survey(options)
+    ground = open_workspace(options)
     state = ground.home.root
     if ground.trusted:
         if trust.is_trusted(ground.project, state=state) and not agreed.is_recorded(ground.project, state=state):
@@ -37,7 +37,7 @@ def open_question(options: Options) -> Asked | None:
         return None
     found, files = look_around(ground)
     anything = found.parts or trust.untrusted_line(found) is not None
-    return Asked(found, files, state) if anything and not trust.is_declined(found, state=state) else None
+    return TrustAnswer(found, files, state) if anything and not trust.is_declined(found, state=state) else None
 
 
 class TrustApp(App[bool]):
@@ -46,7 +46,7 @@ class TrustApp(App[bool]):
     ENABLE_COMMAND_PALETTE = False
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+c,ctrl+d", "quit", "Leave", priority=True)]
 
-    def __init__(self, found: Found, theme: str, *, grace: float = GRACE) -> None:
+    def __init__(self, found: TrustContents, theme: str, *, grace: float = GRACE) -> None:
         super().__init__()
         self._found, self._named, self._grace = found, theme, grace
 
@@ -71,7 +71,7 @@ async def settle_trust(options: Options, theme: str) -> bool:
     return answer is not None
 
 
-def remember(asked: Asked, *, trusted: bool) -> None:
+def remember(asked: TrustAnswer, *, trusted: bool) -> None:
     """What is recorded is what was shown: whatever was changed meanwhile is asked about the next time."""
     if trusted:
         agreed.agree(asked.found.project, asked.files, state=asked.state)

@@ -28,14 +28,14 @@ _TEXTS = {
 _DIM = frozenset({"description"})
 
 
-class Row(Struct, frozen=True):
+class DiffRow(Struct, frozen=True):
     """One line of text, safe to draw but for its width."""
 
     kind: Kind
     text: str
 
 
-def rows_of(tool: str, args: Mapping[str, Any], before: str | None = None) -> list[Row]:
+def rows_of(tool: str, args: Mapping[str, Any], before: str | None = None) -> list[DiffRow]:
     """`before` is what a file that is written anew holds now, if it is known."""
     if tool == "Edit" and _are_texts(args, "file_path", "old_string", "new_string"):
         rows = [*lines_of("strong", args["file_path"]), *compare(args["old_string"], args["new_string"])]
@@ -48,29 +48,29 @@ def rows_of(tool: str, args: Mapping[str, Any], before: str | None = None) -> li
     if tool == "ExitPlanMode":
         while rows and not rows[-1].text.strip():
             rows.pop()
-        rows = [Row("strong" if row.text.startswith("#") else "plain", row.text) for row in rows]
+        rows = [DiffRow("strong" if row.text.startswith("#") else "plain", row.text) for row in rows]
     return [*rows, *_rest(args, set(shown))]
 
 
-def compare(old: str, new: str) -> list[Row]:
+def compare(old: str, new: str) -> list[DiffRow]:
     """The lines that go and come, with some around them."""
     gone, come = _file_lines(old), _file_lines(new)
     if len(gone) + len(come) > MOST_COMPARED or not old:
-        return [*(Row("del", line) for line in gone), *(Row("add", line) for line in come)]
-    rows: list[Row] = []
+        return [*(DiffRow("del", line) for line in gone), *(DiffRow("add", line) for line in come)]
+    rows: list[DiffRow] = []
     for group in difflib.SequenceMatcher(None, gone, come, autojunk=False).get_grouped_opcodes(CONTEXT):
         if rows or group[0][1] > 0:
-            rows.append(Row("dim", "⋯"))
+            rows.append(DiffRow("dim", "⋯"))
         for tag, a, b, c, d in group:
             if tag == "equal":
-                rows += [Row("dim", line) for line in gone[a:b]]
+                rows += [DiffRow("dim", line) for line in gone[a:b]]
                 continue
-            rows += [Row("del", line) for line in gone[a:b]]
-            rows += [Row("add", line) for line in come[c:d]]
+            rows += [DiffRow("del", line) for line in gone[a:b]]
+            rows += [DiffRow("add", line) for line in come[c:d]]
     if old and new and old.endswith("\n") != new.endswith("\n"):
         change = "loses" if old.endswith("\n") else "gets"
-        rows.append(Row("dim", f"the last line {change} its line end"))
-    return rows or [Row("dim", "no line changes")]
+        rows.append(DiffRow("dim", f"the last line {change} its line end"))
+    return rows or [DiffRow("dim", "no line changes")]
 
 
 def _file_lines(text: str) -> list[str]:
@@ -102,21 +102,21 @@ def _are_texts(args: Mapping[str, Any], *names: str) -> bool:
     return all(isinstance(args.get(name), str) for name in names)
 
 
-def _rest(args: Mapping[str, Any], shown: set[str]) -> list[Row]:
-    rows: list[Row] = []
+def _rest(args: Mapping[str, Any], shown: set[str]) -> list[DiffRow]:
+    rows: list[DiffRow] = []
     for name, value in args.items():
         if name in shown:
             continue
         text = value if isinstance(value, str) else msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
         first, *more = _lines(text)
         kind: Kind = "dim" if name in _DIM else "plain"
-        rows += [Row(kind, f"{_safe(name)}: {first}"), *(Row(kind, f"  {line}") for line in more)]
+        rows += [DiffRow(kind, f"{_safe(name)}: {first}"), *(DiffRow(kind, f"  {line}") for line in more)]
     return rows
 
 
-def lines_of(kind: Kind, text: str) -> list[Row]:
+def lines_of(kind: Kind, text: str) -> list[DiffRow]:
     """Any text as rows."""
-    return [Row(kind, line) for line in _lines(text)]
+    return [DiffRow(kind, line) for line in _lines(text)]
 
 
 def _lines(text: str) -> list[str]:
@@ -127,7 +127,7 @@ def _safe(text: str) -> str:
     return counted(visible(text)).expandtabs(TABS)
 
 
-def count(rows: Sequence[Row]) -> str:
+def count(rows: Sequence[DiffRow]) -> str:
     """How much a diff changes, in a few words; empty where it is none."""
     added, gone = (sum(row.kind == kind for row in rows) for kind in ("add", "del"))
     return f"+{added} -{gone}" if added or gone else ""

@@ -7,7 +7,7 @@ from teamwright.core.errors import StoreError
 from teamwright.core.ids import SessionId
 from teamwright.store.files.paths import Home
 from teamwright.store.tables.processes import ProcessTable
-from teamwright.store.tables.state import State
+from teamwright.store.tables.state import StateStore
 from teamwright.store.tables.tasks import TaskTable
 from teamwright.store.tables.teams import TeamTable
 
@@ -16,7 +16,7 @@ async def read_teams(home: Home) -> dict[SessionId, str]:
     """By session. What cannot be read is left out: the sessions themselves can be gone on with all the same."""
     with suppress(StoreError):
         if home.state.exists():
-            state = await State.open(home.state)
+            state = await StateStore.open(home.state)
             try:
                 return await _read(state, home)
             finally:
@@ -24,7 +24,7 @@ async def read_teams(home: Home) -> dict[SessionId, str]:
     return {}
 
 
-async def _read(state: State, home: Home) -> dict[SessionId, str]:
+async def _read(state: StateStore, home: Home) -> dict[SessionId, str]:
     teams = TeamTable(state.database, ProcessTable(state.database, home.run))
     tasks = TaskTable(state.database)
     found: dict[SessionId, str] = {}

@@ -53,13 +53,13 @@ __all__ = [
     "JobView",
     "Note",
     "Queued",
+    "SessionFold",
     "Spoken",
     "State",
     "Step",
     "Talk",
     "TeamEvent",
     "Thought",
-    "View",
 ]
 
 Price = Callable[[str, Usage], float | None]
@@ -70,7 +70,7 @@ _STATES = ("spawn", "idle", "shutdown")
 _WRITING = {"text": "writing", "thinking": "thinking"}
 
 
-class View:
+class SessionFold:
     """Fed with every record, in order. `version` grows with whatever is shown outside a conversation."""
 
     def __init__(

@@ -12,7 +12,7 @@ from teamwright.core.errors import ToolError
 from teamwright.core.permissions.consent import Mode
 from teamwright.core.policies.spawn import Ask, Features, Plan
 from teamwright.core.ports import Outcome, ToolContext, said
-from teamwright.runtime.agents.spawner import Known, Spawner
+from teamwright.runtime.agents.spawner import AgentRecord, Spawner
 from teamwright.runtime.jobs.jobs import Job
 from teamwright.tools.bounds import bounded, visible
 from teamwright.tools.define import read_args, schema_of
@@ -126,7 +126,7 @@ def recruited(member: Member, notes: Iterable[str] = ()) -> Outcome:
     return said("\n".join([words, *notes]), data)
 
 
-def launched(job: Job, known: Known, prompt: str, notes: Iterable[str] = (), *, can_read: bool) -> Outcome:
+def launched(job: Job, known: AgentRecord, prompt: str, notes: Iterable[str] = (), *, can_read: bool) -> Outcome:
     lines = [
         f"The agent works in the background; you are told when it ends. ({known.description})",
         f"agentId: {known.id} (SendMessage to this id reaches it)",
@@ -144,7 +144,7 @@ def launched(job: Job, known: Known, prompt: str, notes: Iterable[str] = (), *, 
     return said("\n".join(lines), data)
 
 
-def completed(job: Job, known: Known, prompt: str, plan: Plan, one_shot: bool, ctx: ToolContext) -> Outcome:  # noqa: FBT001
+def completed(job: Job, known: AgentRecord, prompt: str, plan: Plan, one_shot: bool, ctx: ToolContext) -> Outcome:  # noqa: FBT001
     result, usage = job.result, job.result.usage
     text = bounded(visible(result.result), spill=ctx.desk.spill, name=known.id)
     if job.status != "completed" and not text:

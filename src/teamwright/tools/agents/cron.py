@@ -21,7 +21,7 @@ ENDS = (
 )
 
 
-class CreateArgs(Struct, frozen=True):
+class CronCreateArgs(Struct, frozen=True):
     prompt: Annotated[str, Meta(description="What you are to do then, complete in itself")]
     cron: Annotated[str | None, Meta(description=CRON)] = None
     at: Annotated[
@@ -30,11 +30,11 @@ class CreateArgs(Struct, frozen=True):
     recurring: Annotated[bool | None, Meta(description="false: only the next time that cron names")] = None
 
 
-class DeleteArgs(Struct, frozen=True):
+class CronDeleteArgs(Struct, frozen=True):
     id: Annotated[str, Meta(description="The id of the schedule")]
 
 
-class ListArgs(Struct, frozen=True):
+class CronListArgs(Struct, frozen=True):
     pass
 
 
@@ -55,12 +55,12 @@ class CronCreate(_CronTool):
         "Gives you a prompt at a later time, once (at) or again and again (cron), as a message in an element "
         "scheduled-prompt. Schedules stay with the session, also when the program ends and is resumed. For reminders, "
         "regular checks, or work that must wait. Choose a minute other than 0 and 30 where it does not matter.",
-        CreateArgs,
+        CronCreateArgs,
         stores=True,
     )
 
     async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:
-        asked = read_args(CreateArgs, args)
+        asked = read_args(CronCreateArgs, args)
         schedules = self._schedules(ctx)
         made = await schedules.create(
             cron=asked.cron, at=asked.at, prompt=asked.prompt, recurring=asked.recurring, call=ctx.call_id
@@ -69,19 +69,19 @@ class CronCreate(_CronTool):
 
 
 class CronDelete(_CronTool):
-    spec = spec("CronDelete", "Removes a schedule: it does not come any more.", DeleteArgs)
+    spec = spec("CronDelete", "Removes a schedule: it does not come any more.", CronDeleteArgs)
 
     async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:
-        asked = read_args(DeleteArgs, args)
+        asked = read_args(CronDeleteArgs, args)
         await self._schedules(ctx).delete(asked.id.strip())
         return said(f"The schedule {visible(asked.id.strip())} is gone.", {"success": True, "id": asked.id.strip()})
 
 
 class CronList(_CronTool):
-    spec = spec("CronList", "Lists your schedules, the next due one first.", ListArgs, parallel=True)
+    spec = spec("CronList", "Lists your schedules, the next due one first.", CronListArgs, parallel=True)
 
     async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:
-        read_args(ListArgs, args)
+        read_args(CronListArgs, args)
         schedules = self._schedules(ctx)
         rows = schedules.rows
         words = "\n".join(_line(schedules, row) for row in rows) or "There are no schedules."

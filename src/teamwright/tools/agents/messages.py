@@ -164,12 +164,12 @@ def _text(asked: SendArgs, work: Teamwork) -> Said:
     return Said(asked.message, asked.summary)
 
 
-class ListArgs(Struct, frozen=True):
+class ListAgentsArgs(Struct, frozen=True):
     pass
 
 
 class ListAgents:
-    spec = spec("ListAgents", "Lists the agents of this session: id, name, kind, state.", ListArgs, parallel=True)
+    spec = spec("ListAgents", "Lists the agents of this session: id, name, kind, state.", ListAgentsArgs, parallel=True)
 
     def __init__(
         self, spawner: Callable[[], Spawner], supervisor: Callable[[], Supervisor], teamwork: Callable[[], Teamwork]
@@ -179,7 +179,7 @@ class ListAgents:
         self._teamwork = teamwork
 
     async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:
-        read_args(ListArgs, args)
+        read_args(ListAgentsArgs, args)
         supervisor, teams = self._supervisor(), self._teamwork().teams
         team = teams.team_of(ctx.agent)
         rows = [

@@ -18,11 +18,11 @@ from teamwright.tools.define import read_args, spec
 Put = Callable[[Question], Awaitable[Decision]]
 
 
-class EnterArgs(Struct, frozen=True):
+class EnterPlanArgs(Struct, frozen=True):
     pass
 
 
-class ExitArgs(Struct, frozen=True):
+class ExitPlanArgs(Struct, frozen=True):
     plan: Annotated[str, Meta(description="The plan, step by step, as the person will read it")] = ""
 
 
@@ -31,14 +31,14 @@ class EnterPlanMode:
         "EnterPlanMode",
         "Switches to plan mode: from now on you only read and search, until a plan is approved. For changes that need "
         "thought before anybody makes them.",
-        EnterArgs,
+        EnterPlanArgs,
     )
 
     def __init__(self, supervisor: Callable[[], Supervisor]) -> None:
         self._supervisor = supervisor
 
     async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:
-        read_args(EnterArgs, args)
+        read_args(EnterPlanArgs, args)
         agent = _agent(self._supervisor, ctx)
         if agent.mode == "plan":
             return said("Plan mode is on already.")
@@ -50,7 +50,7 @@ class ExitPlanMode:
     spec = spec(
         "ExitPlanMode",
         "Gives your plan to the person. Once it is approved, plan mode ends and you may carry it out.",
-        ExitArgs,
+        ExitPlanArgs,
         stores=True,
     )
 
@@ -62,7 +62,7 @@ class ExitPlanMode:
         self._teamwork = teamwork
 
     async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:
-        asked = read_args(ExitArgs, args)
+        asked = read_args(ExitPlanArgs, args)
         agent = _agent(self._supervisor, ctx)
         if agent.mode != "plan":
             return said("Plan mode is not on. Give the plan as your answer.")

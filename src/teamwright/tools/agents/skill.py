@@ -10,7 +10,7 @@ from teamwright.core.errors import ToolError
 from teamwright.core.ports import Outcome, ToolContext, said
 from teamwright.library.skills.file import Skill
 from teamwright.runtime.agents.spawner import Spawner
-from teamwright.runtime.extensions.skills import SkillDesk
+from teamwright.runtime.extensions.skills import SkillRunner
 from teamwright.tools.agents.agent import completed, launched
 from teamwright.tools.bounds import bounded, visible
 from teamwright.tools.define import read_args, spec
@@ -74,7 +74,7 @@ class SkillTool:
     """`spawner` is asked for what is known of the agent that a skill ran as."""
 
     def __init__(
-        self, desk: Callable[[], SkillDesk], spawner: Callable[[], Spawner], spec: ToolSpec, *, can_read: bool
+        self, desk: Callable[[], SkillRunner], spawner: Callable[[], Spawner], spec: ToolSpec, *, can_read: bool
     ) -> None:
         self._desk, self._spawner, self._can_read = desk, spawner, can_read
         self.spec = spec
@@ -93,7 +93,7 @@ class SkillTool:
         whole = bounded(text, most=MOST_TEXT, spill=ctx.desk.spill, name=f"skill-{skill.name}")
         return said(f"The skill {skill.name}:\n\n{whole}", {"success": True, "commandName": skill.name})
 
-    async def _run_apart(self, desk: SkillDesk, skill: Skill, args: str, ctx: ToolContext) -> Outcome:
+    async def _run_apart(self, desk: SkillRunner, skill: Skill, args: str, ctx: ToolContext) -> Outcome:
         job, plan, prompt = await desk.run_apart(skill, args, ctx)
         spawner = self._spawner()
         known = next(known for known in spawner.known.values() if known.id == job.id)

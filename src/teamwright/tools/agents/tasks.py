@@ -40,7 +40,7 @@ Ids = list[str]
 _IDS = ("blocks", "blockedBy", "addBlocks", "addBlockedBy")
 
 
-class CreateArgs(Struct, frozen=True):
+class TaskCreateArgs(Struct, frozen=True):
     subject: Annotated[str, Meta(description="What is to be done, in a few words, as an order: Fix the login test")]
     description: Annotated[str, Meta(description="All that whoever does it must know, and when it counts as done")]
     activeForm: Annotated[str, Meta(description="What is shown while it is done: Fixing the login test")] = ""
@@ -53,7 +53,7 @@ class GetArgs(Struct, frozen=True):
     taskId: Annotated[str, Meta(description="The id of the task")]
 
 
-class ListArgs(Struct, frozen=True):
+class TaskListArgs(Struct, frozen=True):
     pass
 
 
@@ -84,12 +84,12 @@ class TaskCreate(_TaskTool):
         "TaskCreate",
         "Puts a task on the list that all agents here share. Use it for work of several steps or for several agents. "
         "A new task is pending and nobody's; whoever is free may claim it once nothing blocks it.",
-        CreateArgs,
+        TaskCreateArgs,
         stores=True,
     )
 
     async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:
-        asked = read_args(CreateArgs, _lenient(args))
+        asked = read_args(TaskCreateArgs, _lenient(args))
         draft = Draft(
             _subject(asked.subject),
             _description(asked.description),
@@ -131,7 +131,7 @@ class TaskList(_TaskTool):
         "TaskList",
         "Lists the shared tasks: id, status, subject, owner, and what each still waits for. One that is pending, has "
         "no owner and is not blocked is free to be claimed; take the lowest number first. TaskGet shows the details.",
-        ListArgs,
+        TaskListArgs,
         parallel=True,
     )
 

@@ -10,7 +10,7 @@ from teamwright.core.data.message import Text
 from teamwright.core.errors import ToolError
 from teamwright.core.ports import Outcome, ToolContext
 from teamwright.runtime.agents.supervisor import Supervisor
-from teamwright.runtime.worktrees import Left, Rooms, Stay
+from teamwright.runtime.worktrees import EnteredTree, ExitedTree, Worktrees
 from teamwright.tools.bounds import visible
 from teamwright.tools.define import read_args, spec
 
@@ -35,7 +35,7 @@ class EnterWorktree:
         EnterArgs,
     )
 
-    def __init__(self, rooms: Callable[[], Rooms], supervisor: Callable[[], Supervisor]) -> None:
+    def __init__(self, rooms: Callable[[], Worktrees], supervisor: Callable[[], Supervisor]) -> None:
         self._rooms, self._supervisor = rooms, supervisor
 
     async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:
@@ -57,7 +57,7 @@ class ExitWorktree:
         ExitArgs,
     )
 
-    def __init__(self, rooms: Callable[[], Rooms], supervisor: Callable[[], Supervisor]) -> None:
+    def __init__(self, rooms: Callable[[], Worktrees], supervisor: Callable[[], Supervisor]) -> None:
         self._rooms, self._supervisor = rooms, supervisor
 
     async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:
@@ -82,7 +82,7 @@ def _refuse_over_others(supervisor: Supervisor, ctx: ToolContext, path: Path) ->
         raise ToolError(f"The worktree was not removed: {names} works in it. Wait for its end, or leave with `keep`.")
 
 
-def _entered(stay: Stay) -> Outcome:
+def _entered(stay: EnteredTree) -> Outcome:
     tree = stay.tree
     lines = [f"You are in the worktree {tree.name} now: {tree.path}"]
     if tree.kind == "hook":
@@ -102,7 +102,7 @@ def _entered(stay: Stay) -> Outcome:
     return Outcome((Text(visible("\n".join(lines))),), data, cwd=str(tree.path))
 
 
-def _left(left: Left, cwd: str) -> Outcome:
+def _left(left: ExitedTree, cwd: str) -> Outcome:
     tree, kept = left.stay.tree, left.kept
     lines = [f"You are back in {cwd}."]
     if left.gone:

@@ -6,7 +6,7 @@ from typing import Any
 from msgspec import Struct
 
 from teamwright.core.errors import ToolError
-from teamwright.host.files.lines import Line, Page, read_page
+from teamwright.host.files.lines import FileLine, Page, read_page
 from teamwright.tools.bounds import visible
 
 LINES = 2_000
@@ -61,7 +61,7 @@ def _number(page: Page, start: int) -> tuple[list[str], list[str]]:
     return body, notes
 
 
-def _ends_cr(line: Line) -> bool:
+def _ends_cr(line: FileLine) -> bool:
     return line.content.endswith(b"\r") and line.length == len(line.content)
 
 

@@ -13,7 +13,7 @@ from teamwright.core.errors import ToolError
 from teamwright.core.ports import Outcome, ToolContext, said
 from teamwright.host.files.paths import refusal, resolve
 from teamwright.host.files.search import MEMORY, SECONDS, search_below, search_file
-from teamwright.host.process.child import Ended
+from teamwright.host.process.child import ChildEnded
 from teamwright.tools.bounds import visible
 from teamwright.tools.define import read_args, spec
 from teamwright.tools.files.desk import judged, look_up, missing
@@ -115,7 +115,7 @@ GLOB = GlobTool()
 GREP = GrepTool()
 
 
-async def _grep_below(root: Path, asked: GrepArgs, ctx: ToolContext, more: list[str]) -> tuple[Hits, Ended]:
+async def _grep_below(root: Path, asked: GrepArgs, ctx: ToolContext, more: list[str]) -> tuple[Hits, ChildEnded]:
     wanted, name = _wanted(asked.glob, root, ctx), _namer(root, ctx)
     hits = Hits(asked.output_mode, limit=asked.head_limit, numbers=asked.numbers, wanted=wanted, name=name)
     options = [*_options(asked), *_narrow(asked), *more]
@@ -151,7 +151,7 @@ async def _grep_file(path: Path, asked: GrepArgs, ctx: ToolContext) -> Outcome:
     return _answer(hits, ended, "[A later line is too long to be searched: this is not all.]" if ended.starved else "")
 
 
-def _answer(hits: Hits, ended: Ended, note: str = "") -> Outcome:
+def _answer(hits: Hits, ended: ChildEnded, note: str = "") -> Outcome:
     if ended.code == 2 and ended.complaint and not hits.lines:
         words = visible(ended.complaint.strip()).replace("rg: ", "", 1)
         raise ToolError(f"The search could not be run: {words}\nCorrect the arguments and call Grep again.")
@@ -161,7 +161,7 @@ def _answer(hits: Hits, ended: Ended, note: str = "") -> Outcome:
     return said("\n".join([*hits.lines, *notes]) or "No matches found", hits.data() | {"truncated": bool(notes)})
 
 
-def _notes(ended: Ended, left_out: int) -> list[str]:
+def _notes(ended: ChildEnded, left_out: int) -> list[str]:
     notes: list[str] = []
     if ended.late:
         notes.append(f"[Stopped after {SECONDS} s: this is not all. Narrow the search.]")

@@ -18,7 +18,7 @@ from teamwright.surfaces.terminal.render.themes import Palette, agent_style
 from teamwright.surfaces.terminal.widgets.choices import GRACE, Choice, Choices, no_first
 from teamwright.surfaces.terminal.widgets.rows import Piece, app_of, palette_of
 from teamwright.surfaces.terminal.widgets.sheet import Sheet
-from teamwright.surfaces.view.diff import Row, count, lines_of, read_before, rows_of
+from teamwright.surfaces.view.diff import DiffRow, count, lines_of, read_before, rows_of
 from teamwright.surfaces.view.shapes import AgentView
 from teamwright.surfaces.view.text import one_line
 from teamwright.tools.bounds import counted, visible
@@ -60,7 +60,7 @@ def choices_for(question: Question) -> list[Choice]:
     return no_first([*choices, Choice("no", "No", "n"), Choice("words", "No, and say why …", "w")], "no")
 
 
-def asked_rows(question: Question, before: str | None = None) -> list[Row]:
+def asked_rows(question: Question, before: str | None = None) -> list[DiffRow]:
     """All that a yes would cover; what is said beside it may be cut, this is not."""
     rows = rows_of(question.tool, question.args, before)
     if question.blocked_path and question.blocked_path not in question.reason:

@@ -20,7 +20,7 @@ from teamwright.surfaces.terminal.messages import AnswerQuestion
 from teamwright.surfaces.terminal.widgets.choices import GRACE, Choice, Choices, no_first
 from teamwright.surfaces.terminal.widgets.rows import app_of, palette_of
 from teamwright.surfaces.terminal.widgets.sheet import Sheet
-from teamwright.surfaces.view.diff import Row, lines_of
+from teamwright.surfaces.view.diff import DiffRow, lines_of
 from teamwright.surfaces.view.text import one_line
 
 MOST_FIELDS = 20
@@ -30,7 +30,7 @@ LONGEST_TITLE, LONGEST_LABEL = 600, 200  # characters beside the field; what is 
 _SKIP, _REFUSE = "skip", "refuse"
 
 
-class Field(Struct, frozen=True):
+class FormField(Struct, frozen=True):
     name: str
     title: str
     kind: Literal["text", "number", "integer", "choice"]
@@ -40,7 +40,7 @@ class Field(Struct, frozen=True):
     default: Any = None
 
 
-def fields_of(question: Question) -> list[Field] | None:
+def fields_of(question: Question) -> list[FormField] | None:
     """None if it is no question of a server. A field of an unknown kind is asked for as text."""
     if question.tool != ELICITATION:
         return None
@@ -51,18 +51,20 @@ def fields_of(question: Question) -> list[Field] | None:
     return [_field(str(name), _mapping(part), required=name in wanted) for name, part in properties]
 
 
-def _field(name: str, part: Mapping[str, Any], *, required: bool) -> Field:
+def _field(name: str, part: Mapping[str, Any], *, required: bool) -> FormField:
     title = " · ".join(str(part[key]) for key in ("title", "description") if part.get(key)) or name
     kind = part.get("type")
     if isinstance(values := part.get("enum"), list) and values:
         values = tuple(cast("list[Any]", values))
         names = part.get("enumNames")
         labels = tuple(map(str, cast("list[Any]", names))) if isinstance(names, list) else tuple(map(str, values))
-        return Field(name, title, "choice", values, labels or tuple(map(str, values)), required, part.get("default"))
+        return FormField(
+            name, title, "choice", values, labels or tuple(map(str, values)), required, part.get("default")
+        )
     if kind == "boolean":
-        return Field(name, title, "choice", (True, False), ("yes", "no"), required, part.get("default"))
+        return FormField(name, title, "choice", (True, False), ("yes", "no"), required, part.get("default"))
     known: Literal["number", "integer", "text"] = kind if kind in ("number", "integer") else "text"
-    return Field(name, title, known, required=required, default=part.get("default"))
+    return FormField(name, title, known, required=required, default=part.get("default"))
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
@@ -135,7 +137,7 @@ class ElicitScreen(ModalScreen[None]):
         self._since = time.monotonic()
         asked.focus()
 
-    def _rows(self) -> list[Row]:
+    def _rows(self) -> list[DiffRow]:
         """All that the server says, as far as it does not stand whole beside the field."""
         rows = lines_of("strong", str(self.question.args.get("message", ""))[:MOST_MESSAGE])
         field = self._fields[self._at] if self._fields else None
@@ -156,7 +158,7 @@ class ElicitScreen(ModalScreen[None]):
     def action_page(self, by: int) -> None:
         turn_page(self.query_one(Sheet), by)
 
-    def _choices(self, field: Field) -> Choices:
+    def _choices(self, field: FormField) -> Choices:
         found = [
             Choice(f"v{n}", one_line(label, LONGEST_LABEL)) for n, label in enumerate(field.labels[: len(field.values)])
         ]
@@ -164,7 +166,7 @@ class ElicitScreen(ModalScreen[None]):
         refuse = Choice(_REFUSE, "I would rather not say", "n")
         return Choices(no_first([*found, *skip, refuse], _REFUSE), grace=self._grace)
 
-    def _input(self, field: Field) -> Input:
+    def _input(self, field: FormField) -> Input:
         value = "" if field.default is None else one_line(str(field.default), 1_000)
         return Input(value=value, select_on_focus=False)
 

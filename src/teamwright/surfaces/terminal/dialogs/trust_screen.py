@@ -10,12 +10,12 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from teamwright.library.trust.decision import Found
+from teamwright.library.trust.decision import TrustContents
 from teamwright.surfaces.terminal.dialogs.base import BOX, make_room, show_hidden, turn_page
 from teamwright.surfaces.terminal.widgets.choices import GRACE, Choice, Choices
 from teamwright.surfaces.terminal.widgets.rows import palette_of
 from teamwright.surfaces.terminal.widgets.sheet import Sheet
-from teamwright.surfaces.view.diff import Row, compare, lines_of
+from teamwright.surfaces.view.diff import DiffRow, compare, lines_of
 from teamwright.surfaces.view.text import safe
 
 _WARNING = "Its files can start programs and decide what is asked. Trust it only if you know who wrote them."
@@ -34,7 +34,7 @@ class TrustScreen(ModalScreen[bool]):
     ]
     DEFAULT_CSS = f"TrustScreen {{ {BOX} }}"
 
-    def __init__(self, found: Found, *, grace: float = GRACE) -> None:
+    def __init__(self, found: TrustContents, *, grace: float = GRACE) -> None:
         super().__init__()
         self._found, self._grace = found, grace
         self._never = _TOO_MUCH if any(part.hidden for part in found.parts) else ""
@@ -71,9 +71,9 @@ class TrustScreen(ModalScreen[bool]):
             self.dismiss(event.choice == "yes")
 
 
-def change_rows(found: Found) -> list[Row]:
+def change_rows(found: TrustContents) -> list[DiffRow]:
     """Each file that is new or different, line by line."""
-    rows: list[Row] = []
+    rows: list[DiffRow] = []
     for change in found.changes:
         what = "new" if change.before is None else "changed"
         head = lines_of("strong", f"{change.file} ({what})")
@@ -81,7 +81,7 @@ def change_rows(found: Found) -> list[Row]:
     return rows
 
 
-def trust_rows(found: Found) -> list[Row]:
+def trust_rows(found: TrustContents) -> list[DiffRow]:
     """All that it would decide or start; by name alone what holds nothing that could be told."""
     kinds = [(part.title, part.lines) for part in found.parts] or [
         ("hooks", found.hooks),
@@ -91,12 +91,12 @@ def trust_rows(found: Found) -> list[Row]:
         ("skills", found.skills),
         ("commands", found.commands),
     ]
-    rows: list[Row] = []
+    rows: list[DiffRow] = []
     for kind, lines in kinds:
         if lines:
-            rows += [Row("strong", kind), *(row for line in lines for row in _item(line))]
+            rows += [DiffRow("strong", kind), *(row for line in lines for row in _item(line))]
     return rows
 
 
-def _item(line: str) -> list[Row]:
-    return [Row("plain", f"  {row.text}") for row in lines_of("plain", line)]
+def _item(line: str) -> list[DiffRow]:
+    return [DiffRow("plain", f"  {row.text}") for row in lines_of("plain", line)]

@@ -11,17 +11,17 @@ from teamwright.surfaces.terminal.render.step import draw_step
 from teamwright.surfaces.terminal.render.themes import Palette, agent_style
 from teamwright.surfaces.view.shapes import Item, Note, Spoken, Step, Thought
 from teamwright.surfaces.view.text import fit, hang, one_line, safe
-from teamwright.surfaces.view.view import View
+from teamwright.surfaces.view.view import SessionFold
 
 if TYPE_CHECKING:
-    from teamwright.surfaces.terminal.render.markdown import Pieces
+    from teamwright.surfaces.terminal.render.markdown import MarkdownPieces
 
 NOTES = {"info": "·", "warning": "!", "error": "✗", "message": "✉", "notice": "◆", "aside": "?", "output": " "}
 MOST_NOTE = 12  # lines of a note that is not opened
 MOST_PROMPT, LONG_PROMPT = 20, 3_000  # lines and characters of a prompt that is not opened
 
 
-class Block:
+class DrawnBlock:
     """One item as it was drawn last, and what it was drawn from."""
 
     def __init__(self, item: Item) -> None:
@@ -30,7 +30,7 @@ class Block:
         self.gap = 0  # blank lines before it
         self.opened = False
         self.settled = False  # nothing that happens changes it any more
-        self._pieces: Pieces | None = None
+        self._pieces: MarkdownPieces | None = None
         self._drawn: tuple[object, ...] = ()
 
     @property
@@ -48,7 +48,7 @@ class Block:
             case Spoken(role=role, text=text):
                 return role == "person" and (text.count("\n") >= MOST_PROMPT or len(text) > LONG_PROMPT)
 
-    def update(self, width: int, palette: Palette, view: View, *, everything: bool, now: int) -> bool:
+    def update(self, width: int, palette: Palette, view: SessionFold, *, everything: bool, now: int) -> bool:
         """Draw it anew if anything about it has changed; True if so."""
         opened = self.opened != everything if self.opens else False
         key = (width, palette.name, opened, *self._state(view, now))
@@ -68,7 +68,7 @@ class Block:
             case Note():
                 return True
 
-    def _state(self, view: View, now: int) -> tuple[object, ...]:
+    def _state(self, view: SessionFold, now: int) -> tuple[object, ...]:
         item = self.item
         match item:
             case Spoken() | Thought():
@@ -81,7 +81,7 @@ class Block:
                 beat = now // 100 if item.status == "running" and not item.asked else 0
                 return (item.status, item.asked, item.title, len(item.result), len(item.progress), beat, used)
 
-    def _draw(self, width: int, palette: Palette, view: View, *, opened: bool, now: int) -> list[Strip]:
+    def _draw(self, width: int, palette: Palette, view: SessionFold, *, opened: bool, now: int) -> list[Strip]:
         item = self.item
         match item:
             case Spoken(role="person"):
@@ -97,9 +97,9 @@ class Block:
                 return _draw_note(item, width, palette, view, opened=opened)
 
     def _draw_words(self, text: str, width: int, palette: Palette) -> list[Strip]:
-        from teamwright.surfaces.terminal.render.markdown import Pieces  # noqa: PLC0415  # slow to import
+        from teamwright.surfaces.terminal.render.markdown import MarkdownPieces  # noqa: PLC0415  # slow to import
 
-        self._pieces = self._pieces or Pieces()
+        self._pieces = self._pieces or MarkdownPieces()
         return _indent(self._pieces.draw(text, width - 4, palette), 2)
 
 
@@ -153,7 +153,7 @@ def _draw_thought(item: Thought, width: int, palette: Palette, *, opened: bool) 
     return draw(text, width, palette)
 
 
-def _draw_note(item: Note, width: int, palette: Palette, view: View, *, opened: bool) -> list[Strip]:
+def _draw_note(item: Note, width: int, palette: Palette, view: SessionFold, *, opened: bool) -> list[Strip]:
     style = {"warning": palette.warn, "error": palette.bad, "output": palette.text, "aside": palette.text}.get(
         item.kind, palette.dim
     )

@@ -61,7 +61,7 @@ def _parser() -> MarkdownIt:
     return parser.disable(["entity", "image", "html_inline", "html_block", "reference"])
 
 
-class Pieces:
+class MarkdownPieces:
     """The drawn pieces of one text that may still grow. Only its last piece is drawn anew."""
 
     def __init__(self) -> None:

@@ -6,7 +6,7 @@ from textual.strip import Strip
 
 from teamwright.surfaces.terminal.render.paint import draw, draw_text
 from teamwright.surfaces.terminal.render.themes import Palette, agent_style
-from teamwright.surfaces.view.diff import Row, count, rows_of
+from teamwright.surfaces.view.diff import DiffRow, count, rows_of
 from teamwright.surfaces.view.shapes import AgentView, Step
 from teamwright.surfaces.view.text import duration, fit, money, one_line, safe, tokens
 
@@ -119,12 +119,12 @@ def _margin(text: str, width: int, palette: Palette, style: str) -> list[Strip]:
     return [Strip([*bar, *line]) for line in lines]
 
 
-def _draw_rows(rows: list[Row], width: int, palette: Palette) -> list[Strip]:
+def _draw_rows(rows: list[DiffRow], width: int, palette: Palette) -> list[Strip]:
     styles = {"add": palette.added, "del": palette.removed, "dim": palette.dim}
     signs = {"add": "+ ", "del": "- "}
     blank = "  " if any(row.kind in signs for row in rows) else ""
     if len(rows) > MOST_LINES:
-        gap = Row("dim", f"… {len(rows) - MOST_LINES:,} lines; /export writes the whole conversation …")
+        gap = DiffRow("dim", f"… {len(rows) - MOST_LINES:,} lines; /export writes the whole conversation …")
         rows = [*rows[: MOST_LINES // 2], gap, *rows[-MOST_LINES // 2 :]]
     drawn: list[Strip] = []
     for row in rows:

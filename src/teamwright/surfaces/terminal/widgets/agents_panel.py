@@ -17,7 +17,7 @@ from teamwright.surfaces.terminal.render.themes import Palette, agent_style
 from teamwright.surfaces.terminal.widgets.rows import Piece, RowList, palette_of, row
 from teamwright.surfaces.view.shapes import AgentView, State
 from teamwright.surfaces.view.text import duration, money, one_line, title, tokens
-from teamwright.surfaces.view.view import View
+from teamwright.surfaces.view.view import SessionFold
 
 MARKS: dict[State, str] = {"running": "●", "waiting": "◐", "idle": "○", "done": "✓", "failed": "✗", "stopped": "■"}
 MOST_ENDED = 30  # of those that have ended, the newest
@@ -28,7 +28,7 @@ _KEYS = "Enter opens · x stops · X all · b background"
 _ENDED = ("done", "failed", "stopped")
 
 
-def tree_of(view: View) -> Iterator[tuple[AgentView, str]]:
+def tree_of(view: SessionFold) -> Iterator[tuple[AgentView, str]]:
     """Each agent after the one that started it, with the branches before its name. Few of those that have ended."""
     shown = _worth_showing(view)
     below: dict[AgentId | None, list[AgentView]] = {}
@@ -51,7 +51,7 @@ def tree_of(view: View) -> Iterator[tuple[AgentView, str]]:
         ]
 
 
-def _worth_showing(view: View) -> dict[AgentId, AgentView]:
+def _worth_showing(view: SessionFold) -> dict[AgentId, AgentView]:
     """Living agents, the newest that have ended, and whoever stands between them and the main one."""
     ended = sorted((a for a in view.agents.values() if a.state in _ENDED), key=lambda a: a.ended)
     dropped = {agent.id for agent in ended[:-MOST_ENDED]}
@@ -102,7 +102,7 @@ def agent_row(agent: AgentView, prefix: str, width: int, palette: Palette, now: 
     return row(left, right, width)
 
 
-def asking(agent: AgentView, view: View) -> AgentView:
+def asking(agent: AgentView, view: SessionFold) -> AgentView:
     """With the question that it waits for, if there is one: also a teammate's that runs elsewhere."""
     question = next((q for q in view.questions if q.agent == agent.id), None)
     if question is None or agent.state == "waiting":
@@ -144,7 +144,7 @@ class AgentsPanel(Vertical):
 
     def __init__(
         self,
-        view: View,
+        view: SessionFold,
         *,
         here: Callable[[], AgentId] | None = None,
         budget: Callable[[], str] | None = None,
@@ -221,7 +221,7 @@ class AgentsPanel(Vertical):
         self.post_message(Background())
 
 
-def neighbour(view: View, here: AgentId, step: int) -> AgentId:
+def neighbour(view: SessionFold, here: AgentId, step: int) -> AgentId:
     """The agent above or below in the panel: for switching by Shift+Up and Shift+Down."""
     order = [agent.id for agent, _ in tree_of(view)]
     if here not in order:

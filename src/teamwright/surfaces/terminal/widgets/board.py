@@ -13,7 +13,7 @@ from teamwright.core.data.tasks import Task, listed
 from teamwright.surfaces.terminal.render.themes import Palette, agent_style
 from teamwright.surfaces.terminal.widgets.rows import Piece, RowList, palette_of, row
 from teamwright.surfaces.terminal.widgets.sheet import Sheet
-from teamwright.surfaces.view.diff import Row
+from teamwright.surfaces.view.diff import DiffRow
 from teamwright.surfaces.view.text import one_line, safe
 
 MOST_DONE = 200  # completed tasks that are listed, the newest
@@ -64,15 +64,15 @@ def task_row(task: Task, width: int, palette: Palette, colors: Mapping[str, str]
     return row(left, right, width)
 
 
-def detail_rows(task: Task) -> list[Row]:
+def detail_rows(task: Task) -> list[DiffRow]:
     facts = [f"status: {status_of(task)}", f"owner: {safe(task.owner) if task.owner else 'nobody'}"]
     facts += [f"waits for: {listed(task.blocked_by)}"] if task.blocked_by else []
     facts += [f"others wait for it: {listed(task.blocks)}"] if task.blocks else []
-    text = [Row("plain", line) for line in safe(task.description).split("\n")] if task.description else []
-    return [Row("strong", f"#{task.id} {safe(task.subject)}"), *(Row("dim", fact) for fact in facts), *text]
+    text = [DiffRow("plain", line) for line in safe(task.description).split("\n")] if task.description else []
+    return [DiffRow("strong", f"#{task.id} {safe(task.subject)}"), *(DiffRow("dim", fact) for fact in facts), *text]
 
 
-class TaskBoard(Vertical):
+class TaskPanel(Vertical):
     """Enter shows all of a task."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "fold", "Fold", show=False)]

@@ -15,10 +15,10 @@ from textual.selection import Selection
 from textual.strip import Strip
 
 from teamwright.core.ids import AgentId
-from teamwright.surfaces.terminal.render.drawing import Block, gap_between
+from teamwright.surfaces.terminal.render.drawing import DrawnBlock, gap_between
 from teamwright.surfaces.terminal.render.themes import DARK, Palette
 from teamwright.surfaces.view.shapes import Item, Step
-from teamwright.surfaces.view.view import View
+from teamwright.surfaces.view.view import SessionFold
 
 if TYPE_CHECKING:
     from textual.reactive import Reactive
@@ -53,12 +53,12 @@ class Conversation(ScrollView, can_focus=True):
     class Left(Message):
         """The keyboard goes back to the input."""
 
-    def __init__(self, view: View, agent: AgentId, *, id: str | None = None) -> None:
+    def __init__(self, view: SessionFold, agent: AgentId, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self.view, self.agent = view, agent
         self.palette: Palette = DARK
         self.everything = False  # all steps opened
-        self.chosen: Block | None = None
+        self.chosen: DrawnBlock | None = None
         self._older: list[Item] = []
         self._asked_older = self._has_all = self._to_top = False
         self._dropped, self._held = 0, list[Item]()  # the talk as it was seen last
@@ -67,8 +67,8 @@ class Conversation(ScrollView, can_focus=True):
         self._drawn_for: tuple[object, ...] = ()
         self._base = Style()
         self._rests_until = 0.0
-        self._blocks: dict[int, Block] = {}  # by the identity of the item
-        self._rows: list[Block] = []
+        self._blocks: dict[int, DrawnBlock] = {}  # by the identity of the item
+        self._rows: list[DrawnBlock] = []
         self._tops: list[int] = []  # the first line of each row, and one for the end
         self._version = -1
         self.following = True  # new lines are scrolled to
@@ -182,14 +182,14 @@ class Conversation(ScrollView, can_focus=True):
 
     def _lay_out(self, items: list[Item]) -> bool:
         width, now, before, changed = self.size.width - 1, time.time_ns() // 1_000_000, None, False
-        rows: list[Block] = []
-        blocks: dict[int, Block] = {}
+        rows: list[DrawnBlock] = []
+        blocks: dict[int, DrawnBlock] = {}
         look = (width, self.palette.name, self.everything)
         same, self._drawn_for = look == self._drawn_for, look
         for item in items:
             block = self._blocks.get(id(item))
             if block is None or block.item is not item:
-                block = Block(item)
+                block = DrawnBlock(item)
                 changed = True
             gap = gap_between(before, item)
             changed |= block.gap != gap
@@ -204,7 +204,7 @@ class Conversation(ScrollView, can_focus=True):
         self._tops = list(accumulate((row.height for row in rows), initial=0))
         return changed
 
-    def _anchor(self) -> tuple[Block, int] | None:
+    def _anchor(self) -> tuple[DrawnBlock, int] | None:
         """The block at the top of the screen, and how far it is scrolled into."""
         if not self._rows:
             return None
@@ -212,7 +212,7 @@ class Conversation(ScrollView, can_focus=True):
         place = min(max(bisect_right(self._tops, top) - 1, 0), len(self._rows) - 1)
         return self._rows[place], top - self._tops[place]
 
-    def _back_to(self, block: Block, inside: int) -> None:
+    def _back_to(self, block: DrawnBlock, inside: int) -> None:
         for row, top in zip(self._rows, self._tops, strict=False):
             if row.item is block.item:
                 self._scroll(top + inside)
@@ -271,7 +271,7 @@ class Conversation(ScrollView, can_focus=True):
             strip = _mark(strip, *span)
         return strip.apply_offsets(0, at)
 
-    def _at(self, line: int) -> tuple[Block, int] | None:
+    def _at(self, line: int) -> tuple[DrawnBlock, int] | None:
         """The block on a line, and which of its lines it is; negative in the gap before it."""
         if not self._rows or not 0 <= line < self._tops[-1]:
             return None

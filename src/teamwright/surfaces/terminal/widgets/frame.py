@@ -16,7 +16,7 @@ from teamwright.surfaces.terminal.widgets.prompt_input import PromptInput
 from teamwright.surfaces.terminal.widgets.queue_list import QueueList
 from teamwright.surfaces.terminal.widgets.side import Side
 from teamwright.surfaces.terminal.widgets.status import StatusLine
-from teamwright.surfaces.view.view import View
+from teamwright.surfaces.view.view import SessionFold
 
 CSS = """
     #main { width: 1fr; }
@@ -50,7 +50,7 @@ class Body(Horizontal):
 
 
 def compose(
-    view: View, drafts: Drafts, *, here: Callable[[], AgentId], budget: Callable[[], str], coach: Widget | None
+    view: SessionFold, drafts: Drafts, *, here: Callable[[], AgentId], budget: Callable[[], str], coach: Widget | None
 ) -> ComposeResult:
     completions = Completions(id="completions")
     with Body(id="body"):

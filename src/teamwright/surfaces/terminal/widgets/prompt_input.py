@@ -7,7 +7,7 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.widgets import TextArea
 
-from teamwright.surfaces.terminal.completion import Choice, Completions, Word, quoted, word_at
+from teamwright.surfaces.terminal.completion import Completion, Completions, TypedWord, quoted, word_at
 from teamwright.surfaces.terminal.drafts import Drafts
 from teamwright.tools.bounds import visible
 
@@ -45,7 +45,7 @@ class PromptInput(TextArea):
     class Wanted(Message):
         """Choices for this word are wanted; None: no word can be completed."""
 
-        def __init__(self, word: Word | None) -> None:
+        def __init__(self, word: TypedWord | None) -> None:
             super().__init__()
             self.word = word
 
@@ -68,7 +68,7 @@ class PromptInput(TextArea):
         )
         self._drafts, self._completions = drafts, completions
         self.pastes = dict(drafts.kept.pastes)
-        self._word: Word | None = None
+        self._word: TypedWord | None = None
         self._place = len(drafts.kept.prompts)  # in the earlier prompts
         self._unsent = ""  # what was typed before going back in them
         self._quiet = False  # the text is set by us: no completion
@@ -117,11 +117,11 @@ class PromptInput(TextArea):
         self._word = word
         self.post_message(self.Wanted(word))
 
-    def offer(self, word: Word | None, choices: list[Choice]) -> None:
+    def offer(self, word: TypedWord | None, choices: list[Completion]) -> None:
         if word == self._word:
             self._completions.offer(choices)
 
-    def _take(self, choice: Choice) -> str:
+    def _take(self, choice: Completion) -> str:
         word, (row, column) = self._word, self.cursor_location
         assert word is not None
         new = f"/{choice.word}" if word.kind == "/" else quoted(choice.word)

@@ -13,7 +13,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from teamwright.surfaces.terminal.widgets.rows import palette_of
-from teamwright.surfaces.view.diff import Row
+from teamwright.surfaces.view.diff import DiffRow
 
 _GUTTER = {"add": "+ ", "del": "- ", "plain": "  ", "strong": "  ", "dim": "  "}
 _CONTINUES = "↪ "
@@ -43,14 +43,14 @@ class Sheet(ScrollView, can_focus=True):
             super().__init__()
             self.first, self.last, self.total = first, last, total
 
-    def __init__(self, rows: Sequence[Row] = (), *, id: str | None = None) -> None:
+    def __init__(self, rows: Sequence[DiffRow] = (), *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._rows = list(rows)
         self._lines: list[tuple[str, str]] = []  # (kind, text with its gutter), as wide as the sheet
         self._width = 0
         self._ended = False  # has somebody turned to the last line?
 
-    def show(self, rows: Sequence[Row]) -> None:
+    def show(self, rows: Sequence[DiffRow]) -> None:
         self._rows, self._width, self._ended = list(rows), 0, False
         self._wrap(self.scrollable_content_region.width)
         self.refresh(layout=True)
@@ -109,6 +109,6 @@ class Sheet(ScrollView, can_focus=True):
         return Strip([Segment(text, style)]).adjust_cell_length(width, style).apply_style(self.rich_style)
 
 
-def _wrapped(row: Row, width: int) -> list[tuple[str, str]]:
+def _wrapped(row: DiffRow, width: int) -> list[tuple[str, str]]:
     parts = [row.text] if cell_len(row.text) <= width else chop_cells(row.text, width)
     return [(row.kind, (_CONTINUES if n else _GUTTER[row.kind]) + part) for n, part in enumerate(parts)]

@@ -12,10 +12,10 @@ from textual.widgets import ContentSwitcher, Static
 from teamwright.core.ids import AgentId
 from teamwright.surfaces.port.port import Crew, OpenSession
 from teamwright.surfaces.terminal.widgets.agents_panel import AgentsPanel
-from teamwright.surfaces.terminal.widgets.board import TaskBoard
+from teamwright.surfaces.terminal.widgets.board import TaskPanel
 from teamwright.surfaces.terminal.widgets.rows import Piece, RowList, palette_of
 from teamwright.surfaces.terminal.widgets.timeline import MailTimeline
-from teamwright.surfaces.view.view import View
+from teamwright.surfaces.view.view import SessionFold
 
 Page = Literal["agents", "tasks", "mail"]
 PAGES: tuple[Page, ...] = ("agents", "tasks", "mail")
@@ -34,11 +34,11 @@ class Side(Vertical):
     class Closed(Message):
         """The person is done with it."""
 
-    def __init__(self, view: View, *, here: Callable[[], AgentId], budget: Callable[[], str], id: str) -> None:
+    def __init__(self, view: SessionFold, *, here: Callable[[], AgentId], budget: Callable[[], str], id: str) -> None:
         super().__init__(id=id)
         self._view = view
         self._agents = AgentsPanel(view, here=here, budget=budget, id="agents")
-        self._tasks, self._mail = TaskBoard(id="tasks"), MailTimeline(id="mail")
+        self._tasks, self._mail = TaskPanel(id="tasks"), MailTimeline(id="mail")
         self.page: Page = "agents"
         self._begun = self._filled = False
         self._crew = Crew()

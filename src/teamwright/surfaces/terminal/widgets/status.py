@@ -6,13 +6,13 @@ from rich.cells import cell_len
 from textual.content import Content
 from textual.widgets import Static
 
-from teamwright.surfaces.port.port import Facts
+from teamwright.surfaces.port.port import SessionFacts
 from teamwright.surfaces.terminal.render.step import SPINNER
 from teamwright.surfaces.terminal.render.themes import Palette
 from teamwright.surfaces.terminal.widgets.rows import Piece, palette_of, row
 from teamwright.surfaces.view.shapes import AgentView
 from teamwright.surfaces.view.text import duration, money, one_line, tokens
-from teamwright.surfaces.view.view import View
+from teamwright.surfaces.view.view import SessionFold
 
 MODES = {
     "default": "asks first",
@@ -24,7 +24,7 @@ MODES = {
 }
 
 
-def left_side(agent: AgentView, view: View, palette: Palette) -> list[Piece]:
+def left_side(agent: AgentView, view: SessionFold, palette: Palette) -> list[Piece]:
     """What goes on, with a beat while it does."""
     now = time.time_ns() // 1_000_000
     if view.questions:
@@ -50,7 +50,7 @@ def left_side(agent: AgentView, view: View, palette: Palette) -> list[Piece]:
     return [(" /help  F2 team", palette.dim)]
 
 
-def right_side(facts: Facts, branch: str, palette: Palette, room: int) -> list[Piece]:
+def right_side(facts: SessionFacts, branch: str, palette: Palette, room: int) -> list[Piece]:
     """As much of it as there is room for, the most important first."""
     mode_style = palette.warn if facts.mode in ("bypassPermissions", "dontAsk") else palette.dim
     mode_style = palette.accent if facts.mode in ("plan", "acceptEdits") else mode_style
@@ -75,7 +75,7 @@ class StatusLine(Static):
         super().__init__("", id=id, markup=False)
         self._drawn: Content | None = None
 
-    def show(self, facts: Facts, agent: AgentView, view: View, *, branch: str, hint: str) -> None:
+    def show(self, facts: SessionFacts, agent: AgentView, view: SessionFold, *, branch: str, hint: str) -> None:
         """`hint` stands there for a moment, in the place of what goes on."""
         palette, width = palette_of(self), self.size.width
         left = left_side(agent, view, palette)

@@ -13,11 +13,11 @@ from textual.content import Content
 from textual.widgets import OptionList, Static
 
 from teamwright.core.data.team import split_address
-from teamwright.store.tables.mail import Entry
+from teamwright.store.tables.mail import MailEntry
 from teamwright.surfaces.terminal.render.themes import Palette, agent_style
 from teamwright.surfaces.terminal.widgets.rows import Piece, RowList, palette_of, row
 from teamwright.surfaces.terminal.widgets.sheet import Sheet
-from teamwright.surfaces.view.diff import Row
+from teamwright.surfaces.view.diff import DiffRow
 from teamwright.surfaces.view.shapes import TeamEvent
 from teamwright.surfaces.view.text import one_line, safe
 
@@ -53,14 +53,14 @@ class Happening(Struct, frozen=True):
     message: bool = False
 
 
-def happenings(mail: Iterable[Entry], events: Iterable[TeamEvent]) -> list[Happening]:
+def happenings(mail: Iterable[MailEntry], events: Iterable[TeamEvent]) -> list[Happening]:
     """In the order of time. Each thing once: messages are told by the mail itself, idleness by its event."""
     found = [item for entry in mail if (item := _of_mail(entry)) is not None]
     found += [_of_event(n, event) for n, event in enumerate(events) if event.kind != "message"]
     return sorted(found, key=lambda happening: happening.at)[-MOST:]
 
 
-class Signal(Struct):
+class SignalRow(Struct):
     """A record between members, as it stands in the mail."""
 
     type: str
@@ -71,20 +71,20 @@ class Signal(Struct):
     approve: bool | None = None
 
 
-def _signal(entry: Entry) -> Signal | None:
+def _signal(entry: MailEntry) -> SignalRow | None:
     try:
-        return msgspec.json.decode(entry.text, type=Signal) if entry.text.startswith('{"type":') else None
+        return msgspec.json.decode(entry.text, type=SignalRow) if entry.text.startswith('{"type":') else None
     except (msgspec.DecodeError, RecursionError):
         return None
 
 
-def _in_words(signal: Signal) -> str:
+def _in_words(signal: SignalRow) -> str:
     verdict = "" if signal.approve is None else " (yes)" if signal.approve else " (no)"
     about = signal.plan or signal.subject or signal.feedback or signal.reason
     return f"{signal.type.replace('_', ' ')}{verdict}" + (f": {about}" if about else "")
 
 
-def _of_mail(entry: Entry) -> Happening | None:
+def _of_mail(entry: MailEntry) -> Happening | None:
     signal = _signal(entry)
     if signal is not None and signal.type == "idle_notification":
         return None
@@ -113,10 +113,10 @@ def happening_row(item: Happening, width: int, palette: Palette, colors: Mapping
     return row(left, right, width)
 
 
-def detail_rows(item: Happening) -> list[Row]:
+def detail_rows(item: Happening) -> list[DiffRow]:
     head = f"{item.who} → {item.to}" if item.message else item.who
-    facts = [Row("strong", safe(head))] + ([Row("dim", safe(item.fate))] if item.fate else [])
-    return [*facts, *(Row("plain", line) for line in safe(item.whole or item.text).split("\n"))]
+    facts = [DiffRow("strong", safe(head))] + ([DiffRow("dim", safe(item.fate))] if item.fate else [])
+    return [*facts, *(DiffRow("plain", line) for line in safe(item.whole or item.text).split("\n"))]
 
 
 class MailTimeline(Vertical):
@@ -140,7 +140,7 @@ class MailTimeline(Vertical):
         yield Sheet()
         yield Static("Enter shows the whole message", classes="mail--keys", markup=False)
 
-    def show(self, mail: Iterable[Entry], events: Iterable[TeamEvent], colors: Mapping[str, str]) -> None:
+    def show(self, mail: Iterable[MailEntry], events: Iterable[TeamEvent], colors: Mapping[str, str]) -> None:
         self._items, self._colors = {item.key: item for item in happenings(mail, events)}, colors
         self._draw()
 
