@@ -13,6 +13,7 @@ from teamwright.core.rules import Rule, Rules, parse_rules
 from teamwright.core.shown import shown
 from teamwright.host.git_config import top_of
 from teamwright.host.git_guard import trust_repository
+from teamwright.host.secrecy import keep_also
 from teamwright.library import trust
 from teamwright.library.agreed import GIT, Change, Kept, changes, compare, look
 from teamwright.runtime.rulebook import Rulebook
@@ -21,7 +22,8 @@ from teamwright.store.settings import load, project_root
 from teamwright.store.settings_schema import Rule as SettingsRule
 from teamwright.store.settings_schema import Settings
 
-KEYS = frozenset({"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "OPENAI_API_KEY"})
+KEYS = frozenset({"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_CUSTOM_HEADERS", "OPENAI_API_KEY"})
+_ADDRESSES = frozenset({"ANTHROPIC_BASE_URL", "OPENAI_BASE_URL"})
 
 
 class Ground(Struct, frozen=True):
@@ -47,7 +49,17 @@ def without_keys(ground: Ground, text: str) -> str:
 
 def passed_names(ground: Ground) -> list[str]:
     """Variables of the settings that commands of agents and hooks see; never our own keys."""
-    return [name for name in ground.settings.env if name not in KEYS]
+    return [name for name, value in ground.settings.env.items() if not _is_our_key(ground, name, value)]
+
+
+def _is_our_key(ground: Ground, name: str, value: str) -> bool:
+    """Also an address of a provider that holds one."""
+    return name in KEYS or name in key_names(ground.settings) or (name in _ADDRESSES and ("@" in value or "?" in value))
+
+
+def key_names(settings: Settings) -> tuple[str, ...]:
+    """The variables that hold the keys of providers that the settings name."""
+    return tuple(p.key_env for p in settings.own.providers.values() if p.key_env)
 
 
 def survey(options: Options) -> Ground:
@@ -77,6 +89,7 @@ def survey(options: Options) -> Ground:
     if not trusted and (line := trust.untrusted_line(replace(trust.what_would_run(project), changes=changed))):
         notes.append(line)
     env = {**options.env, **settings.env}
+    keep_also(key_names(settings))
     return Ground(cwd, project, user, home, env, settings, trusted, (*settings.problems, *notes), changed)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from teamwright.app.ground import Ground
+from teamwright.app.ground import Ground, key_names
 from teamwright.app.options import Options
 from teamwright.app.teamwork import Places
 from teamwright.core.budget import Limits
@@ -70,8 +70,7 @@ def _command(
     packed["trust"] = ground.trusted  # for as long as the session runs: it stands where its lead stands
     limits = options.limits
     env = {name: ground.env[name] for name in ground.env if name in KEYS or name.startswith(("TEAMWRIGHT_", "MCP_"))}
-    provider_keys = {p.key_env for p in ground.settings.own.providers.values() if p.key_env}
-    env |= {name: ground.env[name] for name in provider_keys if name in ground.env}
+    env |= {name: ground.env[name] for name in key_names(ground.settings) if name in ground.env}
     said = {
         "agent": member.agent, "session": member.session, "cwd": str(ground.cwd), "mode": mode,
         "usd": limits.usd, "tokens": limits.tokens, "since": since, "options": packed,

@@ -16,6 +16,7 @@ from teamwright.app.ground import Ground
 from teamwright.app.servers import TOKENS, configured
 from teamwright.core.consent import MODES
 from teamwright.core.errors import UsageError
+from teamwright.core.redaction import concealed
 from teamwright.core.server import Http, Reach, Sdk, ServerConfig, ServerState, Sse, Stdio
 from teamwright.library.agreed import agree_to_own
 from teamwright.library.jsonfile import read_json
@@ -149,7 +150,7 @@ def _where(reach: Reach) -> str:
     """Without what may be secret: variables, headers, and the parts of an address that hold keys."""
     match reach:
         case Stdio(command, args):
-            return " ".join((command, *args))
+            return " ".join(concealed([command, *args]))
         case Http(url) | Sse(url):
             parts = urlsplit(url)
             return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
