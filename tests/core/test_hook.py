@@ -170,6 +170,8 @@ def test_only_gates_decide_about_calls(event: HookEvent) -> None:
 
 @pytest.mark.parametrize("said", ["denied", "", 7, True, ["deny"], {"deny": 1}])
 def test_a_decision_that_cannot_be_read_refuses(said: Any) -> None:
+    older = answer(top={"decision": said})
+    assert older.decision == "deny" and older.blocked
     fired = answer(permissionDecision=said)
     assert fired.decision == "deny" and fired.blocked
 

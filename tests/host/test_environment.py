@@ -17,7 +17,8 @@ from teamwright.host.process.environment import tool_environment
         "GITHUB_TOKEN", "NPM_TOKEN", "NODE_AUTH_TOKEN", "CARGO_REGISTRY_TOKEN", "CARGO_REGISTRIES_X_TOKEN",
         "GOOGLE_APPLICATION_CREDENTIALS", "PGPASSWORD", "DATABASE_URL", "SSH_AUTH_SOCK", "XDG_SECRET", "PYTHON_KEYRING",
         "npm_config__authToken", "KUBECONFIG", "BASH_ENV", "ENV", "SHELLOPTS", "BASH_FUNC_ls%%", "LD_PRELOAD",
-        "GIT_DIR", "MAKEFLAGS", "RUST_password", "ANYTHING_ELSE",
+        "GIT_DIR", "MAKEFLAGS", "RUST_password", "ANYTHING_ELSE", "XDG_SESSION_COOKIE",
+        "NODE_HEADERS",
     ],
 )  # fmt: skip
 def test_what_stays_outside_unless_it_is_named(name: str) -> None:
@@ -68,6 +69,9 @@ def test_git_takes_no_directory_for_a_repository_that_only_looks_like_one(tmp_pa
         ("PIP_INDEX_URL", "https://pypi.example/simple", True),
         ("PIP_INDEX_URL", "https://ghp_0123456789abcdef@pypi.example/simple", False),
         ("GOPROXY", "https://user:pw@proxy.example,direct", False),
+        ("HTTPS_PROXY", "http://t0k3n-of-me@proxy:3128", False),
+        ("UV_INDEX_URL", "https://pypi.example/simple?token=t0k3n", False),
+        ("UV_INDEX_URL", "https://pypi.example/simple?page=2", True),
     ],
 )
 def test_a_secret_inside_an_address_stays_outside(name: str, value: str, passes: bool) -> None:

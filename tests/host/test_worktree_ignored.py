@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from teamwright.core.errors import ToolError
+from teamwright.host.files.read_write import write_whole
 from teamwright.host.git.ignored import MOST_BYTES
 from teamwright.host.git.worktree import Worktree, check_name, close, find_one, make, remove, state
 from worktree_kit import git, known, new_repo, save
@@ -54,6 +55,28 @@ async def test_caches_and_our_own_links_do_not(repo: Path, tree: Worktree):
     assert (tree.path / "node_modules").is_symlink()
     assert not (await state(tree)).changed
     assert await close(tree) is None and known(repo) == []
+
+
+@pytest.mark.spec("W3", "W8")
+@pytest.mark.parametrize("name", ["a/node_modules/lib/patched.js", ".venv/notes.txt", "out/made/new.txt", "kept.pyc"])
+async def test_what_a_tool_of_ours_wrote_there_is_work(repo: Path, tree: Worktree, name: str):
+    put(tree, "a/node_modules/lib/other.js", "out/made/CACHEDIR.TAG", "old.pyc")
+    (tree.path / "out" / "made" / "CACHEDIR.TAG").write_text(TAG)
+    assert not (await state(tree)).changed
+    write_whole(tree.path / name, b"precious\n", basis=None)
+    found = await state(tree)
+    assert found.changed and f"ignored by git: {name}" in found.summary
+    assert await close(tree) and (tree.path / name).exists()
+    ref = await remove(tree)
+    files = git(repo, "ls-tree", "-r", "--name-only", ref or "").split()
+    assert name in files and not {"old.pyc", "a/node_modules/lib/other.js"} & {*files}
+
+
+@pytest.mark.spec("W3")
+async def test_one_that_it_took_away_again_is_not(tree: Worktree):
+    write_whole(tree.path / ".venv" / "a.txt", b"x", basis=None)
+    (tree.path / ".venv" / "a.txt").unlink()
+    assert not (await state(tree)).changed
 
 
 @pytest.mark.spec("W8")

@@ -25,6 +25,13 @@ SPOTS: dict[str, Any] = {
     "hook's url": {"hooks": {"Stop": [{"hooks": [{"type": "http", "url": f"https://h/?token={CANARY}"}]}]}},
     "hook's command": {"hooks": {"Stop": [{"hooks": [{"type": "command", "command": f"x -H 'X-Token: {CANARY}'"}]}]}},
     "flag": {"hooks": {"Stop": [{"hooks": [{"type": "command", "command": f"tell --password {CANARY}"}]}]}},
+    "odd address": {"teamwright": {"providers": {"own": {"baseUrl": f"https://me:a/b{CANARY}@h/v1"}}}},
+    "no scheme": {"teamwright": {"providers": {"own": {"baseUrl": f"me:{CANARY}@h"}}}},
+    "code": {"teamwright": {"providers": {"own": {"baseUrl": f"https://h/v1?a=b&code={CANARY}"}}}},
+    "further headers": {"teamwright": {"providers": {"own": {"baseUrl": "h", "extraHeaders": {"X-A": CANARY}}}}},
+    "signature": {"teamwright": {"providers": {"own": {"baseUrl": "https://h", "query": {"sig": CANARY}}}}},
+    "login": {"hooks": {"Stop": [{"hooks": [{"type": "command", "command": f"curl -u me:{CANARY} h"}]}]}},
+    "variable of any name": {"env": {"FOO_PAT": CANARY, "ANY": CANARY, "MORE": f"Bearer {CANARY}"}},
     "plain": {"env": {"MY_SECRET": CANARY, "OTHER": f"so {CANARY} too"}},
 }  # fmt: skip
 
@@ -45,6 +52,7 @@ def test_what_is_no_secret_is_shown():
     kept = {
         "mcp": {"a": {"command": "npx", "args": ["-y", "server", "--port", "80"], "url": "https://h/x?page=2"}},
         "providers": {"own": {"keyEnv": "OWN_API_KEY", "baseUrl": "https://git@h/v1"}},
+        "env": {"DEBUG": "true", "PORT": "80", "JAVA_HOME": "/usr/lib/jvm", "OLLAMA_HOST": "127.0.0.1:80"},
         "budget": {"tokens": 5_000}, "permissions": {"allow": ["Bash(gh auth token *)", "Read(.env)"]},
     }  # fmt: skip
     assert concealed(kept) == kept

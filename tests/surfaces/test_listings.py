@@ -140,3 +140,9 @@ def test_config_says_what_holds_and_where_it_comes_from(program: Program) -> Non
     assert {row["key"]: row["value"] for row in trusted["settings"]}["model"] == "haiku"
     table = program.run("config", "--settings", '{"model": "sonnet"}')
     assert table.rc == 0 and "sonnet" in table.out and "not trusted" in table.out and "rm *" in table.out
+
+
+def test_config_tells_of_a_rule_that_does_not_count(program: Program) -> None:
+    """A rule that cannot be read forbids nothing: whoever wrote it must hear of it."""
+    ran = program.run("config", "--settings", '{"permissions": {"deny": ["Bash("]}}')
+    assert ran.rc == 1 and "`Bash(`" in ran.err and "ignored" in ran.err

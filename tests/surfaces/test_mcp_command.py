@@ -32,6 +32,15 @@ def test_added_listed_tried_and_removed(program: Program) -> None:
     assert "no MCP servers" in program.run("mcp", "list").out
 
 
+@pytest.mark.spec("A10")
+def test_a_list_shows_no_key_in_a_command_line(program: Program) -> None:
+    words = ["--token", "s3cret-1", "--api-key=s3cret-2", "-H", "Authorization: Basic s3cret-3", "--port", "80"]
+    assert program.run("mcp", "add", "-s", "user", "near", "--", "serve", *words).rc == 0
+    for more in ((), ("--json",)):
+        shown = program.run("mcp", "list", *more).out
+        assert "serve --token" in shown and "--port 80" in shown and "s3cret" not in shown
+
+
 def test_urls_headers_and_what_follows_two_dashes(program: Program) -> None:
     assert program.run("mcp", "add", "web", "https://u:p@x.org/mcp?key=k", "-H", "X: y").rc == 2  # no words after a URL
     assert program.run("mcp", "add", "-H", "Authorization: Bearer ${T}", "web", "https://u:p@x.org/mcp?key=k").rc == 0

@@ -1,5 +1,6 @@
 """Our keys cannot be read by the commands of agents, whoever runs us."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -108,4 +109,28 @@ def test_no_word_about_a_fault_shows_the_password_of_an_address(program: Program
         assert CANARY not in ran.out + ran.err, (args, ran)
         assert ran.rc or args == ("config",)
     kept = [path for path in program.root.rglob("*") if path.is_file()]
+    assert [path for path in kept if CANARY.encode() in path.read_bytes()] == []
+
+
+@LINUX
+@pytest.mark.spec("A10")
+@pytest.mark.parametrize("source", ["settings", "environment"])
+def test_a_key_by_any_name_is_for_its_provider_alone(program: Program, source: str):
+    """The settings name the variable that holds it; and an address of a provider may hold one too."""
+    keys = {
+        "CORP_LLM": CANARY, "OPENAI_BASE_URL": f"http://127.0.0.1:9/v1?token={CANARY}",
+        "ANTHROPIC_BASE_URL": f"http://me:{CANARY}@127.0.0.1:9/", "ANTHROPIC_CUSTOM_HEADERS": f"X-Any: {CANARY}",
+    }  # fmt: skip
+    told = {"teamwright": {"providers": {"corp": {"baseUrl": "http://127.0.0.1:9/v1", "keyEnv": "CORP_LLM"}}}}
+    hook = {"type": "command", "command": f"env > {program.root}/seen-by-hook; {LOOK} >> {program.root}/seen-by-hook"}
+    told |= {"hooks": {"PreToolUse": [{"hooks": [hook]}]}} | ({"env": keys} if source == "settings" else {})
+    program.state.mkdir(exist_ok=True)
+    file = program.state / "settings.json"
+    file.write_text(json.dumps(told))
+    ran = program.prompt(
+        [[bash(LOOK)], ["end"]], "--permission-mode", "bypassPermissions", "--dangerously-skip-permissions",
+        env=keys if source == "environment" else {},
+    )  # fmt: skip
+    assert ran.rc == 0 and "PATH=" in ran.tool_results[0][0], ran.err
+    kept = [path for path in program.root.rglob("*") if path.is_file() and path != file]
     assert [path for path in kept if CANARY.encode() in path.read_bytes()] == []

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from teamwright.app.options import Options
 from teamwright.app.teams import Places
-from teamwright.app.workspace import Workspace
+from teamwright.app.workspace import Workspace, key_names
 from teamwright.core.data.team import Member
 from teamwright.core.errors import UsageError
 from teamwright.core.ids import AgentId, SessionId
@@ -86,8 +86,7 @@ def _command(
     packed["trust"] = ground.trusted  # for as long as the session runs: it stands where its lead stands
     limits = options.limits
     env = {name: ground.env[name] for name in ground.env if name in KEYS or name.startswith(("TEAMWRIGHT_", "MCP_"))}
-    provider_keys = {p.key_env for p in ground.settings.own.providers.values() if p.key_env}
-    env |= {name: ground.env[name] for name in provider_keys if name in ground.env}
+    env |= {name: ground.env[name] for name in key_names(ground.settings) if name in ground.env}
     said = {
         "agent": member.agent,
         "session": member.session,

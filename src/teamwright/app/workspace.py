@@ -13,6 +13,7 @@ from teamwright.core.permissions.rules import Rule, Rules, parse_rules
 from teamwright.core.text import shown
 from teamwright.host.git.config import top_of
 from teamwright.host.git.guard import trust_repository
+from teamwright.host.process.secrecy import keep_also
 from teamwright.library.trust import decision as trust
 from teamwright.library.trust.snapshot import GIT, TrustChange, TrustedFile, changes, compare, look
 from teamwright.runtime.permissions.rulebook import Rulebook
@@ -20,7 +21,8 @@ from teamwright.store.files.paths import Home, home_from
 from teamwright.store.settings.load import load, project_root
 from teamwright.store.settings.schema import Settings, SettingsRule
 
-KEYS = frozenset({"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "OPENAI_API_KEY"})
+KEYS = frozenset({"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_CUSTOM_HEADERS", "OPENAI_API_KEY"})
+_ADDRESSES = frozenset({"ANTHROPIC_BASE_URL", "OPENAI_BASE_URL"})
 
 
 class Workspace(Struct, frozen=True):
@@ -46,7 +48,17 @@ def without_keys(ground: Workspace, text: str) -> str:
 
 def passed_names(ground: Workspace) -> list[str]:
     """Variables of the settings that commands of agents and hooks see; never our own keys."""
-    return [name for name in ground.settings.env if name not in KEYS]
+    return [name for name, value in ground.settings.env.items() if not _is_our_key(ground, name, value)]
+
+
+def _is_our_key(ground: Workspace, name: str, value: str) -> bool:
+    """Also an address of a provider that holds one."""
+    return name in KEYS or name in key_names(ground.settings) or (name in _ADDRESSES and ("@" in value or "?" in value))
+
+
+def key_names(settings: Settings) -> tuple[str, ...]:
+    """The variables that hold the keys of providers that the settings name."""
+    return tuple(p.key_env for p in settings.own.providers.values() if p.key_env)
 
 
 def open_workspace(options: Options) -> Workspace:
@@ -81,6 +93,7 @@ def open_workspace(options: Options) -> Workspace:
     if not trusted and (line := trust.untrusted_line(replace(trust.what_would_run(project), changes=changed))):
         notes.append(line)
     env = {**options.env, **settings.env}
+    keep_also(key_names(settings))
     return Workspace(cwd, project, user, home, env, settings, trusted, (*settings.problems, *notes), changed)
 
 

@@ -19,9 +19,11 @@ _CONTEXT = re.compile(
     r"|maximum context length|exceed context limit|exceeds the context window",
     re.IGNORECASE,
 )
-# What some servers answer with status 500, though the same request will never do.
+# What some servers answer with status 500 or 404, though another request would do, and the same never will.
 _UNFIT = re.compile(
-    r"image input is not supported|failed to (load|decode) image|not a multimodal model|invalid image", re.IGNORECASE
+    r"image input is not supported|failed to (load|decode) image|not a multimodal model|invalid image"
+    r"|support (image|vision|multi)",
+    re.IGNORECASE,
 )
 _FOR_GOOD = re.compile(r"insufficient_quota|billing_hard_limit", re.IGNORECASE)
 
@@ -112,8 +114,8 @@ def by_status(place: Endpoint, status: int, kind: str, message: str, after: floa
             "Compact it, start a new one, or use a model with a larger window."
         )
         return Failed(text, "context", status=status)
-    if status >= 500 and _UNFIT.search(told):
-        return Failed(*_refusal(place, status, said), status=status, said=message)
+    if (status >= 500 or status == 404) and _UNFIT.search(told):
+        return Failed(*_unfit(place, status, said), status=status, said=message)
     if status == 429:
         tries: Tries = "no" if _FOR_GOOD.search(told) else "many"
         hint = "Check the account's limits and credit." if tries == "no" else "Try again later or with another model."
@@ -148,8 +150,12 @@ def _refusal(place: Endpoint, status: int, said: str) -> tuple[str, Fault]:
             hint = f"Set {place.base_name} to the address it really has."
             return f"{place.host} answers with a redirect ({status}{said}), which is not followed. {hint}", "not_found"
         case _:
-            hint = "Check the model's name and the settings for it; the same request would be refused again."
-            return f"{place.host} refused the request for {place.model} ({status}{said}). {hint}", "bad_request"
+            return _unfit(place, status, said)
+
+
+def _unfit(place: Endpoint, status: int, said: str) -> tuple[str, Fault]:
+    hint = "Check the model's name and the settings for it; the same request would be refused again."
+    return f"{place.host} refused the request for {place.model} ({status}{said}). {hint}", "bad_request"
 
 
 def not_a_model(place: Endpoint, kind: str) -> Failed:

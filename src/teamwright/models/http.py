@@ -224,8 +224,8 @@ def _without_keys(words: str, url: str, headers: Mapping[str, str]) -> str:
 
     user = url.partition("://")[2].partition("/")[0].rpartition("@")[0]
     sent = [word for value in secrets_of(headers) for word in (value, value.rpartition(" ")[2])]
-    parts = [part for part in (user, user.partition(":")[2]) if len(part) >= _SHORTEST]
-    return redacted(words, [*sent, *parts])
+    parts = [part for part in (*sent, user, user.partition(":")[2]) if len(part) >= _SHORTEST]
+    return redacted(words, parts)
 
 
 def make_tls(env: Mapping[str, str]) -> ssl.SSLContext:

@@ -52,6 +52,9 @@ def read_text(event: HookEvent, text: str, who: str) -> Fired:
     return Fired(context=(clean(words),)) if words and event in SPEAKING else NOTHING
 
 
+_OLDER = {"block": "deny", "approve": "allow"}
+
+
 def read_object(event: HookEvent, value: Mapping[str, Any], who: str, text: str = "") -> Fired:
     """Typed fields only: one of the wrong kind is told of and left out, an unknown one passed over."""
     wrong: list[str] = []
@@ -78,11 +81,13 @@ def read_object(event: HookEvent, value: Mapping[str, Any], who: str, text: str 
 def _decide(value: Mapping[str, Any], own: Mapping[str, Any], reason: str, wrong: list[str], who: str) -> Fired:
     """About a call. A decision that cannot be read refuses it: the hook is there to guard."""
     inner = own.get("decision")  # how some scripts answer a PermissionRequest: {behavior, message, updatedInput}
+    plain = None if isinstance(inner, dict) else inner
     inner = cast("dict[str, Any]", inner) if isinstance(inner, dict) else {}
-    said: Any = own.get("permissionDecision", inner.get("behavior"))
+    said: Any = own.get("permissionDecision", inner.get("behavior", plain))
     why = _take(own, "permissionDecisionReason", str, wrong) or _take(inner, "message", str, wrong) or reason
-    older = value.get("decision")  # `block` refuses, whatever else is said
-    said = "deny" if older == "block" else "allow" if said is None and older == "approve" else said
+    older: Any = value.get("decision")  # `block` refuses, whatever else is said
+    older = _OLDER.get(older, older) if isinstance(older, str) else older
+    said = older if said is None or older not in (None, "allow", "ask") else said
     changed = _take(own if "updatedInput" in own else inner, "updatedInput", dict, wrong)
     if said == "deny":
         return refuse("PreToolUse", why or f"The hook {who} refused it and gave no reason.")

@@ -11,6 +11,10 @@ _NAME = re.compile(r"KEY|TOKEN|SECRET|PASS|CREDENTIAL|COOKIE|AUTH(?!OR(_|$))", r
 _PLACE = re.compile(
     r"(env|file|path|dir|sock|name|names|bindings|helper)$", re.IGNORECASE
 )  # where it lies, not the secret
+_SHORT_NAME = re.compile(r"(?:^|[_-])(?:PAT|PWD|PW|SIG|SIGNATURE|JWT|BEARER)$", re.IGNORECASE)
+# Variables in settings are for programs that we do not know: only of these the value is shown.
+_PLAIN_VARIABLE = re.compile(r"(?:URL|HOST|PORT|PATH|DIR|FILE|HOME|LANG|TZ|MODEL|MODE|LEVEL|VERSION)$")
+_PLAIN_VALUE = re.compile(r"\d*|true|false|yes|no|on|off", re.IGNORECASE)
 _SHAPES = re.compile(
     r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"
     r"|\b(?:sk|pk|rk)-[\w-]{16,}"
@@ -23,8 +27,12 @@ _SHAPES = re.compile(
 _ADDRESS = re.compile(r"(://[^/\s@:]*):[^/\s]+@")
 _TOKEN_ADDRESS = re.compile(r"(://)[^/\s@:]{8,}@")
 _QUERY = re.compile(
-    r"""(?i)([?&;#][\w.-]*(?:key|token|secret|pass|credential|auth|signature|sig)[\w.-]*=)[^&;#\s"'`]+"""
+    r"""(?i)([?&;#](?:[\w.%-]*(?:key|token|secret|pass|credential|auth|signature|sig|session|jwt)[\w.%-]*"""
+    r"""|code|pwd|pw|pat|sid)=)[^&;#\s"'`]+"""
 )
+# `me:password@host`, as proxies may be written, and passwords with a slash that should have been `%2F`.
+_ODD_ADDRESS = re.compile(r"^((?:[a-z+]+://)?[^/\s@:]+):(?!//)[^\s@]+@(?=[^\s@]+$)")
+_LOGIN = re.compile(r"""((?<!\S)(?:-u|--user|--proxy-user)(?:=|\s+)["']?[^\s"':]*:)[^\s"']+""")
 _FLAG = re.compile(
     r"(?i)(?<![\w-])(--?[\w-]*(?:key|token|secret|pass(?:word|wd|phrase)?|credentials?|auth)(?:=|\s+))"
     r"""(?!-)["'`]?[^\s"'`]+"""
@@ -62,7 +70,7 @@ def redacted(text: str, secrets: Iterable[str] = ()) -> str:
 
 
 def is_secret_name(name: str) -> bool:
-    return bool(_NAME.search(name)) and not _PLACE.search(name)
+    return bool(_SHORT_NAME.search(name) or _NAME.search(name)) and not _PLACE.search(name)
 
 
 def concealed(value: Any, name: str = "", secrets: Iterable[str] = ()) -> Any:
@@ -74,9 +82,12 @@ def concealed(value: Any, name: str = "", secrets: Iterable[str] = ()) -> Any:
         return list(_listed(cast("list[Any]", value), name, secrets))
     if not isinstance(value, str):
         return value
-    if _is_withheld(name):
+    if _is_withheld(name) or _is_unknown_variable(name, value):
         return WITHHELD if value else value
-    text = _FLAG.sub(rf"\1{HIDDEN}", redacted(value, secrets))
+    text = _LOGIN.sub(rf"\1{HIDDEN}", value)
+    if name.lower().endswith(("url", "uri", "proxy", "host", "address", "endpoint")):
+        text = _ODD_ADDRESS.sub(rf"\1:{HIDDEN}@", text)
+    text = _FLAG.sub(rf"\1{HIDDEN}", redacted(text, secrets))
     return _HEADER.sub(rf"\1\2{HIDDEN}", text)
 
 
@@ -98,9 +109,15 @@ def _strings(value: Any, name: str) -> Iterator[str]:
 
 
 def _is_withheld(name: str) -> bool:
-    """Whatever stands under `headers`, and what is named like a secret itself."""
+    """Whatever stands under `headers` (or `extraHeaders`), and what is named like a secret itself."""
     above, _, own = name.rpartition(".")
-    return "headers" in above.lower().split(".") or (is_secret_name(own) and not own.isdecimal())
+    return any(part.endswith("headers") for part in above.lower().split(".")) or is_secret_name(own)
+
+
+def _is_unknown_variable(name: str, value: str) -> bool:
+    above, _, own = name.rpartition(".")
+    plain = _PLAIN_VARIABLE.search(own.upper()) or _PLAIN_VALUE.fullmatch(value)
+    return "env" in above.split(".") and not plain
 
 
 def _listed(items: list[Any], name: str, secrets: Iterable[str]) -> Iterator[Any]:

@@ -1,19 +1,23 @@
 """Files that git ignores are work too, if they were made in the worktree: a fresh one has none.
 
-What a tool makes again by itself is not: the caches that are known by name, and directories that say so themselves.
+What a tool makes again by itself is not: the caches that are known by name, and directories that say so themselves;
+but for the files there that an agent wrote by a tool of ours. Those are noted beside git's own files of the worktree.
 """
 
 import os
 from collections.abc import Collection, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from teamwright.core.errors import ToolError
 from teamwright.core.text import shown
+from teamwright.host.git.record import PLACE, private_at
 
 MOST_BYTES, MOST_FILES = 64 << 20, 5_000  # that are kept under a hidden ref
 _CACHES = frozenset({"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", "node_modules", ".venv"})
 _LEAVINGS = (".pyc", ".pyo", ".DS_Store")
 _TAG, _SIGNATURE = "CACHEDIR.TAG", b"Signature: 8a477f597d28d172789f06886806bc55"  # https://bford.info/cachedir
+_NOTES, _MOST_NOTES = "teamwright-written", 1 << 20
 
 
 def made_here(tree: Path, ignored: Iterable[str], own: Collection[str] = ()) -> tuple[str, ...]:
@@ -21,7 +25,45 @@ def made_here(tree: Path, ignored: Iterable[str], own: Collection[str] = ()) -> 
 
     `own` are links of ours.
     """
-    return tuple(path for path in ignored if path.rstrip("/") not in own and _is_work(tree, path))
+    found = [path for path in ignored if path.rstrip("/") not in own]
+    work = [path for path in found if _is_work(tree, path)]
+    folders = tuple(path for path in found if path.endswith("/"))
+    noted = [path for path in _noted(tree) if path in found or path.startswith(folders)]
+    return tuple(dict.fromkeys([*work, *(path for path in noted if os.path.lexists(tree / path))]))
+
+
+def note_written(path: Path) -> None:
+    """A tool of ours is about to write this file: if it lies in what counts as a cache of a worktree, it is work."""
+    tree = _tree_of(path)
+    if tree is None or not _is_left_out(tree, path):
+        return
+    with suppress(OSError):  # the file is what was asked for
+        if private := private_at(tree):
+            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+            with open(os.open(private / _NOTES, flags, 0o600), "ab", buffering=0) as file:  # noqa: PTH123
+                file.write(os.fsencode(path.relative_to(tree)) + b"\0")
+
+
+def _tree_of(path: Path) -> Path | None:
+    """The worktree of ours that a file lies in."""
+    parts = path.parts
+    ends = [n for n in range(2, len(parts) - 1) if parts[n - 2 : n] == PLACE]
+    return Path(*parts[: ends[-1] + 1]) if ends else None
+
+
+def _is_left_out(tree: Path, path: Path) -> bool:
+    inside = path.relative_to(tree)
+    tagged = any(_is_cache(tree / parent) for parent in inside.parents)
+    return tagged or not _CACHES.isdisjoint(inside.parts) or inside.name.endswith(_LEAVINGS)
+
+
+def _noted(tree: Path) -> list[str]:
+    with suppress(OSError):
+        if private := private_at(tree):
+            with (private / _NOTES).open("rb") as file:
+                told = file.read(_MOST_NOTES)
+            return [os.fsdecode(path) for path in dict.fromkeys(told.split(b"\0")) if path]
+    return []
 
 
 def _is_work(tree: Path, path: str) -> bool:

@@ -123,6 +123,16 @@ def private_of(tree: Worktree) -> Path | None:
     return next((private for path, private in registered(tree.common) if path == tree.path), None)
 
 
+def private_at(tree: Path) -> Path | None:
+    """The same for a tree of which only the path is known; None unless both say that they belong together."""
+    link = tree / ".git"
+    if link.is_symlink() or not link.is_file():
+        return None
+    told = os.fsdecode(link.read_bytes()).removeprefix("gitdir: ").rstrip("\n")
+    private = Path(os.path.normpath(tree / told))
+    return private if _told_by(private / "gitdir") == tree else None
+
+
 def is_there(path: Path) -> bool:
     """Also a link that leads nowhere."""
     return os.path.lexists(path)

@@ -48,9 +48,11 @@ _PREFIXES = (
     "GIT_AUTHOR_",
     "GIT_COMMITTER_",
 )
-_SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTH(?!OR(_|$))", re.IGNORECASE)
+_SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASS|CREDENTIAL|COOKIE|HEADERS|AUTH(?!OR(_|$))", re.IGNORECASE)
 # A password or a token inside an address; a proxy may be written without its scheme.
-_SECRET_VALUE = re.compile(r"://[^/\s@]*:[^/\s@]*@|://[^/\s@]{16,}@")
+_SECRET_VALUE = re.compile(
+    r"(?i)://[^/\s@]*:[^\s@]*@|://[^/\s@]{8,}@|[?&][\w.%-]*(?:key|token|secret|pass|credential|auth|sig)[\w.%-]*="
+)
 _SECRET_PROXY = re.compile(r"^[^/\s@]+@")
 
 # No editor, pager, password or wizard ever waits for somebody who is not there.

@@ -6,10 +6,13 @@ Imports hardly anything, for it stands before every start but that of `--version
 import os
 import sys
 
-_WORDS = ("KEY", "TOKEN", "SECRET", "PASS", "CREDENTIAL", "AUTH")
+_WORDS = ("KEY", "TOKEN", "SECRET", "PASS", "CREDENTIAL", "COOKIE", "HEADERS", "AUTH")
 _PLACES = ("SOCK", "FILE", "PATH", "DIR", "ASKPASS", "XAUTHORITY")  # these name where a secret lies, not the secret
 _PACKED = "TEAMWRIGHT_TEAMMATE"
 _DUMPABLE = 4  # PR_SET_DUMPABLE
+
+
+_kept: "set[str]" = set()
 
 
 def keep_secrets() -> None:
@@ -17,17 +20,25 @@ def keep_secrets() -> None:
     if sys.platform == "linux":
         forget()  # first: what we shut out is also kept from ourselves, unless we are root
         _shut()
+        _kept.add(_PACKED)
 
 
-def forget() -> None:
+def keep_also(names: "tuple[str, ...]") -> None:
+    """Variables that turn out later to hold keys; only where `keep_secrets` has run."""
+    if _kept and not _kept.issuperset(names):
+        _kept.update(names)
+        forget(names)
+
+
+def forget(names: "tuple[str, ...]" = ()) -> None:
     """Overwrite keys in the environment that we were started with, as `/proc/PID/environ` shows it, to root as well.
 
-    `os.environ` is a copy and keeps them.
+    `os.environ` is a copy and keeps them. `names` are those of keys that are not named like one.
     """
     try:
         with open("/proc/self/environ", "rb") as file:  # noqa: PTH123
             block = file.read()
-        hidden = list(_secrets(block))
+        hidden = _secrets(block, names)
         if not hidden:
             return
         with open("/proc/self/stat", "rb") as file:  # noqa: PTH123
@@ -42,13 +53,13 @@ def forget() -> None:
         pass  # no /proc, or not for us: then the kernel keeps others from it as well
 
 
-def _secrets(block: bytes) -> "list[tuple[int, int]]":
+def _secrets(block: bytes, names: "tuple[str, ...]") -> "list[tuple[int, int]]":
     """(offset, size) of each value that should not be read."""
     found: list[tuple[int, int]] = []
     at = 0
     for entry in block.split(b"\0"):
         name, mark, value = entry.partition(b"=")
-        if mark and value and _is_secret(os.fsdecode(name), value):
+        if mark and value and (os.fsdecode(name) in names or _is_secret(os.fsdecode(name), value)):
             found.append((at + len(name) + 1, len(value)))
         at += len(entry) + 1
     return found
@@ -58,7 +69,9 @@ def _is_secret(name: str, value: bytes) -> bool:
     said = name.upper()
     if name == _PACKED or (any(word in said for word in _WORDS) and not said.endswith(_PLACES)):
         return True
-    return b"@" in value.partition(b"://")[2].partition(b"/")[0]  # a name and password in an address
+    address = value.partition(b"://")[2]  # a name and password may stand in it
+    query = os.fsdecode(address.partition(b"?")[2]).upper()
+    return b"@" in address.partition(b"/")[0] or any(word in query for word in _WORDS)
 
 
 def _shut() -> None:

@@ -11,6 +11,7 @@ import anyio
 import msgspec
 
 from teamwright.app import Options, open_workspace
+from teamwright.app.workspace import read_rules
 from teamwright.core.errors import SessionBusy, SessionMissing, UsageError
 from teamwright.core.ids import SessionId
 from teamwright.core.policies.redaction import redacted, secrets_of
@@ -233,9 +234,11 @@ def _money(usd: float, *, unknown: bool) -> str:
 
 def show_config(settings: str | None, *, trust: bool, as_json: bool) -> int:
     """1 if something that a settings file says does not hold."""
-    ground = open_workspace(Options(cwd=Path.cwd(), settings=settings, trust=trust))
-    secrets, status = secrets_of(ground.env), 1 if ground.settings.problems else 0
-    rows, notes = describe(ground.settings, secrets), [redacted(note, secrets) for note in ground.notes]
+    options = Options(cwd=Path.cwd(), settings=settings, trust=trust)
+    ground = open_workspace(options)
+    wrong = read_rules(options, ground)[1]
+    secrets, status = secrets_of(ground.env), 1 if ground.settings.problems or wrong else 0
+    rows, notes = describe(ground.settings, secrets), [redacted(note, secrets) for note in (*ground.notes, *wrong)]
     if as_json:
         print_json(
             {

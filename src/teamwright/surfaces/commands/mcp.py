@@ -17,6 +17,7 @@ from teamwright.app.workspace import Workspace
 from teamwright.core.data.server import Http, Reach, Sdk, ServerConfig, ServerState, Sse, Stdio
 from teamwright.core.errors import UsageError
 from teamwright.core.permissions.consent import MODES
+from teamwright.core.policies.redaction import concealed
 from teamwright.library.jsonfile import read_json
 from teamwright.library.mcp_config import limits, read_server
 from teamwright.library.trust.decision import what_would_run
@@ -173,7 +174,7 @@ def _where(reach: Reach) -> str:
     """Without what may be secret: variables, headers, and the parts of an address that hold keys."""
     match reach:
         case Stdio(command, args):
-            return " ".join((command, *args))
+            return " ".join(concealed([command, *args]))
         case Http(url) | Sse(url):
             parts = urlsplit(url)
             return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))

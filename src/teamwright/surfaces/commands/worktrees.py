@@ -58,9 +58,13 @@ def show_worktrees(*, as_json: bool) -> int:
     elif not found:
         _say("no worktrees of agents here")
     else:
-        rows = [[f.worktree.name, f.use, f.worktree.branch, _changes(f), f.note] for f in found]
+        rows = [[f.worktree.name, f.use, f.worktree.branch, _changes(f), _notes(f)] for f in found]
         print_table([["NAME", "STATE", "BRANCH", "CHANGES", "NOTE"], *rows])
     return 0
+
+
+def _notes(found: FoundTree) -> str:
+    return "; ".join(note for note in (found.note, *found.state.notes) if note)
 
 
 def show_worktree(name: str, *, as_json: bool) -> int:
