@@ -19,11 +19,11 @@ LIVE = """
 import sys, anyio
 from pathlib import Path
 from teamwright.store.tables.processes import ProcessTable
-from teamwright.store.tables.state import State
+from teamwright.store.tables.state import StateStore
 
 async def main():
     root, agent = sys.argv[1:]
-    state = await State.open(Path(root) / "state.db")
+    state = await StateStore.open(Path(root) / "state.db")
     processes = ProcessTable(state.database, Path(root) / "run")
     me = await processes.register("s", bell="/b")
     await processes.claim_agent(agent, me.id)

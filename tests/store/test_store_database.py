@@ -241,11 +241,11 @@ from pathlib import Path
 from teamwright.core.ids import AgentId, LetterId
 from teamwright.core.data.letter import PERSON, Letter, Prompt
 from teamwright.core.data.message import Text
-from teamwright.store.tables.state import State
+from teamwright.store.tables.state import StateStore
 
 async def main():
     path, agent, name = sys.argv[1:]
-    state = await State.open(Path(path))
+    state = await StateStore.open(Path(path))
     sys.stdin.readline()
     for n in range(60):
         await state.post(Letter(LetterId(f"{name}{n}"), AgentId(agent), PERSON, Prompt((Text("x"),))))
@@ -278,10 +278,8 @@ async def test_two_processes_post_into_one_inbox_at_once(tmp_path: Path) -> None
 
 
 async def test_processes_that_make_the_store_at_the_same_time(tmp_path: Path) -> None:
-    code = "import anyio,sys;from pathlib import Path;from teamwright.store.tables.state import State\n"
-    code += (
-        "async def main():\n s=await State.open(Path(sys.argv[1])); print(s.notes); await s.close()\nanyio.run(main)"
-    )
+    code = "import anyio,sys;from pathlib import Path;from teamwright.store.tables.state import StateStore\n"
+    code += "async def main():\n s=await StateStore.open(Path(sys.argv[1])); print(s.notes); await s.close()\nanyio.run(main)"
     command = [sys.executable, "-c", code, str(tmp_path / "state.db")]
     others = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(4)]
     assert [other.communicate(timeout=30)[0] for other in others] == ["[]\n"] * 4
@@ -308,10 +306,10 @@ from teamwright.core.errors import StoreError
 from teamwright.core.ids import AgentId, LetterId, SessionId
 from teamwright.core.data.letter import PERSON, Letter, Prompt
 from teamwright.core.data.message import Text
-from teamwright.store.tables.state import State
+from teamwright.store.tables.state import StateStore
 
 async def main():
-    state = await State.open(Path(sys.argv[1]))
+    state = await StateStore.open(Path(sys.argv[1]))
     s = SessionId("s"); a = AgentId("s")
     await state.register_session(s, "/", 1)
     await state.register_agent(a, s, None, "main", "main", 0)

@@ -250,12 +250,12 @@ import sys, anyio
 from pathlib import Path
 from teamwright.core.data.team import Member, Team
 from teamwright.store.tables.processes import Lease, ProcessTable
-from teamwright.store.tables.state import State
+from teamwright.store.tables.state import StateStore
 from teamwright.store.tables.teams import TeamTable
 
 async def main():
     root, lead, agent = sys.argv[1:]
-    state = await State.open(Path(root) / "state.db")
+    state = await StateStore.open(Path(root) / "state.db")
     processes = ProcessTable(state.database, Path(root) / "run")
     me = await processes.register("s")
     teams = TeamTable(state.database, processes)

@@ -137,11 +137,11 @@ GROUP = """
 import sys, anyio
 from pathlib import Path
 from teamwright.core.errors import DiskError
-from teamwright.store.tables.state import State
+from teamwright.store.tables.state import StateStore
 from teamwright.core.ids import SessionId
 
 async def main():
-    state = await State.open(Path(sys.argv[1]))
+    state = await StateStore.open(Path(sys.argv[1]))
     await state.register_session(SessionId("s0"), "/", 1)
     with open(sys.argv[2], "r+b") as count:  # from here on
         count.write(int(sys.argv[3]).to_bytes(8, sys.byteorder))

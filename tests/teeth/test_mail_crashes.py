@@ -28,11 +28,11 @@ from teamwright.core.data.letter import Letter, Said, Sender
 from teamwright.core.data.team import Mail
 from teamwright.store.tables.mail import MailTable
 from teamwright.store.tables.mail_insert import Stored
-from teamwright.store.tables.state import State
+from teamwright.store.tables.state import StateStore
 
 async def main():
     root, name, many, point, passes = sys.argv[1:]
-    state = await State.open(Path(root) / "state.db")
+    state = await StateStore.open(Path(root) / "state.db")
     mail = MailTable(state.database)
     if point:
         arm(point, int(passes))
@@ -48,11 +48,11 @@ anyio.run(main)
 READ = """
 import sys, anyio
 from pathlib import Path
-from teamwright.store.tables.state import State
+from teamwright.store.tables.state import StateStore
 
 async def main():
     root = Path(sys.argv[1])
-    state = await State.open(root / "state.db")
+    state = await StateStore.open(root / "state.db")
     while True:
         for letter in (await state.waiting("ada1"))[:5]:
             print(letter.id, flush=True)  # its transcript
@@ -67,12 +67,12 @@ import sys, anyio
 from pathlib import Path
 from teamwright.core.crashpoint import arm
 from teamwright.store.tables.processes import ProcessTable
-from teamwright.store.tables.state import State
+from teamwright.store.tables.state import StateStore
 from teamwright.store.tables.teams import TeamTable
 
 async def main():
     root, _, _, point, passes = sys.argv[1:]
-    state = await State.open(Path(root) / "state.db")
+    state = await StateStore.open(Path(root) / "state.db")
     teams = TeamTable(state.database, ProcessTable(state.database, Path(root) / "run"))
     arm(point, int(passes))
     for new in ("running", "idle", "running", "shutdown"):

@@ -42,11 +42,11 @@ from pathlib import Path
 from teamwright.core.crashpoint import arm
 from teamwright.core.data.letter import PERSON, Letter, Prompt
 from teamwright.core.data.message import Text, Usage
-from teamwright.store.tables.state import State
+from teamwright.store.tables.state import StateStore
 
 async def main():
     path, name, passes = sys.argv[1:]
-    state = await State.open(Path(path))
+    state = await StateStore.open(Path(path))
     await state.register_session("s", "/", 1)
     await state.register_agent("s", "s", None, "main", "main", 0)
     arm(name, int(passes))
