@@ -15,8 +15,9 @@ from teamwright.library.agents.book import DefinitionBook, Objects
 from teamwright.library.agents.places import find_places
 from teamwright.library.agents.tool_choice import ToolChoice, tool_names
 from teamwright.library.trust import decision as trust
-from teamwright.runtime.agents.factory import AgentFactory, Toolset
+from teamwright.runtime.agents.factory import AgentFactory
 from teamwright.runtime.agents.spawner import Spawner
+from teamwright.runtime.agents.spec import Toolset
 from teamwright.runtime.agents.supervisor import Supervisor
 from teamwright.runtime.jobs.schedule import Schedules
 from teamwright.runtime.jobs.shell_jobs import ShellJobs

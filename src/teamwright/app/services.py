@@ -22,7 +22,8 @@ from teamwright.runtime.agents.factory import AgentFactory
 from teamwright.runtime.agents.outcomes import Books, Outcomes
 from teamwright.runtime.agents.resume import Opened
 from teamwright.runtime.agents.slots import Slots
-from teamwright.runtime.agents.spawner import SpawnDeps, Spawner
+from teamwright.runtime.agents.spawner import Spawner
+from teamwright.runtime.agents.sub_agents import SpawnDeps
 from teamwright.runtime.agents.supervisor import Supervisor
 from teamwright.runtime.bus import Bus
 from teamwright.runtime.extensions import checkpoints
@@ -67,7 +68,7 @@ def build_services(parts: Parts, main: Callable[[], Agent | None]) -> Services:
     guard = _guard(parts, supervisor, questions, tell, log)
     workshop = AgentFactory(
         session=opened.id, files=opened.files, bus=bus, letters=state, ledger=state, model=parts.models,
-        gate=_gate(parts, guard), points=guard.points, slots=Slots(_most_agents(ground)), now=now_ms, log=log.write,
+        gate=_gate(parts, guard), around=guard.points, slots=Slots(_most_agents(ground)), now=now_ms, log=log.write,
         debug=log.write if options.debug else None, flush=state.flush, facts=facts, trouble=trouble,
         windows=Windows(parts.names.window, parts.models.window),
         letter_room=lambda model: parts.names.window(model) or 200_000, fallback=parts.names.fallback,

@@ -23,7 +23,7 @@ from teamwright.host.process.rlimits import allow_many_files
 from teamwright.models.prices import cost
 from teamwright.runtime.agents.agent import Agent
 from teamwright.runtime.agents.resume import Opened, close_open_calls, open_history
-from teamwright.runtime.agents.spawner import AgentRecord
+from teamwright.runtime.agents.sub_agents import AgentRecord
 from teamwright.runtime.session import Session
 from teamwright.runtime.teams.teammate import note_work
 from teamwright.runtime.worktrees import Worktrees
@@ -89,7 +89,7 @@ async def _compose(parts: Parts) -> Session:
     schedules = parts.company.schedules = open_schedules(options, ground, parts.state, main, core.log.write)
     core.workshop.outcomes = look_up(parts, core.jobs, schedules)
     await _take_over(parts, core)
-    teamwork.recruiter.answers = core.spawner.answers
+    teamwork.recruiter.answers = core.spawner.making.answers
     await _go_back(parts, core.rooms, main)
     _open_with(parts, main)
     return Session(
@@ -133,7 +133,7 @@ async def _take_over(parts: Parts, core: Services) -> None:
     left = left_by(outcomes, rows)
     if parts.options.origin.fork:
         left = replace(left, books=None)
-    spawner.answers = left.after_crash
+    spawner.making.answers = left.after_crash
     await close_open_calls(opened, left)
     board = parts.company.get_board()
     for name in await board.table.lists(opened.id):

@@ -16,9 +16,11 @@ from teamwright.core.permissions.consent import Decision, Mode, Question
 from teamwright.core.permissions.rules import Rules
 from teamwright.host.ipc.wakeup import Wakeup, open_bell, ring
 from teamwright.host.panes.base import Panes
-from teamwright.runtime.agents.factory import AgentFactory, Toolset
+from teamwright.runtime.agents.factory import AgentFactory
 from teamwright.runtime.agents.prompt import team_prompt
-from teamwright.runtime.agents.spawner import Served, SpawnDeps, Spawner
+from teamwright.runtime.agents.spawner import Spawner
+from teamwright.runtime.agents.spec import Toolset
+from teamwright.runtime.agents.sub_agents import Served, SpawnDeps
 from teamwright.runtime.agents.supervisor import Supervisor
 from teamwright.runtime.teams.deps import Base, Roles
 from teamwright.runtime.teams.factory import TeammateFactory

@@ -12,7 +12,8 @@ from teamwright.core.errors import ToolError
 from teamwright.core.permissions.consent import Mode
 from teamwright.core.policies.spawn import Ask, Features, Plan
 from teamwright.core.ports import Outcome, ToolContext, said
-from teamwright.runtime.agents.spawner import AgentRecord, Spawner
+from teamwright.runtime.agents.spawner import Spawner
+from teamwright.runtime.agents.sub_agents import AgentRecord
 from teamwright.runtime.jobs.jobs import Job
 from teamwright.tools.bounds import bounded, visible
 from teamwright.tools.define import read_args, schema_of
