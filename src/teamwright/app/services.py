@@ -16,7 +16,6 @@ from teamwright.core.data.event import Event, Record
 from teamwright.core.data.letter import Letter, Said, Sender
 from teamwright.core.data.tasks import Actor, Task
 from teamwright.core.ids import AgentId, CallId, new_letter_id
-from teamwright.runtime.agents.agent import Agent
 from teamwright.runtime.agents.compactor import Windows
 from teamwright.runtime.agents.factory import AgentFactory
 from teamwright.runtime.agents.outcomes import Books, Outcomes
@@ -44,7 +43,7 @@ from teamwright.store.tables.mail_insert import MailLimits
 from teamwright.store.tables.state import now_ms
 
 
-def build_services(parts: Parts, main: Callable[[], Agent | None]) -> Services:
+def build_services(parts: Parts) -> Services:
     options, ground, opened, state = parts.options, parts.ground, parts.opened, parts.state
     own = ground.settings.own
     log = Log(ground.home.logs, opened.id, lambda text: without_keys(ground, text))
@@ -63,7 +62,7 @@ def build_services(parts: Parts, main: Callable[[], Agent | None]) -> Services:
     trouble = Trouble(log.write)
     jobs = Jobs(JobTable(state.database), opened.id, tell, ring)
     rooms = _rooms(parts)
-    supervisor = Supervisor(jobs, state, rooms, main, tell, log.write, job_wait=own.job_wait_seconds, trouble=trouble)
+    supervisor = Supervisor(jobs, state, rooms, tell, log.write, job_wait=own.job_wait_seconds, trouble=trouble)
     questions = Questions(tell, own.question_timeout_seconds, options.answer)
     guard = _guard(parts, supervisor, questions, tell, log)
     workshop = AgentFactory(

@@ -74,14 +74,13 @@ async def _open_state(ground: Workspace, opened: Opened) -> StateStore:
 async def _compose(parts: Parts) -> Session:
     options, ground, opened = parts.options, parts.ground, parts.opened
     own = ground.settings.own
-    mains: list[Agent] = []
-    core = build_services(parts, lambda: mains[0])
+    core = build_services(parts)
     teamwork = build_teamwork(parts, core)
     parts.company.teamwork = teamwork
     put = core.questions.put if options.can_ask or options.answer else None
     parts.company.introduce(core.spawner, core.supervisor, core.workshop, core.rooms, put)
     main = make_main(parts, core.workshop)
-    mains.append(main)
+    core.supervisor.own(main)
     parts.company.extras.resolve_model = core.ways.resolve_model
     parts.company.extras.rerender = lambda served: rerender(parts, core.workshop, main, served)
     main.on_event = lambda event: note_work(teamwork.teams, main, event)

@@ -1,4 +1,4 @@
-"""Owns every agent but the main one from its first moment. A caller only joins; it never owns.
+"""Owns every agent from its first moment. A caller only joins; it never owns.
 
 Whatever happens inside an agent becomes exactly one end: state final and notice owed, waiters wake, clean-up, letter.
 """
@@ -34,7 +34,6 @@ class Supervisor:
         jobs: Jobs,
         letters: LetterStore,
         rooms: Worktrees,
-        main: Callable[[], Agent | None],
         tell: Tell,
         log: Callable[[str], None],
         *,
@@ -44,7 +43,7 @@ class Supervisor:
         self.jobs = jobs
         self._letters = letters
         self._rooms = rooms
-        self._main = main
+        self._main: Agent | None = None
         self._tell = tell
         self._log = log
         self._job_wait = job_wait
@@ -59,25 +58,26 @@ class Supervisor:
 
     def agent(self, id: AgentId) -> Agent | None:
         """A living agent; the main one always lives."""
-        main = self._main()
-        return main if main is not None and id == main.id else self._live.get(id)
+        return self._main if self._main is not None and id == self._main.id else self._live.get(id)
 
     @property
     def main(self) -> Agent:
-        main = self._main()
-        assert main is not None
-        return main
+        assert self._main is not None
+        return self._main
 
     @property
     def agents(self) -> list[Agent]:
-        main = self._main()
-        return [*([main] if main else []), *(a for a in self._live.values() if a is not main)]
+        return [*([self._main] if self._main else []), *(a for a in self._live.values() if a is not self._main)]
 
     def ring(self, id: AgentId) -> None:
         if agent := self.agent(id):
             agent.inbox.ring()
 
     # --- life
+
+    def own(self, main: Agent) -> None:
+        """The main agent: of the session, or of a teammate's process."""
+        self._main = main
 
     def start(self, agent: Agent, job: Job) -> None:
         """In a fresh context: the new task must not inherit its parent's identity."""
