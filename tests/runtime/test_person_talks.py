@@ -14,8 +14,8 @@ from teamwright.core.data.op import AddRules, Answer, Say, StopJob
 from teamwright.core.errors import UsageError
 from teamwright.core.ids import AgentId, JobId
 from teamwright.core.permissions.consent import Allow, Deny, Question
+from teamwright.runtime.local_session import LocalSession
 from teamwright.store.files.paths import home_from
-from teamwright.surfaces.port.local_session import LocalSession
 from teamwright.surfaces.terminal import actions as acts
 
 pytestmark = pytest.mark.anyio

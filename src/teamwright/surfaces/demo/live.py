@@ -5,6 +5,7 @@ import os
 import anyio
 
 from teamwright.app import open_session
+from teamwright.runtime.local_session import LocalSession
 from teamwright.store.files.paths import home_from
 from teamwright.surfaces.demo.coach import Coach
 from teamwright.surfaces.demo.stage import DemoPlan, Stage
@@ -22,7 +23,13 @@ async def play_live(plan: DemoPlan) -> bool:
     watch = stage.enter(session)
     theme = themes.wanted(home_from(os.environ).root, os.environ)
     async with session:
-        app = TerminalApp(session, options, prompt=PROMPT, theme=theme, coach=Coach(lambda: stage.over))
+        app = TerminalApp(
+            LocalSession(session, home_from(options.env)),
+            options,
+            prompt=PROMPT,
+            theme=theme,
+            coach=Coach(lambda: stage.over),
+        )
         async with anyio.create_task_group() as group:
             group.start_soon(stage.follow, watch)
             group.start_soon(heed_signals, app, list[int]())

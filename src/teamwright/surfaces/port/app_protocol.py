@@ -5,7 +5,7 @@ from msgspec import Raw, Struct
 from teamwright.core.data.event import Record
 from teamwright.core.data.op import Op, Say
 from teamwright.core.ids import AgentId, LetterId, SessionId
-from teamwright.surfaces.port.port import SessionFacts
+from teamwright.runtime.port import SessionFacts
 
 PREFIX = "app_"
 

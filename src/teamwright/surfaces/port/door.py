@@ -20,6 +20,7 @@ from teamwright.core.errors import StoreError, TeamwrightError, UsageError
 from teamwright.core.ids import SessionId
 from teamwright.host.ipc.unix_stream import UnixStream, connect, open_listener
 from teamwright.osfiles.private import write_file
+from teamwright.runtime.local_session import LocalSession
 from teamwright.runtime.session import Session
 from teamwright.store.files.paths import Home
 from teamwright.surfaces.headless import control
@@ -27,7 +28,6 @@ from teamwright.surfaces.headless.printer import Printer
 from teamwright.surfaces.headless.run import greeting_of, init_of, say_it
 from teamwright.surfaces.port.app_host import AppGuest
 from teamwright.surfaces.port.app_protocol import PREFIX
-from teamwright.surfaces.port.local_session import LocalSession
 
 AGAIN = 400  # lines of each agent that a newcomer is shown
 LONGEST = 64 * 1024 * 1024  # bytes of one line

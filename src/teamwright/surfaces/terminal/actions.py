@@ -6,12 +6,12 @@ from teamwright.core.data.op import AddRules, Answer
 from teamwright.core.errors import UsageError
 from teamwright.core.ids import AgentId
 from teamwright.core.permissions.consent import Allow, Decision, Question
-from teamwright.surfaces.port.port import OpenSession
+from teamwright.runtime.port import SessionPort
 from teamwright.surfaces.terminal.messages import Scope
 
 
 async def answer(
-    session: OpenSession, waiting: Sequence[Question], question: Question, decision: Decision, scope: Scope
+    session: SessionPort, waiting: Sequence[Question], question: Question, decision: Decision, scope: Scope
 ) -> list[Question]:
     """Answer it, with its suggested rules if they are to hold from now on. Returns what those rules answered too."""
     covered: list[Question] = []

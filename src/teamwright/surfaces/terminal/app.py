@@ -22,10 +22,8 @@ from teamwright.core.ids import AgentId
 from teamwright.core.permissions.consent import Mode
 from teamwright.models.prices import cost
 from teamwright.runtime.agents.resume import Origin
-from teamwright.runtime.session import Session
+from teamwright.runtime.port import SessionPort
 from teamwright.store.files.paths import home_from
-from teamwright.surfaces.port.local_session import LocalSession
-from teamwright.surfaces.port.port import OpenSession
 from teamwright.surfaces.terminal import actions as acts
 from teamwright.surfaces.terminal import keys, messages
 from teamwright.surfaces.terminal import shell_actions as errands
@@ -69,7 +67,7 @@ class TerminalApp(App[Leave]):
     ENABLE_COMMAND_PALETTE = False
 
     def __init__(
-        self, session: Session | OpenSession, options: Options, *, prompt: str | None = None, theme: str = "dark",
+        self, session: SessionPort, options: Options, *, prompt: str | None = None, theme: str = "dark",
         pick: bool = False, coach: Widget | None = None,
     ) -> None:  # fmt: skip
         super().__init__()
@@ -78,15 +76,18 @@ class TerminalApp(App[Leave]):
             self.register_theme(known)
         self.theme = f"tw-{theme}"  # now, because later all styles would be found anew
         self.options, self.home = options, home_from(options.env)
-        self.session: OpenSession = LocalSession(session, self.home) if isinstance(session, Session) else session
+        self.session = session
         self.drafts = Drafts(self.home, session.cwd)
-        self.view = SessionFold(self.session.main, price=cost, color=self.session.color)
+        self.view = SessionFold(self.session.main, price=cost, color=self._color)
         self.clerk = Clerk(self)
         self._prompt, self._first_theme, self._pick, self._coach = prompt, theme, pick, coach
         self._branch, self._hint, self._hint_until = "", "", 0.0
         self._pressed: dict[str, float] = {}
         self._later: set[str] = set()  # questions that the person put off
         self._crew_version = -1
+
+    def _color(self, agent: AgentView) -> str:
+        return self.session.color(agent.id, agent.kind)
 
     # --- the frame
 

@@ -57,27 +57,30 @@ def check_terminal() -> None:
 
 
 async def _show(options: Options, prompt: str | None, *, pick: bool) -> "tuple[Leave | None, int]":
+    from teamwright.runtime.local_session import LocalSession  # noqa: PLC0415
     from teamwright.surfaces.port.door import keep_door  # noqa: PLC0415
     from teamwright.surfaces.terminal.app import TerminalApp  # noqa: PLC0415
     from teamwright.surfaces.terminal.render import themes  # noqa: PLC0415  # with all of Textual
     from teamwright.surfaces.terminal.trusting import settle_trust  # noqa: PLC0415
 
-    if not await settle_trust(options, themes.wanted(home_from(options.env).root, options.env)):
+    home = home_from(options.env)
+    if not await settle_trust(options, themes.wanted(home.root, options.env)):
         return None, 0
     session = await open_session(options)
     gc.freeze()
     gc.enable()
     async with session:
-        theme = themes.wanted(home_from(options.env).root, options.env)
-        app = TerminalApp(session, options, prompt=prompt, theme=theme, pick=pick)
+        theme = themes.wanted(home.root, options.env)
+        here = LocalSession(session, home)
+        app = TerminalApp(here, options, prompt=prompt, theme=theme, pick=pick)
         leave, caught = None, list[int]()
         async with anyio.create_task_group() as group:
-            group.start_soon(keep_door, session, home_from(options.env), options.env)
+            group.start_soon(keep_door, session, home, options.env)
             group.start_soon(heed_signals, app, caught)
             leave = await app.run_async()
             group.cancel_scope.cancel()
         session.hurry()
-    if (leave is None or leave.origin is None) and session.main.history.messages:
+    if (leave is None or leave.origin is None) and here.facts.begun:
         sys.stdout.write(f"Go on with this session: teamwright --resume {session.id}\n")
     return leave, 128 + caught[0] if caught else app.return_code or 0
 

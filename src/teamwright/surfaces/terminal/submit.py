@@ -15,7 +15,7 @@ from teamwright.core.data.message import Content, Text
 from teamwright.core.data.op import Say
 from teamwright.core.errors import TeamwrightError
 from teamwright.core.ids import AgentId
-from teamwright.surfaces.port.port import OpenSession
+from teamwright.runtime.port import SessionPort
 from teamwright.surfaces.terminal.commands import COMMANDS, CommandContext, choices
 from teamwright.surfaces.terminal.completion import Completion, TypedWord, list_files, rank
 from teamwright.surfaces.terminal.shell_actions import run_shell_line, with_pictures
@@ -31,7 +31,7 @@ _NAME = re.compile(r"/([\w:.-]+)(?:\s+(.*))?", re.S)
 class Counter(CommandContext, Protocol):
     """The app, as the clerk sees it."""
 
-    session: OpenSession
+    session: SessionPort
     options: Options
     view: SessionFold
 

@@ -1,4 +1,4 @@
-"""An open session as the app sees it: one in this process, or one at whose door we stand."""
+"""The port that surfaces see of an open session: one in this process, or one behind a door."""
 
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
@@ -13,7 +13,6 @@ from teamwright.core.ids import AgentId, LetterId, SessionId
 from teamwright.core.permissions.consent import Mode
 from teamwright.runtime.extensions.skills import Expanded
 from teamwright.store.tables.mail import MailEntry
-from teamwright.surfaces.view.shapes import AgentView
 
 
 class SessionFacts(Struct, frozen=True):
@@ -51,7 +50,9 @@ class Live(Protocol):
     def close(self) -> None: ...
 
 
-class OpenSession(Protocol):
+class SessionPort(Protocol):
+    """Ops in, events out, and what no event tells."""
+
     @property
     def id(self) -> SessionId: ...
     @property
@@ -72,7 +73,9 @@ class OpenSession(Protocol):
     def model_names(self) -> Sequence[str]: ...
     @property
     def facts(self) -> SessionFacts: ...
-    def color(self, agent: AgentView) -> str: ...
+    def color(self, agent: AgentId, kind: str) -> str:
+        """Of a teammate, or of its kind of agent."""
+        ...
 
     async def begin(self) -> tuple[list[Record], Live]:
         """All that was, as records, and what comes. Once."""

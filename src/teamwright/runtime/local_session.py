@@ -1,4 +1,4 @@
-"""A session in this process, as the app and guests at the door see it."""
+"""A session in this process, as surfaces see it."""
 
 import asyncio
 from collections.abc import Coroutine, Sequence
@@ -16,13 +16,12 @@ from teamwright.core.errors import StoreError, UsageError
 from teamwright.core.ids import AgentId, JobId, LetterId, SessionId
 from teamwright.runtime.bus import Cursor
 from teamwright.runtime.extensions.skills import Expanded
+from teamwright.runtime.port import Crew, Live, Named, SessionFacts
+from teamwright.runtime.replay import read_agent, read_all
 from teamwright.runtime.session import Session
 from teamwright.store.files.paths import Home
 from teamwright.store.tables.mail import MailEntry
 from teamwright.store.tables.state import now_ms
-from teamwright.surfaces.port.port import Crew, Live, Named, SessionFacts
-from teamwright.surfaces.view.replay import read_agent, read_all
-from teamwright.surfaces.view.shapes import AgentView
 
 Value = TypeVar("Value")
 MOST_MAIL = 1_000  # of a team that the timeline keeps
@@ -56,9 +55,9 @@ class LocalSession:
             {m.agent: m.color for name in teams.names for m in teams.everybody(name) if m.color},
         )
 
-    def color(self, agent: AgentView) -> str:
-        member = self._session.teamwork.teams.member_of(agent.id)
-        return member.color if member is not None and member.color else self.kind_colors.get(agent.kind, "")
+    def color(self, agent: AgentId, kind: str) -> str:
+        member = self._session.teamwork.teams.member_of(agent)
+        return member.color if member is not None and member.color else self.kind_colors.get(kind, "")
 
     @property
     def kind_colors(self) -> dict[str, str]:
@@ -92,13 +91,13 @@ class LocalSession:
     # --- what was, is and comes
 
     async def begin(self) -> tuple[list[Record], Live]:
-        cursor, now, live = await self.watch()
+        cursor, now, live = await self.join()
         was, elsewhere = await to_thread.run_sync(read_all, self._home, self.id, cursor)
         for agent in elsewhere:
             was += [record for record in await self.past(agent) if record.n <= cursor[agent]]
         return [*was, *now], live
 
-    async def watch(self) -> tuple[Cursor, list[Record], Live]:
+    async def join(self) -> tuple[Cursor, list[Record], Live]:
         """How far the transcripts are, what is so now and stands in none of them, and what comes."""
         queued = await self._session.queued()
         live = self._session.watch()  # from here on nothing is awaited: all three are of one moment
