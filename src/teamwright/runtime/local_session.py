@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Coroutine, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from anyio import to_thread
 from msgspec.structs import replace
@@ -12,16 +12,18 @@ from msgspec.structs import replace
 from teamwright.core.data.event import Asked, JobStarted, Record, TeamChanged, TeamKind
 from teamwright.core.data.op import Interrupt, Op, Say, StopAll, StopJob
 from teamwright.core.data.team import Member
-from teamwright.core.errors import StoreError, UsageError
+from teamwright.core.errors import StoreError
 from teamwright.core.ids import AgentId, JobId, LetterId, SessionId
 from teamwright.runtime.bus import Cursor
-from teamwright.runtime.extensions.skills import Expanded
 from teamwright.runtime.port import Crew, Live, Named, SessionFacts
 from teamwright.runtime.replay import read_agent, read_all
 from teamwright.runtime.session import Session
 from teamwright.store.files.paths import Home
 from teamwright.store.tables.mail import MailEntry
 from teamwright.store.tables.state import now_ms
+
+if TYPE_CHECKING:
+    from teamwright.runtime.extensions.skills import Expanded
 
 Value = TypeVar("Value")
 MOST_MAIL = 1_000  # of a team that the timeline keeps
@@ -78,15 +80,8 @@ class LocalSession:
         listing = await teamwork.board.listing(self.main)
         mail: list[MailEntry] = []
         for name in names:
-            mail += await self._newest_mail(name)
+            mail += await teamwork.teams.tables.mail.newest(name, MOST_MAIL)
         return Crew(names, listing.tasks, tuple(sorted(mail, key=lambda entry: entry.n)))
-
-    async def _newest_mail(self, team: str) -> list[MailEntry]:
-        found: list[MailEntry] = []
-        since = 0
-        while page := await self._session.teamwork.teams.tables.mail.audit(team, since=since):
-            found, since = [*found, *page][-MOST_MAIL:], page[-1].n
-        return found
 
     # --- what was, is and comes
 
@@ -137,19 +132,13 @@ class LocalSession:
     async def withdraw(self, letter: LetterId, agent: AgentId | None) -> bool:
         return await unhurt(self._session.withdraw(letter, agent))
 
-    async def expand(self, text: str) -> Expanded | None:
+    async def expand(self, text: str) -> "Expanded | None":
         return await self._session.brought.expand(text)
 
     async def stop(self, agent: AgentId | None) -> None:
         session = self._session
         if agent is None:
-            await self.submit(StopAll())
-            living = {agent.id: agent.running for agent in session.supervisor.agents}
-            away = {m.agent: m.state == "running" for m in session.teamwork.mates() if m.agent not in living}
-            for id, works in (living | away).items():  # the main agent and teammates live on: their turns end
-                if works:
-                    with suppress(UsageError):  # its process has ended meanwhile
-                        await self.submit(Interrupt(id))
+            await self.submit(StopAll(turns=True))
         elif agent == self.main:
             await self.submit(Interrupt())
         else:

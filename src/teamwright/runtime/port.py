@@ -2,17 +2,33 @@
 
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
 from teamwright.core.data.event import Record
+from teamwright.core.data.message import Usage
 from teamwright.core.data.op import Op, Say
 from teamwright.core.data.tasks import Task
 from teamwright.core.ids import AgentId, LetterId, SessionId
-from teamwright.core.permissions.consent import Mode
-from teamwright.runtime.extensions.skills import Expanded
+from teamwright.core.permissions.consent import Mode, Question
 from teamwright.store.tables.mail import MailEntry
+
+if TYPE_CHECKING:
+    from teamwright.runtime.extensions.skills import Expanded
+
+
+class SessionView(Struct, frozen=True):
+    """The session as it stands now, for a surface that has just come."""
+
+    id: SessionId
+    cwd: str
+    model: str
+    mode: Mode
+    running: bool
+    questions: tuple[Question, ...]
+    usage: Usage
+    usd: float
 
 
 class SessionFacts(Struct, frozen=True):
@@ -99,7 +115,7 @@ class SessionPort(Protocol):
         """A teammate by force, an agent's job, the main agent's turn; None: all of them."""
         ...
 
-    async def expand(self, text: str) -> Expanded | None:
+    async def expand(self, text: str) -> "Expanded | None":
         """`/name words` in the place of a prompt; None: it is meant for the model as it is."""
         ...
 
