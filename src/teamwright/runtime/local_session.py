@@ -10,12 +10,13 @@ from anyio import to_thread
 from msgspec.structs import replace
 
 from teamwright.core.data.event import Asked, JobStarted, Record, TeamChanged, TeamKind
+from teamwright.core.data.message import Message
 from teamwright.core.data.op import Interrupt, Op, Say, StopAll, StopJob
 from teamwright.core.data.team import Member
 from teamwright.core.errors import StoreError
 from teamwright.core.ids import AgentId, JobId, LetterId, SessionId
-from teamwright.runtime.bus import Cursor
-from teamwright.runtime.port import Crew, Live, Named, SessionFacts
+from teamwright.runtime.bus import Cursor, Watch
+from teamwright.runtime.port import Crew, Live, Named, SessionFacts, SessionView
 from teamwright.runtime.replay import read_agent, read_all
 from teamwright.runtime.session import Session
 from teamwright.store.files.paths import Home
@@ -33,7 +34,7 @@ class LocalSession:
     elsewhere = False
 
     def __init__(self, session: Session, home: Home) -> None:
-        self._session, self._home = session, home
+        self._session, self.home = session, home
         self.id: SessionId = session.id
         self.main: AgentId = session.main.id
         self.cwd: Path = session.cwd
@@ -65,10 +66,30 @@ class LocalSession:
     def kind_colors(self) -> dict[str, str]:
         return {name: kind.color for name, kind in self._session.kinds().items() if kind.color}
 
-    async def skills(self) -> list[Named]:
+    def agents(self) -> dict[AgentId, str]:
+        """The names of those that live here, by id."""
+        return {agent.id: agent.name for agent in self._session.supervisor.agents}
+
+    def members(self, team: str) -> list[Member]:
+        """Those that have not shut down, the lead first."""
+        return self._session.teamwork.teams.members(team)
+
+    def messages(self, agent: AgentId) -> Sequence[Message] | None:
+        """The conversation of an agent as its model reads it; None if it does not live here."""
+        found = self._session.supervisor.agent(agent)
+        return None if found is None else found.history.messages
+
+    @property
+    def commands(self) -> list[Named]:
+        """Skills and prompts of servers, which are said as `/name`."""
         brought = self._session.brought
-        found = [Named(skill.name, skill.description) for skill in brought.commands]
-        return found + [Named(name, prompt.description) for name, prompt in brought.prompts]
+        found = [Named(skill.name, skill.description, skill.argument_hint) for skill in brought.commands]
+        for name, prompt in brought.prompts:
+            found.append(Named(name, prompt.description, " ".join(f"[{one.name}]" for one in prompt.arguments)))
+        return found
+
+    async def skills(self) -> list[Named]:
+        return self.commands
 
     async def crew(self) -> Crew:
         """Tasks and mail, as they are now."""
@@ -87,10 +108,20 @@ class LocalSession:
 
     async def begin(self) -> tuple[list[Record], Live]:
         cursor, now, live = await self.join()
-        was, elsewhere = await to_thread.run_sync(read_all, self._home, self.id, cursor)
+        was, elsewhere = await to_thread.run_sync(read_all, self.home, self.id, cursor)
         for agent in elsewhere:
             was += [record for record in await self.past(agent) if record.n <= cursor[agent]]
         return [*was, *now], live
+
+    def snapshot(self) -> SessionView:
+        return self._session.snapshot()
+
+    def watch(self, since: Cursor | None = None, *, deltas: bool = True) -> Watch:
+        return self._session.watch(since, deltas=deltas)
+
+    def recent(self, lines: int) -> Cursor:
+        """A place to watch from: the last lines of every agent come again."""
+        return self._session.recent(lines)
 
     async def join(self) -> tuple[Cursor, list[Record], Live]:
         """How far the transcripts are, what is so now and stands in none of them, and what comes."""
@@ -113,7 +144,7 @@ class LocalSession:
         return await to_thread.run_sync(self._read, agent, abandon_on_cancel=True)
 
     def _read(self, agent: AgentId) -> list[Record]:
-        found = read_agent(self._home, self.id, agent)
+        found = read_agent(self.home, self.id, agent)
         if found is None:  # a teammate's may lie with another session
             with suppress(StoreError):
                 return list(self._session.past(agent))

@@ -49,6 +49,7 @@ class Named(Struct, frozen=True):
 
     name: str
     description: str
+    hint: str = ""  # what may be said after it
 
 
 class Crew(Struct, frozen=True):

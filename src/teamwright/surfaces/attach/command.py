@@ -15,7 +15,7 @@ from teamwright.host.ipc.unix_stream import UnixStream
 from teamwright.store.files.paths import Home, home_from, is_session_id, list_sessions
 from teamwright.surfaces.attach.lines import HELP, ToldLine, describe, typed
 from teamwright.surfaces.headless.stdin import read_lines
-from teamwright.surfaces.port.door import knock, open_doors
+from teamwright.surfaces.port.doors import knock, open_doors
 from teamwright.surfaces.progress import wants_colours
 from teamwright.surfaces.terminal.run import is_terminal
 

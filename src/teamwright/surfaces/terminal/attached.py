@@ -10,7 +10,7 @@ from teamwright.app import Options
 from teamwright.core.errors import UsageError
 from teamwright.core.ids import SessionId
 from teamwright.store.files.paths import home_from
-from teamwright.surfaces.port.door import knock
+from teamwright.surfaces.port.doors import knock
 from teamwright.surfaces.port.remote_session import RemoteSession
 from teamwright.surfaces.terminal.leave import Leave
 from teamwright.surfaces.terminal.run import heed_signals, run_terminal

@@ -38,7 +38,7 @@ def _runs_elsewhere(options: Options) -> bool:
     named = options.origin.resume or ""
     if not is_session_id(named) or options.origin.fork:
         return False
-    from teamwright.surfaces.port.door import is_open  # noqa: PLC0415
+    from teamwright.surfaces.port.doors import is_open  # noqa: PLC0415
 
     return is_open(home_from(options.env), SessionId(named))
 
@@ -58,7 +58,7 @@ def check_terminal() -> None:
 
 async def _show(options: Options, prompt: str | None, *, pick: bool) -> "tuple[Leave | None, int]":
     from teamwright.runtime.local_session import LocalSession  # noqa: PLC0415
-    from teamwright.surfaces.port.door import keep_door  # noqa: PLC0415
+    from teamwright.surfaces.headless.door import keep_door  # noqa: PLC0415
     from teamwright.surfaces.terminal.app import TerminalApp  # noqa: PLC0415
     from teamwright.surfaces.terminal.render import themes  # noqa: PLC0415  # with all of Textual
     from teamwright.surfaces.terminal.trusting import settle_trust  # noqa: PLC0415

@@ -58,7 +58,7 @@ def matching(entries: Sequence[SessionEntry], words: str) -> list[SessionEntry]:
 
 def _running(home: Home) -> set[SessionId]:
     """Sessions of other processes that can be attached to. Blocks."""
-    from teamwright.surfaces.port.door import is_open, open_doors  # noqa: PLC0415  # with all of headless
+    from teamwright.surfaces.port.doors import is_open, open_doors  # noqa: PLC0415  # with all of headless
 
     return {id for id in open_doors(home) if is_open(home, id)}
 
