@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from teamwright.core.data.message import ToolCall
 from teamwright.core.errors import UsageError
 from teamwright.core.ids import CallId
-from teamwright.surfaces.progress import summary
+from teamwright.surfaces.plain import summary
 from teamwright.surfaces.view.diff import rows_of
 from teamwright.tools.agents.ask import AskArgs, AskedQuestion
 from teamwright.tools.bounds import counted, visible

@@ -22,6 +22,7 @@ from teamwright.runtime.bus import Watch
 from teamwright.runtime.local_session import LocalSession
 from teamwright.runtime.session import Session
 from teamwright.store.files.paths import Home
+from teamwright.surfaces.demo.advice import advice
 from teamwright.surfaces.demo.screen import Screen
 from teamwright.surfaces.demo.story import (
     ALLOWED,
@@ -37,6 +38,7 @@ from teamwright.surfaces.demo.story import (
     replies,
     tell,
 )
+from teamwright.surfaces.view.newcomer import Newcomer
 
 PACE, LIVE_PACE = 250.0, 120.0  # characters a second
 STEP, LIVE_STEP = 0.15, 0.7  # seconds before each reply, for people to read
@@ -117,6 +119,9 @@ class Stage:
         if self._session is None or self.end is None or self.end.reason != "done":
             return False
         return self._replies("lead") >= len(parts(live=self._live)["lead"])
+
+    def advise(self, seen: Newcomer) -> str:
+        return advice(seen, over=self.over)
 
     async def follow(self, watch: Watch) -> None:
         """Until the session is closed."""

@@ -24,7 +24,7 @@ from teamwright.surfaces.headless.driver import Driver
 from teamwright.surfaces.headless.out import Out
 from teamwright.surfaces.headless.printer import Format, Printer
 from teamwright.surfaces.headless.states import States
-from teamwright.surfaces.headless.stdin import read_lines, read_text
+from teamwright.surfaces.stdin import read_lines, read_text
 from teamwright.tools.bounds import visible
 from teamwright.tools.structured import StructuredOutput
 

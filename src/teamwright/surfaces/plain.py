@@ -1,5 +1,6 @@
 """A session's events as a person likes to watch them: one calm line a step, text as it comes."""
 
+import os
 import sys
 import textwrap
 from typing import Any, TextIO
@@ -196,6 +197,12 @@ def summary(call: ToolCall) -> str:
         if isinstance(args.get(name), str):
             return textwrap.shorten(args[name], 100)
     return ""
+
+
+def is_terminal() -> bool:
+    """Standard error counts too: Textual draws on it."""
+    streams = (sys.stdin, sys.stdout, sys.stderr)
+    return all(stream.isatty() for stream in streams) and os.environ.get("TERM") != "dumb"
 
 
 def wants_colours(out: TextIO, env: "dict[str, str]") -> bool:
