@@ -10,7 +10,7 @@ from teamwright.core.data.op import Compact, Say, prompt_text
 from teamwright.core.errors import TeamwrightError
 from teamwright.runtime.session import Session
 
-SlashCommand = Callable[[Session, str], Awaitable[str]]
+CommandFunction = Callable[[Session, str], Awaitable[str]]
 
 
 async def _compact(session: Session, words: str) -> str:
@@ -26,7 +26,7 @@ COMMANDS = {
     "btw": "ask about the conversation without entering it",
     "compact": "go on from a summary of the conversation",
 }
-_RUN: dict[str, SlashCommand] = {"btw": _btw, "compact": _compact}
+_RUN: dict[str, CommandFunction] = {"btw": _btw, "compact": _compact}
 
 
 async def take_prompt(session: Session, say: Say) -> None:

@@ -12,7 +12,7 @@ from teamwright.core.data.message import Image
 from teamwright.runtime.local_session import LocalSession
 from teamwright.store.files.paths import home_from
 from teamwright.surfaces.terminal.app import TerminalApp
-from teamwright.surfaces.terminal.completion import Completion, rank, word_at
+from teamwright.surfaces.terminal.prompt.completion import Completion, rank, word_at
 from teamwright.surfaces.view.shapes import Spoken, Step
 
 pytestmark = pytest.mark.anyio

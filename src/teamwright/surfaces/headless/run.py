@@ -19,7 +19,7 @@ from teamwright.core.errors import StoreError, UsageError
 from teamwright.runtime.bus import Watch
 from teamwright.runtime.driven_session import DrivenSession
 from teamwright.runtime.session import Session
-from teamwright.store.files.paths import home_from
+from teamwright.store.files.paths import Home, home_from
 from teamwright.surfaces.headless.driver import Driver
 from teamwright.surfaces.headless.out import Out
 from teamwright.surfaces.headless.printer import Format, Printer
@@ -61,12 +61,8 @@ async def run(headless: Headless, options: Options) -> int:
         sys.stderr.write(f"teamwright: {visible(note)}\n")
     out = Out(sys.stdout.fileno())
     printer = Printer(session, out, format=headless.output, partial=headless.partial, replay=headless.replay)
-    driver = None
-    if headless.input == "stream-json":
-        driver = Driver(session, printer, options)
-    _listen(headless, session, printer, options.env)
-    states = States(session, printer.line) if options.env.get(READS_STATE) == "1" else None
-    printer.heard = states.heard if states else None
+    driver = Driver(session, printer, options) if headless.input == "stream-json" else None
+    states = _listen(headless, session, printer, options.env)
     signals: list[signal.Signals] = []
     async with anyio.create_task_group() as group:
         async with opened:
@@ -78,9 +74,7 @@ async def run(headless: Headless, options: Options) -> int:
                 if states is not None:
                     group.start_soon(states.watch)
                 if headless.listen:
-                    from teamwright.surfaces.headless.door import keep_door  # noqa: PLC0415
-
-                    group.start_soon(keep_door, opened, session.home, options.env)
+                    group.start_soon(_keep_door, opened, session.home, options.env)
                 await _feed(session, prompt, driver)
                 with suppress(StoreError):  # which is the session's trouble from then on
                     await opened.idle(jobs=headless.wait)
@@ -105,7 +99,7 @@ def _status(error: StoreError | None, printer: Printer, driver: Driver | None) -
     return 0 if printer.last.reason == "done" else 1
 
 
-def _listen(headless: Headless, session: DrivenSession, printer: Printer, env: Mapping[str, str]) -> None:
+def _listen(headless: Headless, session: DrivenSession, printer: Printer, env: Mapping[str, str]) -> States | None:
     """What a driving program wants to hear besides."""
     if headless.mirror:
         from teamwright.surfaces.headless.mirror import Mirror  # noqa: PLC0415
@@ -115,6 +109,17 @@ def _listen(headless: Headless, session: DrivenSession, printer: Printer, env: M
         session.add_hook("Stop", "", printer.want_data, name="the wish for data")
     if headless.hook_events:
         session.watch_hooks(printer.hooked)
+    if env.get(READS_STATE) != "1":
+        return None
+    states = States(session, printer.line)
+    printer.heard = states.heard
+    return states
+
+
+async def _keep_door(session: Session, home: Home, env: Mapping[str, str]) -> None:
+    from teamwright.surfaces.headless.door import keep_door  # noqa: PLC0415
+
+    await keep_door(session, home, env)
 
 
 async def _read_prompt(argument: str | None) -> str:

@@ -18,8 +18,8 @@ from teamwright.runtime.port import SessionPort
 from teamwright.store.files.paths import home_from
 from teamwright.store.settings.load import project_root
 from teamwright.surfaces.terminal import keys
-from teamwright.surfaces.terminal import shell_actions as errands
-from teamwright.surfaces.terminal.completion import Completion
+from teamwright.surfaces.terminal.prompt import shell_actions as errands
+from teamwright.surfaces.terminal.prompt.completion import Completion
 from teamwright.surfaces.terminal.render import themes
 from teamwright.surfaces.terminal.widgets.side import Page
 from teamwright.surfaces.terminal.widgets.status import MODES as MODE_WORDS
