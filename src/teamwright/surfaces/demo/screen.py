@@ -17,20 +17,11 @@ from teamwright.core.data.event import (
 from teamwright.core.data.message import Text, ToolCall
 from teamwright.core.data.team import split_address
 from teamwright.core.ids import AgentId, CallId
+from teamwright.surfaces.plain import paint, result_text
 from teamwright.tools.bounds import visible
 
 COLUMNS, GUTTER = 98, 7
 MOST_CALL, MOST_TAIL, MOST_LINES = 64, 36, 4  # characters of a call and of its result, lines of a result
-CODES = {
-    "bold": "1",
-    "dim": "2",
-    "red": "31",
-    "green": "32",
-    "yellow": "33",
-    "blue": "34",
-    "purple": "35",
-    "cyan": "36",
-}
 NAMES = ("yellow", "purple", "green", "blue")  # of teammates, as they come
 QUIET = frozenset({"TaskUpdate", "Agent", "SendMessage"})  # events of the team tell of them
 
@@ -111,8 +102,7 @@ class Screen:
         call = self._calls.pop(ended.call_id, None)
         if call is None or (call.name in QUIET and not ended.is_error):
             return
-        text = "\n".join(part.text for part in ended.content if isinstance(part, Text)).strip()
-        tail = _tail(call, text) if call.name == "Bash" or ended.is_error else []
+        tail = _tail(call, result_text(ended)) if call.name == "Bash" or ended.is_error else []
         mark = self._paint("red", "x") if ended.is_error else self._paint("green", "+")
         what = textwrap.shorten(visible(about(call, ended)), MOST_CALL, placeholder=" ...")
         beside = f"  {self._paint('dim', visible(tail[0]))}" if len(tail) == 1 else ""
@@ -133,7 +123,7 @@ class Screen:
         self._out.flush()
 
     def _paint(self, style: str, text: str) -> str:
-        return f"\x1b[{CODES[style]}m{text}\x1b[0m" if self._colours and style in CODES and text else text
+        return paint(style, text, colours=self._colours)
 
 
 def _tail(call: ToolCall, text: str) -> list[str]:
