@@ -16,6 +16,7 @@ from teamwright.core.data.team import split_address
 from teamwright.core.errors import UsageError
 from teamwright.core.ids import AgentId
 from teamwright.core.policies.compaction import size
+from teamwright.runtime.agents.agent import RenderedPrompt
 from teamwright.runtime.local_session import LocalSession
 from teamwright.runtime.slash_commands import take_prompt
 
@@ -57,7 +58,7 @@ class DrivenSession(LocalSession):
 
     def find_agent(self, named: str) -> AgentId:
         """Look an agent up by id, name or address; an id that nobody here has is left to the session to refuse."""
-        teams = self._session.teamwork.teams
+        teams = self._teams
         name, team = split_address(named)
         for known in [team] if team else sorted(teams.names):
             if (member := teams.find(known, name)) is not None:
@@ -78,14 +79,14 @@ class DrivenSession(LocalSession):
 
     def add_agents(self, agents: Mapping[str, Any]) -> None:
         """Further definitions; before the first turn."""
-        self._session.brought.add_agents(agents)
+        self._brought.add_agents(agents)
 
     def only_skills(self, names: Sequence[str]) -> None:
-        self._session.brought.only_skills(names)
+        self._brought.only_skills(names)
 
     def use_driver(self, exchange: "Exchange") -> None:
         """Speak by `exchange` to the MCP servers that the program holds."""
-        self._session.brought.use_driver(exchange)
+        self._brought.use_driver(exchange)
 
     def add_hook(
         self,
@@ -98,18 +99,22 @@ class DrivenSession(LocalSession):
         name: str = "",
     ) -> None:
         """Raises re.error for a matcher that is no expression."""
-        hooks = self._session.brought.points.use()
+        hooks = self._brought.points.use()
         hooks.add_callable(event, matcher, function, seconds=seconds, blocks=blocks, name=name)
 
     def watch_hooks(self, watch: "Watch") -> None:
-        self._session.brought.points.use().watch = watch
+        self._brought.points.use().watch = watch
 
     # --- what there is
 
     @property
     def tools(self) -> list[str]:
         """What the main agent may call."""
-        return [tool.name for tool in self._session.main.prompt.tools]
+        return [tool.name for tool in self._prompt.tools]
+
+    @property
+    def _prompt(self) -> RenderedPrompt:
+        return self._session.main.prompt
 
     @property
     def kinds(self) -> Mapping[str, AgentDefinition]:
@@ -118,10 +123,10 @@ class DrivenSession(LocalSession):
     @property
     def offered_skills(self) -> list[str]:
         """What the model may call by the Skill tool."""
-        return [skill.name for skill in self._session.brought.offered]
+        return [skill.name for skill in self._brought.offered]
 
     def servers(self) -> list[ServerState]:
-        pool = self._session.brought.pool
+        pool = self._brought.pool
         return [] if pool is None else pool.states()
 
     async def reconnect_server(self, name: str) -> None:
@@ -131,7 +136,7 @@ class DrivenSession(LocalSession):
         await self._pool().toggle(name, enabled=enabled)
 
     def _pool(self) -> "ServerPool":
-        pool = self._session.brought.pool
+        pool = self._brought.pool
         if pool is None:
             raise UsageError("there are no MCP servers in this session")
         return pool
@@ -166,9 +171,9 @@ class DrivenSession(LocalSession):
 
     async def measure_context(self) -> ContextUse:
         """Parts are estimated by their length; the whole is what the provider last counted, where it did."""
-        main = self._session.main
-        system = sum(map(len, main.prompt.system)) // CHARACTERS
-        tools = {tool.name: len(msgspec.json.encode(tool)) // CHARACTERS for tool in main.prompt.tools}
+        main, prompt = self._session.main, self._prompt
+        system = sum(map(len, prompt.system)) // CHARACTERS
+        tools = {tool.name: len(msgspec.json.encode(tool)) // CHARACTERS for tool in prompt.tools}
         said = sum(size(message) for message in main.history.messages) // CHARACTERS
         counted = main.history.tokens
         messages = max(counted - system - sum(tools.values()), said) if counted else said

@@ -35,6 +35,7 @@ class LocalSession:
 
     def __init__(self, session: Session, home: Home) -> None:
         self._session, self.home = session, home
+        self._teams, self._brought = session.teamwork.teams, session.brought
         self.id: SessionId = session.id
         self.main: AgentId = session.main.id
         self.cwd: Path = session.cwd
@@ -46,7 +47,7 @@ class LocalSession:
     @property
     def facts(self) -> SessionFacts:
         session = self._session
-        now, main, teams = session.snapshot(), session.main, session.teamwork.teams
+        now, main, teams = session.snapshot(), session.main, self._teams
         return SessionFacts(
             now.model,
             now.mode,
@@ -59,7 +60,7 @@ class LocalSession:
         )
 
     def color(self, agent: AgentId, kind: str) -> str:
-        member = self._session.teamwork.teams.member_of(agent)
+        member = self._teams.member_of(agent)
         return member.color if member is not None and member.color else self.kind_colors.get(kind, "")
 
     @property
@@ -72,7 +73,7 @@ class LocalSession:
 
     def members(self, team: str) -> list[Member]:
         """Those that have not shut down, the lead first."""
-        return self._session.teamwork.teams.members(team)
+        return self._teams.members(team)
 
     def messages(self, agent: AgentId) -> Sequence[Message] | None:
         """The conversation of an agent as its model reads it; None if it does not live here."""
@@ -82,9 +83,8 @@ class LocalSession:
     @property
     def commands(self) -> list[Named]:
         """Skills and prompts of servers, which are said as `/name`."""
-        brought = self._session.brought
-        found = [Named(skill.name, skill.description, skill.argument_hint) for skill in brought.commands]
-        for name, prompt in brought.prompts:
+        found = [Named(skill.name, skill.description, skill.argument_hint) for skill in self._brought.commands]
+        for name, prompt in self._brought.prompts:
             found.append(Named(name, prompt.description, " ".join(f"[{one.name}]" for one in prompt.arguments)))
         return found
 
@@ -96,12 +96,11 @@ class LocalSession:
         return await unhurt(self._crew())
 
     async def _crew(self) -> Crew:
-        teamwork = self._session.teamwork
-        names = tuple(sorted(teamwork.teams.names))
-        listing = await teamwork.board.listing(self.main)
+        names, table = tuple(sorted(self._teams.names)), self._teams.tables.mail
+        listing = await self._session.teamwork.board.listing(self.main)
         mail: list[MailEntry] = []
         for name in names:
-            mail += await teamwork.teams.tables.mail.newest(name, MOST_MAIL)
+            mail += await table.newest(name, MOST_MAIL)
         return Crew(names, listing.tasks, tuple(sorted(mail, key=lambda entry: entry.n)))
 
     # --- what was, is and comes
@@ -131,14 +130,14 @@ class LocalSession:
         return self._session.recent(0), [*self._now(), *posted], live
 
     def _now(self) -> list[Record]:
-        session, teams = self._session, self._session.teamwork.teams
+        jobs, teams = self._session.supervisor.jobs, self._teams
         records = [
             Record(j.owner, 0, j.started, JobStarted(j.id, j.kind, j.description, j.call, j.background))
-            for j in session.supervisor.jobs.running()
+            for j in jobs.running()
         ]
         for name in teams.led_here():
             records += [record for member in teams.everybody(name) if not member.is_lead for record in _joined(member)]
-        return records + [Record(q.agent, 0, now_ms(), Asked(q)) for q in session.questions.waiting]
+        return records + [Record(q.agent, 0, now_ms(), Asked(q)) for q in self._session.questions.waiting]
 
     async def past(self, agent: AgentId) -> list[Record]:
         return await to_thread.run_sync(self._read, agent, abandon_on_cancel=True)
@@ -157,23 +156,22 @@ class LocalSession:
 
     async def say(self, op: Say) -> LetterId:
         """Files that are named by `@` the agent reads itself; resources of servers it could not."""
-        found = await self._session.brought.mentions(op.typed, files=False) if op.agent is None else ()
+        found = await self._brought.mentions(op.typed, files=False) if op.agent is None else ()
         return await unhurt(self._session.say(replace(op, content=(*op.content, *found)) if found else op))
 
     async def withdraw(self, letter: LetterId, agent: AgentId | None) -> bool:
         return await unhurt(self._session.withdraw(letter, agent))
 
     async def expand(self, text: str) -> "Expanded | None":
-        return await self._session.brought.expand(text)
+        return await self._brought.expand(text)
 
     async def stop(self, agent: AgentId | None) -> None:
-        session = self._session
         if agent is None:
             await self.submit(StopAll(turns=True))
         elif agent == self.main:
             await self.submit(Interrupt())
         else:
-            member = session.teamwork.teams.member_of(agent)
+            member = self._teams.member_of(agent)
             await self.submit(StopJob(JobId(member.address if member is not None else agent)))
 
 
@@ -184,8 +182,14 @@ async def unhurt(call: Coroutine[Any, Any, Value]) -> Value:
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
-        task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())  # nobody asks for it any more
+        task.add_done_callback(_forget)
         raise
+
+
+def _forget(ended: asyncio.Future[Any]) -> None:
+    """Nobody asks any more what came of it."""
+    if not ended.cancelled():
+        ended.exception()
 
 
 def _joined(member: Member) -> list[Record]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self, assert_never
@@ -350,7 +351,7 @@ class Session:
         Commands are waited for only as long as those of any agent, then stopped. A session that stays for its
         schedules is idle once there are none. Raises StoreError once the disk fails somebody: that one never rests.
         """
-        await self.trouble.unless(lambda: self._idle(jobs=jobs))
+        await self.trouble.unless(partial(self._idle, jobs=jobs))
 
     async def _idle(self, *, jobs: bool) -> None:
         waited = 0.0

@@ -92,17 +92,22 @@ class Progress:
                     self._line(line)
             case Denied() as event:
                 self._line(self._paint("yellow", f"  refused: {visible(event.reason)}"))
-            case AsideAnswered() as event:
-                for line in visible(event.text).splitlines():
-                    self._hold(self._paint("dim", f"  {line}"))
-            case Suggested() as event:
-                self._hold(self._paint("dim", f"  next: {visible(event.text)}"))
             case TurnEnded() as event if event.error:
                 self._line(self._paint("red", visible(event.error)), gap=True)
             case TurnEnded():
                 self._end_line()
+            case AsideAnswered() | Suggested() as event:
+                self._show_aside(event)
             case _:
                 pass
+
+    def _show_aside(self, event: AsideAnswered | Suggested) -> None:
+        match event:
+            case AsideAnswered():
+                for line in visible(event.text).splitlines():
+                    self._hold(self._paint("dim", f"  {line}"))
+            case Suggested():
+                self._hold(self._paint("dim", f"  next: {visible(event.text)}"))
 
     def _show_other(self, record: Record, who: AgentStarted) -> None:
         match record.event:

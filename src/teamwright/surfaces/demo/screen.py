@@ -14,7 +14,7 @@ from teamwright.core.data.event import (
     ToolEnded,
     TurnEnded,
 )
-from teamwright.core.data.message import Text, ToolCall
+from teamwright.core.data.message import Message, Text, ToolCall
 from teamwright.core.data.team import split_address
 from teamwright.core.ids import AgentId, CallId
 from teamwright.surfaces.plain import paint, result_text
@@ -44,18 +44,11 @@ class Screen:
             case AgentStarted() as event if event.parent is not None:
                 self.meet(record.agent, event.name)
             case LettersTaken() as event:
-                texts = [block.text for block in event.message.blocks if isinstance(block, Text)]
-                if who == "lead" and texts and not texts[0].startswith("<"):
-                    self._prompt(texts[0])
+                if who == "lead":
+                    self._prompt(event.message)
             case Replied() as event:
                 self._calls.update({call.id: call for call in event.message.calls})
-                if event.message.text:
-                    self._line(who, visible(event.message.text))
-                for call in event.message.calls:
-                    if call.name == "SendMessage" and not isinstance(call.args.get("message"), str):
-                        asks = f"asks {call.args['to']} to shut down"
-                        agrees = call.args["message"].get("type") == "shutdown_response"
-                        self._step(who, "agrees to shut down" if agrees else asks)
+                self._reply(who, event.message)
             case ToolEnded() as event:
                 self._tool(who, event)
             case Denied() as event:
@@ -67,13 +60,25 @@ class Screen:
             case _:
                 pass
 
+    def _reply(self, who: str, message: Message) -> None:
+        if message.text:
+            self._line(who, visible(message.text))
+        for call in message.calls:
+            if call.name == "SendMessage" and not isinstance(call.args.get("message"), str):
+                asks = f"asks {call.args['to']} to shut down"
+                agrees = call.args["message"].get("type") == "shutdown_response"
+                self._step(who, "agrees to shut down" if agrees else asks)
+
     def meet(self, agent: AgentId, name: str) -> None:
         self._names[agent] = name
         self._paints.setdefault(name, NAMES[(len(self._paints) - 1) % len(NAMES)])
 
-    def _prompt(self, text: str) -> None:
+    def _prompt(self, message: Message) -> None:
+        texts = [block.text for block in message.blocks if isinstance(block, Text)]
+        if not texts or texts[0].startswith("<"):
+            return
         self._write("")
-        for line in textwrap.wrap(f"> {visible(text)}", COLUMNS):
+        for line in textwrap.wrap(f"> {visible(texts[0])}", COLUMNS):
             self._write(self._paint("bold", line))
         self._write("")
 

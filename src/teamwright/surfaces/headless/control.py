@@ -1,7 +1,7 @@
 """Control over pipes: what a driving program may ask of us, and the question that we ask of it."""
 
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Mapping
 from typing import Any, Literal, TypeVar
 
 import msgspec
@@ -13,6 +13,7 @@ from teamwright.core.data.message import Image, Text
 from teamwright.core.data.op import (
     Answer,
     Interrupt,
+    Op,
     Say,
     SendToBackground,
     SetMode,
@@ -25,6 +26,7 @@ from teamwright.core.ids import AgentId, JobId, QuestionId
 from teamwright.core.permissions.consent import Allow, Decision, Deny, Mode, Question
 from teamwright.runtime.driven_session import DrivenSession
 from teamwright.surfaces.headless.context import context_usage
+from teamwright.surfaces.headless.greeting import greeting_of, servers_of
 from teamwright.surfaces.headless.permission_update import PermissionUpdate, ops_of, write_down
 
 _RULE = re.compile(r"^([A-Za-z_][\w-]*)(?:\((.*)\))?$", re.DOTALL)
@@ -230,14 +232,14 @@ def _decision_of(response: Response) -> tuple[Decision, list[PermissionUpdate]]:
 # --- what we are asked
 
 
-async def answer_request(session: DrivenSession, line: ControlRequest, greeting: Mapping[str, Any]) -> dict[str, Any]:
-    """The whole control_response line; `greeting` answers `initialize`."""
-    return await respond(line, lambda: _carry_out(session, line.request, greeting))
+async def answer_request(session: DrivenSession, line: ControlRequest) -> dict[str, Any]:
+    """The whole control_response line."""
+    return await respond(line, _carry_out(session, line.request))
 
 
-async def respond(line: ControlRequest, act: Callable[[], Awaitable[dict[str, Any] | None]]) -> dict[str, Any]:
+async def respond(line: ControlRequest, answer: Awaitable[dict[str, Any] | None]) -> dict[str, Any]:
     try:
-        body = await act()
+        body = await answer
     except TeamwrightError as error:
         response: dict[str, Any] = {"subtype": "error", "request_id": line.request_id, "error": str(error)}
     else:
@@ -247,26 +249,13 @@ async def respond(line: ControlRequest, act: Callable[[], Awaitable[dict[str, An
     return {"type": "control_response", "response": response}
 
 
-async def _carry_out(
-    session: DrivenSession, request: Mapping[str, Any], greeting: Mapping[str, Any]
-) -> dict[str, Any] | None:
+async def _carry_out(session: DrivenSession, request: Mapping[str, Any]) -> dict[str, Any] | None:
     match request.get("subtype"):
         case "initialize":
-            return dict(greeting)
-        case "interrupt":
-            await session.submit(Interrupt(_read(AgentNamed, request).agent_id))
-        case "stop_all":
-            await session.submit(StopAll())
+            return greeting_of(session)
         case "set_permission_mode":
             await session.submit(SetMode(_read(SetPermissionMode, request).mode))
             return {"mode": session.snapshot().mode}
-        case "set_model":
-            model = _read(ChooseModel, request).model
-            await session.submit(SetModel(None if model in (None, "default") else model))
-        case "stop_task":
-            await session.submit(StopJob(_read(TaskNamed, request).task_id or JobId("")))
-        case "background":
-            await session.submit(SendToBackground(_read(TaskNamed, request).task_id))
         case "get_context_usage":
             return await context_usage(session)
         case "mcp_status":
@@ -276,15 +265,23 @@ async def _carry_out(
         case "mcp_toggle":
             named = _read(ServerNamed, request)
             await session.toggle_server(named.serverName, enabled=named.enabled)
-        case unknown:
-            raise UsageError(f"unknown control request {unknown!r}")
+        case _:
+            await session.submit(_op_of(request))
     return None
 
 
-def servers_of(session: DrivenSession) -> list[dict[str, Any]]:
-    """MCP servers as they are now. Tools under the names that their servers give them."""
-    return [
-        {"name": s.name, "status": s.status, "tools": [{"name": name.split("__", 2)[-1]} for name in s.tools]}
-        | ({"error": s.error} if s.error else {})
-        for s in session.servers()
-    ]
+def _op_of(request: Mapping[str, Any]) -> Op:
+    match request.get("subtype"):
+        case "interrupt":
+            return Interrupt(_read(AgentNamed, request).agent_id)
+        case "stop_all":
+            return StopAll()
+        case "set_model":
+            model = _read(ChooseModel, request).model
+            return SetModel(None if model in (None, "default") else model)
+        case "stop_task":
+            return StopJob(_read(TaskNamed, request).task_id or JobId(""))
+        case "background":
+            return SendToBackground(_read(TaskNamed, request).task_id)
+        case unknown:
+            raise UsageError(f"unknown control request {unknown!r}")

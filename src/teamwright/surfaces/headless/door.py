@@ -22,7 +22,6 @@ from teamwright.runtime.driven_session import DrivenSession
 from teamwright.runtime.session import Session
 from teamwright.store.files.paths import Home
 from teamwright.surfaces.headless import control
-from teamwright.surfaces.headless.greeting import greeting_of
 from teamwright.surfaces.headless.printer import Printer
 from teamwright.surfaces.port.app_host import AppGuest
 from teamwright.surfaces.port.app_protocol import PREFIX
@@ -176,7 +175,7 @@ async def _take(session: DrivenSession, line: bytes, printer: Printer, guest: Ap
             case control.ControlRequest(request_id=id, request=body) if _is_for_apps(body):
                 await guest.take(id, body)
             case control.ControlRequest() as request:
-                await printer.line(await control.answer_request(session, request, greeting_of(session)))
+                await printer.line(await control.answer_request(session, request))
             case control.ControlResponse() as answer:
                 await control.take_answer(session, answer.response)
             case control.ControlCancel():

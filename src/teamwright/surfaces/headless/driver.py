@@ -19,7 +19,6 @@ from teamwright.runtime.driven_session import DrivenSession
 from teamwright.runtime.extensions.checkpoints import SWITCH, rewind
 from teamwright.store.files.paths import find_transcript, home_from
 from teamwright.surfaces.headless import control
-from teamwright.surfaces.headless.greeting import greeting_of
 from teamwright.surfaces.headless.printer import Printer
 from teamwright.tools.bounds import visible
 
@@ -87,9 +86,9 @@ class Driver:
         except UsageError as error:
             sys.stderr.write(f"teamwright: initialize: {visible(str(error))}\n")
         if request.request.get("subtype") == "rewind_files":
-            await self._printer.line(await control.respond(request, lambda: self._rewind(request.request)))
+            await self._printer.line(await control.respond(request, self._rewind(request.request)))
             return
-        await self._printer.line(await control.answer_request(self._session, request, greeting_of(self._session)))
+        await self._printer.line(await control.answer_request(self._session, request))
 
     async def _rewind(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Files as they were before the agents acted on a prompt; the conversation stays as it is."""

@@ -7,7 +7,6 @@ from teamwright import __version__
 from teamwright.runtime.driven_session import DrivenSession
 from teamwright.runtime.port import Named
 from teamwright.runtime.slash_commands import COMMANDS
-from teamwright.surfaces.headless.control import servers_of
 
 PROTOCOL_LEVEL = "2.1.325"  # of the line protocol that driving programs know
 KEYS = ("ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_API_KEY", "OPENAI_API_KEY")
@@ -48,3 +47,12 @@ def greeting_of(session: DrivenSession) -> dict[str, Any]:
         "pid": os.getpid(),
         "hook_on_failure_supported": True,
     }
+
+
+def servers_of(session: DrivenSession) -> list[dict[str, Any]]:
+    """MCP servers as they are now. Tools under the names that their servers give them."""
+    return [
+        {"name": s.name, "status": s.status, "tools": [{"name": name.split("__", 2)[-1]} for name in s.tools]}
+        | ({"error": s.error} if s.error else {})
+        for s in session.servers()
+    ]

@@ -107,14 +107,20 @@ class Printer:
                 self._note_data(record.agent, event)
                 line = {"type": "user", "message": lines.user_of(event)} | self._parent(record.agent)
                 await self._line(line | {"tool_use_result": _data_of(event)})
+            case TurnEnded() as event if record.agent == self._main:
+                await self._ended(event, record.at)
+            case _:
+                await self._show_news(record)
+
+    async def _show_news(self, record: Record) -> None:
+        """What no model said or did."""
+        match record.event:
             case Denied() as event:
                 self._denied(event)
             case Asked() as event:
                 await self._line(question_of(event.question))
             case Answered(decision=None) as event:
                 await self._line(cancel_of(event.question))
-            case TurnEnded() as event if record.agent == self._main:
-                await self._ended(event, record.at)
             case JobStarted() | JobProgressed() | JobEnded() as event:
                 await self._job(event)
             case Suggested() | TeamChanged() as event:

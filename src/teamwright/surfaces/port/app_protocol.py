@@ -10,7 +10,11 @@ from teamwright.runtime.port import SessionFacts
 PREFIX = "app_"
 
 
-class Wanted(Struct, frozen=True, tag_field="subtype", tag=lambda name: PREFIX + name.removeprefix("Ask").lower()):
+def _tag(name: str) -> str:
+    return PREFIX + name.removeprefix("Ask").lower()
+
+
+class Wanted(Struct, frozen=True, tag_field="subtype", tag=_tag):
     """The body of a control request."""
 
 
