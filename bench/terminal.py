@@ -22,6 +22,7 @@ from teamwright.core.data.message import Message, ReplyStarted, Text, TextDelta,
 from teamwright.core.ids import new_agent_id
 from teamwright.models.scripted import ScriptedModel
 from teamwright.runtime.agents.resume import Origin
+from teamwright.runtime.local_session import LocalSession
 from teamwright.runtime.session import Session
 from teamwright.store.files.paths import find_transcript, home_from
 from teamwright.store.files.transcripts import Transcript
@@ -92,7 +93,7 @@ async def _type_while_agents_write() -> list[float]:
         options = _options(root)
         session = await open_session(options)
         async with session:
-            app = TerminalApp(session, options)
+            app = TerminalApp(LocalSession(session, home_from(options.env)), options)
             async with app.run_test(size=(120, 40)) as pilot, anyio.create_task_group() as group:
                 group.start_soon(_write, session)
                 await pilot.pause(0.5)
@@ -139,7 +140,7 @@ async def _open_long() -> tuple[float, list[float], float]:
         began = time.perf_counter()
         session = await open_session(_options(root, Origin(session.id)))
         async with session:
-            app = TerminalApp(session, options)
+            app = TerminalApp(LocalSession(session, home_from(options.env)), options)
             async with app.run_test(size=(120, 40)) as pilot:
                 while f"answer {MESSAGES // 2 - 1}" not in _screen(app):
                     await pilot.pause(0.01)

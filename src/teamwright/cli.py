@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import NoReturn
 
+    from teamwright.core.ids import SessionId
+
 USAGE = 2
 
 
@@ -172,9 +174,7 @@ def _own_parser(name: str) -> "Callable[[argparse.ArgumentParser, list[str]], in
 
             return run_worktrees
         case "attach":
-            from teamwright.surfaces.attach.command import run_attach
-
-            return run_attach
+            return _attach
         case "tasks":
             from teamwright.surfaces.commands.tasks import run_tasks
 
@@ -189,6 +189,18 @@ def _own_parser(name: str) -> "Callable[[argparse.ArgumentParser, list[str]], in
             return run_plugins
 
 
+def _attach(parser: "argparse.ArgumentParser", args: list[str]) -> int:
+    from teamwright.surfaces.attach.command import run_attach
+
+    async def show_app(session: "SessionId") -> int:
+        from teamwright.surfaces.headless.door import keep_door
+        from teamwright.surfaces.terminal.run import run_attached
+
+        return await run_attached(session, keep_door)
+
+    return run_attach(parser, args, show_app)
+
+
 def _demo(parser: "argparse.ArgumentParser", args: list[str]) -> int:
     parser.add_argument("--fast", action="store_true", help="do not slow down the typing")
     parser.add_argument("--keep", action="store_true", help="keep the sample repository afterwards")
@@ -196,8 +208,9 @@ def _demo(parser: "argparse.ArgumentParser", args: list[str]) -> int:
     parser.add_argument("--plain", action="store_true", help="print the story even in a terminal")
     found = parser.parse_args(args)
     from teamwright.surfaces.demo.run import play
+    from teamwright.surfaces.terminal.run import show_guided
 
-    return play(fast=found.fast, keep=found.keep, kill=found.kill, plain=found.plain)
+    return play(show_guided, fast=found.fast, keep=found.keep, kill=found.kill, plain=found.plain)
 
 
 def _agents(parser: "argparse.ArgumentParser", args: list[str]) -> int:
@@ -284,6 +297,13 @@ def _run_app(found: "argparse.Namespace") -> int:
     from teamwright.surfaces.terminal.run import check_terminal, run_terminal
 
     check_terminal()
+    from teamwright.surfaces.headless.door import keep_door
+
     pick = found.resume == ""
     found.resume = found.resume or None
-    return anyio.run(run_terminal, options_of(found), found.prompt, pick)
+    options = options_of(found)
+
+    async def show_app() -> int:
+        return await run_terminal(options, keep_door, prompt=found.prompt, pick=pick)
+
+    return anyio.run(show_app)

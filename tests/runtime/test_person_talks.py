@@ -14,9 +14,9 @@ from teamwright.core.data.op import AddRules, Answer, Say, StopJob
 from teamwright.core.errors import UsageError
 from teamwright.core.ids import AgentId, JobId
 from teamwright.core.permissions.consent import Allow, Deny, Question
+from teamwright.runtime.local_session import LocalSession
 from teamwright.store.files.paths import home_from
-from teamwright.surfaces.port.local_session import LocalSession
-from teamwright.surfaces.terminal import actions as acts
+from teamwright.surfaces.terminal.questions import answer
 
 pytestmark = pytest.mark.anyio
 LIMIT = 20.0
@@ -88,10 +88,10 @@ async def test_a_yes_for_one_agent_holds_for_it_alone(walker: Walker) -> None:
         await walk.say("go")
         first: Question = (await walk.until(Asked)).question
         assert first.agent in walk.children and first.suggestions
-        assert await acts.answer(*seat(walk), first, Allow(), "agent") == []
+        assert await answer(*seat(walk), first, Allow(), "agent") == []
         second: Question = (await walk.until(Asked)).question  # the child's second call was not asked
         assert second.agent == walk.id and second.suggestions == first.suggestions
-        await acts.answer(*seat(walk), second, Deny("No."), "once")
+        await answer(*seat(walk), second, Deny("No."), "once")
         await walk.until(TurnEnded)
     assert (walker.project / "made").read_text() == "x\nx\n"
 
@@ -106,7 +106,7 @@ async def test_a_yes_for_all_answers_what_its_rules_cover(walker: Walker) -> Non
         first: Question = (await walk.until(Asked)).question
         second: Question = (await walk.until(Asked)).question
         assert first.suggestions == second.suggestions
-        covered = await acts.answer(*seat(walk), first, Allow(), "all")
+        covered = await answer(*seat(walk), first, Allow(), "all")
         assert [question.id for question in covered] == [second.id]
         with anyio.fail_after(LIMIT):
             await walk.session.idle()
@@ -134,7 +134,7 @@ async def test_a_question_is_answered_once(walker: Walker) -> None:
     async with crew(walker, {"main": [bash("touch a"), "Done."]}, mode="default", can_ask=True) as walk:
         await walk.say("go")
         question: Question = (await walk.until(Asked)).question
-        await acts.answer(*seat(walk), question, Allow(), "once")
+        await answer(*seat(walk), question, Allow(), "once")
         with pytest.raises(UsageError, match="no question"):
             await walk.submit(Answer(question.id, Allow()))
         await walk.until(TurnEnded)

@@ -214,6 +214,7 @@ async def test_the_log_is_read_in_order_page_by_page_and_by_team(house: House) -
     rest = await house.mail.audit("crew", since=first[-1].n)
     assert [e.text for e in (*first, *rest)] == [f"t{n}" for n in range(12) if n % 3]
     assert [e.text for e in await house.mail.audit("other")] == ["t0", "t3", "t6", "t9"]
+    assert [e.text for e in await house.mail.newest("other", 2)] == ["t6", "t9"]
     assert [r.text for r in await house.mail.receipts(house.lead, most=3)] == ["t9", "t10", "t11"]
 
 

@@ -19,7 +19,8 @@ from teamwright.host.ipc.unix_stream import UnixStream
 from teamwright.models.scripted import ScriptedModel, call
 from teamwright.runtime.session import Session
 from teamwright.store.files.paths import home_from
-from teamwright.surfaces.port.door import address_file, keep_door, knock, open_doors
+from teamwright.surfaces.headless.door import keep_door
+from teamwright.surfaces.port.doors import address_file, knock, open_doors
 
 LIMIT = 15.0
 Line = dict[str, Any]

@@ -22,7 +22,7 @@ from teamwright.core.data.event import (
 from teamwright.core.data.letter import Figures
 from teamwright.core.data.message import Message, Text, TextDelta, ToolCall, Usage, user
 from teamwright.core.ids import AgentId, CallId, JobId, LetterId, SessionId
-from teamwright.surfaces.progress import Progress
+from teamwright.surfaces.plain import Progress
 
 MAIN, ANN, BOB = AgentId("main"), AgentId("a1"), AgentId("a2")
 

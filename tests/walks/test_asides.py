@@ -13,7 +13,7 @@ from program import Program, tool
 from teamwright.core.data.event import JobEnded, JobProgressed, Suggested, TurnEnded
 from teamwright.core.data.message import Request
 from teamwright.core.errors import ModelError
-from teamwright.surfaces.progress import Progress
+from teamwright.surfaces.plain import Progress
 
 pytestmark = pytest.mark.anyio
 

@@ -14,7 +14,7 @@ from teamwright.core.data.message import Message, Reply, ToolCall, Usage
 from teamwright.core.errors import ToolError
 from teamwright.core.ids import CallId
 from teamwright.core.permissions.consent import Deny
-from teamwright.core.ports import Outcome, ToolContext
+from teamwright.core.ports import Outcome, Tool, ToolContext
 from teamwright.runtime.session import Session
 
 
@@ -24,6 +24,10 @@ class ManualLead:
     def __init__(self, session: Session) -> None:
         self.session, self.main = session, session.main
         self._acting, self._reading = anyio.Lock(), anyio.Lock()
+
+    @property
+    def tools(self) -> Mapping[str, Tool]:
+        return self.main.tools
 
     @property
     def team(self) -> str | None:

@@ -1,17 +1,18 @@
 """A session: owns its agents from their first moment, takes ops, shows events."""
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self, assert_never
 
 import anyio
-import msgspec
 
 from teamwright.core.data.definition import AgentDefinition
 from teamwright.core.data.event import Event, LettersTaken, PromptPosted, PromptWithdrawn, Record, TurnEnded, Warned
 from teamwright.core.data.letter import PERSON, Letter, Prompt
-from teamwright.core.data.message import Content, Text, Usage
+from teamwright.core.data.message import Text
 from teamwright.core.data.op import (
     AddDirectories,
     AddRules,
@@ -28,10 +29,11 @@ from teamwright.core.data.op import (
     SetModel,
     StopAll,
     StopJob,
+    prompt_text,
 )
 from teamwright.core.errors import StoreError, ToolError, UsageError
 from teamwright.core.ids import AgentId, JobId, LetterId, SessionId, new_letter_id
-from teamwright.core.permissions.consent import MODES, Mode, Question
+from teamwright.core.permissions.consent import MODES, Mode
 from teamwright.runtime.agents.agent import Agent
 from teamwright.runtime.agents.meter import AgentMeter
 from teamwright.runtime.agents.resources import Extensions
@@ -39,6 +41,7 @@ from teamwright.runtime.agents.supervisor import Supervisor
 from teamwright.runtime.bus import Bus, Cursor, Watch
 from teamwright.runtime.jobs.schedule import Schedules
 from teamwright.runtime.permissions.questions import Questions
+from teamwright.runtime.port import SessionView
 from teamwright.runtime.races import first
 from teamwright.runtime.side_questions.proactive import tick
 from teamwright.runtime.side_questions.service import SideQuestions
@@ -47,19 +50,6 @@ from teamwright.runtime.teams.team import LedTeam, lead_team
 
 CLOSE_LIMIT = 4.0  # seconds for the running turn to end
 LEAVE_LIMIT, HURRY = 12.0, 0.8  # seconds for hooks, and then for servers, to end in good order
-
-
-class SessionView(msgspec.Struct, frozen=True):
-    """The session as it stands now, for a surface that has just come."""
-
-    id: SessionId
-    cwd: str
-    model: str
-    mode: Mode
-    running: bool
-    questions: tuple[Question, ...]
-    usage: Usage
-    usd: float
 
 
 class Session:
@@ -198,7 +188,7 @@ class Session:
             case StopJob():
                 await self._stop(op.job)
             case StopAll():
-                await self.supervisor.stop_all()
+                await self._stop_all(turns=op.turns)
             case SetMode():
                 self._set_mode(op.mode)
             case SetModel():
@@ -298,6 +288,15 @@ class Session:
         if job is None or not await self.supervisor.stop(job):
             raise UsageError(f"no task {id!r} is running")
 
+    async def _stop_all(self, *, turns: bool) -> None:
+        await self.supervisor.stop_all()
+        living = {agent.id: agent.running for agent in self.supervisor.agents}
+        away = {m.agent: m.state == "running" for m in self.teamwork.mates() if m.agent not in living}
+        for id, works in (living | away).items() if turns else ():
+            if works:
+                with suppress(UsageError):  # its process has ended meanwhile
+                    await self._interrupt(id)
+
     def _set_mode(self, mode: Mode) -> None:
         if mode not in MODES:
             raise UsageError(f"no permission mode {mode!r}; there are {', '.join(MODES)}")
@@ -336,9 +335,15 @@ class Session:
     def snapshot(self) -> SessionView:
         main = self.main
         return SessionView(
-            self.id, str(self.cwd), main.model, main.mode or "default", main.running, tuple(self.questions.waiting),
-            self.meter.usage, self.meter.usd,
-        )  # fmt: skip
+            id=self.id,
+            cwd=str(self.cwd),
+            model=main.model,
+            mode=main.mode or "default",
+            running=main.running,
+            questions=tuple(self.questions.waiting),
+            usage=self.meter.usage,
+            usd=self.meter.usd,
+        )
 
     async def idle(self, *, jobs: bool = True) -> None:
         """Return when no turn runs and nothing waits; with `jobs`, also when none of them runs.
@@ -346,7 +351,7 @@ class Session:
         Commands are waited for only as long as those of any agent, then stopped. A session that stays for its
         schedules is idle once there are none. Raises StoreError once the disk fails somebody: that one never rests.
         """
-        await self.trouble.unless(lambda: self._idle(jobs=jobs))
+        await self.trouble.unless(partial(self._idle, jobs=jobs))
 
     async def _idle(self, *, jobs: bool) -> None:
         waited = 0.0
@@ -391,8 +396,3 @@ class Session:
         finally:
             watch.close()
         raise UsageError("the session was closed before it answered")
-
-
-def prompt_text(content: Sequence[Content]) -> str:
-    """The words of a prompt."""
-    return "\n".join(block.text for block in content if isinstance(block, Text))

@@ -9,7 +9,7 @@ import anyio
 
 from teamwright.app.teammate_process import open_member
 from teamwright.runtime.teams.process_main import TeammateProcess
-from teamwright.surfaces.progress import Progress
+from teamwright.surfaces.plain import Progress
 from teamwright.tools.bounds import visible
 
 STATUS = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}

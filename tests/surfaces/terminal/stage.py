@@ -8,7 +8,9 @@ from typing import Any
 from textual.pilot import Pilot
 
 from teamwright.app import open_session
+from teamwright.runtime.local_session import LocalSession
 from teamwright.runtime.session import Session
+from teamwright.store.files.paths import home_from
 from teamwright.surfaces.terminal.app import TerminalApp
 from teamwright.surfaces.terminal.leave import Leave
 from teamwright.surfaces.view.shapes import Item
@@ -73,7 +75,7 @@ async def staged(
     options = walker.options(script, can_ask=True, **more)
     session = await open_session(options)
     async with session:
-        app = TerminalApp(session, options, theme=theme, prompt=prompt)
+        app = TerminalApp(LocalSession(session, home_from(options.env)), options, theme=theme, prompt=prompt)
         async with app.run_test(size=size) as pilot:
             yield Stage(app, pilot, session)
         session.hurry()

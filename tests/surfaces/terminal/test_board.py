@@ -6,7 +6,7 @@ import pytest
 from tui_parts import EVIL, Host, make_view, screen_text, side_host, task, until
 
 from teamwright.core.data.tasks import Task
-from teamwright.surfaces.port.port import Crew
+from teamwright.runtime.port import Crew
 from teamwright.surfaces.terminal.widgets.board import MOST_DONE, in_order, summary_of
 
 TASKS = (

@@ -11,8 +11,9 @@ from tmux_kit import LIMIT, SIZES, Terminal
 from teamwright.core.data.message import Message, Text, ToolResult, user
 from teamwright.core.ids import CallId
 from teamwright.models.scripted import call
-from teamwright.surfaces.demo.coach import Shown, advice
+from teamwright.surfaces.demo.advice import advice
 from teamwright.surfaces.demo.story import DEAF, PARTS, PROMPT, only_spoken_to, parts, replies
+from teamwright.surfaces.view.newcomer import Newcomer
 
 
 @pytest.fixture(params=SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
@@ -66,7 +67,7 @@ def test_it_can_be_printed_in_a_terminal_too(tmp_path: Path) -> None:
 
 
 def test_the_line_says_the_next_thing_to_do_until_it_was_tried() -> None:
-    seen = Shown()
+    seen = Newcomer()
     assert "a script plays the model" in advice(seen)
     seen.team = True
     assert advice(seen).startswith("F2 shows the team")
@@ -76,8 +77,8 @@ def test_the_line_says_the_next_thing_to_do_until_it_was_tried() -> None:
     assert "Down and Enter" in advice(seen)
     seen.page, seen.elsewhere, seen.tried_reading = "", "ada", True
     assert "Esc: back to the lead" in advice(seen)
-    seen.elsewhere, seen.over = "", True
-    assert "Ctrl+C twice leaves" in advice(seen)
+    seen.elsewhere = ""
+    assert "Ctrl+C twice leaves" in advice(seen, over=True)
 
 
 def test_only_with_somebody_to_ask_there_is_a_question() -> None:

@@ -7,13 +7,14 @@ import pytest
 from rich.segment import Segment
 
 from teamwright.core.ids import AgentId, CallId
+from teamwright.surfaces.terminal.render.cells import fit
 from teamwright.surfaces.terminal.render.drawing import DrawnBlock
 from teamwright.surfaces.terminal.render.markdown import MarkdownPieces, split
 from teamwright.surfaces.terminal.render.themes import DARK, NONE, PALETTES
 from teamwright.surfaces.view.letters import MOST_RESULT
 from teamwright.surfaces.view.shapes import Item, Note, Spoken, Step, Thought
 from teamwright.surfaces.view.talk import bounded_args
-from teamwright.surfaces.view.text import fit, one_line, safe, title
+from teamwright.surfaces.view.text import one_line, safe, title
 from teamwright.surfaces.view.view import SessionFold
 from teamwright.tools.bounds import bounded
 

@@ -12,8 +12,8 @@ from tui_parts import Host, ask, mail, make_view, question, screen_text, side_ho
 from conftest import Walker
 from teamwright.library.trust.decision import Part, TrustContents
 from teamwright.models.scripted import call, thinking
+from teamwright.runtime.port import Crew
 from teamwright.store.files.paths import home_from
-from teamwright.surfaces.port.port import Crew
 from teamwright.surfaces.terminal.dialogs.picker import SessionPicker
 from teamwright.surfaces.terminal.dialogs.question_list import QuestionsScreen, screen_for
 from teamwright.surfaces.terminal.dialogs.trust_screen import TrustScreen

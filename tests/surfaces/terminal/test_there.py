@@ -16,7 +16,8 @@ from teamwright.core.errors import UsageError
 from teamwright.core.ids import AgentId, LetterId
 from teamwright.runtime.session import Session
 from teamwright.store.files.paths import home_from
-from teamwright.surfaces.port.door import address_file, keep_door, knock
+from teamwright.surfaces.headless.door import keep_door
+from teamwright.surfaces.port.doors import address_file, knock
 from teamwright.surfaces.port.remote_session import RemoteSession
 from teamwright.surfaces.terminal.app import TerminalApp
 

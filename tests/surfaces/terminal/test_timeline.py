@@ -3,8 +3,8 @@
 import pytest
 from tui_parts import EVIL, NOW, Host, mail, make_view, screen_text, side_host, until
 
+from teamwright.runtime.port import Crew
 from teamwright.store.tables.mail import MailEntry
-from teamwright.surfaces.port.port import Crew
 from teamwright.surfaces.terminal.widgets.timeline import MOST, happenings
 from teamwright.surfaces.view.shapes import TeamEvent
 

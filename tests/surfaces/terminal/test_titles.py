@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from teamwright.surfaces.view.text import hang, title
+from teamwright.surfaces.terminal.render.cells import hang
+from teamwright.surfaces.view.text import title
 
 ASKED = [{"question": "Which one?"}, {"question": "How many?"}, "not a question"]
 

@@ -9,8 +9,10 @@ from textual import events
 from pictures import png
 from teamwright.app import open_session
 from teamwright.core.data.message import Image
+from teamwright.runtime.local_session import LocalSession
+from teamwright.store.files.paths import home_from
 from teamwright.surfaces.terminal.app import TerminalApp
-from teamwright.surfaces.terminal.completion import Completion, rank, word_at
+from teamwright.surfaces.terminal.prompt.completion import Completion, rank, word_at
 from teamwright.surfaces.view.shapes import Spoken, Step
 
 pytestmark = pytest.mark.anyio
@@ -157,7 +159,7 @@ async def test_keys_arrive_in_order_while_the_app_starts(walker: Any) -> None:
     options = walker.options(None, can_ask=True)
     session = await open_session(options)
     async with session:
-        app = TerminalApp(session, options)
+        app = TerminalApp(LocalSession(session, home_from(options.env)), options)
         async with app.run_test() as pilot:
             await pilot.press(*"quick")
             assert app.prompt.text == "quick"

@@ -15,8 +15,8 @@ from teamwright.core.data.event import AgentStarted, Asked, Record, TeamChanged,
 from teamwright.core.data.tasks import Task, TaskId
 from teamwright.core.ids import AgentId, CallId, LetterId, QuestionId, SessionId
 from teamwright.core.permissions.consent import Question
+from teamwright.runtime.port import Crew
 from teamwright.store.tables.mail import MailEntry
-from teamwright.surfaces.port.port import Crew
 from teamwright.surfaces.terminal.messages import AnswerQuestion, Background, OpenAgent, StopAgent, StopEverything
 from teamwright.surfaces.terminal.render.themes import themes
 from teamwright.surfaces.terminal.widgets.side import Page, Side

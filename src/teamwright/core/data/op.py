@@ -1,11 +1,12 @@
 """What a surface may ask of a session. Imperatives; answers come back as events."""
 
+from collections.abc import Sequence
 from typing import Literal
 
 from msgspec import Struct
 
 from teamwright.core.data.letter import Priority
-from teamwright.core.data.message import Content
+from teamwright.core.data.message import Content, Text
 from teamwright.core.ids import AgentId, JobId, QuestionId
 from teamwright.core.permissions.consent import Decision, Mode
 
@@ -38,7 +39,9 @@ class StopJob(Struct, frozen=True, tag="stop_job"):
 
 
 class StopAll(Struct, frozen=True, tag="stop_all"):
-    """Every job; the main agent's turn is not touched."""
+    """Stop every job; with `turns` also end the turns of the main agent and of teammates, who live on."""
+
+    turns: bool = False
 
 
 class SetMode(Struct, frozen=True, tag="set_mode"):
@@ -111,3 +114,8 @@ Op = (
     | RemoveDirectories
     | Answer
 )
+
+
+def prompt_text(content: Sequence[Content]) -> str:
+    """The words of a prompt."""
+    return "\n".join(block.text for block in content if isinstance(block, Text))

@@ -84,6 +84,10 @@ class MailTable:
         """Everything that was sent in a team, in order, from the `n` after `since` on."""
         return await self._entries("teams.name = ? AND mail.n > ? ORDER BY mail.n LIMIT ?", team, since, most)
 
+    async def newest(self, team: str, most: int) -> list[MailEntry]:
+        """The last messages of a team, in order."""
+        return (await self._entries("teams.name = ? ORDER BY mail.n DESC LIMIT ?", team, most))[::-1]
+
     async def receipts(self, sender: AgentId, *, most: int = 100) -> list[MailEntry]:
         """What became of an agent's latest messages, in the order they were sent."""
         where = "sender = (SELECT n FROM agents WHERE id = ?) ORDER BY mail.sent_at DESC, mail.n DESC LIMIT ?"

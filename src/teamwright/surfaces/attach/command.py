@@ -3,7 +3,7 @@
 import os
 import sys
 from argparse import ArgumentParser
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 import anyio
@@ -14,13 +14,13 @@ from teamwright.core.ids import SessionId
 from teamwright.host.ipc.unix_stream import UnixStream
 from teamwright.store.files.paths import Home, home_from, is_session_id, list_sessions
 from teamwright.surfaces.attach.lines import HELP, ToldLine, describe, typed
-from teamwright.surfaces.headless.stdin import read_lines
-from teamwright.surfaces.port.door import knock, open_doors
-from teamwright.surfaces.progress import wants_colours
-from teamwright.surfaces.terminal.run import is_terminal
+from teamwright.surfaces.plain import is_terminal, wants_colours
+from teamwright.surfaces.port.doors import knock, open_doors
+from teamwright.surfaces.stdin import read_lines
 
 
-def run_attach(parser: ArgumentParser, args: Sequence[str]) -> int:
+def run_attach(parser: ArgumentParser, args: Sequence[str], show_app: Callable[[SessionId], Awaitable[int]]) -> int:
+    """`show_app` is for people at a terminal."""
     parser.add_argument("session", nargs="?", metavar="SESSION", help="its id or how it begins; else the last one here")
     parser.add_argument("--plain", action="store_true", help="line by line, also in a terminal")
     found = parser.parse_args(args)
@@ -28,9 +28,7 @@ def run_attach(parser: ArgumentParser, args: Sequence[str]) -> int:
     session = find_session(home, found.session, Path.cwd())
     if found.json or found.plain or not is_terminal():
         return anyio.run(attach, home, session, found.json)
-    from teamwright.surfaces.terminal.attached import run_attached  # noqa: PLC0415
-
-    return anyio.run(run_attached, session)
+    return anyio.run(show_app, session)
 
 
 def find_session(home: Home, named: str | None, cwd: Path) -> SessionId:

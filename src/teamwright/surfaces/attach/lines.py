@@ -1,7 +1,6 @@
 """Lines of stream-json as a person reads them in a plain terminal, and what a person types as such lines."""
 
 import itertools
-import textwrap
 from typing import Any
 
 import msgspec
@@ -10,15 +9,13 @@ from msgspec import Struct, field
 from teamwright.core.data.message import ToolCall
 from teamwright.core.errors import UsageError
 from teamwright.core.ids import CallId
-from teamwright.surfaces.progress import summary
+from teamwright.surfaces.plain import last_lines, paint, summary
 from teamwright.surfaces.view.diff import rows_of
 from teamwright.tools.agents.ask import AskArgs, AskedQuestion
 from teamwright.tools.bounds import counted, visible
 
 HELP = "Type a prompt; /to AGENT words, /interrupt [AGENT], /stop ID, /stop-all, /background, /quit."
-SHOWN_LINES = 6  # of a tool's output
 SCREEN = 18  # lines of a question that stand on any terminal at once
-_CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 _MARKS = {"add": "+ ", "del": "- "}
 _PLAIN = {"/interrupt": "interrupt", "/stop-all": "stop_all", "/background": "background"}
 _numbers = itertools.count(1)
@@ -121,7 +118,7 @@ class ToldLine(Struct):
     names: dict[str, str] = field(default_factory=dict[str, str])  # of agents, by id
 
     def paint(self, style: str, text: str) -> str:
-        return f"\x1b[{_CODES[style]}m{text}\x1b[0m" if self.colours else text
+        return paint(style, text, colours=self.colours)
 
 
 _lines = msgspec.json.Decoder(AttachLine)
@@ -203,9 +200,8 @@ def _result(block: Block, told: ToldLine) -> list[str]:
     if block.type != "tool_result":
         return []
     parts = [block.content] if isinstance(block.content, str) else [part.text for part in block.content]
-    lines = visible("\n".join(parts).strip()).split("\n")
-    lines = lines if len(lines) <= SHOWN_LINES else ["...", *lines[-SHOWN_LINES:]]
-    return [told.paint("dim", f"    {textwrap.shorten(text, 150) if len(text) > 150 else text}") for text in lines]
+    lines = last_lines(visible("\n".join(parts).strip()).split("\n"))
+    return [told.paint("dim", f"    {text}") for text in lines]
 
 
 def question(request: ControlRequest, told: ToldLine) -> list[str]:

@@ -89,7 +89,7 @@ def _add_serving(group: Any) -> None:
 
 
 def _serve(found: Namespace) -> int:
-    from teamwright.surfaces.mcp_serve import serve  # noqa: PLC0415  # the protocol package takes a second
+    from teamwright.surfaces.commands.mcp_serve import serve  # noqa: PLC0415  # the protocol package takes a second
 
     if found.words:
         raise UsageError("mcp serve takes no words; an MCP client starts it and speaks to it by pipes")

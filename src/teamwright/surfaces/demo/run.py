@@ -10,14 +10,14 @@ from uuid import uuid4
 import anyio
 
 from teamwright.core.errors import UsageError
+from teamwright.surfaces.demo.live import ShowApp, play_live
 from teamwright.surfaces.demo.screen import Screen
 from teamwright.surfaces.demo.shop import make_shop, tests_pass
 from teamwright.surfaces.demo.stage import DemoPlan, Stage
-from teamwright.surfaces.progress import wants_colours
-from teamwright.surfaces.terminal.run import is_terminal
+from teamwright.surfaces.plain import is_terminal, wants_colours
 
 
-def play(*, fast: bool, keep: bool, kill: bool = False, plain: bool = False) -> int:
+def play(show_app: ShowApp, *, fast: bool, keep: bool, kill: bool = False, plain: bool = False) -> int:
     """0 if everything is as it should be at the end. In a terminal it is played in the app, unless it is `plain`."""
     if shutil.which("git") is None:
         raise UsageError("the demo needs git, and it is not installed")
@@ -28,7 +28,7 @@ def play(*, fast: bool, keep: bool, kill: bool = False, plain: bool = False) -> 
     try:
         make_shop(plan.shop)
         if not plain and not kill and is_terminal():
-            return _play_live(plan, screen)
+            return _play_live(plan, screen, show_app)
         _introduce(screen, plan)
         if kill:
             from teamwright.surfaces.demo.kill import play_with_kill  # noqa: PLC0415 -- only where it is asked for
@@ -54,10 +54,8 @@ def _play(plan: DemoPlan, screen: Screen) -> int:
     return 0 if ended and passed else 1
 
 
-def _play_live(plan: DemoPlan, screen: Screen) -> int:
-    from teamwright.surfaces.demo.live import play_live  # noqa: PLC0415  # with all of Textual
-
-    ended = anyio.run(play_live, plan)
+def _play_live(plan: DemoPlan, screen: Screen, show_app: ShowApp) -> int:
+    ended = anyio.run(play_live, plan, show_app)
     if not ended:
         screen.say("You left before the story had ended. `teamwright demo --plain` prints all of it.")
         return 0

@@ -14,23 +14,14 @@ from teamwright.core.data.event import (
     ToolEnded,
     TurnEnded,
 )
-from teamwright.core.data.message import Text, ToolCall
+from teamwright.core.data.message import Message, Text, ToolCall
 from teamwright.core.data.team import split_address
 from teamwright.core.ids import AgentId, CallId
+from teamwright.surfaces.plain import paint, result_text
 from teamwright.tools.bounds import visible
 
 COLUMNS, GUTTER = 98, 7
 MOST_CALL, MOST_TAIL, MOST_LINES = 64, 36, 4  # characters of a call and of its result, lines of a result
-CODES = {
-    "bold": "1",
-    "dim": "2",
-    "red": "31",
-    "green": "32",
-    "yellow": "33",
-    "blue": "34",
-    "purple": "35",
-    "cyan": "36",
-}
 NAMES = ("yellow", "purple", "green", "blue")  # of teammates, as they come
 QUIET = frozenset({"TaskUpdate", "Agent", "SendMessage"})  # events of the team tell of them
 
@@ -53,18 +44,11 @@ class Screen:
             case AgentStarted() as event if event.parent is not None:
                 self.meet(record.agent, event.name)
             case LettersTaken() as event:
-                texts = [block.text for block in event.message.blocks if isinstance(block, Text)]
-                if who == "lead" and texts and not texts[0].startswith("<"):
-                    self._prompt(texts[0])
+                if who == "lead":
+                    self._prompt(event.message)
             case Replied() as event:
                 self._calls.update({call.id: call for call in event.message.calls})
-                if event.message.text:
-                    self._line(who, visible(event.message.text))
-                for call in event.message.calls:
-                    if call.name == "SendMessage" and not isinstance(call.args.get("message"), str):
-                        asks = f"asks {call.args['to']} to shut down"
-                        agrees = call.args["message"].get("type") == "shutdown_response"
-                        self._step(who, "agrees to shut down" if agrees else asks)
+                self._reply(who, event.message)
             case ToolEnded() as event:
                 self._tool(who, event)
             case Denied() as event:
@@ -76,13 +60,25 @@ class Screen:
             case _:
                 pass
 
+    def _reply(self, who: str, message: Message) -> None:
+        if message.text:
+            self._line(who, visible(message.text))
+        for call in message.calls:
+            if call.name == "SendMessage" and not isinstance(call.args.get("message"), str):
+                asks = f"asks {call.args['to']} to shut down"
+                agrees = call.args["message"].get("type") == "shutdown_response"
+                self._step(who, "agrees to shut down" if agrees else asks)
+
     def meet(self, agent: AgentId, name: str) -> None:
         self._names[agent] = name
         self._paints.setdefault(name, NAMES[(len(self._paints) - 1) % len(NAMES)])
 
-    def _prompt(self, text: str) -> None:
+    def _prompt(self, message: Message) -> None:
+        texts = [block.text for block in message.blocks if isinstance(block, Text)]
+        if not texts or texts[0].startswith("<"):
+            return
         self._write("")
-        for line in textwrap.wrap(f"> {visible(text)}", COLUMNS):
+        for line in textwrap.wrap(f"> {visible(texts[0])}", COLUMNS):
             self._write(self._paint("bold", line))
         self._write("")
 
@@ -111,8 +107,7 @@ class Screen:
         call = self._calls.pop(ended.call_id, None)
         if call is None or (call.name in QUIET and not ended.is_error):
             return
-        text = "\n".join(part.text for part in ended.content if isinstance(part, Text)).strip()
-        tail = _tail(call, text) if call.name == "Bash" or ended.is_error else []
+        tail = _tail(call, result_text(ended)) if call.name == "Bash" or ended.is_error else []
         mark = self._paint("red", "x") if ended.is_error else self._paint("green", "+")
         what = textwrap.shorten(visible(about(call, ended)), MOST_CALL, placeholder=" ...")
         beside = f"  {self._paint('dim', visible(tail[0]))}" if len(tail) == 1 else ""
@@ -133,7 +128,7 @@ class Screen:
         self._out.flush()
 
     def _paint(self, style: str, text: str) -> str:
-        return f"\x1b[{CODES[style]}m{text}\x1b[0m" if self._colours and style in CODES and text else text
+        return paint(style, text, colours=self._colours)
 
 
 def _tail(call: ToolCall, text: str) -> list[str]:

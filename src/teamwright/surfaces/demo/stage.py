@@ -15,12 +15,14 @@ from teamwright.app import Options, open_session
 from teamwright.core.data.event import TeamChanged, TurnEnded
 from teamwright.core.data.message import Text
 from teamwright.core.data.op import Say
-from teamwright.core.data.team import split_address
+from teamwright.core.data.team import Member, split_address
 from teamwright.models.scripted import ScriptedModel
-from teamwright.runtime.agents.agent import Agent
 from teamwright.runtime.agents.resume import Origin
 from teamwright.runtime.bus import Watch
+from teamwright.runtime.local_session import LocalSession
 from teamwright.runtime.session import Session
+from teamwright.store.files.paths import Home
+from teamwright.surfaces.demo.advice import advice
 from teamwright.surfaces.demo.screen import Screen
 from teamwright.surfaces.demo.story import (
     ALLOWED,
@@ -36,6 +38,7 @@ from teamwright.surfaces.demo.story import (
     replies,
     tell,
 )
+from teamwright.surfaces.view.newcomer import Newcomer
 
 PACE, LIVE_PACE = 250.0, 120.0  # characters a second
 STEP, LIVE_STEP = 0.15, 0.7  # seconds before each reply, for people to read
@@ -67,7 +70,7 @@ class Stage:
 
     def __init__(self, plan: DemoPlan, screen: Screen | None = None) -> None:
         self._plan, self._screen, self._live = plan, screen, screen is None
-        self._session: Session | None = None
+        self._session: LocalSession | None = None
         self._news = anyio.Event()
         self._asked: dict[str, int] = {}  # the reply that each part is about to give
         self._left = set[str]()
@@ -92,7 +95,7 @@ class Stage:
 
     def enter(self, session: Session) -> Watch:
         """Before anybody goes on with what was under way."""
-        self._session = session
+        self._session = LocalSession(session, Home(self._plan.home))
         return session.watch(deltas=False)
 
     async def play(self) -> bool:
@@ -101,7 +104,7 @@ class Stage:
         session = await open_session(self.options())
         watch = self.enter(session)
         async with anyio.create_task_group() as group, session:
-            for member in session.teamwork.teams.members(TEAM):
+            for member in self._members():
                 if not member.is_lead:
                     self._screen.meet(member.agent, member.name)
             group.start_soon(self.follow, watch)
@@ -115,7 +118,10 @@ class Stage:
         """Has the lead said its last words?"""
         if self._session is None or self.end is None or self.end.reason != "done":
             return False
-        return replies(self._session.main.history.messages) >= len(parts(live=self._live)["lead"])
+        return self._replies("lead") >= len(parts(live=self._live)["lead"])
+
+    def advise(self, seen: Newcomer) -> str:
+        return advice(seen, over=self.over)
 
     async def follow(self, watch: Watch) -> None:
         """Until the session is closed."""
@@ -123,7 +129,7 @@ class Stage:
         async for record in watch:
             if self._screen is not None:
                 self._screen.show(record)
-            if isinstance(record.event, TurnEnded) and record.agent == self._session.main.id:
+            if isinstance(record.event, TurnEnded) and record.agent == self._session.main:
                 self.end = record.event
             if isinstance(record.event, TeamChanged) and record.event.kind == "shutdown":
                 self._left.add(split_address(record.event.agent)[0])
@@ -149,25 +155,28 @@ class Stage:
             await anyio.sleep(LIVE_STEP if self._live else STEP)
 
     def _given(self, cue: Cue) -> bool:
-        assert self._session is not None
-        teams = self._session.teamwork.teams
         match cue:
             case SaidInDemo():
-                agent = self._agent(cue.part)
-                return agent is not None and replies(agent.history.messages) >= cue.replies
+                return self._replies(cue.part) >= cue.replies
             case AskedInDemo():
                 return self._asked.get(cue.part, -1) >= cue.reply
             case Idle():
-                return (member := teams.find(TEAM, cue.name)) is not None and member.state == "idle"
+                return (member := self._member(cue.name)) is not None and member.state == "idle"
             case StoryLeft():
                 return self._left.issuperset(cue.names)
 
-    def _agent(self, part: str) -> Agent | None:
+    def _members(self) -> list[Member]:
+        return self._session.members(TEAM) if self._session is not None else []
+
+    def _member(self, name: str) -> Member | None:
+        return next((member for member in self._members() if member.name == name), None)
+
+    def _replies(self, part: str) -> int:
+        """How often somebody has spoken; -1 if nobody plays that part now."""
         assert self._session is not None
-        if part == "lead":
-            return self._session.main
-        member = self._session.teamwork.teams.find(TEAM, part)
-        return self._session.supervisor.agent(member.agent) if member else None
+        agents = {member.name: member.agent for member in self._members()} | {"lead": self._session.main}
+        messages = self._session.messages(agents[part]) if part in agents else None
+        return -1 if messages is None else replies(messages)
 
 
 def main(argv: list[str]) -> int:

@@ -75,8 +75,17 @@ def _text(request: Request) -> str:
     return "\n".join(found)
 
 
+def _always(*calls: Any) -> Callable[[Request], Sequence[Any]]:
+    """The same calls, whatever was said before."""
+
+    def give(_: Request) -> Sequence[Any]:
+        return calls
+
+    return give
+
+
 def _run(command: str) -> Callable[[Request], Sequence[Any]]:
-    return lambda _: [call("Bash", command=command)]
+    return _always(call("Bash", command=command))
 
 
 def _done(task: int) -> Any:
@@ -104,7 +113,7 @@ def _tasks(_: Request) -> Sequence[Any]:
 
 
 def _recruit(name: str, prompt: str, about: str) -> Callable[[Request], Sequence[Any]]:
-    return lambda _: [call("Agent", name=name, description=about, prompt=prompt, isolation="worktree")]
+    return _always(call("Agent", name=name, description=about, prompt=prompt, isolation="worktree"))
 
 
 def _merge(request: Request) -> Sequence[Any]:
@@ -113,12 +122,12 @@ def _merge(request: Request) -> Sequence[Any]:
 
 
 def _dismiss(name: str) -> Callable[[Request], Sequence[Any]]:
-    return lambda _: [call("SendMessage", to=name, message={"type": "shutdown_request"})]
+    return _always(call("SendMessage", to=name, message={"type": "shutdown_request"}))
 
 
 def _edit(file: str, change: tuple[str, str], tests: str) -> Callable[[Request], Sequence[Any]]:
     edit = call("Edit", file_path=file, old_string=change[0], new_string=change[1])
-    return lambda _: [edit, call("Bash", command=f"python3 -m unittest -q {tests}")]
+    return _always(edit, call("Bash", command=f"python3 -m unittest -q {tests}"))
 
 
 def _commit(words: str) -> Callable[[Request], Sequence[Any]]:
@@ -162,24 +171,20 @@ PARTS: dict[str, Sequence[StoryLine]] = {
         StoryLine("Three commits of two teammates are merged, all tests pass, and both have shut down."),
     ),
     "ada": (
-        StoryLine(
-            "I take #1.", lambda _: [_mine(1, "ada"), call("Read", file_path="prices.py")], SaidInDemo("lead", 5)
-        ),
+        StoryLine("I take #1.", _always(_mine(1, "ada"), call("Read", file_path="prices.py")), SaidInDemo("lead", 5)),
         StoryLine(
             "min() of nothing raises. It takes a default.",
             _edit("prices.py", PRICES, "test_prices"),
             SaidInDemo("lead", 6),
         ),
         StoryLine("ben needs cents, and cents they are.", _commit("cheapest() of an empty list is None")),
-        StoryLine("", lambda _: [_done(1)]),
+        StoryLine("", _always(_done(1))),
         StoryLine("", _hand_over, AskedInDemo("ben", 5)),
         StoryLine("#1 is done, on the branch {branch}."),
         StoryLine("", _agree),
     ),
     "ben": (
-        StoryLine(
-            "I take #2.", lambda _: [_mine(2, "ben"), call("Read", file_path="labels.py")], AskedInDemo("ada", 1)
-        ),
+        StoryLine("I take #2.", _always(_mine(2, "ben"), call("Read", file_path="labels.py")), AskedInDemo("ada", 1)),
         StoryLine("str() drops a zero.", _edit("labels.py", LABELS, "test_labels")),
         StoryLine("", _commit("Prices with two digits")),
         StoryLine("ada should know how I count.", _advise),
@@ -187,7 +192,7 @@ PARTS: dict[str, Sequence[StoryLine]] = {
         StoryLine("What does #3 still need?", _run("python3 -m unittest -q test_banner"), SaidInDemo("lead", 7)),
         StoryLine("First ada's work, then the file.", _bring_in),
         StoryLine("", _write),
-        StoryLine("", lambda _: [_done(3)]),
+        StoryLine("", _always(_done(3))),
         StoryLine("#3 is done, on the same branch."),
         StoryLine("", _agree),
     ),
@@ -218,12 +223,12 @@ def only_spoken_to(messages: Sequence[Message]) -> bool:
     new = [block for message in messages[last + 1 :] for block in message.blocks]
     if any(isinstance(block, Text) and "<side-question>" in block.text for block in new):
         return True
-    spoken = all(not isinstance(block, ToolResult) and not _of_others(block) for block in new)
-    return last >= 0 and spoken and not messages[last].calls
+    return last >= 0 and not messages[last].calls and not any(map(_of_story, new))
 
 
-def _of_others(block: object) -> bool:
-    return isinstance(block, Text) and block.text.startswith(ELEMENTS)
+def _of_story(block: object) -> bool:
+    """A result, or words of other agents."""
+    return isinstance(block, ToolResult) or (isinstance(block, Text) and block.text.startswith(ELEMENTS))
 
 
 def part_of(request: Request) -> str:

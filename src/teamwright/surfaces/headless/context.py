@@ -1,40 +1,29 @@
-"""How full the main agent's window is, for a program that drives us."""
+"""The answer to `get_context_usage`: how full the main agent's window is."""
 
 from typing import Any
 
-import msgspec
-
-from teamwright.core.policies.compaction import SHARE, size
-from teamwright.runtime.session import Session
+from teamwright.core.policies.compaction import SHARE
+from teamwright.runtime.driven_session import DrivenSession
 from teamwright.surfaces.headless.lines import bare
 
-CHARACTERS = 4  # of one token, roughly
 
-
-async def context_usage(session: Session) -> dict[str, Any]:
-    """Parts are estimated by their length; the whole is what the provider last counted, where it did."""
-    main = session.main
-    system = sum(map(len, main.prompt.system)) // CHARACTERS
-    tools = {tool.name: len(msgspec.json.encode(tool)) // CHARACTERS for tool in main.prompt.tools}
-    said = sum(size(message) for message in main.history.messages) // CHARACTERS
-    counted = main.history.tokens
-    messages = max(counted - system - sum(tools.values()), said) if counted else said
-    served = {name: tokens for name, tokens in tools.items() if name.startswith("mcp__")}
+async def context_usage(session: DrivenSession) -> dict[str, Any]:
+    used = await session.measure_context()
+    served = {name: tokens for name, tokens in used.tools.items() if name.startswith("mcp__")}
     parts = {
-        "System prompt": system,
-        "System tools": sum(tools.values()) - sum(served.values()),
+        "System prompt": used.system,
+        "System tools": sum(used.tools.values()) - sum(served.values()),
         "MCP tools": sum(served.values()),
-        "Messages": messages,
+        "Messages": used.messages,
     }
-    window = await session.window() or 0
-    total = sum(parts.values())
+    total, window = sum(parts.values()), used.window
     return {
         "categories": [{"name": name, "tokens": tokens, "color": ""} for name, tokens in parts.items() if tokens],
         "totalTokens": total,
         "maxTokens": window,
         "rawMaxTokens": window,
         "percentage": round(100 * total / window, 1) if window else 0,
-        "model": bare(main.model),
+        "model": bare(used.model),
         "isAutoCompactEnabled": True,
         "autoCompactThreshold": int(window * SHARE),
         "memoryFiles": [],

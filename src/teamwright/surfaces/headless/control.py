@@ -1,8 +1,8 @@
 """Control over pipes: what a driving program may ask of us, and the question that we ask of it."""
 
 import re
-from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from collections.abc import Awaitable, Mapping
+from typing import Any, Literal, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -13,6 +13,7 @@ from teamwright.core.data.message import Image, Text
 from teamwright.core.data.op import (
     Answer,
     Interrupt,
+    Op,
     Say,
     SendToBackground,
     SetMode,
@@ -20,16 +21,13 @@ from teamwright.core.data.op import (
     StopAll,
     StopJob,
 )
-from teamwright.core.data.team import split_address
 from teamwright.core.errors import TeamwrightError, UsageError
 from teamwright.core.ids import AgentId, JobId, QuestionId
 from teamwright.core.permissions.consent import Allow, Decision, Deny, Mode, Question
-from teamwright.runtime.session import Session
+from teamwright.runtime.driven_session import DrivenSession
 from teamwright.surfaces.headless.context import context_usage
+from teamwright.surfaces.headless.greeting import greeting_of, servers_of
 from teamwright.surfaces.headless.permission_update import PermissionUpdate, ops_of, write_down
-
-if TYPE_CHECKING:
-    from teamwright.runtime.extensions.mcp_pool import ServerPool
 
 _RULE = re.compile(r"^([A-Za-z_][\w-]*)(?:\((.*)\))?$", re.DOTALL)
 
@@ -156,23 +154,10 @@ def prompt_of(line: UserLine) -> Say:
     return Say(tuple(b for b in blocks if isinstance(b, Image) or b.text.strip()))
 
 
-def prompt_for(session: Session, line: UserLine) -> Say:
+def prompt_for(session: DrivenSession, line: UserLine) -> Say:
     """The same, for whom it names."""
     say = prompt_of(line)
-    return say if line.agent_id is None else replace(say, agent=find_agent(session, line.agent_id))
-
-
-def find_agent(session: Session, named: str) -> AgentId:
-    """By id, name or address; an id that nobody here has is left to the session to refuse."""
-    teams = session.teamwork.teams
-    name, team = split_address(named)
-    for known in [team] if team else sorted(teams.names):
-        if (member := teams.find(known, name)) is not None:
-            return member.agent
-    living = [agent.id for agent in session.supervisor.agents if named in (agent.id, agent.name)]
-    if len(living) > 1:
-        raise UsageError(f"several agents are called {named!r}: use an id ({', '.join(living)})")
-    return living[0] if living else AgentId(named)
+    return say if line.agent_id is None else replace(say, agent=session.find_agent(line.agent_id))
 
 
 # --- the question that we ask
@@ -212,7 +197,7 @@ def _rule_parts(rule: str) -> dict[str, str]:
     return {"toolName": name} | ({"ruleContent": content} if content else {})
 
 
-async def take_answer(session: Session, response: Response, options: Options | None = None) -> None:
+async def take_answer(session: DrivenSession, response: Response, options: Options | None = None) -> None:
     """An answer that cannot be read denies: a question is never left hanging.
 
     With `options`, what it wants written down is written into the settings.
@@ -247,14 +232,14 @@ def _decision_of(response: Response) -> tuple[Decision, list[PermissionUpdate]]:
 # --- what we are asked
 
 
-async def answer_request(session: Session, line: ControlRequest, greeting: Mapping[str, Any]) -> dict[str, Any]:
-    """The whole control_response line; `greeting` answers `initialize`."""
-    return await respond(line, lambda: _carry_out(session, line.request, greeting))
+async def answer_request(session: DrivenSession, line: ControlRequest) -> dict[str, Any]:
+    """The whole control_response line."""
+    return await respond(line, _carry_out(session, line.request))
 
 
-async def respond(line: ControlRequest, act: Callable[[], Awaitable[dict[str, Any] | None]]) -> dict[str, Any]:
+async def respond(line: ControlRequest, answer: Awaitable[dict[str, Any] | None]) -> dict[str, Any]:
     try:
-        body = await act()
+        body = await answer
     except TeamwrightError as error:
         response: dict[str, Any] = {"subtype": "error", "request_id": line.request_id, "error": str(error)}
     else:
@@ -264,53 +249,39 @@ async def respond(line: ControlRequest, act: Callable[[], Awaitable[dict[str, An
     return {"type": "control_response", "response": response}
 
 
-async def _carry_out(
-    session: Session, request: Mapping[str, Any], greeting: Mapping[str, Any]
-) -> dict[str, Any] | None:
+async def _carry_out(session: DrivenSession, request: Mapping[str, Any]) -> dict[str, Any] | None:
     match request.get("subtype"):
         case "initialize":
-            return dict(greeting)
-        case "interrupt":
-            await session.submit(Interrupt(_read(AgentNamed, request).agent_id))
-        case "stop_all":
-            await session.submit(StopAll())
+            return greeting_of(session)
         case "set_permission_mode":
             await session.submit(SetMode(_read(SetPermissionMode, request).mode))
-            return {"mode": session.main.mode}
-        case "set_model":
-            model = _read(ChooseModel, request).model
-            await session.submit(SetModel(None if model in (None, "default") else model))
-        case "stop_task":
-            await session.submit(StopJob(_read(TaskNamed, request).task_id or JobId("")))
-        case "background":
-            await session.submit(SendToBackground(_read(TaskNamed, request).task_id))
+            return {"mode": session.snapshot().mode}
         case "get_context_usage":
             return await context_usage(session)
         case "mcp_status":
             return {"mcpServers": servers_of(session)}
         case "mcp_reconnect":
-            await _get_pool(session).reconnect(_read(ServerNamed, request).serverName)
+            await session.reconnect_server(_read(ServerNamed, request).serverName)
         case "mcp_toggle":
             named = _read(ServerNamed, request)
-            await _get_pool(session).toggle(named.serverName, enabled=named.enabled)
-        case unknown:
-            raise UsageError(f"unknown control request {unknown!r}")
+            await session.toggle_server(named.serverName, enabled=named.enabled)
+        case _:
+            await session.submit(_op_of(request))
     return None
 
 
-def servers_of(session: Session) -> list[dict[str, Any]]:
-    """MCP servers as they are now. Tools under the names that their servers give them."""
-    pool = session.brought.pool
-    states = [] if pool is None else pool.states()
-    return [
-        {"name": s.name, "status": s.status, "tools": [{"name": name.split("__", 2)[-1]} for name in s.tools]}
-        | ({"error": s.error} if s.error else {})
-        for s in states
-    ]
-
-
-def _get_pool(session: Session) -> "ServerPool":
-    pool = session.brought.pool
-    if pool is None:
-        raise UsageError("there are no MCP servers in this session")
-    return pool
+def _op_of(request: Mapping[str, Any]) -> Op:
+    match request.get("subtype"):
+        case "interrupt":
+            return Interrupt(_read(AgentNamed, request).agent_id)
+        case "stop_all":
+            return StopAll()
+        case "set_model":
+            model = _read(ChooseModel, request).model
+            return SetModel(None if model in (None, "default") else model)
+        case "stop_task":
+            return StopJob(_read(TaskNamed, request).task_id or JobId(""))
+        case "background":
+            return SendToBackground(_read(TaskNamed, request).task_id)
+        case unknown:
+            raise UsageError(f"unknown control request {unknown!r}")

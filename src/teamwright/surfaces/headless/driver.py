@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from itertools import count
 from typing import Any
 
@@ -15,8 +15,8 @@ from teamwright.app import Options
 from teamwright.core.data.hook import DEFAULT_SECONDS, EVENTS, HookEvent
 from teamwright.core.data.op import Say
 from teamwright.core.errors import TeamwrightError, UsageError
+from teamwright.runtime.driven_session import DrivenSession
 from teamwright.runtime.extensions.checkpoints import SWITCH, rewind
-from teamwright.runtime.session import Session
 from teamwright.store.files.paths import find_transcript, home_from
 from teamwright.surfaces.headless import control
 from teamwright.surfaces.headless.printer import Printer
@@ -34,23 +34,14 @@ class _Slot:
 
 
 class Driver:
-    def __init__(
-        self,
-        session: Session,
-        printer: Printer,
-        say: Callable[[Say], Awaitable[None]],
-        greeting: Callable[[], Mapping[str, Any]],
-        options: Options,
-    ) -> None:
-        """`say` takes a prompt or a command in its place, `greeting` answers `initialize`."""
-        self._session, self._printer, self._say_it, self._greeting = session, printer, say, greeting
-        self._options = options
+    def __init__(self, session: DrivenSession, printer: Printer, options: Options) -> None:
+        self._session, self._printer, self._options = session, printer, options
         self._slots: dict[str, _Slot] = {}
         self._ids = count(1)
         self._gone = False
         self.asked = False  # for anything that a result is owed for
         self._send, self._said = anyio.create_memory_object_stream[tuple[int, Say, bool]](MOST_WAITING)
-        session.brought.use_driver(self.exchange)
+        session.use_driver(self.exchange)
 
     # --- its lines
 
@@ -79,7 +70,7 @@ class Driver:
         async with self._said:
             async for number, say, composed in self._said:
                 with told(number):
-                    await (self._session.submit(say) if composed or say.agent else self._say_it(say))
+                    await (self._session.submit(say) if composed or say.agent else self._session.take(say))
 
     def end(self) -> None:
         """No more lines: whatever waits for an answer has none."""
@@ -95,15 +86,15 @@ class Driver:
         except UsageError as error:
             sys.stderr.write(f"teamwright: initialize: {visible(str(error))}\n")
         if request.request.get("subtype") == "rewind_files":
-            await self._printer.line(await control.respond(request, lambda: self._rewind(request.request)))
+            await self._printer.line(await control.respond(request, self._rewind(request.request)))
             return
-        await self._printer.line(await control.answer_request(self._session, request, self._greeting()))
+        await self._printer.line(await control.answer_request(self._session, request))
 
     async def _rewind(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Files as they were before the agents acted on a prompt; the conversation stays as it is."""
         if self._options.env.get(SWITCH) not in ("1", "true"):
             raise UsageError(f"no copies of files were kept: start the session with {SWITCH}=true")
-        await self._session.main.sync()
+        await self._session.sync()
         transcript = find_transcript(home_from(self._options.env), self._session.id)
         if transcript is None:
             raise UsageError("nothing has been said in this session yet")
@@ -150,9 +141,9 @@ class Driver:
     def _initialize(self, request: Mapping[str, Any]) -> None:
         asked = control.read_initialize(request)
         if asked.agents:
-            self._session.brought.add_agents(asked.agents)
+            self._session.add_agents(asked.agents)
         if isinstance(asked.skills, list):
-            self._session.brought.only_skills(asked.skills)
+            self._session.only_skills(asked.skills)
         for event, entries in (asked.hooks or {}).items():
             known = _EVENTS.get(event)
             if known is None:
@@ -168,7 +159,7 @@ class Driver:
             return await self.ask("hook_callback", callback_id=callback, input=payload, tool_use_id=used)
 
         try:
-            self._session.brought.points.use().add_callable(
+            self._session.add_hook(
                 event,
                 entry.matcher or "",
                 call,

@@ -8,15 +8,15 @@ from typing import Any
 
 from teamwright.core.data.event import LettersTaken, Record, Reminded, Replied, ToolEnded
 from teamwright.core.ids import AgentId, line_uuid
-from teamwright.runtime.session import Session
+from teamwright.runtime.driven_session import DrivenSession
 from teamwright.surfaces.headless import lines
 
 
 class Mirror:
     """Each message of each agent once, in the shape that such programs read."""
 
-    def __init__(self, session: Session, env: Mapping[str, str]) -> None:
-        self._session, self._main = session, session.main.id
+    def __init__(self, session: DrivenSession, env: Mapping[str, str]) -> None:
+        self._session, self._main = session, session.main
         config = Path(env.get("CLAUDE_CONFIG_DIR") or Path(env.get("HOME", "~")).expanduser() / ".claude")
         project = re.sub(r"[^a-zA-Z0-9]", "-", str(session.cwd))
         self._place = config / "projects" / project

@@ -31,9 +31,10 @@ from teamwright.core.data.event import (
 from teamwright.core.data.hook import Fired
 from teamwright.core.data.message import Message, Retrying, Text, Usage
 from teamwright.core.ids import AgentId, CallId, line_uuid
-from teamwright.runtime.session import Session
+from teamwright.runtime.driven_session import DrivenSession
 from teamwright.surfaces.headless import lines
 from teamwright.surfaces.headless.control import cancel_of, question_of
+from teamwright.surfaces.headless.greeting import init_of
 from teamwright.surfaces.headless.out import Sink
 from teamwright.tools.bounds import visible
 from teamwright.tools.structured import ASKED
@@ -47,9 +48,8 @@ class Printer:
 
     def __init__(
         self,
-        session: Session,
+        session: DrivenSession,
         out: Sink,
-        init: Callable[[], dict[str, Any]],
         *,
         format: Format,
         partial: bool,
@@ -57,10 +57,9 @@ class Printer:
     ) -> None:
         self._session = session
         self._out = out
-        self._init = init
         self._format: Format = format
         self._partial = partial
-        self._main = session.main.id
+        self._main = session.main
         self._calls: dict[AgentId, CallId | None] = {}  # which call started an agent
         self._turn_began = 0
         self._denials: list[Denied] = []
@@ -108,14 +107,20 @@ class Printer:
                 self._note_data(record.agent, event)
                 line = {"type": "user", "message": lines.user_of(event)} | self._parent(record.agent)
                 await self._line(line | {"tool_use_result": _data_of(event)})
+            case TurnEnded() as event if record.agent == self._main:
+                await self._ended(event, record.at)
+            case _:
+                await self._show_news(record)
+
+    async def _show_news(self, record: Record) -> None:
+        """What no model said or did."""
+        match record.event:
             case Denied() as event:
                 self._denied(event)
             case Asked() as event:
                 await self._line(question_of(event.question))
             case Answered(decision=None) as event:
                 await self._line(cancel_of(event.question))
-            case TurnEnded() as event if record.agent == self._main:
-                await self._ended(event, record.at)
             case JobStarted() | JobProgressed() | JobEnded() as event:
                 await self._job(event)
             case Suggested() | TeamChanged() as event:
@@ -207,13 +212,13 @@ class Printer:
         )
 
     def _init_line(self) -> dict[str, Any]:
-        main = self._session.main
-        now = {"model": lines.bare(main.model), "permissionMode": main.mode, "cwd": str(self._session.cwd)}
-        return {"type": "system", "subtype": "init"} | self._init() | now
+        view = self._session.snapshot()
+        now = {"model": lines.bare(view.model), "permissionMode": view.mode, "cwd": view.cwd}
+        return {"type": "system", "subtype": "init"} | init_of(self._session) | now
 
     def _result(self, end: TurnEnded, at: int) -> dict[str, Any]:
-        meter = self._session.meter
-        known = all(usd is not None for usd in meter.usd_by_model.values())
+        used = self._session.report_usage()
+        known = all(usd is not None for usd in used.usd_by_model.values())
         return {
             "type": "result",
             "subtype": lines.subtype_of(end),
@@ -222,26 +227,29 @@ class Printer:
             "errors": [end.error] if end.error else [],
             "api_error_status": end.status,
             "stop_reason": end.stop,
-            "num_turns": meter.turns,
+            "num_turns": used.turns,
             "duration_ms": at - self._turn_began,
-            "duration_api_ms": round(meter.api_seconds * 1000),
-            "total_cost_usd": meter.usd if known else None,
-            "usage": lines.usage_of(meter.usage),
-            "modelUsage": {lines.bare(m): self._model_usage(m, usage) for m, usage in meter.by_model.items()},
+            "duration_api_ms": round(used.api_seconds * 1000),
+            "total_cost_usd": used.usd if known else None,
+            "usage": lines.usage_of(used.usage),
+            "modelUsage": {
+                lines.bare(m): _model_usage(usage, used.usd_by_model.get(m)) for m, usage in used.by_model.items()
+            },
             "permission_denials": [
                 {"tool_name": d.tool, "tool_use_id": d.call_id, "tool_input": d.args} for d in self._denials
             ],
             "structured_output": self._data,
         }
 
-    def _model_usage(self, model: str, usage: Usage) -> dict[str, Any]:
-        return {
-            "inputTokens": usage.input,
-            "outputTokens": usage.output,
-            "cacheReadInputTokens": usage.cache_read,
-            "cacheCreationInputTokens": usage.cache_write,
-            "costUSD": self._session.meter.usd_by_model.get(model),
-        }
+
+def _model_usage(usage: Usage, usd: float | None) -> dict[str, Any]:
+    return {
+        "inputTokens": usage.input,
+        "outputTokens": usage.output,
+        "cacheReadInputTokens": usage.cache_read,
+        "cacheCreationInputTokens": usage.cache_write,
+        "costUSD": usd,
+    }
 
 
 def _data_of(ended: ToolEnded) -> Any:

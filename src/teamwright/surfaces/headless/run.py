@@ -4,6 +4,7 @@ import gc
 import os
 import signal
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Literal
 
@@ -11,27 +12,23 @@ import anyio
 import msgspec
 from msgspec.structs import replace
 
-from teamwright import __version__
 from teamwright.app import Options, open_session
 from teamwright.core.data.message import Text
 from teamwright.core.data.op import Say
 from teamwright.core.errors import StoreError, UsageError
 from teamwright.runtime.bus import Watch
+from teamwright.runtime.driven_session import DrivenSession
 from teamwright.runtime.session import Session
-from teamwright.store.files.paths import home_from
-from teamwright.surfaces.headless.control import servers_of
+from teamwright.store.files.paths import Home, home_from
 from teamwright.surfaces.headless.driver import Driver
 from teamwright.surfaces.headless.out import Out
 from teamwright.surfaces.headless.printer import Format, Printer
-from teamwright.surfaces.headless.slash import COMMANDS, expand, run_command
 from teamwright.surfaces.headless.states import States
-from teamwright.surfaces.headless.stdin import read_lines, read_text
+from teamwright.surfaces.stdin import read_lines, read_text
 from teamwright.tools.bounds import visible
 from teamwright.tools.structured import StructuredOutput
 
-PROTOCOL_LEVEL = "2.1.325"  # of the line protocol that driving programs know
 STATUS = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
-KEYS = ("ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_API_KEY", "OPENAI_API_KEY")
 READS_STATE = "CLAUDE_CODE_SDK_READS_SESSION_STATE"
 PRINT_LIMIT = 10.0  # seconds for a slow reader to take the last lines
 
@@ -56,48 +53,44 @@ async def run(headless: Headless, options: Options) -> int:
     prompt = None if headless.input == "stream-json" else await _read_prompt(headless.prompt)
     if headless.schema is not None:
         options = replace(options, own_tools=(*options.own_tools, StructuredOutput(headless.schema)))
-    session = await open_session(options)
+    opened = await open_session(options)
+    session = DrivenSession(opened, home_from(options.env))
     gc.freeze()  # what has been imported and set up stays: no need to look through it again
     gc.enable()
     for note in session.notes:
         sys.stderr.write(f"teamwright: {visible(note)}\n")
-    printer = Printer(
-        session, Out(sys.stdout.fileno()), lambda: init_of(session), format=headless.output, partial=headless.partial,
-        replay=headless.replay,
-    )  # fmt: skip
-    driver = None
-    if headless.input == "stream-json":
-        driver = Driver(session, printer, lambda say: say_it(session, say), lambda: greeting_of(session), options)
-    states = States(session, printer.line) if options.env.get(READS_STATE) == "1" else None
-    _listen(headless, session, printer, states, options)
+    out = Out(sys.stdout.fileno())
+    printer = Printer(session, out, format=headless.output, partial=headless.partial, replay=headless.replay)
+    driver = Driver(session, printer, options) if headless.input == "stream-json" else None
+    states = _listen(headless, session, printer, options.env)
     signals: list[signal.Signals] = []
     async with anyio.create_task_group() as group:
-        async with session:
+        async with opened:
             watch = session.watch(deltas=headless.partial)
             with anyio.CancelScope() as work:
                 group.start_soon(_print, watch, printer, work)
                 group.start_soon(_heed_signals, work, signals)
-                group.start_soon(_heed_trouble, session, work)
+                group.start_soon(_heed_trouble, opened, work)
                 if states is not None:
                     group.start_soon(states.watch)
                 if headless.listen:
-                    from teamwright.surfaces.port.door import keep_door  # noqa: PLC0415  # it imports this module
-
-                    group.start_soon(keep_door, session, home_from(options.env), options.env)
-                await _feed(session, prompt, driver, wait=headless.wait)
+                    group.start_soon(_keep_door, opened, session.home, options.env)
+                await _feed(session, prompt, driver)
+                with suppress(StoreError):  # which is the session's trouble from then on
+                    await opened.idle(jobs=headless.wait)
             if work.cancel_called:
-                session.hurry()
+                opened.hurry()
         with anyio.move_on_after(PRINT_LIMIT):
             await printer.printed.wait()
         group.cancel_scope.cancel()
     if not printer.broken:
         await printer.finish()
-    return STATUS[signals[0]] if signals else _status(session, printer, driver)
+    return STATUS[signals[0]] if signals else _status(opened.trouble.error, printer, driver)
 
 
-def _status(session: Session, printer: Printer, driver: Driver | None) -> int:
+def _status(error: StoreError | None, printer: Printer, driver: Driver | None) -> int:
     """That of the last result; a driver that came and went without asking for anything needs none."""
-    if (error := session.trouble.error) is not None:
+    if error is not None:
         if printer.last is None or str(error) not in printer.last.error:
             sys.stderr.write(f"teamwright: {visible(str(error))}\n")
         return 1
@@ -106,17 +99,27 @@ def _status(session: Session, printer: Printer, driver: Driver | None) -> int:
     return 0 if printer.last.reason == "done" else 1
 
 
-def _listen(headless: Headless, session: Session, printer: Printer, states: States | None, options: Options) -> None:
+def _listen(headless: Headless, session: DrivenSession, printer: Printer, env: Mapping[str, str]) -> States | None:
     """What a driving program wants to hear besides."""
     if headless.mirror:
         from teamwright.surfaces.headless.mirror import Mirror  # noqa: PLC0415
 
-        printer.mirror = Mirror(session, options.env).frame
+        printer.mirror = Mirror(session, env).frame
     if headless.schema is not None:
-        session.brought.points.use().add_callable("Stop", "", printer.want_data, name="the wish for data")
+        session.add_hook("Stop", "", printer.want_data, name="the wish for data")
     if headless.hook_events:
-        session.brought.points.use().watch = printer.hooked
-    printer.heard = states.heard if states else None
+        session.watch_hooks(printer.hooked)
+    if env.get(READS_STATE) != "1":
+        return None
+    states = States(session, printer.line)
+    printer.heard = states.heard
+    return states
+
+
+async def _keep_door(session: Session, home: Home, env: Mapping[str, str]) -> None:
+    from teamwright.surfaces.headless.door import keep_door  # noqa: PLC0415
+
+    await keep_door(session, home, env)
 
 
 async def _read_prompt(argument: str | None) -> str:
@@ -128,9 +131,9 @@ async def _read_prompt(argument: str | None) -> str:
     return prompt
 
 
-async def _feed(session: Session, prompt: str | None, driver: Driver | None, *, wait: bool) -> None:
+async def _feed(session: DrivenSession, prompt: str | None, driver: Driver | None) -> None:
     if prompt is not None:
-        await say_it(session, Say((Text(prompt),)))
+        await session.take(Say((Text(prompt),)))
     elif driver is not None:
         number = 0
         async with anyio.create_task_group() as tasks:
@@ -140,14 +143,7 @@ async def _feed(session: Session, prompt: str | None, driver: Driver | None, *, 
                 if line.strip():
                     await driver.take(number, line, tasks)
             driver.end()
-            session.questions.leave("Standard input has ended, so nobody can be asked.")
-    with suppress(StoreError):  # which is the session's trouble from then on
-        await session.idle(jobs=wait)
-
-
-async def say_it(session: Session, say: Say) -> None:
-    if not await run_command(session, say.content) and (rest := await expand(session, say)) is not None:
-        await session.submit(rest)
+            session.answer_nothing("Standard input has ended, so nobody can be asked.")
 
 
 async def _print(watch: Watch, printer: Printer, work: anyio.CancelScope) -> None:
@@ -179,42 +175,3 @@ async def _heed_signals(work: anyio.CancelScope, caught: list[signal.Signals]) -
                 os._exit(STATUS[number])
             caught.append(number)
             work.cancel()
-
-
-def init_of(session: Session) -> dict[str, Any]:
-    """`system/init`, but for what is the main agent's own."""
-    brought = session.brought
-    return {
-        "tools": [tool.name for tool in session.main.prompt.tools],
-        "agents": list(session.kinds()),
-        "skills": [skill.name for skill in brought.offered],
-        "slash_commands": [name for name, _, _ in _commands(session)],
-        "mcp_servers": [{"name": s["name"], "status": s["status"]} for s in servers_of(session)],
-        "version": __version__,
-        "claude_code_version": PROTOCOL_LEVEL,
-        "output_style": "default",
-        "apiKeySource": next((name for name in KEYS if os.environ.get(name)), "none"),
-    }
-
-
-def _commands(session: Session) -> list[tuple[str, str, str]]:
-    """(name, description, hint) of all that can be said as `/name`."""
-    found = [(name, words, "") for name, words in COMMANDS.items()]
-    found += [(skill.name, skill.description, skill.argument_hint) for skill in session.brought.commands]
-    for name, prompt in session.brought.prompts:
-        found.append((name, prompt.description, " ".join(f"[{one.name}]" for one in prompt.arguments)))
-    return found
-
-
-def greeting_of(session: Session) -> dict[str, Any]:
-    """The answer to `initialize`."""
-    return {
-        "commands": [{"name": n, "description": d, "argumentHint": hint} for n, d, hint in _commands(session)],
-        "agents": [{"name": d.name, "description": d.description} for d in session.kinds().values()],
-        "models": [{"value": name, "displayName": name, "description": ""} for name in session.model_names],
-        "output_style": "default",
-        "available_output_styles": ["default"],
-        "account": {},
-        "pid": os.getpid(),
-        "hook_on_failure_supported": True,
-    }

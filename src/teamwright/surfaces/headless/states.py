@@ -6,7 +6,7 @@ from typing import Any, Literal
 import anyio
 
 from teamwright.core.data.event import Answered, Asked, JobEnded, Record, TeamChanged, TurnEnded, TurnStarted
-from teamwright.runtime.session import Session
+from teamwright.runtime.driven_session import DrivenSession
 
 State = Literal["running", "requires_action", "idle"]
 
@@ -14,7 +14,7 @@ State = Literal["running", "requires_action", "idle"]
 class States:
     """Idle means that no turn is owed any more: not the main agent's, and of no other agent's."""
 
-    def __init__(self, session: Session, line: Callable[[dict[str, Any]], Awaitable[None]]) -> None:
+    def __init__(self, session: DrivenSession, line: Callable[[dict[str, Any]], Awaitable[None]]) -> None:
         self._session, self._line = session, line
         self._state: State = "idle"
         self._news = anyio.Event()
@@ -23,7 +23,7 @@ class States:
         """After the record itself was shown."""
         match record.event:
             case TurnStarted() | Answered():
-                waiting = bool(self._session.questions.waiting)
+                waiting = bool(self._session.snapshot().questions)
                 await self._become("requires_action" if waiting else "running")
             case Asked():
                 await self._become("requires_action")
@@ -37,14 +37,9 @@ class States:
         while True:
             await self._news.wait()
             self._news = anyio.Event()
-            await self._session.main.at_rest()
-            if self._state != "idle" and not self._owed():
+            await self._session.at_rest()
+            if self._state != "idle" and not self._session.owes_turn:
                 await self._become("idle")
-
-    def _owed(self) -> bool:
-        session = self._session
-        jobs = [job for job in session.supervisor.jobs.unfinished(session.main.id) if job.kind == "agent"]
-        return bool(jobs) or not session.main.resting or any(agent.running for agent in session.supervisor.agents)
 
     async def _become(self, state: State) -> None:
         if state != self._state:

@@ -8,6 +8,8 @@ from anyio.abc import TaskGroup
 
 from teamwright.core.data.event import Streamed
 from teamwright.core.errors import TeamwrightError
+from teamwright.runtime.local_session import LocalSession
+from teamwright.runtime.port import Live, SessionFacts
 from teamwright.surfaces.port.app_protocol import (
     AnyWanted,
     AskCrew,
@@ -22,8 +24,6 @@ from teamwright.surfaces.port.app_protocol import (
     Told,
     Welcome,
 )
-from teamwright.surfaces.port.local_session import LocalSession
-from teamwright.surfaces.port.port import Live, SessionFacts
 
 Write = Callable[[bytes], Awaitable[None]]
 
@@ -51,7 +51,7 @@ class AppGuest:
     async def _begin(self, id: str) -> None:
         self.watching = True
         session = self._session
-        cursor, now, live = await session.watch()
+        cursor, now, live = await session.join()
         self._told = session.facts
         welcome = Welcome(
             session.id,

@@ -5,12 +5,16 @@ from msgspec import Raw, Struct
 from teamwright.core.data.event import Record
 from teamwright.core.data.op import Op, Say
 from teamwright.core.ids import AgentId, LetterId, SessionId
-from teamwright.surfaces.port.port import SessionFacts
+from teamwright.runtime.port import SessionFacts
 
 PREFIX = "app_"
 
 
-class Wanted(Struct, frozen=True, tag_field="subtype", tag=lambda name: PREFIX + name.removeprefix("Ask").lower()):
+def _tag(name: str) -> str:
+    return PREFIX + name.removeprefix("Ask").lower()
+
+
+class Wanted(Struct, frozen=True, tag_field="subtype", tag=_tag):
     """The body of a control request."""
 
 

@@ -16,12 +16,11 @@ from teamwright.core.errors import UsageError
 from teamwright.core.ids import AgentId, LetterId, SessionId
 from teamwright.host.ipc.unix_stream import UnixStream
 from teamwright.runtime.extensions.skills import Expanded
+from teamwright.runtime.port import Crew, Live, Named, SessionFacts
+from teamwright.runtime.replay import read_agent, read_all
 from teamwright.store.files.paths import Home
 from teamwright.surfaces.port import app_protocol as speech
 from teamwright.surfaces.port.app_protocol import Heard, Wanted, Welcome
-from teamwright.surfaces.port.port import Crew, Live, Named, SessionFacts
-from teamwright.surfaces.view.replay import read_agent, read_all
-from teamwright.surfaces.view.shapes import AgentView
 
 ENTER, LIMIT = 30.0, 600.0  # seconds for a welcome, and for anything else that is asked for
 MOST_WAITING = 10_000  # records; then the door waits for us
@@ -85,8 +84,8 @@ class RemoteSession:
     def facts(self) -> SessionFacts:
         return self._facts or self._known.facts
 
-    def color(self, agent: AgentView) -> str:
-        return self.facts.colors.get(agent.id) or self._known.kind_colors.get(agent.kind, "")
+    def color(self, agent: AgentId, kind: str) -> str:
+        return self.facts.colors.get(agent) or self._known.kind_colors.get(kind, "")
 
     async def begin(self) -> tuple[list[Record], Live]:
         welcome = self._known

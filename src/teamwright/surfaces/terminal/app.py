@@ -1,6 +1,5 @@
 """The app: the frame of the screen, its keys, and who does what they ask for. It watches a session and submits ops."""
 
-import time
 from collections.abc import Awaitable
 from importlib import import_module
 from pathlib import Path
@@ -22,24 +21,20 @@ from teamwright.core.ids import AgentId
 from teamwright.core.permissions.consent import Mode
 from teamwright.models.prices import cost
 from teamwright.runtime.agents.resume import Origin
-from teamwright.runtime.session import Session
+from teamwright.runtime.port import SessionPort
 from teamwright.store.files.paths import home_from
-from teamwright.surfaces.port.local_session import LocalSession
-from teamwright.surfaces.port.port import OpenSession
-from teamwright.surfaces.terminal import actions as acts
 from teamwright.surfaces.terminal import keys, messages
-from teamwright.surfaces.terminal import shell_actions as errands
 from teamwright.surfaces.terminal.alert import read_alert
-from teamwright.surfaces.terminal.dialogs.ask_form import AskScreen
-from teamwright.surfaces.terminal.dialogs.base import QuestionScreen
 from teamwright.surfaces.terminal.dialogs.picker import SessionPicker
-from teamwright.surfaces.terminal.dialogs.question_list import QuestionsScreen, screen_for
-from teamwright.surfaces.terminal.drafts import Drafts
 from teamwright.surfaces.terminal.follow import EventFollower, read_again
 from teamwright.surfaces.terminal.greeting import greeting
 from teamwright.surfaces.terminal.leave import Leave
+from teamwright.surfaces.terminal.moments import Hint, Presses
+from teamwright.surfaces.terminal.prompt import shell_actions as errands
+from teamwright.surfaces.terminal.prompt.drafts import Drafts
+from teamwright.surfaces.terminal.prompt.submit import Clerk
+from teamwright.surfaces.terminal.questions import QuestionQueue, answer
 from teamwright.surfaces.terminal.render import themes
-from teamwright.surfaces.terminal.submit import Clerk
 from teamwright.surfaces.terminal.widgets import frame
 from teamwright.surfaces.terminal.widgets.agents_panel import neighbour
 from teamwright.surfaces.terminal.widgets.conversation import Conversation
@@ -59,7 +54,6 @@ SLOW = (
     "attr",
 )  # imports, the last ones of a client
 SETTLE = 0.3  # seconds after the first picture
-TWICE = 2.0  # seconds in which a second press counts as one
 NEXT_MODE: dict[str, Mode] = {"default": "acceptEdits", "acceptEdits": "plan"}
 
 
@@ -69,32 +63,43 @@ class TerminalApp(App[Leave]):
     ENABLE_COMMAND_PALETTE = False
 
     def __init__(
-        self, session: Session | OpenSession, options: Options, *, prompt: str | None = None, theme: str = "dark",
-        pick: bool = False, coach: Widget | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        session: SessionPort,
+        options: Options,
+        *,
+        prompt: str | None = None,
+        theme: str = "dark",
+        pick: bool = False,
+        coach: Widget | None = None,
+    ) -> None:
         super().__init__()
         keys.teach_alt_enter()
         for known in themes.themes():
             self.register_theme(known)
         self.theme = f"tw-{theme}"  # now, because later all styles would be found anew
         self.options, self.home = options, home_from(options.env)
-        self.session: OpenSession = LocalSession(session, self.home) if isinstance(session, Session) else session
+        self.session = session
         self.drafts = Drafts(self.home, session.cwd)
-        self.view = SessionFold(self.session.main, price=cost, color=self.session.color)
+        self.view = SessionFold(self.session.main, price=cost, color=self._color)
         self.clerk = Clerk(self)
         self._prompt, self._first_theme, self._pick, self._coach = prompt, theme, pick, coach
-        self._branch, self._hint, self._hint_until = "", "", 0.0
-        self._pressed: dict[str, float] = {}
-        self._later: set[str] = set()  # questions that the person put off
+        self._branch, self._hint, self._presses = "", Hint(), Presses()
+        self._questions = QuestionQueue(self, self.view)
         self._crew_version = -1
+
+    def _color(self, agent: AgentView) -> str:
+        return self.session.color(agent.id, agent.kind)
 
     # --- the frame
 
     def compose(self) -> ComposeResult:
-        return frame.compose(
-            self.view, self.drafts, here=lambda: self.here, budget=lambda: self.session.facts.left,
-            coach=self._coach,
-        )  # fmt: skip
+        return frame.compose(self.view, self.drafts, here=self._get_here, budget=self._get_budget, coach=self._coach)
+
+    def _get_here(self) -> AgentId:
+        return self.here
+
+    def _get_budget(self) -> str:
+        return self.session.facts.left
 
     def on_mount(self) -> None:
         self.conversation.use(themes.PALETTES[self._first_theme])
@@ -137,10 +142,10 @@ class TerminalApp(App[Leave]):
         base = self.screen_stack[0]
         self.conversation.tick()
         base.query_one("#queue", QueueList).show(self.view.queue)
-        hint = self._hint if time.monotonic() < self._hint_until else self.clerk.doing
+        hint = self._hint.text or self.clerk.doing
         status = base.query_one("#status", StatusLine)
         status.show(self.session.facts, self.view.agent(self.here), self.view, branch=self._branch, hint=hint)
-        self._ask()
+        self._questions.look()
         if self.side.display and self._crew_version != self.view.version:
             self._crew_version = self.view.version
             self.run_worker(self.side.read(self.session), group="crew", exclusive=True)
@@ -187,7 +192,7 @@ class TerminalApp(App[Leave]):
 
     def hint(self, text: str) -> None:
         """In the status line, for a moment."""
-        self._hint, self._hint_until = text, time.monotonic() + TWICE
+        self._hint = Hint(text)
 
     def _heard(self, *, ended: bool, asked: bool) -> None:
         """Somebody should look: a turn has ended, or a question is asked."""
@@ -203,30 +208,10 @@ class TerminalApp(App[Leave]):
 
     # --- questions
 
-    def _ask(self) -> None:
-        waiting = [question for question in self.view.questions if question.id not in self._later]
-        self._later &= {question.id for question in self.view.questions}
-        if waiting and len(self.screen_stack) == 1:
-            self.open_questions()
-        top = self.screen
-        if isinstance(top, QuestionScreen | AskScreen) and top.question not in self.view.questions:
-            top.dismiss()  # somebody else was quicker, or nobody wants to know any more
-
-    def open_questions(self) -> None:
-        questions = self.view.questions
-        agents = cast("dict[object, AgentView]", self.view.agents)
-        if not questions:
-            return
-        self._later.update(question.id for question in questions)
-        if len(questions) == 1:
-            self.push_screen(screen_for(questions[0], agents))
-        else:
-            self.push_screen(QuestionsScreen(lambda: self.view.questions, agents))
-
     @on(messages.AnswerQuestion)
     async def _answer(self, event: messages.AnswerQuestion) -> None:
         scope = cast("messages.Scope", event.rule_scope)
-        await self._try(acts.answer(self.session, self.view.questions, event.question, event.decision, scope))
+        await self._try(answer(self.session, self.view.questions, event.question, event.decision, scope))
 
     # --- what panels and widgets ask for
 
@@ -285,7 +270,7 @@ class TerminalApp(App[Leave]):
         if event.text.strip():
             self.run_worker(self.clerk.take(event.text), group="submit")
         else:
-            self.open_questions()
+            self._questions.open()
 
     @on(PromptInput.Wanted)
     def _wanted(self, event: PromptInput.Wanted) -> None:
@@ -310,11 +295,6 @@ class TerminalApp(App[Leave]):
 
     # --- keys
 
-    def _twice(self, what: str) -> bool:
-        now = time.monotonic()
-        before, self._pressed[what] = self._pressed.get(what, 0.0), now
-        return now - before < TWICE
-
     @on(PromptInput.Escaped)
     async def _escaped(self) -> None:
         agent = self.view.agent(self.here)
@@ -326,11 +306,11 @@ class TerminalApp(App[Leave]):
         elif agent.id != self.view.main:
             self.open_agent(self.view.main)
         elif self.prompt.text:
-            if self._twice("clear"):
+            if self._presses.twice("clear"):
                 self.prompt.send_away()
             else:
                 self.hint("Esc again puts this away (Up brings it back)")
-        elif self._twice("back"):
+        elif self._presses.twice("back"):
             self.prompt.go_back(-1)
         else:
             self.hint("Esc again takes the last prompt back")
@@ -344,7 +324,7 @@ class TerminalApp(App[Leave]):
         elif self.prompt.text:
             self.prompt.send_away()
             self.hint("put away; Up brings it back")
-        elif self._twice("leave"):
+        elif self._presses.twice("leave"):
             self.exit(Leave())
         else:
             running = [a for a in self.view.agents.values() if a.state == "running" and a.id != self.view.main]

@@ -1,8 +1,6 @@
 """The app in a second terminal: a session that runs in another process is watched, talked to and answered from here."""
 
 import os
-import sys
-from pathlib import Path
 
 import anyio
 
@@ -10,27 +8,14 @@ from teamwright.app import Options
 from teamwright.core.errors import UsageError
 from teamwright.core.ids import SessionId
 from teamwright.store.files.paths import home_from
-from teamwright.surfaces.port.door import knock
+from teamwright.surfaces.port.doors import knock
 from teamwright.surfaces.port.remote_session import RemoteSession
 from teamwright.surfaces.terminal.leave import Leave
-from teamwright.surfaces.terminal.run import heed_signals, run_terminal
+from teamwright.surfaces.terminal.signals import heed_signals
 
 
-async def run_attached(session: SessionId) -> int:
-    """Until the person leaves, or the session ends; the exit status."""
-    leave, caught = await _show(session)
-    if caught:
-        return 128 + caught
-    if leave is not None and leave.origin is not None:
-        return await run_terminal(Options(cwd=Path.cwd(), origin=leave.origin))
-    if leave is not None and leave.ended:
-        sys.stdout.write(f"The session has ended. Go on with it: teamwright --resume {session}\n")
-    else:
-        sys.stdout.write(f"The session goes on. Come back to it: teamwright attach {session}\n")
-    return 0
-
-
-async def _show(session: SessionId) -> tuple[Leave | None, int]:
+async def show_attached(session: SessionId) -> tuple[Leave | None, int]:
+    """Until the person leaves, or the session ends: how that was, and the signal that it was for."""
     from teamwright.surfaces.terminal.app import TerminalApp  # noqa: PLC0415
     from teamwright.surfaces.terminal.render import themes  # noqa: PLC0415  # with all of Textual
 

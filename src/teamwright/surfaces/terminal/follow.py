@@ -7,8 +7,8 @@ from anyio import lowlevel, to_thread
 
 from teamwright.core.data.event import Asked, Record, TurnEnded
 from teamwright.core.ids import AgentId
-from teamwright.surfaces.port.port import Live, OpenSession
-from teamwright.surfaces.view.replay import END
+from teamwright.runtime.port import Live, SessionPort
+from teamwright.runtime.replay import END
 from teamwright.surfaces.view.shapes import Item
 from teamwright.surfaces.view.view import SessionFold, older
 
@@ -20,7 +20,7 @@ class FollowerNews(Protocol):
 
 
 class EventFollower:
-    def __init__(self, session: OpenSession, view: SessionFold, heard: FollowerNews) -> None:
+    def __init__(self, session: SessionPort, view: SessionFold, heard: FollowerNews) -> None:
         self._session, self._view, self._heard = session, view, heard
         self._seen: dict[AgentId, int] = {}  # the last line of each transcript
 
@@ -57,7 +57,7 @@ class EventFollower:
         self._view.apply(record)
 
 
-async def read_again(session: OpenSession, agent: AgentId, before: int = END, most: int = END) -> list[Item]:
+async def read_again(session: SessionPort, agent: AgentId, before: int = END, most: int = END) -> list[Item]:
     """The items of an agent's transcript before a line, the newest ones."""
     records = await session.past(agent)
     found = await to_thread.run_sync(older, records, agent, before, abandon_on_cancel=True)

@@ -1,7 +1,7 @@
 """What stands on the screen before anything was said."""
 
 from teamwright import __version__
-from teamwright.surfaces.port.port import SessionFacts
+from teamwright.runtime.port import SessionFacts
 from teamwright.surfaces.terminal.widgets.status import MODES
 from teamwright.surfaces.view.text import safe
 

@@ -2,8 +2,9 @@
 
 import gc
 import os
-import signal
 import sys
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import anyio
@@ -12,25 +13,45 @@ from msgspec.structs import replace
 from teamwright.app import Options, open_session
 from teamwright.core.errors import UsageError
 from teamwright.core.ids import SessionId
-from teamwright.store.files.paths import home_from, is_session_id
+from teamwright.runtime.port import SessionPort
+from teamwright.runtime.session import Session
+from teamwright.store.files.paths import Home, home_from, is_session_id
+from teamwright.surfaces.plain import is_terminal
 
 if TYPE_CHECKING:
-    from teamwright.surfaces.terminal.app import TerminalApp
     from teamwright.surfaces.terminal.leave import Leave
+    from teamwright.surfaces.view.newcomer import Newcomer
 
 
-async def run_terminal(options: Options, prompt: str | None = None, pick: bool = False) -> int:  # noqa: FBT001, FBT002
+KeepDoor = Callable[[Session, Home, Mapping[str, str]], Awaitable[None]]  # lets others attach to a session
+
+
+async def run_terminal(options: Options, keep_door: KeepDoor, *, prompt: str | None = None, pick: bool = False) -> int:
     """Until the person leaves; the exit status. `pick`: begin with the list of sessions."""
     options = replace(options, can_ask=True, interactive=True)
     while True:
         if _runs_elsewhere(options):
-            from teamwright.surfaces.terminal.attached import run_attached  # noqa: PLC0415  # it imports this module
-
-            return await run_attached(SessionId(options.origin.resume or ""))
-        leave, status = await _show(options, prompt, pick=pick)
+            return await run_attached(SessionId(options.origin.resume or ""), keep_door)
+        leave, status = await _show(options, keep_door, prompt, pick=pick)
         if leave is None or leave.origin is None:
             return status
         options, prompt, pick = replace(options, origin=leave.origin), None, False
+
+
+async def run_attached(session: SessionId, keep_door: KeepDoor) -> int:
+    """Until the person leaves, or the session in another process ends; the exit status."""
+    from teamwright.surfaces.terminal.attached import show_attached  # noqa: PLC0415  # with all of Textual
+
+    leave, caught = await show_attached(session)
+    if caught:
+        return 128 + caught
+    if leave is not None and leave.origin is not None:
+        return await run_terminal(Options(cwd=Path.cwd(), origin=leave.origin), keep_door)
+    if leave is not None and leave.ended:
+        sys.stdout.write(f"The session has ended. Go on with it: teamwright --resume {session}\n")
+    else:
+        sys.stdout.write(f"The session goes on. Come back to it: teamwright attach {session}\n")
+    return 0
 
 
 def _runs_elsewhere(options: Options) -> bool:
@@ -38,15 +59,9 @@ def _runs_elsewhere(options: Options) -> bool:
     named = options.origin.resume or ""
     if not is_session_id(named) or options.origin.fork:
         return False
-    from teamwright.surfaces.port.door import is_open  # noqa: PLC0415
+    from teamwright.surfaces.port.doors import is_open  # noqa: PLC0415
 
     return is_open(home_from(options.env), SessionId(named))
-
-
-def is_terminal() -> bool:
-    """Standard error counts too: Textual draws on it."""
-    streams = (sys.stdin, sys.stdout, sys.stderr)
-    return all(stream.isatty() for stream in streams) and os.environ.get("TERM") != "dumb"
 
 
 def check_terminal() -> None:
@@ -56,35 +71,45 @@ def check_terminal() -> None:
         )
 
 
-async def _show(options: Options, prompt: str | None, *, pick: bool) -> "tuple[Leave | None, int]":
-    from teamwright.surfaces.port.door import keep_door  # noqa: PLC0415
+async def _show(options: Options, keep_door: KeepDoor, prompt: str | None, *, pick: bool) -> "tuple[Leave | None, int]":
+    from teamwright.runtime.local_session import LocalSession  # noqa: PLC0415
     from teamwright.surfaces.terminal.app import TerminalApp  # noqa: PLC0415
     from teamwright.surfaces.terminal.render import themes  # noqa: PLC0415  # with all of Textual
+    from teamwright.surfaces.terminal.signals import heed_signals  # noqa: PLC0415
     from teamwright.surfaces.terminal.trusting import settle_trust  # noqa: PLC0415
 
-    if not await settle_trust(options, themes.wanted(home_from(options.env).root, options.env)):
+    home = home_from(options.env)
+    if not await settle_trust(options, themes.wanted(home.root, options.env)):
         return None, 0
     session = await open_session(options)
     gc.freeze()
     gc.enable()
     async with session:
-        theme = themes.wanted(home_from(options.env).root, options.env)
-        app = TerminalApp(session, options, prompt=prompt, theme=theme, pick=pick)
+        theme = themes.wanted(home.root, options.env)
+        here = LocalSession(session, home)
+        app = TerminalApp(here, options, prompt=prompt, theme=theme, pick=pick)
         leave, caught = None, list[int]()
         async with anyio.create_task_group() as group:
-            group.start_soon(keep_door, session, home_from(options.env), options.env)
+            group.start_soon(keep_door, session, home, options.env)
             group.start_soon(heed_signals, app, caught)
             leave = await app.run_async()
             group.cancel_scope.cancel()
         session.hurry()
-    if (leave is None or leave.origin is None) and session.main.history.messages:
+    if (leave is None or leave.origin is None) and here.facts.begun:
         sys.stdout.write(f"Go on with this session: teamwright --resume {session.id}\n")
     return leave, 128 + caught[0] if caught else app.return_code or 0
 
 
-async def heed_signals(app: "TerminalApp", caught: list[int]) -> None:
-    """The terminal is put in order before we go, whoever sends us away."""
-    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGHUP) as signals:
-        async for number in signals:
-            caught.append(number)
-            app.exit()
+async def show_guided(session: SessionPort, options: Options, prompt: str, advise: "Callable[[Newcomer], str]") -> None:
+    """The app on a session that somebody else has opened, with a line of advice; until the person leaves."""
+    from teamwright.surfaces.terminal.app import TerminalApp  # noqa: PLC0415
+    from teamwright.surfaces.terminal.render import themes  # noqa: PLC0415  # with all of Textual
+    from teamwright.surfaces.terminal.signals import heed_signals  # noqa: PLC0415
+    from teamwright.surfaces.terminal.widgets.coach import Coach  # noqa: PLC0415
+
+    theme = themes.wanted(home_from(os.environ).root, os.environ)
+    app = TerminalApp(session, options, prompt=prompt, theme=theme, coach=Coach(advise))
+    async with anyio.create_task_group() as group:
+        group.start_soon(heed_signals, app, list[int]())
+        await app.run_async()
+        group.cancel_scope.cancel()

@@ -1,10 +1,7 @@
 """The one door for words from outside to the screen: hidden characters are written out, lengths are bounded."""
 
-import re
 import textwrap
 from typing import Any, cast
-
-from rich.cells import cell_len, set_cell_size
 
 from teamwright.tools.bounds import visible
 
@@ -36,23 +33,6 @@ def _cut(line: str) -> str:
 def one_line(text: str, most: int = 200) -> str:
     """The first words, on one line."""
     return safe(textwrap.shorten(text[: 8 * most], most, placeholder=" …"))
-
-
-def hang(line: str, width: int) -> str:
-    """A line of a table that is too long goes on beneath its last column."""
-    if cell_len(line) <= width:
-        return line
-    columns = [found.end() for found in re.finditer(r"\S {2,}(?=\S)", line) if found.end() <= width * 2 // 3]
-    indent = columns[-1] if columns else len(line) - len(line.lstrip())
-    lines = textwrap.wrap(line, width, subsequent_indent=" " * min(indent, width * 2 // 3), break_on_hyphens=False)
-    return "\n".join(lines)
-
-
-def fit(text: str, cells: int) -> str:
-    """At most so many cells wide; one that is cut ends in an ellipsis."""
-    if cells <= 0:
-        return ""
-    return text if cell_len(text) <= cells else set_cell_size(text, cells - 1).rstrip() + "…"
 
 
 def title(tool: str, args: dict[str, Any]) -> str:

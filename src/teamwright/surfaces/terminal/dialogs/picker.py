@@ -16,10 +16,11 @@ from textual.widgets import Input, OptionList, Static
 
 from teamwright.core.ids import SessionId
 from teamwright.store.files.paths import Home, SessionEntry, list_sessions
+from teamwright.surfaces.terminal.render.cells import fit
 from teamwright.surfaces.terminal.render.themes import Palette
 from teamwright.surfaces.terminal.widgets.rows import Piece, RowList, palette_of, row
 from teamwright.surfaces.view.team_digest import read_teams
-from teamwright.surfaces.view.text import fit, one_line, safe
+from teamwright.surfaces.view.text import one_line, safe
 
 MOST = 500
 
@@ -57,7 +58,7 @@ def matching(entries: Sequence[SessionEntry], words: str) -> list[SessionEntry]:
 
 def _running(home: Home) -> set[SessionId]:
     """Sessions of other processes that can be attached to. Blocks."""
-    from teamwright.surfaces.port.door import is_open, open_doors  # noqa: PLC0415  # with all of headless
+    from teamwright.surfaces.port.doors import is_open, open_doors  # noqa: PLC0415  # with all of headless
 
     return {id for id in open_doors(home) if is_open(home, id)}
 

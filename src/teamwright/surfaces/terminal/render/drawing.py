@@ -6,11 +6,12 @@ from rich.style import Style
 from rich.text import Text
 from textual.strip import Strip
 
+from teamwright.surfaces.terminal.render.cells import fit, hang
 from teamwright.surfaces.terminal.render.paint import draw, draw_text
 from teamwright.surfaces.terminal.render.step import draw_step
 from teamwright.surfaces.terminal.render.themes import Palette, agent_style
 from teamwright.surfaces.view.shapes import Item, Note, Spoken, Step, Thought
-from teamwright.surfaces.view.text import fit, hang, one_line, safe
+from teamwright.surfaces.view.text import one_line, safe
 from teamwright.surfaces.view.view import SessionFold
 
 if TYPE_CHECKING:

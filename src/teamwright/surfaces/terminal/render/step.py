@@ -4,11 +4,12 @@ from rich.style import Style
 from rich.text import Text
 from textual.strip import Strip
 
+from teamwright.surfaces.terminal.render.cells import fit
 from teamwright.surfaces.terminal.render.paint import draw, draw_text
 from teamwright.surfaces.terminal.render.themes import Palette, agent_style
 from teamwright.surfaces.view.diff import DiffRow, count, rows_of
 from teamwright.surfaces.view.shapes import AgentView, Step
-from teamwright.surfaces.view.text import duration, fit, money, one_line, safe, tokens
+from teamwright.surfaces.view.text import duration, money, one_line, safe, tokens
 
 MOST_LINES = 300  # of an opened result
 CHANGING = ("Edit", "Write", "NotebookEdit")

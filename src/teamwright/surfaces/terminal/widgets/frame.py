@@ -9,8 +9,8 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from teamwright.core.ids import AgentId
-from teamwright.surfaces.terminal.completion import Completions
-from teamwright.surfaces.terminal.drafts import Drafts
+from teamwright.surfaces.terminal.prompt.completion import Completions
+from teamwright.surfaces.terminal.prompt.drafts import Drafts
 from teamwright.surfaces.terminal.widgets.conversation import Conversation
 from teamwright.surfaces.terminal.widgets.prompt_input import PromptInput
 from teamwright.surfaces.terminal.widgets.queue_list import QueueList

@@ -7,8 +7,8 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.widgets import TextArea
 
-from teamwright.surfaces.terminal.completion import Completion, Completions, TypedWord, quoted, word_at
-from teamwright.surfaces.terminal.drafts import Drafts
+from teamwright.surfaces.terminal.prompt.completion import Completion, Completions, TypedWord, quoted, word_at
+from teamwright.surfaces.terminal.prompt.drafts import Drafts
 from teamwright.tools.bounds import visible
 
 CHIP_LINES, CHIP_SIZE = 12, 1_500  # pastes beyond that stand as one word in the input

@@ -10,8 +10,8 @@ from textual.dom import DOMNode
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
+from teamwright.surfaces.terminal.render.cells import fit
 from teamwright.surfaces.terminal.render.themes import DARK, LIGHT, PALETTES, Palette
-from teamwright.surfaces.view.text import fit
 
 Piece = tuple[str, str]  # text that is safe to draw, style
 Build = Callable[[int], Sequence[tuple[str, Content]]]

@@ -10,7 +10,7 @@ from textual.message import Message
 from textual.widgets import ContentSwitcher, Static
 
 from teamwright.core.ids import AgentId
-from teamwright.surfaces.port.port import Crew, OpenSession
+from teamwright.runtime.port import Crew, SessionPort
 from teamwright.surfaces.terminal.widgets.agents_panel import AgentsPanel
 from teamwright.surfaces.terminal.widgets.board import TaskPanel
 from teamwright.surfaces.terminal.widgets.rows import Piece, RowList, palette_of
@@ -78,7 +78,7 @@ class Side(Vertical):
             pieces.append((f" {page} ", f"reverse {palette.accent}".strip() if page == self.page else palette.dim))
         self.query_one("#side-tabs", Static).update(Content.assemble(*pieces, ("  F2 next · Esc closes", palette.dim)))
 
-    async def read(self, session: OpenSession) -> None:
+    async def read(self, session: SessionPort) -> None:
         self.show(await session.crew())
 
     def show(self, crew: Crew) -> None:

@@ -6,7 +6,7 @@ from rich.cells import cell_len
 from textual.content import Content
 from textual.widgets import Static
 
-from teamwright.surfaces.port.port import SessionFacts
+from teamwright.runtime.port import SessionFacts
 from teamwright.surfaces.terminal.render.step import SPINNER
 from teamwright.surfaces.terminal.render.themes import Palette
 from teamwright.surfaces.terminal.widgets.rows import Piece, palette_of, row

@@ -1,7 +1,9 @@
-"""A session's events as a person likes to watch them: one calm line a step, text as it comes."""
+"""Plain lines for people where there is no app: a session's events, one calm line a step, and what such lines share."""
 
+import os
 import sys
 import textwrap
+from collections.abc import Sequence
 from typing import Any, TextIO
 
 from teamwright.core.data.event import (
@@ -24,8 +26,18 @@ from teamwright.core.data.message import Retrying, Text, TextDelta, ToolCall
 from teamwright.core.ids import AgentId, CallId, JobId
 from teamwright.tools.bounds import visible
 
-SHOWN_LINES = 6  # of a tool's output
+SHOWN_LINES, LONGEST = 6, 150  # lines of a tool's output, and characters of one
 COLUMNS = 98  # of what agents beneath the main one say
+CODES = {
+    "bold": "1",
+    "dim": "2",
+    "red": "31",
+    "green": "32",
+    "yellow": "33",
+    "blue": "34",
+    "purple": "35",
+    "cyan": "36",
+}
 MACHINE_MADE = ("<task-notification>", "<teammate-message ", "<monitor-lines>")
 
 
@@ -80,17 +92,22 @@ class Progress:
                     self._line(line)
             case Denied() as event:
                 self._line(self._paint("yellow", f"  refused: {visible(event.reason)}"))
-            case AsideAnswered() as event:
-                for line in visible(event.text).splitlines():
-                    self._hold(self._paint("dim", f"  {line}"))
-            case Suggested() as event:
-                self._hold(self._paint("dim", f"  next: {visible(event.text)}"))
             case TurnEnded() as event if event.error:
                 self._line(self._paint("red", visible(event.error)), gap=True)
             case TurnEnded():
                 self._end_line()
+            case AsideAnswered() | Suggested() as event:
+                self._show_aside(event)
             case _:
                 pass
+
+    def _show_aside(self, event: AsideAnswered | Suggested) -> None:
+        match event:
+            case AsideAnswered():
+                for line in visible(event.text).splitlines():
+                    self._hold(self._paint("dim", f"  {line}"))
+            case Suggested():
+                self._hold(self._paint("dim", f"  next: {visible(event.text)}"))
 
     def _show_other(self, record: Record, who: AgentStarted) -> None:
         match record.event:
@@ -120,7 +137,7 @@ class Progress:
     def _job(self, ended: JobEnded) -> None:
         who = self._others.get(AgentId(ended.job))
         margin = "  " * who.depth if who else ""
-        mark = self._paint("green", "+") if ended.status == "completed" else self._paint("red", "x")
+        mark = self._mark(good=ended.status == "completed")
         took = self._paint("dim", f"{ended.usage.duration_ms / 1000:.1f} s")
         self._hold(f"{margin}{mark} {visible(ended.summary)}  {took}")
         self._speaker = None
@@ -130,19 +147,17 @@ class Progress:
 
     def _tool(self, ended: ToolEnded, at: int) -> list[str]:
         call, began = self._calls.pop(ended.call_id, (None, at))
-        mark = self._paint("red", "x") if ended.is_error else self._paint("green", "+")
         what = f"{call.name} {visible(summary(call))}".rstrip() if call else "tool"
         launched = ended.data is not None and ended.data.get("status") == "async_launched"
         took = "in the background" if launched else f"{(at - began) / 1000:.1f} s"
-        head = f"{mark} {self._paint('cyan', what)}  {self._paint('dim', took)}"
+        head = f"{self._mark(good=not ended.is_error)} {self._paint('cyan', what)}  {self._paint('dim', took)}"
         if call is not None and call.name == "Agent" and not ended.is_error:
             return [head]  # its own words stand above, or are still to come
-        text = "\n".join(c.text for c in ended.content if isinstance(c, Text)).strip()
-        lines = visible(text).splitlines()
-        if len(lines) > SHOWN_LINES:
-            lines = ["...", *lines[-SHOWN_LINES:]]
-        cut = (textwrap.shorten(line, 150) if len(line) > 150 else line for line in lines)
-        return [head, *(self._paint("dim", f"    {line}") for line in cut)]
+        lines = last_lines(visible(result_text(ended)).splitlines())
+        return [head, *(self._paint("dim", f"    {line}") for line in lines)]
+
+    def _mark(self, *, good: bool) -> str:
+        return self._paint("green", "+") if good else self._paint("red", "x")
 
     def _stream(self, text: str) -> None:
         if not self._open_line:
@@ -172,8 +187,7 @@ class Progress:
             self._out.flush()
 
     def _paint(self, style: str, text: str) -> str:
-        codes = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
-        return f"\x1b[{codes[style]}m{text}\x1b[0m" if self._colours and style else text
+        return paint(style, text, colours=self._colours)
 
 
 def _typed(taken: LettersTaken) -> str:
@@ -186,6 +200,21 @@ def _wrap(text: str, depth: int) -> list[str]:
     return textwrap.wrap(text, COLUMNS - 2 * depth - 2) or [""]
 
 
+def paint(style: str, text: str, *, colours: bool) -> str:
+    """Wrap text in the codes of a style, where colours are wanted."""
+    return f"\x1b[{CODES[style]}m{text}\x1b[0m" if colours and text and style in CODES else text
+
+
+def last_lines(lines: Sequence[str]) -> list[str]:
+    """The end of a tool's output, without long lines."""
+    shown = lines if len(lines) <= SHOWN_LINES else ["...", *lines[-SHOWN_LINES:]]
+    return [textwrap.shorten(line, LONGEST) if len(line) > LONGEST else line for line in shown]
+
+
+def result_text(ended: ToolEnded) -> str:
+    return "\n".join(part.text for part in ended.content if isinstance(part, Text)).strip()
+
+
 def summary(call: ToolCall) -> str:
     """What a call is about, in a few words."""
     args: dict[str, Any] = call.args
@@ -196,6 +225,12 @@ def summary(call: ToolCall) -> str:
         if isinstance(args.get(name), str):
             return textwrap.shorten(args[name], 100)
     return ""
+
+
+def is_terminal() -> bool:
+    """Standard error counts too: Textual draws on it."""
+    streams = (sys.stdin, sys.stdout, sys.stderr)
+    return all(stream.isatty() for stream in streams) and os.environ.get("TERM") != "dumb"
 
 
 def wants_colours(out: TextIO, env: "dict[str, str]") -> bool:

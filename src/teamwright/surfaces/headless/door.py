@@ -6,7 +6,6 @@ Whoever comes in sees the last lines of every agent, then all that happens, and 
 import contextlib
 import os
 from collections.abc import AsyncIterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import anyio
@@ -16,18 +15,17 @@ from anyio.abc import TaskGroup
 from teamwright.core.data.event import AgentStarted, Answered, LettersTaken, Record, Warned
 from teamwright.core.data.letter import ELEMENTS
 from teamwright.core.data.message import Text
-from teamwright.core.errors import StoreError, TeamwrightError, UsageError
-from teamwright.core.ids import SessionId
-from teamwright.host.ipc.unix_stream import UnixStream, connect, open_listener
+from teamwright.core.errors import StoreError, TeamwrightError
+from teamwright.host.ipc.unix_stream import UnixStream, open_listener
 from teamwright.osfiles.private import write_file
+from teamwright.runtime.driven_session import DrivenSession
 from teamwright.runtime.session import Session
 from teamwright.store.files.paths import Home
 from teamwright.surfaces.headless import control
 from teamwright.surfaces.headless.printer import Printer
-from teamwright.surfaces.headless.run import greeting_of, init_of, say_it
 from teamwright.surfaces.port.app_host import AppGuest
 from teamwright.surfaces.port.app_protocol import PREFIX
-from teamwright.surfaces.port.local_session import LocalSession
+from teamwright.surfaces.port.doors import address_file
 
 AGAIN = 400  # lines of each agent that a newcomer is shown
 LONGEST = 64 * 1024 * 1024  # bytes of one line
@@ -36,27 +34,24 @@ HELLO = 0.1  # seconds in which a guest may say that it is an app
 PATIENCE = 60.0  # seconds that a guest may leave a line unread
 
 
-def address_file(home: Home, session: SessionId) -> Path:
-    return home.run / f"session-{session.lower()}.door"
-
-
 async def keep_door(session: Session, home: Home, env: Mapping[str, str]) -> None:
     """Listen until cancelled. A session that cannot have a door goes on without one, and says so."""
+    here = DrivenSession(session, home)
     try:
-        await _listen(session, home, env)
+        await _listen(here, env)
     except (OSError, StoreError) as error:
-        session.tell(session.main.id, Warned(f"`teamwright attach` cannot come in: {error}"))
+        here.warn(f"`teamwright attach` cannot come in: {error}")
 
 
-async def _listen(session: Session, home: Home, env: Mapping[str, str]) -> None:
+async def _listen(session: DrivenSession, env: Mapping[str, str]) -> None:
     """The address lies beside the session's lock; what a killed process left is replaced."""
     listener = open_listener(env)
-    note = address_file(home, session.id)
+    note = address_file(session.home, session.id)
     seats = anyio.Semaphore(MOST_GUESTS)
 
     async def receive(wire: UnixStream) -> None:
         async with wire, seats:
-            await _host(session, home, wire)
+            await _host(session, wire)
 
     try:
         await anyio.to_thread.run_sync(write_file, note, os.fsencode(listener.path))
@@ -82,12 +77,12 @@ class _Reply:
             raise BrokenPipeError from None
 
 
-async def _host(session: Session, home: Home, wire: UnixStream) -> None:
+async def _host(session: DrivenSession, wire: UnixStream) -> None:
     reply = _Reply(wire)
-    printer = Printer(session, reply, lambda: init_of(session), format="stream-json", partial=False)
+    printer = Printer(session, reply, format="stream-json", partial=False)
     try:
         async with anyio.create_task_group() as group:
-            guest = AppGuest(LocalSession(session, home), reply.write, group)
+            guest = AppGuest(session, reply.write, group)
             spoken = anyio.Event()
             group.start_soon(_show, session, printer, guest, spoken, group)
             async for line in _lines_of(wire, printer):
@@ -98,7 +93,9 @@ async def _host(session: Session, home: Home, wire: UnixStream) -> None:
         pass  # gone
 
 
-async def _show(session: Session, printer: Printer, guest: AppGuest, spoken: anyio.Event, group: TaskGroup) -> None:
+async def _show(
+    session: DrivenSession, printer: Printer, guest: AppGuest, spoken: anyio.Event, group: TaskGroup
+) -> None:
     with anyio.move_on_after(HELLO):  # an app says at once that it is one, and is spared what is not for it
         await spoken.wait()
     if guest.watching:
@@ -106,7 +103,7 @@ async def _show(session: Session, printer: Printer, guest: AppGuest, spoken: any
     watch = session.watch(session.recent(AGAIN), deltas=False)
     try:
         await printer.line(_greeted(session))
-        for question in session.questions.waiting:
+        for question in session.snapshot().questions:
             await printer.line(control.question_of(question))
         async for record in watch:
             if guest.watching:
@@ -120,7 +117,7 @@ async def _show(session: Session, printer: Printer, guest: AppGuest, spoken: any
     group.cancel_scope.cancel()  # the session has ended
 
 
-def _greeted(session: Session) -> dict[str, Any]:
+def _greeted(session: DrivenSession) -> dict[str, Any]:
     view = session.snapshot()
     return {
         "type": "system",
@@ -129,7 +126,7 @@ def _greeted(session: Session) -> dict[str, Any]:
         "model": view.model,
         "permissionMode": view.mode,
         "running": view.running,
-        "agents": {agent.id: agent.name for agent in session.supervisor.agents},
+        "agents": session.agents(),
     }
 
 
@@ -169,7 +166,7 @@ async def _lines_of(wire: UnixStream, printer: Printer) -> AsyncIterator[bytes]:
             return
 
 
-async def _take(session: Session, line: bytes, printer: Printer, guest: AppGuest) -> None:
+async def _take(session: DrivenSession, line: bytes, printer: Printer, guest: AppGuest) -> None:
     """What cannot be done is told to whoever asked for it, and to nobody else."""
     try:
         match control.read_line(line):
@@ -178,7 +175,7 @@ async def _take(session: Session, line: bytes, printer: Printer, guest: AppGuest
             case control.ControlRequest(request_id=id, request=body) if _is_for_apps(body):
                 await guest.take(id, body)
             case control.ControlRequest() as request:
-                await printer.line(await control.answer_request(session, request, greeting_of(session)))
+                await printer.line(await control.answer_request(session, request))
             case control.ControlResponse() as answer:
                 await control.take_answer(session, answer.response)
             case control.ControlCancel():
@@ -195,37 +192,9 @@ def _refused(words: str) -> dict[str, Any]:
     return {"type": "system", "subtype": "refused", "text": words}
 
 
-async def _say(session: Session, line: control.UserLine) -> None:
+async def _say(session: DrivenSession, line: control.UserLine) -> None:
     say = control.prompt_for(session, line)
     if line.client_composed or say.agent is not None:
         await session.submit(say)
     else:
-        await say_it(session, say)
-
-
-# --- the other side
-
-
-def knock(home: Home, session: SessionId) -> UnixStream:
-    """Raises UsageError where nobody opens."""
-    try:
-        return connect(os.fsdecode(address_file(home, session).read_bytes()))
-    except (OSError, ValueError):
-        words = f"session {session} is not open in an app, nor runs with --listen"
-        raise UsageError(f"{words}: `teamwright --resume {session}` goes on with it") from None
-
-
-def is_open(home: Home, session: SessionId) -> bool:
-    """Does anybody listen there now?"""
-    try:
-        knock(home, session).close()
-    except UsageError:
-        return False
-    return True
-
-
-def open_doors(home: Home) -> set[SessionId]:
-    """Sessions that listen, or did when they were killed."""
-    with contextlib.suppress(OSError):
-        return {SessionId(path.stem.removeprefix("session-")) for path in home.run.glob("session-*.door")}
-    return set()
+        await session.take(say)

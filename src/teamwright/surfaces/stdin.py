@@ -5,6 +5,7 @@ import os
 import stat
 import sys
 from collections.abc import AsyncIterator
+from functools import partial
 
 import anyio
 
@@ -25,7 +26,7 @@ async def _open() -> asyncio.StreamReader | None:
         return None
     reader = asyncio.StreamReader()
     loop = asyncio.get_running_loop()
-    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    await loop.connect_read_pipe(partial(asyncio.StreamReaderProtocol, reader), sys.stdin)
     return reader
 
 

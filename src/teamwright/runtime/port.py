@@ -1,19 +1,34 @@
-"""An open session as the app sees it: one in this process, or one at whose door we stand."""
+"""The port that surfaces see of an open session: one in this process, or one behind a door."""
 
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
 from teamwright.core.data.event import Record
+from teamwright.core.data.message import Usage
 from teamwright.core.data.op import Op, Say
 from teamwright.core.data.tasks import Task
 from teamwright.core.ids import AgentId, LetterId, SessionId
-from teamwright.core.permissions.consent import Mode
-from teamwright.runtime.extensions.skills import Expanded
+from teamwright.core.permissions.consent import Mode, Question
 from teamwright.store.tables.mail import MailEntry
-from teamwright.surfaces.view.shapes import AgentView
+
+if TYPE_CHECKING:
+    from teamwright.runtime.extensions.skills import Expanded
+
+
+class SessionView(Struct, frozen=True):
+    """The session as it stands now, for a surface that has just come."""
+
+    id: SessionId
+    cwd: str
+    model: str
+    mode: Mode
+    running: bool
+    questions: tuple[Question, ...]
+    usage: Usage
+    usd: float
 
 
 class SessionFacts(Struct, frozen=True):
@@ -34,6 +49,7 @@ class Named(Struct, frozen=True):
 
     name: str
     description: str
+    hint: str = ""  # what may be said after it
 
 
 class Crew(Struct, frozen=True):
@@ -51,7 +67,9 @@ class Live(Protocol):
     def close(self) -> None: ...
 
 
-class OpenSession(Protocol):
+class SessionPort(Protocol):
+    """Ops in, events out, and what no event tells."""
+
     @property
     def id(self) -> SessionId: ...
     @property
@@ -72,7 +90,9 @@ class OpenSession(Protocol):
     def model_names(self) -> Sequence[str]: ...
     @property
     def facts(self) -> SessionFacts: ...
-    def color(self, agent: AgentView) -> str: ...
+    def color(self, agent: AgentId, kind: str) -> str:
+        """Of a teammate, or of its kind of agent."""
+        ...
 
     async def begin(self) -> tuple[list[Record], Live]:
         """All that was, as records, and what comes. Once."""
@@ -96,7 +116,7 @@ class OpenSession(Protocol):
         """A teammate by force, an agent's job, the main agent's turn; None: all of them."""
         ...
 
-    async def expand(self, text: str) -> Expanded | None:
+    async def expand(self, text: str) -> "Expanded | None":
         """`/name words` in the place of a prompt; None: it is meant for the model as it is."""
         ...
 

@@ -15,10 +15,10 @@ from teamwright.core.data.message import Content, Text
 from teamwright.core.data.op import Say
 from teamwright.core.errors import TeamwrightError
 from teamwright.core.ids import AgentId
-from teamwright.surfaces.port.port import OpenSession
-from teamwright.surfaces.terminal.commands import COMMANDS, CommandContext, choices
-from teamwright.surfaces.terminal.completion import Completion, TypedWord, list_files, rank
-from teamwright.surfaces.terminal.shell_actions import run_shell_line, with_pictures
+from teamwright.runtime.port import SessionPort
+from teamwright.surfaces.terminal.prompt.commands import COMMANDS, CommandContext, choices
+from teamwright.surfaces.terminal.prompt.completion import Completion, TypedWord, list_files, rank
+from teamwright.surfaces.terminal.prompt.shell_actions import run_shell_line, with_pictures
 from teamwright.surfaces.terminal.widgets.prompt_input import PromptInput
 from teamwright.surfaces.view.shapes import NoteKind, Queued
 from teamwright.surfaces.view.text import duration, one_line
@@ -31,7 +31,7 @@ _NAME = re.compile(r"/([\w:.-]+)(?:\s+(.*))?", re.S)
 class Counter(CommandContext, Protocol):
     """The app, as the clerk sees it."""
 
-    session: OpenSession
+    session: SessionPort
     options: Options
     view: SessionFold
 

@@ -14,12 +14,12 @@ from teamwright.core.ids import AgentId
 from teamwright.core.permissions.consent import MODES, Mode
 from teamwright.library import instructions
 from teamwright.runtime.agents.resume import Origin
+from teamwright.runtime.port import SessionPort
 from teamwright.store.files.paths import home_from
 from teamwright.store.settings.load import project_root
-from teamwright.surfaces.port.port import OpenSession
 from teamwright.surfaces.terminal import keys
-from teamwright.surfaces.terminal import shell_actions as errands
-from teamwright.surfaces.terminal.completion import Completion
+from teamwright.surfaces.terminal.prompt import shell_actions as errands
+from teamwright.surfaces.terminal.prompt.completion import Completion
 from teamwright.surfaces.terminal.render import themes
 from teamwright.surfaces.terminal.widgets.side import Page
 from teamwright.surfaces.terminal.widgets.status import MODES as MODE_WORDS
@@ -29,7 +29,7 @@ from teamwright.surfaces.view.shapes import Item
 class CommandContext(Protocol):
     """The app, as commands see it."""
 
-    session: OpenSession
+    session: SessionPort
     options: Options
 
     @property
@@ -221,7 +221,7 @@ COMMANDS: dict[str, SlashCommand] = {
 }
 
 
-async def choices(session: OpenSession) -> list[Completion]:
+async def choices(session: SessionPort) -> list[Completion]:
     """Everything that can follow `/`."""
     own = [Completion(name, command.about) for name, command in COMMANDS.items()]
     own += [Completion(one.name, one.description) for one in await session.skills() if one.name not in COMMANDS]

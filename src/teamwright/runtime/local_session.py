@@ -1,28 +1,30 @@
-"""A session in this process, as the app and guests at the door see it."""
+"""A session in this process, as surfaces see it."""
 
 import asyncio
 from collections.abc import Coroutine, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from anyio import to_thread
 from msgspec.structs import replace
 
 from teamwright.core.data.event import Asked, JobStarted, Record, TeamChanged, TeamKind
+from teamwright.core.data.message import Message
 from teamwright.core.data.op import Interrupt, Op, Say, StopAll, StopJob
 from teamwright.core.data.team import Member
-from teamwright.core.errors import StoreError, UsageError
+from teamwright.core.errors import StoreError
 from teamwright.core.ids import AgentId, JobId, LetterId, SessionId
-from teamwright.runtime.bus import Cursor
-from teamwright.runtime.extensions.skills import Expanded
+from teamwright.runtime.bus import Cursor, Watch
+from teamwright.runtime.port import Crew, Live, Named, SessionFacts, SessionView
+from teamwright.runtime.replay import read_agent, read_all
 from teamwright.runtime.session import Session
 from teamwright.store.files.paths import Home
 from teamwright.store.tables.mail import MailEntry
 from teamwright.store.tables.state import now_ms
-from teamwright.surfaces.port.port import Crew, Live, Named, SessionFacts
-from teamwright.surfaces.view.replay import read_agent, read_all
-from teamwright.surfaces.view.shapes import AgentView
+
+if TYPE_CHECKING:
+    from teamwright.runtime.extensions.skills import Expanded
 
 Value = TypeVar("Value")
 MOST_MAIL = 1_000  # of a team that the timeline keeps
@@ -32,7 +34,8 @@ class LocalSession:
     elsewhere = False
 
     def __init__(self, session: Session, home: Home) -> None:
-        self._session, self._home = session, home
+        self._session, self.home = session, home
+        self._teams, self._brought = session.teamwork.teams, session.brought
         self.id: SessionId = session.id
         self.main: AgentId = session.main.id
         self.cwd: Path = session.cwd
@@ -44,7 +47,7 @@ class LocalSession:
     @property
     def facts(self) -> SessionFacts:
         session = self._session
-        now, main, teams = session.snapshot(), session.main, session.teamwork.teams
+        now, main, teams = session.snapshot(), session.main, self._teams
         return SessionFacts(
             now.model,
             now.mode,
@@ -56,49 +59,70 @@ class LocalSession:
             {m.agent: m.color for name in teams.names for m in teams.everybody(name) if m.color},
         )
 
-    def color(self, agent: AgentView) -> str:
-        member = self._session.teamwork.teams.member_of(agent.id)
-        return member.color if member is not None and member.color else self.kind_colors.get(agent.kind, "")
+    def color(self, agent: AgentId, kind: str) -> str:
+        member = self._teams.member_of(agent)
+        return member.color if member is not None and member.color else self.kind_colors.get(kind, "")
 
     @property
     def kind_colors(self) -> dict[str, str]:
         return {name: kind.color for name, kind in self._session.kinds().items() if kind.color}
 
+    def agents(self) -> dict[AgentId, str]:
+        """The names of those that live here, by id."""
+        return {agent.id: agent.name for agent in self._session.supervisor.agents}
+
+    def members(self, team: str) -> list[Member]:
+        """Those that have not shut down, the lead first."""
+        return self._teams.members(team)
+
+    def messages(self, agent: AgentId) -> Sequence[Message] | None:
+        """The conversation of an agent as its model reads it; None if it does not live here."""
+        found = self._session.supervisor.agent(agent)
+        return None if found is None else found.history.messages
+
+    @property
+    def commands(self) -> list[Named]:
+        """Skills and prompts of servers, which are said as `/name`."""
+        found = [Named(skill.name, skill.description, skill.argument_hint) for skill in self._brought.commands]
+        for name, prompt in self._brought.prompts:
+            found.append(Named(name, prompt.description, " ".join(f"[{one.name}]" for one in prompt.arguments)))
+        return found
+
     async def skills(self) -> list[Named]:
-        brought = self._session.brought
-        found = [Named(skill.name, skill.description) for skill in brought.commands]
-        return found + [Named(name, prompt.description) for name, prompt in brought.prompts]
+        return self.commands
 
     async def crew(self) -> Crew:
         """Tasks and mail, as they are now."""
         return await unhurt(self._crew())
 
     async def _crew(self) -> Crew:
-        teamwork = self._session.teamwork
-        names = tuple(sorted(teamwork.teams.names))
-        listing = await teamwork.board.listing(self.main)
+        names, table = tuple(sorted(self._teams.names)), self._teams.tables.mail
+        listing = await self._session.teamwork.board.listing(self.main)
         mail: list[MailEntry] = []
         for name in names:
-            mail += await self._newest_mail(name)
+            mail += await table.newest(name, MOST_MAIL)
         return Crew(names, listing.tasks, tuple(sorted(mail, key=lambda entry: entry.n)))
-
-    async def _newest_mail(self, team: str) -> list[MailEntry]:
-        found: list[MailEntry] = []
-        since = 0
-        while page := await self._session.teamwork.teams.tables.mail.audit(team, since=since):
-            found, since = [*found, *page][-MOST_MAIL:], page[-1].n
-        return found
 
     # --- what was, is and comes
 
     async def begin(self) -> tuple[list[Record], Live]:
-        cursor, now, live = await self.watch()
-        was, elsewhere = await to_thread.run_sync(read_all, self._home, self.id, cursor)
+        cursor, now, live = await self.join()
+        was, elsewhere = await to_thread.run_sync(read_all, self.home, self.id, cursor)
         for agent in elsewhere:
             was += [record for record in await self.past(agent) if record.n <= cursor[agent]]
         return [*was, *now], live
 
-    async def watch(self) -> tuple[Cursor, list[Record], Live]:
+    def snapshot(self) -> SessionView:
+        return self._session.snapshot()
+
+    def watch(self, since: Cursor | None = None, *, deltas: bool = True) -> Watch:
+        return self._session.watch(since, deltas=deltas)
+
+    def recent(self, lines: int) -> Cursor:
+        """A place to watch from: the last lines of every agent come again."""
+        return self._session.recent(lines)
+
+    async def join(self) -> tuple[Cursor, list[Record], Live]:
         """How far the transcripts are, what is so now and stands in none of them, and what comes."""
         queued = await self._session.queued()
         live = self._session.watch()  # from here on nothing is awaited: all three are of one moment
@@ -106,20 +130,20 @@ class LocalSession:
         return self._session.recent(0), [*self._now(), *posted], live
 
     def _now(self) -> list[Record]:
-        session, teams = self._session, self._session.teamwork.teams
+        jobs, teams = self._session.supervisor.jobs, self._teams
         records = [
             Record(j.owner, 0, j.started, JobStarted(j.id, j.kind, j.description, j.call, j.background))
-            for j in session.supervisor.jobs.running()
+            for j in jobs.running()
         ]
         for name in teams.led_here():
             records += [record for member in teams.everybody(name) if not member.is_lead for record in _joined(member)]
-        return records + [Record(q.agent, 0, now_ms(), Asked(q)) for q in session.questions.waiting]
+        return records + [Record(q.agent, 0, now_ms(), Asked(q)) for q in self._session.questions.waiting]
 
     async def past(self, agent: AgentId) -> list[Record]:
         return await to_thread.run_sync(self._read, agent, abandon_on_cancel=True)
 
     def _read(self, agent: AgentId) -> list[Record]:
-        found = read_agent(self._home, self.id, agent)
+        found = read_agent(self.home, self.id, agent)
         if found is None:  # a teammate's may lie with another session
             with suppress(StoreError):
                 return list(self._session.past(agent))
@@ -132,29 +156,22 @@ class LocalSession:
 
     async def say(self, op: Say) -> LetterId:
         """Files that are named by `@` the agent reads itself; resources of servers it could not."""
-        found = await self._session.brought.mentions(op.typed, files=False) if op.agent is None else ()
+        found = await self._brought.mentions(op.typed, files=False) if op.agent is None else ()
         return await unhurt(self._session.say(replace(op, content=(*op.content, *found)) if found else op))
 
     async def withdraw(self, letter: LetterId, agent: AgentId | None) -> bool:
         return await unhurt(self._session.withdraw(letter, agent))
 
-    async def expand(self, text: str) -> Expanded | None:
-        return await self._session.brought.expand(text)
+    async def expand(self, text: str) -> "Expanded | None":
+        return await self._brought.expand(text)
 
     async def stop(self, agent: AgentId | None) -> None:
-        session = self._session
         if agent is None:
-            await self.submit(StopAll())
-            living = {agent.id: agent.running for agent in session.supervisor.agents}
-            away = {m.agent: m.state == "running" for m in session.teamwork.mates() if m.agent not in living}
-            for id, works in (living | away).items():  # the main agent and teammates live on: their turns end
-                if works:
-                    with suppress(UsageError):  # its process has ended meanwhile
-                        await self.submit(Interrupt(id))
+            await self.submit(StopAll(turns=True))
         elif agent == self.main:
             await self.submit(Interrupt())
         else:
-            member = session.teamwork.teams.member_of(agent)
+            member = self._teams.member_of(agent)
             await self.submit(StopJob(JobId(member.address if member is not None else agent)))
 
 
@@ -165,8 +182,14 @@ async def unhurt(call: Coroutine[Any, Any, Value]) -> Value:
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
-        task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())  # nobody asks for it any more
+        task.add_done_callback(_forget)
         raise
+
+
+def _forget(ended: asyncio.Future[Any]) -> None:
+    """Nobody asks any more what came of it."""
+    if not ended.cancelled():
+        ended.exception()
 
 
 def _joined(member: Member) -> list[Record]:

@@ -1,4 +1,4 @@
-"""Commands of the program itself in the place of a prompt: what they do is shown as a turn, and no model reads them."""
+"""Commands of the program itself in the place of a prompt: each is shown as a turn, and no model reads it."""
 
 from collections.abc import Awaitable, Callable, Sequence
 
@@ -6,11 +6,11 @@ from msgspec.structs import replace
 
 from teamwright.core.data.event import TurnEnded, TurnStarted
 from teamwright.core.data.message import Content, Text
-from teamwright.core.data.op import Compact, Say
+from teamwright.core.data.op import Compact, Say, prompt_text
 from teamwright.core.errors import TeamwrightError
 from teamwright.runtime.session import Session
 
-Command = Callable[[Session, str], Awaitable[str]]
+CommandFunction = Callable[[Session, str], Awaitable[str]]
 
 
 async def _compact(session: Session, words: str) -> str:
@@ -26,10 +26,16 @@ COMMANDS = {
     "btw": "ask about the conversation without entering it",
     "compact": "go on from a summary of the conversation",
 }
-_RUN: dict[str, Command] = {"btw": _btw, "compact": _compact}
+_RUN: dict[str, CommandFunction] = {"btw": _btw, "compact": _compact}
 
 
-async def run_command(session: Session, content: Sequence[Content]) -> bool:
+async def take_prompt(session: Session, say: Say) -> None:
+    """Run the command that a prompt names, or post the prompt with what it stands for and mentions."""
+    if not await _run_command(session, say.content) and (rest := await _expand(session, say)) is not None:
+        await session.submit(rest)
+
+
+async def _run_command(session: Session, content: Sequence[Content]) -> bool:
     """False if it is no command of ours, but something for the model."""
     text = _slashed(content)
     name, _, words = text[1:].partition(" ")
@@ -45,7 +51,7 @@ async def run_command(session: Session, content: Sequence[Content]) -> bool:
     return True
 
 
-async def expand(session: Session, say: Say) -> Say | None:
+async def _expand(session: Session, say: Say) -> Say | None:
     """A skill or a server's prompt in the place of what names it; None if that is answered already."""
     text = _slashed(say.content)
     if not text:
@@ -69,7 +75,7 @@ async def expand(session: Session, say: Say) -> Say | None:
 
 async def _with_mentions(session: Session, say: Say) -> Say:
     """What the prompt names by `@` stands after it."""
-    text = "\n".join(part.text for part in say.content if isinstance(part, Text))
+    text = prompt_text(say.content)
     if "@" not in text:
         return say
     await session.brought.arrived()  # a server's resource may be meant

@@ -128,7 +128,7 @@ def build_server(driver: ManualLead) -> Server[Any]:
 
 def list_tools(driver: ManualLead) -> list[types.Tool]:
     """Without those that a rule takes from the main agent."""
-    have = driver.main.tools
+    have = driver.tools
     tools = [_tool(name, words, dict(have[ours].spec.schema)) for name, (ours, words) in SAME.items() if ours in have]
     for name, (args, words) in OWN.items():
         if name != "teammate_spawn" or "Agent" in have:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from itertools import takewhile
 from pathlib import Path
 
 from teamwright.core.data.event import Record
@@ -44,7 +43,9 @@ def _path(main: Path, session: SessionId, agent: AgentId) -> Path:
 
 
 def _read(path: Path, agent: AgentId, until: int) -> Iterator[Record]:
-    for n, line in takewhile(lambda numbered: numbered[0] <= until, transcripts.read(path)):
+    for n, line in transcripts.read(path):
+        if n > until:
+            return
         yield Record(agent, n, line.at, line.event)
 
 

@@ -1,0 +1,180 @@
+"""A session in this process as a program drives it: prompts with commands in them, hooks, servers and figures."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import Struct
+
+from teamwright.core.data.definition import AgentDefinition
+from teamwright.core.data.event import Warned
+from teamwright.core.data.hook import DEFAULT_SECONDS, HookEvent
+from teamwright.core.data.message import Usage
+from teamwright.core.data.op import Say
+from teamwright.core.data.server import ServerState
+from teamwright.core.data.team import split_address
+from teamwright.core.errors import UsageError
+from teamwright.core.ids import AgentId
+from teamwright.core.policies.compaction import size
+from teamwright.runtime.agents.agent import RenderedPrompt
+from teamwright.runtime.local_session import LocalSession
+from teamwright.runtime.slash_commands import take_prompt
+
+if TYPE_CHECKING:
+    from teamwright.runtime.agents.resources import Exchange
+    from teamwright.runtime.extensions.hooks import HookFunction, Watch
+    from teamwright.runtime.extensions.mcp_pool import ServerPool
+
+CHARACTERS = 4  # of one token, roughly
+
+
+class UsageReport(Struct, frozen=True):
+    """What the session has used; `usd` is the known part of it, and a model of unknown price has None."""
+
+    turns: int
+    api_seconds: float
+    usd: float
+    usage: Usage
+    by_model: Mapping[str, Usage]
+    usd_by_model: Mapping[str, float | None]
+
+
+class ContextUse(Struct, frozen=True):
+    """What fills the main agent's window, in tokens."""
+
+    model: str
+    window: int
+    system: int
+    tools: Mapping[str, int]
+    messages: int
+
+
+class DrivenSession(LocalSession):
+    # --- prompts
+
+    async def take(self, say: Say) -> None:
+        """Post a prompt, or do what its `/name` stands for."""
+        await take_prompt(self._session, say)
+
+    def find_agent(self, named: str) -> AgentId:
+        """Look an agent up by id, name or address; an id that nobody here has is left to the session to refuse."""
+        teams = self._teams
+        name, team = split_address(named)
+        for known in [team] if team else sorted(teams.names):
+            if (member := teams.find(known, name)) is not None:
+                return member.agent
+        living = [id for id, known in self.agents().items() if named in (id, known)]
+        if len(living) > 1:
+            raise UsageError(f"several agents are called {named!r}: use an id ({', '.join(living)})")
+        return living[0] if living else AgentId(named)
+
+    def answer_nothing(self, why: str) -> None:
+        """Nobody answers questions any more: those that wait are denied, and later ones at once."""
+        self._session.questions.leave(why)
+
+    def warn(self, words: str) -> None:
+        self._session.tell(self.main, Warned(words))
+
+    # --- what the program brings
+
+    def add_agents(self, agents: Mapping[str, Any]) -> None:
+        """Further definitions; before the first turn."""
+        self._brought.add_agents(agents)
+
+    def only_skills(self, names: Sequence[str]) -> None:
+        self._brought.only_skills(names)
+
+    def use_driver(self, exchange: "Exchange") -> None:
+        """Speak by `exchange` to the MCP servers that the program holds."""
+        self._brought.use_driver(exchange)
+
+    def add_hook(
+        self,
+        event: HookEvent,
+        matcher: str,
+        function: "HookFunction",
+        *,
+        seconds: float = DEFAULT_SECONDS,
+        blocks: bool = False,
+        name: str = "",
+    ) -> None:
+        """Raises re.error for a matcher that is no expression."""
+        hooks = self._brought.points.use()
+        hooks.add_callable(event, matcher, function, seconds=seconds, blocks=blocks, name=name)
+
+    def watch_hooks(self, watch: "Watch") -> None:
+        self._brought.points.use().watch = watch
+
+    # --- what there is
+
+    @property
+    def tools(self) -> list[str]:
+        """What the main agent may call."""
+        return [tool.name for tool in self._prompt.tools]
+
+    @property
+    def _prompt(self) -> RenderedPrompt:
+        return self._session.main.prompt
+
+    @property
+    def kinds(self) -> Mapping[str, AgentDefinition]:
+        return self._session.kinds()
+
+    @property
+    def offered_skills(self) -> list[str]:
+        """What the model may call by the Skill tool."""
+        return [skill.name for skill in self._brought.offered]
+
+    def servers(self) -> list[ServerState]:
+        pool = self._brought.pool
+        return [] if pool is None else pool.states()
+
+    async def reconnect_server(self, name: str) -> None:
+        await self._pool().reconnect(name)
+
+    async def toggle_server(self, name: str, *, enabled: bool) -> None:
+        await self._pool().toggle(name, enabled=enabled)
+
+    def _pool(self) -> "ServerPool":
+        pool = self._brought.pool
+        if pool is None:
+            raise UsageError("there are no MCP servers in this session")
+        return pool
+
+    # --- how far it is
+
+    async def sync(self) -> None:
+        """Bring the main agent's transcript to the disk."""
+        await self._session.main.sync()
+
+    async def at_rest(self) -> None:
+        """Wait until the main agent has nothing to do."""
+        await self._session.main.at_rest()
+
+    @property
+    def owes_turn(self) -> bool:
+        """Whether an agent runs, or has something to run for; commands do not count."""
+        main, supervisor = self._session.main, self._session.supervisor
+        jobs = [job for job in supervisor.jobs.unfinished(main.id) if job.kind == "agent"]
+        return bool(jobs) or not main.resting or any(agent.running for agent in supervisor.agents)
+
+    def report_usage(self) -> UsageReport:
+        meter = self._session.meter
+        return UsageReport(
+            turns=meter.turns,
+            api_seconds=meter.api_seconds,
+            usd=meter.usd,
+            usage=meter.usage,
+            by_model=meter.by_model,
+            usd_by_model=meter.usd_by_model,
+        )
+
+    async def measure_context(self) -> ContextUse:
+        """Parts are estimated by their length; the whole is what the provider last counted, where it did."""
+        main, prompt = self._session.main, self._prompt
+        system = sum(map(len, prompt.system)) // CHARACTERS
+        tools = {tool.name: len(msgspec.json.encode(tool)) // CHARACTERS for tool in prompt.tools}
+        said = sum(size(message) for message in main.history.messages) // CHARACTERS
+        counted = main.history.tokens
+        messages = max(counted - system - sum(tools.values()), said) if counted else said
+        return ContextUse(main.model, await self._session.window() or 0, system, tools, messages)

@@ -1,0 +1,23 @@
+"""Text measured in cells of a terminal: cut to a width, or wrapped beneath its last column."""
+
+import re
+import textwrap
+
+from rich.cells import cell_len, set_cell_size
+
+
+def hang(line: str, width: int) -> str:
+    """A line of a table that is too long goes on beneath its last column."""
+    if cell_len(line) <= width:
+        return line
+    columns = [found.end() for found in re.finditer(r"\S {2,}(?=\S)", line) if found.end() <= width * 2 // 3]
+    indent = columns[-1] if columns else len(line) - len(line.lstrip())
+    lines = textwrap.wrap(line, width, subsequent_indent=" " * min(indent, width * 2 // 3), break_on_hyphens=False)
+    return "\n".join(lines)
+
+
+def fit(text: str, cells: int) -> str:
+    """At most so many cells wide; one that is cut ends in an ellipsis."""
+    if cells <= 0:
+        return ""
+    return text if cell_len(text) <= cells else set_cell_size(text, cells - 1).rstrip() + "…"

@@ -1,0 +1,42 @@
+"""One line above the input that says what a stranger could press next, until they have tried it."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, cast
+
+from textual.content import Content
+from textual.widgets import Static
+
+from teamwright.surfaces.terminal.widgets.rows import app_of, palette_of
+from teamwright.surfaces.view.newcomer import Newcomer
+
+if TYPE_CHECKING:
+    from teamwright.surfaces.terminal.app import TerminalApp
+
+BEAT = 0.25  # seconds
+
+
+class Coach(Static):
+    DEFAULT_CSS = "Coach { height: auto; max-height: 3; padding: 0 1; margin-top: 1; background: $background; }"
+
+    def __init__(self, advise: Callable[[Newcomer], str]) -> None:
+        super().__init__("", id="coach", markup=False)
+        self._advise, self._seen = advise, Newcomer()
+        self._drawn: Content | None = None
+
+    def on_mount(self) -> None:
+        self.set_interval(BEAT, self._look)
+
+    def _look(self) -> None:
+        app, seen = cast("TerminalApp", app_of(self)), self._seen
+        view, here = app.view, app.view.agent(app.here)
+        seen.team = seen.team or any(agent.team for agent in view.agents.values() if agent.parent)
+        seen.asked = view.questions[0].agent_name if view.questions else ""
+        seen.page = app.side.page if app.side.display else ""
+        seen.elsewhere = here.name if here.id != view.main else ""
+        seen.tried_reading = seen.tried_reading or bool(seen.elsewhere)
+        seen.tried_side = seen.tried_side or bool(seen.page) or seen.tried_reading  # quick fingers are not seen there
+        palette = palette_of(self)
+        line = Content.assemble(("demo  ", palette.accent), (self._advise(seen), palette.text))
+        if self._drawn is None or not line.is_same(self._drawn):
+            self._drawn = line
+            self.update(line)
