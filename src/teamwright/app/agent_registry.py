@@ -20,14 +20,17 @@ from teamwright.runtime.agents.spawner import Spawner
 from teamwright.runtime.agents.supervisor import Supervisor
 from teamwright.runtime.jobs.schedule import Schedules
 from teamwright.runtime.jobs.shell_jobs import ShellJobs
+from teamwright.runtime.permissions.call_facts import FactReader
 from teamwright.runtime.permissions.rulebook import Rulebook
 from teamwright.runtime.teams.service import Teamwork
 from teamwright.runtime.teams.tasks import TaskBoard
+from teamwright.runtime.tool_traits import register
 from teamwright.runtime.worktrees import Worktrees
 from teamwright.tools.agents.agent import AgentTool, agent_spec
 from teamwright.tools.agents.ask import AskTool
 from teamwright.tools.agents.plan import EnterPlanMode, ExitPlanMode, Put
 from teamwright.tools.bounds import visible
+from teamwright.tools.catalog import CATALOG
 from teamwright.tools.pool import INTERACTIVE, built_in_tools, chosen, colleague_tools, cron_tools, task_tools
 
 COORDINATOR = frozenset(
@@ -79,6 +82,7 @@ class AgentRegistry:
         self._put: Put | None = None
         self._commands: ShellJobs | None = None
         self._tools = self._make_tools()
+        self.facts = FactReader(register(CATALOG, (*self._tools.values(), *options.own_tools)), ground.user)
         self._kits: dict[object, tuple[object, Toolset]] = {}
 
     def introduce(
