@@ -14,6 +14,7 @@ from teamwright.surfaces.progress import summary
 from teamwright.surfaces.view.diff import rows_of
 from teamwright.tools.agents.ask import AskArgs, AskedQuestion
 from teamwright.tools.bounds import counted, visible
+from teamwright.tools.catalog import traits_of
 
 HELP = "Type a prompt; /to AGENT words, /interrupt [AGENT], /stop ID, /stop-all, /background, /quit."
 SHOWN_LINES = 6  # of a tool's output
@@ -74,7 +75,9 @@ class ControlRequest(Struct):
     def parts(self) -> list[AskedQuestion]:
         """The questions of an agent's own; none if it asks for something else."""
         try:
-            return msgspec.convert(self.input, AskArgs).questions if self.tool_name == "AskUserQuestion" else []
+            return (
+                msgspec.convert(self.input, AskArgs).questions if traits_of(self.tool_name).asks == "questions" else []
+            )
         except msgspec.ValidationError:
             return []
 
