@@ -9,6 +9,7 @@ from teamwright.core.errors import UsageError
 from teamwright.core.ports import Outcome, said
 from teamwright.runtime.tool_traits import ToolTraits, make_catalog, register
 from teamwright.tools.catalog import CATALOG, traits_of
+from teamwright.tools.pool import needed_by, only_for
 
 OWN = {
     *("Agent", "SendMessage", "ListAgents", "TeamCreate", "TeamDelete", "TaskCreate", "TaskGet", "TaskList"),
@@ -54,3 +55,16 @@ def test_a_tool_that_stores_says_what_became_of_a_call_or_is_refused() -> None:
     with pytest.raises(UsageError, match="keeper stores what it does"):
         make_catalog([ToolTraits(name="keeper", effects="stored")])
     assert register(CATALOG, [Honest()])["keeper"].outcome is unknown
+
+
+def test_who_has_which_tools() -> None:
+    tasks = {"TaskCreate", "TaskGet", "TaskList", "TaskUpdate"}
+    talk = {"SendMessage", "ListAgents"}
+    teams = {"TeamCreate", "TeamDelete"}
+    assert set(needed_by("coordinator")) == {"Agent", "Read", "TaskOutput", "TaskStop", *tasks, *talk, *teams}
+    assert set(needed_by("teammate")) == {"ExitPlanMode", *tasks, *talk}
+    assert needed_by("memory") == ("Read", "Write", "Edit")
+    assert only_for("lead") == {"EnterPlanMode", *teams}
+    assert only_for("main") == {"CronCreate", "CronDelete", "CronList", "StructuredOutput"}
+    assert only_for("person") == {"AskUserQuestion"}
+    assert {name for name, traits in CATALOG.items() if traits.talks} == talk
