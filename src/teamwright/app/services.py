@@ -102,6 +102,7 @@ def _rooms(parts: Parts) -> Worktrees:
 def _guard(parts: Parts, supervisor: Supervisor, questions: Questions, tell: Tell, log: Log) -> Guard:
     opened, extras = parts.opened, parts.company.extras
     law = Law(
+        facts=parts.company.facts,
         rules=extras.rules_of, mode=parts.mode, color=lambda agent: parts.company.get_teamwork().teams.color_of(agent),  # noqa: PLW0108 -- teams come later
         make_hooks=lambda: extras.make_hooks(opened.id, opened.files.transcript, log.write),
     )  # fmt: skip
@@ -126,7 +127,7 @@ def build_teamwork(parts: Parts, core: Services, base: Callable[[], Base] | None
         return await hooks.check(event, task, by, parts.company.get_teamwork().teams.team_of(by.agent))
 
     ground = TeamGround(
-        state=parts.state, home=parts.ground.home, env=parts.ground.env, user=parts.ground.user, tell=core.tell,
+        state=parts.state, home=parts.ground.home, env=parts.ground.env, facts=parts.company.facts, tell=core.tell,
         log=core.log.write,
         mail=MailLimits(own.mail.unread, own.mail.kib * 1024, own.mail.per_minute, own.mail.answers),
         patience=own.shutdown_timeout_seconds, lead_mode=lambda: supervisor.main.mode or "default",
@@ -157,7 +158,9 @@ def look_up(parts: Parts, jobs: Jobs, schedules: Schedules | None = None) -> Out
         found = jobs.get(id)
         return found.status if found else ""
 
-    return Outcomes(job=job, status=status, posted=parts.state.has_letter, books=books)
+    return Outcomes(
+        job=job, status=status, posted=parts.state.has_letter, books=books, catalog=parts.company.facts.catalog
+    )
 
 
 def left_by(outcomes: Outcomes, rows: Sequence[JobRow]) -> Outcomes:

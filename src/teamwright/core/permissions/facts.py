@@ -70,10 +70,16 @@ class Fetches(Struct, frozen=True):
 
 
 class Uses(Struct, frozen=True):
-    """Any other tool; `detail` is what its rules speak of, such as an agent's name."""
+    """Any other tool; `detail` is what its rules speak of, such as an agent's name.
+
+    `own`: it touches only our own store, or starts agents. `weighty`: this use of it needs approval all the same.
+    """
 
     tool: str
     detail: str = ""
+    own: bool = False
+    weighty: bool = False
+    reading: bool = False
 
 
 Facts = Reads | Edits | Runs | Fetches | Uses
