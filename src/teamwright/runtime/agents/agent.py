@@ -71,7 +71,7 @@ class Agent:
         self._told_plan = False
         self._lent: str | None = None  # the model that it goes back to after a turn
         self._before_plan: Mode | None = None
-        self._closing, self._closed = False, anyio.Event()
+        self.closing, self._closed = False, anyio.Event()
         self._scope: anyio.CancelScope | None = None
         self._resting, self._woken = anyio.Event(), anyio.Event()
         self._seat = TurnContext(
@@ -233,32 +233,27 @@ class Agent:
         self._scope.cancel()
         return True
 
-    async def live(self) -> None:
-        """Wait for letters, handle them, rest; for as long as the session lives."""
-        current_agent.set(self.id)
-        while not self._closing:
-            if await self._attend():
-                continue
-            self._resting.set()
-            await self.inbox.wait()
-            self._woken.set()
-            self._resting, self._woken = anyio.Event(), anyio.Event()
-        self._closed.set()
-
-    async def _attend(self) -> bool:
-        """Handle what has come. False if there is nothing, or if the disk fails: then a person has to try again."""
+    async def take(self) -> Sequence[Letter]:
+        """What has come. Nothing if the disk fails: then a person has to try again."""
         if self.halted is not None and self._trouble.error is not None:
             self.inbox.give_up()
-            return False
+            return ()
         try:
             self._transcript.check()
-            letters = await self.inbox.take(at_rest=True)
+            return await self.inbox.take(at_rest=True)
         except StoreError as error:
             self._halt(error)
-            return False
-        if letters:
-            await self.turn(letters)
-        return bool(letters) and self.halted is None
+            return ()
+
+    async def wait_at_rest(self) -> None:
+        """Until a letter comes; meanwhile others see that it rests."""
+        self._resting.set()
+        await self.inbox.wait()
+        self._woken.set()
+        self._resting, self._woken = anyio.Event(), anyio.Event()
+
+    def has_closed(self) -> None:
+        self._closed.set()
 
     async def closed(self) -> None:
         await self._closed.wait()
@@ -269,7 +264,7 @@ class Agent:
 
     def close(self) -> None:
         """End after the running turn has been interrupted; letters that wait are kept for a resume."""
-        self._closing = True
+        self.closing = True
         self.interrupt()
         self.inbox.ring()
 
