@@ -15,6 +15,7 @@ MOST_NODES = 15_000
 _ODD = re.compile(r"[^\t\n\x20-\x7e]")
 _OPERATORS = frozenset(bytes([c]) for c in b"&|;<>()\n \t")
 _BLANK = re.compile(rb"(?:[ \t\n]|\\\n)*")
+_ENDS_PLAINLY = re.compile(rb"\$\{\w+\}$|[\s;]\}$")
 _HOLDS_TEXT = frozenset(
     {"string", "heredoc_body", "expansion", "regex", "extglob_pattern"}
 )  # read from the source itself
@@ -88,6 +89,8 @@ def _require_coverage(root: Node, text: bytes) -> None:
     while waiting:
         node = waiting.pop()
         waiting += node.children
+        if node.type.endswith("_redirect"):
+            _require_no_name(text[max(0, node.start_byte - 400) : node.start_byte])
         if node.children and node.type not in _HOLDS_TEXT:
             end = node.start_byte
             for child in node.children:
@@ -107,6 +110,13 @@ def _require_blank(text: bytes, start: int, end: int) -> None:
         before, after = text[start - 1 : start], text[end : end + 1]
         if before not in _OPERATORS or after in _OPERATORS:
             raise Unreadable("a word in it is broken over lines")
+
+
+def _require_no_name(before: bytes) -> None:
+    """`{NAME}>file` is no word: bash stores a number under that name, which may be PATH."""
+    before = before.replace(b"\\\n", b"")
+    if before.endswith(b"}") and not _ENDS_PLAINLY.search(before):
+        raise Unreadable("a redirection in it may set a variable")
 
 
 def _require_apart(before: bytes, after: bytes) -> None:

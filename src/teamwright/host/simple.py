@@ -27,6 +27,7 @@ from teamwright.host.wrappers import (
     find_spans,
     is_assignment,
     program_name,
+    takes_away,
     unwrapped,
 )
 
@@ -151,7 +152,9 @@ def _unwrap(words: Sequence[Word], assigned: Sequence[tuple[str, Word]]) -> _Lay
             raise Unreadable("one command in it runs another, more often than is followed")
         name = program_name(inner[0].text)
         names.append(name)
-        risky = risky or any(is_assignment(w.text) and not harmless_name(*w.text.split("=", 1)) for w in inner[1:step])
+        given = [w.text for w in inner[1:step]]
+        risky = risky or any(is_assignment(word) and not harmless_name(*word.split("=", 1)) for word in given)
+        risky = risky or (name == "env" and takes_away(given))
         fed = WRAPPERS[name].feeds
         inner = _fed(inner, step) if fed else inner[step:]
         while name == "time" and inner[0].text == "!" and len(inner) > 1:
@@ -174,8 +177,8 @@ def _fed(words: Sequence[Word], step: int) -> list[Word]:
     """What xargs runs: its input becomes further words, or takes the place of a mark."""
     marks = {"{}"}
     for n, word in enumerate(words[:step]):
-        if word.text.startswith("-I"):
-            marks.add(word.text[2:] or words[n + 1].text)
+        if found := re.match(r"-[a-z0]*I", word.text):
+            marks.add(word.text[found.end() :] or words[n + 1].text)
     marked = [Word(UNKNOWN) if any(m in w.text for m in marks) else w for w in words[step:]]
     return [*marked, ANY_WORDS]
 

@@ -131,7 +131,8 @@ class Reader:
             n += 1
         if first and text.startswith("~"):
             head, slash, rest = out.partition("/")
-            home = self._variable("HOME") if head == "~" else None
+            plain = head == "~" and not text.startswith("~\\")  # an escaped `/` leaves the `~` as it is
+            home = self._variable("HOME") if plain else None
             return _Piece((UNKNOWN if home is None else home) + slash + rest, live, quoted, splits)
         if re.search(r"=~|:~", out) and UNKNOWN not in out:
             out = out.replace("~", UNKNOWN)  # only some shells expand it there
@@ -205,8 +206,9 @@ class Reader:
             return known
         if not _PLAIN_EXPANSION.fullmatch(text) or "@P" in text:
             self._vague("a `${...}` of a kind that can run code")
-        if not _QUOTED_VALUE.fullmatch(text) and _UNSURE_END.search(_own_text(node)):
-            raise Unreadable("a `${...}` in it may end elsewhere than it seems to")
+        own = "" if _QUOTED_VALUE.fullmatch(text) else _own_text(node)
+        if _UNSURE_END.search(own) or _EXPANDS.search(own):
+            raise Unreadable("a `${...}` in it is not what it seems, or may end elsewhere")
         self.inside(node)
         return UNKNOWN
 
@@ -288,12 +290,40 @@ def check_heredoc(node: Node, whole: bytes) -> bool:
     return start == delimiter
 
 
+def behind_heredoc(node: Node) -> list[Node]:
+    """The statements on the rest of the line on which a here-document was announced."""
+    none = ("file_redirect", "herestring_redirect", "file_descriptor")
+    found = node.named_children if node.type == "heredoc_redirect" else []
+    return [child for child in found if not child.type.startswith("heredoc_") and child.type not in none]
+
+
 def require_one_line(node: Node) -> None:
     """Between the words of one command there is no line end: bash would begin another command there."""
     raw, base = node.text or b"", node.start_byte
     for a, b in pairwise(node.children):
         if b"\n" in raw[a.end_byte - base : b.start_byte - base].replace(b"\\\n", b""):
             raise Unreadable("a line ends inside of a command in it")
+
+
+def require_gaps(node: Node) -> None:
+    """Between two words of a command stands something that parts them for bash too."""
+    raw, base = node.text or b"", node.start_byte
+    for a, b in pairwise(node.children):
+        gap = raw[a.end_byte - base : b.start_byte - base].replace(b"\\\n", b"")
+        if not gap and not b.type.endswith("_redirect"):
+            raise Unreadable("a word in it is broken over lines")
+
+
+def redirection(node: Node) -> tuple[str, list[Node]]:
+    """The operator, and what it names."""
+    operators = [c.type for c in node.children if not c.is_named]
+    targets = [c for c in node.named_children if c.type != "file_descriptor"]
+    require_one_line(node)
+    if len(operators) != 1 or len(targets) > 1:
+        raise Unreadable("a redirection in it cannot be read")
+    if targets and operators[0].endswith("-"):
+        raise Unreadable("a word in it stands behind a redirection that has no target")
+    return operators[0], targets
 
 
 def _quoted(text: str) -> _Piece:
@@ -355,4 +385,6 @@ def _ansi(text: str) -> str:
 
     if re.search(r"\\[^abeEfnrtv\\'\"?x0-7u]|\\x(?![0-9a-fA-F])|\\u(?![0-9a-fA-F])", text.replace("\\\\", "")):
         return UNKNOWN
+    if any(decoded(found) > "\x7f" for found in _ANSI.finditer(text)):
+        return UNKNOWN  # bytes that make a letter together, or a letter that another locale writes otherwise
     return _ANSI.sub(decoded, text)

@@ -35,7 +35,7 @@ WRAPPERS = {
     "time": Wrapper("p"),
     "command": Wrapper("p"),
     "builtin": Wrapper(),
-    "exec": Wrapper("cl", "a"),
+    "exec": Wrapper("l", "a"),
     "xargs": Wrapper(
         "0rtxp", "InPLdEs",
         ("--null", "--no-run-if-empty", "--verbose", "--exit", "--interactive"),
@@ -108,6 +108,11 @@ def _flag(wrapper: Wrapper, word: str, name: str) -> int:
         if letter not in wrapper.flags:
             return 0
     return 1
+
+
+def takes_away(words: Sequence[str]) -> bool:
+    """Does `env` with these words unset anything? Without a PATH bash also looks for programs where it stands."""
+    return any(re.match(r"-$|-[a-z0]*[iu]|--(?:ignore|unset)", word) for word in words)
 
 
 def is_assignment(word: str) -> bool:
