@@ -12,6 +12,7 @@ MOST_BYTES = 100_000
 MOST_DEPTH = 60
 MOST_WORDS = 2_000
 MOST_NODES = 15_000
+MOST_OPERATORS = 2_000  # where they make no sense, the parser takes the square of their number to say so
 _ODD = re.compile(r"[^\t\n\x20-\x7e]")
 _OPERATORS = frozenset(bytes([c]) for c in b"&|;<>()\n \t")
 _BLANK = re.compile(rb"(?:[ \t\n]|\\\n)*")
@@ -128,6 +129,8 @@ def _require_apart(before: bytes, after: bytes) -> None:
 def _why_not_read(text: str) -> str:
     if len(text) > MOST_BYTES:
         return f"it is longer than {MOST_BYTES:,} characters"
+    if sum(map(text.count, "|&<>()[]=;")) > MOST_OPERATORS:
+        return "it has more operators than are looked at"
     for found in _ODD.finditer(text):
         if not found[0].isprintable():  # bash and the parser disagree on what such characters separate
             return f"it contains the invisible character U+{ord(found[0]):04X}"
