@@ -2,6 +2,7 @@
 
 import os.path
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 
 from msgspec import structs
@@ -150,6 +151,22 @@ def without_git_options(words: Sequence[str]) -> tuple[str, ...]:
     while at < len(words) and words[at].startswith("-"):
         at += 2 if words[at] in _BEFORE_VALUED else 1
     return (words[0], *words[at:])
+
+
+def given_settings(words: Sequence[str]) -> list[tuple[str, str]]:
+    """Those of `git -c name=value`."""
+    pairs = [(a, b) for a, b in pairwise(words) if a in ("-c", "--config-env")]
+    told = [b.partition("=") for _, b in pairs] + [
+        w[13:].partition("=") for w in words if w.startswith("--config-env=")
+    ]
+    return [(_lowered(name), value) for name, _, value in told]
+
+
+def _lowered(name: str) -> str:
+    """As git compares names: only what stands between section and key keeps its case."""
+    section, _, rest = name.partition(".")
+    sub, point, key = rest.rpartition(".")
+    return f"{section.lower()}.{sub}{point}{key.lower()}"
 
 
 def makes_repository(path: str) -> bool:

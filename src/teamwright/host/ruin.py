@@ -3,7 +3,7 @@
 import os.path
 import re
 from collections.abc import Iterator, Sequence
-from fnmatch import fnmatchcase, translate
+from fnmatch import fnmatchcase
 from glob import iglob
 from itertools import islice, pairwise
 
@@ -21,7 +21,7 @@ _QUOTES = re.compile(r"\\\n|['\"\\]")
 _REMOVES = re.compile(r"(?<![\w.-])(?:rm|-delete)(?![\w.-])")
 _RECURSIVE = re.compile(r"-[A-Za-z]*[rR][A-Za-z]*|--r[a-z]*")
 _BY_NAME = frozenset({"-name", "-iname"})
-_BY_PATH = frozenset({"-path", "-ipath", "-wholename", "-iwholename", "-regex", "-iregex"})
+_BY_PATH = frozenset({"-path", "-ipath", "-wholename", "-iwholename"})
 _ENDS_FILES = re.compile(r"(?<![\w.-])(?:rm|mv|unlink|shred)(?![\w.-])")
 _ANY_NAMES = ("q7", ".q7", "Q7.q7")  # that nobody has in mind: what matches one of them matches most
 _BY_KIND = frozenset({
@@ -30,6 +30,7 @@ _BY_KIND = frozenset({
 })  # fmt: skip
 _WIDENS = frozenset({"!", "-not", "-o", "-or", ","})
 _MOST_MATCHES = 1_000
+_MOST_PATTERN = 200
 
 
 class Removal(Struct, frozen=True):
@@ -93,7 +94,10 @@ def _by_mv(words: Sequence[Word], cwd: str | None, home: str) -> Removal:
     named = [w for w in words if w.text[:1] != "-"]
     last = len(named) if any(w.text.startswith(("-t", "--t")) for w in words) else -1
     found = [_of_path(word, cwd, home) for word in named[:last]]
-    unsure = any(w.splits for w in named) and bool(cwd and _holds_home(cwd, home))
+    if cwd is None:
+        unsure = any(_ALL.fullmatch(w.glob.rpartition("/")[2]) for w in named[:last] if w.glob[:1] != "/")
+    else:
+        unsure = _holds_home(cwd, home) and any(w.splits for w in named)
     return Removal(ruin=next((r.ruin for r in found if r.ruin), ""), doubt=_UNSURE.doubt if unsure else "")
 
 
@@ -147,18 +151,17 @@ def _by_find(words: Sequence[Word], cwd: str | None, home: str) -> Removal:
 
 def _is_narrow(flag: str, pattern: str, starts: Sequence[Word], home: str) -> bool:
     """Does this test keep most files from being found?"""
-    if UNKNOWN in pattern or not re.search(r"\w", pattern):
+    if UNKNOWN in pattern or not re.search(r"\w", pattern) or len(pattern) > _MOST_PATTERN:
         return False
     if flag in _BY_NAME:
         return not any(fnmatchcase(name, pattern) for name in _ANY_NAMES)
-    if flag not in _BY_PATH or (flag.endswith("regex") and r"\|" in pattern):
+    if flag in _BY_PATH:
+        tops = [home, *(start.text.rstrip("/") for start in starts or [Word(".")])]
+        return not any(fnmatchcase(f"{top}/{n}", pattern) for top in tops for n in (*_ANY_NAMES, "q7/q7", "q7/.q7"))
+    if flag not in ("-regex", "-iregex") or r"\|" in pattern:
         return False
-    try:
-        matches = re.compile(pattern if flag.endswith("regex") else translate(pattern)).fullmatch
-    except re.error:
-        return False
-    tops = [home, *(start.text.rstrip("/") for start in starts or [Word(".")])]
-    return not any(matches(f"{top}/{name}") for top in tops for name in (*_ANY_NAMES, "q7/q7", "q7/.q7"))
+    plain = re.sub(r"\[[^]]*\]", "", pattern)  # never run: such a pattern can take for ever
+    return any(word not in home.split("/") for word in re.findall(r"\w{2,}", plain))
 
 
 def _ruins(path: str, cwd: str | None, home: str) -> str:

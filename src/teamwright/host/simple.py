@@ -12,8 +12,8 @@ from teamwright.core.facts import NOWHERE, Command, Place, View
 from teamwright.core.patterns import UNKNOWN
 from teamwright.core.protected import mentioned
 from teamwright.host.commands import Use, is_harmed_by_no_word, known_use
-from teamwright.host.git_commands import git_use, is_own_repository, without_git_options
-from teamwright.host.git_config import programs
+from teamwright.host.git_commands import git_use, given_settings, is_own_repository, without_git_options
+from teamwright.host.git_config import is_program, programs
 from teamwright.host.ruin import SAFE, Removal, removal_of
 from teamwright.host.special_commands import harmless_name
 from teamwright.host.whereabouts import Surroundings
@@ -25,6 +25,7 @@ from teamwright.host.wrappers import (
     WRAPPERS,
     carried_code,
     find_spans,
+    hands_over,
     is_assignment,
     program_name,
     takes_away,
@@ -127,7 +128,8 @@ def simple_commands(
     found.commands.insert(0, _command(layers, shown, setting, found, shadow=shadow))
     if name in _MOVES and found.cd is None:
         found.cd = UNKNOWN  # wherever that is
-    if (texts[0] in _EVALUATES and not found.commands[0].harmless) or layers.risky:
+    runs = hands_over(texts) or (name == "git" and any(is_program(*pair) for pair in given_settings(texts)))
+    if (texts[0] in _EVALUATES and not found.commands[0].harmless) or layers.risky or runs:
         found.commands.append(UNSEEN_CODE)
     return found
 
