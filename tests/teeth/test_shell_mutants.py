@@ -35,6 +35,16 @@ MUTANTS = [
     ("host/grammar.py", "    _require_coverage(root, text.encode())\n", ""),
     # Lines that are joined make no word of two.
     ("host/grammar.py", "        if before not in _OPERATORS or after in _OPERATORS:\n", "        if False:\n"),
+    # An escaped blank parts two words.
+    ("host/grammar.py", '    return b"" if slashes % 2 else', '    return b"" if slashes < 0 else'),
+    # A redirection sets no variable.
+    ("host/grammar.py", '    if before.endswith(b"}") and not', '    if before.endswith(b"/}") and not'),
+    # The value of a flag is looked at by nobody.
+    ("host/flags.py", "_IS_FLAG.match(words[at]) and", "False and"),
+    # Bytes are letters.
+    ("host/words.py", 'decoded(found) > "\\x7f"', 'decoded(found) > "\\uffff"'),
+    # `env` takes nothing away.
+    ("host/simple.py", '        risky = risky or (name == "env" and takes_away(given))\n', ""),
     # Whatever lies below /dev/fd is a descriptor.
     ("host/whereabouts.py", "fd/\\d{1,2})", "fd/.*)"),
     # A wrapper or shell by any path is that of the system.

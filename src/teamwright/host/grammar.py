@@ -97,7 +97,7 @@ def _require_coverage(root: Node, text: bytes) -> None:
             for child in node.children:
                 _require_blank(text, end, child.start_byte)
                 if end == child.start_byte > node.start_byte and node.type in _HOLDS_COMMANDS:
-                    _require_apart(text[end - 1 : end], text[end : end + 1])
+                    _require_apart(_last(text, end), text[end : end + 1])
                 end = child.end_byte
             _require_blank(text, end, node.end_byte)
 
@@ -108,9 +108,17 @@ def _require_blank(text: bytes, start: int, end: int) -> None:
         raise Unreadable("a part of it belongs to no command")
     if gap.startswith(b"\\\n") and not gap.replace(b"\\\n", b"") and start:
         # To bash nothing at all stands between the two sides: they must not become one word or one operator.
-        before, after = text[start - 1 : start], text[end : end + 1]
+        before, after = _last(text, start), text[end : end + 1]
         if before not in _OPERATORS or after in _OPERATORS:
             raise Unreadable("a word in it is broken over lines")
+
+
+def _last(text: bytes, end: int) -> bytes:
+    """What stands before this; nothing where it is escaped, and so belongs to a word whatever it is."""
+    slashes = 0
+    while end - 2 - slashes >= 0 and text[end - 2 - slashes] == 0x5C:
+        slashes += 1
+    return b"" if slashes % 2 else text[end - 1 : end]
 
 
 def _require_no_name(before: bytes) -> None:

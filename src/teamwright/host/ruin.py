@@ -31,27 +31,32 @@ _BY_KIND = frozenset({
 _WIDENS = frozenset({"!", "-not", "-o", "-or", ","})
 _MOST_MATCHES = 1_000
 _MOST_PATTERN = 200
+_NAMES_HOME = re.compile(r"~|HOME|PWD|\bpwd\b|(?<![\w/.])\.\.(?![\w.])|/home|/root|/Users")
 
 
 class Removal(Struct, frozen=True):
     """`ruin`: the home or root directory that is removed. `doubt`: why nobody can tell whether one is.
 
-    `deep`: it removes what lies below a place; `shifts`: it changes which place that is.
+    `deep`: it removes what lies below a place; `shifts`: it changes which place that is; `moves`: it moves away what
+    only a value names.
     """
 
     ruin: str = ""
     doubt: str = ""
     deep: bool = False
     shifts: bool = False
+    moves: bool = False
 
     def or_else(self, other: "Removal") -> "Removal":
         return Removal(
-            self.ruin or other.ruin, self.doubt or other.doubt, self.deep or other.deep, self.shifts or other.shifts
+            self.ruin or other.ruin, self.doubt or other.doubt, self.deep or other.deep, self.shifts or other.shifts,
+            self.moves or other.moves,
         )  # fmt: skip
 
-    def settled(self) -> "Removal":
-        doubt = self.doubt or (_UNSURE.doubt if self.deep and self.shifts else "")
-        return structs.replace(self, doubt=doubt)
+    def settled(self, text: str) -> "Removal":
+        """With what only the whole line tells."""
+        unsure = (self.deep and self.shifts) or (self.moves and _NAMES_HOME.search(text))
+        return structs.replace(self, doubt=self.doubt or (_UNSURE.doubt if unsure else ""))
 
 
 SAFE = Removal()
@@ -98,7 +103,10 @@ def _by_mv(words: Sequence[Word], cwd: str | None, home: str) -> Removal:
         unsure = any(_ALL.fullmatch(w.glob.rpartition("/")[2]) for w in named[:last] if w.glob[:1] != "/")
     else:
         unsure = _holds_home(cwd, home) and any(w.splits for w in named)
-    return Removal(ruin=next((r.ruin for r in found if r.ruin), ""), doubt=_UNSURE.doubt if unsure else "")
+        unsure = unsure or leads_through_proc(cwd)
+    ruin = next((r.ruin for r in found if r.ruin), "")
+    moves = any(UNKNOWN in w.text and not w.glob for w in named[:last]) or any(w.splits for w in named)
+    return Removal(ruin, _UNSURE.doubt if unsure else "", moves=moves)
 
 
 def _of_path(word: Word, cwd: str | None, home: str) -> Removal:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from teamwright.core.facts import Command, Runs
 from teamwright.core.patterns import UNKNOWN
 from teamwright.host.grammar import MOST_WORDS
-from teamwright.host.ruin import SAFE, SHIFTS, Removal, removal_in_text
+from teamwright.host.ruin import Removal, removal_in_text
 from teamwright.host.statements import Walk
 from teamwright.host.whereabouts import Surroundings, Whereabouts
 from teamwright.host.words import Unreadable
@@ -34,7 +34,8 @@ def read_command(text: str, tool: str, around: Surroundings) -> Runs:
 
 
 def _removal(text: str, removal: Removal, commands: Sequence[Command], home: str, *, broken: bool) -> Removal:
-    removal = removal.or_else(SHIFTS if _SETS_HOME.search(text) else SAFE).settled()
+    unread = Removal(shifts=bool(_SETS_HOME.search(text)), moves=broken and bool(re.search(r"\bmv\b", text)))
+    removal = removal.or_else(unread).settled(text)
     if removal.ruin or not (broken or "xargs" in text or any(c.opaque for c in commands)):
         return removal
     seen = None

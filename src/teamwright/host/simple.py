@@ -126,7 +126,7 @@ def simple_commands(
     if name == "git":
         layers.views.append(View(without_git_options(texts), None))
     found.commands.insert(0, _command(layers, shown, setting, found, shadow=shadow))
-    if name in _MOVES and found.cd is None:
+    if (name in _MOVES or (UNKNOWN in name and "/" not in texts[0])) and found.cd is None:
         found.cd = UNKNOWN  # wherever that is
     runs = hands_over(texts) or (name == "git" and any(is_program(*pair) for pair in given_settings(texts)))
     if (texts[0] in _EVALUATES and not found.commands[0].harmless) or layers.risky or runs:
