@@ -39,8 +39,6 @@ MUTANTS = [
     ("host/grammar.py", '    return b"" if slashes % 2 else', '    return b"" if slashes < 0 else'),
     # A redirection sets no variable.
     ("host/grammar.py", '    if before.endswith(b"}") and not', '    if before.endswith(b"/}") and not'),
-    # The value of a flag is looked at by nobody.
-    ("host/flags.py", "_IS_FLAG.match(words[at]) and", "False and"),
     # Bytes are letters.
     ("host/words.py", 'decoded(found) > "\\x7f"', 'decoded(found) > "\\uffff"'),
     # `env` takes nothing away.
@@ -80,7 +78,7 @@ MUTANTS = [
     ),
     ("host/commands.py", '    return not any(w.startswith("@") for w in words)\n', "    return True\n"),
     # A closed descriptor takes the next word along.
-    ("host/statements.py", '        if targets and operator.endswith("-"):\n', "        if False:\n"),
+    ("host/words.py", '    if targets and operators[0].endswith("-"):\n', "    if False:\n"),
     # A line that writes expands wildcards all the same.
     ("host/statements.py", "        if found.expands:\n", "        if False:\n"),
 ]
