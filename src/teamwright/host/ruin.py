@@ -104,6 +104,7 @@ def _by_mv(words: Sequence[Word], cwd: str | None, home: str) -> Removal:
     else:
         unsure = _holds_home(cwd, home) and any(w.splits for w in named)
         unsure = unsure or leads_through_proc(cwd)
+    unsure = unsure or any(leads_through_proc(w.text) for w in named if w.text[:1] == "/" and UNKNOWN not in w.text)
     ruin = next((r.ruin for r in found if r.ruin), "")
     moves = any(UNKNOWN in w.text and not w.glob for w in named[:last]) or any(w.splits for w in named)
     return Removal(ruin, _UNSURE.doubt if unsure else "", moves=moves)

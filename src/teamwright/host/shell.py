@@ -34,8 +34,8 @@ def read_command(text: str, tool: str, around: Surroundings) -> Runs:
 
 
 def _removal(text: str, removal: Removal, commands: Sequence[Command], home: str, *, broken: bool) -> Removal:
-    unread = Removal(shifts=bool(_SETS_HOME.search(text)), moves=broken and bool(re.search(r"\bmv\b", text)))
-    removal = removal.or_else(unread).settled(text)
+    doubt = "it cannot be read, and seems to move something" if broken and re.search(r"\bmv\b", text) else ""
+    removal = removal.or_else(Removal(doubt=doubt, shifts=bool(_SETS_HOME.search(text)))).settled(text)
     if removal.ruin or not (broken or "xargs" in text or any(c.opaque for c in commands)):
         return removal
     seen = None
