@@ -50,6 +50,10 @@ class Command(Struct, frozen=True):
     opaque: str = ""  # why nobody can tell what it runs
     shadow: bool = False  # seen only by rules that restrict: what it carries is listed by itself
 
+    @property
+    def is_git(self) -> bool:
+        return any(word.rpartition("/")[2] == "git" for view in self.views for word in view.words[:1])
+
 
 class Runs(Struct, frozen=True):
     """A shell command, taken apart."""
