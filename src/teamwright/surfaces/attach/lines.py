@@ -132,6 +132,8 @@ def describe(raw: bytes, told: ToldLine) -> list[str]:
         line = _lines.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return []
+    if line.type.startswith("control_"):
+        return _control_line(line, told)
     match line:
         case AttachLine(type="assistant", message=SaidBlock(content=list(blocks))):
             return _by(line, told, [text for block in blocks for text in _block(block, told)])
@@ -141,6 +143,14 @@ def describe(raw: bytes, told: ToldLine) -> list[str]:
             return _by(line, told, [text for block in blocks for text in _result(block, told)])
         case AttachLine(type="result", is_error=True):
             return [told.paint("red", visible(str(line.result)))]
+        case AttachLine(type="system"):
+            return _system(line, told)
+        case _:
+            return []
+
+
+def _control_line(line: AttachLine, told: ToldLine) -> list[str]:
+    match line:
         case AttachLine(type="control_request", request=ControlRequest(subtype="can_use_tool") as request):
             told.questions[line.request_id] = request
             return question(request, told)
@@ -149,8 +159,6 @@ def describe(raw: bytes, told: ToldLine) -> list[str]:
             return [told.paint("dim", f"({visible(gone.tool_name)}: settled)")] if gone else []
         case AttachLine(type="control_response", response=ControlResponse(subtype="error", error=text)):
             return [told.paint("red", visible(text))]
-        case AttachLine(type="system"):
-            return _system(line, told)
         case _:
             return []
 

@@ -3,9 +3,9 @@
 import gc
 import os
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import anyio
 from msgspec.structs import replace
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from teamwright.surfaces.view.newcomer import Newcomer
 
 
-KeepDoor = Callable[[Session, Home, Mapping[str, str]], Awaitable[None]]  # lets others attach to a session
+KeepDoor = Callable[[Session, Home, Mapping[str, str]], Coroutine[Any, Any, None]]  # lets others attach to a session
 
 
 async def run_terminal(options: Options, keep_door: KeepDoor, *, prompt: str | None = None, pick: bool = False) -> int:

@@ -166,14 +166,16 @@ class AgentsPanel(Vertical):
     def draw(self) -> None:
         if not self.is_mounted or not self.display:
             return
-        listing, palette, now = self.query_one(RowList), palette_of(self), int(time.time() * 1000)
+        palette, now = palette_of(self), int(time.time() * 1000)
         here = self._here() if self._here is not None else None
-        listing.show(
-            lambda width: [
+
+        def rows(width: int) -> list[tuple[str, Content]]:
+            return [
                 (agent.id, agent_row(asking(agent, self._view), prefix, width, palette, now, here=agent.id == here))
                 for agent, prefix in tree_of(self._view)
             ]
-        )
+
+        self.query_one(RowList).show(rows)
         self._detail(now)
 
     def _detail(self, now: int) -> None:
