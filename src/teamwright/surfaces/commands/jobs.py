@@ -132,12 +132,7 @@ def show_why(session: str | None, agent: str | None, *, as_json: bool) -> int:
         return _show_none(as_json=as_json)
     id = SessionId(path.stem)
     rows, crew = anyio.run(_read, home, id)
-    alive = _lives(home, id)
-    files = SessionFiles(path)
-    latest = {row.id: row for row in rows}
-    found = [_main_waits(path, id, rows, crew, alive=alive)]
-    found += [_mate_waits(mate, rows) for mate in crew.mates]
-    found += [_agent_waits(files, row, rows, alive=alive) for row in latest.values() if row.kind == "agent"]
+    found = _all_waits(path, id, rows, crew, alive=_lives(home, id))
     if agent and not (found := _named(agent, found, crew)):
         raise SessionMissing(f"there is no agent {agent} in session {id}")
     if as_json:
@@ -151,6 +146,13 @@ def show_why(session: str | None, agent: str | None, *, as_json: bool) -> int:
 def _named(agent: str, found: list[WaitingJob], crew: TeamWaits) -> list[WaitingJob]:
     ids = {mate.member.address: mate.member.agent for mate in crew.mates}
     return [w for w in found if agent in (w.agent, w.name, ids.get(w.agent))]
+
+
+def _all_waits(path: Path, id: SessionId, rows: list[JobRow], crew: TeamWaits, *, alive: bool) -> list[WaitingJob]:
+    files, latest = SessionFiles(path), {row.id: row for row in rows}
+    found = [_main_waits(path, id, rows, crew, alive=alive)]
+    found += [_mate_waits(mate, rows) for mate in crew.mates]
+    return found + [_agent_waits(files, row, rows, alive=alive) for row in latest.values() if row.kind == "agent"]
 
 
 def _main_waits(path: Path, id: SessionId, rows: list[JobRow], crew: TeamWaits, *, alive: bool) -> WaitingJob:
