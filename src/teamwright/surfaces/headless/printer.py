@@ -33,7 +33,6 @@ from teamwright.core.data.message import Delta, Message, Retrying, Text, Usage
 from teamwright.core.ids import AgentId, CallId, line_uuid
 from teamwright.runtime.driven_session import DrivenSession
 from teamwright.surfaces.headless import lines
-from teamwright.surfaces.headless.control import cancel_of, question_of
 from teamwright.surfaces.headless.greeting import init_of
 from teamwright.surfaces.headless.out import Sink
 from teamwright.tools.bounds import visible
@@ -122,9 +121,9 @@ class Printer:
             case Denied() as event:
                 self._denied(event)
             case Asked() as event:
-                await self._line(question_of(event.question))
+                await self._line(lines.question_of(event.question))
             case Answered(decision=None) as event:
-                await self._line(cancel_of(event.question))
+                await self._line(lines.cancel_of(event.question))
             case JobStarted() | JobProgressed() | JobEnded() as event:
                 await self._job(event)
             case Suggested() | TeamChanged() as event:
