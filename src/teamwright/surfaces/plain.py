@@ -22,7 +22,7 @@ from teamwright.core.data.event import (
     ToolEnded,
     TurnEnded,
 )
-from teamwright.core.data.message import Retrying, Text, TextDelta, ToolCall
+from teamwright.core.data.message import Delta, Retrying, Text, TextDelta, ToolCall
 from teamwright.core.ids import AgentId, CallId, JobId
 from teamwright.tools.bounds import visible
 from teamwright.tools.catalog import traits_of
@@ -79,15 +79,12 @@ class Progress:
     def _show_main(self, record: Record) -> None:
         match record.event:
             case LettersTaken() as event:
-                if said := _typed(event):
-                    self._line(self._paint("bold", f"> {visible(said)}"), gap=True)
-            case Streamed(delta=TextDelta() as delta):
-                self._stream(delta.text)
-            case Streamed(delta=Retrying() as delta):
-                self._line(self._paint("yellow", f"  the model did not answer: {visible(delta.reason)}; again"))
+                self._prompt(event)
+            case Streamed(delta=delta):
+                self._delta(delta)
             case Replied() as event:
                 self._end_line()
-                self._calls.update({call.id: (call, record.at) for call in event.message.calls})
+                self._note_calls(event, record.at)
             case ToolEnded() as event:
                 for line in self._tool(event, record.at):
                     self._line(line)
@@ -102,6 +99,22 @@ class Progress:
             case _:
                 pass
 
+    def _prompt(self, event: LettersTaken) -> None:
+        if said := _typed(event):
+            self._line(self._paint("bold", f"> {visible(said)}"), gap=True)
+
+    def _delta(self, delta: Delta) -> None:
+        match delta:
+            case TextDelta():
+                self._stream(delta.text)
+            case Retrying():
+                self._line(self._paint("yellow", f"  the model did not answer: {visible(delta.reason)}; again"))
+            case _:
+                pass
+
+    def _note_calls(self, event: Replied, at: int) -> None:
+        self._calls.update({call.id: (call, at) for call in event.message.calls})
+
     def _show_aside(self, event: AsideAnswered | Suggested) -> None:
         match event:
             case AsideAnswered():
@@ -113,7 +126,7 @@ class Progress:
     def _show_other(self, record: Record, who: AgentStarted) -> None:
         match record.event:
             case Replied() as event:
-                self._calls.update({call.id: (call, record.at) for call in event.message.calls})
+                self._note_calls(event, record.at)
                 lines = [line for part in visible(event.message.text).splitlines() for line in _wrap(part, who.depth)]
             case ToolEnded() as event:
                 lines = self._tool(event, record.at)

@@ -1,6 +1,7 @@
 """Lines of stream-json as a person reads them in a plain terminal, and what a person types as such lines."""
 
 import itertools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -135,15 +136,25 @@ def describe(raw: bytes, told: ToldLine) -> list[str]:
         line = _lines.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return []
+    if line.type.startswith("control_"):
+        return _control_line(line, told)
     match line:
         case AttachLine(type="assistant", message=SaidBlock(content=list(blocks))):
-            return _by(line, told, [text for block in blocks for text in _block(block, told)])
+            return _by(line, told, _all(_block, blocks, told))
         case AttachLine(type="user", isReplay=True, message=SaidBlock(content=str(text))):
             return _by(line, told, [told.paint("bold", f"> {part}") for part in visible(text).split("\n")])
         case AttachLine(type="user", message=SaidBlock(content=list(blocks))):
-            return _by(line, told, [text for block in blocks for text in _result(block, told)])
+            return _by(line, told, _all(_result, blocks, told))
         case AttachLine(type="result", is_error=True):
             return [told.paint("red", visible(str(line.result)))]
+        case AttachLine(type="system"):
+            return _system(line, told)
+        case _:
+            return []
+
+
+def _control_line(line: AttachLine, told: ToldLine) -> list[str]:
+    match line:
         case AttachLine(type="control_request", request=ControlRequest(subtype="can_use_tool") as request):
             told.questions[line.request_id] = request
             return question(request, told)
@@ -152,8 +163,6 @@ def describe(raw: bytes, told: ToldLine) -> list[str]:
             return [told.paint("dim", f"({visible(gone.tool_name)}: settled)")] if gone else []
         case AttachLine(type="control_response", response=ControlResponse(subtype="error", error=text)):
             return [told.paint("red", visible(text))]
-        case AttachLine(type="system"):
-            return _system(line, told)
         case _:
             return []
 
@@ -175,11 +184,14 @@ def _system(line: AttachLine, told: ToldLine) -> list[str]:
         case "task_notification":
             return [visible(f"* {line.summary}")]
         case "team_event":
-            to = f"to {line.to}" if line.to else ""
-            words = " ".join(filter(None, (line.agent, line.kind, to, line.text)))
-            return [told.paint("dim", visible(f"* {words}").replace("\n", " "))]
+            return [told.paint("dim", visible(f"* {_team_words(line)}").replace("\n", " "))]
         case _:
             return []
+
+
+def _team_words(line: AttachLine) -> str:
+    to = f"to {line.to}" if line.to else ""
+    return " ".join(filter(None, (line.agent, line.kind, to, line.text)))
 
 
 def _by(line: AttachLine, told: ToldLine, lines: list[str]) -> list[str]:
@@ -188,6 +200,10 @@ def _by(line: AttachLine, told: ToldLine, lines: list[str]) -> list[str]:
         return lines
     name = told.paint("cyan", visible(told.names.get(line.agent_id, line.agent_id)))
     return [f"{name} | {text}" for text in lines]
+
+
+def _all(draw: Callable[[Block, ToldLine], list[str]], blocks: Sequence[Block], told: ToldLine) -> list[str]:
+    return [text for block in blocks for text in draw(block, told)]
 
 
 def _block(block: Block, told: ToldLine) -> list[str]:
@@ -258,19 +274,17 @@ def _answer(words: str, told: ToldLine) -> list[dict[str, Any]] | None:
     if request.parts:
         return _answer_part(words, id, request, told)
     letter, _, why = words.partition(" ")
-    if letter in ("y", "a") and not why and request.long:
+    if words in ("y", "a") and request.long:
         raise UsageError("that question is longer than a screen: read it, then answer `yes`, `always` or `n`")
     letter = {"yes": "y", "always": "a", "no": "n"}.get(letter, letter)
     if letter not in ("y", "a", "n") or (why and letter != "n"):
         return None
-    response: dict[str, Any] = {"behavior": "allow"}
-    if letter == "a":
-        response["updatedPermissions"] = msgspec.to_builtins(request.permission_suggestions)
+    del told.questions[id]
     if letter == "n":
         said = f"The person said no. They say: {why.strip()}" if why.strip() else "The person said no."
-        response = {"behavior": "deny", "message": said}
-    del told.questions[id]
-    return [_respond(id, response)]
+        return [_respond(id, {"behavior": "deny", "message": said})]
+    always = {"updatedPermissions": msgspec.to_builtins(request.permission_suggestions)} if letter == "a" else {}
+    return [_respond(id, {"behavior": "allow"} | always)]
 
 
 def _answer_part(words: str, id: str, request: ControlRequest, told: ToldLine) -> list[dict[str, Any]] | None:

@@ -25,21 +25,24 @@ def show_inbox(team: str | None, agent: str | None, *, as_json: bool) -> int:
         agent, team = split_address(team)
     home = home_from(os.environ)
     known, entries = anyio.run(_read, home, team) if home.state.exists() else ([], [])
-    if team and team.casefold() not in {name.casefold() for name in known}:
-        raise UsageError(f"there is no team {team}; there are {', '.join(known) or 'none'}")
+    _check_team(team, known)
     found = [e for e in entries if agent is None or e.to_name.casefold() == agent.casefold()]
     if as_json:
         print_json([_record(entry) for entry in found])
     elif not found:
         sys.stdout.write("no messages\n")
     else:
-        head = ["SENT", "READ", "TEAM", "FROM", "TO", "STATE", "SUMMARY"]
-        rows = [
-            [_clock(e.sent_at), _clock(e.delivered_at), e.team, e.from_name, e.to_name, e.state, e.reason or _line(e)]
-            for e in found
-        ]
-        print_table([head, *rows])
+        print_table([["SENT", "READ", "TEAM", "FROM", "TO", "STATE", "SUMMARY"], *map(_row, found)])
     return 0
+
+
+def _check_team(team: str | None, known: list[str]) -> None:
+    if team and team.casefold() not in {name.casefold() for name in known}:
+        raise UsageError(f"there is no team {team}; there are {', '.join(known) or 'none'}")
+
+
+def _row(e: MailEntry) -> list[str]:
+    return [_clock(e.sent_at), _clock(e.delivered_at), e.team, e.from_name, e.to_name, e.state, e.reason or _line(e)]
 
 
 async def _read(home: Home, team: str | None) -> tuple[list[str], list[MailEntry]]:

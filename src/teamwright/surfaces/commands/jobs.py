@@ -11,7 +11,7 @@ import anyio
 import msgspec
 
 from teamwright.core.data.event import Line, Replied, ToolEnded, TurnEnded
-from teamwright.core.data.history import fold
+from teamwright.core.data.history import History, fold
 from teamwright.core.errors import SessionMissing
 from teamwright.core.ids import SessionId
 from teamwright.osfiles.locks import hold
@@ -132,23 +132,27 @@ def show_why(session: str | None, agent: str | None, *, as_json: bool) -> int:
         return _show_none(as_json=as_json)
     id = SessionId(path.stem)
     rows, crew = anyio.run(_read, home, id)
-    alive = _lives(home, id)
-    files = SessionFiles(path)
-    latest = {row.id: row for row in rows}
-    found = [_main_waits(path, id, rows, crew, alive=alive)]
-    found += [_mate_waits(mate, rows) for mate in crew.mates]
-    found += [_agent_waits(files, row, rows, alive=alive) for row in latest.values() if row.kind == "agent"]
-    if agent:
-        ids = {mate.member.address: mate.member.agent for mate in crew.mates}
-        found = [w for w in found if agent in (w.agent, w.name, ids.get(w.agent))]
-        if not found:
-            raise SessionMissing(f"there is no agent {agent} in session {id}")
+    found = _all_waits(path, id, rows, crew, alive=_lives(home, id))
+    if agent and not (found := _named(agent, found, crew)):
+        raise SessionMissing(f"there is no agent {agent} in session {id}")
     if as_json:
         print_json(found)
     else:
         head = ["AGENT", "STATE", "SINCE", "WAITS FOR"]
         print_table([head, *([w.agent, w.state, _clock(w.since), w.waiting_for] for w in found)])
     return 0
+
+
+def _named(agent: str, found: list[WaitingJob], crew: TeamWaits) -> list[WaitingJob]:
+    ids = {mate.member.address: mate.member.agent for mate in crew.mates}
+    return [w for w in found if agent in (w.agent, w.name, ids.get(w.agent))]
+
+
+def _all_waits(path: Path, id: SessionId, rows: list[JobRow], crew: TeamWaits, *, alive: bool) -> list[WaitingJob]:
+    files, latest = SessionFiles(path), {row.id: row for row in rows}
+    found = [_main_waits(path, id, rows, crew, alive=alive)]
+    found += [_mate_waits(mate, rows) for mate in crew.mates]
+    return found + [_agent_waits(files, row, rows, alive=alive) for row in latest.values() if row.kind == "agent"]
 
 
 def _main_waits(path: Path, id: SessionId, rows: list[JobRow], crew: TeamWaits, *, alive: bool) -> WaitingJob:
@@ -184,18 +188,22 @@ def _agent_waits(files: SessionFiles, row: JobRow, rows: list[JobRow], *, alive:
 def _state_of(lines: Sequence[Line], jobs: list[JobRow]) -> tuple[str, str]:
     history = fold(line.event for line in lines)
     last = lines[-1].event if lines else None
-    background = ", ".join(job.id for job in jobs)
     if history.open_calls:
-        begun = history.begun | {job.call for job in jobs}
-        if working := ", ".join(call.name for call in history.open_calls if call.id in begun):
-            return "waiting", f"its calls: {working} (at work)"
-        names = ", ".join(call.name for call in history.open_calls)
-        return "waiting", f"a person's answer, or its calls: {names}"
+        return "waiting", _open_calls(history, jobs)
     if isinstance(last, TurnEnded):
+        background = ", ".join(job.id for job in jobs)
         return ("waiting", f"its jobs: {background}") if jobs else ("idle", "a message")
     if isinstance(last, Replied | ToolEnded):
         return "running", "the model's answer"
     return "running", "the model's answer, or its turn to run"
+
+
+def _open_calls(history: History, jobs: list[JobRow]) -> str:
+    begun = history.begun | {job.call for job in jobs}
+    if working := ", ".join(call.name for call in history.open_calls if call.id in begun):
+        return f"its calls: {working} (at work)"
+    names = ", ".join(call.name for call in history.open_calls)
+    return f"a person's answer, or its calls: {names}"
 
 
 def _clock(at: int) -> str:

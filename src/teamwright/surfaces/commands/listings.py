@@ -151,9 +151,8 @@ def show_cost(session: str | None, *, as_json: bool) -> int:
     for c in costs:
         agents.setdefault((c.session, c.agent), AgentCost(c.agent, c.name, c.parent, c.session)).add(c)
         total.add(c)
-    saved = sum(saved_by_cache(c.model, c.usage) or 0.0 for c in costs)
     forks = [c for c in costs if c.kind == FORK]
-    by_forks = sum(saved_by_cache(c.model, c.usage) or 0.0 for c in forks)
+    saved, by_forks = _saved(costs), _saved(forks)
     if as_json:
         print_json(
             {
@@ -174,10 +173,17 @@ def show_cost(session: str | None, *, as_json: bool) -> int:
         print_table([head, *(_cost_row(row, depth) for row, depth in [*_tree(list(agents.values())), (total, 0)])])
         sys.stdout.write(f"saved by the prompt cache: ${saved:.4f}\n")
         if forks:
-            read = sum(c.usage.cache_read for c in forks)
-            count = len({c.agent for c in forks})
-            sys.stdout.write(f"  of that by {count} forks: ${by_forks:.4f} ({read:,} tokens of what they inherited)\n")
+            sys.stdout.write(_forks_line(forks, by_forks))
     return 0
+
+
+def _saved(costs: Sequence[Cost]) -> float:
+    return sum(saved_by_cache(c.model, c.usage) or 0.0 for c in costs)
+
+
+def _forks_line(forks: Sequence[Cost], saved: float) -> str:
+    read, count = sum(c.usage.cache_read for c in forks), len({c.agent for c in forks})
+    return f"  of that by {count} forks: ${saved:.4f} ({read:,} tokens of what they inherited)\n"
 
 
 async def _costs(session: str | None) -> list[Cost]:

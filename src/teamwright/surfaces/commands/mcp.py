@@ -185,15 +185,19 @@ def _where(reach: Reach) -> str:
 def _test(found: Namespace, ground: Workspace) -> int:
     configs = _servers(found, ground)
     states = anyio.run(_try, configs, ground)
-    if found.json:
+    _show_states(states, as_json=found.json)
+    left_out = not ground.trusted and not found.words and bool(what_would_run(ground.project).servers)
+    return 0 if all(s.status == "connected" for s in states) and not left_out else 1
+
+
+def _show_states(states: list[ServerState], *, as_json: bool) -> None:
+    if as_json:
         print_json([{"name": s.name, "status": s.status, "error": s.error or None, "tools": s.tools} for s in states])
     elif states:
         rows = [[s.name, s.status, s.error or ", ".join(s.tools) or "(no tools)"] for s in states]
         print_table([["NAME", "STATUS", "TOOLS OR ERROR"], *rows])
     else:
         sys.stdout.write("no MCP servers here\n")
-    left_out = not ground.trusted and not found.words and bool(what_would_run(ground.project).servers)
-    return 0 if all(s.status == "connected" for s in states) and not left_out else 1
 
 
 async def _try(configs: dict[str, ServerConfig], ground: Workspace) -> list[ServerState]:
@@ -264,15 +268,7 @@ def _add(found: Namespace, words: list[str], ground: Workspace) -> int:
     if len(words) < 2:
         raise UsageError("mcp add: give a name, then a command with its arguments or a URL")
     name, target, *rest = words
-    kind = found.transport or ("http" if target.startswith(("http://", "https://")) else "stdio")
-    value: dict[str, Any]
-    if kind == "stdio":
-        value = {"command": target, "args": rest, "env": _pairs(found.env, "=", "--env")}
-    elif rest:
-        raise UsageError(f"mcp add: a URL takes no further words, but there are: {' '.join(rest)}")
-    else:
-        value = {"type": kind, "url": target, "headers": _pairs(found.header, ":", "--header")}
-    value = {key: part for key, part in value.items() if part}
+    value = _described(found, target, rest)
     fault = read_server(name, value, ground.env).fault
     if fault and "is not set" not in fault:  # a variable may be set where it is used
         raise UsageError(f"mcp add: {fault}")
@@ -287,6 +283,19 @@ def _add(found: Namespace, words: list[str], ground: Workspace) -> int:
     if scope != "user" and not ground.trusted:
         _say("this directory is not trusted, so it is not used until it is: see --trust")
     return 0
+
+
+def _described(found: Namespace, target: str, rest: list[str]) -> dict[str, Any]:
+    """A server as its file has it, without what is empty."""
+    kind = found.transport or ("http" if target.startswith(("http://", "https://")) else "stdio")
+    value: dict[str, Any]
+    if kind == "stdio":
+        value = {"command": target, "args": rest, "env": _pairs(found.env, "=", "--env")}
+    elif rest:
+        raise UsageError(f"mcp add: a URL takes no further words, but there are: {' '.join(rest)}")
+    else:
+        value = {"type": kind, "url": target, "headers": _pairs(found.header, ":", "--header")}
+    return {key: part for key, part in value.items() if part}
 
 
 def _pairs(texts: Sequence[str], between: str, option: str) -> dict[str, str]:

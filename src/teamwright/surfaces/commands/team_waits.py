@@ -62,9 +62,7 @@ async def read_crew(home: Home, state: StateStore, session: SessionId) -> TeamWa
             continue
         listed = [task for task in (await tasks.list(team.name)).tasks if task.status != "completed"]
         for member in members:
-            mine, others = await requests.asked_by(member.agent), await requests.open_for(member.agent)
-            mine = [r for r in mine if r.state == "open" and r.team == team.name]
-            others = [r for r in others if r.team == team.name]
+            mine, others = await _open_requests(requests, member)
             if member.is_lead:
                 asked, owed = [*asked, *mine], [*owed, *others]
                 continue
@@ -82,6 +80,13 @@ async def read_crew(home: Home, state: StateStore, session: SessionId) -> TeamWa
                 )
             )
     return TeamWaits(mates, owed, asked)
+
+
+async def _open_requests(requests: RequestTable, member: Member) -> tuple[list[TeamRequest], list[TeamRequest]]:
+    """What a member has asked in its team, and what it was asked there."""
+    mine, others = await requests.asked_by(member.agent), await requests.open_for(member.agent)
+    asked = [r for r in mine if r.state == "open" and r.team == member.team]
+    return asked, [r for r in others if r.team == member.team]
 
 
 def _is_led(team: Team, processes: ProcessTable) -> bool:

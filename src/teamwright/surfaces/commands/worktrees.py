@@ -15,7 +15,7 @@ from teamwright.core.data.team import Member
 from teamwright.core.errors import ToolError, UsageError
 from teamwright.host.git.listing import MOST_COMMITS, WorktreeView, view
 from teamwright.host.git.merge import Preview, merge, preview_merge
-from teamwright.host.git.worktree import FoundTree, find, find_one, remove
+from teamwright.host.git.worktree import FoundTree, Worktree, find, find_one, remove
 from teamwright.store.files.paths import home_from
 from teamwright.store.tables.member_worktrees import read_housed
 from teamwright.surfaces.commands.tables import print_json, print_table
@@ -33,12 +33,7 @@ def run_worktrees(parser: "argparse.ArgumentParser", args: list[str]) -> int:
     parser.add_argument("--preview", action="store_true", help="with merge: only say what it would do")
     parser.add_argument("--trust", action="store_true", help="as if this directory were trusted")
     found = parser.parse_args(args)
-    if found.action in ("show", "merge") and len(found.names) != 1:
-        parser.error(f"{found.action} needs the name of one worktree")
-    if found.action == "list" and found.names:
-        parser.error("list takes no names; `show NAME` shows one")
-    if found.preview and found.action != "merge":
-        parser.error("--preview belongs to merge")
+    _check(parser, found)
     tell_git(open_workspace(Options(cwd=Path.cwd(), trust=found.trust)))
     match found.action:
         case "show":
@@ -49,6 +44,15 @@ def run_worktrees(parser: "argparse.ArgumentParser", args: list[str]) -> int:
             return clean_worktrees(found.names, as_json=found.json)
         case _:
             return show_worktrees(as_json=found.json)
+
+
+def _check(parser: "argparse.ArgumentParser", found: "argparse.Namespace") -> None:
+    if found.action in ("show", "merge") and len(found.names) != 1:
+        parser.error(f"{found.action} needs the name of one worktree")
+    if found.action == "list" and found.names:
+        parser.error("list takes no names; `show NAME` shows one")
+    if found.preview and found.action != "merge":
+        parser.error("--preview belongs to merge")
 
 
 def show_worktrees(*, as_json: bool) -> int:
@@ -70,31 +74,33 @@ def _notes(found: FoundTree) -> str:
 def show_worktree(name: str, *, as_json: bool) -> int:
     """One of them: whose it is, its commits, and all that differs from where it began."""
     seen = _run(view, _find_one(name), Path.cwd())
-    tree = seen.found.worktree
+    found = seen.found
+    tree = found.worktree
     if as_json:
         files = [{"path": line.path, "insertions": line.plus, "deletions": line.minus} for line in seen.lines]
         more = {"base": tree.base, "here": seen.here or None, "ahead_of_here": seen.ahead, "behind_here": seen.behind}
-        print_json(_record(seen.found) | more | {"commits": seen.commits, "files": files, "note": seen.found.note})
+        print_json(_record(found) | more | {"commits": seen.commits, "files": files, "note": found.note})
         return 0
     for line in _described(seen):
         _say(line)
     if seen.lines:
         print_table([[line.path, f"+{line.plus} -{line.minus}"] for line in seen.lines])
-    _say(_changes(seen.found) if seen.found.state.changed else "nothing was changed")
+    _say(_changes(found) if found.state.changed else "nothing was changed")
     return 0
 
 
 def _described(seen: WorktreeView) -> list[str]:
-    tree, here = seen.found.worktree, seen.here or "the commit here"
+    found, here = seen.found, seen.here or "the commit here"
+    tree = found.worktree
     lines = [
-        f"{tree.name}  {seen.found.use}",
+        f"{tree.name}  {found.use}",
         f"path    {tree.path}",
         f"branch  {tree.branch}, {seen.ahead} ahead of {here} and {seen.behind} behind it",
         f"base    {tree.base[:12]}",
     ]
     if tree.owner:
         lines.append(f"agent   {tree.owner}" + (f" of session {tree.session}" if tree.session else ""))
-    lines += [f"note    {note}" for note in (seen.found.note, *seen.found.state.notes) if note]
+    lines += [f"note    {note}" for note in (found.note, *found.state.notes) if note]
     lines += [f"commit  {commit}" for commit in seen.commits]
     if len(seen.commits) == MOST_COMMITS:
         lines.append("commit  ... there may be more")
@@ -157,20 +163,13 @@ def _previewed(found: FoundTree, seen: Preview) -> dict[str, Any]:
 
 def clean_worktrees(names: list[str], *, as_json: bool = False) -> int:
     """Named ones, or all that hold no work. The state of what is removed stays under a hidden ref."""
-    found = {entry.worktree.name: entry for entry in _run(_find_all)}
-    names = [_flat(name) for name in names]
-    if missing := [name for name in names if name not in found]:
-        raise UsageError(f"there is no worktree {', '.join(missing)}; nothing was removed")
-    chosen = [found[name] for name in names] or [e for e in found.values() if e.use != "in_use" and not e.state.changed]
+    chosen = _choose(names)
     if used := [e for e in chosen if e.use == "in_use"]:
         notes = "".join(f"; {e.worktree.name} {e.note}" for e in used if e.note)
         raise UsageError(f"in use, so nothing was removed: {', '.join(e.worktree.name for e in used)}{notes}")
     done: list[dict[str, Any]] = []
     for entry in chosen:
-        try:
-            ref = anyio.run(remove, entry.worktree)
-        except ToolError as error:
-            raise UsageError(f"{entry.worktree.name} was not removed: {error}") from None
+        ref = _remove(entry.worktree)
         done.append({"name": entry.worktree.name, "path": str(entry.worktree.path), "kept_ref": ref})
         if not as_json:
             _say(f"removed {entry.worktree.path}" + (f"; its state is kept as {ref}" if ref else ""))
@@ -179,6 +178,23 @@ def clean_worktrees(names: list[str], *, as_json: bool = False) -> int:
     elif not chosen:
         _say("nothing to clear away")
     return 0
+
+
+def _choose(names: list[str]) -> list[FoundTree]:
+    """Those that are named, else all that hold no work and are not in use."""
+    found = {entry.worktree.name: entry for entry in _run(_find_all)}
+    names = [_flat(name) for name in names]
+    if missing := [name for name in names if name not in found]:
+        raise UsageError(f"there is no worktree {', '.join(missing)}; nothing was removed")
+    return [found[name] for name in names] or [e for e in found.values() if e.use != "in_use" and not e.state.changed]
+
+
+def _remove(tree: Worktree) -> str | None:
+    """The hidden ref that keeps its state."""
+    try:
+        return anyio.run(remove, tree)
+    except ToolError as error:
+        raise UsageError(f"{tree.name} was not removed: {error}") from None
 
 
 def _flat(name: str) -> str:

@@ -127,15 +127,22 @@ async def look(plan: DemoPlan) -> Held:
 
 
 def check(before: Held, after: Held) -> list[Check]:
+    return [_check_tasks(before, after), *_check_mail(before, after)]
+
+
+def _check_tasks(before: Held, after: Held) -> Check:
     done = [task for task in after.tasks if task.status == "completed"]
     kept = {task.id for task in before.tasks if task.status == "completed"}
+    good = len(done) == len(after.tasks) == len(TASKS) and kept < {task.id for task in done}
+    return Check(good, f"tasks: {len(done)} of {len(TASKS)} completed, {len(kept)} of them before the kill")
+
+
+def _check_mail(before: Held, after: Held) -> list[Check]:
     unread = [entry.id for entry in before.mail if entry.state == "stored" and not before.read[entry.id]]
     texts = {entry.id for entry in after.mail}
     late = [id for id in unread if after.read[id] == 1 and id in texts]
     once = [entry for entry in after.mail if after.read[entry.id] == 1]
-    tasks = len(done) == len(after.tasks) == len(TASKS) and kept < {task.id for task in done}
     return [
-        Check(tasks, f"tasks: {len(done)} of {len(TASKS)} completed, {len(kept)} of them before the kill"),
         Check(
             bool(unread) and len(late) == len(unread),
             f"messages unread at the kill: {len(unread)}; read once since then: {len(late)}",

@@ -47,7 +47,6 @@ class Screen:
                 if who == "lead":
                     self._prompt(event.message)
             case Replied() as event:
-                self._calls.update({call.id: call for call in event.message.calls})
                 self._reply(who, event.message)
             case ToolEnded() as event:
                 self._tool(who, event)
@@ -61,6 +60,7 @@ class Screen:
                 pass
 
     def _reply(self, who: str, message: Message) -> None:
+        self._calls.update({call.id: call for call in message.calls})
         if message.text:
             self._line(who, visible(message.text))
         for call in message.calls:

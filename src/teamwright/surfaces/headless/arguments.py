@@ -165,10 +165,10 @@ def options_of(found: Namespace) -> Options:
         origin=_origin(found),
         model=found.model,
         fallback_model=found.fallback_model,
-        effort=found.effort or found.max_thinking_tokens or None,
+        effort=_effort(found),
         think=found.thinking != "disabled" and found.max_thinking_tokens != 0,
         thinking_display=found.thinking_display or "",
-        betas=tuple(name.strip() for name in (found.betas or "").split(",") if name.strip()),
+        betas=_betas(found.betas or ""),
         limits=Limits(turns=found.max_turns, usd=found.max_budget_usd, tokens=found.task_budget),
         system_prompt=_system_prompt(found),
         append_system_prompt=found.append_system_prompt or "",
@@ -197,6 +197,14 @@ def options_of(found: Namespace) -> Options:
     )
 
 
+def _effort(found: Namespace) -> Any:
+    return found.effort or found.max_thinking_tokens or None
+
+
+def _betas(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
 def _system_prompt(found: Namespace) -> str | None:
     if found.system_prompt_file is None:
         return found.system_prompt
@@ -211,13 +219,13 @@ def _system_prompt(found: Namespace) -> str | None:
 def _origin(found: Namespace) -> Origin:
     if found.resume == "":
         raise UsageError("--resume needs a session's id: `teamwright sessions` lists them, --continue takes the last")
-    if found.fork_session and not (found.resume or found.continue_):
-        raise UsageError("--fork-session needs --resume ID or --continue")
+    goes_on = found.resume or found.continue_
+    for option, given in (("--fork-session", found.fork_session), ("--resume-session-at", found.resume_session_at)):
+        if given and not goes_on:
+            raise UsageError(f"{option} needs --resume ID or --continue")
     if found.resume and found.continue_:
         raise UsageError("--resume and --continue exclude each other")
     cut = (found.resume_session_at, found.resume_drops_turn)
-    if cut[0] and not (found.resume or found.continue_):
-        raise UsageError("--resume-session-at needs --resume ID or --continue")
     if cut[1] is not None and not cut[0]:
         raise UsageError("--resume-drops-turn needs --resume-session-at")
     return Origin(found.resume, found.continue_, found.fork_session, found.session_id, *cut)

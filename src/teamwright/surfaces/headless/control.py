@@ -1,6 +1,5 @@
 """Control over pipes: what a driving program may ask of us, and the question that we ask of it."""
 
-import re
 from collections.abc import Awaitable, Mapping
 from typing import Any, Literal, TypeVar
 
@@ -23,13 +22,11 @@ from teamwright.core.data.op import (
 )
 from teamwright.core.errors import TeamwrightError, UsageError
 from teamwright.core.ids import AgentId, JobId, QuestionId
-from teamwright.core.permissions.consent import Allow, Decision, Deny, Mode, Question
+from teamwright.core.permissions.consent import Allow, Decision, Deny, Mode
 from teamwright.runtime.driven_session import DrivenSession
 from teamwright.surfaces.headless.context import context_usage
 from teamwright.surfaces.headless.greeting import greeting_of, servers_of
 from teamwright.surfaces.headless.permission_update import PermissionUpdate, ops_of, write_down
-
-_RULE = re.compile(r"^([A-Za-z_][\w-]*)(?:\((.*)\))?$", re.DOTALL)
 
 # --- lines that we read
 
@@ -160,41 +157,7 @@ def prompt_for(session: DrivenSession, line: UserLine) -> Say:
     return say if line.agent_id is None else replace(say, agent=session.find_agent(line.agent_id))
 
 
-# --- the question that we ask
-
-
-def question_of(question: Question) -> dict[str, Any]:
-    request: dict[str, Any] = {
-        "subtype": "can_use_tool",
-        "tool_name": question.tool,
-        "input": question.args,
-        "tool_use_id": question.call_id,
-        "decision_reason": question.reason,
-        "title": f"Allow {question.tool}?",
-        "display_name": question.tool,
-        "description": question.reason,
-        "agent_id": question.agent,
-        "agent_name": question.agent_name,
-    }
-    if question.color:
-        request["agent_color"] = question.color
-    if question.suggestions:
-        rules = [_rule_parts(s) for s in question.suggestions]
-        add = {"type": "addRules", "rules": rules, "behavior": "allow", "destination": "session"}
-        request["permission_suggestions"] = [add]
-    if question.blocked_path:
-        request["blocked_path"] = question.blocked_path
-    return {"type": "control_request", "request_id": question.id, "request": request}
-
-
-def cancel_of(question: QuestionId) -> dict[str, Any]:
-    return {"type": "control_cancel_request", "request_id": question}
-
-
-def _rule_parts(rule: str) -> dict[str, str]:
-    found = _RULE.match(rule)
-    name, content = found.groups() if found else (rule, None)
-    return {"toolName": name} | ({"ruleContent": content} if content else {})
+# --- answers to questions that we asked
 
 
 async def take_answer(session: DrivenSession, response: Response, options: Options | None = None) -> None:

@@ -21,7 +21,7 @@ from teamwright.osfiles.private import write_file
 from teamwright.runtime.driven_session import DrivenSession
 from teamwright.runtime.session import Session
 from teamwright.store.files.paths import Home
-from teamwright.surfaces.headless import control
+from teamwright.surfaces.headless import control, lines
 from teamwright.surfaces.headless.printer import Printer
 from teamwright.surfaces.port.app_host import AppGuest
 from teamwright.surfaces.port.app_protocol import PREFIX
@@ -104,7 +104,7 @@ async def _show(
     try:
         await printer.line(_greeted(session))
         for question in session.snapshot().questions:
-            await printer.line(control.question_of(question))
+            await printer.line(lines.question_of(question))
         async for record in watch:
             if guest.watching:
                 return
@@ -139,7 +139,7 @@ def _told(record: Record) -> dict[str, Any] | None:
             named = {"agent_id": record.agent, "name": event.name, "kind": event.kind, "team": event.team}
             return {"type": "system", "subtype": "agent_started"} | named
         case Answered() as event:
-            return control.cancel_of(event.question)
+            return lines.cancel_of(event.question)
         case LettersTaken() as event:
             texts = (block.text for block in event.message.blocks if isinstance(block, Text))
             said = "\n".join(text for text in texts if not text.startswith(ELEMENTS))

@@ -40,10 +40,13 @@ from teamwright.core.data.message import (
     ToolResult,
     Usage,
 )
+from teamwright.core.ids import QuestionId
+from teamwright.core.permissions.consent import Question
 
 LONGEST = 1_048_576  # bytes of one line
 _SHORT, _FEW = 256, 32  # characters of a text, and items of our own part of a line, that are never cut
 _OURS = 4  # levels of a line down to what a tool was given
+_RULE = re.compile(r"^([A-Za-z_][\w-]*)(?:\((.*)\))?$", re.DOTALL)
 _encode = msgspec.json.Encoder().encode
 _UNSAFE = re.compile("[\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]")
 
@@ -285,3 +288,40 @@ def team_of(event: TeamChanged) -> dict[str, Any]:
         "task_id": event.task or None,
     }
     return {key: value for key, value in line.items() if value is not None}
+
+
+# --- questions to a driving program
+
+
+def question_of(question: Question) -> dict[str, Any]:
+    request: dict[str, Any] = {
+        "subtype": "can_use_tool",
+        "tool_name": question.tool,
+        "input": question.args,
+        "tool_use_id": question.call_id,
+        "decision_reason": question.reason,
+        "title": f"Allow {question.tool}?",
+        "display_name": question.tool,
+        "description": question.reason,
+        "agent_id": question.agent,
+        "agent_name": question.agent_name,
+    }
+    if question.color:
+        request["agent_color"] = question.color
+    if question.suggestions:
+        rules = [_rule_parts(s) for s in question.suggestions]
+        add = {"type": "addRules", "rules": rules, "behavior": "allow", "destination": "session"}
+        request["permission_suggestions"] = [add]
+    if question.blocked_path:
+        request["blocked_path"] = question.blocked_path
+    return {"type": "control_request", "request_id": question.id, "request": request}
+
+
+def cancel_of(question: QuestionId) -> dict[str, Any]:
+    return {"type": "control_cancel_request", "request_id": question}
+
+
+def _rule_parts(rule: str) -> dict[str, str]:
+    found = _RULE.match(rule)
+    name, content = found.groups() if found else (rule, None)
+    return {"toolName": name} | ({"ruleContent": content} if content else {})

@@ -29,11 +29,10 @@ from teamwright.core.data.event import (
     Warned,
 )
 from teamwright.core.data.hook import Fired
-from teamwright.core.data.message import Message, Retrying, Text, Usage
+from teamwright.core.data.message import Delta, Message, Retrying, Text, Usage
 from teamwright.core.ids import AgentId, CallId, line_uuid
 from teamwright.runtime.driven_session import DrivenSession
 from teamwright.surfaces.headless import lines
-from teamwright.surfaces.headless.control import cancel_of, question_of
 from teamwright.surfaces.headless.greeting import init_of
 from teamwright.surfaces.headless.out import Sink
 from teamwright.tools.bounds import visible
@@ -91,11 +90,8 @@ class Printer:
             case TurnStarted() as event if record.agent == self._main:
                 self._count(event, record.at)
                 await self._line(self._init_line())
-            case Streamed(delta=Retrying() as delta):
-                await self._line(lines.retry_of(delta))
-            case Streamed(delta=delta) if self._partial:
-                for event in lines.stream_events(delta):
-                    await self._line({"type": "stream_event", "event": event} | self._parent(record.agent))
+            case Streamed(delta=delta):
+                await self._stream(record.agent, delta)
             case Replied() as event if event.message.blocks:
                 message = lines.message_of(event.message, event.id, event.stop, event.usage)
                 await self._line({"type": "assistant", "message": message} | self._parent(record.agent))
@@ -112,15 +108,22 @@ class Printer:
             case _:
                 await self._show_news(record)
 
+    async def _stream(self, agent: AgentId, delta: Delta) -> None:
+        if isinstance(delta, Retrying):
+            await self._line(lines.retry_of(delta))
+        elif self._partial:
+            for event in lines.stream_events(delta):
+                await self._line({"type": "stream_event", "event": event} | self._parent(agent))
+
     async def _show_news(self, record: Record) -> None:
         """What no model said or did."""
         match record.event:
             case Denied() as event:
                 self._denied(event)
             case Asked() as event:
-                await self._line(question_of(event.question))
+                await self._line(lines.question_of(event.question))
             case Answered(decision=None) as event:
-                await self._line(cancel_of(event.question))
+                await self._line(lines.cancel_of(event.question))
             case JobStarted() | JobProgressed() | JobEnded() as event:
                 await self._job(event)
             case Suggested() | TeamChanged() as event:

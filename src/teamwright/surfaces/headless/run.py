@@ -6,7 +6,7 @@ import signal
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import anyio
 import msgspec
@@ -20,13 +20,15 @@ from teamwright.runtime.bus import Watch
 from teamwright.runtime.driven_session import DrivenSession
 from teamwright.runtime.session import Session
 from teamwright.store.files.paths import Home, home_from
-from teamwright.surfaces.headless.driver import Driver
 from teamwright.surfaces.headless.out import Out
 from teamwright.surfaces.headless.printer import Format, Printer
 from teamwright.surfaces.headless.states import States
 from teamwright.surfaces.stdin import read_lines, read_text
 from teamwright.tools.bounds import visible
 from teamwright.tools.structured import StructuredOutput
+
+if TYPE_CHECKING:
+    from teamwright.surfaces.headless.driver import Driver
 
 STATUS = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 READS_STATE = "CLAUDE_CODE_SDK_READS_SESSION_STATE"
@@ -61,7 +63,7 @@ async def run(headless: Headless, options: Options) -> int:
         sys.stderr.write(f"teamwright: {visible(note)}\n")
     out = Out(sys.stdout.fileno())
     printer = Printer(session, out, format=headless.output, partial=headless.partial, replay=headless.replay)
-    driver = Driver(session, printer, options) if headless.input == "stream-json" else None
+    driver = _open_driver(session, printer, options) if headless.input == "stream-json" else None
     states = _listen(headless, session, printer, options.env)
     signals: list[signal.Signals] = []
     async with anyio.create_task_group() as group:
@@ -88,7 +90,13 @@ async def run(headless: Headless, options: Options) -> int:
     return STATUS[signals[0]] if signals else _status(opened.trouble.error, printer, driver)
 
 
-def _status(error: StoreError | None, printer: Printer, driver: Driver | None) -> int:
+def _open_driver(session: DrivenSession, printer: Printer, options: Options) -> "Driver":
+    from teamwright.surfaces.headless.driver import Driver  # noqa: PLC0415  # a single prompt needs none
+
+    return Driver(session, printer, options)
+
+
+def _status(error: StoreError | None, printer: Printer, driver: "Driver | None") -> int:
     """That of the last result; a driver that came and went without asking for anything needs none."""
     if error is not None:
         if printer.last is None or str(error) not in printer.last.error:
@@ -131,7 +139,7 @@ async def _read_prompt(argument: str | None) -> str:
     return prompt
 
 
-async def _feed(session: DrivenSession, prompt: str | None, driver: Driver | None) -> None:
+async def _feed(session: DrivenSession, prompt: str | None, driver: "Driver | None") -> None:
     if prompt is not None:
         await session.take(Say((Text(prompt),)))
     elif driver is not None:

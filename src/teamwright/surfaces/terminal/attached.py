@@ -10,15 +10,14 @@ from teamwright.core.ids import SessionId
 from teamwright.store.files.paths import home_from
 from teamwright.surfaces.port.doors import knock
 from teamwright.surfaces.port.remote_session import RemoteSession
+from teamwright.surfaces.terminal.app import TerminalApp
 from teamwright.surfaces.terminal.leave import Leave
+from teamwright.surfaces.terminal.render import themes
 from teamwright.surfaces.terminal.signals import heed_signals
 
 
 async def show_attached(session: SessionId) -> tuple[Leave | None, int]:
     """Until the person leaves, or the session ends: how that was, and the signal that it was for."""
-    from teamwright.surfaces.terminal.app import TerminalApp  # noqa: PLC0415
-    from teamwright.surfaces.terminal.render import themes  # noqa: PLC0415  # with all of Textual
-
     env = dict(os.environ)
     home = home_from(env)
     leave, caught, refused = None, list[int](), None

@@ -3,9 +3,9 @@
 import gc
 import os
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import anyio
 from msgspec.structs import replace
@@ -13,17 +13,20 @@ from msgspec.structs import replace
 from teamwright.app import Options, open_session
 from teamwright.core.errors import UsageError
 from teamwright.core.ids import SessionId
+from teamwright.runtime.local_session import LocalSession
 from teamwright.runtime.port import SessionPort
 from teamwright.runtime.session import Session
 from teamwright.store.files.paths import Home, home_from, is_session_id
 from teamwright.surfaces.plain import is_terminal
+from teamwright.surfaces.port.doors import is_open
+from teamwright.surfaces.terminal.signals import heed_signals
 
 if TYPE_CHECKING:
     from teamwright.surfaces.terminal.leave import Leave
     from teamwright.surfaces.view.newcomer import Newcomer
 
 
-KeepDoor = Callable[[Session, Home, Mapping[str, str]], Awaitable[None]]  # lets others attach to a session
+KeepDoor = Callable[[Session, Home, Mapping[str, str]], Coroutine[Any, Any, None]]  # lets others attach to a session
 
 
 async def run_terminal(options: Options, keep_door: KeepDoor, *, prompt: str | None = None, pick: bool = False) -> int:
@@ -59,8 +62,6 @@ def _runs_elsewhere(options: Options) -> bool:
     named = options.origin.resume or ""
     if not is_session_id(named) or options.origin.fork:
         return False
-    from teamwright.surfaces.port.doors import is_open  # noqa: PLC0415
-
     return is_open(home_from(options.env), SessionId(named))
 
 
@@ -72,10 +73,8 @@ def check_terminal() -> None:
 
 
 async def _show(options: Options, keep_door: KeepDoor, prompt: str | None, *, pick: bool) -> "tuple[Leave | None, int]":
-    from teamwright.runtime.local_session import LocalSession  # noqa: PLC0415
     from teamwright.surfaces.terminal.app import TerminalApp  # noqa: PLC0415
     from teamwright.surfaces.terminal.render import themes  # noqa: PLC0415  # with all of Textual
-    from teamwright.surfaces.terminal.signals import heed_signals  # noqa: PLC0415
     from teamwright.surfaces.terminal.trusting import settle_trust  # noqa: PLC0415
 
     home = home_from(options.env)
@@ -104,7 +103,6 @@ async def show_guided(session: SessionPort, options: Options, prompt: str, advis
     """The app on a session that somebody else has opened, with a line of advice; until the person leaves."""
     from teamwright.surfaces.terminal.app import TerminalApp  # noqa: PLC0415
     from teamwright.surfaces.terminal.render import themes  # noqa: PLC0415  # with all of Textual
-    from teamwright.surfaces.terminal.signals import heed_signals  # noqa: PLC0415
     from teamwright.surfaces.terminal.widgets.coach import Coach  # noqa: PLC0415
 
     theme = themes.wanted(home_from(os.environ).root, os.environ)

@@ -1,5 +1,6 @@
 """The question at the start: is this directory trusted? Asked once, and again when there is something new to run."""
 
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
@@ -67,7 +68,7 @@ async def settle_trust(options: Options, theme: str) -> bool:
         return True
     answer = await TrustApp(asked.found, theme).run_async()
     if answer is not None:
-        await to_thread.run_sync(lambda: remember(asked, trusted=answer))
+        await to_thread.run_sync(partial(remember, asked, trusted=answer))
     return answer is not None
 
 

@@ -51,31 +51,37 @@ def _item(text: str, n: int, at: int) -> Item:
         who, summary, body = (html.unescape(part or "") for part in mail.groups())
         return Note("message", _words(body, summary), who, n=n, at=at)
     if text.startswith("<task-notification"):
-        summary, status = _tag("summary", text), _tag("status", text)
-        return Note("notice", f"{summary or 'jobs have ended'}{f' ({status})' if status else ''}", n=n, at=at)
+        return Note("notice", _ended(_tag("summary", text), _tag("status", text)), n=n, at=at)
     if text.startswith("<monitor-lines>"):
         return Note("notice", html.unescape(text.removeprefix("<monitor-lines>")), n=n, at=at)
     if text.startswith("<hook-context>"):
         return Note("info", f"a hook adds: {one_line(text.removeprefix('<hook-context>'))}", n=n, at=at)
     if text.startswith("<shell-input>") and (ran := _SHELL.match(text)):
-        command, status, output = html.unescape(ran[1]), int(ran[2]), html.unescape(ran[3])
-        return Step(
-            CallId(f"shell-{n}"),
-            "!",
-            one_line(command),
-            {"command": command},
-            "error" if status else "ok",
-            bounded(output, most=MOST_RESULT),
-            n=n,
-            at=at,
-            ended=at,
-        )
+        return _shell_step(html.unescape(ran[1]), int(ran[2]), html.unescape(ran[3]), n, at)
     return Spoken("person", text, n=n, at=at)
+
+
+def _shell_step(command: str, status: int, output: str, n: int, at: int) -> Step:
+    return Step(
+        CallId(f"shell-{n}"),
+        "!",
+        one_line(command),
+        {"command": command},
+        "error" if status else "ok",
+        bounded(output, most=MOST_RESULT),
+        n=n,
+        at=at,
+        ended=at,
+    )
 
 
 def _tag(name: str, text: str) -> str:
     found = _TAG[name].search(text)
     return html.unescape(found[1]) if found else ""
+
+
+def _ended(summary: str, status: str) -> str:
+    return f"{summary or 'jobs have ended'}{f' ({status})' if status else ''}"
 
 
 def _words(body: str, summary: str) -> str:

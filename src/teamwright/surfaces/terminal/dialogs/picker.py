@@ -112,25 +112,17 @@ class SessionPicker(ModalScreen[SessionId | None]):
 
     @on(Input.Changed)
     def _draw(self) -> None:
-        listing, palette, now = self.query_one(RowList), palette_of(self), int(time.time() * 1000)
+        palette, now = palette_of(self), int(time.time() * 1000)
         found = matching(self._entries, self.query_one(Input).value)
-        listing.show(
-            lambda width: [
-                (
-                    e.id,
-                    session_row(
-                        e,
-                        width,
-                        palette,
-                        now,
-                        self._teams.get(e.id, ""),
-                        where=self._everywhere,
-                        runs=e.id in self._attachable,
-                    ),
-                )
-                for e in found
-            ]
-        )
+
+        def draw(e: SessionEntry, width: int) -> Content:
+            team, runs = self._teams.get(e.id, ""), e.id in self._attachable
+            return session_row(e, width, palette, now, team, where=self._everywhere, runs=runs)
+
+        def rows(width: int) -> list[tuple[str, Content]]:
+            return [(entry.id, draw(entry, width)) for entry in found]
+
+        self.query_one(RowList).show(rows)
         where = "everywhere" if self._everywhere else fit(safe(str(self._cwd)), max(10, self.size.width - 66))
         change = "this directory" if self._everywhere else "all directories"
         words = f"{len(found)} of {len(self._entries)} sessions, {where} · Ctrl+A: {change} · Esc: close"

@@ -123,13 +123,15 @@ class QuestionsScreen(ModalScreen[None]):
                 self.dismiss()
             return
         self._marked &= {question.id for question in questions}
-        listing, palette = self.query_one(RowList), palette_of(self)
-        listing.show(
-            lambda width: [
+        palette = palette_of(self)
+
+        def rows(width: int) -> list[tuple[str, Content]]:
+            return [
                 (q.id, question_row(q, self._agents.get(q.agent), width, palette, marked=q.id in self._marked))
                 for q in questions
             ]
-        )
+
+        self.query_one(RowList).show(rows)
         words = "1 question waits for you" if len(questions) == 1 else f"{len(questions)} questions wait for you"
         self.query_one(".list--head", Static).update(Content.assemble((words, "bold")))
 

@@ -86,11 +86,12 @@ async def _keys(stage: CommandContext, words: str) -> str:
 
 
 async def _model(stage: CommandContext, words: str) -> str:
+    session = stage.session
     if not words:
-        names = "\n".join(f"  {name}" for name in stage.session.model_names)
-        return f"The model is {stage.session.facts.model}. /model NAME changes it; known names:\n{names}"
-    await stage.session.submit(SetModel(None if words == "default" else words))
-    return f"The model is {stage.session.facts.model} from the next request on."
+        names = "\n".join(f"  {name}" for name in session.model_names)
+        return f"The model is {session.facts.model}. /model NAME changes it; known names:\n{names}"
+    await session.submit(SetModel(None if words == "default" else words))
+    return f"The model is {session.facts.model} from the next request on."
 
 
 async def _permissions(stage: CommandContext, words: str) -> str:
@@ -165,9 +166,10 @@ async def _resume(stage: CommandContext, words: str) -> str:
 
 
 async def _fork(stage: CommandContext, words: str) -> str:
-    if not stage.session.facts.begun:
+    session = stage.session
+    if not session.facts.begun:
         raise UsageError("there is nothing to fork yet")
-    stage.go_on_with(Origin(stage.session.id, fork=True))
+    stage.go_on_with(Origin(session.id, fork=True))
     return ""
 
 

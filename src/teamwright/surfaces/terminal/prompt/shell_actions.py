@@ -26,6 +26,10 @@ _MENTION = re.compile(r'(?:^|(?<=\s))@(?:"([^"]+)"|(\S+))')
 async def run_shell_line(command: str, cwd: Path, env: Mapping[str, str], on_output: Callable[[str], None]) -> str:
     """A line that the person typed after `!`, as the text that the model gets of it."""
     capture = Capture()
+
+    def show_last() -> None:
+        on_output(capture.last_line())
+
     try:
         ended, _ = await run_script(
             encode_script(command),
@@ -33,7 +37,7 @@ async def run_shell_line(command: str, cwd: Path, env: Mapping[str, str], on_out
             env=tool_environment(env, {}),
             limit=SHELL_SECONDS,
             capture=capture,
-            on_output=lambda: on_output(capture.last_line()),
+            on_output=show_last,
         )
     except ToolError as error:
         return shell_text(command, 126, str(error))

@@ -50,7 +50,7 @@ class Work(Struct, eq=False):
 
 class Clerk:
     def __init__(self, counter: Counter) -> None:
-        self._counter = counter
+        self._counter, self._session = counter, counter.session
         self._works: list[Work] = []
         self._files: list[Completion] = []
         self._listed = 0.0
@@ -125,13 +125,17 @@ class Clerk:
         counter = self._counter
         short = one_line(command, 40)
         with self._at_work(f"! {short} …") as work:
-            text = await run_shell_line(
-                command,
-                Path(counter.session.facts.cwd),
-                counter.options.env,
-                lambda last: setattr(work, "text", f"! {short}: {one_line(last, 80)}"),
-            )
+
+            def show_last(line: str) -> None:
+                work.text = f"! {short}: {one_line(line, 80)}"
+
+            text = await run_shell_line(command, self._cwd, counter.options.env, show_last)
         await self._say((Text(text),), f"! {command}")
+
+    @property
+    def _cwd(self) -> Path:
+        """Where the main agent stands."""
+        return Path(self._session.facts.cwd)
 
     async def take_back(self, queued: Queued) -> None:
         """Out of the queue and into the input, unless the agent was quicker."""
@@ -157,6 +161,6 @@ class Clerk:
 
     async def _list_files(self) -> list[Completion]:
         if not self._files or time.monotonic() - self._listed > FRESH:
-            self._files = [Completion(name) for name in await list_files(Path(self._counter.session.facts.cwd))]
+            self._files = [Completion(name) for name in await list_files(self._cwd)]
             self._listed = time.monotonic()
         return self._files

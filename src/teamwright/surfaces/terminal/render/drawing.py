@@ -165,18 +165,22 @@ def _draw_note(item: Note, width: int, palette: Palette, view: SessionFold, *, o
     if item.kind == "output":
         lines = [hang(line, width - 6) for line in lines]
     text = Text()
-    if item.who and item.kind == "output":
-        text.append(f"{one_line(item.who, 60)}\n", f"bold {palette.accent}".replace("bold bold", "bold"))
-    elif item.who:
-        color = next((a.color for a in view.agents.values() if a.name == item.who), "")
-        text.append(
-            f"{one_line(item.who, 60)}  ", agent_style(color, palette) if item.kind == "message" else palette.dim
-        )
+    if item.who:
+        text.append(*_who(item, palette, view))
     text.append("\n".join(lines), style)
     text.overflow = "fold"
     mark = list(draw(Text(f"  {NOTES[item.kind]} ", style=style, end=""), 8, palette)[0])
     first, *rest = _indent(draw(text, width - 5, palette), 4)
     return [Strip([*mark, *list(first)[1:]]), *rest]
+
+
+def _who(item: Note, palette: Palette, view: SessionFold) -> tuple[str, str]:
+    """Whose note it is, and how that is drawn."""
+    name = one_line(item.who, 60)
+    if item.kind == "output":
+        return f"{name}\n", f"bold {palette.accent}".replace("bold bold", "bold")
+    color = next((a.color for a in view.agents.values() if a.name == item.who), "")
+    return f"{name}  ", agent_style(color, palette) if item.kind == "message" else palette.dim
 
 
 _ANY = Palette(

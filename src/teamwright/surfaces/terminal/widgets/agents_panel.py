@@ -45,10 +45,9 @@ def tree_of(view: SessionFold) -> Iterator[tuple[AgentView, str]]:
         yield agent, prefix
         children = below.get(agent.id, [])
         last = children[-1].id if children else None
-        waiting += [
-            (child, indent + ("└ " if child.id == last else "├ "), indent + ("  " if child.id == last else "│ "))
-            for child in reversed(children)
-        ]
+        for child in reversed(children):
+            branch, below_it = ("└ ", "  ") if child.id == last else ("├ ", "│ ")
+            waiting.append((child, indent + branch, indent + below_it))
 
 
 def _worth_showing(view: SessionFold) -> dict[AgentId, AgentView]:
@@ -82,13 +81,6 @@ def took(agent: AgentView, now: int) -> str:
 
 
 def agent_row(agent: AgentView, prefix: str, width: int, palette: Palette, now: int, *, here: bool) -> Content:
-    right: list[Piece] = []
-    if width >= _MIDDLE:
-        right.append((f"{tokens(agent.tokens):>7}", palette.dim))
-    if width >= _WIDE and agent.usd is not None:
-        right.append((f"{money(agent.usd):>8}", palette.dim))
-    if width >= _WIDE:
-        right.append((f"{took(agent, now):>11}", palette.dim))
     waits = agent.state == "waiting"
     doing = f"waits for {agent.waiting_for}" if waits and agent.waiting_for else agent.doing or agent.description
     doing = f"idle · {doing}" if agent.state == "idle" and agent.parent and doing else doing
@@ -99,7 +91,17 @@ def agent_row(agent: AgentView, prefix: str, width: int, palette: Palette, now: 
         ("  ", ""),
         (one_line(doing, 120), palette.warn if waits else palette.dim),
     ]
-    return row(left, right, width)
+    return row(left, [(text, palette.dim) for text in _figures(agent, width, now)], width)
+
+
+def _figures(agent: AgentView, width: int, now: int) -> Iterator[str]:
+    """As many as there is room for."""
+    if width >= _MIDDLE:
+        yield f"{tokens(agent.tokens):>7}"
+    if width >= _WIDE and agent.usd is not None:
+        yield f"{money(agent.usd):>8}"
+    if width >= _WIDE:
+        yield f"{took(agent, now):>11}"
 
 
 def asking(agent: AgentView, view: SessionFold) -> AgentView:
@@ -166,14 +168,16 @@ class AgentsPanel(Vertical):
     def draw(self) -> None:
         if not self.is_mounted or not self.display:
             return
-        listing, palette, now = self.query_one(RowList), palette_of(self), int(time.time() * 1000)
+        palette, now = palette_of(self), int(time.time() * 1000)
         here = self._here() if self._here is not None else None
-        listing.show(
-            lambda width: [
+
+        def rows(width: int) -> list[tuple[str, Content]]:
+            return [
                 (agent.id, agent_row(asking(agent, self._view), prefix, width, palette, now, here=agent.id == here))
                 for agent, prefix in tree_of(self._view)
             ]
-        )
+
+        self.query_one(RowList).show(rows)
         self._detail(now)
 
     def _detail(self, now: int) -> None:

@@ -101,10 +101,12 @@ class TaskPanel(Vertical):
         self._draw()
 
     def _draw(self) -> None:
-        listing, palette = self.query_one(RowList), palette_of(self)
-        listing.show(
-            lambda width: [(id, task_row(task, width, palette, self._colors)) for id, task in self._tasks.items()]
-        )
+        palette = palette_of(self)
+
+        def rows(width: int) -> list[tuple[str, Content]]:
+            return [(id, task_row(task, width, palette, self._colors)) for id, task in self._tasks.items()]
+
+        self.query_one(RowList).show(rows)
         self._fill()
 
     def _fill(self) -> None:

@@ -27,7 +27,14 @@ class Coach(Static):
         self.set_interval(BEAT, self._look)
 
     def _look(self) -> None:
-        app, seen = cast("TerminalApp", app_of(self)), self._seen
+        self._note(cast("TerminalApp", app_of(self)), self._seen)
+        palette = palette_of(self)
+        line = Content.assemble(("demo  ", palette.accent), (self._advise(self._seen), palette.text))
+        if self._drawn is None or not line.is_same(self._drawn):
+            self._drawn = line
+            self.update(line)
+
+    def _note(self, app: "TerminalApp", seen: Newcomer) -> None:
         view, here = app.view, app.view.agent(app.here)
         seen.team = seen.team or any(agent.team for agent in view.agents.values() if agent.parent)
         seen.asked = view.questions[0].agent_name if view.questions else ""
@@ -35,8 +42,3 @@ class Coach(Static):
         seen.elsewhere = here.name if here.id != view.main else ""
         seen.tried_reading = seen.tried_reading or bool(seen.elsewhere)
         seen.tried_side = seen.tried_side or bool(seen.page) or seen.tried_reading  # quick fingers are not seen there
-        palette = palette_of(self)
-        line = Content.assemble(("demo  ", palette.accent), (self._advise(seen), palette.text))
-        if self._drawn is None or not line.is_same(self._drawn):
-            self._drawn = line
-            self.update(line)

@@ -83,11 +83,16 @@ class RowList(OptionList):
                 if not new.is_same(old):
                     self.replace_option_prompt_at_index(n, new)
         else:
-            before, at_end = self.chosen, self.highlighted in (None, self.option_count - 1)
-            self.set_options([Option(prompt, id=id) for id, prompt in rows])
-            ids = [id for id, _ in rows]
-            if self._follow == "end" and at_end:
-                self.highlighted = len(ids) - 1 if ids else None
-            else:
-                self.highlighted = ids.index(before) if before in ids else 0 if ids else None
+            self._fill(rows)
         self._shown = list(rows)
+
+    def _fill(self, rows: Sequence[tuple[str, Content]]) -> None:
+        before, at_end = self.chosen, self.highlighted in (None, self.option_count - 1)
+        self.set_options([Option(prompt, id=id) for id, prompt in rows])
+        ids = [id for id, _ in rows]
+        if not ids:
+            self.highlighted = None
+        elif self._follow == "end" and at_end:
+            self.highlighted = len(ids) - 1
+        else:
+            self.highlighted = ids.index(before) if before in ids else 0

@@ -26,19 +26,11 @@ MODES = {
 
 def left_side(agent: AgentView, view: SessionFold, palette: Palette) -> list[Piece]:
     """What goes on, with a beat while it does."""
-    now = time.time_ns() // 1_000_000
     if view.questions:
         count = len(view.questions)
         return [(f" ? {count} question{'s' * (count > 1)} for you: Enter opens", f"bold {palette.warn}".strip())]
     if agent.state in ("running", "waiting"):
-        words = f"waits for {agent.waiting_for}" if agent.state == "waiting" and agent.waiting_for else agent.doing
-        beat = SPINNER[now // 100 % len(SPINNER)]
-        took = f"  {duration(now - agent.turn)}" if agent.turn and now - agent.turn >= 1_000 else ""
-        return [
-            (f" {beat} ", palette.accent),
-            (one_line(words, 80), palette.text),
-            (f"{took}  Esc interrupts", palette.dim),
-        ]
+        return _at_work(agent, palette)
     busy = [other for other in view.agents.values() if other.state == "running" and other.id != agent.id]
     if busy:
         return [
@@ -50,15 +42,26 @@ def left_side(agent: AgentView, view: SessionFold, palette: Palette) -> list[Pie
     return [(" /help  F2 team", palette.dim)]
 
 
+def _at_work(agent: AgentView, palette: Palette) -> list[Piece]:
+    now = time.time_ns() // 1_000_000
+    words = f"waits for {agent.waiting_for}" if agent.state == "waiting" and agent.waiting_for else agent.doing
+    took = f"  {duration(now - agent.turn)}" if agent.turn and now - agent.turn >= 1_000 else ""
+    return [
+        (f" {SPINNER[now // 100 % len(SPINNER)]} ", palette.accent),
+        (one_line(words, 80), palette.text),
+        (f"{took}  Esc interrupts", palette.dim),
+    ]
+
+
 def right_side(facts: SessionFacts, branch: str, palette: Palette, room: int) -> list[Piece]:
     """As much of it as there is room for, the most important first."""
     mode_style = palette.warn if facts.mode in ("bypassPermissions", "dontAsk") else palette.dim
     mode_style = palette.accent if facts.mode in ("plan", "acceptEdits") else mode_style
     parts: list[Piece] = [(MODES.get(facts.mode, facts.mode), mode_style), (one_line(facts.model, 40), palette.dim)]
     used = f"{money(facts.usd)} · {facts.left} left" if facts.left else money(facts.usd) if facts.usd else ""
-    parts += [(used, palette.dim)] if used else []
-    parts += [(f"on {one_line(branch, 30)}", palette.dim)] if branch else []
-    parts += [(f"{tokens(facts.window)} context", palette.dim)] if facts.window else []
+    on = f"on {one_line(branch, 30)}" if branch else ""
+    window = f"{tokens(facts.window)} context" if facts.window else ""
+    parts += [(text, palette.dim) for text in (used, on, window) if text]
     shown: list[Piece] = []
     for text, style in parts:
         room -= cell_len(text) + 3
