@@ -5,6 +5,7 @@ Lists are joined (a deny anywhere counts), objects merge by key, of single value
 
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, cast, get_origin
 
@@ -226,7 +227,7 @@ def describe(settings: Settings, secrets: Sequence[str] = ()) -> list[tuple[str,
                 told.append((key, value, layer.source, layer.file))
             else:
                 winners[key] = (key, value, layer.source, layer.file)
-    return sorted([*told, *winners.values()], key=lambda row: row[0])
+    return sorted([*told, *winners.values()], key=itemgetter(0))
 
 
 def _leaves(values: Mapping[str, Any], key: str) -> Iterable[tuple[str, Any]]:
