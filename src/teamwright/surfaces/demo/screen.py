@@ -66,7 +66,7 @@ class Screen:
         if message.text:
             self._line(who, visible(message.text))
         for call in message.calls:
-            if call.name == "SendMessage" and not isinstance(call.args.get("message"), str):
+            if traits_of(call.name).talks and isinstance(call.args.get("message"), dict):
                 asks = f"asks {call.args['to']} to shut down"
                 agrees = call.args["message"].get("type") == "shutdown_response"
                 self._step(who, "agrees to shut down" if agrees else asks)
