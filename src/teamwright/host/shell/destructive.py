@@ -23,6 +23,7 @@ _RECURSIVE = re.compile(r"-[A-Za-z]*[rR][A-Za-z]*|--r[a-z]*")
 _BY_NAME = frozenset({"-name", "-iname"})
 _BY_PATH = frozenset({"-path", "-ipath", "-wholename", "-iwholename"})
 _ENDS_FILES = re.compile(r"(?<![\w.-])(?:rm|mv|unlink|shred)(?![\w.-])")
+_FOLLOWS = frozenset({"-L", "-H", "-follow"})
 _ANY_NAMES = ("q7", ".q7", "Q7.q7")  # that nobody has in mind: what matches one of them matches most
 _BY_KIND = frozenset({
     "-newer", "-mtime", "-mmin", "-atime", "-ctime", "-amin", "-cmin", "-user", "-group", "-empty", "-size", "-perm",
@@ -151,11 +152,19 @@ def _by_find(words: Sequence[Word], cwd: str | None, home: str) -> Removal:
     if _WIDENS.isdisjoint(texts) and any(_is_narrow(flag, told, starts, home) for flag, told in tests):
         return SAFE
     removal = Removal(deep=True)
+    follows = not _FOLLOWS.isdisjoint(texts)
     for start in starts or [Word(".")]:
-        removal = removal.or_else(_of_path(start, cwd, home))
+        removal = removal.or_else(_of_path(_entered(start) if follows else start, cwd, home))
+    if follows:  # any link below may lead to a home
+        removal = removal.or_else(_UNSURE)
     if removal.ruin and not _BY_KIND.isdisjoint(texts):
         return structs.replace(removal, ruin="", doubt=f"it would remove much of {removal.ruin}")
     return removal
+
+
+def _entered(start: Word) -> Word:
+    """A link is followed to what it leads to."""
+    return structs.replace(start, text=f"{start.text}/", glob=f"{start.glob}/" if start.glob else "")
 
 
 def _is_narrow(flag: str, pattern: str, starts: Sequence[Word], home: str) -> bool:

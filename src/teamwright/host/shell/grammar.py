@@ -1,7 +1,9 @@
 """The grammar of bash as far as it is trusted: how text is parsed, and which words and operators are known."""
 
 import re
+from collections.abc import Sequence
 from functools import cache
+from itertools import pairwise
 
 import tree_sitter_bash
 from tree_sitter import Language, Node, Parser
@@ -16,6 +18,10 @@ MOST_OPERATORS = 2_000  # where they make no sense, the parser takes the square 
 _ODD = re.compile(r"[^\t\n\x20-\x7e]")
 _OPERATORS = frozenset(bytes([c]) for c in b"&|;<>()\n \t")
 _BLANK = re.compile(rb"(?:[ \t\n]|\\\n)*")
+_JOINED = re.compile(
+    rb"(?:(?<![\s\\|&;()<>])(?:\\\\)*(?:\\\n)+(?![\s|&;()<>])|\$(?:\\\n)+)(?=.)", re.DOTALL
+)  # inside of a word
+_LITERAL = frozenset({"raw_string", "heredoc_body", "comment"})
 _ENDS_PLAINLY = re.compile(rb"\$\{\w+\}$|[\s;]\}$")
 _HOLDS_TEXT = frozenset(
     {"string", "heredoc_body", "expansion", "regex", "extglob_pattern"}
@@ -86,10 +92,14 @@ def _require_coverage(root: Node, text: bytes) -> None:
     a `#` behind it begins a comment for the parser alone, and hides whatever follows."""
     _require_blank(text, 0, root.start_byte)
     _require_blank(text, root.end_byte, len(text))
-    waiting = [root]
+    waiting, literal = [root], list[tuple[int, int]]()
     while waiting:
         node = waiting.pop()
         waiting += node.children
+        if node.type in _LITERAL:
+            literal.append((node.start_byte, node.end_byte))
+        if node.type == "simple_expansion" and any(a.end_byte != b.start_byte for a, b in pairwise(node.children)):
+            raise Unreadable("a dollar sign in it stands by itself")
         if node.type.endswith("_redirect"):
             _require_no_name(text[max(0, node.start_byte - 400) : node.start_byte])
         if node.children and node.type not in _HOLDS_TEXT:
@@ -100,6 +110,17 @@ def _require_coverage(root: Node, text: bytes) -> None:
                     _require_apart(_last(text, end), text[end : end + 1])
                 end = child.end_byte
             _require_blank(text, end, node.end_byte)
+    _require_whole_words(text, literal)
+
+
+def _require_whole_words(text: bytes, literal: Sequence[tuple[int, int]]) -> None:
+    """Bash joins lines before it reads words: what is an expansion to bash is none to the parser.
+
+    In the `literal` spans nothing is joined.
+    """
+    for found in _JOINED.finditer(text):
+        if not any(start <= found.start() < end for start, end in literal):
+            raise Unreadable("a word in it is broken over lines")
 
 
 def _require_blank(text: bytes, start: int, end: int) -> None:

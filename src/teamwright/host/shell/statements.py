@@ -20,6 +20,9 @@ from teamwright.host.shell.words import Reader, Unreadable, Word, require_gaps, 
 _GLOB_COST = 30  # words that are read in the time that it takes to see what a wildcard matches
 
 
+_QUOTING = re.compile(r"[\\'\"]")
+
+
 class Walk:
     """One pass over the tree."""
 
@@ -320,6 +323,7 @@ class Walk:
 
     def redirect(self, node: Node) -> None:
         if node.type == "herestring_redirect":
+            require_one_line(node)
             for child in node.named_children:
                 self._reader.word(child)
             return
@@ -329,8 +333,11 @@ class Walk:
         operator, targets = redirection(node)
         for target in targets:
             word = self._reader.word(target)
-            if operator in (">&", "<&", ">&-", "<&-") and re.fullmatch(r"\d*-?", word.text):
-                continue
+            if operator in (">&", "<&", ">&-", "<&-"):
+                if re.fullmatch(r"\d*-?", word.text):
+                    continue
+                if _QUOTING.search(source(target)):  # bash takes quotes away twice here
+                    raise Unreadable("a redirection in it cannot be read")
             places = [NOWHERE] if UNKNOWN in word.text else self.where.places(word.text)
             if operator in grammar.WRITING or operator == ">&":
                 self.writes += places
