@@ -9,8 +9,7 @@ from tempfile import TemporaryDirectory
 
 import anyio
 
-from teamwright import ScriptedModel, call, session
-from teamwright.core.data.event import Denied, Replied, ToolEnded
+from teamwright import Denied, Replied, ScriptedModel, ToolEnded, call, session
 
 SCRIPT = [["I look around first.", call("Bash", command="pwd && ls")], "This is where I am; I changed nothing."]
 

@@ -9,8 +9,7 @@ from typing import Annotated
 import anyio
 from msgspec import Meta
 
-from teamwright import ScriptedModel, ToolContext, ToolError, call, session, tool
-from teamwright.core.data.message import ToolResult
+from teamwright import ScriptedModel, ToolContext, ToolError, ToolResult, call, session, tool
 
 STOCK = {"bolt": 120, "nut": 0}
 

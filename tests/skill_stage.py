@@ -17,10 +17,12 @@ from teamwright.library.skills.places import find_shelves
 from teamwright.models.scripted import ScriptedModel
 from teamwright.runtime.agents.spawner import Spawner
 from teamwright.runtime.extensions.skills import SkillContext, SkillRunner
+from teamwright.runtime.permissions.call_facts import FactReader
 from teamwright.runtime.permissions.gate import SessionGate
 from teamwright.runtime.permissions.grants import Grants
 from teamwright.tools.agents.skill import SkillTool, skill_spec
 from teamwright.tools.bounds import visible
+from teamwright.tools.catalog import CATALOG
 
 
 class SkillStage:
@@ -52,7 +54,8 @@ class SkillStage:
         gate = SessionGate(
             mode=lambda _: self.mode, rules=lambda _: self.rules + self.grants.of(id),
             desk=lambda _: self.agent(id).desk,
-            name=lambda _: "main", put=None, home=self.walker.home, protected=(self.walker.home / ".teamwright",),
+            name=lambda _: "main", put=None, facts=FactReader(CATALOG, self.walker.home),
+            protected=(self.walker.home / ".teamwright",),
         )  # fmt: skip
         return await gate.ask(id, call)
 

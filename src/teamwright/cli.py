@@ -116,21 +116,21 @@ def _complain(words: str) -> None:
 # --- commands
 
 COMMANDS = {
-    "demo": "a team of agents mends a small shop before your eyes; needs no key",
-    "agents": "the kinds of agents that there are here, and where each comes from",
+    "demo": "watch a team of agents fix a small shop; needs no key",
+    "agents": "list agent types and their sources",
     "sessions": "list sessions; `sessions delete ID ...` or `--older-than DAYS` removes them",
-    "teams": "the teams that there are and who is in them",
-    "inbox": "the messages of a team in order, and what became of each",
-    "tasks": "the shared task list of a session or a team",
-    "jobs": "what ran or runs in the background of a session",
-    "why": "what the agents of a session that are not running wait for",
-    "attach": "watch a running session from another terminal, and talk to it",
-    "worktrees": "the git worktrees of agents; `show NAME`, `merge NAME`, `clean [NAME ...]`",
-    "mcp": "MCP servers: `list`, `add NAME COMMAND ...`, `remove NAME`, `test`, `login NAME`; `serve` is one",
-    "cost": "what sessions and agents have used: tokens, money, time",
-    "config": "the settings that hold here, and where each comes from",
-    "plugins": "what plugins bring; `install PATH_OR_GIT_ADDRESS`, `enable`, `disable`, `remove NAME`",
-    "doctor": "check this machine, keys, servers and files",
+    "teams": "list teams and their members",
+    "inbox": "list a team's messages in order, with the status of each",
+    "tasks": "show the shared task list of a session or a team",
+    "jobs": "list a session's background jobs, running and finished",
+    "why": "show what each agent that is not running is waiting for",
+    "attach": "watch and control a running session from another terminal",
+    "worktrees": "list agents' git worktrees; `show NAME`, `merge NAME`, `clean [NAME ...]`",
+    "mcp": "manage MCP servers: `list`, `add NAME COMMAND ...`, `remove NAME`, `test`, `login NAME`; or `serve` as one",
+    "cost": "show the tokens, money and time used by sessions and agents",
+    "config": "show the settings in effect and the source of each",
+    "plugins": "list plugins and their contents; `install PATH_OR_GIT_ADDRESS`, `enable`, `disable`, `remove NAME`",
+    "doctor": "check this machine, its keys, servers and files",
 }
 
 
@@ -139,7 +139,7 @@ def _run_command(name: str, args: list[str]) -> int:
 
     parser = argparse.ArgumentParser(prog=f"teamwright {name}", description=COMMANDS[name], allow_abbrev=False)
     if name != "demo":
-        parser.add_argument("--json", action="store_true", help="for programs")
+        parser.add_argument("--json", action="store_true", help="print JSON")
     match name:
         case "demo":
             return _demo(parser, args)
@@ -160,9 +160,9 @@ def _run_command(name: str, args: list[str]) -> int:
 
             return run_doctor(found.model, as_json=found.json)
         case _:
-            parser.add_argument("session", nargs="?", metavar="SESSION", help="its id; the last one here if left out")
+            parser.add_argument("session", nargs="?", metavar="SESSION", help="session id (default: the last one here)")
             if name == "why":
-                parser.add_argument("agent", nargs="?", metavar="AGENT", help="only this one")
+                parser.add_argument("agent", nargs="?", metavar="AGENT", help="only this agent")
             return _of_session(name, parser.parse_args(args))
 
 
@@ -202,10 +202,10 @@ def _attach(parser: "argparse.ArgumentParser", args: list[str]) -> int:
 
 
 def _demo(parser: "argparse.ArgumentParser", args: list[str]) -> int:
-    parser.add_argument("--fast", action="store_true", help="do not slow the typing down")
-    parser.add_argument("--keep", action="store_true", help="keep the little repository afterwards")
-    parser.add_argument("--kill", action="store_true", help="kill the whole program half-way, and go on; it is printed")
-    parser.add_argument("--plain", action="store_true", help="print the story, also in a terminal")
+    parser.add_argument("--fast", action="store_true", help="do not slow down the typing")
+    parser.add_argument("--keep", action="store_true", help="keep the sample repository afterwards")
+    parser.add_argument("--kill", action="store_true", help="kill the whole program halfway and resume it; printed")
+    parser.add_argument("--plain", action="store_true", help="print the story even in a terminal")
     found = parser.parse_args(args)
     from teamwright.surfaces.demo.run import play
     from teamwright.surfaces.terminal.run import show_guided
@@ -214,8 +214,8 @@ def _demo(parser: "argparse.ArgumentParser", args: list[str]) -> int:
 
 
 def _agents(parser: "argparse.ArgumentParser", args: list[str]) -> int:
-    parser.add_argument("--agents", metavar="JSON", help="further kinds, as JSON or a file of it")
-    parser.add_argument("--trust", action="store_true", help="as if this directory were trusted")
+    parser.add_argument("--agents", metavar="JSON", help="additional agent types, as JSON or a JSON file")
+    parser.add_argument("--trust", action="store_true", help="treat this directory as trusted")
     found = parser.parse_args(args)
     from teamwright.surfaces.commands.agents import show_agents
 
@@ -225,8 +225,8 @@ def _agents(parser: "argparse.ArgumentParser", args: list[str]) -> int:
 def _sessions(parser: "argparse.ArgumentParser", args: list[str]) -> int:
     parser.add_argument("action", nargs="?", choices=("list", "delete"), default="list")
     parser.add_argument("ids", nargs="*", metavar="ID")
-    parser.add_argument("--older-than", type=float, metavar="DAYS", help="with delete: by last use")
-    parser.add_argument("--all", action="store_true", help="of all directories, not only this one")
+    parser.add_argument("--older-than", type=float, metavar="DAYS", help="with delete: by days since last use")
+    parser.add_argument("--all", action="store_true", help="list the sessions of all directories")
     found = parser.parse_args(args)
     from teamwright.surfaces.commands import listings as commands
 
@@ -237,8 +237,8 @@ def _sessions(parser: "argparse.ArgumentParser", args: list[str]) -> int:
 
 def _of_teams(name: str, parser: "argparse.ArgumentParser", args: list[str]) -> int:
     if name == "inbox":
-        parser.add_argument("team", nargs="?", metavar="TEAM", help="all teams if left out; NAME@TEAM is one inbox")
-        parser.add_argument("agent", nargs="?", metavar="AGENT", help="only what was sent to this one")
+        parser.add_argument("team", nargs="?", metavar="TEAM", help="a team, or one inbox: NAME@TEAM (default: all)")
+        parser.add_argument("agent", nargs="?", metavar="AGENT", help="only messages to this agent")
     found = parser.parse_args(args)
     from teamwright.surfaces.commands import inbox as inbox_command
     from teamwright.surfaces.commands import teams as teams_command
@@ -249,8 +249,8 @@ def _of_teams(name: str, parser: "argparse.ArgumentParser", args: list[str]) -> 
 
 
 def _config(parser: "argparse.ArgumentParser", args: list[str]) -> int:
-    parser.add_argument("--trust", action="store_true", help="as if this directory were trusted")
-    parser.add_argument("--settings", metavar="FILE_OR_JSON")
+    parser.add_argument("--trust", action="store_true", help="treat this directory as trusted")
+    parser.add_argument("--settings", metavar="FILE_OR_JSON", help="additional settings")
     found = parser.parse_args(args)
     from teamwright.surfaces.commands import listings as commands
 

@@ -4,7 +4,7 @@ import pytest
 
 from teamwright.core.permissions.consent import MODES, Mode
 from teamwright.core.permissions.facts import Edits, Facts, Fetches, Place, Reads, Runs, Uses
-from teamwright.core.permissions.judge import OWN_TOOLS, Verdict, judge, mode_allowed
+from teamwright.core.permissions.judge import Verdict, judge, mode_allowed
 from teamwright.core.permissions.path_rules import is_protected
 from teamwright.core.permissions.protected import mentioned
 from teamwright.core.permissions.rules import Rules, parse_rules
@@ -54,7 +54,8 @@ TABLE: list[tuple[Facts, list[str]]] = [  # plan, dontAsk, default, acceptEdits,
     (Uses("their_tool"), ["deny", "deny", "ask", "ask", "allow"]),
     (Runs("Bash", "x", broken="it is odd"), ["deny", "deny", "ask", "ask", "allow"]),
     (Runs("Bash", "x", ruin="/"), ["deny"] * 5),
-    *((Uses(tool), ["allow"] * 5) for tool in sorted(OWN_TOOLS)),
+    (Uses("Agent", own=True), ["allow"] * 5),
+    (Uses("ExitWorktree", "discard", own=True, weighty=True), ["deny", "deny", "ask", "ask", "allow"]),
 ]
 
 
@@ -194,7 +195,7 @@ def test_fetching_by_domain() -> None:
 @pytest.mark.spec("M1")
 def test_only_the_named_agent_is_refused() -> None:
     assert kind(Uses("Agent", "Red"), "bypassPermissions", deny=["Agent(red)"]) == "deny"
-    assert kind(Uses("Agent", "blue"), deny=["Agent(red)"]) == "allow"
+    assert kind(Uses("Agent", "blue", own=True), deny=["Agent(red)"]) == "allow"
 
 
 @pytest.mark.spec("M2")

@@ -22,6 +22,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
 SPELLINGS = {
     "an escaped blank before a comment": [
         "ls \\ #; touch PW", "git log -n1 \\ #|| touch PW", "echo a \\\t# b; touch PW", "ls\\\n#; touch PW",
+        "ls a\\ \\\n#; touch PW", "ls a\\;\\\n#; touch PW", "cat b.txt\\ \\\n#||echo x > PW",
         "[ a ]#; touch PW", "bash -c 'ls \\ #; touch PW'",
     ],
     "descriptors by another name": [
@@ -40,18 +41,36 @@ SPELLINGS = {
     "values that are evaluated": [
         "[ $x ]", "[ \"$x\" \"$y\" ]", "[ \"$x\" 'a[$(touch PW)]' ]", "test ! \"$x\" \"$y\"", "[[ (-v $x) ]]",
         "[ -n a -a \"$x\" \"$y\" ]", "declare -a x='($(touch PW))'", "declare y=\"$x\"", "a=([$x]=1)", "echo $[x]",
-        "printf '%n' 'a[$(touch PW)]'", "printf \"a$x\" 'a[$(touch PW)]'",
+        "printf '%n' 'a[$(touch PW)]'", "printf %ln PATH; ls", "printf '%hn' PATH", "echo ${x:-$[y]}",
+        "echo \"${x:-$[y]}\"", ": {PATH}</dev/null; ls", ": {PATH}>&1; ls", "cat b.txt {PA\\\nTH}<<< x; ls",
+        "{ ls; } {PATH}</dev/null", "cat {x[y]}<b.txt", "printf \"a$x\" 'a[$(touch PW)]'",
     ],
     "optional values": [
         "echo x | xargs --eof flock echo touch PW", "echo x | xargs --max-lines flock echo touch PW",
         "echo x | xargs --replace rm echo b.txt", "od -c -w ../outside/secret", "du -a --time ..",
         "git diff --relative --output=PW", "git log --abbrev --output=PW", "git diff -U --output=PW",
-        "git log --format --output=PW",
+        "git log --format --output=PW", "git blame -ML --contents=../outside/secret b.txt", "date -Id -s2030-01-01",
+    ],
+    "values that are flags": [
+        "git log -pn --output=PW", "git log -rS --output=PW", "git diff -cS --output=PW", "git log -pn PW",
+        "git rev-list -L --output=PW HEAD", "git branch --format --list PW", "git branch --sort --list PW",
+        "git tag --sort -l PW", "git tag --format --list PW",
     ],
     "flags of another kind": [
         "xxd -al ../outside/secret PW", "xxd -al b.txt .git/HEAD", "xxd b.txt PW", "tree -iLo 2 PW", "strings @b.txt",
         "grep -d recurse x ..", "grep --directories=recurse x ..", "jq -n 'import \"a\" as $d; $d'", "file -p b.txt",
         "column -n x b.txt", "tee -- -a x", "git remote -v update", "git branch --merged -- -D x",
+    ],
+    "names by their bytes": ["cat $'\\xc3\\xa9'", "cat $'\\303\\251'", "cat $'\\u00e9'", "cat ~\\/root/b.txt"],
+    "an environment without a path": [
+        "env -i bash -c 'rg x'", "env -u PATH bash -c ls", "env - bash -c ls", "env -vi ls", "exec -c bash -c ls",
+        "env --unset=PATH bash -c ls", "env --unset PATH bash -c ls",
+    ],
+    "locales": ["LC_ALL=zh_TW.BIG5; ls", "export LANG=zh_CN.GBK; ls", "read LC_ALL <<< x; ls", "LC_CTYPE=zh_TW ls"],
+    "marks of xargs": ["echo ./evil | xargs -rI echo env echo x", "echo ./evil | xargs -0tI ls timeout 5 ls"],
+    "a directory that code changes": [
+        "cd tools && for i in 1 2; do cat ../outside/secret; eval 'cd ..'; done",
+        "cd tools && until cat ../secret; eval cd ..; do :; done",
     ],
     "other shells": ["sh -c \"echo \\$'\\\\'; touch PW #'\"", "dash -c 'echo \"$x\"'", "zsh -c 'echo =ls'",
         "bash -c -- 'touch PW'", "bash -c -x 'touch PW'"],
@@ -88,7 +107,11 @@ NEIGHBOURS = [
     "tree -L 2 src", "xxd -l 16 b.txt", "cd src/.. && ls", "cat /dev/null", "cat < /dev/stdin", "date -u +%F",
     "TZ=UTC date", "TZ=Europe/Berlin date", "for f in *.txt; do echo \"$f\"; done", "git remote -v", "jq -r .a b.txt",
     "x=${HOME:-/}; echo \"$x\"", "strings -n 8 b.txt", "column -t b.txt", "ls | tee /dev/null", "cat <<'E'\n$x\nE",
-    "if [ -f b.txt ];then cat b.txt;fi", "ls 2>/dev/null", "echo {a,b}",
+    "if [ -f b.txt ];then cat b.txt;fi", "ls 2>/dev/null", "echo {a,b}", "git branch --sort -committerdate",
+    "git branch --list 'v*' --format='%(refname)'", "git blame -w -M -C -L 1,2 b.txt", "git log -p -n 2 -S foo",
+    "grep -rn -e -x src", "head -n -1 b.txt", "cut -d - -f 1 b.txt", "date -Iseconds", "date -d yesterday +%F",
+    "echo ${x}>/dev/null", "{ ls; }>/dev/null", "cat $'b.txt'", "LC_ALL=C sort b.txt", "LANG=en_US.UTF-8 ls",
+    "printf '%-5s|%5d\\n' a 3", "echo \"${x:-$HOME}\"", "find . -type f | xargs -I{} echo {}",
 ]  # fmt: skip
 
 
@@ -108,13 +131,25 @@ def test_wildcards_do_not_match_what_the_line_itself_makes(bench: Bench) -> None
         assert bench.kind(line, "acceptEdits") == "ask", line
 
 
+@pytest.mark.spec("M7")
+def test_git_is_unknown_where_the_line_itself_makes_a_repository(bench: Bench) -> None:
+    assert bench.kind("git log > log.txt; cd src && git status", "acceptEdits") == "allow"
+    for line in ("echo x > src/HEAD; cd src && git status", "ls | tee src/HEAD; cd src && command git log -p"):
+        assert bench.kind(line, "acceptEdits") == "ask", line
+
+
 DOUBTFUL = [
     'rm -rf "${HOME:?}"/*', "d=$HOME; rm -rf $d", "rm -rf $(echo ~)", 'rm -rf "$UNSET/"', "rm -rf {~,a}",
     "rm -rf ~/{*,.*}",
     'cd "$x" && rm -rf *', "echo ~ | xargs rm -rf", "find $(echo ~) -delete", "find \"$d\" -delete", "f=-rf; rm $f ~",
     "f=-rf; rm \"$f\" ~", "bash -c 'rm -rf ${d:-~}'", "$x -rf ~", "find ~ -mtime +1 -delete",
     "find . -exec rm -r {}/.. \\;",
-    "ls \\ #; rm -rf build",
+    "ls \\ #; rm -rf build", "cd ~ && rm -rf /proc/self/cwd/*", "ln -s ~ x; rm -rf x/*", "ln -s $d x; find x/ -delete",
+    "echo 'cd ~; rm -rf *' | bash", "bash <<< 'cd ..; rm -rf *'", ". <(echo 'cd ~; rm -rf *')",
+    "c='cd ~; rm -rf *'; eval \"$c\"", "hash -p /bin/rm x; x -rf ~", "alias r='rm -rf'; r ~",
+    "for i in 1 2; do rm -rf *; cd ..; done", "f() { rm -rf *; }; cd ~; f", "trap 'rm -rf *' EXIT; cd ~",
+    "HOME=/; rm -rf ~/home", "find ~ -mindepth 1 -exec sh -c 'rm -rf {}' \\;", "cd ~ && mv {*,.*} /tmp",
+    "d=~; mv \"$d\" /tmp/gone", "mv ${PWD%/*} /tmp/gone", "x=cd; $x ..; rm -rf *", "cd \"$d\"; mv * /tmp",
 ]  # fmt: skip
 
 
@@ -128,7 +163,10 @@ def test_what_may_remove_a_home_is_asked_in_every_mode(bench: Bench, command: st
 RUIN = [
     "ls \\ #; rm -rf ~", "rm -rf up/home/ann", "cd && rm -rf ./*", "cd -- && rm -rf *", "rm -rf ~/*/*", "rm -rf ~//",
     "find ~ -name '*' -delete", "find ~ ! -name x -delete", "command rm -rf ~", "\\rm -r ~", "rm -rf -- ~",
-    "bash -c -- 'rm -rf ~'", "find ~ -type f -exec rm {} +",
+    "bash -c -- 'rm -rf ~'", "find ~ -type f -exec rm {} +", "find ~ -exec env rm -rf {} +",
+    "find ~ -path \"$HOME/*\" -delete", "find ~ -path '*/home/*' -delete", "find ~ -name '[a-zA-Z.]*' -delete",
+    "find ~ -regex '.*[a-z].*' -delete", "find ~ -name '*[a-z]*' -exec nice rm {} +", "rm -rf ~/??*", "mv ~ /tmp/gone",
+    "mv ~/* /tmp", "mv -t /tmp ~/*", "cd ~ && mv * /tmp",
 ]  # fmt: skip
 
 
@@ -137,6 +175,21 @@ RUIN = [
 def test_a_home_is_not_removed_by_any_spelling(bench: Bench, command: str) -> None:
     for mode in ("default", "bypassPermissions"):
         assert bench.judge(command, mode, allow=["Bash"]).kind == "deny", mode
+
+
+REMOVALS = [
+    "rm -rf build dist", "find ~ -name '*.pyc' -delete", "find ~ -path '*/.cache/pip/*' -delete", "mv *.md docs/",
+    "for f in *.txt; do mv \"$f\" \"${f%.txt}.md\"; done", "mv $x docs/", "$VENV/bin/python -m build; rm -rf build",
+    "find . -name __pycache__ -type d -exec rm -rf {} +", "export PATH=$PWD/bin:$PATH; rm -rf build && make",
+    "ln -s src/a.py x && rm -rf build", "mv \"$x\" \"$y\"", "f() { echo hi; }; f; rm -rf build", "curl -s x | bash",
+    "trap 'rm -rf /tmp/x' EXIT; make", "git rm -r --cached x", "git commit -m 'never rm -rf ~'", "mv src/* lib/",
+]  # fmt: skip
+
+
+@pytest.mark.spec("A6")
+@pytest.mark.parametrize("command", REMOVALS)
+def test_what_removes_no_home_is_not_asked_in_bypass(bench: Bench, command: str) -> None:
+    assert bench.kind(command, "bypassPermissions") == "allow"
 
 
 @pytest.mark.spec("A6")

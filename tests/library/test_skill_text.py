@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from growth import is_linear
 from teamwright.library.skills.text import MOST_SHELL, File, Shell, fill_words, render, shell_places, split_words
 
 
@@ -95,7 +96,7 @@ def test_places_in_commands() -> None:
     assert fill_words("!`date` $0", "a") == "!`date` a"
 
 
-def test_a_long_text_is_read_in_time_that_grows_with_it() -> None:
-    for piece in ("!`", "```", "@a ", "$ARGUMENTS[", "!`x` ", "\\", "'\"$0"):
-        render(piece * 20_000, "a b")
-        shell_places(piece * 20_000)
+@pytest.mark.parametrize("piece", ["!`", "```", "@a ", "$ARGUMENTS[", "!`x` ", "\\", "'\"$0"])
+def test_a_long_text_is_read_in_time_that_grows_with_it(piece: str) -> None:
+    assert is_linear(lambda text: render(text, "a b"), piece)
+    assert is_linear(shell_places, piece)

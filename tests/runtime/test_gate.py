@@ -13,7 +13,9 @@ from teamwright.core.ids import AgentId, CallId
 from teamwright.core.permissions.consent import Allow, Decision, Deny, Mode, Question
 from teamwright.core.permissions.rules import Rules, parse_rules
 from teamwright.core.ports import Desk
+from teamwright.runtime.permissions.call_facts import FactReader
 from teamwright.runtime.permissions.gate import SessionGate
+from teamwright.tools.catalog import CATALOG
 
 ME = AgentId("a1")
 
@@ -48,7 +50,8 @@ class Room:
         gate = SessionGate(
             mode=lambda _: self.mode, rules=lambda _: self.rules, desk=lambda _: self.desk, name=lambda _: self.name,
             put=put,
-            home=self.home, readable=(self.home / ".teamwright/out",), protected=(self.home / ".teamwright",),
+            facts=FactReader(CATALOG, self.home),
+            readable=(self.home / ".teamwright/out",), protected=(self.home / ".teamwright",),
         )  # fmt: skip
         return await gate.ask(ME, ToolCall(CallId("c1"), tool, msgspec.Raw(msgspec.json.encode(args))))
 

@@ -9,7 +9,7 @@ from conftest import Walker
 from crew import agent, bash, crew, ended_calls, events_of, results
 from teamwright.core.data.event import AgentStarted, ModeChanged
 from teamwright.core.data.message import Request
-from teamwright.runtime.agents.spawner import narrowest
+from teamwright.runtime.agents.sub_agents import narrowest
 
 pytestmark = pytest.mark.anyio
 NAMES = "echo $TEAMWRIGHT_AGENT_ID:$TEAMWRIGHT_AGENT_NAME:$TEAMWRIGHT_PARENT_SESSION_ID"

@@ -16,6 +16,7 @@ from teamwright.core.ids import AgentId, CallId, LetterId
 from teamwright.runtime.agents.outcomes import Books, Outcomes
 from teamwright.store.tables.tasks import TaskTable
 from teamwright.store.tables.teams import call_key
+from teamwright.tools.catalog import CATALOG
 
 pytestmark = [pytest.mark.anyio, pytest.mark.spec("A2", "X2", "T6")]
 
@@ -41,7 +42,7 @@ async def test_what_was_stored_is_found_and_what_was_not_is_said(tmp_path: Path)
         table = TaskTable(house.state.database)
         await table.create("crew", Draft("x"), Actor(ada.agent, "ada"), CallId("c4"))
         books = Books(mail=house.mail, requests=house.requests, teams=house.teams, tasks=table)
-        left = Outcomes(job=no_job, status=lambda _: "", posted=house.state.has_letter, books=books)
+        left = Outcomes(job=no_job, status=lambda _: "", posted=house.state.has_letter, books=books, catalog=CATALOG)
         text = {"message": "hello", "to": "ada"}
         found = [
             await answered(left, house.lead, "TeamCreate", "c1"),

@@ -279,7 +279,8 @@ async def test_two_processes_post_into_one_inbox_at_once(tmp_path: Path) -> None
 
 async def test_processes_that_make_the_store_at_the_same_time(tmp_path: Path) -> None:
     code = "import anyio,sys;from pathlib import Path;from teamwright.store.tables.state import StateStore\n"
-    code += "async def main():\n s=await StateStore.open(Path(sys.argv[1])); print(s.notes); await s.close()\nanyio.run(main)"
+    code += "async def main():\n s=await StateStore.open(Path(sys.argv[1])); print(s.notes); await s.close()\n"
+    code += "anyio.run(main)"
     command = [sys.executable, "-c", code, str(tmp_path / "state.db")]
     others = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(4)]
     assert [other.communicate(timeout=30)[0] for other in others] == ["[]\n"] * 4

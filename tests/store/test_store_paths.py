@@ -52,8 +52,8 @@ def test_the_files_of_a_session() -> None:
     home, cwd = Home(Path("/h")), Path("/nowhere/app")
     base = Path("/h/projects/-nowhere-app")
     assert home.transcript(cwd, ID) == base / f"{ID}.jsonl"
-    assert home.session_dir(cwd, ID) == base / ID
-    assert home.agent_transcript(cwd, ID, AgentId("a1")) == base / ID / "agents" / "a1.jsonl"
+    assert home.files(cwd, ID).dir == base / ID
+    assert home.files(cwd, ID).agent(AgentId("a1")) == base / ID / "agents" / "a1.jsonl"
     assert home.prompts(cwd, ID) == base / ID / "prompts"
     assert home.jobs(cwd, ID) == base / ID / "jobs"
     assert home.outputs(cwd, ID) == base / ID / "outputs"
@@ -101,7 +101,7 @@ def test_what_is_no_session_id_never_becomes_a_path(tmp_path: Path, trick: str) 
 @pytest.mark.parametrize("trick", ["", "../a", "a/b", "a.b", "a" * 101, "a\n"])
 def test_what_is_no_agent_id_never_becomes_a_path(tmp_path: Path, trick: str) -> None:
     with pytest.raises(StoreError, match="not an agent id"):
-        Home(tmp_path).agent_transcript(tmp_path, ID, AgentId(trick))
+        Home(tmp_path).files(tmp_path, ID).agent(AgentId(trick))
 
 
 def test_a_session_is_found_from_any_directory(tmp_path: Path) -> None:

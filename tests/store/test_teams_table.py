@@ -64,7 +64,7 @@ async def test_the_same_call_makes_one_team_and_one_member(house: House) -> None
 
 @pytest.mark.spec("T11")
 async def test_the_current_team_is_the_last_one_and_then_the_one_before(house: House) -> None:
-    assert await house.teams.current_team_of(house.lead) is None
+    assert await house.teams.teams_of(house.lead) == []
     for name in ("one", "two", "three"):
         await house.create(name)
     taken = await house.teams.take_over("two", house.lead_member(), house.process.id)
@@ -72,10 +72,9 @@ async def test_the_current_team_is_the_last_one_and_then_the_one_before(house: H
     order = [team.name for team in await house.teams.teams_of(house.lead)]
     assert order == ["two", "three", "one"]
     for name in order:
-        current = await house.teams.current_team_of(house.lead)
-        assert current is not None and current.name == name
+        assert (await house.teams.teams_of(house.lead))[0].name == name
         assert isinstance(await house.teams.delete_team(name), Deleted)
-    assert await house.teams.current_team_of(house.lead) is None
+    assert await house.teams.teams_of(house.lead) == []
 
 
 @pytest.mark.spec("T1")
@@ -234,7 +233,7 @@ async def test_a_team_is_taken_over_only_from_a_process_that_is_gone(house: Hous
     assert [(m.name, m.agent) for m in await house.teams.members("crew")] == [("ada", ada.agent), (LEAD_NAME, other)]
     assert await house.state.waiting(house.lead) == []
     (letter,) = await house.state.waiting(other)
-    assert (letter.id, letter.to) == ("m1", other) and await house.teams.current_team_of(house.lead) is None
+    assert (letter.id, letter.to) == ("m1", other) and await house.teams.teams_of(house.lead) == []
     # The first one comes back once the second is gone.
     again = await house.processes.register(house.session)
     assert code(await house.teams.take_over("crew", house.lead_member(), again.id)) == "held"

@@ -263,3 +263,18 @@ async def test_hooks_and_servers_from_code(tmp_path: Path) -> None:
         with pytest.raises(UsageError, match="hooks"):
             async with session(tmp_path, model=model, home=tmp_path / "state", hooks=wrong):
                 pass
+
+
+def test_every_public_name_is_there_and_events_ops_and_errors_are_among_them() -> None:
+    import typing
+
+    import teamwright
+    from teamwright.core import errors
+    from teamwright.core.data.event import Event
+    from teamwright.core.data.op import Op
+
+    assert all(getattr(teamwright, name) is not None for name in teamwright.__all__)
+    raised = {name for name, found in vars(errors).items() if isinstance(found, type)} - {"AgentLost", "DiskError"}
+    for kinds in (typing.get_args(Event), typing.get_args(Op)):
+        assert {kind.__name__ for kind in kinds} <= set(teamwright.__all__)
+    assert raised <= set(teamwright.__all__)

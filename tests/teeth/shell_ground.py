@@ -20,7 +20,8 @@ KIND = "ground-"  # every ground is a directory that begins with it
 IN_ATTRIB, IN_OPEN, IN_NONBLOCK, IN_CLOEXEC = 0x4, 0x20, 0o4000, 0o2000000
 IN_CHANGES = 0x2 | IN_ATTRIB | 0x40 | 0x80 | 0x100 | 0x200 | 0x400 | 0x800
 TRAPS = ["env", "bash", "sh", "xargs", "git", "ls", "cat", "rg", "timeout", "nice", "find", "command", "evil",
-    "tools/timeout", "tools/env", "tools/bash", "flags/evil"]  # fmt: skip
+    "tools/timeout", "tools/env", "tools/bash", "flags/evil",
+    "10/ls", "10/cat", "0/ls", "0/cat"]  # fmt: skip  # where a number that bash stores in PATH leads to
 FLAG_FILES = ["-rf", "--pre=zz", "-delete", "--compress-program=zz", "-exec", "-oPW", "-S1b", "-n", "README.md"]
 SECRETS = ["secret", ".secret/key", ".docker/config.json"]  # below home, which is the directory above the project
 
@@ -118,6 +119,10 @@ class Ground:
         self.write(self.home / ".bashrc", "# theirs\n")
         (project / "way").symlink_to("../vault")
         (project / "leak").symlink_to("../secret")
+        (project / "\u00e9").symlink_to("../secret")  # by its bytes another name than by its letter
+        (project / "~").mkdir()
+        (project / "~/project").symlink_to("../..")
+        (project / ",").symlink_to("../vault")
         (project / "sub/deep/up").symlink_to("../..")  # deeper by its name than it lies
 
     def write(self, path: Path, text: str) -> None:
@@ -148,7 +153,7 @@ class Ground:
     def _disguise(self) -> None:
         """Directories that git takes for repositories of their own, with a configuration that runs something."""
         head = (self.project / ".git/refs/heads/main").read_text()
-        for name, inner in (("docs", ""), ("docs2", "x/")):
+        for name, inner in (("docs", ""), ("docs2", "x/"), ("half", "")):
             place, run = self.project / name, f": > {self.marks}/bare-{name}"
             self.write(place / inner / "objects/info/alternates", f"{self.project}/.git/objects\n")
             self.write(place / inner / "info/attributes", "* diff=y\n")
@@ -162,7 +167,7 @@ class Ground:
                 self.write(place / inner / "refs/heads/main", head)
                 self.write(place / "commondir", "x\n")
                 self.write(place / "HEAD", "ref: refs/heads/main\n")
-            else:
+            elif name == "docs":
                 (place / "HEAD").symlink_to("refs/heads/main")  # which is not there
 
     def git(self, *words: str, where: str = ".") -> None:

@@ -35,6 +35,14 @@ MUTANTS = [
     ("host/shell/grammar.py", "    _require_coverage(root, text.encode())\n", ""),
     # Lines that are joined make no word of two.
     ("host/shell/grammar.py", "        if before not in _OPERATORS or after in _OPERATORS:\n", "        if False:\n"),
+    # An escaped blank parts two words.
+    ("host/shell/grammar.py", '    return b"" if slashes % 2 else', '    return b"" if slashes < 0 else'),
+    # A redirection sets no variable.
+    ("host/shell/grammar.py", '    if before.endswith(b"}") and not', '    if before.endswith(b"/}") and not'),
+    # Bytes are letters.
+    ("host/shell/words.py", 'decoded(found) > "\\x7f"', 'decoded(found) > "\\uffff"'),
+    # `env` takes nothing away.
+    ("host/shell/simple_command.py", '        risky = risky or (name == "env" and takes_away(given))\n', ""),
     # Whatever lies below /dev/fd is a descriptor.
     ("host/shell/cwd.py", "fd/\\d{1,2})", "fd/.*)"),
     # A wrapper or shell by any path is that of the system.
@@ -82,7 +90,7 @@ MUTANTS = [
     ),
     ("host/shell/readonly.py", '    return not any(w.startswith("@") for w in words)\n', "    return True\n"),
     # A closed descriptor takes the next word along.
-    ("host/shell/statements.py", '        if targets and operator.endswith("-"):\n', "        if False:\n"),
+    ("host/shell/redirections.py", '    if targets and operators[0].endswith("-"):\n', "    if False:\n"),
     # A line that writes expands wildcards all the same.
     ("host/shell/statements.py", "        if found.expands:\n", "        if False:\n"),
 ]

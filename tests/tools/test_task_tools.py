@@ -20,14 +20,13 @@ from teamwright.core.errors import ToolError
 from teamwright.core.ids import AgentId, LetterId, SessionId
 from teamwright.core.ports import Outcome
 from teamwright.models.scripted import call
-from teamwright.runtime.agents.outcomes import TASK_LOST
 from teamwright.runtime.agents.resume import Origin
 from teamwright.runtime.teams.tasks import TaskBoard
 from teamwright.store.files import transcripts
 from teamwright.store.mirrors.task import TaskMirror
 from teamwright.store.tables.state import StateStore
 from teamwright.store.tables.tasks import TaskTable
-from teamwright.tools.agents.tasks import TaskCreate, TaskGet, TaskList, TaskUpdate
+from teamwright.tools.agents.tasks import LOST, TaskCreate, TaskGet, TaskList, TaskUpdate
 
 pytestmark = pytest.mark.anyio
 
@@ -331,7 +330,7 @@ async def test_after_a_crash_the_outcome_is_looked_up(walker: Walker, stored: bo
     again = await walker.walk(list_once, ["more"], origin=Origin(resume=first.session.id))
     answered = again.model.requests[0].messages[2].blocks[-1]
     assert words(Outcome(answered.content)) == (
-        "Task #2 had been created before the program ended." if stored else TASK_LOST.format("The program ended")
+        "Task #2 had been created before the program ended." if stored else LOST.format("The program ended")
     )
     assert answered.is_error != stored
     assert again.results[-1][0].count("\n") == (1 if stored else 0)

@@ -8,47 +8,43 @@ from teamwright.app.workspace import Workspace, passed_names
 from teamwright.core.data.definition import AgentDefinition
 from teamwright.core.data.message import ToolSpec
 from teamwright.core.errors import UsageError
-from teamwright.core.permissions.rules import detail_rule, hidden_tools
+from teamwright.core.permissions.rules import AGENT, SKILL, detail_rule, hidden_tools
 from teamwright.core.policies.spawn import Features
 from teamwright.core.ports import Tool
 from teamwright.library.agents.book import DefinitionBook, Objects
 from teamwright.library.agents.places import find_places
 from teamwright.library.agents.tool_choice import ToolChoice, tool_names
 from teamwright.library.trust import decision as trust
-from teamwright.runtime.agents.factory import AgentFactory, Toolset
+from teamwright.runtime.agents.factory import AgentFactory
 from teamwright.runtime.agents.spawner import Spawner
+from teamwright.runtime.agents.spec import Toolset
 from teamwright.runtime.agents.supervisor import Supervisor
 from teamwright.runtime.jobs.schedule import Schedules
 from teamwright.runtime.jobs.shell_jobs import ShellJobs
+from teamwright.runtime.permissions.call_facts import FactReader
 from teamwright.runtime.permissions.rulebook import Rulebook
 from teamwright.runtime.teams.service import Teamwork
 from teamwright.runtime.teams.tasks import TaskBoard
+from teamwright.runtime.tool_traits import register
 from teamwright.runtime.worktrees import Worktrees
 from teamwright.tools.agents.agent import AgentTool, agent_spec
 from teamwright.tools.agents.ask import AskTool
 from teamwright.tools.agents.plan import EnterPlanMode, ExitPlanMode, Put
 from teamwright.tools.bounds import visible
-from teamwright.tools.pool import INTERACTIVE, built_in_tools, chosen, colleague_tools, cron_tools, task_tools
-
-COORDINATOR = frozenset(
-    {
-        "Agent",
-        "SendMessage",
-        "ListAgents",
-        "TaskOutput",
-        "TaskStop",
-        "Read",
-        "TeamCreate",
-        "TeamDelete",
-        "TaskCreate",
-        "TaskGet",
-        "TaskList",
-        "TaskUpdate",
-    }
+from teamwright.tools.catalog import CATALOG
+from teamwright.tools.pool import (
+    MADE,
+    built_in_tools,
+    can_read,
+    chosen,
+    colleague_tools,
+    cron_tools,
+    needed_by,
+    only_for,
+    share_shell,
+    task_tools,
+    unoffered,
 )
-TEAM = frozenset({"SendMessage", "ListAgents", "TaskCreate", "TaskGet", "TaskList", "TaskUpdate", "ExitPlanMode"})
-LEADING = frozenset({"TeamCreate", "TeamDelete", "EnterPlanMode"})
-MAINS = frozenset({"CronCreate", "CronDelete", "CronList", "StructuredOutput"})  # what only the main agent can use
 
 
 class AgentRegistry:
@@ -79,6 +75,7 @@ class AgentRegistry:
         self._put: Put | None = None
         self._commands: ShellJobs | None = None
         self._tools = self._make_tools()
+        self.facts = FactReader(register(CATALOG, (*self._tools.values(), *options.own_tools)), ground.user)
         self._kits: dict[object, tuple[object, Toolset]] = {}
 
     def introduce(
@@ -125,7 +122,7 @@ class AgentRegistry:
         return {
             n: d
             for n, d in self.kinds().items()
-            if detail_rule(denied, "Agent", n, wide=False) is None and not self.extras.serving.missing(d)
+            if detail_rule(denied, AGENT, n, wide=False) is None and not self.extras.serving.missing(d)
         }
 
     def refusal(self, kind: str) -> str:
@@ -171,13 +168,13 @@ class AgentRegistry:
             AskTool(lambda: self._put if self._options.interactive else None, self._get_supervisor),
         )
         tools |= {tool.spec.name: tool for tool in (*plan, *self._options.own_tools)}
-        names = (*tools, "Agent", "Skill")
+        names = (*tools, *MADE)
         hidden = hidden_tools(self._rules.rules, names)
         wanted = self._options.tools
         if wanted is not None and "default" not in wanted:
             wanted = [*wanted, *(tool.spec.name for tool in self._options.own_tools)]
         kept = chosen(tools, names, wanted, hidden)
-        shown = {"Agent", "Skill"} - set(hidden)
+        shown = set(MADE) - set(hidden)
         self._made = shown if wanted is None or "default" in wanted else shown & set(wanted)  # for each kit anew
         return kept
 
@@ -185,7 +182,7 @@ class AgentRegistry:
         if self.main_definition is not None:
             return self.kit(self.main_definition, 0, served)
         if self.features.coordinator:
-            return self._kit(ToolChoice(names=COORDINATOR), 0, served)
+            return self._kit(ToolChoice(names=frozenset(needed_by("coordinator"))), 0, served)
         return self._kit(ToolChoice(), 0, served)
 
     def kit(self, definition: AgentDefinition, depth: int, served: Served = None) -> Toolset:
@@ -195,10 +192,10 @@ class AgentRegistry:
         """
         if served is None:
             served = self.extras.serving.tools()
-        skill = self.extras.skills.spec() if "Skill" in self._made else None
+        skill = self.extras.skills.spec() if SKILL in self._made else None
         key = (id(definition), depth, tuple(self.startable()), id(skill), tuple(map(id, served.values())))
         if key not in self._kits:  # what is named by its id is kept with it, so that the id stays its own
-            names = (*self._tools, "Agent", "Skill", *served)
+            names = (*self._tools, *MADE, *served)
             choice = self.extras.with_memory(definition, tool_names(definition, names))
             self._kits[key] = (definition, skill, served), self._kit(choice, depth, served)
         return self._kits[key][1]
@@ -212,9 +209,10 @@ class AgentRegistry:
         return self._kits[key][1]
 
     def _team_kit(self, kit: Toolset) -> Toolset:
-        wanted = {name: tool for name, tool in self._tools.items() if name in TEAM and name not in kit.tools}
-        tools = {name: tool for name, tool in ({**kit.tools} | wanted).items() if name not in LEADING}
-        shown = [spec for spec in kit.specs if spec.name not in LEADING]
+        team, leading = needed_by("teammate"), only_for("lead")
+        wanted = {name: tool for name, tool in self._tools.items() if name in team and name not in kit.tools}
+        tools = {name: tool for name, tool in ({**kit.tools} | wanted).items() if name not in leading}
+        shown = [spec for spec in kit.specs if spec.name not in leading]
         return Toolset(tools, (*shown, *(tool.spec for tool in wanted.values())), kit.limits, kit.may_start)
 
     def kit_of(self, specs: tuple[ToolSpec, ...], depth: int, served: Served = None) -> Toolset:
@@ -222,20 +220,15 @@ class AgentRegistry:
         return self._kit(ToolChoice(names=frozenset(spec.name for spec in specs)), depth, served)
 
     def _kit(self, choice: ToolChoice, depth: int, served: Served = None) -> Toolset:
-        unfit = MAINS if depth else ()
+        unfit = only_for("main") if depth else ()
         tools = {name: tool for name, tool in self._tools.items() if choice.sees(name) and name not in unfit}
-        if "Agent" in self._made and choice.sees("Agent") and depth < self.features.max_depth:
+        if AGENT in self._made and choice.sees(AGENT) and depth < self.features.max_depth:
             tools = self._agent_tool(choice.may_start, tools) | tools
-        if "Skill" in self._made and "Skill" not in tools and choice.sees("Skill"):
+        if SKILL in self._made and SKILL not in tools and choice.sees(SKILL):
             tools |= self._skill_tool(tools)
         tools |= self._served(choice, self.extras.serving.tools() if served is None else served)
-        limits = dict(choice.limits)
-        if "Bash" not in tools:
-            tools.pop("Monitor", None)  # it is a shell too
-        elif "Bash" in limits:
-            limits["Monitor"] = limits["Bash"]
-        unseen = frozenset[str]() if self._options.interactive and depth == 0 else INTERACTIVE
-        unseen = unseen if self.features.background else unseen | {"Monitor"}
+        tools, limits = share_shell(tools, choice.limits)
+        unseen = unoffered(person=self._options.interactive and depth == 0, background=self.features.background)
         specs = tuple(tool.spec for name, tool in tools.items() if name not in unseen)
         return Toolset(tools, specs, limits, choice.may_start)
 
@@ -243,12 +236,12 @@ class AgentRegistry:
         allowed = None if may_start is None else {name.lower() for name in may_start}
         kinds = [d for n, d in self.startable().items() if allowed is None or n.lower() in allowed]
         spec = agent_spec(kinds, self.features)
-        return {"Agent": AgentTool(self._get_spawner, spec, can_read="Read" in tools or "Bash" in tools)}
+        return {AGENT: AgentTool(self._get_spawner, spec, can_read=can_read(tools))}
 
     def _skill_tool(self, tools: Mapping[str, Tool]) -> dict[str, Tool]:
         skills = self.extras.skills
         spec = skills.spec()
-        return {} if spec is None else {"Skill": skills.tool(spec, can_read="Read" in tools or "Bash" in tools)}
+        return {} if spec is None else {SKILL: skills.tool(spec, can_read=can_read(tools))}
 
     def _served(self, choice: ToolChoice, served: Mapping[str, Tool]) -> dict[str, Tool]:
         """Tools of servers, without those that a rule hides. A name of our own is never theirs."""

@@ -31,6 +31,7 @@ from teamwright.runtime.extensions.hook_points import HookPoints
 from teamwright.runtime.permissions.grants import Grants
 from teamwright.runtime.permissions.rulebook import Rulebook
 from teamwright.tools.bounds import visible
+from teamwright.tools.pool import needed_by
 
 if TYPE_CHECKING:
     from teamwright.core.data.server import ServerPrompt
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
     from teamwright.runtime.extensions.skills import Expanded, Judge
 
 END_SECONDS = 5.0  # for hooks at the end of a session
-MEMORY_TOOLS = ("Read", "Write", "Edit")
 Served = Mapping[str, Tool] | None
 
 
@@ -294,7 +294,7 @@ class Extras:
     def with_memory(self, definition: AgentDefinition, choice: ToolChoice) -> ToolChoice:
         """An agent with a memory can read and write there, whatever tools its definition names."""
         folder = self._memory(definition)
-        missing = [] if folder is None else [name for name in MEMORY_TOOLS if not choice.sees(name)]
+        missing = [] if folder is None else [name for name in needed_by("memory") if not choice.sees(name)]
         given = [name for name in missing if name not in choice.denied]
         if folder is None or choice.names is None or not given:
             return choice

@@ -18,9 +18,10 @@ from teamwright.library import instructions
 from teamwright.models.catalog import default_model
 from teamwright.models.prices import cost
 from teamwright.runtime.agents.agent import Agent
-from teamwright.runtime.agents.factory import AgentFactory, AgentSpec
+from teamwright.runtime.agents.factory import AgentFactory
 from teamwright.runtime.agents.meter import AgentMeter
 from teamwright.runtime.agents.prompt import Surroundings, system_prompt
+from teamwright.runtime.agents.spec import AgentSpec
 from teamwright.store.files import prompts
 from teamwright.store.settings.schema import Settings
 
@@ -43,7 +44,7 @@ def make_main(parts: Parts, workshop: AgentFactory) -> Agent:
         kind="main",
         model=model,
         effort=effort,
-        kit=kit,
+        toolset=kit,
         desk=build_desk(parts),
         mode=mode or "default",
         meter=AgentMeter(limits, cost, time.monotonic),

@@ -12,7 +12,8 @@ from teamwright.core.permissions.consent import Mode
 from teamwright.models.routed import RoutedModel
 from teamwright.runtime.agents.factory import AgentFactory
 from teamwright.runtime.agents.resume import Opened
-from teamwright.runtime.agents.spawner import SpawnDeps, Spawner
+from teamwright.runtime.agents.spawner import Spawner
+from teamwright.runtime.agents.sub_agents import SpawnDeps
 from teamwright.runtime.agents.supervisor import Supervisor
 from teamwright.runtime.bus import Bus
 from teamwright.runtime.extensions.hook_services import TeamHooks

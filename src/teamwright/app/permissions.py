@@ -16,6 +16,7 @@ from teamwright.runtime.agents.agent import Agent
 from teamwright.runtime.agents.resume import Opened
 from teamwright.runtime.agents.supervisor import Supervisor
 from teamwright.runtime.extensions.hook_points import HookPoints
+from teamwright.runtime.permissions.call_facts import FactReader
 from teamwright.runtime.permissions.gate import SessionGate
 from teamwright.runtime.permissions.questions import Questions
 from teamwright.runtime.permissions.tool_limits import LimitedGate
@@ -33,6 +34,7 @@ class Guard(Struct, frozen=True):
 class Law(Struct, frozen=True, kw_only=True):
     """What the gate goes by."""
 
+    facts: FactReader
     rules: Callable[[AgentId], Rules]
     mode: Mode | None  # the session's, where the main agent does not live here
     make_hooks: "Callable[[], Hooks]"
@@ -81,8 +83,8 @@ def open_guard(
         put=questions.put if options.can_ask or options.answer else None,
         readable=(opened.files.outputs, opened.files.jobs),
         protected=(ground.home.root, *map(Path, started_files(ground))),
-        home=ground.user,
+        facts=law.facts,
         points=points,
         color=law.color,
     )
-    return Guard(points, LimitedGate(gate, agent, base=str(ground.project), home=ground.user.resolve()))
+    return Guard(points, LimitedGate(gate, agent, law.facts, base=str(ground.project), home=str(ground.user.resolve())))

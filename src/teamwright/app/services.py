@@ -16,13 +16,13 @@ from teamwright.core.data.event import Event, Record
 from teamwright.core.data.letter import Letter, Said, Sender
 from teamwright.core.data.tasks import Actor, Task
 from teamwright.core.ids import AgentId, CallId, new_letter_id
-from teamwright.runtime.agents.agent import Agent
 from teamwright.runtime.agents.compactor import Windows
 from teamwright.runtime.agents.factory import AgentFactory
 from teamwright.runtime.agents.outcomes import Books, Outcomes
 from teamwright.runtime.agents.resume import Opened
 from teamwright.runtime.agents.slots import Slots
-from teamwright.runtime.agents.spawner import SpawnDeps, Spawner
+from teamwright.runtime.agents.spawner import Spawner
+from teamwright.runtime.agents.sub_agents import SpawnDeps
 from teamwright.runtime.agents.supervisor import Supervisor
 from teamwright.runtime.bus import Bus
 from teamwright.runtime.extensions import checkpoints
@@ -43,7 +43,7 @@ from teamwright.store.tables.mail_insert import MailLimits
 from teamwright.store.tables.state import now_ms
 
 
-def build_services(parts: Parts, main: Callable[[], Agent | None]) -> Services:
+def build_services(parts: Parts) -> Services:
     options, ground, opened, state = parts.options, parts.ground, parts.opened, parts.state
     own = ground.settings.own
     log = Log(ground.home.logs, opened.id, lambda text: without_keys(ground, text))
@@ -62,12 +62,12 @@ def build_services(parts: Parts, main: Callable[[], Agent | None]) -> Services:
     trouble = Trouble(log.write)
     jobs = Jobs(JobTable(state.database), opened.id, tell, ring)
     rooms = _rooms(parts)
-    supervisor = Supervisor(jobs, state, rooms, main, tell, log.write, job_wait=own.job_wait_seconds, trouble=trouble)
+    supervisor = Supervisor(jobs, state, rooms, tell, log.write, job_wait=own.job_wait_seconds, trouble=trouble)
     questions = Questions(tell, own.question_timeout_seconds, options.answer)
     guard = _guard(parts, supervisor, questions, tell, log)
     workshop = AgentFactory(
         session=opened.id, files=opened.files, bus=bus, letters=state, ledger=state, model=parts.models,
-        gate=_gate(parts, guard), points=guard.points, slots=Slots(_most_agents(ground)), now=now_ms, log=log.write,
+        gate=_gate(parts, guard), around=guard.points, slots=Slots(_most_agents(ground)), now=now_ms, log=log.write,
         debug=log.write if options.debug else None, flush=state.flush, facts=facts, trouble=trouble,
         windows=Windows(parts.names.window, parts.models.window),
         letter_room=lambda model: parts.names.window(model) or 200_000, fallback=parts.names.fallback,
@@ -102,6 +102,7 @@ def _rooms(parts: Parts) -> Worktrees:
 def _guard(parts: Parts, supervisor: Supervisor, questions: Questions, tell: Tell, log: Log) -> Guard:
     opened, extras = parts.opened, parts.company.extras
     law = Law(
+        facts=parts.company.facts,
         rules=extras.rules_of, mode=parts.mode, color=lambda agent: parts.company.get_teamwork().teams.color_of(agent),  # noqa: PLW0108 -- teams come later
         make_hooks=lambda: extras.make_hooks(opened.id, opened.files.transcript, log.write),
     )  # fmt: skip
@@ -126,7 +127,7 @@ def build_teamwork(parts: Parts, core: Services, base: Callable[[], Base] | None
         return await hooks.check(event, task, by, parts.company.get_teamwork().teams.team_of(by.agent))
 
     ground = TeamGround(
-        state=parts.state, home=parts.ground.home, env=parts.ground.env, user=parts.ground.user, tell=core.tell,
+        state=parts.state, home=parts.ground.home, env=parts.ground.env, facts=parts.company.facts, tell=core.tell,
         log=core.log.write,
         mail=MailLimits(own.mail.unread, own.mail.kib * 1024, own.mail.per_minute, own.mail.answers),
         patience=own.shutdown_timeout_seconds, lead_mode=lambda: supervisor.main.mode or "default",
@@ -157,7 +158,9 @@ def look_up(parts: Parts, jobs: Jobs, schedules: Schedules | None = None) -> Out
         found = jobs.get(id)
         return found.status if found else ""
 
-    return Outcomes(job=job, status=status, posted=parts.state.has_letter, books=books)
+    return Outcomes(
+        job=job, status=status, posted=parts.state.has_letter, books=books, catalog=parts.company.facts.catalog
+    )
 
 
 def left_by(outcomes: Outcomes, rows: Sequence[JobRow]) -> Outcomes:

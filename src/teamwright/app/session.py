@@ -23,7 +23,7 @@ from teamwright.host.process.rlimits import allow_many_files
 from teamwright.models.prices import cost
 from teamwright.runtime.agents.agent import Agent
 from teamwright.runtime.agents.resume import Opened, close_open_calls, open_history
-from teamwright.runtime.agents.spawner import AgentRecord
+from teamwright.runtime.agents.sub_agents import AgentRecord
 from teamwright.runtime.session import Session
 from teamwright.runtime.teams.teammate import note_work
 from teamwright.runtime.worktrees import Worktrees
@@ -74,14 +74,13 @@ async def _open_state(ground: Workspace, opened: Opened) -> StateStore:
 async def _compose(parts: Parts) -> Session:
     options, ground, opened = parts.options, parts.ground, parts.opened
     own = ground.settings.own
-    mains: list[Agent] = []
-    core = build_services(parts, lambda: mains[0])
+    core = build_services(parts)
     teamwork = build_teamwork(parts, core)
     parts.company.teamwork = teamwork
     put = core.questions.put if options.can_ask or options.answer else None
     parts.company.introduce(core.spawner, core.supervisor, core.workshop, core.rooms, put)
     main = make_main(parts, core.workshop)
-    mains.append(main)
+    core.supervisor.own(main)
     parts.company.extras.resolve_model = core.ways.resolve_model
     parts.company.extras.rerender = lambda served: rerender(parts, core.workshop, main, served)
     main.on_event = lambda event: note_work(teamwork.teams, main, event)
@@ -89,7 +88,7 @@ async def _compose(parts: Parts) -> Session:
     schedules = parts.company.schedules = open_schedules(options, ground, parts.state, main, core.log.write)
     core.workshop.outcomes = look_up(parts, core.jobs, schedules)
     await _take_over(parts, core)
-    teamwork.recruiter.answers = core.spawner.answers
+    teamwork.recruiter.answers = core.spawner.making.answers
     await _go_back(parts, core.rooms, main)
     _open_with(parts, main)
     return Session(
@@ -133,7 +132,7 @@ async def _take_over(parts: Parts, core: Services) -> None:
     left = left_by(outcomes, rows)
     if parts.options.origin.fork:
         left = replace(left, books=None)
-    spawner.answers = left.after_crash
+    spawner.making.answers = left.after_crash
     await close_open_calls(opened, left)
     board = parts.company.get_board()
     for name in await board.table.lists(opened.id):

@@ -9,7 +9,7 @@ from teamwright.app.options import Options
 from teamwright.app.workspace import Workspace, passed_names
 from teamwright.core.data.definition import AgentDefinition
 from teamwright.core.data.message import ToolSpec
-from teamwright.core.permissions.rules import Rule, Rules
+from teamwright.core.permissions.rules import READ, Rule, Rules
 from teamwright.core.ports import Tool
 from teamwright.runtime.agents.spawner import Spawner
 from teamwright.runtime.agents.supervisor import Supervisor
@@ -58,7 +58,7 @@ class Skillset:
             )
             self._book = SkillBook(shelves, cache=ground.home.root / "cache")
             bases = (os.path.realpath(folder) for folder in readable_folders(shelves))
-            self.rules = Rules(allow=tuple(Rule("Read", "/**", base=base) for base in bases))
+            self.rules = Rules(allow=tuple(Rule(READ, "/**", base=base) for base in bases))
         return self._book
 
     def _folders(self) -> list[Path]:

@@ -16,7 +16,6 @@ from teamwright.core.data.history import History
 from teamwright.core.errors import SessionMissing
 from teamwright.models.prices import cost
 from teamwright.osfiles.locks import hold
-from teamwright.runtime.agents.agent import Agent
 from teamwright.runtime.agents.meter import AgentMeter
 from teamwright.runtime.agents.resume import Opened
 from teamwright.runtime.teams.deps import Base
@@ -38,8 +37,7 @@ async def open_member(env: Mapping[str, str]) -> TeammateProcess:
     options.answer = asker.put
     parts = await _open_parts(packed, options)
     ground, state = parts.ground, parts.state
-    living: list[Agent] = []
-    core = build_services(parts, lambda: living[0] if living else None)
+    core = build_services(parts)
     meter = AgentMeter(build_limits(options.limits, ground.settings), cost, time.monotonic)
     teamwork = build_teamwork(parts, core, lambda: Base(build_desk(parts), meter))
     parts.company.teamwork = teamwork
@@ -61,7 +59,6 @@ async def open_member(env: Mapping[str, str]) -> TeammateProcess:
         packed.agent,
         core.supervisor,
         teamwork,
-        living,
         core.bus,
         parts.company.extras,
         close,

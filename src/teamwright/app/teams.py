@@ -16,10 +16,13 @@ from teamwright.core.permissions.consent import Decision, Mode, Question
 from teamwright.core.permissions.rules import Rules
 from teamwright.host.ipc.wakeup import Wakeup, open_bell, ring
 from teamwright.host.panes.base import Panes
-from teamwright.runtime.agents.factory import AgentFactory, Toolset
+from teamwright.runtime.agents.factory import AgentFactory
 from teamwright.runtime.agents.prompt import team_prompt
-from teamwright.runtime.agents.spawner import Served, SpawnDeps, Spawner
+from teamwright.runtime.agents.spawner import Spawner
+from teamwright.runtime.agents.spec import Toolset
+from teamwright.runtime.agents.sub_agents import Served, SpawnDeps
 from teamwright.runtime.agents.supervisor import Supervisor
+from teamwright.runtime.permissions.call_facts import FactReader
 from teamwright.runtime.teams.deps import Base, Roles
 from teamwright.runtime.teams.factory import TeammateFactory
 from teamwright.runtime.teams.mail import TeamMail
@@ -64,7 +67,7 @@ class TeamDeps(Struct, frozen=True, kw_only=True):
     state: StateStore
     home: Home
     env: Mapping[str, str]
-    user: Path  # the person's home
+    facts: FactReader
     tell: Callable[[AgentId, Event], None]
     log: Callable[[str], None]
     patience: float  # seconds for the answer to a shutdown request
@@ -116,7 +119,7 @@ def open_teamwork(
     if place is not None:
         place.on_lost = recruiter.lost
     deputy = PermissionResponder(
-        teams, mode=ground.lead_mode, rules=ground.rules, put=ground.put, user=ground.user, tell=post.notify
+        teams, mode=ground.lead_mode, rules=ground.rules, put=ground.put, facts=ground.facts, tell=post.notify
     )
     follower = RemoteEvents(teams, workshop.files_of, workshop.bus, since=ground.since)
     share = lambda: _share_limits(ground, workshop)  # noqa: E731

@@ -18,7 +18,7 @@ from teamwright.library.trust import decision as trust
 from teamwright.library.trust.snapshot import GIT, TrustChange, TrustedFile, changes, compare, look
 from teamwright.runtime.permissions.rulebook import Rulebook
 from teamwright.store.files.paths import Home, home_from
-from teamwright.store.settings.load import load, project_root
+from teamwright.store.settings.load import ReadFiles, load, project_root
 from teamwright.store.settings.schema import Settings, SettingsRule
 
 KEYS = frozenset({"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_CUSTOM_HEADERS", "OPENAI_API_KEY"})
@@ -72,7 +72,8 @@ def open_workspace(options: Options) -> Workspace:
     home, user = home_from(options.env), Path(options.env.get("HOME") or Path.home())
     project = project_root(cwd, user)
 
-    own = load(project, home=user, state=home.root, trusted=False, sources=("user",))
+    read: ReadFiles = {}
+    own = load(project, home=user, state=home.root, trusted=False, sources=("user",), read=read)
     trusted, changed = _trusted(options, own, home, project, cwd)
     settings = load(
         project,
@@ -82,6 +83,7 @@ def open_workspace(options: Options) -> Workspace:
         flag=options.settings,
         cwd=cwd,
         sources=options.setting_sources,
+        read=read,
     )
     missing = [d for d in settings.permissions.additional_directories if not d.is_dir()]
     notes = [f"the settings name {d} as a working directory, but there is no such directory" for d in missing]

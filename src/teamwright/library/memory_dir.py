@@ -5,7 +5,7 @@ from pathlib import Path
 
 from teamwright.core.data.definition import Scope
 from teamwright.core.errors import SettingsError
-from teamwright.core.permissions.rules import Rule, Rules
+from teamwright.core.permissions.rules import EDIT, READ, Rule, Rules
 from teamwright.library.jsonfile import read_plain
 
 INDEX = "MEMORY.md"
@@ -33,8 +33,8 @@ def memory_pattern(folder: Path) -> str:
 def memory_rules(folder: Path) -> Rules:
     """An agent may read and write in its own memory, though it lies where others may not."""
     base, pattern = str(folder.resolve()), memory_pattern(folder)
-    own = (Rule("Read", "/**", base=base), Rule("Edit", "/**", base=base))  # whatever characters its path has
-    return Rules(allow=(*own, Rule("Edit", pattern)))
+    own = (Rule(READ, "/**", base=base), Rule(EDIT, "/**", base=base))  # whatever characters its path has
+    return Rules(allow=(*own, Rule(EDIT, pattern)))
 
 
 def memory_text(folder: Path, *, trusted: bool = True) -> str:

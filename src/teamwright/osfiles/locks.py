@@ -1,4 +1,4 @@
-"""Locks that live exactly as long as their holder: the kernel frees them, also after kill -9."""
+"""Locks that the kernel frees when their holder ends, even after kill -9."""
 
 import fcntl
 import os

@@ -1,4 +1,4 @@
-"""Files that only their owner can read, whatever the umask; small ones change as a whole or not at all."""
+"""Private files: readable by their owner alone whatever the umask, small ones replaced atomically."""
 
 import errno
 import os
@@ -58,22 +58,30 @@ def create_file(path: Path, flags: int) -> int:
 def write_file(path: Path, data: bytes, *, synced: bool = True) -> None:
     """Replace a small file: readers see the old or the new one, after a crash too; if synced, after a power cut."""
     make_dir(path.parent)
-    draft = path.with_name(f".{path.name}.{os.urandom(4).hex()}")
-    fd = open_file(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+    try:
+        replace_file(path, data, synced=synced)
+        if synced:
+            sync_dir(path.parent)
+    except OSError as error:
+        raise fault("write", path, error) from error
+
+
+def replace_file(path: Path, data: bytes, *, synced: bool = True) -> None:
+    """The bare step of `write_file`, for callers with words of their own for an OSError."""
+    draft = path.with_name(f".{path.name}.{os.urandom(6).hex()}")
+    fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         try:
-            write_all(fd, data)
+            write_all(_privately(fd), data)
             if synced:
                 os.fsync(fd)
         finally:
             os.close(fd)
         draft.replace(path)
-        if synced:
-            sync_dir(path.parent)
-    except OSError as error:
+    except BaseException:
         with suppress(OSError):
             draft.unlink(missing_ok=True)
-        raise fault("write", path, error) from error
+        raise
 
 
 def write_all(fd: int, data: bytes) -> None:

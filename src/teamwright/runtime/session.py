@@ -117,7 +117,7 @@ class Session:
         with self._arriving:
             await self.brought.arrive()
         if not self._driven:
-            await self.main.live()
+            await self.supervisor.live_as_main(self.main)
 
     async def _lead_again(self) -> None:
         try:

@@ -25,6 +25,7 @@ from teamwright.core.data.event import (
 from teamwright.core.data.message import Delta, Retrying, Text, TextDelta, ToolCall
 from teamwright.core.ids import AgentId, CallId, JobId
 from teamwright.tools.bounds import visible
+from teamwright.tools.catalog import traits_of
 
 SHOWN_LINES, LONGEST = 6, 150  # lines of a tool's output, and characters of one
 COLUMNS = 98  # of what agents beneath the main one say
@@ -164,7 +165,7 @@ class Progress:
         launched = ended.data is not None and ended.data.get("status") == "async_launched"
         took = "in the background" if launched else f"{(at - began) / 1000:.1f} s"
         head = f"{self._mark(good=not ended.is_error)} {self._paint('cyan', what)}  {self._paint('dim', took)}"
-        if call is not None and call.name == "Agent" and not ended.is_error:
+        if call is not None and traits_of(call.name).delegates and not ended.is_error:
             return [head]  # its own words stand above, or are still to come
         lines = last_lines(visible(result_text(ended)).splitlines())
         return [head, *(self._paint("dim", f"    {line}") for line in lines)]
@@ -231,9 +232,9 @@ def result_text(ended: ToolEnded) -> str:
 def summary(call: ToolCall) -> str:
     """What a call is about, in a few words."""
     args: dict[str, Any] = call.args
-    if call.name == "Agent":
-        kind, about = str(args.get("subagent_type") or "general-purpose"), str(args.get("description", ""))
-        return textwrap.shorten(f"{kind}: {about}", 100)
+    traits = traits_of(call.name)
+    if traits.delegates:  # its name stands where it speaks
+        return textwrap.shorten(traits.subject({**args, "name": None}), 100)
     for name in ("command", "file_path", "notebook_path", "pattern", "url", "query", "task_id", "to"):
         if isinstance(args.get(name), str):
             return textwrap.shorten(args[name], 100)

@@ -19,9 +19,11 @@ from teamwright.host.process.environment import tool_environment
 from teamwright.host.process.run import Ended
 from teamwright.runtime.jobs.jobs import Job
 from teamwright.runtime.jobs.shell_jobs import Order, ShellJobs
+from teamwright.runtime.tool_traits import ToolTraits
 from teamwright.tools.bounds import bounded, visible
 from teamwright.tools.define import read_args, schema_of
 
+NAME = "Bash"
 DEFAULT_MS = 120_000
 MOST_MS = 600_000
 
@@ -49,9 +51,9 @@ class BashArgs(Struct, frozen=True):
 def _spec(*, background: bool) -> ToolSpec:
     schema = schema_of(BashArgs)
     if background:
-        return ToolSpec("Bash", DESCRIPTION + BACKGROUND, schema)
+        return ToolSpec(NAME, DESCRIPTION + BACKGROUND, schema)
     offered = {name: about for name, about in schema["properties"].items() if name != "run_in_background"}
-    return ToolSpec("Bash", DESCRIPTION, schema | {"properties": offered})
+    return ToolSpec(NAME, DESCRIPTION, schema | {"properties": offered})
 
 
 class BashTool:
@@ -59,6 +61,8 @@ class BashTool:
 
     `commands` runs what is to go on in the background; None where that is off.
     """
+
+    traits = ToolTraits(name=NAME, runs=True, texts=("command",), output="stdout")
 
     def __init__(
         self,

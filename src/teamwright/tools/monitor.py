@@ -11,9 +11,11 @@ from teamwright.core.ports import Outcome, ToolContext
 from teamwright.host.process.bash import encode_script
 from teamwright.host.process.environment import tool_environment
 from teamwright.runtime.jobs.shell_jobs import LETTERS, Order, ShellJobs
+from teamwright.runtime.tool_traits import ToolTraits
 from teamwright.tools.bash import label, launched, stand
 from teamwright.tools.define import read_args, spec
 
+NAME = "Monitor"
 DEFAULT_MS = 300_000
 MOST_MS = 3_600_000
 
@@ -37,6 +39,8 @@ class MonitorArgs(Struct, frozen=True):
 class MonitorTool:
     """As for Bash: `env` and `passed` make the shell's environment; no `commands` where background jobs are off."""
 
+    traits = ToolTraits(name=NAME, runs=True, texts=("command",))
+
     def __init__(
         self,
         env: Mapping[str, str] | None = None,
@@ -44,7 +48,7 @@ class MonitorTool:
         commands: Callable[[], ShellJobs] | None = None,
     ) -> None:
         self._env, self._passed, self._commands = env, passed, commands
-        self.spec = spec("Monitor", DESCRIPTION, MonitorArgs)
+        self.spec = spec(NAME, DESCRIPTION, MonitorArgs)
 
     async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:
         if self._commands is None:

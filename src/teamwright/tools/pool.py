@@ -10,24 +10,29 @@ from teamwright.runtime.jobs.schedule import Schedules
 from teamwright.runtime.jobs.shell_jobs import ShellJobs
 from teamwright.runtime.teams.service import Teamwork
 from teamwright.runtime.teams.tasks import TaskBoard
+from teamwright.runtime.tool_traits import Audience, Need
 from teamwright.runtime.worktrees import Worktrees
+from teamwright.tools.agents.agent import AgentTool
 from teamwright.tools.agents.ask import AskTool
 from teamwright.tools.agents.cron import CronCreate, CronDelete, CronList
 from teamwright.tools.agents.jobs import TaskOutput, TaskStop
 from teamwright.tools.agents.messages import ListAgents, SendMessage
+from teamwright.tools.agents.skill import SkillTool
 from teamwright.tools.agents.tasks import TaskCreate, TaskGet, TaskList, TaskUpdate
 from teamwright.tools.agents.team import TeamCreate, TeamDelete
 from teamwright.tools.agents.worktree import EnterWorktree, ExitWorktree
 from teamwright.tools.bash import BashTool
+from teamwright.tools.catalog import CATALOG
 from teamwright.tools.files.edit import EDIT
 from teamwright.tools.files.notebook import NOTEBOOK_EDIT
-from teamwright.tools.files.read import READ
+from teamwright.tools.files.read import READ, ReadTool
 from teamwright.tools.files.search import GLOB, GREP
 from teamwright.tools.files.write import WRITE
 from teamwright.tools.monitor import MonitorTool
 from teamwright.tools.web import FetchTool
 
-INTERACTIVE = frozenset({"AskUserQuestion"})  # answered everywhere, offered only where a person can answer
+MADE = (AgentTool.traits.name, SkillTool.traits.name)  # for each kit anew: what they say depends on who has them
+_READ, _BASH, _MONITOR = ReadTool.traits.name, BashTool.traits.name, MonitorTool.traits.name
 
 
 def built_in_tools(
@@ -77,6 +82,34 @@ def task_tools(board: Callable[[], TaskBoard]) -> dict[str, Tool]:
 def cron_tools(schedules: Callable[[], Schedules]) -> dict[str, Tool]:
     """Prompts for later; the main agent's alone."""
     return {tool.spec.name: tool for tool in (CronCreate(schedules), CronDelete(schedules), CronList(schedules))}
+
+
+def needed_by(who: Need) -> tuple[str, ...]:
+    return tuple(name for name, traits in CATALOG.items() if who in traits.needed_by)
+
+
+def only_for(who: Audience) -> frozenset[str]:
+    return frozenset(name for name, traits in CATALOG.items() if traits.audience == who)
+
+
+def unoffered(*, person: bool, background: bool) -> frozenset[str]:
+    """Tools that are answered, but not shown: nobody is there, or background jobs are off."""
+    unseen = frozenset[str]() if person else only_for("person")
+    return unseen if background else unseen | {_MONITOR}
+
+
+def can_read(tools: Collection[str]) -> bool:
+    """Can whoever has these tools read an output file?"""
+    return _READ in tools or _BASH in tools
+
+
+def share_shell(
+    tools: Mapping[str, Tool], limits: Mapping[str, tuple[str, ...]]
+) -> tuple[dict[str, Tool], dict[str, tuple[str, ...]]]:
+    """Monitor is a shell, too: it is there where Bash is, and goes as far."""
+    if _BASH not in tools:
+        return {name: tool for name, tool in tools.items() if name != _MONITOR}, dict(limits)
+    return dict(tools), {**limits, _MONITOR: limits[_BASH]} if _BASH in limits else dict(limits)
 
 
 def chosen(

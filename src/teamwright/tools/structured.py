@@ -6,6 +6,7 @@ from typing import Any
 from teamwright.core.data.message import ToolSpec
 from teamwright.core.errors import ToolError, UsageError
 from teamwright.core.ports import Outcome, ToolContext, said
+from teamwright.runtime.tool_traits import ToolTraits
 
 NAME = "StructuredOutput"
 ASKED = f"Give your answer by calling {NAME} now: plain text is not read. Its arguments are the answer itself."
@@ -16,6 +17,7 @@ _DONE = "The answer was taken."
 
 
 class StructuredOutput:
+    traits = ToolTraits(name=NAME, audience="main", own=True)
     ask = False  # it is the answer itself: nobody has to agree to it
 
     def __init__(self, schema: Mapping[str, Any]) -> None:

@@ -13,6 +13,7 @@ from teamwright.core.text import shown
 from teamwright.host.web.addresses import Allowed, is_public
 from teamwright.host.web.charset import decode_text
 from teamwright.host.web.fetch import MOST_BYTES, WebPage, fetch
+from teamwright.runtime.tool_traits import ToolTraits
 from teamwright.tools.bounds import bounded, visible
 from teamwright.tools.define import read_args, spec
 
@@ -36,10 +37,14 @@ class WebFetchArgs(Struct):
     prompt: Annotated[str, Meta(description="What you want to learn from the page.")]
 
 
+SEARCH = ToolTraits(name="WebSearch", effects="none")  # no tool of ours: whoever brings one gives it this name
+
+
 class FetchTool:
     """`allowed` judges every address that is connected to; `env` holds the proxies (by default the process's own)."""
 
     spec = spec("WebFetch", DESCRIPTION, WebFetchArgs, parallel=True)
+    traits = ToolTraits(name=spec.name, effects="none", fetches=True, texts=("url", "prompt"))
 
     def __init__(self, allowed: Allowed = is_public, env: Mapping[str, str] | None = None) -> None:
         self._allowed = allowed

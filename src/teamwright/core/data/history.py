@@ -27,12 +27,12 @@ from teamwright.core.data.message import Message, Stop, Text, ToolCall, ToolResu
 from teamwright.core.data.picture import Album
 from teamwright.core.ids import CallId, LetterId
 from teamwright.core.permissions.consent import Mode
+from teamwright.core.permissions.rules import EDITING
 
 UNKNOWN = (
     "Interrupted: this call was running when the program ended, and its outcome is unknown. "
     "Look at what it did before you run it again."
 )
-EDITING = frozenset({"Edit", "Write", "NotebookEdit"})
 NEVER_BEGUN = "Not run: the program ended before this call began."
 STOPPED = "Interrupted before this call had finished; its outcome is unknown."
 NOT_RUN = "Not run: the turn was interrupted before this call began."

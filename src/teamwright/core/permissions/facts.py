@@ -50,6 +50,10 @@ class Command(Struct, frozen=True):
     opaque: str = ""  # why nobody can tell what it runs
     shadow: bool = False  # seen only by rules that restrict: what it carries is listed by itself
 
+    @property
+    def is_git(self) -> bool:
+        return any(word.rpartition("/")[2] == "git" for view in self.views for word in view.words[:1])
+
 
 class Runs(Struct, frozen=True):
     """A shell command, taken apart."""
@@ -70,10 +74,16 @@ class Fetches(Struct, frozen=True):
 
 
 class Uses(Struct, frozen=True):
-    """Any other tool; `detail` is what its rules speak of, such as an agent's name."""
+    """Any other tool; `detail` is what its rules speak of, such as an agent's name.
+
+    `own`: it touches only our own store, or starts agents. `weighty`: this use of it needs approval all the same.
+    """
 
     tool: str
     detail: str = ""
+    own: bool = False
+    weighty: bool = False
+    reading: bool = False
 
 
 Facts = Reads | Edits | Runs | Fetches | Uses

@@ -20,33 +20,6 @@ from teamwright.core.permissions.rules import Rules, detail_rule, domain_rule, w
 from teamwright.core.permissions.shell_rules import judge_runs
 from teamwright.core.text import shown
 
-OWN_TOOLS = frozenset(
-    {
-        "Agent",
-        "SendMessage",
-        "TeamCreate",
-        "TeamDelete",
-        "ListAgents",
-        "TaskCreate",
-        "TaskGet",
-        "TaskList",
-        "TaskUpdate",
-        "TaskOutput",
-        "TaskStop",
-        "Skill",
-        "EnterPlanMode",
-        "ExitPlanMode",
-        "EnterWorktree",
-        "ExitWorktree",
-        "AskUserQuestion",
-        "CronCreate",
-        "CronDelete",
-        "CronList",
-        "StructuredOutput",
-    }
-)
-_WEIGHTY = {"ExitWorktree": ("discard",)}  # uses of our own tools that throw somebody's work away
-_ELSEWHERE = "uds:"  # a message that leaves the session
 _RANK = {mode: n for n, mode in enumerate(MODES)} | {"bubble": MODES.index("default")}
 
 
@@ -138,12 +111,10 @@ def _judge_use(facts: Uses, scene: Scene) -> Finding:
         return Finding("deny", f"{said_by(rule)} forbids {shown(facts.detail, 100) or 'this'}.")
     if rule := detail_rule(rules.ask, tool, facts.detail, wide=True):
         return Finding("ask", f"{said_by(rule)} wants {shown(facts.detail, 100) or 'this'} asked.", firm=True)
-    weighty = facts.detail in _WEIGHTY.get(tool, ()) or (tool == "SendMessage" and facts.detail.startswith(_ELSEWHERE))
-    if tool in OWN_TOOLS and not weighty:
+    if facts.own and not facts.weighty:
         return FINE
-    reading = tool == "WebSearch"
     allowed = whole_rule(rules.allow, tool) or detail_rule(rules.allow, tool, facts.detail, wide=False)
-    if allowed and (reading or scene.mode != "plan"):
+    if allowed and (facts.reading or scene.mode != "plan"):
         return FINE
-    use = f"{tool}({facts.detail})" if weighty else tool
-    return Finding("ask", f"no rule allows {shown(use, 100)}.", (use,), reading=reading)
+    use = f"{tool}({facts.detail})" if facts.weighty else tool
+    return Finding("ask", f"no rule allows {shown(use, 100)}.", (use,), reading=facts.reading)

@@ -10,7 +10,7 @@ from teamwright.core.permissions.consent import Mode
 from teamwright.core.permissions.facts import Place
 from teamwright.core.permissions.patterns import path_pattern
 from teamwright.core.permissions.protected import names_protected
-from teamwright.core.permissions.rules import Rule, Rules, names_tool, path_rule, whole_rule
+from teamwright.core.permissions.rules import EDIT, READ, Rule, Rules, names_tool, path_rule, whole_rule
 from teamwright.core.text import shown
 
 
@@ -126,7 +126,7 @@ def judge_edit(place: Place, tool: str, scene: Scene, *, by_tool: bool = True) -
         return Finding("ask", "what it would write is only known when it runs.")
     if found := restricted(place, tool, scene, "change"):
         return found
-    if by_tool and tool == "Edit" and (found := restricted(place, "Read", scene, "read")):
+    if by_tool and tool == EDIT and (found := restricted(place, READ, scene, "read")):
         return found  # an edit shows what it changes
     allow = scene.rules.allow
     rule = path_rule(allow, tool, (place.path,), wide=False)
@@ -164,4 +164,4 @@ def _suggested(path: str, scene: Scene) -> str:
 
 def read_denied(rules: Rules, path: str) -> bool:
     """Must searches leave this resolved path out?"""
-    return path_rule(rules.deny, "Read", (path,), wide=True) is not None
+    return path_rule(rules.deny, READ, (path,), wide=True) is not None

@@ -13,10 +13,13 @@ from teamwright.core.text import shown
 Source = Literal["default", "managed", "flag", "local", "project", "user", "session"]
 
 _RULE = re.compile(r"\s*([A-Za-z][\w-]*|mcp__[\w*.-]+)\s*(?:\((.*)\))?\s*", re.DOTALL)
-EDITING = ("Edit", "Write", "NotebookEdit")
-READING = ("Read", "Glob", "Grep")
-SHELL = ("Bash", "Monitor")
-_FAMILIES = {"Edit": EDITING, "Read": READING, "Bash": SHELL}
+# People write these names in their rules, so they are words of the rules themselves: a rule for the first of a family
+# covers the others, and suggestions are made of the first.
+EDITING = (EDIT := "Edit", "Write", "NotebookEdit")
+READING = (READ := "Read", "Glob", "Grep")
+SHELL = (BASH := "Bash", "Monitor")
+FETCH, AGENT, SKILL = "WebFetch", "Agent", "Skill"
+_FAMILIES = {EDIT: EDITING, READ: READING, BASH: SHELL}
 _DOTS = dict.fromkeys(map(ord, "\u3002\uff0e\uff61"), ".")  # of other scripts: they part names like ours
 _ON_PATHS = frozenset(EDITING + READING)
 
@@ -85,7 +88,7 @@ def _fault(tool: str, pattern: str | None) -> str:
         return "it contains control characters"
     if tool.startswith("mcp__"):
         return "rules for MCP tools take no pattern; name the tool, or end its name with `*`"
-    if tool == "WebFetch" and not re.fullmatch(r"domain:(\*\.)?[^\s/:*]+", pattern):
+    if tool == FETCH and not re.fullmatch(r"domain:(\*\.)?[^\s/:*]+", pattern):
         return "write `WebFetch(domain:example.com)`, or `domain:*.example.com` for what is below it"
     return path_problem(pattern) if tool in _ON_PATHS else ""
 
@@ -141,7 +144,7 @@ def domain_rule(rules: Sequence[Rule], domain: str, *, wide: bool) -> Rule | Non
     """`wide` for rules that restrict: there a domain stands for everything below it too."""
     host = domain.lower().rstrip(".")
     for rule in rules:
-        if rule.tool != "WebFetch" or rule.pattern is None:
+        if rule.tool != FETCH or rule.pattern is None:
             continue
         written = rule.pattern.removeprefix("domain:").lower().rstrip(".")
         below = written.removeprefix("*.")

@@ -25,7 +25,7 @@ from teamwright.core.permissions.patterns import (
     deny_fits,
     mentioned,
 )
-from teamwright.core.permissions.rules import SHELL, Rule, names_tool, whole_rule
+from teamwright.core.permissions.rules import EDIT, READ, SHELL, Rule, names_tool, whole_rule
 from teamwright.core.text import shown
 
 _RUN_ANYTHING = frozenset(
@@ -76,7 +76,7 @@ def judge_runs(runs: Runs, scene: Scene) -> list[Finding]:
         if not command.shadow:
             findings += _judge_command(command, runs.tool, scene, whole=whole)
     if not whole:
-        findings += [judge_read(place, "Read", scene, by_tool=False) for place in runs.reads]
+        findings += [judge_read(place, READ, scene, by_tool=False) for place in runs.reads]
     findings += [_judge_write(place, runs, scene, whole=whole) for place in runs.writes]
     return findings
 
@@ -114,13 +114,13 @@ def _by_path_rules(runs: Runs, scene: Scene) -> Iterator[Finding]:
     """What deny and ask rules on paths say of all that the command names, whoever allowed the command."""
     for command in runs.commands:
         for place in (*command.reads, *command.touches):
-            if place.path and (found := restricted(place, "Read", scene, "read")):
+            if place.path and (found := restricted(place, READ, scene, "read")):
                 yield found
         for place in command.edits:
-            if place.path and (found := restricted(place, "Edit", scene, "change")):
+            if place.path and (found := restricted(place, EDIT, scene, "change")):
                 yield found
     for place in runs.reads:
-        if place.path and (found := restricted(place, "Read", scene, "read")):
+        if place.path and (found := restricted(place, READ, scene, "read")):
             yield found
 
 
@@ -128,7 +128,7 @@ def _judge_command(command: Command, tool: str, scene: Scene, *, whole: bool) ->
     if command.harmless:
         if whole or (scene.mode != "plan" and _allowed_by(command, tool, scene)):
             return []
-        return [judge_read(place, "Read", scene, by_tool=False) for place in command.reads]
+        return [judge_read(place, READ, scene, by_tool=False) for place in command.reads]
     rule = None if scene.mode == "plan" else _allowed_by(command, tool, scene)
     if not whole and rule is None:
         why = f" ({command.opaque})" if command.opaque else ""
@@ -155,7 +155,7 @@ def _allowed_by(command: Command, tool: str, scene: Scene) -> Rule | None:
 
 def _judge_write(place: Place, runs: Runs, scene: Scene, *, whole: bool) -> Finding:
     """A redirection is an edit of its target. A rule for the whole shell covers it, but not what is protected."""
-    found = judge_edit(place, "Edit", scene, by_tool=False)
+    found = judge_edit(place, EDIT, scene, by_tool=False)
     if found.kind != "ask" or found.firm or not whole:
         return found
     if place.path and any(is_protected(p, scene.roots, scene.protected) for p in (place.path, place.given)):

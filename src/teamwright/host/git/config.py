@@ -121,12 +121,13 @@ def _notable(path: str) -> tuple[Entry, ...]:
     if not known or known[0] is not entries:
         if len(_judged) > 256:
             _judged.clear()
-        counts = tuple(one for one in entries if one[0] in _PLACES or _is_program(*one))
+        counts = tuple(one for one in entries if one[0] in _PLACES or is_program(*one))
         _judged[path] = known = (entries, counts)
     return known[1]
 
 
-def _is_program(name: str, value: str | None) -> bool:
+def is_program(name: str, value: str | None) -> bool:
+    """Does this setting name something that git runs?"""
     section, sub, key = parts(name)
     if name == "core.fsmonitor" or section == "pager":
         return not is_boolean(value)

@@ -3,12 +3,18 @@
 What the parser does not know, or where bash might read it otherwise, makes the whole command `broken`: it asks.
 """
 
-from teamwright.core.permissions.facts import Runs
+import re
+from collections.abc import Sequence
+
+from teamwright.core.permissions.facts import Command, Runs
+from teamwright.core.permissions.patterns import UNKNOWN
 from teamwright.host.shell.cwd import CwdTracker, ShellContext
-from teamwright.host.shell.destructive import removal_in_text
+from teamwright.host.shell.destructive import Removal, removal_in_text
 from teamwright.host.shell.grammar import MOST_WORDS
 from teamwright.host.shell.statements import Walk
 from teamwright.host.shell.words import Unreadable
+
+_SETS_HOME = re.compile(r"(?<![$\w{])HOME\b")
 
 
 def read_command(text: str, tool: str, around: ShellContext) -> Runs:
@@ -20,7 +26,30 @@ def read_command(text: str, tool: str, around: ShellContext) -> Runs:
         broken = str(error)
     except RecursionError:
         broken = "it is nested too deeply"
-    commands, removal = walk.settled(), walk.removal
-    if not removal.ruin and (broken or "xargs" in text or any(c.opaque for c in commands)):
-        removal = removal_in_text(text, around.home, unread=bool(broken)).or_else(removal)
-    return Runs(tool, text, commands, tuple(walk.reads), tuple(walk.writes), broken, removal.ruin, removal.doubt)
+    commands = walk.settled()
+    removal = _removal(text, walk.removal, commands, around.home, broken=bool(broken))
+    return Runs(
+        tool, text, commands, tuple(walk.reads), tuple(walk.writes), broken, removal.ruin, removal.doubt
+    )  # fmt: skip
+
+
+def _removal(text: str, removal: Removal, commands: Sequence[Command], home: str, *, broken: bool) -> Removal:
+    doubt = "it cannot be read, and seems to move something" if broken and re.search(r"\bmv\b", text) else ""
+    removal = removal.or_else(Removal(doubt=doubt, shifts=bool(_SETS_HOME.search(text)))).settled(text)
+    if removal.ruin or not (broken or "xargs" in text or any(c.opaque for c in commands)):
+        return removal
+    seen = None
+    if broken or any(map(_runs_unseen, commands)):
+        seen = 0 if broken else sum(map(_is_removal, commands))
+    return removal_in_text(text, home, seen=seen).or_else(removal)
+
+
+def _runs_unseen(command: Command) -> bool:
+    """Is there code that it may run which is not listed by itself?"""
+    unknown = any(UNKNOWN in word for view in command.views for word in view.words[:1])
+    return bool(command.opaque) and (command.shadow or unknown)
+
+
+def _is_removal(command: Command) -> bool:
+    names = {word.rpartition("/")[2] for view in command.views for word in view.words[:1]}
+    return not names.isdisjoint({"rm", "find", "git"})

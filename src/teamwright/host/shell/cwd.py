@@ -69,7 +69,7 @@ class CwdTracker:
     def _place(self, path: str, cwd: str, *, deep: bool) -> Place:
         # A `~` here is a name like any other: what the shell expands was expanded before.
         try:
-            if _leads_through_proc(f"{cwd}/{path}"):
+            if leads_through_proc(f"{cwd}/{path}"):
                 return NOWHERE
             real = os.path.realpath(f"{cwd}/{path}")
             return Place(normal(cwd, path), real, deep, is_linked(real))
@@ -84,7 +84,7 @@ def _same(one: str, other: str) -> bool:
         return False
 
 
-def _leads_through_proc(path: str, links: int = 40) -> bool:
+def leads_through_proc(path: str, links: int = 40) -> bool:
     """What lies in /proc is another file for every process that opens it."""
     at = Path("/")
     for part in path.split("/"):
@@ -92,7 +92,7 @@ def _leads_through_proc(path: str, links: int = 40) -> bool:
         if at == _PROC or at.parent == _DESCRIPTORS:
             return True
         if links and at.is_symlink():
-            if _leads_through_proc(str(at.parent / at.readlink()), links - 1):
+            if leads_through_proc(str(at.parent / at.readlink()), links - 1):
                 return True
             at = Path(os.path.realpath(at))
     return False

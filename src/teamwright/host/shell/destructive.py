@@ -3,56 +3,64 @@
 import os.path
 import re
 from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
 from glob import iglob
 from itertools import islice, pairwise
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from teamwright.core.permissions.patterns import UNKNOWN
+from teamwright.host.shell.cwd import leads_through_proc
 from teamwright.host.shell.words import FOUND_PATH, Word
 
 _HOMES = re.compile(r"/root|/home(/[^/]+)?|/Users(/[^/]+)?")
-_ALL = re.compile(r"(?:\.?\*|\.\[!\.\]\*|\.\?\?\*|\*\.\*|\?\*)+")  # wildcards that stand for a whole directory
+_ALL = re.compile(r"\.?(?:\[!\.\])?[.?*]*\*[.?*]*")  # wildcards that stand for a whole directory
 _SEGMENT = re.compile(r"[;&|\n()`]+")
 _TOKEN = re.compile(r"[\s'\"<>\\,\[\]]+")
 _QUOTES = re.compile(r"\\\n|['\"\\]")
 _REMOVES = re.compile(r"(?<![\w.-])(?:rm|-delete)(?![\w.-])")
 _RECURSIVE = re.compile(r"-[A-Za-z]*[rR][A-Za-z]*|--r[a-z]*")
-_BY_NAME = frozenset({"-name", "-iname", "-path", "-ipath", "-wholename", "-iwholename", "-regex", "-iregex"})
-_BY_KIND = frozenset(
-    {
-        "-newer",
-        "-mtime",
-        "-mmin",
-        "-atime",
-        "-ctime",
-        "-amin",
-        "-cmin",
-        "-user",
-        "-group",
-        "-empty",
-        "-size",
-        "-perm",
-        "-inum",
-        "-samefile",
-        "-links",
-    }
-)
+_BY_NAME = frozenset({"-name", "-iname"})
+_BY_PATH = frozenset({"-path", "-ipath", "-wholename", "-iwholename"})
+_ENDS_FILES = re.compile(r"(?<![\w.-])(?:rm|mv|unlink|shred)(?![\w.-])")
+_ANY_NAMES = ("q7", ".q7", "Q7.q7")  # that nobody has in mind: what matches one of them matches most
+_BY_KIND = frozenset({
+    "-newer", "-mtime", "-mmin", "-atime", "-ctime", "-amin", "-cmin", "-user", "-group", "-empty", "-size", "-perm",
+    "-inum", "-samefile", "-links",
+})  # fmt: skip
 _WIDENS = frozenset({"!", "-not", "-o", "-or", ","})
 _MOST_MATCHES = 1_000
+_MOST_PATTERN = 200
+_NAMES_HOME = re.compile(r"~|HOME|PWD|\bpwd\b|(?<![\w/.])\.\.(?![\w.])|/home|/root|/Users")
 
 
 class Removal(Struct, frozen=True):
-    """`ruin`: the home or root directory that is removed. `doubt`: why nobody can tell whether one is."""
+    """`ruin`: the home or root directory that is removed. `doubt`: why nobody can tell whether one is.
+
+    `deep`: it removes what lies below a place; `shifts`: it changes which place that is; `moves`: it moves away what
+    only a value names.
+    """
 
     ruin: str = ""
     doubt: str = ""
+    deep: bool = False
+    shifts: bool = False
+    moves: bool = False
 
     def or_else(self, other: "Removal") -> "Removal":
-        return Removal(self.ruin or other.ruin, self.doubt or other.doubt)
+        return Removal(
+            self.ruin or other.ruin, self.doubt or other.doubt, self.deep or other.deep, self.shifts or other.shifts,
+            self.moves or other.moves,
+        )  # fmt: skip
+
+    def settled(self, text: str) -> "Removal":
+        """With what only the whole line tells."""
+        unsure = (self.deep and self.shifts) or (self.moves and _NAMES_HOME.search(text))
+        return structs.replace(self, doubt=self.doubt or (_UNSURE.doubt if unsure else ""))
 
 
 SAFE = Removal()
+SHIFTS = Removal(shifts=True)
 _UNSURE = Removal(doubt="what it would remove is only known when it runs")
 
 
@@ -63,6 +71,11 @@ def removal_of(words: Sequence[Word], cwd: str | None, home: str) -> Removal:
         return _by_rm(words[1:], cwd, home)
     if name == "find":
         return _by_find(words[1:], cwd, home)
+    if name == "mv":
+        return _by_mv(words[1:], cwd, home)
+    if name == "ln":
+        leads = any(UNKNOWN in w.text or _ruins(w.text, cwd, home) for w in words[1:] if w.text[:1] != "-")
+        return SHIFTS if leads else SAFE
     if UNKNOWN in name and any(_RECURSIVE.fullmatch(w.text) for w in words[1:]):
         removal = _by_rm(words[1:], cwd, home)  # it may turn out to be rm
         return _UNSURE if removal.ruin else SAFE
@@ -75,10 +88,26 @@ def _by_rm(words: Sequence[Word], cwd: str | None, home: str) -> Removal:
         if word.text[:1] != "-":
             removal = removal.or_else(_of_path(word, cwd, home))
     if any(_RECURSIVE.fullmatch(w.text) for w in words):
-        return removal
+        return structs.replace(removal, deep=True)
     if any(w.splits for w in words) or (removal.ruin and any(w.text.startswith(UNKNOWN) for w in words)):
         return _UNSURE  # there may be a flag in it
     return SAFE
+
+
+def _by_mv(words: Sequence[Word], cwd: str | None, home: str) -> Removal:
+    """Moved away is gone, too. What is not known may well be anything else."""
+    named = [w for w in words if w.text[:1] != "-"]
+    last = len(named) if any(w.text.startswith(("-t", "--t")) for w in words) else -1
+    found = [_of_path(word, cwd, home) for word in named[:last]]
+    if cwd is None:
+        unsure = any(_ALL.fullmatch(w.glob.rpartition("/")[2]) for w in named[:last] if w.glob[:1] != "/")
+    else:
+        unsure = _holds_home(cwd, home) and any(w.splits for w in named)
+        unsure = unsure or leads_through_proc(cwd)
+    unsure = unsure or any(leads_through_proc(w.text) for w in named if w.text[:1] == "/" and UNKNOWN not in w.text)
+    ruin = next((r.ruin for r in found if r.ruin), "")
+    moves = any(UNKNOWN in w.text and not w.glob for w in named[:last]) or any(w.splits for w in named)
+    return Removal(ruin, _UNSURE.doubt if unsure else "", moves=moves)
 
 
 def _of_path(word: Word, cwd: str | None, home: str) -> Removal:
@@ -87,6 +116,8 @@ def _of_path(word: Word, cwd: str | None, home: str) -> Removal:
     path = word.glob or word.text
     if word.splits or (UNKNOWN in path) or (cwd is None and not path.startswith("/")):
         return _UNSURE
+    if leads_through_proc(f"{cwd or ''}/{path}" if path[:1] != "/" else path):
+        return _UNSURE  # for each process another place
     found = next((r for one in _expanded(path, cwd or "/", glob=bool(word.glob)) if (r := _ruins(one, cwd, home))), "")
     return Removal(ruin=found)
 
@@ -108,22 +139,38 @@ def _expanded(path: str, cwd: str, *, glob: bool) -> Iterator[str]:
 
 def _by_find(words: Sequence[Word], cwd: str | None, home: str) -> Removal:
     texts = [w.text for w in words]
-    removes = "-delete" in texts or any(
-        a in ("-exec", "-execdir", "-ok", "-okdir") and b.rpartition("/")[2] == "rm" for a, b in pairwise(texts)
-    )
-    named = any(a in _BY_NAME and re.search(r"\w", b) for a, b in pairwise(texts)) and _WIDENS.isdisjoint(texts)
-    if not removes or named:
+    runs = next((n for n, t in enumerate(texts) if t in ("-exec", "-execdir", "-ok", "-okdir")), len(texts))
+    if "-delete" not in texts and not any(_ENDS_FILES.search(_QUOTES.sub("", t)) for t in texts[runs:]):
         return SAFE
     starts: list[Word] = []
     for word in words:
         if word.text.startswith("-") and starts:
             break
         starts += [word] if not word.text.startswith("-") else []
-    removal = SAFE
+    tests = [(a.text, b.glob or b.text) for a, b in pairwise(words)]
+    if _WIDENS.isdisjoint(texts) and any(_is_narrow(flag, told, starts, home) for flag, told in tests):
+        return SAFE
+    removal = Removal(deep=True)
     for start in starts or [Word(".")]:
         removal = removal.or_else(_of_path(start, cwd, home))
-    some = not _BY_KIND.isdisjoint(texts)
-    return Removal(doubt=f"it would remove much of {removal.ruin}") if removal.ruin and some else removal
+    if removal.ruin and not _BY_KIND.isdisjoint(texts):
+        return structs.replace(removal, ruin="", doubt=f"it would remove much of {removal.ruin}")
+    return removal
+
+
+def _is_narrow(flag: str, pattern: str, starts: Sequence[Word], home: str) -> bool:
+    """Does this test keep most files from being found?"""
+    if UNKNOWN in pattern or not re.search(r"\w", pattern) or len(pattern) > _MOST_PATTERN:
+        return False
+    if flag in _BY_NAME:
+        return not any(fnmatchcase(name, pattern) for name in _ANY_NAMES)
+    if flag in _BY_PATH:
+        tops = [home, *(start.text.rstrip("/") for start in starts or [Word(".")])]
+        return not any(fnmatchcase(f"{top}/{n}", pattern) for top in tops for n in (*_ANY_NAMES, "q7/q7", "q7/.q7"))
+    if flag not in ("-regex", "-iregex") or r"\|" in pattern:
+        return False
+    plain = re.sub(r"\[[^]]*\]", "", pattern)  # never run: such a pattern can take for ever
+    return any(word not in home.split("/") for word in re.findall(r"\w{2,}", plain))
 
 
 def _ruins(path: str, cwd: str | None, home: str) -> str:
@@ -148,8 +195,9 @@ def _holds_home(place: str, home: str) -> bool:
     return home == place or home.startswith(place.rstrip("/") + "/") or _HOMES.fullmatch(place) is not None
 
 
-def removal_in_text(text: str, home: str, *, unread: bool) -> Removal:
-    """The same for text that could not be understood, by its words alone."""
+def removal_in_text(text: str, home: str, *, seen: int | None) -> Removal:
+    """The same for text that could not be understood, by its words alone. `seen`: how often it removes something in
+    commands that were understood; None where nothing else can run."""
     feeds = "xargs" in text
     for segment in [text] if feeds else _SEGMENT.split(text):
         tokens = [_at_home(token, home) for token in _TOKEN.split(segment)]
@@ -160,7 +208,7 @@ def removal_in_text(text: str, home: str, *, unread: bool) -> Removal:
         if found := next((r for t in named if t.startswith("/") and (r := _ruins(t, "/", home))), ""):
             return Removal(ruin=found)
     bare = _QUOTES.sub("", text)
-    if unread and _REMOVES.search(bare):
+    if seen is not None and len(_REMOVES.findall(bare)) > seen:
         return Removal(doubt="it cannot be read, and seems to remove something")
     return SAFE
 

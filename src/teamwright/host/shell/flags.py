@@ -1,5 +1,6 @@
 """Flags and operands of commands that only read: any flag that is not listed makes the command unknown."""
 
+import re
 import sys
 from collections.abc import Sequence
 
@@ -34,9 +35,11 @@ class Flags(Struct, frozen=True):
     deep: str = ""  # flags that make it read below directories; `*` for always
     paths: str = ""  # valued flags whose value is a path that is read
     here: bool = False  # without operands it reads the working directory
+    alone: bool = False  # a flag with a value is not understood behind others in one word
 
 
 NOTHING = Use()
+_IS_FLAG = re.compile(r"-[-A-Za-z]")
 _PERMUTES = sys.platform != "darwin"  # elsewhere than with GNU a flag behind an operand is an operand
 
 
@@ -57,13 +60,18 @@ def read_flags(flags: Flags, words: Sequence[str], *, permutes: bool = _PERMUTES
             return None
         seen.update(names)
         if value is None and _takes_value(flags, names[-1]):
-            if at == len(words):
-                return None
+            if at == len(words) or (_IS_FLAG.match(words[at]) and not _may_be_any(names[-1], words[at])):
+                return None  # should the program read it as a flag after all, nobody has looked at it
             value, at = words[at], at + 1
         if value is not None and names[-1] in flags.paths.split():
             reads.append(value)
     skipped = 0 if {"e", "f", "--regexp", "--file", "--files"} & seen else flags.skip
     return _use(flags, operands, reads, seen, skipped)
+
+
+def _may_be_any(name: str, value: str) -> bool:
+    """Values that often begin with a dash, of flags that no program reads otherwise."""
+    return name in ("e", "--regexp") or (name == "--sort" and value[:2] != "--")
 
 
 def _use(flags: Flags, operands: list[str], reads: list[str], seen: set[str], skipped: int) -> Use | None:
@@ -93,7 +101,7 @@ def _split_flag(flags: Flags, word: str) -> tuple[list[str] | None, str | None]:
     for n, letter in enumerate(word[1:], 2):
         names.append(letter)
         if letter in valued:
-            return names, word[n:] or None
+            return (None, None) if flags.alone and n > 2 else (names, word[n:] or None)
         if letter in flags.glued:
             return names, word[n:]
         if letter not in flags.short:

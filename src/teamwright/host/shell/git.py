@@ -2,7 +2,10 @@
 
 import os.path
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
+
+from msgspec import structs
 
 from teamwright.core.permissions.patterns import UNKNOWN
 from teamwright.host.shell.flags import NOTHING, Flags, Use, read_flags
@@ -30,9 +33,12 @@ _COMMIT_VALUES = (
 )
 _LOG = Flags(
     "puswzabDRrcmt0", "nLSG", _COMMITS, _COMMIT_VALUES, "UMBC", numbers=True,
-    deep="p u L S G --patch --patch-with-stat --cc --unified --function-context --word-diff --binary --text c m U",
+    deep="p u L S G --patch --patch-with-stat --cc --unified --function-context --word-diff --binary --text"
+         " --check c m U",
+    alone=True,
 )  # fmt: skip
-_DIFF = Flags("puswzabDRrcmt0", "nSG", _COMMITS, _COMMIT_VALUES, "UMBC", numbers=True, deep="*")
+_DIFF = Flags("puswzabDRrcmt0", "nSG", _COMMITS, _COMMIT_VALUES, "UMBC", numbers=True, deep="*", alone=True)
+_REVISIONS = structs.replace(_LOG, valued="nSG")  # `-L` is known to `git log` alone
 _LIST = "--list --all --remotes --verbose --show-current --merged --no-merged --contains --no-contains --color"
 
 GIT: dict[str, Flags] = {
@@ -47,7 +53,7 @@ GIT: dict[str, Flags] = {
     "show": _DIFF,
     "diff": _DIFF,
     "diff-tree": _DIFF,
-    "rev-list": _LOG,
+    "rev-list": _REVISIONS,
     "rev-parse": Flags("q", "", "--abbrev-ref --short --show-toplevel --show-prefix --show-cdup --git-dir"
         " --git-common-dir"
                        " --absolute-git-dir --is-inside-work-tree --is-inside-git-dir --is-bare-repository --verify"
@@ -60,8 +66,8 @@ GIT: dict[str, Flags] = {
                       " --deduplicate --abbrev", "--exclude --abbrev"),
     "ls-tree": Flags("drtlz", "", "--name-only --name-status --long --full-name --full-tree"
         " --object-only --abbrev", "--format --abbrev"),
-    "blame": Flags("lptsefnwMCc", "L", "--porcelain --line-porcelain --show-email --show-name --show-number --root"
-                   " --show-stats --abbrev", "--since --date --abbrev", deep="*"),
+    "blame": Flags("lptsefnwc", "L", "--porcelain --line-porcelain --show-email --show-name --show-number --root"
+                   " --show-stats --abbrev", "--since --date --abbrev", "MC", deep="*"),
     "grep": Flags("iwvhHEGPFnlLczpWqa", "eABCm", "--ignore-case --word-regexp --invert-match --count"
                   " --line-number --files-with-matches --files-without-match --name-only --fixed-strings --perl-regexp"
                   " --extended-regexp --basic-regexp --cached --untracked --heading --break --show-function"
@@ -128,11 +134,13 @@ def git_use(words: Sequence[str]) -> Use | None:
 
 def _listing(flags: Flags, words: Sequence[str]) -> Use | None:
     """Branches and tags are only listed where nothing is named, or the flag that lists is given."""
-    named = [w for w in words if not w.startswith("-")]
+    valued = set(flags.long_valued.split()).difference(flags.long.split())
+    own = [w for n, w in enumerate(words) if not n or words[n - 1] not in valued]  # without values
+    named = [w for w in own if not w.startswith("-")]
     asked = {"-l", "--list", "--contains", "--no-contains", "--merged", "--no-merged", "--points-at", "--show-current"}
     if "--" in words or any(w.startswith(UNKNOWN) for w in words):
         return None
-    if named and asked.isdisjoint(w.partition("=")[0] for w in words):
+    if named and asked.isdisjoint(w.partition("=")[0] for w in own):
         return None
     return read_flags(flags, words, permutes=True)
 
@@ -143,6 +151,27 @@ def without_git_options(words: Sequence[str]) -> tuple[str, ...]:
     while at < len(words) and words[at].startswith("-"):
         at += 2 if words[at] in _BEFORE_VALUED else 1
     return (words[0], *words[at:])
+
+
+def given_settings(words: Sequence[str]) -> list[tuple[str, str]]:
+    """Those of `git -c name=value`."""
+    pairs = [(a, b) for a, b in pairwise(words) if a in ("-c", "--config-env")]
+    told = [b.partition("=") for _, b in pairs] + [
+        w[13:].partition("=") for w in words if w.startswith("--config-env=")
+    ]
+    return [(_lowered(name), value) for name, _, value in told]
+
+
+def _lowered(name: str) -> str:
+    """As git compares names: only what stands between section and key keeps its case."""
+    section, _, rest = name.partition(".")
+    sub, point, key = rest.rpartition(".")
+    return f"{section.lower()}.{sub}{point}{key.lower()}"
+
+
+def makes_repository(path: str) -> bool:
+    """With this file written, a directory may become what git takes for a repository."""
+    return path.rpartition("/")[2].lower() == "head"
 
 
 def is_own_repository(cwd: str, roots: Sequence[str]) -> bool:

@@ -12,9 +12,11 @@ MOST_BYTES = 100_000
 MOST_DEPTH = 60
 MOST_WORDS = 2_000
 MOST_NODES = 15_000
+MOST_OPERATORS = 2_000  # where they make no sense, the parser takes the square of their number to say so
 _ODD = re.compile(r"[^\t\n\x20-\x7e]")
 _OPERATORS = frozenset(bytes([c]) for c in b"&|;<>()\n \t")
 _BLANK = re.compile(rb"(?:[ \t\n]|\\\n)*")
+_ENDS_PLAINLY = re.compile(rb"\$\{\w+\}$|[\s;]\}$")
 _HOLDS_TEXT = frozenset(
     {"string", "heredoc_body", "expansion", "regex", "extglob_pattern"}
 )  # read from the source itself
@@ -88,12 +90,14 @@ def _require_coverage(root: Node, text: bytes) -> None:
     while waiting:
         node = waiting.pop()
         waiting += node.children
+        if node.type.endswith("_redirect"):
+            _require_no_name(text[max(0, node.start_byte - 400) : node.start_byte])
         if node.children and node.type not in _HOLDS_TEXT:
             end = node.start_byte
             for child in node.children:
                 _require_blank(text, end, child.start_byte)
                 if end == child.start_byte > node.start_byte and node.type in _HOLDS_COMMANDS:
-                    _require_apart(text[end - 1 : end], text[end : end + 1])
+                    _require_apart(_last(text, end), text[end : end + 1])
                 end = child.end_byte
             _require_blank(text, end, node.end_byte)
 
@@ -104,9 +108,24 @@ def _require_blank(text: bytes, start: int, end: int) -> None:
         raise Unreadable("a part of it belongs to no command")
     if gap.startswith(b"\\\n") and not gap.replace(b"\\\n", b"") and start:
         # To bash nothing at all stands between the two sides: they must not become one word or one operator.
-        before, after = text[start - 1 : start], text[end : end + 1]
+        before, after = _last(text, start), text[end : end + 1]
         if before not in _OPERATORS or after in _OPERATORS:
             raise Unreadable("a word in it is broken over lines")
+
+
+def _last(text: bytes, end: int) -> bytes:
+    """What stands before this; nothing where it is escaped, and so belongs to a word whatever it is."""
+    slashes = 0
+    while end - 2 - slashes >= 0 and text[end - 2 - slashes] == 0x5C:
+        slashes += 1
+    return b"" if slashes % 2 else text[end - 1 : end]
+
+
+def _require_no_name(before: bytes) -> None:
+    """`{NAME}>file` is no word: bash stores a number under that name, which may be PATH."""
+    before = before.replace(b"\\\n", b"")
+    if before.endswith(b"}") and not _ENDS_PLAINLY.search(before):
+        raise Unreadable("a redirection in it may set a variable")
 
 
 def _require_apart(before: bytes, after: bytes) -> None:
@@ -118,6 +137,8 @@ def _require_apart(before: bytes, after: bytes) -> None:
 def _why_not_read(text: str) -> str:
     if len(text) > MOST_BYTES:
         return f"it is longer than {MOST_BYTES:,} characters"
+    if sum(map(text.count, "|&<>()[]=;")) > MOST_OPERATORS:
+        return "it has more operators than are looked at"
     for found in _ODD.finditer(text):
         if not found[0].isprintable():  # bash and the parser disagree on what such characters separate
             return f"it contains the invisible character U+{ord(found[0]):04X}"

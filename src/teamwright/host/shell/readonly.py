@@ -104,7 +104,8 @@ KNOWN: dict[str, Flags] = {
     "hostname": Flags("fsid", most=0),
     "uptime": Flags("ps", most=0),
     "sleep": Flags(free=True),
-    "date": Flags("uRI", "d", "--utc --universal --rfc-email --iso-8601", "--date --rfc-3339 --iso-8601", free=True),
+    "date": Flags("uR", "d", "--utc --universal --rfc-email --iso-8601", "--date --rfc-3339 --iso-8601", "I",
+                  free=True),
 }  # fmt: skip
 
 _ANYTHING = frozenset({"echo", "true", "false", ":", "exit", "return", "break", "continue"})

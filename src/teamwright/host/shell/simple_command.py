@@ -11,10 +11,10 @@ from msgspec import Struct, field
 from teamwright.core.permissions.facts import NOWHERE, Command, FileView, Place
 from teamwright.core.permissions.patterns import UNKNOWN
 from teamwright.core.permissions.protected import mentioned
-from teamwright.host.git.config import programs
+from teamwright.host.git.config import is_program, programs
 from teamwright.host.shell.cwd import ShellContext
 from teamwright.host.shell.destructive import SAFE, Removal, removal_of
-from teamwright.host.shell.git import git_use, is_own_repository, without_git_options
+from teamwright.host.shell.git import git_use, given_settings, is_own_repository, without_git_options
 from teamwright.host.shell.readonly import Use, is_harmed_by_no_word, known_use
 from teamwright.host.shell.special import harmless_name
 from teamwright.host.shell.words import ANY_WORDS, FOUND_PATH, Unreadable, Word
@@ -25,8 +25,10 @@ from teamwright.host.shell.wrappers import (
     WRAPPERS,
     carried_code,
     find_spans,
+    hands_over,
     is_assignment,
     program_name,
+    takes_away,
     unwrapped,
 )
 
@@ -59,30 +61,10 @@ _RECORDS = frozenset(
 )  # of git: they read what they name
 _LEFT_OUT = re.compile(r"--(?:exclude|ignore)[\w-]*=")
 _LEAVES_OUT = frozenset({"--exclude", "--exclude-dir", "--ignore", "-path", "-name", "-ipath", "-iname", "-wholename"})
-_EVALUATES = frozenset(
-    {
-        "let",
-        "test",
-        "[",
-        "[[",
-        "printf",
-        "read",
-        "mapfile",
-        "readarray",
-        "wait",
-        "getopts",
-        "jobs",
-        "compgen",
-        "complete",
-        "bind",
-        "enable",
-        "hash",
-        "alias",
-        "fc",
-        "source",
-        ".",
-    }
-)
+_EVALUATES = frozenset({
+    "let", "test", "[", "[[", "printf", "read", "mapfile", "readarray", "wait", "getopts", "jobs", "compgen",
+    "complete", "bind", "enable", "hash", "alias", "fc", "source", ".",
+})  # fmt: skip
 _MOVES = frozenset({"cd", "pushd", "popd", "source", "."})
 
 
@@ -144,9 +126,10 @@ def simple_commands(
     if name == "git":
         layers.views.append(FileView(without_git_options(texts), None))
     found.commands.insert(0, _command(layers, shown, setting, found, shadow=shadow))
-    if name in _MOVES and found.cd is None:
+    if (name in _MOVES or (UNKNOWN in name and "/" not in texts[0])) and found.cd is None:
         found.cd = UNKNOWN  # wherever that is
-    if (texts[0] in _EVALUATES and not found.commands[0].harmless) or layers.risky:
+    runs = hands_over(texts) or (name == "git" and any(is_program(*pair) for pair in given_settings(texts)))
+    if (texts[0] in _EVALUATES and not found.commands[0].harmless) or layers.risky or runs:
         found.commands.append(UNSEEN_CODE)
     return found
 
@@ -171,7 +154,9 @@ def _unwrap(words: Sequence[Word], assigned: Sequence[tuple[str, Word]]) -> _Lay
             raise Unreadable("one command in it runs another, more often than is followed")
         name = program_name(inner[0].text)
         names.append(name)
-        risky = risky or any(is_assignment(w.text) and not harmless_name(*w.text.split("=", 1)) for w in inner[1:step])
+        given = [w.text for w in inner[1:step]]
+        risky = risky or any(is_assignment(word) and not harmless_name(*word.split("=", 1)) for word in given)
+        risky = risky or (name == "env" and takes_away(given))
         fed = WRAPPERS[name].feeds
         inner = _fed(inner, step) if fed else inner[step:]
         while name == "time" and inner[0].text == "!" and len(inner) > 1:
@@ -194,8 +179,8 @@ def _fed(words: Sequence[Word], step: int) -> list[Word]:
     """What xargs runs: its input becomes further words, or takes the place of a mark."""
     marks = {"{}"}
     for n, word in enumerate(words[:step]):
-        if word.text.startswith("-I"):
-            marks.add(word.text[2:] or words[n + 1].text)
+        if found := re.match(r"-[a-z0]*I", word.text):
+            marks.add(word.text[found.end() :] or words[n + 1].text)
     marked = [Word(UNKNOWN) if any(m in w.text for m in marks) else w for w in words[step:]]
     return [*marked, ANY_WORDS]
 

@@ -8,7 +8,7 @@ from teamwright.host.shell.flags import NOTHING, Use
 
 _TREE_SHORT = frozenset("adfpugshDFiqNQrtxACnJ")
 _TREE_LONG = frozenset({"--dirsfirst", "--noreport", "--prune", "--du", "--si", "--gitignore"})
-_STORES = re.compile(r"%[^A-Za-z%]*n")
+_STORES = re.compile(r"%[^A-Za-z%]*[hjlLtzq]*n")
 _IS_EVALUATED = frozenset({"-v", "-R"})
 # Of `[[`: both sides are arithmetic, which can run code.
 _COUNTS = frozenset({"-eq", "-ne", "-lt", "-le", "-gt", "-ge"})
@@ -33,7 +33,7 @@ def _find(words: Sequence[str]) -> Use | None:
     while at < len(words) and words[at] in ("-P", "-H"):
         at += 1
     start = at
-    while at < len(words) and not words[at].startswith("-") and words[at] not in ("(", "!", ","):
+    while at < len(words) and not words[at].startswith("-") and words[at] not in ("(", "!"):
         at += 1
     reads = list(words[start:at]) or ["."]
     if any(word.startswith(UNKNOWN) for word in reads):
@@ -184,16 +184,20 @@ SPECIAL: dict[str, Callable[[Sequence[str]], Use | None]] = {
 }  # fmt: skip
 
 _ZONE = re.compile(r"[A-Za-z][\w+-]*(?:/[A-Za-z][\w+-]*)*")
+_LOCALE = re.compile(r"(?:C|POSIX|(?:C|[a-z]{2,3}_[A-Z]{2})\.(?:UTF|utf)-?8)?")
 _HARMLESS = re.compile(
-    r"LANG|LC_[A-Z]+|TERM|NO_COLOR|FORCE_COLOR|CLICOLOR|COLUMNS|LINES|CI|DEBUG|VERBOSE|NODE_ENV|RUST_BACKTRACE|RUST_LOG"
+    r"TERM|NO_COLOR|FORCE_COLOR|CLICOLOR|COLUMNS|LINES|CI|DEBUG|VERBOSE|NODE_ENV|RUST_BACKTRACE|RUST_LOG"
     r"|PYTHONUNBUFFERED|PYTHONDONTWRITEBYTECODE|PYTHONHASHSEED|GOOS|GOARCH|DJANGO_DEBUG|TEST|[A-Z]|_*[a-z][a-z0-9_]*"
 )
 
 
 def harmless_name(name: str, value: str = UNKNOWN) -> bool:
-    """A variable that no program takes orders from. A time zone may name any file, so its value counts."""
+    """A variable that no program takes orders from. A time zone may name any file, and in some locales a letter ends
+    with what we take for a quote or a backslash: of these the value counts."""
     if name == "TZ":
         return _ZONE.fullmatch(value) is not None
+    if name == "LANG" or name.startswith("LC_"):
+        return _LOCALE.fullmatch(value) is not None
     return (
         bool(_HARMLESS.fullmatch(name))
         and not name.endswith("proxy")

@@ -10,10 +10,12 @@ from teamwright.core.permissions.facts import NOWHERE, Command, FileView, Place
 from teamwright.core.permissions.patterns import UNKNOWN
 from teamwright.host.shell import grammar
 from teamwright.host.shell.cwd import CwdTracker
-from teamwright.host.shell.destructive import SAFE
+from teamwright.host.shell.destructive import SAFE, SHIFTS
+from teamwright.host.shell.git import makes_repository
+from teamwright.host.shell.redirections import behind_heredoc, check_heredoc, redirection
 from teamwright.host.shell.simple_command import UNSEEN_CODE, Setting, listed, simple_commands
 from teamwright.host.shell.special import harmless_name
-from teamwright.host.shell.words import Reader, Unreadable, Word, check_heredoc, require_one_line, source, test_words
+from teamwright.host.shell.words import Reader, Unreadable, Word, require_gaps, require_one_line, source, test_words
 
 _GLOB_COST = 30  # words that are read in the time that it takes to see what a wildcard matches
 
@@ -27,11 +29,10 @@ class Walk:
         self.reads: list[Place] = []
         self.writes: list[Place] = []
         self.removal = SAFE
-        self._globbed: list[
-            int
-        ] = []  # commands that are harmless only as far as their wildcards match what they do now
+        self._globbed: list[int] = []  # commands that are harmless only as far as wildcards match what they do now
         self._text = b""
         self._shaky = 0  # inside of a pipeline a `cd` may be for one part of it only
+        self._later = False  # code was defined that runs wherever the shell stands by then
         self._repeated = 0  # inside of a loop or function it acts on what stands before it too
         self._reader = Reader(self.apart, self._vague, where.variable)
 
@@ -45,6 +46,8 @@ class Walk:
         if self.writes or not all(c.harmless or c.shadow for c in self.commands):
             for n in self._globbed:
                 self.commands[n] = structs.replace(self.commands[n], harmless=False)
+        if any(makes_repository(place.path) for place in self.writes):
+            self.commands = [structs.replace(c, harmless=c.harmless and not c.is_git) for c in self.commands]
         return tuple(self.commands)
 
     # --- statements
@@ -142,6 +145,7 @@ class Walk:
             self._vague("it redefines a command")
         self.commands.append(Command((FileView((name,), None),), f"{name}()", opaque="it defines a function"))
         self._repeated += 1
+        self._later = True
         for child in node.named_children:
             if child.type == "file_redirect":
                 self.redirect(child)
@@ -191,13 +195,9 @@ class Walk:
 
     def command(self, node: Node) -> None:
         require_one_line(node)
+        require_gaps(node)
         words, assigned = list[Word](), list[tuple[str, Word]]()
-        end = node.start_byte
         for child in node.children:
-            gap = (node.text or b"")[end - node.start_byte : child.start_byte - node.start_byte]
-            if end != node.start_byte and not child.type.endswith("_redirect") and not gap.replace(b"\\\n", b""):
-                raise Unreadable("a word in it is broken over lines")
-            end = child.end_byte
             match child.type:
                 case "command_name":
                     if source(child) in grammar.RESERVED:
@@ -281,6 +281,7 @@ class Walk:
         if self._words_left[0] < 0:
             raise Unreadable("it has more words than are looked at")
         found = simple_commands(words, shown, assigned, self._setting())
+        self._later = self._later or words[0].text == "trap"
         if found.expands:
             self._globbed.append(len(self.commands))
         self.commands += found.commands
@@ -291,11 +292,15 @@ class Walk:
         if found.cd is not None:
             if self._repeated:
                 self._vague("it changes the directory while it repeats")
+            if self._repeated or self._later:
+                self.removal = self.removal.or_else(SHIFTS)
             self.where.change(found.cd, certain=not self._shaky)
 
     def _nested(self, code: str, *, shadow: bool, same_shell: bool) -> None:
         """Code that was carried as text, read like any other. What only restricting rules look at may be unreadable."""
         inner = Walk(CwdTracker(self.where.around, self.where.cwds), self._depth + 5, self._words_left)
+        if same_shell:
+            inner._shaky, inner._repeated, inner._later = self._shaky, self._repeated, self._later
         try:
             inner.read(code)
         except Unreadable as error:
@@ -321,14 +326,7 @@ class Walk:
         if node.type == "heredoc_redirect":
             self._heredoc(node)
             return
-        operators = [c.type for c in node.children if not c.is_named]
-        targets = [c for c in node.named_children if c.type != "file_descriptor"]
-        require_one_line(node)
-        if len(operators) != 1 or len(targets) > 1:
-            raise Unreadable("a redirection in it cannot be read")
-        operator = operators[0]
-        if targets and operator.endswith("-"):
-            raise Unreadable("a word in it stands behind a redirection that has no target")
+        operator, targets = redirection(node)
         for target in targets:
             word = self._reader.word(target)
             if operator in (">&", "<&", ">&-", "<&-") and re.fullmatch(r"\d*-?", word.text):
@@ -355,22 +353,12 @@ class Walk:
 
     def _behind_heredoc(self, node: Node) -> None:
         """The rest of the line on which a here-document was announced."""
-        if node.type != "heredoc_redirect":
-            return
-        for child in node.named_children:
-            if not child.type.startswith("heredoc_") and child.type not in _NO_STATEMENTS:
-                before = self.where.cwds
-                self._shaky += 1
-                self.statement(child)
-                self._shaky -= 1
-                self.where.either(before)
-
-
-_NO_STATEMENTS = frozenset({"file_redirect", "herestring_redirect", "file_descriptor"})
-
-
-def _nothing(walk: Walk, node: Node) -> None:
-    """A comment."""
+        for child in behind_heredoc(node):
+            before = self.where.cwds
+            self._shaky += 1
+            self.statement(child)
+            self._shaky -= 1
+            self.where.either(before)
 
 
 _HANDLERS: dict[str, Callable[[Walk, Node], None]] = {
@@ -396,5 +384,5 @@ _HANDLERS: dict[str, Callable[[Walk, Node], None]] = {
     "unset_command": Walk.unset,
     "variable_assignment": Walk.assignments,
     "variable_assignments": Walk.assignments,
-    "comment": _nothing,
+    "comment": lambda _walk, _node: None,
 }

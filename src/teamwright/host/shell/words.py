@@ -40,7 +40,6 @@ _QUOTED_VALUE = re.compile(r'\$\{\w+:?[+-]"\$\{\w+\}"\}')  # the value as one wo
 _UNSURE_PATTERN = re.compile(r"['\"`;&<>\s]|\\$")
 _NUMBERS_ONLY = re.compile(r"\$\(\(?[\s\d+*/%()<>=!&|^~?:-]*\)?\)")
 _PLAIN = re.compile(r"[\w./@%+,-][\w./:@%+,-]*(?:=[\w./:@%+,-]*)?")
-_DELIMITER = re.compile(r"(['\"]?)[\w.+@%^,:/-]+\1")
 _BREAKS = re.compile(r"[\s*?\[]")  # what bash splits and expands an unquoted value at
 _SELF_MATCHING = re.compile(r"(?:^|/)\.{1,2}[*?]")  # in some versions of bash `.*` is also `..`
 _WORD_BREAKERS = frozenset(" \t\n;&|<>()'\"`")
@@ -142,7 +141,8 @@ class Reader:
             n += 1
         if first and text.startswith("~"):
             head, slash, rest = out.partition("/")
-            home = self._variable("HOME") if head == "~" else None
+            plain = head == "~" and not text.startswith("~\\")  # an escaped `/` leaves the `~` as it is
+            home = self._variable("HOME") if plain else None
             return _Piece((UNKNOWN if home is None else home) + slash + rest, live, quoted, splits)
         if re.search(r"=~|:~", out) and UNKNOWN not in out:
             out = out.replace("~", UNKNOWN)  # only some shells expand it there
@@ -216,8 +216,9 @@ class Reader:
             return known
         if not _PLAIN_EXPANSION.fullmatch(text) or "@P" in text:
             self._vague("a `${...}` of a kind that can run code")
-        if not _QUOTED_VALUE.fullmatch(text) and _UNSURE_END.search(_own_text(node)):
-            raise Unreadable("a `${...}` in it may end elsewhere than it seems to")
+        own = "" if _QUOTED_VALUE.fullmatch(text) else _own_text(node)
+        if _UNSURE_END.search(own) or _EXPANDS.search(own):
+            raise Unreadable("a `${...}` in it is not what it seems, or may end elsewhere")
         self.inside(node)
         return UNKNOWN
 
@@ -275,36 +276,21 @@ def test_words(reader: Reader, node: Node, operators: frozenset[str]) -> list[Wo
     return words
 
 
-def check_heredoc(node: Node, whole: bytes) -> bool:
-    """Does it expand anything? Bash must end it where the parser did: at the first line that is the delimiter."""
-    start = next(source(c) for c in node.children if c.type == "heredoc_start")
-    delimiter = start.strip("'\"")
-    dash = any(c.type == "<<-" for c in node.children)
-    if not _DELIMITER.fullmatch(start):
-        raise Unreadable("a here-document in it has an unusual delimiter")
-    for child in node.children:
-        text = source(child)
-        if child.type == "heredoc_body":
-            lines = text.split("\n")[:-1]  # the last one is what stands before the end
-            wrong = any((line.lstrip("\t") if dash else line) == delimiter for line in lines)
-            wrong = wrong or (start == delimiter and "\\\n" in text)  # there bash joins lines first
-            wrong = wrong or text.rpartition("\n")[2].strip("\t" if dash else "") != ""
-        elif child.type == "heredoc_end":
-            after = whole[child.end_byte : child.end_byte + 1]
-            wrong = text.strip("\t" if dash else "") != delimiter or after not in (b"", b"\n")
-        else:
-            wrong = False
-        if wrong:
-            raise Unreadable("a here-document in it does not end where it seems to")
-    return start == delimiter
-
-
 def require_one_line(node: Node) -> None:
     """Between the words of one command there is no line end: bash would begin another command there."""
     raw, base = node.text or b"", node.start_byte
     for a, b in pairwise(node.children):
         if b"\n" in raw[a.end_byte - base : b.start_byte - base].replace(b"\\\n", b""):
             raise Unreadable("a line ends inside of a command in it")
+
+
+def require_gaps(node: Node) -> None:
+    """Between two words of a command stands something that parts them for bash too."""
+    raw, base = node.text or b"", node.start_byte
+    for a, b in pairwise(node.children):
+        gap = raw[a.end_byte - base : b.start_byte - base].replace(b"\\\n", b"")
+        if not gap and not b.type.endswith("_redirect"):
+            raise Unreadable("a word in it is broken over lines")
 
 
 def _quoted(text: str) -> _Piece:
@@ -366,4 +352,6 @@ def _ansi(text: str) -> str:
 
     if re.search(r"\\[^abeEfnrtv\\'\"?x0-7u]|\\x(?![0-9a-fA-F])|\\u(?![0-9a-fA-F])", text.replace("\\\\", "")):
         return UNKNOWN
+    if any(decoded(found) > "\x7f" for found in _ANSI.finditer(text)):
+        return UNKNOWN  # bytes that make a letter together, or a letter that another locale writes otherwise
     return _ANSI.sub(decoded, text)

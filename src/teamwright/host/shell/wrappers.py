@@ -35,7 +35,7 @@ WRAPPERS = {
     "time": Wrapper("p"),
     "command": Wrapper("p"),
     "builtin": Wrapper(),
-    "exec": Wrapper("cl", "a"),
+    "exec": Wrapper("l", "a"),
     "xargs": Wrapper(
         "0rtxp", "InPLdEs",
         ("--null", "--no-run-if-empty", "--verbose", "--exit", "--interactive"),
@@ -53,6 +53,10 @@ LAUNCHERS = frozenset({
     "winpty", "expect", "unbuffer", "at", "batch", "trap", *WRAPPERS,
 })  # fmt: skip
 
+_NAMES_PROGRAM = re.compile(
+    r"--(?:pre|hostname-bin|compress-p[a-z]*|to-command|checkpoint-action|use-compress-p[a-z]*|open-files-in-pager"
+    r"|upload-pack|receive-pack|exec|rsh|rsync-path)(?:=|$)"
+)
 _SYSTEM = frozenset({"/bin", "/usr/bin", "/usr/local/bin"})
 MOST_WRAPPERS = 16
 
@@ -108,6 +112,16 @@ def _flag(wrapper: Wrapper, word: str, name: str) -> int:
         if letter not in wrapper.flags:
             return 0
     return 1
+
+
+def hands_over(words: Sequence[str]) -> bool:
+    """Does it name a program to run in one of its flags?"""
+    return any(_NAMES_PROGRAM.match(word) for word in words[1:])
+
+
+def takes_away(words: Sequence[str]) -> bool:
+    """Does `env` with these words unset anything? Without a PATH bash also looks for programs where it stands."""
+    return any(re.match(r"-$|-[a-z0]*[iu]|--(?:ignore|unset)", word) for word in words)
 
 
 def is_assignment(word: str) -> bool:

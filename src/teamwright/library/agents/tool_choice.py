@@ -6,10 +6,9 @@ from fnmatch import fnmatchcase
 from msgspec import Struct
 
 from teamwright.core.data.definition import AgentDefinition
-from teamwright.core.permissions.rules import Problem, Rule, names_tool, parse_rule
+from teamwright.core.permissions.rules import AGENT, Problem, Rule, names_tool, parse_rule
 
-_FORMER = {"task": "Agent"}  # what files written for others call it
-_AGENT = "Agent"
+_FORMER = {"task": AGENT}  # what files written for others call it
 
 
 class ToolChoice(Struct, frozen=True):
@@ -38,7 +37,7 @@ def tool_names(definition: AgentDefinition, known: Iterable[str] = ()) -> ToolCh
     rules = [rule for text in entries if (rule := _parse(text, spelled))]
     _, limits = _sorted(rules)
     names = None if "*" in entries else frozenset(rule.tool for rule in rules)
-    may_start = limits.pop(_AGENT, None)
+    may_start = limits.pop(AGENT, None)
 
     refused = [(text, _parse(text, spelled)) for text in definition.disallowed_tools]
     denied, patterns = _sorted(rule for _, rule in refused if rule is not None)
@@ -68,7 +67,7 @@ def _sorted(rules: Iterable[Rule]) -> tuple[frozenset[str], dict[str, tuple[str,
     patterns: dict[str, dict[str, None]] = {}
     for rule in rules:
         pattern = rule.pattern or "*"
-        parts = [p.strip() for p in pattern.split(",")] if rule.tool == _AGENT else [pattern]
+        parts = [p.strip() for p in pattern.split(",")] if rule.tool == AGENT else [pattern]
         if rule.is_whole or "*" in parts:
             whole.add(rule.tool)
         else:

@@ -1,15 +1,13 @@
 """One living agent: its transcript, its door, its turns. The main conversation is one like any other."""
 
 import traceback
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
-from typing import Protocol
 
 import anyio
 import msgspec
 
 from teamwright.core.data.event import (
-    Durable,
     Event,
     ModeChanged,
     Record,
@@ -17,7 +15,6 @@ from teamwright.core.data.event import (
     Rendered,
     Replied,
     Streamed,
-    ToolEnded,
     TurnEnded,
     TurnStarted,
     Warned,
@@ -31,34 +28,18 @@ from teamwright.core.errors import DiskError, ModelError, StoreError, Teamwright
 from teamwright.core.ids import AgentId
 from teamwright.core.loop import TurnContext, run_turn
 from teamwright.core.permissions.consent import Decision, Mode
-from teamwright.core.ports import Around, Compactor, Desk, Model, OnDelta, Tool
+from teamwright.core.ports import Compactor, OnDelta, Tool
 from teamwright.runtime.agents.inbox import AgentInbox
-from teamwright.runtime.agents.meter import AgentMeter
 from teamwright.runtime.agents.prompt import PLAN_OFF, PLAN_ON
-from teamwright.runtime.agents.slots import Slot
-from teamwright.runtime.bus import Bus
-from teamwright.runtime.trouble import Trouble, innermost
+from teamwright.runtime.agents.shared import ResourcesPort, Shared, TranscriptPort
+from teamwright.runtime.agents.spec import AgentSpec
+from teamwright.runtime.trouble import innermost
 from teamwright.store.files.logs import brief
 
 INTERRUPTED = "[This turn was interrupted.]"
 current_agent: ContextVar[AgentId] = ContextVar("current_agent")  # for users' code; ours is told explicitly
 current_teammate: ContextVar[AgentId] = ContextVar("current_teammate")  # the teammate that it works for
 _MAY_FALL_BACK = frozenset({"overloaded", "rate_limit", "server", "network", "silence"})
-
-
-class TranscriptPort(Protocol):
-    def append(self, event: Durable, at: int) -> int: ...
-    async def sync(self) -> None: ...
-    def check(self) -> None: ...
-    def rest(self) -> None: ...
-    def close(self) -> None: ...
-
-
-class ResourcesPort(Protocol):
-    """What it has for as long as it lives."""
-
-    @property
-    def close(self) -> Callable[[], Awaitable[None]]: ...
 
 
 class RenderedPrompt(msgspec.Struct, frozen=True):
@@ -70,64 +51,44 @@ class RenderedPrompt(msgspec.Struct, frozen=True):
 
 
 class Agent:
-    def __init__(
-        self,
-        id: AgentId,
-        *,
-        name: str,
-        kind: str,
-        parent: AgentId | None,
-        depth: int,
-        history: History,
-        transcript: TranscriptPort,
-        bus: Bus,
-        inbox: AgentInbox,
-        model: Model,
-        aside: Model,
-        tools: Mapping[str, Tool],
-        gate: Callable[[AgentId, ToolCall], Awaitable[Decision]],
-        meter: AgentMeter,
-        slot: Slot,
-        letter_room: int,
-        kit_limits: Mapping[str, tuple[str, ...]],
-        may_start: tuple[str, ...] | None,
-        desk: Desk,
-        mode: Mode | None,
-        now: Callable[[], int],
-        log: Callable[[str], None],
-        debug: Callable[[str], None] | None,
-        flush: Callable[[], Awaitable[None]],
-        trouble: Trouble,
-        fallback: str | None = None,
-        around: Around | None = None,
-        settle: Callable[[AgentId, History], Awaitable[list[ToolEnded]]],
-    ) -> None:
-        self.id, self.name, self.history, self.desk, self.inbox, self.meter = id, name, history, desk, inbox, meter
+    def __init__(self, spec: AgentSpec, history: History, transcript: TranscriptPort, shared: Shared) -> None:
+        self.id, self.name, self.kind, self.parent, self.depth = spec.id, spec.name, spec.kind, spec.parent, spec.depth
+        self.history, self.desk, self.meter = history, spec.desk, spec.meter
+        self.inbox, self.slot = AgentInbox(spec.id, shared.letters, history.letters), shared.slots.slot()
         self.prompt = RenderedPrompt("", (), ())  # until it is rendered
-        self.kind, self.parent, self.depth, self.slot = kind, parent, depth, slot
-        self.limits, self.may_start = kit_limits, may_start
-        self.mode: Mode | None = mode  # of its own; None: its parent's
+        self.limits, self.may_start = spec.toolset.limits, spec.toolset.may_start
+        self.mode: Mode | None = spec.mode  # of its own; None: its parent's
         self.on_event: Callable[[Event], None] | None = None  # whoever keeps its output file
         self.gear: ResourcesPort | None = None
         self.parked = False  # this process leaves it, in the middle of a turn if need be
         self.halted: StoreError | None = None  # the disk did not take its last turn: nothing of it may go on from here
         self.replied_at = 0  # the line of its last reply: where a fork branches off
-        self._transcript, self._bus, self._now, self._log, self._flush = transcript, bus, now, log, flush
-        self._debug, self._trouble = debug, trouble
-        self._settle = settle  # the results owed to calls that will not finish
-        self._inner, self._fallback, self._ask_gate = model, fallback, gate
-        self.aside = aside  # the same model, for the runtime's own questions: they are no turns
+        self._transcript, self._shared = transcript, shared
+        self._bus, self._now, self._trouble, self._settle = shared.bus, shared.now, shared.trouble, shared.settle
+        self._inner = shared.metered(spec, history, turns=True)
+        self.aside = shared.metered(spec, history, turns=False)  # for the runtime's own questions: they are no turns
         self._busy = anyio.Lock()  # a turn, or the shortening of the conversation
         self._told_plan = False
         self._lent: str | None = None  # the model that it goes back to after a turn
         self._before_plan: Mode | None = None
-        self._closing, self._closed = False, anyio.Event()
+        self.closing, self._closed = False, anyio.Event()
         self._scope: anyio.CancelScope | None = None
         self._resting, self._woken = anyio.Event(), anyio.Event()
         self._seat = TurnContext(
-            id, history, self, tools, inbox, self, meter, letter_room, desk, self.emit, self.request, transcript.sync,
-            around=around,
-        )  # fmt: skip
+            agent=spec.id,
+            history=history,
+            model=self,
+            tools=spec.toolset.tools,
+            inbox=self.inbox,
+            gate=self,
+            meter=spec.meter,
+            letter_room=shared.letter_room(spec.model),
+            desk=spec.desk,
+            emit=self.emit,
+            request=self.request,
+            sync=transcript.sync,
+            around=shared.around,
+        )
 
     # --- what the loop sees
 
@@ -145,31 +106,37 @@ class Agent:
         self._bus.publish(Record(self.id, n, at, event))
         if self.on_event is not None:
             self.on_event(event)
-        if self._debug is not None:
-            self._debug(brief(self.name, event))
+        if self._shared.debug is not None:
+            self._shared.debug(brief(self.name, event))
 
     def request(self) -> Request:
         rendered = self.history.rendered
         assert rendered is not None
         history, prompt = self.history, self.prompt
         return Request(
-            rendered.model, prompt.system, prompt.tools, tuple(history.messages), history.asked, history.shared,
+            rendered.model,
+            prompt.system,
+            prompt.tools,
+            tuple(history.messages),
+            history.asked,
+            history.shared,
             rendered.effort,
-        )  # fmt: skip
+        )
 
     async def reply(self, request: Request, on_delta: OnDelta) -> Reply:
         """The model, or the fallback once the first one is out of reach."""
         try:
             return await self._inner.reply(request, on_delta)
         except ModelError as error:
-            if self._fallback in (None, request.model) or error.fault not in _MAY_FALL_BACK:
+            fallback = self._shared.fallback
+            if fallback in (None, request.model) or error.fault not in _MAY_FALL_BACK:
                 raise
-            self.emit(Warned(f"{request.model} is out of reach ({error}); going on with {self._fallback}."))
-            self.use_model(self._fallback, "fallback")
+            self.emit(Warned(f"{request.model} is out of reach ({error}); going on with {fallback}."))
+            self.use_model(fallback, "fallback")
             return await self._inner.reply(self.request(), on_delta)
 
     async def ask(self, agent: AgentId, call: ToolCall) -> Decision:
-        decision = await self._ask_gate(agent, call)
+        decision = await self._shared.gate(agent, call)
         if getattr(decision, "interrupt", False):
             self.interrupt()
         return decision
@@ -266,32 +233,27 @@ class Agent:
         self._scope.cancel()
         return True
 
-    async def live(self) -> None:
-        """Wait for letters, handle them, rest; for as long as the session lives."""
-        current_agent.set(self.id)
-        while not self._closing:
-            if await self._attend():
-                continue
-            self._resting.set()
-            await self.inbox.wait()
-            self._woken.set()
-            self._resting, self._woken = anyio.Event(), anyio.Event()
-        self._closed.set()
-
-    async def _attend(self) -> bool:
-        """Handle what has come. False if there is nothing, or if the disk fails: then a person has to try again."""
+    async def take(self) -> Sequence[Letter]:
+        """What has come. Nothing if the disk fails: then a person has to try again."""
         if self.halted is not None and self._trouble.error is not None:
             self.inbox.give_up()
-            return False
+            return ()
         try:
             self._transcript.check()
-            letters = await self.inbox.take(at_rest=True)
+            return await self.inbox.take(at_rest=True)
         except StoreError as error:
             self._halt(error)
-            return False
-        if letters:
-            await self.turn(letters)
-        return bool(letters) and self.halted is None
+            return ()
+
+    async def wait_at_rest(self) -> None:
+        """Until a letter comes; meanwhile others see that it rests."""
+        self._resting.set()
+        await self.inbox.wait()
+        self._woken.set()
+        self._resting, self._woken = anyio.Event(), anyio.Event()
+
+    def has_closed(self) -> None:
+        self._closed.set()
 
     async def closed(self) -> None:
         await self._closed.wait()
@@ -302,7 +264,7 @@ class Agent:
 
     def close(self) -> None:
         """End after the running turn has been interrupted; letters that wait are kept for a resume."""
-        self._closing = True
+        self.closing = True
         self.interrupt()
         self.inbox.ring()
 
@@ -358,7 +320,7 @@ class Agent:
                 self.halted = inner
             if isinstance(inner, TeamwrightError):
                 return TurnEnded("failed", error=str(inner), status=getattr(inner, "status", None))
-            self._log("a turn failed: " + "".join(traceback.format_exception(error)))
+            self._shared.log("a turn failed: " + "".join(traceback.format_exception(error)))
             return TurnEnded("failed", error=f"internal error: {inner!r}; the log has the details")
 
     async def _end(self, end: TurnEnded) -> None:
@@ -373,7 +335,7 @@ class Agent:
                 self.emit(ended)
             if end.reason == "interrupted":
                 self.emit(Reminded(user(INTERRUPTED)))
-            await self._flush()  # what the turn queued is stored before its end is known
+            await self._shared.flush()  # what the turn queued is stored before its end is known
             self.emit(end)
             await self._transcript.sync()
             if self._lent is not None:

@@ -1,27 +1,28 @@
 """Where agents are made: everything that the agents of one session share, and how one is put together from it."""
 
 import itertools
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 from msgspec import Struct
 
 from teamwright import __version__
 from teamwright.core.data.definition import AgentDefinition
-from teamwright.core.data.event import AgentStarted, Durable, Resumed, ToolEnded
+from teamwright.core.data.event import AgentStarted, Durable, ModeChanged, Resumed, ToolEnded
 from teamwright.core.data.history import History, fold
-from teamwright.core.data.message import Effort, ToolCall, ToolSpec
+from teamwright.core.data.message import ToolCall, ToolSpec
 from teamwright.core.errors import SessionMissing
 from teamwright.core.ids import AgentId, SessionId
-from teamwright.core.permissions.consent import Decision, Mode
+from teamwright.core.permissions.consent import Decision
 from teamwright.core.policies.budget import Limits
-from teamwright.core.ports import Desk, Model, Tool
+from teamwright.core.ports import Model
 from teamwright.runtime.agents.agent import Agent, RenderedPrompt
 from teamwright.runtime.agents.compactor import AgentCompactor, Facts, Windows
-from teamwright.runtime.agents.inbox import AgentInbox, LetterStore
-from teamwright.runtime.agents.meter import AgentMeter, Ledger, MeteredModel
+from teamwright.runtime.agents.inbox import LetterStore
+from teamwright.runtime.agents.meter import Ledger, MeteredModel
 from teamwright.runtime.agents.outcomes import Outcomes
 from teamwright.runtime.agents.slots import Slots
+from teamwright.runtime.agents.spec import AgentSpec, started
 from teamwright.runtime.bus import Bus
 from teamwright.runtime.extensions.hook_points import HookPoints
 from teamwright.runtime.extensions.hook_services import CompactHooks
@@ -31,32 +32,6 @@ from teamwright.store.files.paths import SessionFiles
 from teamwright.store.files.transcripts import Transcript
 
 Answers = Callable[[AgentId, History], Awaitable[list[ToolEnded]]]
-
-
-class Toolset(Struct, frozen=True):
-    """The tools of one agent: all that answer, those that the model is shown, and patterns that limit their use."""
-
-    tools: Mapping[str, Tool]
-    specs: tuple[ToolSpec, ...]
-    limits: Mapping[str, tuple[str, ...]] = {}
-    may_start: tuple[str, ...] | None = None
-
-
-class AgentSpec(Struct, frozen=True, kw_only=True):
-    """What is to be made."""
-
-    id: AgentId
-    name: str
-    kind: str
-    model: str
-    effort: Effort | int | None
-    kit: Toolset
-    desk: Desk
-    mode: Mode | None  # of its own; None: its parent's
-    meter: AgentMeter
-    parent: AgentId | None = None
-    depth: int = 0
-    definition: AgentDefinition | None = None
 
 
 class AgentFactory(Struct, kw_only=True):
@@ -77,60 +52,31 @@ class AgentFactory(Struct, kw_only=True):
     letter_room: Callable[[str], int]
     facts: Facts
     fallback: str | None = None
-    points: HookPoints | None = None
+    around: HookPoints | None = None  # people's hooks
     outcomes: Outcomes | None = None  # of calls that are interrupted
     rendered: dict[object, RenderedPrompt] = {}
     lodgers: dict[AgentId, SessionFiles] = {}  # agents whose transcripts are with another session
 
-    def make(self, shape: AgentSpec, history: History, transcript: Transcript) -> Agent:
+    def make(self, spec: AgentSpec, history: History, transcript: Transcript) -> Agent:
         """An agent on a transcript that is open already; its prompt is still to be rendered."""
-        self.bus.agents.setdefault(shape.id, transcript.lines)  # what was there before anybody could watch
-        agent = Agent(
-            shape.id,
-            name=shape.name,
-            kind=shape.kind,
-            parent=shape.parent,
-            depth=shape.depth,
-            history=history,
-            transcript=transcript,
-            bus=self.bus,
-            inbox=AgentInbox(shape.id, self.letters, history.letters),
-            model=self._metered(shape, history, turns=True),
-            aside=self._metered(shape, history, turns=False),
-            kit_limits=shape.kit.limits,
-            may_start=shape.kit.may_start,
-            tools=shape.kit.tools,
-            gate=self.gate,
-            meter=shape.meter,
-            slot=self.slots.slot(),
-            letter_room=self.letter_room(shape.model),
-            desk=shape.desk,
-            mode=shape.mode,
-            now=self.now,
-            log=self.log,
-            debug=self.debug,
-            flush=self.flush,
-            trouble=self.trouble,
-            fallback=self.fallback,
-            around=self.points,
-            settle=self._settle,
-        )
-        hooks = None if self.points is None else CompactHooks(self.points, agent)
+        self.bus.agents.setdefault(spec.id, transcript.lines)  # what was there before anybody could watch
+        agent = Agent(spec, history, transcript, self)
+        hooks = None if self.around is None else CompactHooks(self.around, agent)
         agent.use_compactor(AgentCompactor(agent, self.windows, self.facts, hooks))
         return agent
 
-    async def _settle(self, agent: AgentId, history: History) -> list[ToolEnded]:
+    async def settle(self, agent: AgentId, history: History) -> list[ToolEnded]:
         if self.outcomes is None or not history.calls:
             return history.unfinished(crashed=False)
         return await self.outcomes.at_interrupt(agent, history)
 
-    def _metered(self, shape: AgentSpec, history: History, *, turns: bool) -> MeteredModel:
+    def metered(self, spec: AgentSpec, history: History, *, turns: bool) -> MeteredModel:
         return MeteredModel(
             self.model,
             ledger=self.ledger,
-            meter=shape.meter,
+            meter=spec.meter,
             session=self.session,
-            agent=shape.id,
+            agent=spec.id,
             turns=turns,
             tokens=history.tokens,
         )
@@ -138,11 +84,23 @@ class AgentFactory(Struct, kw_only=True):
     def files_of(self, agent: AgentId) -> SessionFiles:
         return self.lodgers.get(agent, self.files)
 
-    def begin(self, shape: AgentSpec, started: AgentStarted, history: History | None = None) -> Agent:
+    def begin(
+        self, spec: AgentSpec, prompt: RenderedPrompt, reason: str = "start", history: History | None = None
+    ) -> Agent:
         """A new agent with a transcript of its own; a fork brings the history that it branches off from."""
-        transcript = Transcript.create(self.files_of(shape.id).agent(shape.id))
-        agent = self.make(shape, history or History(), transcript)
-        agent.emit(started)
+        agent = self.make(spec, history or History(), Transcript.create(self.files_of(spec.id).agent(spec.id)))
+        agent.emit(started(spec, self.session))
+        agent.render(prompt, spec.model, reason, spec.effort)
+        if spec.mode is not None:
+            agent.emit(ModeChanged(spec.mode))
+        return agent
+
+    def resume(self, spec: AgentSpec, history: History, transcript: Transcript) -> Agent:
+        """An agent on the transcript that `reopen` gave, with the prompt that it had."""
+        assert history.rendered is not None
+        agent = self.make(spec, history, transcript)
+        agent.prompt = self.stored_prompt(history.rendered.prompt, spec.id)
+        agent.rest()
         return agent
 
     async def reopen(self, id: AgentId, answers: Answers | None) -> tuple[Transcript, History]:

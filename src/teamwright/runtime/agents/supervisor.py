@@ -1,4 +1,4 @@
-"""Owns every agent but the main one from its first moment. A caller only joins; it never owns.
+"""Owns every agent from its first moment. A caller only joins; it never owns.
 
 Whatever happens inside an agent becomes exactly one end: state final and notice owed, waiters wake, clean-up, letter.
 """
@@ -11,13 +11,14 @@ from typing import Any, cast
 import anyio
 from anyio.abc import TaskGroup
 
-from teamwright.core.data.event import AgentEnded, Event, JobProgressed, Replied, TurnEnded
+from teamwright.core.data.event import AgentEnded, Event, JobProgressed, Replied
 from teamwright.core.data.job import JobResult
 from teamwright.core.data.letter import Figures, JobStatus, Letter
 from teamwright.core.errors import StoreError
 from teamwright.core.ids import AgentId, CallId, JobId
 from teamwright.runtime.agents.agent import Agent, current_agent, current_teammate
 from teamwright.runtime.agents.inbox import LetterStore
+from teamwright.runtime.agents.life import MainLife, OnceLife, live
 from teamwright.runtime.jobs.jobs import Job, Jobs, Tell, letter_id
 from teamwright.runtime.jobs.outputs import OutputFile
 from teamwright.runtime.side_questions.summaries import Summaries
@@ -34,7 +35,6 @@ class Supervisor:
         jobs: Jobs,
         letters: LetterStore,
         rooms: Worktrees,
-        main: Callable[[], Agent | None],
         tell: Tell,
         log: Callable[[str], None],
         *,
@@ -44,7 +44,7 @@ class Supervisor:
         self.jobs = jobs
         self._letters = letters
         self._rooms = rooms
-        self._main = main
+        self._main: Agent | None = None
         self._tell = tell
         self._log = log
         self._job_wait = job_wait
@@ -59,25 +59,26 @@ class Supervisor:
 
     def agent(self, id: AgentId) -> Agent | None:
         """A living agent; the main one always lives."""
-        main = self._main()
-        return main if main is not None and id == main.id else self._live.get(id)
+        return self._main if self._main is not None and id == self._main.id else self._live.get(id)
 
     @property
     def main(self) -> Agent:
-        main = self._main()
-        assert main is not None
-        return main
+        assert self._main is not None
+        return self._main
 
     @property
     def agents(self) -> list[Agent]:
-        main = self._main()
-        return [*([main] if main else []), *(a for a in self._live.values() if a is not main)]
+        return [*([self._main] if self._main else []), *(a for a in self._live.values() if a is not self._main)]
 
     def ring(self, id: AgentId) -> None:
         if agent := self.agent(id):
             agent.inbox.ring()
 
     # --- life
+
+    def own(self, main: Agent) -> None:
+        """The main agent: of the session, or of a teammate's process."""
+        self._main = main
 
     def start(self, agent: Agent, job: Job) -> None:
         """In a fresh context: the new task must not inherit its parent's identity."""
@@ -132,27 +133,21 @@ class Supervisor:
             await self._conclude(agent, job, status, error)
 
     async def _work(self, agent: Agent) -> tuple[JobStatus, str]:
-        """Turns, until nothing is to be said and no job of its own runs any more."""
-        waited = 0.0
-        while True:
-            letters = await agent.inbox.take(at_rest=True)
-            if letters:
-                if agent.slot.must_wait:
-                    agent.rest()
-                await agent.slot.take()
-                try:
-                    end = await agent.turn(letters)
-                finally:
-                    agent.slot.give_back()
-                    agent.rest()
-                if end.reason != "done":
-                    return _ended(end)
-            elif owned := self.jobs.unfinished(agent.id):
-                waited += await self.wait_for_jobs(agent, owned, waited)
-            elif agent.inbox.quiet:
-                # No await between this look and leaving `_live`: a letter that lands later wakes it anew.
-                del self._live[agent.id]
-                return "completed", ""
+        life = OnceLife(agent, self.wait_while_jobs_run)
+        await live(life)
+        self._live.pop(agent.id, None)
+        assert life.end is not None
+        return life.end
+
+    async def live_as_main(self, agent: Agent) -> None:
+        current_agent.set(agent.id)
+        await live(MainLife(agent))
+        agent.has_closed()
+
+    async def wait_while_jobs_run(self, agent: Agent, waited: float) -> float | None:
+        """None if no job of the agent's own runs; else as `wait_for_jobs`."""
+        owned = self.jobs.unfinished(agent.id)
+        return await self.wait_for_jobs(agent, owned, waited) if owned else None
 
     async def wait_for_jobs(self, agent: Agent, owned: Sequence[Job], waited: float) -> float:
         """Until a letter comes. Commands hold an end up for a while only, agents for as long as they take.
@@ -267,17 +262,6 @@ class Supervisor:
     def figures(self, agent: Agent, job: Job) -> Figures:
         took = agent.now() - job.started
         return Figures(agent.history.usage.total, agent.history.tool_uses, took)
-
-
-def _ended(end: TurnEnded) -> tuple[JobStatus, str]:
-    """How an agent's last turn ends its run. A limit is an end with what there is, and says so."""
-    match end.reason:
-        case "max_turns" | "max_budget":
-            return "completed", end.error
-        case "interrupted":
-            return "killed", end.error
-        case _:
-            return "failed", end.error
 
 
 def _summary(agent: Agent, status: JobStatus, error: str) -> str:

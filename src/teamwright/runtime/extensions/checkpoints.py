@@ -9,11 +9,11 @@ import anyio.to_thread
 import msgspec
 from msgspec import Struct
 
-from teamwright.core.data.history import EDITING
 from teamwright.core.data.message import ToolCall
 from teamwright.core.errors import UsageError
 from teamwright.core.ids import AgentId, line_uuid
 from teamwright.core.permissions.consent import Allow, Decision
+from teamwright.core.permissions.rules import EDITING
 from teamwright.osfiles.private import make_dir, open_file, write_all
 from teamwright.store.files import transcripts
 from teamwright.store.files.paths import SessionFiles

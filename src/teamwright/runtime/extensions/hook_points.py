@@ -14,6 +14,7 @@ from teamwright.core.ids import AgentId, CallId
 from teamwright.core.permissions.consent import Mode, Question
 from teamwright.core.ports import Fate, Outcome, Received
 from teamwright.runtime.agents.agent import Agent
+from teamwright.runtime.tool_traits import ToolTraits, told_by
 
 if TYPE_CHECKING:
     from teamwright.runtime.extensions.hooks import Hooks
@@ -171,7 +172,7 @@ class HookPoints:
                 await self.fire("PostToolUseFailure", agent, subject=call.name, error=_words(outcome), **fields)
             )
         elif fate == "ran":
-            response = _response(call.name, outcome)
+            response = _response(self._traits(agent, call.name), outcome)
             said.append(await self.fire("PostToolUse", agent, subject=call.name, tool_response=response, **fields))
         if outcome.cwd and (found := self._agent(agent)):
             said.append(await self.fire("CwdChanged", agent, old_cwd=found.history.cwd, new_cwd=outcome.cwd))
@@ -209,6 +210,10 @@ class HookPoints:
             return None
         return fired.blocked
 
+    def _traits(self, agent: AgentId, tool: str) -> ToolTraits | None:
+        found = self._agent(agent)
+        return told_by(found.tools.get(tool)) if found else None
+
     async def failed(self, agent: AgentId, end: TurnEnded) -> None:
         if agent in self._refused:  # that was a hook's own doing
             self._refused.discard(agent)
@@ -222,11 +227,11 @@ def _of_call(call: ToolCall, args: Mapping[str, Any]) -> dict[str, Any]:
     return {"tool_name": call.name, "tool_input": args, "tool_use_id": call.id}
 
 
-def _response(tool: str, outcome: Outcome) -> str | dict[str, Any]:
+def _response(tool: ToolTraits | None, outcome: Outcome) -> str | dict[str, Any]:
     """The result as data, and its words under the name that scripts look for."""
     if outcome.data is None:
         return _words(outcome)
-    return {"stdout" if tool == "Bash" else "content": _words(outcome)} | outcome.data
+    return {tool.output if tool else "content": _words(outcome)} | outcome.data
 
 
 def _words(outcome: Outcome) -> str:

@@ -12,6 +12,7 @@ from teamwright.core.data.message import Text, ToolCall
 from teamwright.core.errors import ToolError
 from teamwright.core.ids import CallId
 from teamwright.core.permissions.consent import Deny
+from teamwright.core.permissions.rules import READ
 from teamwright.core.text import shown
 from teamwright.library.includes import imports
 from teamwright.runtime.agents.agent import Agent
@@ -59,11 +60,11 @@ async def _resource(choices: tuple[str, ...], pool: "ServerPool | None", clean: 
 
 async def _file(choices: tuple[str, ...], agent: Agent, ask: Judge, clean: Callable[[str], str]) -> str:
     path = await look_up(find_file, choices, agent.desk.cwd, "")
-    if path is None or "Read" not in agent.tools or Path(path).suffix.lower() in _SHOWN_BY_READ:
+    if path is None or READ not in agent.tools or Path(path).suffix.lower() in _SHOWN_BY_READ:
         return ""
     mark = _quoted(path)
     try:
-        call = ToolCall(CallId(f"mention-{os.urandom(6).hex()}"), "Read", Raw(msgspec.json.encode({"file_path": path})))
+        call = ToolCall(CallId(f"mention-{os.urandom(6).hex()}"), READ, Raw(msgspec.json.encode({"file_path": path})))
         decision = await ask(agent.id, call)
         if isinstance(decision, Deny):
             raise ToolError(decision.reason)

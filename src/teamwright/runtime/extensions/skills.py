@@ -17,6 +17,7 @@ from teamwright.core.data.message import Message, Reply, Text, ToolCall, Usage
 from teamwright.core.errors import SettingsError, ToolError
 from teamwright.core.ids import AgentId, CallId, JobId
 from teamwright.core.permissions.consent import Allow, Decision, Deny
+from teamwright.core.permissions.rules import BASH, READ, SKILL
 from teamwright.core.policies.spawn import DEFAULT_KIND, Ask, Plan
 from teamwright.core.ports import ToolContext
 from teamwright.core.text import shown
@@ -150,7 +151,7 @@ class SkillRunner:
     async def judge(self, skill: Skill, called: str, agent: AgentId) -> None:
         """A rule about a skill holds by whichever name it was called. Raises ToolError."""
         if called != skill.name:
-            decision = await self._ask(agent, "Skill", {"skill": skill.name})
+            decision = await self._ask(agent, SKILL, {"skill": skill.name})
             if isinstance(decision, Deny):
                 raise ToolError(decision.reason)
 
@@ -199,9 +200,9 @@ class SkillRunner:
 
     async def _run(self, part: Shell, wanted: RenderedSkill, caller: Agent) -> str:
         command = shown(part.command, 200)
-        if "Bash" not in caller.tools:
+        if BASH not in caller.tools:
             return f"[not run: {command}: this agent has no Bash]"
-        decision = await self._ask(caller.id, "Bash", {"command": part.command, "description": "included by a skill"})
+        decision = await self._ask(caller.id, BASH, {"command": part.command, "description": "included by a skill"})
         if isinstance(decision, Deny):
             return f"[not run: {command}: {decision.reason}]"
         changed = (decision.args or {}).get("command", part.command)
@@ -224,10 +225,10 @@ class SkillRunner:
         if path is None:
             return ""
         name = shown(path, 500).replace('"', "'")
-        if "Read" not in caller.tools:
+        if READ not in caller.tools:
             return f"\n\n[{name} is not included: this agent has no Read]"
         try:
-            decision = await self._ask(caller.id, "Read", {"file_path": path})
+            decision = await self._ask(caller.id, READ, {"file_path": path})
             if isinstance(decision, Deny):
                 return f"\n\n[{name} is not included: {decision.reason}]"
             text = await look_up(read_judged, path, decision)

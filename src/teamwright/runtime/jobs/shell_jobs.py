@@ -240,7 +240,7 @@ def _judge(job: Job, order: Order, found: Ended | str | None) -> _Verdict:
 
 
 def _name(job: Job) -> str:
-    return f'{"Monitor" if job.kind == "monitor" else "Command"} "{job.description}"'
+    return f'{"Command" if job.kind == "shell" else job.kind.capitalize()} "{job.description}"'
 
 
 def _last(text: str, most: int) -> str:

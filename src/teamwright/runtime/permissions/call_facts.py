@@ -1,29 +1,21 @@
-"""What a tool call is about to do, read from its name and arguments: facts for the judge, and the paths to open."""
+"""What a tool call is about to do, read from its traits and arguments: facts for the judge, and the paths to open."""
 
 import os.path
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from anyio import to_thread
 from msgspec import Struct
 
 from teamwright.core.errors import ToolError
 from teamwright.core.permissions.facts import Edits, Facts, Fetches, Place, Reads, Uses
-from teamwright.core.permissions.rules import SHELL
 from teamwright.core.ports import Desk
 from teamwright.core.text import shown
 from teamwright.host.files.paths import is_linked, resolve
+from teamwright.runtime.tool_traits import Catalog, PathArgument, ToolTraits, find_traits
 
-_PATH_ARGUMENT = {
-    "Read": "file_path",
-    "Write": "file_path",
-    "Edit": "file_path",
-    "NotebookEdit": "notebook_path",
-    "Glob": "path",
-    "Grep": "path",
-}
 _LONG = 4_096
-_DETAIL = {"Agent": "subagent_type", "Skill": "skill"}
 
 
 class Intent(Struct, frozen=True):
@@ -33,59 +25,65 @@ class Intent(Struct, frozen=True):
     paths: dict[str, str] = {}
 
 
-def touches_disk(tool: str) -> bool:
+class FactReader(Struct, frozen=True):
+    """Reads calls by the traits of their tools. `home` is the person's."""
+
+    catalog: Catalog
+    home: Path
+
+    async def read(self, tool: str, args: Mapping[str, Any], desk: Desk) -> Intent:
+        """Raises ToolError for a path that cannot be one, or that cannot be judged as it is now."""
+        traits = find_traits(self.catalog, tool)
+        if (desk.near and not _is_long(traits, args)) or not _touches_disk(traits):
+            return _read_now(traits, args, desk, self.home)
+        return await to_thread.run_sync(_read_now, traits, args, desk, self.home, abandon_on_cancel=True)
+
+
+def _touches_disk(tool: ToolTraits) -> bool:
     """Does it take the disk to learn what the call would do?"""
-    return tool in _PATH_ARGUMENT or tool in SHELL
+    return tool.path is not None or tool.runs
 
 
-def is_long(tool: str, args: Mapping[str, Any]) -> bool:
+def _is_long(tool: ToolTraits, args: Mapping[str, Any]) -> bool:
     """A command that may take so long to read that others should not wait for it: long, or with wildcards."""
     command = args.get("command")
-    return tool in SHELL and isinstance(command, str) and (len(command) > _LONG or "*" in command)
+    return tool.runs and isinstance(command, str) and (len(command) > _LONG or "*" in command)
 
 
-def read_intent(tool: str, args: Mapping[str, Any], desk: Desk, home: Path) -> Intent:
-    """Raises ToolError for a path that cannot be one, or that cannot be judged as it is now."""
+def _read_now(tool: ToolTraits, args: Mapping[str, Any], desk: Desk, home: Path) -> Intent:
     try:
         return _read(tool, args, desk, home)
     except OSError as error:
         why = f"{shown(str(error.filename))}: " if error.filename else ""
         raise ToolError(
-            f"{tool} was not run: what it would touch could not be looked at ({why}{error.strerror or error}). "
+            f"{tool.name} was not run: what it would touch could not be looked at ({why}{error.strerror or error}). "
             "Something on the way may have just been replaced: try again, or use another path."
         ) from None
 
 
-def _read(tool: str, args: Mapping[str, Any], desk: Desk, home: Path) -> Intent:
-    if tool in _PATH_ARGUMENT:
-        return _on_path(tool, args, desk)
-    if tool in SHELL:
-        return _on_shell(tool, args, desk, home)
-    if tool == "WebFetch":
-        return Intent(_fetch(args.get("url")))
-    if tool == "ExitWorktree":
-        removes = args.get("action") == "remove"
-        return Intent(Uses(tool, "keep" if not removes else "discard" if args.get("discard_changes") else "remove"))
-    if tool == "SendMessage":  # within a session it needs nobody's yes
-        to = args.get("to")
-        return Intent(Uses(tool, to if isinstance(to, str) and to.startswith("uds:") else ""))
-    detail = args.get(_DETAIL.get(tool, ""), "")
-    default = "general-purpose" if tool == "Agent" else ""
-    return Intent(Uses(tool, detail if isinstance(detail, str) and detail else default))
+def _read(tool: ToolTraits, args: Mapping[str, Any], desk: Desk, home: Path) -> Intent:
+    if tool.path is not None:
+        return _on_path(tool.name, tool.path, args, desk)
+    if tool.runs:
+        return _on_shell(tool.name, args, desk, home)
+    if tool.fetches:
+        return Intent(_fetch(tool.name, args.get("url")))
+    detail = tool.detail(args)
+    return Intent(Uses(tool.name, detail, own=tool.own, weighty=tool.weighty(detail), reading=tool.effects == "none"))
 
 
-def _on_path(tool: str, args: Mapping[str, Any], desk: Desk) -> Intent:
-    searches = tool in ("Glob", "Grep")
-    path = args.get(_PATH_ARGUMENT[tool])
+def _on_path(tool: str, named: PathArgument, args: Mapping[str, Any], desk: Desk) -> Intent:
+    searches = named.access == "search"
+    path = args.get(named.name)
     if path is None and searches:
         path = str(desk.cwd)
     if not isinstance(path, str):
         return Intent(None)
     place = _place(path, desk.cwd)
     if not searches:
-        return Intent((Reads if tool == "Read" else Edits)(tool, (place,)), {path: place.path})
-    places = (place, *_beyond(args.get("pattern"), Path(place.path))) if tool == "Glob" else (place,)
-    return Intent(Reads(tool, places), {path: place.path})
+        return Intent((Reads if named.access == "read" else Edits)(tool, (place,)), {path: place.path})
+    beyond = _beyond(args.get(named.pattern), Path(place.path)) if named.pattern else ()
+    return Intent(Reads(tool, (place, *beyond)), {path: place.path})
 
 
 def _place(path: str, cwd: Path) -> Place:
@@ -119,9 +117,9 @@ def _on_shell(tool: str, args: Mapping[str, Any], desk: Desk, home: Path) -> Int
     return Intent(read_command(command, tool, around))
 
 
-def _fetch(url: Any) -> Fetches | None:
+def _fetch(tool: str, url: Any) -> Fetches | None:
     """By the host that would be connected to. What cannot be fetched needs no judge: the tool reads it as we do."""
     from teamwright.host.web.address import host_named  # noqa: PLC0415  # yarl is heavy
 
     host = host_named(url) if isinstance(url, str) else ""
-    return Fetches("WebFetch", host) if host else None
+    return Fetches(tool, host) if host else None

@@ -4,8 +4,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from anyio import to_thread
-
 from teamwright.core.data.hook import NOTHING, Fired
 from teamwright.core.data.message import ToolCall
 from teamwright.core.ids import AgentId, new_question_id
@@ -13,7 +11,7 @@ from teamwright.core.permissions.consent import Allow, Decision, Deny, Mode, Que
 from teamwright.core.permissions.judge import Verdict, judge
 from teamwright.core.permissions.rules import Rules
 from teamwright.core.ports import Desk
-from teamwright.runtime.permissions.call_facts import Intent, is_long, read_intent, touches_disk
+from teamwright.runtime.permissions.call_facts import FactReader, Intent
 
 _DO_WITHOUT = "Do without it, or say what you need and why."
 _NOBODY = "That needs a person's yes, and nobody is attached to give it: go on without it, or report what you need."
@@ -39,14 +37,14 @@ class SessionGate:
         desk: Callable[[AgentId], Desk],
         name: Callable[[AgentId], str],
         put: Callable[[Question], Awaitable[Decision]] | None,
-        home: Path,
+        facts: FactReader,
         readable: Sequence[Path] = (),
         protected: Sequence[Path] = (),
         points: Points | None = None,
         color: Callable[[AgentId], str] | None = None,
     ) -> None:
         self._mode, self._rules, self._desk, self._name, self._put = mode, rules, desk, name, put
-        self._home, self._points, self._color = home, points, color
+        self._facts, self._points, self._color = facts, points, color
         self._readable = tuple(str(path.resolve()) for path in readable)
         self._protected = tuple(str(path.resolve()) for path in protected)
 
@@ -115,10 +113,7 @@ class SessionGate:
         return Allow(decision.args, intent.paths)
 
     async def _intent(self, agent: AgentId, tool: str, args: Mapping[str, Any]) -> Intent:
-        desk = self._desk(agent)
-        if (desk.near and not is_long(tool, args)) or not touches_disk(tool):
-            return read_intent(tool, args, desk, self._home)
-        return await to_thread.run_sync(read_intent, tool, args, desk, self._home, abandon_on_cancel=True)
+        return await self._facts.read(tool, args, self._desk(agent))
 
     def _judge(self, agent: AgentId, intent: Intent) -> Verdict:
         if intent.facts is None:

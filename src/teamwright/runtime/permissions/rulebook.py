@@ -6,7 +6,8 @@ from typing import Literal
 from msgspec.structs import replace
 
 from teamwright.core.ids import AgentId
-from teamwright.core.permissions.rules import Rule, Rules, parse_rules, path_rule
+from teamwright.core.permissions.path_rules import read_denied
+from teamwright.core.permissions.rules import Rule, Rules, parse_rules
 
 Behaviour = Literal["allow", "ask", "deny"]
 
@@ -43,4 +44,4 @@ class Rulebook:
 
     def hides(self, path: str) -> bool:
         """Is this resolved path denied to Read? Searches leave it out."""
-        return bool(self.rules.deny) and path_rule(self.rules.deny, "Read", (path,), wide=True) is not None
+        return bool(self.rules.deny) and read_denied(self.rules, path)

@@ -1,7 +1,6 @@
 """What an agent's definition says about how far it may use a tool: `Bash(git *)` in its list of tools."""
 
 from collections.abc import Callable
-from pathlib import Path
 
 import msgspec
 from msgspec.structs import replace
@@ -12,24 +11,27 @@ from teamwright.core.permissions.consent import Decision, Deny
 from teamwright.core.permissions.rules import READING, Rules, parse_rules, path_rule
 from teamwright.core.ports import Desk
 from teamwright.runtime.agents.agent import Agent
+from teamwright.runtime.permissions.call_facts import FactReader
 from teamwright.runtime.permissions.gate import SessionGate
 
 
 class LimitedGate:
     """The session's gate, and behind it the limits of each agent's own definition."""
 
-    def __init__(self, gate: SessionGate, agent: Callable[[AgentId], Agent], *, base: str, home: Path) -> None:
+    def __init__(
+        self, gate: SessionGate, agent: Callable[[AgentId], Agent], facts: FactReader, *, base: str, home: str
+    ) -> None:
         self._gate = gate
         self._agent = agent
-        self._base = base
-        self._home = home
+        self._facts = facts
+        self._base, self._home = base, home
 
     async def ask(self, agent: AgentId, call: ToolCall) -> Decision:
         decision = await self._gate.ask(agent, call)
         patterns = self._agent(agent).limits.get(call.name, ())
         if isinstance(decision, Deny) or not patterns:
             return decision
-        rules, _ = parse_rules([f"{call.name}({p})" for p in patterns], "session", self._base, str(self._home))
+        rules, _ = parse_rules([f"{call.name}({p})" for p in patterns], "session", self._base, self._home)
         if call.name in READING:
             within = all(path_rule(rules, call.name, (path,), wide=False) for path in decision.paths.values())
         else:
@@ -48,5 +50,5 @@ class LimitedGate:
             desk=lambda _: desk,
             name=lambda _: "main",
             put=None,
-            home=self._home,
+            facts=self._facts,
         )

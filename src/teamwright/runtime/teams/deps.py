@@ -9,9 +9,9 @@ from msgspec import Struct
 from teamwright.core.data.definition import AgentDefinition
 from teamwright.core.data.team import Backend, Member
 from teamwright.core.ports import Desk
-from teamwright.runtime.agents.factory import Toolset
 from teamwright.runtime.agents.meter import AgentMeter
-from teamwright.runtime.agents.spawner import Served
+from teamwright.runtime.agents.spec import Toolset
+from teamwright.runtime.agents.sub_agents import Served
 from teamwright.store.tables.processes import Process
 
 

@@ -2,14 +2,14 @@
 
 from collections.abc import Generator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import anyio
 from msgspec.structs import replace
 
-from teamwright import __version__
 from teamwright.core.data.definition import AgentDefinition
-from teamwright.core.data.event import AgentStarted, ModeChanged, Warned
+from teamwright.core.data.event import ModeChanged, Warned
 from teamwright.core.data.letter import Said
 from teamwright.core.data.team import Member, Refused
 from teamwright.core.errors import AgentLost, DiskError, SessionMissing, StoreError, ToolError
@@ -20,8 +20,9 @@ from teamwright.core.ports import ToolContext
 from teamwright.host.git.worktree import Worktree
 from teamwright.host.process.identity import gone, start_of
 from teamwright.runtime.agents.agent import Agent
-from teamwright.runtime.agents.factory import AgentFactory, AgentSpec, Answers, own_limits
-from teamwright.runtime.agents.spawner import Served, SpawnDeps, child_desk, narrowest
+from teamwright.runtime.agents.factory import AgentFactory, Answers, own_limits
+from teamwright.runtime.agents.spec import AgentSpec
+from teamwright.runtime.agents.sub_agents import Served, SpawnDeps, child_desk, narrowest
 from teamwright.runtime.teams.deps import Roles, TeammateHost
 from teamwright.runtime.teams.teammate import Teammate, TeammateDeps, free_tasks
 from teamwright.runtime.unbroken import unbroken
@@ -62,12 +63,21 @@ class TeammateFactory:
         place = self._roles.place
         planning = ask.mode == "plan"
         draft = Member(
-            own, ask.name, plan.team, definition.name, model, ask.prompt, plan_mode_required=planning,
-            cwd=str(tree.path if tree else parent.desk.cwd), backend=place.backend if place else "in-process",
-            session=self._workshop.session, worktree=str(tree.path) if tree else "",
+            own,
+            ask.name,
+            plan.team,
+            definition.name,
+            model,
+            ask.prompt,
+            plan_mode_required=planning,
+            cwd=str(tree.path if tree else parent.desk.cwd),
+            backend=place.backend if place else "in-process",
+            session=self._workshop.session,
+            worktree=str(tree.path) if tree else "",
             mode=narrowest(definition.permission_mode, None if planning else ask.mode),
-            effort=ask.effort or definition.effort or parent.effort, description=ask.description,
-        )  # fmt: skip
+            effort=ask.effort or definition.effort or parent.effort,
+            description=ask.description,
+        )
         with self._starts(own):  # a look at the roster must not find it first
             return await self._enlist(draft, definition, parent, ctx, tree)
 
@@ -81,10 +91,12 @@ class TeammateFactory:
         key = call_key(lead.id, ctx.call_id)
         member = await unbroken(
             teams.tables.teams.add_member(
-                draft, agent=row, key=key,
+                draft,
+                agent=row,
+                key=key,
                 first=lambda m: self._means.post.draft(by, m, Said(first), id=f"m-{lead.id}-{ctx.call_id}"),
             )
-        )  # fmt: skip
+        )
         if isinstance(member, Refused):
             if tree is not None:
                 await self._means.rooms.close(tree)
@@ -276,26 +288,28 @@ class TeammateFactory:
         if tree is not None:
             move_in(desk, tree)
         mode: Mode | None = "plan" if member.plan_mode_required else member.mode
-        shape = AgentSpec(
-            id=member.agent, name=member.name, kind=member.kind, model=member.model, effort=member.effort, kit=kit,
-            desk=desk, mode=mode, meter=base.meter.child(own_limits(definition)), parent=self._lead(member), depth=1,
-        )  # fmt: skip
+        spec = AgentSpec(
+            id=member.agent,
+            name=member.name,
+            kind=member.kind,
+            model=member.model,
+            effort=member.effort,
+            toolset=kit,
+            desk=desk,
+            mode=mode,
+            meter=base.meter.child(own_limits(definition)),
+            parent=self._lead(member),
+            depth=1,
+            description=member.description,
+            worktree=member.worktree,
+            team=member.team,
+        )
         path = self._workshop.files_of(member.agent).agent(member.agent)
-        if path.is_file() and (agent := await self._again(shape, member)):
+        if path.is_file() and (agent := await self._again(spec, member)):
             return agent
-        started = AgentStarted(
-            self._workshop.session, str(desk.cwd), __version__, kind=member.kind, name=member.name, parent=shape.parent,
-            depth=1, description=member.description, worktree=member.worktree, limits=dict(kit.limits),
-            may_start=kit.may_start, team=member.team,
-        )  # fmt: skip
-        agent = self._workshop.begin(shape, started)
-        prompt = self._workshop.prompt(
-            (id(kit), member.model, desk.cwd, member.agent),
-            lambda: self._roles.system(definition, member.model, desk.cwd, member), kit.specs,
-        )  # fmt: skip
-        agent.render(prompt, member.model, "start", member.effort)
-        if mode is not None:
-            agent.emit(ModeChanged(mode))
+        system = partial(self._roles.system, definition, member.model, desk.cwd, member)
+        prompt = self._workshop.prompt((id(kit), member.model, desk.cwd, member.agent), system, kit.specs)
+        agent = self._workshop.begin(spec, prompt)
         agent.rest()
         return agent
 
@@ -303,7 +317,7 @@ class TeammateFactory:
         lead = self._means.teams.lead_of(member.team)
         return lead.agent if lead else None
 
-    async def _again(self, shape: AgentSpec, member: Member) -> Agent | None:
+    async def _again(self, spec: AgentSpec, member: Member) -> Agent | None:
         """From its transcript. None if it was killed before it could do anything: it begins anew."""
         try:
             transcript, history = await self._workshop.reopen(member.agent, self.answers)
@@ -315,15 +329,14 @@ class TeammateFactory:
             transcript.close()
             self._workshop.files_of(member.agent).agent(member.agent).unlink()
             return None
-        shape.desk.seen = dict(history.seen)
-        shape.desk.cwd = _still_there(history.cwd) or shape.desk.cwd
-        mode = None if history.mode == "bubble" else history.mode or shape.mode
+        spec.desk.seen = dict(history.seen)
+        spec.desk.cwd = _still_there(history.cwd) or spec.desk.cwd
+        mode = None if history.mode == "bubble" else history.mode or spec.mode
         untold = history.mode is None and mode is not None  # killed before the line that says its mode
-        agent = self._workshop.make(replace(shape, mode=mode), history, transcript)
-        agent.prompt = self._workshop.stored_prompt(history.rendered.prompt, member.agent)
+        agent = self._workshop.resume(replace(spec, mode=mode), history, transcript)
         if untold and mode is not None:
             agent.emit(ModeChanged(mode))
-        agent.rest()
+            agent.rest()
         return agent
 
     # --- the end of this process, and of teammates

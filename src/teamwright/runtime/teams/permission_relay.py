@@ -14,6 +14,7 @@ from teamwright.core.permissions.consent import Allow, Decision, Deny, Mode, Que
 from teamwright.core.permissions.judge import mode_allowed
 from teamwright.core.permissions.rules import Rules
 from teamwright.core.ports import Desk
+from teamwright.runtime.permissions.call_facts import FactReader
 from teamwright.runtime.permissions.gate import SessionGate
 from teamwright.runtime.teams.roster import Teams
 
@@ -86,10 +87,10 @@ class PermissionResponder:
         mode: Callable[[], Mode],
         rules: Callable[[AgentId], Rules],
         put: Put | None,
-        user: Path,
+        facts: FactReader,
         tell: Callable[[Member, str], Awaitable[None]],
     ) -> None:
-        self._teams, self._mode, self._rules, self._put, self._user = teams, mode, rules, put, user
+        self._teams, self._mode, self._rules, self._put, self._facts = teams, mode, rules, put, facts
         self._tell = tell
         self._asked: set[RequestId] = set()
 
@@ -111,7 +112,7 @@ class PermissionResponder:
             desk=lambda _: desk,
             name=lambda _: str(body["agent"]),
             put=self._put,
-            home=self._user,
+            facts=self._facts,
             color=lambda _: str(body["color"]),
         )
         call = ToolCall(CallId(body["toolUseId"]), body["tool"], msgspec.Raw(msgspec.json.encode(body["input"])))

@@ -9,7 +9,6 @@ import anyio
 from teamwright.core.data.event import is_durable
 from teamwright.core.errors import SessionMissing, ToolError
 from teamwright.core.ids import AgentId
-from teamwright.runtime.agents.agent import Agent
 from teamwright.runtime.agents.resources import Extensions
 from teamwright.runtime.agents.supervisor import Supervisor
 from teamwright.runtime.bus import Bus, Watch
@@ -28,15 +27,14 @@ class TeammateProcess:
         agent: AgentId,
         supervisor: Supervisor,
         teamwork: Teamwork,
-        living: list[Agent],
         bus: Bus,
         brought: Extensions,
         on_close: Callable[[], Awaitable[None]],
         *,
         patience: float,
     ) -> None:
-        """`living` gets the agent once there is one. `patience`: seconds to wait for a new lead."""
-        self._agent, self._supervisor, self._teamwork, self._living = agent, supervisor, teamwork, living
+        """`patience`: seconds to wait for a new lead."""
+        self._agent, self._supervisor, self._teamwork = agent, supervisor, teamwork
         self._bus, self._brought, self._on_close, self._patience = bus, brought, on_close, patience
         self._group = anyio.create_task_group()
         self._resident: Teammate | None = None
@@ -67,7 +65,7 @@ class TeammateProcess:
             raise SessionMissing(str(error)) from None
         if self._resident is None:
             raise SessionMissing(f"{member.address} is run by another process already")
-        self._living.append(self._resident.agent)
+        self._supervisor.own(self._resident.agent)
         self._group.start_soon(self._report, self._bus.watch(deltas=False))
 
     async def __aexit__(

@@ -21,13 +21,13 @@ from teamwright.runtime.teams.mail import SYSTEM_SENDER, TeamMail
 from teamwright.runtime.teams.requests import TeamRequests
 from teamwright.runtime.teams.roster import ROSTER, Teams
 from teamwright.runtime.teams.tasks import TaskBoard
+from teamwright.runtime.tool_traits import told_by
 from teamwright.runtime.worktrees import Worktrees, words
 from teamwright.store.tables.mail import ATTEMPTS
 from teamwright.store.tables.state import now_ms
 
 LAST_WORDS = 4_000  # characters that an idle notice repeats
 CLAIM_SENDER = "task-list"
-TALKING = frozenset({"SendMessage", "ListAgents"})
 Reason = Literal["available", "interrupted", "failed"]
 
 
@@ -336,7 +336,8 @@ def note_work(teams: Teams, agent: Agent, event: Event) -> None:
         return
     calls = (c for m in reversed(agent.history.messages) if m.role == "assistant" for c in m.calls)
     call = next((c for c in calls if c.id == event.call_id), None)
-    if call is not None and call.name not in TALKING and teams.member_of(agent.id) is not None:
+    traits = told_by(agent.tools.get(call.name)) if call is not None else None
+    if call is not None and not (traits and traits.talks) and teams.member_of(agent.id) is not None:
         teams.tables.mail.worked_soon(agent.id)
 
 

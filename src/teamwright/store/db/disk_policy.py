@@ -1,4 +1,4 @@
-"""Where work that waits for the disk runs: here while the disk is quick, in a thread once it was not.
+"""Chooses where disk work runs: on the event loop while the disk is fast, in a thread once it was slow.
 
 A trip to a thread and back costs the event loop about 0.15 ms and the machine 0.2 ms; a sync of a local disk takes
 0.25 ms. So on a quick disk a thread would nearly double the cost of a turn and spare the loop almost nothing.

@@ -1,4 +1,4 @@
-"""The net under every bell: a slow look whether another process has changed the store."""
+"""Polls the store for changes by other processes, which covers lost wake-ups."""
 
 from collections.abc import Callable
 

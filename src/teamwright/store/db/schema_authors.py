@@ -1,4 +1,4 @@
-"""Who made a task, and what became of calls that leave no row of their own."""
+"""Columns for the authors of tasks, and the table of calls that leave no row of their own."""
 
 AUTHORS = (
     # The name under which whoever made it is known in its list, and its id; empty in rows from before.

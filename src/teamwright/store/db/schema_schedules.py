@@ -1,4 +1,4 @@
-"""The table of prompts for later."""
+"""Table of scheduled prompts."""
 
 SCHEDULES = (
     # `cron` is empty for one that has a time instead. `next` and `last` are due times in milliseconds since 1970.

@@ -1,4 +1,4 @@
-"""The tables of the shared task lists."""
+"""Tables of the shared task lists."""
 
 TASKS = (
     # `next` is the number of the next task: it only grows, so a number is never used again. `session` is set for a

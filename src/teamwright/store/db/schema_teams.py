@@ -1,4 +1,4 @@
-"""The tables of teams: processes and what they hold, rosters, mail, requests."""
+"""Tables of teams: processes and their leases, rosters, mail and requests."""
 
 TEAMS = (
     # Whether one lives is told by its lock in `run/`, never by this row. `started` tells a process from a later one

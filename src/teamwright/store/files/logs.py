@@ -1,4 +1,4 @@
-"""The log of a session's troubles: small, private, rotated; never prompts, never keys."""
+"""Log of a session's problems: small, private, rotated, free of prompts and keys."""
 
 import os
 import time

@@ -1,4 +1,4 @@
-"""The notes that sessions in one project leave for the next: one private file, never written by two at once."""
+"""Notes that sessions of one project leave for the next, in one private file with one writer at a time."""
 
 import os
 from pathlib import Path

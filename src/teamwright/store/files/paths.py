@@ -1,9 +1,10 @@
-"""Where everything lies under TEAMWRIGHT_HOME. Ids become parts of paths only here, and only after a check."""
+"""Paths of every file under TEAMWRIGHT_HOME; ids are checked here before they become part of one."""
 
 import hashlib
 import os
 import re
 from collections.abc import Mapping
+from operator import attrgetter
 from pathlib import Path
 
 import msgspec
@@ -87,12 +88,6 @@ class Home(Struct, frozen=True):
     def transcript(self, cwd: Path, session: SessionId) -> Path:
         return self.files(cwd, session).transcript
 
-    def session_dir(self, cwd: Path, session: SessionId) -> Path:
-        return self.files(cwd, session).dir
-
-    def agent_transcript(self, cwd: Path, session: SessionId, agent: AgentId) -> Path:
-        return self.files(cwd, session).agent(agent)
-
     def prompts(self, cwd: Path, session: SessionId) -> Path:
         return self.files(cwd, session).prompts
 
@@ -145,7 +140,11 @@ def find_transcript(home: Home, session: str) -> Path | None:
     if not is_session_id(session):
         return None
     found = [p for d in project_dirs(home) if (p := d / f"{session}.jsonl").is_file()]
-    return max(found, key=lambda path: path.stat().st_mtime_ns, default=None)
+    return max(found, key=_written_at, default=None)
+
+
+def _written_at(path: Path) -> int:
+    return path.stat().st_mtime_ns
 
 
 def project_dirs(home: Home) -> list[Path]:
@@ -163,7 +162,7 @@ def list_sessions(home: Home, project: Path | None = None) -> list[SessionEntry]
     dirs = project_dirs(home) if project is None else [home.project(project)]
     paths = [path for dir in dirs for path in dir.glob("*.jsonl") if is_session_id(path.stem)]
     entries = [entry for path in paths if (entry := _entry(path)) is not None]
-    return sorted(entries, key=lambda entry: entry.modified, reverse=True)
+    return sorted(entries, key=attrgetter("modified"), reverse=True)
 
 
 def _entry(path: Path) -> SessionEntry | None:

@@ -1,4 +1,4 @@
-"""Task lists as plain files, `tasks/LIST/N.json`, for people and other programs.
+"""Mirrors task lists as plain files, `tasks/LIST/N.json`, for people and other programs.
 
 Written from the store after each change and rebuilt at a start; never read back.
 """

@@ -1,7 +1,8 @@
-"""The team as plain JSON for people and other programs: written from the store after each change, never read back."""
+"""Mirrors teams as plain JSON for people and other programs, written after each change and never read back."""
 
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -115,7 +116,7 @@ class TeamMirror:
         await self._put(path, msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n")
 
     async def _put(self, path: Path, data: bytes) -> None:
-        await self._pace.run(lambda: write_file(path, data, synced=False))  # a start writes it anew
+        await self._pace.run(partial(write_file, path, data, synced=False))  # a start writes it anew
 
 
 def _piece(entry: MailEntry, *, read: bool) -> bytes:

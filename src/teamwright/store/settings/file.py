@@ -1,4 +1,4 @@
-"""One settings file: read safely, each part that does not fit reported and left out, the rest kept."""
+"""Reads one settings file, reporting and dropping the parts that do not fit."""
 
 import os
 import stat
@@ -53,26 +53,32 @@ def fit(value: Any, kind: Any, key: str, say: Say) -> Any | UnsetType:
     """`value` without what does not fit `kind`; UNSET if nothing of it does."""
     if kind in PARTS:
         return _fit_struct(value, kind, key, say)
-    origin = get_origin(kind)
-    if origin is tuple:
-        if not isinstance(value, list):
-            say(key, "must be a list; ignored")
-            return UNSET
-        items = (fit(v, get_args(kind)[0], f"{key}[{n}]", say) for n, v in enumerate(cast("list[Any]", value)))
-        return [item for item in items if item is not UNSET]
-    if origin is dict:
-        if not isinstance(value, dict):
-            say(key, "must be an object; ignored")
-            return UNSET
-        pairs = cast("dict[str, Any]", value)
-        fitted = {k: fit(v, get_args(kind)[1], f"{key}.{k}", say) for k, v in pairs.items()}
-        return {k: v for k, v in fitted.items() if v is not UNSET}
+    if get_origin(kind) is tuple:
+        return _fit_list(value, get_args(kind)[0], key, say)
+    if get_origin(kind) is dict:
+        return _fit_dict(value, get_args(kind)[1], key, say)
     try:
         msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
         say(key, f"{str(error)[:1].lower()}{str(error)[1:]}; ignored")
         return UNSET
     return value
+
+
+def _fit_list(value: Any, kind: Any, key: str, say: Say) -> list[Any] | UnsetType:
+    if not isinstance(value, list):
+        say(key, "must be a list; ignored")
+        return UNSET
+    items = (fit(item, kind, f"{key}[{n}]", say) for n, item in enumerate(cast("list[Any]", value)))
+    return [item for item in items if item is not UNSET]
+
+
+def _fit_dict(value: Any, kind: Any, key: str, say: Say) -> dict[str, Any] | UnsetType:
+    if not isinstance(value, dict):
+        say(key, "must be an object; ignored")
+        return UNSET
+    fitted = {name: fit(part, kind, f"{key}.{name}", say) for name, part in cast("dict[str, Any]", value).items()}
+    return {name: part for name, part in fitted.items() if part is not UNSET}
 
 
 def _fit_struct(value: Any, kind: type[Struct], key: str, say: Say) -> Any | UnsetType:

@@ -5,6 +5,7 @@ Lists are joined (a deny anywhere counts), objects merge by key, of single value
 
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, cast, get_origin
 
@@ -30,6 +31,7 @@ from teamwright.store.settings.schema import (
 MANAGED = Path("/etc/teamwright/managed-settings.json")
 SOURCES = ("user", "project", "local")
 MARKS = (".git", ".claude", ".teamwright")
+ReadFiles = dict[Path, tuple[Layer | None, list[str]]]  # each file's layer, and what is wrong with it
 
 
 def project_root(cwd: Path, home: Path) -> Path:
@@ -67,23 +69,34 @@ def load(
     cwd: Path | None = None,
     sources: Collection[str] = SOURCES,
     managed: Path = MANAGED,
+    read: ReadFiles | None = None,
 ) -> Settings:
     """Read and merge all sources. `state` is TEAMWRIGHT_HOME; `flag` is `--settings FILE_OR_JSON`, relative to `cwd`.
 
     Project and local files are opened only if the directory is `trusted`. Faults are told in `problems`; only a
-    `flag` or a managed policy that cannot be read at all raises.
+    `flag` or a managed policy that cannot be read at all raises. `read` has what an earlier call read.
     """
     problems: list[str] = []
     layers: list[Layer] = []
-    read: set[str] = set()  # in the home directory, the project's file and the user's are one
+    files = {} if read is None else read
+    seen: set[str] = set()  # in the home directory, the project's file and the user's are one
     for source, path in _files(project, home, state, sources, managed, trusted=trusted):
         if source == "managed" and flag is not None:
             layers.append(_flag_layer(flag, _absolute(flag, cwd or project, home), problems))
         real = os.path.realpath(path)
-        if real not in read and (layer := read_layer(path, source, problems)):
+        if real not in seen and (layer := _read(path, source, problems, files)):
             layers.append(layer)
-        read.add(real)
+        seen.add(real)
     return _merge(layers, project, home, problems)
+
+
+def _read(path: Path, source: Source, problems: list[str], files: ReadFiles) -> Layer | None:
+    if path not in files:
+        faults: list[str] = []
+        files[path] = read_layer(path, source, faults), faults
+    layer, faults = files[path]
+    problems.extend(faults)
+    return layer
 
 
 def _files(
@@ -214,7 +227,7 @@ def describe(settings: Settings, secrets: Sequence[str] = ()) -> list[tuple[str,
                 told.append((key, value, layer.source, layer.file))
             else:
                 winners[key] = (key, value, layer.source, layer.file)
-    return sorted([*told, *winners.values()], key=lambda row: row[0])
+    return sorted([*told, *winners.values()], key=itemgetter(0))
 
 
 def _leaves(values: Mapping[str, Any], key: str) -> Iterable[tuple[str, Any]]:

@@ -1,4 +1,4 @@
-"""What a settings file may say. Python names here; in the files the same in camelCase."""
+"""Schema of the settings files: snake_case here, camelCase in the files."""
 
 from pathlib import Path
 from typing import Annotated, Any, Literal

@@ -1,4 +1,4 @@
-"""Jobs in `state.db`: what runs in the background, how it ended, and whether its owner has been told."""
+"""Background jobs in `state.db`: their status, result and whether the owner has been notified."""
 
 import sqlite3
 from collections.abc import Sequence
@@ -10,6 +10,7 @@ from teamwright.core.data.job import JobKind, JobResult
 from teamwright.core.data.letter import JobStatus, Letter
 from teamwright.core.ids import AgentId, CallId, JobId, LetterId, SessionId
 from teamwright.store.db.database import Database
+from teamwright.store.db.statements import change, fetch_all
 from teamwright.store.tables.state import agent_number, now_ms, session_number
 
 NONE, OWED, POSTED, CLAIMED = range(4)
@@ -57,10 +58,7 @@ class JobTable:
         def work(db: sqlite3.Connection) -> None:
             number = session_number(db, session)
             if agent is not None:
-                db.execute(
-                    "INSERT INTO agents (id, session, parent, kind, name, depth) VALUES (?, ?, ?, ?, ?, ?)",
-                    (agent.id, number, agent.parent, agent.kind, agent.name, agent.depth),
-                )
+                insert_agent(db, agent)
             db.execute(
                 """
                 INSERT INTO jobs (id, run, session, owner, kind, call, description, status, background, started)
@@ -84,9 +82,7 @@ class JobTable:
         await self._db.write(work)
 
     async def send_to_background(self, job: JobId, run: int) -> None:
-        await self._db.write(
-            lambda db: db.execute("UPDATE jobs SET background = 1 WHERE id = ? AND run = ?", (job, run)).rowcount
-        )
+        await self._db.write(change("UPDATE jobs SET background = 1 WHERE id = ? AND run = ?", (job, run)))
 
     async def finish(self, job: JobId, run: int, status: JobStatus, result: JobResult, *, owed: bool) -> bool:
         """Final state and, in the same transaction, whether its owner is owed a notice. False: it was final already."""
@@ -95,7 +91,7 @@ class JobTable:
         sql = """
             UPDATE jobs SET status = ?, notice = ?, data = ?, ended = ? WHERE id = ? AND run = ? AND status = 'running'
         """
-        return await self._db.write(lambda db: db.execute(sql, values).rowcount > 0)
+        return await self._db.write(change(sql, values)) > 0
 
     async def post_notice(self, job: JobId, run: int, letter: Letter) -> bool:
         """Post the letter, unless the notice was claimed or posted meanwhile."""
@@ -127,7 +123,7 @@ class JobTable:
     async def owe_again(self, job: JobId, run: int) -> None:
         """A claim did not reach its reader's transcript."""
         sql = "UPDATE jobs SET notice = ?, claim = NULL WHERE id = ? AND run = ?"
-        await self._db.write(lambda db: db.execute(sql, (OWED, job, run)).rowcount)
+        await self._db.write(change(sql, (OWED, job, run)))
 
     async def all(self, session: SessionId) -> list[JobRow]:
         """Every run of every job of a session, in the order of their start."""
@@ -137,7 +133,7 @@ class JobTable:
             FROM jobs JOIN agents ON agents.n = jobs.owner
             WHERE jobs.session = (SELECT n FROM sessions WHERE id = ?) ORDER BY jobs.n
         """
-        rows = await self._db.read(lambda db: db.execute(sql, (session,)).fetchall())
+        rows = await self._db.read(fetch_all(sql, (session,)))
         return [_row(row) for row in rows]
 
     async def agents(self, session: SessionId) -> list[NewAgent]:
@@ -146,13 +142,18 @@ class JobTable:
             SELECT agents.id, sessions.id, parent, kind, name, depth FROM agents
             JOIN sessions ON sessions.n = agents.session WHERE sessions.id = ? AND parent IS NOT NULL ORDER BY agents.n
         """
-        rows = await self._db.read(lambda db: db.execute(sql, (session,)).fetchall())
+        rows = await self._db.read(fetch_all(sql, (session,)))
         return [NewAgent(*row) for row in rows]
 
 
 def insert_letter(db: sqlite3.Connection, letter: Letter) -> None:
     sql = "INSERT INTO letters (id, agent, letter, sent_at) VALUES (?, ?, ?, ?) ON CONFLICT (id) DO NOTHING"
     db.execute(sql, (letter.id, agent_number(db, letter.to), _letter.encode(letter), now_ms()))
+
+
+def insert_agent(db: sqlite3.Connection, agent: NewAgent) -> None:
+    sql = "INSERT INTO agents (id, session, parent, kind, name, depth) VALUES (?, ?, ?, ?, ?, ?)"
+    db.execute(sql, (agent.id, session_number(db, agent.session), agent.parent, agent.kind, agent.name, agent.depth))
 
 
 def _row(row: Sequence[object]) -> JobRow:

@@ -1,4 +1,4 @@
-"""Mail between members of teams: stored with its letter in one transaction, and what became of each message.
+"""Mail between team members, stored with its letter in one transaction, and the fate of each message.
 
 The rows stay after the delivery: they are the audit log.
 """
@@ -14,17 +14,16 @@ from teamwright.core.data.letter import Letter, Said
 from teamwright.core.data.team import Mail, MailState, Refused
 from teamwright.core.ids import AgentId, LetterId
 from teamwright.store.db.database import Database
+from teamwright.store.db.statements import change_each, fetch_all, fetch_one
 from teamwright.store.tables.mail_insert import (
     ASIDE,
     LIMITS,
     MailLimits,
     Stored,
-    abandon,
-    find_outcome,
     post,
     set_aside,
 )
-from teamwright.store.tables.state import agent_number, now_ms
+from teamwright.store.tables.state import now_ms
 
 MOST_READ = 200  # of the messages that were read, an inbox shows the last ones
 _AT_ONCE = 500  # messages that one statement fetches
@@ -66,17 +65,17 @@ class MailTable:
     async def post_all(self, mails: Sequence[Mail]) -> list[Stored | Refused]:
         """One commit, for instance for a broadcast; each is stored or refused by itself."""
         at = self._now()
-        return await self._db.write(lambda db: [post(db, mail, self.limits, at) for mail in mails])
 
-    async def outcome(self, id: LetterId) -> Stored | Refused | None:
-        """What an earlier `post_mail` of this id answered; None if it never got so far."""
-        return await self._db.read(lambda db: find_outcome(db, id))
+        def work(db: sqlite3.Connection) -> list[Stored | Refused]:
+            return [post(db, mail, self.limits, at) for mail in mails]
+
+        return await self._db.write(work)
 
     async def readers_of(self, key: str) -> list[str]:
         """For whom the message of a call was stored, by the key of its letters; a broadcast has several."""
         sql = "SELECT to_name FROM mail WHERE (id = ? OR (id > ? AND id < ?)) AND state <> 'refused' ORDER BY part"
         found = (f"m-{key}", f"m-{key}-", f"m-{key}.")  # `.` comes after `-`
-        return await self._db.read(lambda db: [name for (name,) in db.execute(sql, found)])
+        return [name for (name,) in await self._db.read(fetch_all(sql, found))]
 
     # --- reading
 
@@ -87,15 +86,6 @@ class MailTable:
     async def newest(self, team: str, most: int) -> list[MailEntry]:
         """The last messages of a team, in order."""
         return (await self._entries("teams.name = ? ORDER BY mail.n DESC LIMIT ?", team, most))[::-1]
-
-    async def receipts(self, sender: AgentId, *, most: int = 100) -> list[MailEntry]:
-        """What became of an agent's latest messages, in the order they were sent."""
-        where = "sender = (SELECT n FROM agents WHERE id = ?) ORDER BY mail.sent_at DESC, mail.n DESC LIMIT ?"
-        return (await self._entries(where, sender, most))[::-1]
-
-    async def receipt(self, id: LetterId) -> MailEntry | None:
-        found = await self._entries("mail.id = ?", id)
-        return found[0] if found else None
 
     async def inbox(self, team: str, reader: AgentId, *, most_read: int = MOST_READ) -> list[MailEntry]:
         """All that is unread and the last ones that were read, in the order they were sent."""
@@ -132,7 +122,7 @@ class MailTable:
 
     async def unread(self, reader: AgentId) -> int:
         sql = "SELECT count(*) FROM mail WHERE reader = (SELECT n FROM agents WHERE id = ?) AND state = 'stored'"
-        return await self._db.read(lambda db: db.execute(sql, (reader,)).fetchone()[0])
+        return (await self._db.read(fetch_one(sql, (reader,))))[0]
 
     # --- what cannot be delivered
 
@@ -154,11 +144,11 @@ class MailTable:
     async def drop_letters(self, letters: Sequence[LetterId]) -> list[LetterId]:
         """Letters that are no mail and cannot be handled: kept, but handed to nobody. Those that still waited."""
         sql = "UPDATE letters SET delivered_at = ? WHERE id = ? AND delivered_at IS NULL"
-        return await self._db.write(lambda db: [id for id in letters if db.execute(sql, (ASIDE, id)).rowcount])
 
-    async def give_up(self, reader: AgentId, why: str) -> list[LetterId]:
-        """The reader cannot be brought back: what is unread is undeliverable."""
-        return await self._db.write(lambda db: abandon(db, agent_number(db, reader), None, why))
+        def work(db: sqlite3.Connection) -> list[LetterId]:
+            return [id for id in letters if db.execute(sql, (ASIDE, id)).rowcount]
+
+        return await self._db.write(work)
 
     async def untold(self, team: str) -> list[MailEntry]:
         """Messages that failed after they were stored, and of which lead and sender have not been told."""
@@ -166,24 +156,18 @@ class MailTable:
 
     async def told(self, letters: Sequence[LetterId]) -> None:
         rows = [(id,) for id in letters]
-        await self._db.write(lambda db: _void(db.executemany("UPDATE mail SET told = 1 WHERE id = ?", rows)))
+        await self._db.write(change_each("UPDATE mail SET told = 1 WHERE id = ?", rows))
 
     # --- answering without working
 
-    async def answers_in_a_row(self, one: AgentId, other: AgentId) -> int:
-        """Messages that went to and fro between two agents since either last worked."""
-
-        def work(db: sqlite3.Connection) -> int:
-            pair = sorted((agent_number(db, one), agent_number(db, other)))
-            row = db.execute("SELECT many FROM volleys WHERE a = ? AND b = ?", pair).fetchone()
-            return row[0] if row else 0
-
-        return await self._db.read(work)
-
     def worked_soon(self, agent: AgentId) -> None:
         """Queued: the agent has used a tool other than for talking."""
-        sql = "DELETE FROM volleys WHERE {} = (SELECT n FROM agents WHERE id = ?)"
-        self._db.write_soon(lambda db: [db.execute(sql.format(side), (agent,)).rowcount for side in "ab"])
+
+        def work(db: sqlite3.Connection) -> None:
+            for side in "ab":
+                db.execute(f"DELETE FROM volleys WHERE {side} = (SELECT n FROM agents WHERE id = ?)", (agent,))  # noqa: S608
+
+        self._db.write_soon(work)
 
     async def _entries(self, where: str, *values: object) -> list[MailEntry]:
         sql = f"""
@@ -193,7 +177,7 @@ class MailTable:
                 LEFT JOIN agents AS senders ON senders.n = sender LEFT JOIN agents AS readers ON readers.n = reader
             WHERE {where}
         """  # noqa: S608
-        return [_entry(row) for row in await self._db.read(lambda db: db.execute(sql, values).fetchall())]
+        return [_entry(row) for row in await self._db.read(fetch_all(sql, values))]
 
 
 def _entry(row: Sequence[Any]) -> MailEntry:
@@ -209,7 +193,3 @@ def _text(letter: bytes | None) -> str:
     except msgspec.DecodeError:
         return ""
     return body.text if isinstance(body, Said) else ""
-
-
-def _void(_: object) -> None:
-    """For a lambda whose value nobody wants."""

@@ -1,6 +1,7 @@
-"""Posting mail inside a transaction, for the table of mail and for those that post with a change of their own."""
+"""Inserts mail inside a transaction, for the mail table and for tables that post along with their own change."""
 
 import sqlite3
+from typing import NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -34,34 +35,48 @@ class Stored(Struct, frozen=True):
     volley: int = 0
 
 
+class _Route(NamedTuple):
+    """The rows of the team and of both ends; a program's message has no sender."""
+
+    team: int
+    sender: int | None
+    reader: int | None
+
+
 def post(db: sqlite3.Connection, mail: Mail, limits: MailLimits, at: int) -> Stored | Refused:
-    if (known := find_outcome(db, mail.letter.id)) is not None:
+    letter = mail.letter
+    if (known := find_outcome(db, letter.id)) is not None:
         return known
     team = db.execute("SELECT n FROM teams WHERE name = ?", (mail.team,)).fetchone()
     if team is None:
         return Refused("no_team", f"There is no team {mail.team}: it was deleted.")
-    sender = agent_number(db, mail.letter.sender.id) if mail.letter.sender.id else None
-    row = db.execute("SELECT n FROM agents WHERE id = ?", (mail.letter.to,)).fetchone()
-    reader: int | None = row[0] if row else None
-    refused = _refusal(db, mail, team[0], sender, reader, limits, at)
+    sender = agent_number(db, letter.sender.id) if letter.sender.id else None
+    reader = db.execute("SELECT n FROM agents WHERE id = ?", (letter.to,)).fetchone()
+    route = _Route(team[0], sender, reader[0] if reader else None)
+    refused = _refusal(db, mail, route, limits, at)
+    _insert(db, mail, route, refused, at)
+    crashpoint("mail.post")
+    if refused is not None:
+        return refused
+    talks = not mail.control or _is_idle_news(letter)
+    return Stored(letter.id, _count_volley(db, sender, route.reader or 0) if talks and sender is not None else 0)
+
+
+def _insert(db: sqlite3.Connection, mail: Mail, route: _Route, refused: Refused | None, at: int) -> None:
     letter = None if refused else _insert_letter(db, mail.letter, at)
-    own = isinstance(mail.letter.body, Said) and mail.letter.body.text == mail.text
-    text = None if refused or own else mail.text
+    body = mail.letter.body
+    in_letter = isinstance(body, Said) and body.text == mail.text
+    text = None if refused or in_letter else mail.text
+    outcome = ("stored", None, None) if refused is None else ("refused", refused.code, refused.reason)
     db.execute(
         """
         INSERT INTO mail (id, letter, team, sender, reader, from_name, to_name, summary, color, text, part, state, code,
             reason, sent_at)
         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
         """,
-        (mail.letter.id, letter, team[0], sender, reader, mail.from_name, mail.to_name[:200], mail.summary[:1000],
-         mail.color, text, mail.part, "refused" if refused else "stored", refused and refused.code,
-         refused and refused.reason, at),
+        (mail.letter.id, letter, *route, mail.from_name, mail.to_name[:200], mail.summary[:1000], mail.color, text,
+         mail.part, *outcome, at),
     )  # fmt: skip
-    crashpoint("mail.post")
-    if refused:
-        return refused
-    talks = not mail.control or _is_idle_news(mail.letter)
-    return Stored(mail.letter.id, _count_volley(db, sender, reader or 0) if talks and sender is not None else 0)
 
 
 def _is_idle_news(letter: Letter) -> bool:
@@ -70,11 +85,9 @@ def _is_idle_news(letter: Letter) -> bool:
     return isinstance(body, Signal) and body.kind == "idle_notification" and not body.quiet
 
 
-def _refusal(
-    db: sqlite3.Connection, mail: Mail, team: int, sender: int | None, reader: int | None, limits: MailLimits, at: int
-) -> Refused | None:
+def _refusal(db: sqlite3.Connection, mail: Mail, route: _Route, limits: MailLimits, at: int) -> Refused | None:
     sql = "SELECT state FROM members WHERE team = ? AND agent = ?"
-    member = db.execute(sql, (team, reader)).fetchone()
+    member = db.execute(sql, (route.team, route.reader)).fetchone()
     if member is None:
         return Refused(
             "no_member", f"There is no {mail.to_name[:100]} in team {mail.team}. ListAgents shows who is there."
@@ -89,28 +102,43 @@ def _refusal(
         )
     if mail.control:
         return None
+    return (
+        _inbox_refusal(db, mail, route, limits)
+        or _pace_refusal(db, mail, route, limits, at)
+        or _volley_refusal(db, mail, route, limits)
+    )
+
+
+def _inbox_refusal(db: sqlite3.Connection, mail: Mail, route: _Route, limits: MailLimits) -> Refused | None:
     waits = "SELECT count(*) FROM (SELECT 1 FROM mail WHERE reader = ? AND state = 'stored' LIMIT ?)"
-    if db.execute(waits, (reader, limits.unread)).fetchone()[0] >= limits.unread:
-        return Refused(
-            "inbox_full",
-            f"{mail.to_name}'s inbox is full: {limits.unread} messages are unread. Wait until it has read some.",
-        )
+    if db.execute(waits, (route.reader, limits.unread)).fetchone()[0] < limits.unread:
+        return None
+    return Refused(
+        "inbox_full",
+        f"{mail.to_name}'s inbox is full: {limits.unread} messages are unread. Wait until it has read some.",
+    )
+
+
+def _pace_refusal(db: sqlite3.Connection, mail: Mail, route: _Route, limits: MailLimits, at: int) -> Refused | None:
+    if mail.part != 0 or route.sender is None:
+        return None
     # Both ends: after the clock was set back, what seems to lie ahead does not count for ever.
     recent = """
         SELECT count(*) FROM (
             SELECT 1 FROM mail WHERE sender = ? AND sent_at BETWEEN ? AND ? AND part = 0 AND state <> 'refused' LIMIT ?
         )
     """
-    if mail.part == 0 and sender is not None:
-        sent = db.execute(recent, (sender, at - _MINUTE + 1, at, limits.per_minute)).fetchone()[0]
-        if sent >= limits.per_minute:
-            return Refused("too_many", f"You have sent {sent} messages within a minute, the most there is. Wait.")
-    return None if sender is None else _volley_refusal(db, mail, sender, reader or 0, limits)
+    sent = db.execute(recent, (route.sender, at - _MINUTE + 1, at, limits.per_minute)).fetchone()[0]
+    if sent < limits.per_minute:
+        return None
+    return Refused("too_many", f"You have sent {sent} messages within a minute, the most there is. Wait.")
 
 
-def _volley_refusal(db: sqlite3.Connection, mail: Mail, sender: int, reader: int, limits: MailLimits) -> Refused | None:
+def _volley_refusal(db: sqlite3.Connection, mail: Mail, route: _Route, limits: MailLimits) -> Refused | None:
+    if route.sender is None:
+        return None
     sql = "SELECT many FROM volleys WHERE a = min(:s, :r) AND b = max(:s, :r) AND heard = :r AND many >= :most"
-    row = db.execute(sql, {"s": sender, "r": reader, "most": limits.answers}).fetchone()
+    row = db.execute(sql, {"s": route.sender, "r": route.reader or 0, "most": limits.answers}).fetchone()
     if row is None:
         return None
     return Refused(

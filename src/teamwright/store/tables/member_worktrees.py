@@ -1,4 +1,4 @@
-"""Which members of teams have a worktree to go back to, though no process may hold it now."""
+"""Worktrees that team members may return to, even while no process holds them."""
 
 from pathlib import Path
 

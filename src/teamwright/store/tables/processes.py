@@ -1,9 +1,10 @@
-"""Which processes live, and which of them runs which agent. A process lives while it holds its lock in `run/`."""
+"""Living processes and the agents that each of them runs; a process lives while it holds its lock in `run/`."""
 
 import fcntl
 import os
 import sqlite3
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from msgspec import Struct
@@ -14,6 +15,7 @@ from teamwright.core.ids import AgentId, SessionId
 from teamwright.osfiles.locks import Lock, hold
 from teamwright.osfiles.private import fault
 from teamwright.store.db.database import Database
+from teamwright.store.db.statements import change, fetch_all
 from teamwright.store.tables.state import agent_number, now_ms
 
 
@@ -64,7 +66,7 @@ class ProcessTable:
 
     async def leave(self, process: ProcessId) -> None:
         """Whatever it held is free."""
-        await self._db.write(lambda db: db.execute("DELETE FROM processes WHERE id = ?", (process,)).rowcount)
+        await self._db.write(change("DELETE FROM processes WHERE id = ?", (process,)))
         if lock := self._locks.pop(process, None):
             self._lock_path(process).unlink(missing_ok=True)
             lock.release()
@@ -122,13 +124,13 @@ class ProcessTable:
             UPDATE leases SET process = NULL WHERE agent = (SELECT n FROM agents WHERE id = ?)
                 AND process = (SELECT n FROM processes WHERE id = ?)
         """
-        return await self._db.write(lambda db: db.execute(sql, (agent, process)).rowcount > 0)
+        return await self._db.write(change(sql, (agent, process))) > 0
 
     async def lease(self, agent: AgentId) -> Lease | None:
-        return await self._db.read(lambda db: _lease(db, agent))
+        return await self._db.read(partial(_lease, agent=agent))
 
     async def epoch_of(self, agent: AgentId) -> int:
-        return await self._db.read(lambda db: lease_epoch(db, agent))
+        return await self._db.read(partial(lease_epoch, agent=agent))
 
     async def holder(self, agent: AgentId) -> Process | None:
         """The living process that runs an agent."""
@@ -145,7 +147,7 @@ class ProcessTable:
             WHERE members.team = (SELECT n FROM teams WHERE name = ?) AND members.state <> 'shutdown'
                 AND EXISTS (SELECT 1 FROM letters WHERE letters.agent = members.agent AND delivered_at IS NULL)
         """
-        rows = await self._db.read(lambda db: db.execute(sql, (team,)).fetchall())
+        rows = await self._db.read(fetch_all(sql, (team,)))
         return [AgentId(agent) for agent, process in rows if process is None or not self.alive(process)]
 
     async def of_team(self, team: str) -> list[Process]:
@@ -168,7 +170,7 @@ class ProcessTable:
 
     async def _select(self, where: str, *values: str) -> list[Process]:
         sql = f"SELECT id, session, pid, started, bell FROM processes {where}"  # noqa: S608
-        return [Process(*row) for row in await self._db.read(lambda db: db.execute(sql, values).fetchall())]
+        return [Process(*row) for row in await self._db.read(fetch_all(sql, values))]
 
 
 def process_number(db: sqlite3.Connection, id: ProcessId) -> int:

@@ -1,10 +1,11 @@
-"""Requests between agents (shutdown, plan, permission) as records: asked once, answered once, by the right one.
+"""Requests between agents (shutdown, plan, permission), each answered once and only by its addressee.
 
 A person's interrupt for an agent of another process is one, too; that process answers it, not the agent.
 """
 
 import sqlite3
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -13,6 +14,7 @@ from teamwright.core.crashpoint import crashpoint
 from teamwright.core.data.team import Mail, Refused, RequestId, TeamRequest
 from teamwright.core.ids import AgentId
 from teamwright.store.db.database import Database
+from teamwright.store.db.statements import change, fetch_all
 from teamwright.store.tables.mail_insert import LIMITS, MailLimits, post
 from teamwright.store.tables.state import agent_number, now_ms
 
@@ -87,19 +89,19 @@ class RequestTable:
     async def expire(self, id: RequestId) -> bool:
         """Nobody answered in time. False if somebody did."""
         sql = "UPDATE requests SET state = 'expired' WHERE id = ? AND state = 'open'"
-        return await self._db.write(lambda db: db.execute(sql, (id,)).rowcount > 0)
+        return await self._db.write(change(sql, (id,))) > 0
 
     async def handled(self, id: RequestId) -> bool:
         """The asker has acted on the answer, be it a late one. False the second time."""
         sql = "UPDATE requests SET handled = 1 WHERE id = ? AND handled = 0 AND answer IS NOT NULL"
-        return await self._db.write(lambda db: db.execute(sql, (id,)).rowcount > 0)
+        return await self._db.write(change(sql, (id,))) > 0
 
     async def by_id(self, id: RequestId) -> TeamRequest | None:
-        return await self._db.read(lambda db: _find(db, "requests.id = ?", id))
+        return await self._db.read(partial(_find, where="requests.id = ?", value=id))
 
     async def by_key(self, key: str) -> TeamRequest | None:
         """What the call with this key opened, if it got so far."""
-        return await self._db.read(lambda db: _find(db, "requests.key = ?", key))
+        return await self._db.read(partial(_find, where="requests.key = ?", value=key))
 
     async def open_for(self, agent: AgentId) -> list[TeamRequest]:
         """What waits for an agent's answer."""
@@ -134,11 +136,11 @@ class RequestTable:
 
     async def _select(self, where: str, *values: str) -> list[TeamRequest]:
         sql = f"{_COLUMNS} WHERE {where} ORDER BY requests.n"
-        return [_request(row) for row in await self._db.read(lambda db: db.execute(sql, values).fetchall())]
+        return [_request(row) for row in await self._db.read(fetch_all(sql, values))]
 
 
-def _find(db: sqlite3.Connection, where: str, *values: str) -> TeamRequest | None:
-    row = db.execute(f"{_COLUMNS} WHERE {where}", values).fetchone()
+def _find(db: sqlite3.Connection, where: str, value: str) -> TeamRequest | None:
+    row = db.execute(f"{_COLUMNS} WHERE {where}", (value,)).fetchone()
     return _request(row) if row else None
 
 

@@ -1,13 +1,15 @@
-"""Prompts for later in `state.db`. One that is due becomes a letter and moves on in the same transaction."""
+"""Scheduled prompts in `state.db`; one that comes due becomes a letter in the same transaction."""
 
 import sqlite3
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from teamwright.core.data.letter import Letter
 from teamwright.core.data.schedule import Schedule, ScheduleId
 from teamwright.core.ids import LetterId, SessionId
 from teamwright.store.db.database import Database
+from teamwright.store.db.statements import change, fetch_all
 from teamwright.store.tables.jobs import insert_letter
 from teamwright.store.tables.state import session_number
 
@@ -39,7 +41,7 @@ class ScheduleTable:
 
     async def made_by(self, key: str) -> Schedule | None:
         """What an earlier `add` of this key stored, as far as it is still there."""
-        return await self._db.read(lambda db: _by_key(db, key))
+        return await self._db.read(partial(_by_key, key=key))
 
     async def all(self, session: SessionId) -> list[Schedule]:
         """The next due one first."""
@@ -47,17 +49,17 @@ class ScheduleTable:
             SELECT {_COLUMNS} FROM schedules JOIN sessions ON sessions.n = session WHERE sessions.id = ?
             ORDER BY next, schedules.n
         """  # noqa: S608
-        return [_schedule(row) for row in await self._db.read(lambda db: db.execute(sql, (session,)).fetchall())]
+        return [_schedule(row) for row in await self._db.read(fetch_all(sql, (session,)))]
 
     async def remove(self, session: SessionId, id: ScheduleId) -> bool:
         """False if the session has none of that id."""
         sql = "DELETE FROM schedules WHERE id = ? AND session = (SELECT n FROM sessions WHERE id = ?)"
-        return await self._db.write(lambda db: db.execute(sql, (id, session)).rowcount > 0)
+        return await self._db.write(change(sql, (id, session))) > 0
 
     async def move(self, id: ScheduleId, before: int, after: int) -> bool:
         """It is due at another time than was thought. False if it is not as it was any more."""
         sql = "UPDATE schedules SET next = ? WHERE id = ? AND next = ?"
-        return await self._db.write(lambda db: db.execute(sql, (after, id, before)).rowcount > 0)
+        return await self._db.write(change(sql, (after, id, before))) > 0
 
     async def fire(self, schedule: Schedule, letter: Letter, after: int | None) -> bool:
         """The letter is posted, and the schedule is due at `after` next, or gone; all or nothing.

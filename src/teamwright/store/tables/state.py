@@ -1,8 +1,9 @@
-"""What several processes share: letters, agents, sessions and the ledger, in `state.db`."""
+"""Letters, agents, sessions and the ledger in `state.db`, shared by several processes."""
 
 import sqlite3
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -14,6 +15,7 @@ from teamwright.core.data.message import Usage
 from teamwright.core.errors import StoreError
 from teamwright.core.ids import AgentId, LetterId, SessionId
 from teamwright.store.db.database import Database, open_database
+from teamwright.store.db.statements import change, change_each, fetch_all, fetch_one
 
 Price = Callable[[str, Usage], float | None]
 Outcome = Literal["ok", "failed"]
@@ -89,7 +91,7 @@ class StateStore:
     async def register_session(self, id: SessionId, cwd: str, created: int) -> None:
         """Again for one that is known: nothing changes."""
         sql = "INSERT INTO sessions (id, cwd, created) VALUES (?, ?, ?) ON CONFLICT (id) DO NOTHING"
-        await self._db.write(lambda db: _do(db, sql, id, cwd, created))
+        await self._db.write(change(sql, (id, cwd, created)))
 
     async def register_agent(
         self, id: AgentId, session: SessionId, parent: AgentId | None, kind: str, name: str, depth: int
@@ -99,11 +101,15 @@ class StateStore:
             INSERT INTO agents (id, session, parent, kind, name, depth) VALUES (?, ?, ?, ?, ?, ?)
             ON CONFLICT (id) DO NOTHING
         """
-        await self._db.write(lambda db: _do(db, sql, id, session_number(db, session), parent, kind, name, depth))
+
+        def insert(db: sqlite3.Connection) -> None:
+            db.execute(sql, (id, session_number(db, session), parent, kind, name, depth))
+
+        await self._db.write(insert)
 
     async def delete_session(self, id: SessionId) -> bool:
         """Its agents, letters and ledger too. False if there was none."""
-        return await self._db.write(lambda db: _do(db, "DELETE FROM sessions WHERE id = ?", id) > 0)
+        return await self._db.write(change("DELETE FROM sessions WHERE id = ?", (id,))) > 0
 
     # --- letters
 
@@ -111,7 +117,11 @@ class StateStore:
         """Durable on return. The same id again is the same letter: it is not stored twice."""
         data, at = _encoder.encode(letter), self._now()
         sql = "INSERT INTO letters (id, agent, letter, sent_at) VALUES (?, ?, ?, ?) ON CONFLICT (id) DO NOTHING"
-        await self._db.write(lambda db: _do(db, sql, letter.id, agent_number(db, letter.to), data, at))
+
+        def insert(db: sqlite3.Connection) -> None:
+            db.execute(sql, (letter.id, agent_number(db, letter.to), data, at))
+
+        await self._db.write(insert)
 
     async def waiting(self, agent: AgentId) -> list[Letter]:
         """Letters that are not delivered yet, in the order of their arrival. One that cannot be read is set aside."""
@@ -119,14 +129,14 @@ class StateStore:
             SELECT n, letter FROM letters WHERE agent = (SELECT n FROM agents WHERE id = ?) AND delivered_at IS NULL
             ORDER BY n
         """
-        rows = await self._db.read(lambda db: db.execute(sql, (agent,)).fetchall())
+        rows = await self._db.read(fetch_all(sql, (agent,)))
         letters: list[Letter] = []
         for n, data in rows:
             try:
                 letters.append(_letters.decode(data))
             except msgspec.DecodeError as error:
                 why = f"what is stored of it cannot be read ({error})"
-                await self._db.write(lambda db, n=n, why=why: _set_aside(db, n, why))
+                await self._db.write(partial(_set_aside, letter=n, why=why))
                 self._db.notes.append(f"a letter for {agent} was set aside: {why}")
                 if self.on_set_aside is not None:
                     self.on_set_aside(agent, why)
@@ -135,11 +145,11 @@ class StateStore:
     async def withdraw(self, id: LetterId) -> bool:
         """Its sender takes it back. False if it is not there, or was delivered."""
         sql = "DELETE FROM letters WHERE id = ? AND delivered_at IS NULL"
-        return await self._db.write(lambda db: _do(db, sql, id) > 0)
+        return await self._db.write(change(sql, (id,))) > 0
 
     async def has_letter(self, id: LetterId) -> bool:
         sql = "SELECT 1 FROM letters WHERE id = ?"
-        return await self._db.read(lambda db: db.execute(sql, (id,)).fetchone() is not None)
+        return await self._db.read(fetch_one(sql, (id,))) is not None
 
     async def delivered(self, letters: Sequence[LetterId]) -> None:
         """They are in their reader's transcript, synced. The first time counts."""
@@ -152,7 +162,7 @@ class StateStore:
     def _mark_delivered(self, letters: Sequence[LetterId]) -> Callable[[sqlite3.Connection], None]:
         rows = [(self._now(), id) for id in letters]
         sql = "UPDATE letters SET delivered_at = ? WHERE id = ? AND delivered_at IS NULL"
-        return lambda db: _void(db.executemany(sql, rows))
+        return change_each(sql, rows)
 
     # --- the ledger
 
@@ -177,16 +187,17 @@ class StateStore:
         """Queued. A row is settled once; what comes later is ignored."""
         self._db.write_soon(_settle(row, usage, usd, ms, _OK if outcome == "ok" else _FAILED))
 
-    async def settle_orphans(self, session: SessionId, price: Price = lambda _model, _usage: None) -> int:
+    async def settle_orphans(self, session: SessionId, price: Price | None = None) -> int:
         """Settle at their estimate the calls that a dead process left open; only who runs the session may. How many."""
         sql = """
             SELECT ledger.n, models.name, estimate FROM ledger JOIN models ON models.n = model
             WHERE session = (SELECT n FROM sessions WHERE id = ?) AND outcome IS NULL
         """
-        rows = await self._db.read(lambda db: db.execute(sql, (session,)).fetchall())
+        rows = await self._db.read(fetch_all(sql, (session,)))
         for row, model, estimate in rows:
             usage = Usage(input=estimate)
-            self._db.write_soon(_settle(row, usage, price(model, usage), 0, _LOST))
+            usd = None if price is None else price(model, usage)
+            self._db.write_soon(_settle(row, usage, usd, 0, _LOST))
         await self._db.flush()
         return len(rows)
 
@@ -196,7 +207,7 @@ class StateStore:
             SELECT {_SUMS} FROM ledger WHERE session = (SELECT n FROM sessions WHERE id = ?) AND outcome IS NOT NULL
                 AND at >= ?
         """  # noqa: S608
-        row = await self._db.read(lambda db: db.execute(sql, (session, since)).fetchone())
+        row = await self._db.read(fetch_one(sql, (session, since)))
         return Spending(_usage(row), row[4], row[5] > 0)
 
     async def costs(self, session: SessionId | None = None) -> list[Cost]:
@@ -210,7 +221,7 @@ class StateStore:
             WHERE outcome IS NOT NULL AND (:session IS NULL OR sessions.id = :session)
             GROUP BY ledger.session, ledger.agent, ledger.model ORDER BY ledger.session, ledger.agent, ledger.model
         """  # noqa: S608
-        rows = await self._db.read(lambda db: db.execute(sql, {"session": session}).fetchall())
+        rows = await self._db.read(fetch_all(sql, {"session": session}))
         return [
             Cost(id, agent, name, parent, model, _usage(row), row[4], row[5] > 0, ms / 1000, turns, kind)
             for row in rows
@@ -222,14 +233,6 @@ def _set_aside(db: sqlite3.Connection, letter: int, why: str) -> None:
     """Kept, but handed to nobody; mail that it was becomes a dead letter."""
     db.execute("UPDATE letters SET delivered_at = 0 WHERE n = ?", (letter,))
     db.execute("UPDATE mail SET state = 'dead', reason = ? WHERE letter = ? AND state = 'stored'", (why, letter))
-
-
-def _do(db: sqlite3.Connection, sql: str, *values: object) -> int:
-    return db.execute(sql, values).rowcount
-
-
-def _void(_: object) -> None:
-    """For a lambda whose value nobody wants."""
 
 
 def session_number(db: sqlite3.Connection, id: SessionId) -> int:
@@ -251,14 +254,14 @@ def _model(db: sqlite3.Connection, name: str) -> int:
     return (row or db.execute("INSERT INTO models (name) VALUES (?) RETURNING n", (name,)).fetchone())[0]
 
 
-def _settle(row: int, usage: Usage, usd: float | None, ms: int, outcome: int) -> Callable[[sqlite3.Connection], None]:
+def _settle(row: int, usage: Usage, usd: float | None, ms: int, outcome: int) -> Callable[[sqlite3.Connection], int]:
     tokens = (usage.input, usage.output, usage.cache_read, usage.cache_write)
     values = (*map(_bounded, tokens), usd, ms, outcome, row)
     sql = """
         UPDATE ledger SET input = ?, output = ?, cache_read = ?, cache_write = ?, usd = ?, ms = ?, outcome = ?
         WHERE n = ? AND outcome IS NULL
     """
-    return lambda db: _void(db.execute(sql, values))
+    return change(sql, values)
 
 
 def _usage(row: Sequence[int]) -> Usage:

@@ -1,4 +1,4 @@
-"""The rows of tasks and of what they wait for: read as records, changed by statements. Used inside a transaction."""
+"""Rows of tasks and their dependencies, read and changed inside a transaction."""
 
 import sqlite3
 from collections.abc import Collection, Iterable, Sequence

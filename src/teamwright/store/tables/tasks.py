@@ -1,7 +1,8 @@
-"""The shared task lists in `state.db`. Every change is one transaction, whichever process makes it."""
+"""Shared task lists in `state.db`, each change one transaction across processes."""
 
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -29,6 +30,7 @@ from teamwright.core.data.tasks import (
 from teamwright.core.data.team import Mail
 from teamwright.core.ids import AgentId, CallId
 from teamwright.store.db.database import Database
+from teamwright.store.db.statements import change, fetch_all, fetch_one
 from teamwright.store.tables import task_rows as rows
 from teamwright.store.tables.jobs import insert_letter
 from teamwright.store.tables.mail_insert import LIMITS, post
@@ -57,8 +59,8 @@ class TaskTable:
 
     async def get(self, list: str, id: TaskId) -> Task | None:
         def work(db: sqlite3.Connection) -> Task | None:
-            n = rows.list_number(db, list)
-            return None if n is None else rows.load_good(db, n, id)
+            found = _find(db, list, id)
+            return found and found[1]
 
         return await self._db.read(work)
 
@@ -86,28 +88,32 @@ class TaskTable:
     async def lists(self, origin: str | None = None) -> "list[str]":
         """The names of all lists, or of those that a session began; the newest last."""
         sql = "SELECT name FROM task_lists WHERE :origin IS NULL OR origin = :origin ORDER BY n"
-        found = await self._db.read(lambda db: db.execute(sql, {"origin": origin}).fetchall())
+        found = await self._db.read(fetch_all(sql, {"origin": origin}))
         return [name for (name,) in found]
 
     async def applied(self, agent: AgentId, call: CallId) -> str | None:
         """What a call that was in flight at a crash had done; None if it had changed nothing."""
         sql = "SELECT result FROM task_calls WHERE agent = ? AND call = ?"
-        row = await self._db.read(lambda db: db.execute(sql, (agent, call)).fetchone())
+        row = await self._db.read(fetch_one(sql, (agent, call)))
         return row[0] if row else None
 
     async def has_claimable(self, list: str) -> bool:
         sql = f"SELECT 1 FROM tasks JOIN task_lists l ON l.n = list WHERE l.name = ? AND {_FREE} LIMIT 1"  # noqa: S608
-        return await self._db.read(lambda db: db.execute(sql, (list,)).fetchone() is not None)
+        return await self._db.read(fetch_one(sql, (list,))) is not None
 
     # --- changing tasks
 
     async def begin(self, list: str, origin: str) -> None:
         """An empty list; one that there is stays as it is."""
-        await self._db.write(lambda db: rows.make_list(db, list, origin))
+        await self._db.write(partial(rows.make_list, name=list, origin=origin))
 
     async def reserve(self, list: str) -> TaskId:
         """A number for a task that may be made."""
-        return await self._db.write(lambda db: _next_id(db, rows.make_list(db, list)))
+
+        def work(db: sqlite3.Connection) -> TaskId:
+            return _next_id(db, rows.make_list(db, list))
+
+        return await self._db.write(work)
 
     async def create(
         self,
@@ -129,7 +135,7 @@ class TaskTable:
             n = rows.make_list(db, list)
             (count, following) = db.execute("SELECT count, next FROM task_lists WHERE n = ?", (n,)).fetchone()
             own = TaskId(following) if id is None else id
-            edges = [*((own, after) for after in draft.blocks), *((before, own) for before in draft.blocked_by)]
+            edges = _edges(own, draft.blocked_by, draft.blocks)
             refusal = _refuse_new(db, n, own, edges, count) or _refuse_waits(db, n, edges, by, own=own)
             if refusal is not None:
                 return refusal
@@ -137,7 +143,7 @@ class TaskTable:
                 _next_id(db, n)
             rows.insert(db, n, own, draft, by, now)
             rows.connect(db, n, edges)
-            others = {end for edge in edges for end in edge} - {own}
+            others = _ends(edges) - {own}
             rows.stamp(db, n, others, now)
             _record_call(db, n, by.agent, call, own, f"Task #{own} had been created before the program ended.")
             done = Done(own, rows.load_good(db, n, own), None, (own, *sorted(others)))
@@ -158,17 +164,16 @@ class TaskTable:
         def work(db: sqlite3.Connection) -> Done | Refusal:
             if (before := _repeated(db, by.agent, call)) is not None:
                 return before
-            n = rows.list_number(db, list)
-            task = None if n is None else rows.load_good(db, n, id)
-            if n is None or task is None:
+            if (found := _find(db, list, id)) is None:
                 return not_found(id)
-            edges = [*((id, after) for after in ask.add_blocks), *((before, id) for before in ask.add_blocked_by)]
-            known = rows.existing(db, n, {end for edge in edges for end in edge})
-            if refusal := refuse_edges(edges, known, lambda at: rows.blocked(db, n, at)):
-                return refusal
-            if refusal := _refuse_waits(db, n, edges, by, own=id, held=held):
-                return refusal
-            if refusal := refuse_size(_with_words(task, ask).metadata):
+            n, task = found
+            edges = _edges(id, ask.add_blocked_by, ask.add_blocks)
+            refusal = (
+                refuse_edges(edges, rows.existing(db, n, _ends(edges)), partial(rows.blocked, db, n))
+                or _refuse_waits(db, n, edges, by, own=id, held=held)
+                or refuse_size(_with_words(task, ask).metadata)
+            )
+            if refusal is not None:
                 return refusal
             hold = decide(_with_edges(db, n, task, ask), ask, by, held)
             if isinstance(hold, Refusal):
@@ -266,16 +271,29 @@ class TaskTable:
 
     async def drop(self, list: str) -> bool:
         """The list with all its tasks. False if there was none."""
-        return await self._db.write(
-            lambda db: db.execute("DELETE FROM task_lists WHERE name = ?", (list,)).rowcount > 0
-        )
+        return await self._db.write(change("DELETE FROM task_lists WHERE name = ?", (list,))) > 0
 
 
 _FREE = "status = 'pending' AND agent IS NULL AND waits = 0"  # as the index `tasks_free` has it
 
 
+def _find(db: sqlite3.Connection, list: str, id: TaskId) -> tuple[int, Task] | None:
+    """The list's number and the task."""
+    n = rows.list_number(db, list)
+    task = None if n is None else rows.load_good(db, n, id)
+    return None if n is None or task is None else (n, task)
+
+
 def _next_id(db: sqlite3.Connection, n: int) -> TaskId:
     return db.execute("UPDATE task_lists SET next = next + 1 WHERE n = ? RETURNING next - 1", (n,)).fetchone()[0]
+
+
+def _edges(own: TaskId, before: Iterable[TaskId], after: Iterable[TaskId]) -> list[Edge]:
+    return [*((own, later) for later in after), *((earlier, own) for earlier in before)]
+
+
+def _ends(edges: Iterable[Edge]) -> set[TaskId]:
+    return {end for edge in edges for end in edge}
 
 
 def _repeated(db: sqlite3.Connection, agent: AgentId, call: CallId | None) -> Done | None:
@@ -292,8 +310,8 @@ def _record_call(db: sqlite3.Connection, n: int, agent: AgentId, call: CallId | 
 def _refuse_new(db: sqlite3.Connection, n: int, own: TaskId, edges: Sequence[Edge], count: int) -> Refusal | None:
     if count >= MOST_TASKS:
         return Refusal("list_full", f"the list has {count} tasks, and no more fit. Delete those that are done.")
-    known = rows.existing(db, n, {end for edge in edges for end in edge} - {own})
-    return refuse_edges(edges, {*known, own}, lambda at: rows.blocked(db, n, at))
+    known = rows.existing(db, n, _ends(edges) - {own})
+    return refuse_edges(edges, {*known, own}, partial(rows.blocked, db, n))
 
 
 def _refuse_waits(
@@ -321,7 +339,7 @@ def _apply(
         rows.write(db, n, worded)
     rows.give(db, n, task, hold)
     rows.connect(db, n, edges)
-    touched = {end for edge in edges for end in edge} | {task.id}
+    touched = _ends(edges) | {task.id}
     freed: list[TaskId] = []
     if (task.status == "completed") != (hold.status == "completed"):
         freed = rows.count_waits(db, n, task.blocks)

@@ -27,8 +27,8 @@ IN_TEAM = """
 """
 
 
-def find_team(db: sqlite3.Connection, where: str, *values: object) -> Team | None:
-    row = db.execute(f"{TEAM} WHERE {where}", values).fetchone()
+def find_team(db: sqlite3.Connection, where: str, value: str) -> Team | None:
+    row = db.execute(f"{TEAM} WHERE {where}", (value,)).fetchone()
     return Team(*row[:-1]) if row else None
 
 
@@ -36,7 +36,7 @@ def team_number(db: sqlite3.Connection, team: str) -> int:
     return db.execute("SELECT n FROM teams WHERE name = ?", (team,)).fetchone()[0]
 
 
-def find_member(db: sqlite3.Connection, where: str, *values: object) -> Member | None:
+def find_member(db: sqlite3.Connection, where: str, values: Sequence[object]) -> Member | None:
     row = db.execute(f"{MEMBER} WHERE {where}", values).fetchone()
     return read_member(row) if row else None
 

@@ -1,7 +1,8 @@
-"""Teams and their rosters: names, states that can only follow their diagram, and the lease of the lead."""
+"""Teams, their rosters, the states of members and the lead's lease."""
 
 import sqlite3
 from collections.abc import Callable, Collection
+from functools import partial
 
 import msgspec
 from msgspec import Struct
@@ -25,10 +26,11 @@ from teamwright.core.data.team import (
 from teamwright.core.errors import StoreError
 from teamwright.core.ids import AgentId, CallId
 from teamwright.store.db.database import Database
-from teamwright.store.tables.jobs import NewAgent
+from teamwright.store.db.statements import change, fetch_all
+from teamwright.store.tables.jobs import NewAgent, insert_agent
 from teamwright.store.tables.mail_insert import LIMITS, MailLimits, abandon, post
 from teamwright.store.tables.processes import ProcessTable, lease_epoch, process_number
-from teamwright.store.tables.state import agent_number, now_ms, session_number
+from teamwright.store.tables.state import agent_number, now_ms
 from teamwright.store.tables.team_rows import (
     IN_TEAM,
     MEMBER,
@@ -162,11 +164,11 @@ class TeamTable:
         return await self._db.write(work)
 
     async def team(self, name: str) -> Team | None:
-        return await self._db.read(lambda db: find_team(db, "teams.name = ?", name))
+        return await self._db.read(partial(find_team, where="teams.name = ?", value=name))
 
     async def teams(self) -> list[Team]:
         """All, in the order they were made."""
-        return await self._db.read(lambda db: [Team(*row[:-1]) for row in db.execute(f"{TEAM} ORDER BY teams.n")])
+        return [Team(*row[:-1]) for row in await self._db.read(fetch_all(f"{TEAM} ORDER BY teams.n"))]
 
     async def teams_of(self, agent: AgentId) -> list[Team]:
         """Those that an agent belongs to, the current one first."""
@@ -174,12 +176,7 @@ class TeamTable:
             {TEAM} JOIN members ON members.team = teams.n
             WHERE members.agent = (SELECT n FROM agents WHERE id = ?) AND state <> 'shutdown' ORDER BY turn DESC
         """  # noqa: S608
-        return await self._db.read(lambda db: [Team(*row[:-1]) for row in db.execute(sql, (agent,))])
-
-    async def current_team_of(self, agent: AgentId) -> Team | None:
-        """The one that it created, joined or was given last; after that one's deletion the one before."""
-        found = await self.teams_of(agent)
-        return found[0] if found else None
+        return [Team(*row[:-1]) for row in await self._db.read(fetch_all(sql, (agent,)))]
 
     async def unrest(self, name: str, *, without: Collection[str] = ()) -> Unrest:
         """Who of a team has something left to do. One statement: nothing can slip from one part to the other."""
@@ -191,7 +188,7 @@ class TeamTable:
                 JOIN letters ON letters.agent = members.agent AND letters.delivered_at IS NULL
             WHERE team = (SELECT n FROM teams WHERE name = :name) AND state <> 'shutdown'
         """
-        rows = await self._db.read(lambda db: db.execute(sql, {"name": name}).fetchall())
+        rows = await self._db.read(fetch_all(sql, {"name": name}))
         rows = [row for row in rows if row[0] not in without]
         mates = any(who != LEAD_NAME and (letter is not None or state != "idle") for who, state, letter in rows)
         mail = (letter for who, _, letter in rows if who == LEAD_NAME and letter is not None)
@@ -204,7 +201,7 @@ class TeamTable:
         def work(db: sqlite3.Connection) -> str | None:
             if (team := find_team(db, "teams.key = ?", key)) is not None:
                 return f"The team {team.name} had been created before the program ended."
-            if (member := find_member(db, "members.key = ?", key)) is not None:
+            if (member := find_member(db, "members.key = ?", (key,))) is not None:
                 return f"{member.address} had been made a member of the team before the program ended."
             ended = db.execute("SELECT result FROM calls WHERE key = ?", (key,)).fetchone()
             return ended[0] if ended else None
@@ -213,11 +210,11 @@ class TeamTable:
 
     async def removed(self) -> list[str]:
         """Names of deleted teams whose files may still be there."""
-        return await self._db.read(lambda db: [name for (name,) in db.execute("SELECT name FROM removed_teams")])
+        return [name for (name,) in await self._db.read(fetch_all("SELECT name FROM removed_teams"))]
 
     async def cleared(self, name: str) -> None:
         """The files of a deleted team are gone."""
-        await self._db.write(lambda db: db.execute("DELETE FROM removed_teams WHERE name = ?", (name,)).rowcount)
+        await self._db.write(change("DELETE FROM removed_teams WHERE name = ?", (name,)))
 
     # --- members
 
@@ -237,18 +234,13 @@ class TeamTable:
         at = self._now()
 
         def work(db: sqlite3.Connection) -> Member | Refused:
-            if key is not None and (made := find_member(db, "members.key = ?", key)) is not None:
+            if key is not None and (made := find_member(db, "members.key = ?", (key,))) is not None:
                 return made
             if find_team(db, "teams.name = ?", draft.team) is None:
                 return Refused("no_team", f"There is no team {draft.team}. TeamCreate makes one.")
-            living = [m for m in roster(db, draft.team) if m.state != "shutdown"]
-            name = safe_name(draft.name, [m.name for m in living])
-            color = draft.color or next_color(m.color for m in living)
-            member = replace(draft, name=name, color=color, joined_at=at, state="created", since=at)
+            member = _made_distinct(db, draft, at)
             if agent is not None:
-                sql = "INSERT INTO agents (id, session, parent, kind, name, depth) VALUES (?, ?, ?, ?, ?, ?)"
-                number = session_number(db, agent.session)
-                db.execute(sql, (agent.id, number, agent.parent, agent.kind, name, agent.depth))
+                insert_agent(db, replace(agent, name=member.name))
             add_member(db, member, key)
             crashpoint("team.member")
             if first is not None and isinstance(refused := post(db, first(member), self._limits, at), Refused):
@@ -319,7 +311,8 @@ class TeamTable:
 
     async def members(self, team: str) -> list[Member]:
         """In the order they joined; for a name that was given again the last incarnation only."""
-        return await self._db.read(lambda db: latest(roster(db, team)))
+        found = await self._db.read(partial(roster, team=team))
+        return latest(found)
 
     async def roster(self, team: str) -> Roster | None:
         """The members, and the teams of each; None if there is no such team."""
@@ -338,7 +331,7 @@ class TeamTable:
             AND (? IS NULL OR members.team = (SELECT n FROM teams WHERE name = ?))
             ORDER BY state = 'shutdown', turn DESC LIMIT 1
         """
-        return await self._db.read(lambda db: find_member(db, where, agent, team, team))
+        return await self._db.read(partial(find_member, where=where, values=(agent, team, team)))
 
     async def find(self, team: str, name: str) -> Member | None:
         """The living holder of a name, else the last one that had it."""
@@ -346,7 +339,15 @@ class TeamTable:
             members.team = (SELECT n FROM teams WHERE name = ?) AND members.name = ?
             ORDER BY state = 'shutdown', members.n DESC LIMIT 1
         """
-        return await self._db.read(lambda db: find_member(db, where, team, name))
+        return await self._db.read(partial(find_member, where=where, values=(team, name)))
+
+
+def _made_distinct(db: sqlite3.Connection, draft: Member, at: int) -> Member:
+    """A new member with a name that no living one has, and a colour that they use least."""
+    living = [m for m in roster(db, draft.team) if m.state != "shutdown"]
+    name = safe_name(draft.name, [m.name for m in living])
+    color = draft.color or next_color(m.color for m in living)
+    return replace(draft, name=name, color=color, joined_at=at, state="created", since=at)
 
 
 def _is_loud(letter: bytes) -> bool:

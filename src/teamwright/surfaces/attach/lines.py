@@ -14,6 +14,7 @@ from teamwright.surfaces.plain import last_lines, paint, summary
 from teamwright.surfaces.view.diff import rows_of
 from teamwright.tools.agents.ask import AskArgs, AskedQuestion
 from teamwright.tools.bounds import counted, visible
+from teamwright.tools.catalog import traits_of
 
 HELP = "Type a prompt; /to AGENT words, /interrupt [AGENT], /stop ID, /stop-all, /background, /quit."
 SCREEN = 18  # lines of a question that stand on any terminal at once
@@ -72,7 +73,9 @@ class ControlRequest(Struct):
     def parts(self) -> list[AskedQuestion]:
         """The questions of an agent's own; none if it asks for something else."""
         try:
-            return msgspec.convert(self.input, AskArgs).questions if self.tool_name == "AskUserQuestion" else []
+            return (
+                msgspec.convert(self.input, AskArgs).questions if traits_of(self.tool_name).asks == "questions" else []
+            )
         except msgspec.ValidationError:
             return []
 

@@ -22,6 +22,10 @@ from teamwright.core.ports import Outcome, said
 from teamwright.host.mcp.stdio_server import open_stdio
 from teamwright.host.mcp.streams import LineReader, LineWriter
 from teamwright.runtime.manual_lead import ManualLead
+from teamwright.tools.agents.agent import NAME as AGENT
+from teamwright.tools.agents.messages import ListAgents, SendMessage
+from teamwright.tools.agents.tasks import TaskCreate, TaskList, TaskUpdate
+from teamwright.tools.agents.team import TeamCreate, TeamDelete
 from teamwright.tools.bounds import visible
 from teamwright.tools.define import read_args, schema_of
 
@@ -53,17 +57,23 @@ class WaitArgs(Struct, frozen=True):
 
 
 SAME = {
-    "team_create": ("TeamCreate", "Makes a team in this directory that you lead."),
-    "team_delete": ("TeamDelete", "Ends your current team with its inboxes and tasks. Refused while members work."),
+    "team_create": (TeamCreate.spec.name, "Makes a team in this directory that you lead."),
+    "team_delete": (
+        TeamDelete.spec.name,
+        "Ends your current team with its inboxes and tasks. Refused while members work.",
+    ),
     "send_message": (
-        "SendMessage",
+        SendMessage.spec.name,
         "Tells a teammate something, or all with *; an idle one wakes up. The answer comes by read_messages. An object "
         "as message asks one to shut down, or answers its plan.",
     ),
-    "task_create": ("TaskCreate", "Puts a task on the shared list; a teammate that is idle takes it by itself."),
-    "task_list": ("TaskList", "Lists the shared tasks: id, status, subject, owner, what each waits for."),
-    "task_update": ("TaskUpdate", "Changes a shared task: its state, its owner, its text, what it waits for."),
-    "list_agents": ("ListAgents", "Lists the members of your team and what they are doing."),
+    "task_create": (
+        TaskCreate.spec.name,
+        "Puts a task on the shared list; a teammate that is idle takes it by itself.",
+    ),
+    "task_list": (TaskList.spec.name, "Lists the shared tasks: id, status, subject, owner, what each waits for."),
+    "task_update": (TaskUpdate.spec.name, "Changes a shared task: its state, its owner, its text, what it waits for."),
+    "list_agents": (ListAgents.spec.name, "Lists the members of your team and what they are doing."),
 }
 OWN: dict[str, tuple[type[Struct], str]] = {
     "teammate_spawn": (SpawnArgs, "Adds a teammate to your current team; it begins at once and works on its own."),
@@ -131,7 +141,7 @@ def list_tools(driver: ManualLead) -> list[types.Tool]:
     have = driver.tools
     tools = [_tool(name, words, dict(have[ours].spec.schema)) for name, (ours, words) in SAME.items() if ours in have]
     for name, (args, words) in OWN.items():
-        if name != "teammate_spawn" or "Agent" in have:
+        if name != "teammate_spawn" or AGENT in have:
             tools.append(_tool(name, words, schema_of(args)))
     return tools
 
@@ -175,7 +185,7 @@ async def _spawn(driver: ManualLead, args: Mapping[str, Any]) -> Outcome:
         "mode": asked.mode,
         "isolation": "worktree" if asked.worktree else None,
     }
-    return await driver.act("Agent", {key: value for key, value in wanted.items() if value is not None})
+    return await driver.act(AGENT, {key: value for key, value in wanted.items() if value is not None})
 
 
 async def _read(driver: ManualLead, args: Mapping[str, Any]) -> Outcome:

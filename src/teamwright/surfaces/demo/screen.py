@@ -18,12 +18,14 @@ from teamwright.core.data.message import Message, Text, ToolCall
 from teamwright.core.data.team import split_address
 from teamwright.core.ids import AgentId, CallId
 from teamwright.surfaces.plain import paint, result_text
+from teamwright.tools.agents.tasks import TaskCreate
+from teamwright.tools.agents.team import TeamCreate
 from teamwright.tools.bounds import visible
+from teamwright.tools.catalog import traits_of
 
 COLUMNS, GUTTER = 98, 7
 MOST_CALL, MOST_TAIL, MOST_LINES = 64, 36, 4  # characters of a call and of its result, lines of a result
 NAMES = ("yellow", "purple", "green", "blue")  # of teammates, as they come
-QUIET = frozenset({"TaskUpdate", "Agent", "SendMessage"})  # events of the team tell of them
 
 
 class Screen:
@@ -64,7 +66,7 @@ class Screen:
         if message.text:
             self._line(who, visible(message.text))
         for call in message.calls:
-            if call.name == "SendMessage" and not isinstance(call.args.get("message"), str):
+            if traits_of(call.name).talks and isinstance(call.args.get("message"), dict):
                 asks = f"asks {call.args['to']} to shut down"
                 agrees = call.args["message"].get("type") == "shutdown_response"
                 self._step(who, "agrees to shut down" if agrees else asks)
@@ -105,9 +107,9 @@ class Screen:
 
     def _tool(self, who: str, ended: ToolEnded) -> None:
         call = self._calls.pop(ended.call_id, None)
-        if call is None or (call.name in QUIET and not ended.is_error):
+        if call is None or (traits_of(call.name).told and not ended.is_error):  # events of the team tell of it
             return
-        tail = _tail(call, result_text(ended)) if call.name == "Bash" or ended.is_error else []
+        tail = _tail(call, result_text(ended)) if traits_of(call.name).runs or ended.is_error else []
         mark = self._paint("red", "x") if ended.is_error else self._paint("green", "+")
         what = textwrap.shorten(visible(about(call, ended)), MOST_CALL, placeholder=" ...")
         beside = f"  {self._paint('dim', visible(tail[0]))}" if len(tail) == 1 else ""
@@ -146,15 +148,14 @@ def about(call: ToolCall, ended: ToolEnded) -> str:
     """A call in a few words."""
     args: dict[str, Any] = call.args
     data = ended.data or {}
-    match call.name:
-        case "Bash":
-            return f"{args['command']}"
-        case "Read" | "Edit" | "Write":
-            return f"{call.name} {PurePath(args['file_path']).name}"
-        case "TeamCreate":
-            return f"a team: {args['team_name']}"
-        case "TaskCreate":
-            waits = ", ".join(f"#{id}" for id in args.get("blockedBy", ()))
-            return f"task #{data.get('taskId', '?')}: {args['subject']}" + (f" (waits for {waits})" if waits else "")
-        case _:
-            return call.name
+    traits = traits_of(call.name)
+    if traits.runs:
+        return f"{args['command']}"
+    if traits.path is not None and traits.path.access != "search":
+        return f"{call.name} {PurePath(args[traits.path.name]).name}"
+    if call.name == TeamCreate.spec.name:
+        return f"a team: {args['team_name']}"
+    if call.name == TaskCreate.spec.name:
+        waits = ", ".join(f"#{id}" for id in args.get("blockedBy", ()))
+        return f"task #{data.get('taskId', '?')}: {args['subject']}" + (f" (waits for {waits})" if waits else "")
+    return call.name

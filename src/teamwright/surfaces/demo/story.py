@@ -84,26 +84,45 @@ def _always(*calls: Any) -> Callable[[Request], Sequence[Any]]:
     return give
 
 
+# A model calls tools by their names, and so does the script that plays one.
+
+
+def _bash(command: str) -> Any:
+    return call("Bash", command=command)
+
+
+def _read(file: str) -> Any:
+    return call("Read", file_path=file)
+
+
+def _send(to: str, message: str | dict[str, Any], **more: str) -> Any:
+    return call("SendMessage", to=to, **more, message=message)
+
+
+def _update(task: int, **change: str) -> Any:
+    return call("TaskUpdate", taskId=str(task), **change)
+
+
 def _run(command: str) -> Callable[[Request], Sequence[Any]]:
-    return _always(call("Bash", command=command))
+    return _always(_bash(command))
 
 
 def _done(task: int) -> Any:
-    return call("TaskUpdate", taskId=str(task), status="completed")
+    return _update(task, status="completed")
 
 
 def _mine(task: int, name: str) -> Any:
-    return call("TaskUpdate", taskId=str(task), owner=name)
+    return _update(task, owner=name)
 
 
 def _tell(to: str, summary: str, text: str) -> Any:
-    return call("SendMessage", to=to, summary=summary, message=text)
+    return _send(to, text, summary=summary)
 
 
 def _agree(request: Request) -> Sequence[Any]:
     id = _REQUEST.findall(_text(request))[-1]
     message = {"type": "shutdown_response", "request_id": id, "approve": True}
-    return [call("SendMessage", to="team-lead", message=message)]
+    return [_send("team-lead", message)]
 
 
 def _tasks(_: Request) -> Sequence[Any]:
@@ -117,17 +136,17 @@ def _recruit(name: str, prompt: str, about: str) -> Callable[[Request], Sequence
 
 
 def _merge(request: Request) -> Sequence[Any]:
-    merges = [call("Bash", command=f"git merge -q --no-ff --no-edit {b}") for b in reversed(branches(request)[:2])]
-    return [*merges, call("Bash", command="python3 -m unittest -q")]
+    merges = [_bash(f"git merge -q --no-ff --no-edit {b}") for b in reversed(branches(request)[:2])]
+    return [*merges, _bash("python3 -m unittest -q")]
 
 
 def _dismiss(name: str) -> Callable[[Request], Sequence[Any]]:
-    return _always(call("SendMessage", to=name, message={"type": "shutdown_request"}))
+    return _always(_send(name, {"type": "shutdown_request"}))
 
 
 def _edit(file: str, change: tuple[str, str], tests: str) -> Callable[[Request], Sequence[Any]]:
     edit = call("Edit", file_path=file, old_string=change[0], new_string=change[1])
-    return _always(edit, call("Bash", command=f"python3 -m unittest -q {tests}"))
+    return _always(edit, _bash(f"python3 -m unittest -q {tests}"))
 
 
 def _commit(words: str) -> Callable[[Request], Sequence[Any]]:
@@ -144,14 +163,14 @@ def _advise(_: Request) -> Sequence[Any]:
 
 
 def _bring_in(request: Request) -> Sequence[Any]:
-    return [call("Bash", command=f"git merge -q --no-edit {branches(request)[1]}")]
+    return [_bash(f"git merge -q --no-edit {branches(request)[1]}")]
 
 
 def _write(_: Request) -> Sequence[Any]:
     return [
         call("Write", file_path="banner.py", content=BANNER),
-        call("Bash", command="python3 -m unittest -q"),
-        call("Bash", command="git add banner.py && git commit -qm 'A banner'"),
+        _bash("python3 -m unittest -q"),
+        _bash("git add banner.py && git commit -qm 'A banner'"),
     ]
 
 
@@ -171,7 +190,7 @@ PARTS: dict[str, Sequence[StoryLine]] = {
         StoryLine("Three commits of two teammates are merged, all tests pass, and both have shut down."),
     ),
     "ada": (
-        StoryLine("I take #1.", _always(_mine(1, "ada"), call("Read", file_path="prices.py")), SaidInDemo("lead", 5)),
+        StoryLine("I take #1.", _always(_mine(1, "ada"), _read("prices.py")), SaidInDemo("lead", 5)),
         StoryLine(
             "min() of nothing raises. It takes a default.",
             _edit("prices.py", PRICES, "test_prices"),
@@ -184,7 +203,7 @@ PARTS: dict[str, Sequence[StoryLine]] = {
         StoryLine("", _agree),
     ),
     "ben": (
-        StoryLine("I take #2.", _always(_mine(2, "ben"), call("Read", file_path="labels.py")), AskedInDemo("ada", 1)),
+        StoryLine("I take #2.", _always(_mine(2, "ben"), _read("labels.py")), AskedInDemo("ada", 1)),
         StoryLine("str() drops a zero.", _edit("labels.py", LABELS, "test_labels")),
         StoryLine("", _commit("Prices with two digits")),
         StoryLine("ada should know how I count.", _advise),

@@ -24,14 +24,14 @@ def prompt_parser(commands: Mapping[str, str]) -> ArgumentParser:
     told = "\n".join(f"  teamwright {name:<10} {words}" for name, words in commands.items())
     parser = ArgumentParser(
         prog="teamwright",
-        description="A coding agent for your terminal and your scripts, on any model.",
-        epilog=f"commands:\n{told}\n\nexit status: 0 done, 1 ended in an error, 2 wrong use, 130 and 143 by signal",
+        description="A coding agent for your terminal and scripts, on any model.",
+        epilog=f"commands:\n{told}\n\nexit status: 0 success, 1 error, 2 usage error, 130 or 143 ended by a signal",
         formatter_class=RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
     add = parser.add_argument
-    add("prompt", nargs="?", type=_text, help="what to do; also from standard input")
-    add("-p", "--print", action="store_true", help="headless: do it, print the answer, end")
+    add("prompt", nargs="?", type=_text, help="the task; also read from standard input")
+    add("-p", "--print", action="store_true", help="headless: run the prompt, print the answer and exit")
     add("-v", "--version", action="store_true", help="print the version")
     _add_formats(parser.add_argument_group("input and output").add_argument)
     _add_model(parser.add_argument_group("model and limits").add_argument)
@@ -41,66 +41,66 @@ def prompt_parser(commands: Mapping[str, str]) -> ArgumentParser:
 
 
 def _add_formats(add: Callable[..., object]) -> None:
-    add("--output-format", choices=("text", "json", "stream-json"), default="text")
+    add("--output-format", choices=("text", "json", "stream-json"), default="text", help="default: text")
     add("--input-format", choices=("text", "stream-json"), default="text", help="stream-json: JSON lines on stdin")
-    add("--include-partial-messages", action="store_true", help="text as it comes, in stream-json")
-    add("--verbose", action="store_true", help="accepted; stream-json always shows every step")
-    add("--debug", action="store_true", help="write more into the log")
-    add("--json-schema", metavar="JSON", help="the answer as data that fits this schema")
-    add("--replay-user-messages", action="store_true", help="prompts as they are taken, in stream-json")
-    add("--session-mirror", action="store_true", help="the transcript as it grows, in stream-json")
-    add("--include-hook-events", action="store_true", help="what hooks do, in stream-json")
+    add("--include-partial-messages", action="store_true", help="stream-json: stream text as it is generated")
+    add("--verbose", action="store_true", help="accepted for compatibility; stream-json always shows every step")
+    add("--debug", action="store_true", help="log each step of every agent")
+    add("--json-schema", metavar="JSON", help="return the answer as data that matches this schema")
+    add("--replay-user-messages", action="store_true", help="stream-json: echo prompts as they are read")
+    add("--session-mirror", action="store_true", help="stream-json: copy the transcript as it grows")
+    add("--include-hook-events", action="store_true", help="stream-json: report hook activity")
 
 
 def _add_model(add: Callable[..., object]) -> None:
     add("--model", metavar="NAME", help="sonnet, opus, haiku, anthropic/NAME, openai/NAME, script/FILE, ...")
-    add("--fallback-model", metavar="NAME", help="when the first one is out of reach")
-    add("--effort", choices=EFFORTS, help="how hard it thinks")
-    add("--thinking", choices=("adaptive", "disabled"), help="disabled: it answers without thinking")
-    add("--max-thinking-tokens", type=_count, metavar="N", help="in place of --effort; 0 is --thinking disabled")
-    add("--thinking-display", choices=("summarized", "omitted"), help="how the provider gives what it thought")
-    add("--betas", metavar="LIST", help="names of beta features for the provider's API")
-    add("--max-turns", type=_positive, metavar="N", help="model calls for one prompt")
-    add("--max-budget-usd", type=_money, metavar="X", help="money for the session")
-    add("--task-budget", type=_positive, metavar="N", help="tokens for the session")
-    add("--system-prompt", type=_text, metavar="TEXT", help="in place of ours")
-    add("--system-prompt-file", metavar="FILE", help="the same, from a file")
-    add("--append-system-prompt", type=_text, metavar="TEXT", help="after ours")
+    add("--fallback-model", metavar="NAME", help="model to use when the first is unavailable")
+    add("--effort", choices=EFFORTS, help="reasoning effort")
+    add("--thinking", choices=("adaptive", "disabled"), help="disabled: answer without thinking")
+    add("--max-thinking-tokens", type=_count, metavar="N", help="replaces --effort; 0 means --thinking disabled")
+    add("--thinking-display", choices=("summarized", "omitted"), help="how the provider returns thinking")
+    add("--betas", metavar="LIST", help="beta features of the provider's API to enable")
+    add("--max-turns", type=_positive, metavar="N", help="maximum model calls per prompt")
+    add("--max-budget-usd", type=_money, metavar="X", help="maximum cost of the session")
+    add("--task-budget", type=_positive, metavar="N", help="maximum tokens for the session")
+    add("--system-prompt", type=_text, metavar="TEXT", help="replace the built-in system prompt")
+    add("--system-prompt-file", metavar="FILE", help="the same, read from a file")
+    add("--append-system-prompt", type=_text, metavar="TEXT", help="append to the built-in system prompt")
 
 
 def _add_permissions(add: Callable[..., object]) -> None:
-    add("--agent", metavar="NAME", help="run the session itself as this kind of agent")
-    add("--agents", metavar="JSON", help="further kinds of agents, as JSON or a file of it")
-    add("--permission-mode", choices=MODES, help="what may happen unasked")
-    add("--dangerously-skip-permissions", action="store_true", help="bypassPermissions, for containers")
+    add("--agent", metavar="NAME", help="run the session itself as this agent type")
+    add("--agents", metavar="JSON", help="additional agent types, as JSON or a JSON file")
+    add("--permission-mode", choices=MODES, help="what runs without approval")
+    add("--dangerously-skip-permissions", action="store_true", help="same as bypassPermissions; for containers")
     add("--allowed-tools", "--allowedTools", nargs="+", action="extend", metavar="RULE", help="e.g. 'Bash(git *)' Edit")
-    add("--disallowed-tools", "--disallowedTools", nargs="+", action="extend", metavar="RULE")
-    add("--tools", nargs="+", action="extend", metavar="NAME", help='what the model sees; "" is none, default is all')
-    add("--permission-prompt-tool", choices=("stdio",), help="questions as control requests on stdout")
-    add("--add-dir", nargs="+", action="extend", metavar="DIR", help="further working directories")
-    add("--settings", metavar="FILE_OR_JSON", help="settings for this run")
-    add("--mcp-config", nargs="+", action="extend", metavar="FILE_OR_JSON", help="MCP servers for this run")
-    add("--strict-mcp-config", action="store_true", help="no MCP servers but those of --mcp-config")
-    add("--plugin-dir", action="append", metavar="DIR", help="a plugin for this run")
-    add("--setting-sources", metavar="LIST", help="which settings are read: user,project,local")
-    add("--trust", action="store_true", help="trust this directory, for this run")
+    add("--disallowed-tools", "--disallowedTools", nargs="+", action="extend", metavar="RULE", help="the same, to deny")
+    add("--tools", nargs="+", action="extend", metavar="NAME", help='tools to offer; "" for none, default for all')
+    add("--permission-prompt-tool", choices=("stdio",), help="send permission requests to stdout")
+    add("--add-dir", nargs="+", action="extend", metavar="DIR", help="additional working directories")
+    add("--settings", metavar="FILE_OR_JSON", help="additional settings for this run")
+    add("--mcp-config", nargs="+", action="extend", metavar="FILE_OR_JSON", help="additional MCP servers for this run")
+    add("--strict-mcp-config", action="store_true", help="use only the MCP servers of --mcp-config")
+    add("--plugin-dir", action="append", metavar="DIR", help="load a plugin for this run")
+    add("--setting-sources", metavar="LIST", help="settings sources to read: user,project,local")
+    add("--trust", action="store_true", help="trust this directory for this run")
 
 
 def _add_session(add: Callable[..., object]) -> None:
-    add("--resume", "-r", nargs="?", const="", metavar="ID", help="go on with a session")
-    add("--continue", "-c", dest="continue_", action="store_true", help="go on with the last one of this directory")
-    add("--session-id", metavar="UUID", help="name the new session")
-    add("--listen", action="store_true", help="`teamwright attach` may come in, and answer questions")
-    add("--no-wait", action="store_true", help="end with the turn, whatever still runs in the background")
-    add("--fork", action="store_true", help="the agent may fork itself; every agent runs in the background")
-    add("--team", metavar="NAME", help="lead this team, whose lead is gone")
+    add("--resume", "-r", nargs="?", const="", metavar="ID", help="resume a session")
+    add("--continue", "-c", dest="continue_", action="store_true", help="resume the last session of this directory")
+    add("--session-id", metavar="UUID", help="id for the new session")
+    add("--listen", action="store_true", help="let `teamwright attach` connect and answer permission requests")
+    add("--no-wait", action="store_true", help="exit when the turn ends and stop background jobs")
+    add("--fork", action="store_true", help="let agents fork; every agent runs in the background")
+    add("--team", metavar="NAME", help="take over this team, whose lead is gone")
     add("--teammate-mode", choices=("auto", "in-process", "tmux", "iterm2", "local"), help="where teammates run")
     add("--coordinator", action="store_true", help="the main agent only delegates")
-    add("--assistant", action="store_true", help="nothing blocks: every agent runs in the background")
-    add("--proactive", action="store_true", help="the main agent may act by itself when idle")
-    add("--fork-session", action="store_true", help="with --resume or --continue: under a new id")
-    add("--resume-session-at", metavar="UUID", help="with --resume: only up to this line of stream-json")
-    add("--resume-drops-turn", metavar="UUID", help="with --resume-session-at: refuse if more than this turn is lost")
+    add("--assistant", action="store_true", help="never block: every agent runs in the background")
+    add("--proactive", action="store_true", help="let an idle main agent act on its own")
+    add("--fork-session", action="store_true", help="with --resume or --continue: resume a copy under a new id")
+    add("--resume-session-at", metavar="UUID", help="with --resume: only up to this stream-json line")
+    add("--resume-drops-turn", metavar="UUID", help="with --resume-session-at: refuse to drop more than this turn")
 
 
 def _positive(text: str) -> int:

@@ -9,22 +9,15 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
+from teamwright.runtime.tool_traits import ToolTraits
 from teamwright.tools.bounds import counted, visible
+from teamwright.tools.catalog import traits_of
 
 Kind = Literal["plain", "strong", "dim", "add", "del"]
 MOST_COMPARED = 3_000  # lines of both sides together; beyond it all of the old goes and all of the new comes
 MOST_BEFORE = 1_000_000  # bytes of a file that is read to compare with
 CONTEXT = 3
 TABS = 4
-# Arguments that are shown as text of their own, in this order; all others follow as `name: value`.
-_TEXTS = {
-    "Bash": ("command",),
-    "Monitor": ("command",),
-    "ExitPlanMode": ("plan",),
-    "WebFetch": ("url", "prompt"),
-    "NotebookEdit": ("notebook_path", "new_source"),
-    "Skill": ("skill", "args"),
-}
 _DIM = frozenset({"description"})
 
 
@@ -37,15 +30,16 @@ class DiffRow(Struct, frozen=True):
 
 def rows_of(tool: str, args: Mapping[str, Any], before: str | None = None) -> list[DiffRow]:
     """`before` is what a file that is written anew holds now, if it is known."""
-    if tool == "Edit" and _are_texts(args, "file_path", "old_string", "new_string"):
-        rows = [*lines_of("strong", args["file_path"]), *compare(args["old_string"], args["new_string"])]
-        return [*rows, *_rest(args, {"file_path", "old_string", "new_string"})]
-    if tool == "Write" and _are_texts(args, "file_path", "content"):
-        rows = [*lines_of("strong", args["file_path"]), *compare(before or "", args["content"])]
-        return [*rows, *_rest(args, {"file_path", "content"})]
-    shown = [name for name in _TEXTS.get(tool, ()) if isinstance(args.get(name), str)]
+    traits = traits_of(tool)
+    if traits.path is not None and (change := traits.change) is not None:
+        named = [name for name in (traits.path.name, change.old, change.new) if name]
+        if all(isinstance(args.get(name), str) for name in named):
+            old = args[change.old] if change.old else before or ""
+            rows = [*lines_of("strong", args[traits.path.name]), *compare(old, args[change.new])]
+            return [*rows, *_rest(args, set(named))]
+    shown = [name for name in traits.texts if isinstance(args.get(name), str)]
     rows = [row for n, name in enumerate(shown) for row in lines_of("plain" if n else "strong", args[name])]
-    if tool == "ExitPlanMode":
+    if traits.asks == "plan":
         while rows and not rows[-1].text.strip():
             rows.pop()
         rows = [DiffRow("strong" if row.text.startswith("#") else "plain", row.text) for row in rows]
@@ -78,10 +72,16 @@ def _file_lines(text: str) -> list[str]:
     return _lines(text.removesuffix("\n")) if text else []
 
 
+def replaces_file(tool: ToolTraits) -> bool:
+    """Does a call give the whole text of a file, whatever it held before?"""
+    return tool.change is not None and not tool.change.old
+
+
 def read_before(tool: str, args: Mapping[str, Any]) -> str | None:
-    """The file that a Write would replace, if it can be had at once. Blocks: call it in a thread."""
-    path = args.get("file_path")
-    if tool != "Write" or not isinstance(path, str) or not path.startswith("/"):
+    """The file that a call would replace, if it can be had at once. Blocks: call it in a thread."""
+    traits = traits_of(tool)
+    path = args.get(traits.path.name) if traits.path else None
+    if not replaces_file(traits) or not isinstance(path, str) or not path.startswith("/"):
         return None
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -96,10 +96,6 @@ def read_before(tool: str, args: Mapping[str, Any]) -> str | None:
         return None
     finally:
         os.close(handle)
-
-
-def _are_texts(args: Mapping[str, Any], *names: str) -> bool:
-    return all(isinstance(args.get(name), str) for name in names)
 
 
 def _rest(args: Mapping[str, Any], shown: set[str]) -> list[DiffRow]:

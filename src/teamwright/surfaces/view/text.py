@@ -1,15 +1,14 @@
 """The one door for words from outside to the screen: hidden characters are written out, lengths are bounded."""
 
 import textwrap
-from typing import Any, cast
+from typing import Any
 
 from teamwright.tools.bounds import visible
+from teamwright.tools.catalog import traits_of
 
 LONGEST_LINE = 10_000  # characters of one line; a longer one is cut in the middle, and says so
 MOST_TEXT = 60_000  # characters of what is drawn as one piece
 TABS = 4
-
-_NAMED = ("command", "file_path", "notebook_path", "pattern", "url", "query", "skill", "task_id", "taskId", "to")
 
 
 def safe(text: str, *, most: int = MOST_TEXT) -> str:
@@ -37,32 +36,7 @@ def one_line(text: str, most: int = 200) -> str:
 
 def title(tool: str, args: dict[str, Any]) -> str:
     """What a call is about, in a few words; safe to draw."""
-    match tool:
-        case "Agent":
-            kind, about = str(args.get("subagent_type") or "general-purpose"), str(args.get("description", ""))
-            return one_line(f"{args['name']} ({kind}): {about}" if args.get("name") else f"{kind}: {about}")
-        case "SendMessage":
-            return one_line(f"{args.get('to', '')}: {_said(args)}")
-        case "TaskUpdate" | "TaskGet":
-            owner = f"owner {args['owner']}" if args.get("owner") else ""
-            return one_line(" ".join(filter(None, (f"#{args.get('taskId', '')}", str(args.get("status", "")), owner))))
-        case "AskUserQuestion" if isinstance(args.get("questions"), list):
-            asked = (
-                cast("dict[str, Any]", one) for one in cast("list[Any]", args["questions"]) if isinstance(one, dict)
-            )
-            return one_line(" · ".join(str(one.get("question", "")) for one in asked))
-        case "ExitPlanMode":
-            return one_line(str(args.get("plan", "")).strip().partition("\n")[0].lstrip("# "))
-        case _:
-            named = [args[name] for name in _NAMED if isinstance(args.get(name), str)]
-            return one_line(next((value for value in [*named, *args.values()] if isinstance(value, str)), ""))
-
-
-def _said(args: dict[str, Any]) -> str:
-    message = args.get("message")
-    if isinstance(message, dict):
-        return str(cast("dict[str, Any]", message).get("type", "")).replace("_", " ")
-    return str(args.get("summary") or message or "")
+    return one_line(traits_of(tool).subject(args))
 
 
 def duration(ms: int) -> str:

@@ -6,17 +6,22 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 
 from teamwright.core.data.definition import AgentDefinition
-from teamwright.core.data.message import Effort, ToolSpec
+from teamwright.core.data.message import Effort, ToolCall, ToolSpec
 from teamwright.core.data.team import Member
 from teamwright.core.errors import ToolError
+from teamwright.core.ids import AgentId
 from teamwright.core.permissions.consent import Mode
-from teamwright.core.policies.spawn import Ask, Features, Plan
+from teamwright.core.policies.spawn import DEFAULT_KIND, Ask, Features, Plan
 from teamwright.core.ports import Outcome, ToolContext, said
-from teamwright.runtime.agents.spawner import AgentRecord, Spawner
+from teamwright.runtime.agents.outcomes import Outcomes, team_made
+from teamwright.runtime.agents.spawner import Spawner
+from teamwright.runtime.agents.sub_agents import AgentRecord
 from teamwright.runtime.jobs.jobs import Job
+from teamwright.runtime.tool_traits import Args, Told, ToolTraits
 from teamwright.tools.bounds import bounded, visible
 from teamwright.tools.define import read_args, schema_of
 
+NAME = "Agent"
 DESCRIPTION = """\
 Starts another agent, which works on its own with a fresh context and reports once.
 
@@ -74,10 +79,37 @@ def agent_spec(kinds: Iterable[AgentDefinition], features: Features) -> ToolSpec
         kind = {"description": "Which kind of agent; a fork of yourself if left out"}
         shown["subagent_type"] = shown["subagent_type"] | kind
     words += "\n\nKinds of agents:\n" + "\n".join(f"- {kind.name}: {kind.description}" for kind in kinds)
-    return ToolSpec("Agent", words, schema | {"properties": shown}, parallel=True)
+    return ToolSpec(NAME, words, schema | {"properties": shown}, parallel=True)
+
+
+def _kind(args: Args) -> str:
+    kind = args.get("subagent_type")
+    return kind if isinstance(kind, str) and kind else DEFAULT_KIND
+
+
+def _subject(args: Args) -> str:
+    kind, about = str(args.get("subagent_type") or DEFAULT_KIND), str(args.get("description", ""))
+    return f"{args['name']} ({kind}): {about}" if args.get("name") else f"{kind}: {about}"
+
+
+async def _outcome(found: Outcomes, agent: AgentId, call: ToolCall, when: str) -> Told | None:
+    return await team_made(found, agent, call, when)
 
 
 class AgentTool:
+    traits = ToolTraits(
+        name=NAME,
+        effects="stored",
+        outcome=_outcome,
+        needed_by=frozenset({"coordinator"}),
+        unseen_start=True,
+        detail=_kind,
+        own=True,
+        told=True,
+        delegates=True,
+        subject=_subject,
+    )
+
     def __init__(self, spawner: Callable[[], Spawner], spec: ToolSpec, *, can_read: bool) -> None:
         self._spawner = spawner
         self._can_read = can_read  # has the caller a tool to read an output file?

@@ -10,6 +10,7 @@ from teamwright.core.ids import new_question_id
 from teamwright.core.permissions.consent import Decision, Deny, Question
 from teamwright.core.ports import Outcome, ToolContext, said
 from teamwright.runtime.agents.supervisor import Supervisor
+from teamwright.runtime.tool_traits import Args, ToolTraits, first_text
 from teamwright.tools.define import read_args, spec
 
 DESCRIPTION = """\
@@ -41,10 +42,19 @@ class AskArgs(Struct):
     questions: Annotated[list[AskedQuestion], Meta(min_length=1, max_length=4)]
 
 
+def _subject(args: Args) -> str:
+    questions = args.get("questions")
+    if not isinstance(questions, list):
+        return first_text(args)
+    asked = (cast("dict[str, Any]", one) for one in cast("list[Any]", questions) if isinstance(one, dict))
+    return " · ".join(str(one.get("question", "")) for one in asked)
+
+
 class AskTool:
     """Without `put` nobody can be asked; then arguments are not even checked: a corrected call is declined as well."""
 
     spec = spec("AskUserQuestion", DESCRIPTION, AskArgs, parallel=True)
+    traits = ToolTraits(name=spec.name, effects="none", audience="person", own=True, asks="questions", subject=_subject)
 
     def __init__(
         self, put: Callable[[], Put | None] = lambda: None, supervisor: Callable[[], Supervisor] | None = None
@@ -63,7 +73,7 @@ class AskTool:
             agent.id,
             agent.name,
             ctx.call_id,
-            "AskUserQuestion",
+            self.spec.name,
             dict(args),
             "The agent asks you to choose.",
         )

@@ -5,15 +5,20 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
+from teamwright.core.data.message import ToolCall
 from teamwright.core.data.schedule import Schedule
 from teamwright.core.errors import ToolError
+from teamwright.core.ids import AgentId
 from teamwright.core.ports import Outcome, ToolContext, said
+from teamwright.runtime.agents.outcomes import Outcomes, lost
 from teamwright.runtime.jobs.schedule import Schedules
+from teamwright.runtime.tool_traits import Told, ToolTraits
 from teamwright.tools.bounds import visible
 from teamwright.tools.define import read_args, spec
 
 MOST_SHOWN = 200  # characters of a prompt in a listing
 CRON = "Five fields in local time: minute, hour, day of month, month, day of week; e.g. '0 9 * * 1-5'"
+LOST = "{} before this call was stored: nothing is scheduled by it. Call it again if needed."
 STAYS = "The program stays open for it."
 ENDS = (
     "It comes while this session is open, and the session is not kept open for it; "
@@ -49,6 +54,22 @@ class _CronTool:
         return schedules
 
 
+async def _created(found: Outcomes, agent: AgentId, call: ToolCall, when: str) -> Told | None:
+    if (books := found.books) is None:
+        return None
+    made = await books.made(agent, call.id) if books.made else None
+    return (f"Scheduled as {made} before {when}; CronList shows it.", False) if made else lost(LOST, when)
+
+
+async def _deleted(found: Outcomes, _agent: AgentId, call: ToolCall, when: str) -> Told | None:
+    if (books := found.books) is None:
+        return None
+    id = str(call.args.get("id", "")).strip()
+    if books.kept is not None and await books.kept(id):
+        return f"{when.capitalize()} before it was removed: {id} is still there.", True
+    return f"There is no schedule {id!r} any more.", False
+
+
 class CronCreate(_CronTool):
     spec = spec(
         "CronCreate",
@@ -58,6 +79,7 @@ class CronCreate(_CronTool):
         CronCreateArgs,
         stores=True,
     )
+    traits = ToolTraits(name=spec.name, effects="stored", outcome=_created, audience="main", own=True)
 
     async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:
         asked = read_args(CronCreateArgs, args)
@@ -70,6 +92,7 @@ class CronCreate(_CronTool):
 
 class CronDelete(_CronTool):
     spec = spec("CronDelete", "Removes a schedule: it does not come any more.", CronDeleteArgs)
+    traits = ToolTraits(name=spec.name, effects="stored", outcome=_deleted, audience="main", own=True)
 
     async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:
         asked = read_args(CronDeleteArgs, args)
@@ -79,6 +102,7 @@ class CronDelete(_CronTool):
 
 class CronList(_CronTool):
     spec = spec("CronList", "Lists your schedules, the next due one first.", CronListArgs, parallel=True)
+    traits = ToolTraits(name=spec.name, effects="none", audience="main", own=True)
 
     async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:
         read_args(CronListArgs, args)

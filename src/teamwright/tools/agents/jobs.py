@@ -6,12 +6,17 @@ from typing import Annotated, Any
 import anyio
 from msgspec import Meta, Struct
 
+from teamwright.core.data.message import ToolCall
+from teamwright.core.data.team import split_address
 from teamwright.core.errors import ToolError
+from teamwright.core.ids import AgentId
 from teamwright.core.ports import Outcome, ToolContext, said
 from teamwright.host.process.tail import read_tail
+from teamwright.runtime.agents.outcomes import CRASH, Outcomes
 from teamwright.runtime.agents.supervisor import Supervisor
 from teamwright.runtime.jobs.jobs import Job
 from teamwright.runtime.teams.service import Teamwork
+from teamwright.runtime.tool_traits import Told, ToolTraits
 from teamwright.tools.bounds import bounded, visible
 from teamwright.tools.define import read_args, spec
 
@@ -34,6 +39,7 @@ class TaskOutput:
         OutputArgs,
         parallel=True,
     )
+    traits = ToolTraits(name=spec.name, effects="none", needed_by=frozenset({"coordinator"}), own=True)
 
     def __init__(self, supervisor: Callable[[], Supervisor]) -> None:
         self._supervisor = supervisor
@@ -92,9 +98,25 @@ class StopArgs(Struct, frozen=True):
     shell_id: Annotated[str | None, Meta(description="The same, under its older name")] = None
 
 
+async def _stopped(found: Outcomes, _agent: AgentId, call: ToolCall, when: str) -> Told | None:
+    """A stop is told by what it was to stop."""
+    id = str(call.args.get("task_id") or call.args.get("shell_id") or "")
+    name, team = split_address(id)
+    if not team or found.books is None:
+        status = found.status(id) or ("killed" if when == CRASH else "")
+        return (f"{id} is {status}.", status == "running") if status else None
+    named = [m for m in await found.books.teams.members(team) if m.name.casefold() == name.casefold()]
+    if not named or named[-1].state == "shutdown":
+        return f"{id} has shut down.", False
+    return f"{when.capitalize()} before {id} was stopped: it is {named[-1].state}. Call it again if needed.", True
+
+
 class TaskStop:
     spec = spec(
         "TaskStop", "Stops a running background job: an agent or a command; or, as name@team, a teammate.", StopArgs
+    )
+    traits = ToolTraits(
+        name=spec.name, effects="stored", outcome=_stopped, needed_by=frozenset({"coordinator"}), own=True
     )
 
     def __init__(self, supervisor: Callable[[], Supervisor], teamwork: Callable[[], Teamwork]) -> None:

@@ -1,21 +1,27 @@
 """Talking to agents: SendMessage and ListAgents."""
 
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from teamwright.core.data.letter import Letter, Said, Sender
-from teamwright.core.data.team import Member
+from teamwright.core.data.message import ToolCall
+from teamwright.core.data.team import Member, RequestId
 from teamwright.core.errors import ToolError
 from teamwright.core.ids import AgentId, LetterId
 from teamwright.core.ports import Outcome, ToolContext, said
+from teamwright.runtime.agents.outcomes import Outcomes, lost
 from teamwright.runtime.agents.spawner import Spawner
 from teamwright.runtime.agents.supervisor import Supervisor
 from teamwright.runtime.teams.service import Teamwork
+from teamwright.runtime.tool_traits import Args, Told, ToolTraits
 from teamwright.runtime.unbroken import unbroken
 from teamwright.tools.define import read_args, spec
+
+ELSEWHERE = "uds:"  # how addresses of other sessions begin
+_NOT_SENT = "{} before this message was stored: it was not sent. Send it again if it is still needed."
 
 
 class SendArgs(Struct, frozen=True):
@@ -39,6 +45,37 @@ class Structured(Struct, frozen=True):
     mode: str | None = None
 
 
+def _elsewhere(args: Args) -> str:
+    """The address of another session; within its own a message needs nobody's approval."""
+    to = args.get("to")
+    return to if isinstance(to, str) and to.startswith(ELSEWHERE) else ""
+
+
+def _subject(args: Args) -> str:
+    message = args.get("message")
+    if isinstance(message, dict):
+        words = str(cast("dict[str, Any]", message).get("type", "")).replace("_", " ")
+    else:
+        words = str(args.get("summary") or message or "")
+    return f"{args.get('to', '')}: {words}"
+
+
+async def _outcome(found: Outcomes, agent: AgentId, call: ToolCall, when: str) -> Told | None:
+    key, args, books = f"{agent}-{call.id}", call.args, found.books
+    readers = await books.mail.readers_of(key) if books else []
+    if readers or await found.posted(LetterId(f"m-{key}")):
+        whom = f" (for {', '.join(readers)})" if readers else ""
+        return f"The message was stored before {when}{whom}.", False
+    if books is None:
+        return None
+    body: Any = args.get("message")
+    id = body.get("request_id") if isinstance(body, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    request = await books.requests.by_id(RequestId(id)) if isinstance(id, str) else None
+    if request is not None and request.answerer == agent and request.answer is not None:
+        return f"Your answer to {request.id} was stored before {when}.", False
+    return lost(_NOT_SENT, when)
+
+
 class SendMessage:
     spec = spec(
         "SendMessage",
@@ -47,6 +84,18 @@ class SendMessage:
         "background, with all it knew, and you are told when it ends again. Answers come by themselves: do not wait.",
         SendArgs,
         stores=True,
+    )
+    traits = ToolTraits(
+        name=spec.name,
+        effects="stored",
+        outcome=_outcome,
+        needed_by=frozenset({"coordinator", "teammate"}),
+        detail=_elsewhere,
+        own=True,
+        weighty=bool,
+        talks=True,
+        told=True,
+        subject=_subject,
     )
 
     def __init__(
@@ -60,7 +109,7 @@ class SendMessage:
         asked = read_args(SendArgs, args)
         if asked.to.startswith("bridge:"):
             raise ToolError("bridge: addresses (sessions on other hosts) are not available. Tell the person instead.")
-        if asked.to.startswith("uds:"):
+        if asked.to.startswith(ELSEWHERE):
             return await self._to_session(asked, ctx)
         work = self._teamwork()
         member = work.teams.member_of(ctx.agent)
@@ -170,6 +219,9 @@ class ListAgentsArgs(Struct, frozen=True):
 
 class ListAgents:
     spec = spec("ListAgents", "Lists the agents of this session: id, name, kind, state.", ListAgentsArgs, parallel=True)
+    traits = ToolTraits(
+        name=spec.name, effects="none", needed_by=frozenset({"coordinator", "teammate"}), own=True, talks=True
+    )
 
     def __init__(
         self, spawner: Callable[[], Spawner], supervisor: Callable[[], Supervisor], teamwork: Callable[[], Teamwork]

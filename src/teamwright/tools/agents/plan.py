@@ -6,13 +6,17 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
+from teamwright.core.data.message import ToolCall
 from teamwright.core.errors import ToolError
-from teamwright.core.ids import new_question_id
+from teamwright.core.ids import AgentId, new_question_id
 from teamwright.core.permissions.consent import Decision, Deny, Question
 from teamwright.core.ports import Outcome, ToolContext, said
 from teamwright.runtime.agents.agent import Agent
+from teamwright.runtime.agents.outcomes import Outcomes
 from teamwright.runtime.agents.supervisor import Supervisor
 from teamwright.runtime.teams.service import Teamwork
+from teamwright.runtime.tool_traits import Args, Told, ToolTraits
+from teamwright.store.tables.teams import call_key
 from teamwright.tools.define import read_args, spec
 
 Put = Callable[[Question], Awaitable[Decision]]
@@ -33,6 +37,7 @@ class EnterPlanMode:
         "thought before anybody makes them.",
         EnterPlanArgs,
     )
+    traits = ToolTraits(name=spec.name, audience="lead", own=True)
 
     def __init__(self, supervisor: Callable[[], Supervisor]) -> None:
         self._supervisor = supervisor
@@ -46,12 +51,33 @@ class EnterPlanMode:
         return said("Plan mode is on: read and search, then give your plan to ExitPlanMode.")
 
 
+def _subject(args: Args) -> str:
+    return str(args.get("plan", "")).strip().partition("\n")[0].lstrip("# ")
+
+
+async def _outcome(found: Outcomes, agent: AgentId, call: ToolCall, when: str) -> Told | None:
+    if found.books is None:
+        return None
+    asked = await found.books.requests.by_key(call_key(agent, call.id))
+    return (f"The plan was stored before {when}; the lead answers it.", False) if asked else None
+
+
 class ExitPlanMode:
     spec = spec(
         "ExitPlanMode",
         "Gives your plan to the person. Once it is approved, plan mode ends and you may carry it out.",
         ExitPlanArgs,
         stores=True,
+    )
+    traits = ToolTraits(
+        name=spec.name,
+        effects="stored",
+        outcome=_outcome,
+        needed_by=frozenset({"teammate"}),
+        own=True,
+        asks="plan",
+        subject=_subject,
+        texts=("plan",),
     )
 
     def __init__(
@@ -80,7 +106,7 @@ class ExitPlanMode:
             agent.id,
             agent.name,
             ctx.call_id,
-            "ExitPlanMode",
+            self.spec.name,
             {"plan": asked.plan},
             "The agent has a plan and asks to carry it out.",
         )

@@ -1,20 +1,24 @@
 """The Skill tool: what people wrote down for the model to follow, called by name."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import Meta, Struct
 
 from teamwright.core.data.message import ToolSpec
 from teamwright.core.errors import ToolError
 from teamwright.core.ports import Outcome, ToolContext, said
-from teamwright.library.skills.file import Skill
 from teamwright.runtime.agents.spawner import Spawner
-from teamwright.runtime.extensions.skills import SkillRunner
+from teamwright.runtime.tool_traits import Args, ToolTraits
 from teamwright.tools.agents.agent import completed, launched
 from teamwright.tools.bounds import bounded, visible
 from teamwright.tools.define import read_args, spec
 
+if TYPE_CHECKING:
+    from teamwright.library.skills.file import Skill
+    from teamwright.runtime.extensions.skills import SkillRunner
+
+NAME = "Skill"
 MOST_LISTED = 8_192  # characters of the listing
 MOST_WORDS = 250  # of one description
 MOST_TEXT = 200_000
@@ -30,12 +34,12 @@ class SkillArgs(Struct, frozen=True):
     args: Annotated[str, Meta(description="Words for it, as its hint says")] = ""
 
 
-def skill_spec(skills: Sequence[Skill]) -> ToolSpec:
+def skill_spec(skills: "Sequence[Skill]") -> ToolSpec:
     """`skills` are those that the model may call."""
-    return spec("Skill", f"{_DESCRIPTION}\n\n{listing(skills)}", SkillArgs)
+    return spec(NAME, f"{_DESCRIPTION}\n\n{listing(skills)}", SkillArgs)
 
 
-def listing(skills: Sequence[Skill], most: int = MOST_LISTED) -> str:
+def listing(skills: "Sequence[Skill]", most: int = MOST_LISTED) -> str:
     """Names and descriptions as far as there is room; then names alone; then how many more there are."""
     if not skills:
         return "There are no skills here yet."
@@ -52,7 +56,7 @@ def listing(skills: Sequence[Skill], most: int = MOST_LISTED) -> str:
     return text if not rest else f"{text}\nFurther skills: {_names(rest, most - len(text) - 60)}"
 
 
-def _line(skill: Skill) -> str:
+def _line(skill: "Skill") -> str:
     words = " ".join(visible(skill.description).split())
     cut = words if len(words) <= MOST_WORDS else words[: MOST_WORDS - 1] + "…"
     hint = f" (args: {visible(skill.argument_hint)[:80]})" if skill.argument_hint else ""
@@ -70,11 +74,18 @@ def _names(names: Sequence[str], room: int) -> str:
     return ", ".join([*kept, *([f"and {more} more"] if more else [])])
 
 
+def _named(args: Args) -> str:
+    name = args.get("skill")
+    return name if isinstance(name, str) else ""
+
+
 class SkillTool:
     """`spawner` is asked for what is known of the agent that a skill ran as."""
 
+    traits = ToolTraits(name=NAME, detail=_named, own=True, texts=("skill", "args"))
+
     def __init__(
-        self, desk: Callable[[], SkillRunner], spawner: Callable[[], Spawner], spec: ToolSpec, *, can_read: bool
+        self, desk: "Callable[[], SkillRunner]", spawner: Callable[[], Spawner], spec: ToolSpec, *, can_read: bool
     ) -> None:
         self._desk, self._spawner, self._can_read = desk, spawner, can_read
         self.spec = spec
@@ -93,7 +104,7 @@ class SkillTool:
         whole = bounded(text, most=MOST_TEXT, spill=ctx.desk.spill, name=f"skill-{skill.name}")
         return said(f"The skill {skill.name}:\n\n{whole}", {"success": True, "commandName": skill.name})
 
-    async def _run_apart(self, desk: SkillRunner, skill: Skill, args: str, ctx: ToolContext) -> Outcome:
+    async def _run_apart(self, desk: "SkillRunner", skill: "Skill", args: str, ctx: ToolContext) -> Outcome:
         job, plan, prompt = await desk.run_apart(skill, args, ctx)
         spawner = self._spawner()
         known = next(known for known in spawner.known.values() if known.id == job.id)

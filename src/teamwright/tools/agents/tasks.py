@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
+from teamwright.core.data.message import ToolCall
 from teamwright.core.data.tasks import (
     NOBODY,
     Change,
@@ -23,7 +24,9 @@ from teamwright.core.data.tasks import (
 from teamwright.core.errors import ToolError
 from teamwright.core.ids import AgentId
 from teamwright.core.ports import Outcome, ToolContext, said
+from teamwright.runtime.agents.outcomes import CRASH, Outcomes, lost
 from teamwright.runtime.teams.tasks import TaskBoard
+from teamwright.runtime.tool_traits import Args, Need, Told, ToolTraits
 from teamwright.store.mirrors.task import record
 from teamwright.tools.bounds import bounded, visible
 from teamwright.tools.define import read_args, spec
@@ -74,6 +77,22 @@ class UpdateArgs(Struct, frozen=True):
     metadata: Annotated[dict[str, Any] | None, Meta(description="Merged with what is there; null removes a key")] = None
 
 
+_NEEDED: frozenset[Need] = frozenset({"coordinator", "teammate"})
+LOST = "{} before this call was stored, so the task list is unchanged. Call it again if needed."
+
+
+async def _applied(found: Outcomes, agent: AgentId, call: ToolCall, when: str) -> Told | None:
+    if found.books is None:
+        return None
+    done = await found.books.tasks.applied(agent, call.id)
+    return (done.replace(CRASH, when), False) if done else lost(LOST, when)
+
+
+def _change(args: Args) -> str:
+    owner = f"owner {args['owner']}" if args.get("owner") else ""
+    return " ".join(filter(None, (f"#{args.get('taskId', '')}", str(args.get("status", "")), owner)))
+
+
 class _TaskTool:
     def __init__(self, board: Callable[[], TaskBoard]) -> None:
         self._board = board
@@ -87,6 +106,7 @@ class TaskCreate(_TaskTool):
         TaskCreateArgs,
         stores=True,
     )
+    traits = ToolTraits(name=spec.name, effects="stored", outcome=_applied, needed_by=_NEEDED, own=True)
 
     async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:
         asked = read_args(TaskCreateArgs, _lenient(args))
@@ -109,6 +129,7 @@ class TaskCreate(_TaskTool):
 
 class TaskGet(_TaskTool):
     spec = spec("TaskGet", "Shows one task of the shared list with all its details.", GetArgs, parallel=True)
+    traits = ToolTraits(name=spec.name, effects="none", needed_by=_NEEDED, own=True, subject=_change)
 
     async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:
         id = _id(read_args(GetArgs, _lenient(args)).taskId, "taskId")
@@ -134,6 +155,7 @@ class TaskList(_TaskTool):
         TaskListArgs,
         parallel=True,
     )
+    traits = ToolTraits(name=spec.name, effects="none", needed_by=_NEEDED, own=True)
 
     async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:
         listing = await self._board().listing(ctx.agent)
@@ -156,6 +178,15 @@ class TaskUpdate(_TaskTool):
         "it is really done, give it back if you cannot do it, assign it to another, or say what it waits for.",
         UpdateArgs,
         stores=True,
+    )
+    traits = ToolTraits(
+        name=spec.name,
+        effects="stored",
+        outcome=_applied,
+        needed_by=_NEEDED,
+        own=True,
+        told=True,
+        subject=_change,
     )
 
     async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:

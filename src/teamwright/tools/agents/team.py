@@ -5,16 +5,34 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
+from teamwright.core.data.message import ToolCall
 from teamwright.core.data.team import config
+from teamwright.core.ids import AgentId
 from teamwright.core.ports import Outcome, ToolContext, said
+from teamwright.runtime.agents.outcomes import Outcomes, team_made
 from teamwright.runtime.teams.service import Teamwork
+from teamwright.runtime.tool_traits import Told, ToolTraits
 from teamwright.tools.define import read_args, spec
+
+LOST = "{} before the team was stored: it was not made. Call it again if it is still needed."
+STAYS = (
+    "{} before the team was deleted: it is still there, though idle teammates may have been shut down. "
+    "Call it again if it is still to go."
+)
 
 
 class CreateArgs(Struct, frozen=True):
     team_name: Annotated[str, Meta(description="A short name")]
     description: Annotated[str, Meta(description="What the team is for")] = ""
     agent_type: Annotated[str, Meta(description="What you are in it, if that is not plain")] = ""
+
+
+async def _created(found: Outcomes, agent: AgentId, call: ToolCall, when: str) -> Told | None:
+    return await team_made(found, agent, call, when, LOST)
+
+
+async def _deleted(found: Outcomes, agent: AgentId, call: ToolCall, when: str) -> Told | None:
+    return await team_made(found, agent, call, when, STAYS)
 
 
 class TeamCreate:
@@ -26,6 +44,14 @@ class TeamCreate:
         "For work that several do side by side for a while; a single question needs only a sub-agent.",
         CreateArgs,
         stores=True,
+    )
+    traits = ToolTraits(
+        name=spec.name,
+        effects="stored",
+        outcome=_created,
+        audience="lead",
+        needed_by=frozenset({"coordinator"}),
+        own=True,
     )
 
     def __init__(self, teamwork: Callable[[], Teamwork]) -> None:
@@ -53,6 +79,14 @@ class TeamDelete:
         "shut down first (SendMessage with a shutdown_request). Idle ones are ended.",
         DeleteArgs,
         stores=True,
+    )
+    traits = ToolTraits(
+        name=spec.name,
+        effects="stored",
+        outcome=_deleted,
+        audience="lead",
+        needed_by=frozenset({"coordinator"}),
+        own=True,
     )
 
     def __init__(self, teamwork: Callable[[], Teamwork]) -> None:

@@ -10,9 +10,12 @@ from teamwright.core.data.message import Text
 from teamwright.core.errors import ToolError
 from teamwright.core.ports import Outcome, ToolContext
 from teamwright.runtime.agents.supervisor import Supervisor
+from teamwright.runtime.tool_traits import Args, ToolTraits
 from teamwright.runtime.worktrees import EnteredTree, ExitedTree, Worktrees
 from teamwright.tools.bounds import visible
 from teamwright.tools.define import read_args, spec
+
+DISCARD = "discard"
 
 
 class EnterArgs(Struct, frozen=True):
@@ -34,6 +37,7 @@ class EnterWorktree:
         "name is used again. It stays until ExitWorktree removes it.",
         EnterArgs,
     )
+    traits = ToolTraits(name=spec.name, own=True)
 
     def __init__(self, rooms: Callable[[], Worktrees], supervisor: Callable[[], Supervisor]) -> None:
         self._rooms, self._supervisor = rooms, supervisor
@@ -49,6 +53,16 @@ class EnterWorktree:
         return _entered(stay)
 
 
+def _fate(args: Args) -> str:
+    if args.get("action") != "remove":
+        return "keep"
+    return DISCARD if args.get("discard_changes") else "remove"
+
+
+def _throws_away(fate: str) -> bool:
+    return fate == DISCARD
+
+
 class ExitWorktree:
     spec = spec(
         "ExitWorktree",
@@ -56,6 +70,7 @@ class ExitWorktree:
         "deletes both, but refuses if work would be lost, unless discard_changes is set.",
         ExitArgs,
     )
+    traits = ToolTraits(name=spec.name, detail=_fate, own=True, weighty=_throws_away)
 
     def __init__(self, rooms: Callable[[], Worktrees], supervisor: Callable[[], Supervisor]) -> None:
         self._rooms, self._supervisor = rooms, supervisor

@@ -11,6 +11,7 @@ from teamwright.core.data.message import Text
 from teamwright.core.errors import ToolError
 from teamwright.core.ports import Outcome, ToolContext
 from teamwright.host.files.read_write import read_whole, write_whole
+from teamwright.runtime.tool_traits import FileChange, PathArgument, ToolTraits
 from teamwright.tools.bounds import bounded, visible
 from teamwright.tools.define import read_args, spec
 from teamwright.tools.files.desk import encoded, judged, missing, remember, require_fresh
@@ -40,6 +41,12 @@ class EditArgs(Struct):
 
 class EditTool:
     spec = spec("Edit", _DESCRIPTION, EditArgs)
+    traits = ToolTraits(
+        name=spec.name,
+        needed_by=frozenset({"memory"}),
+        path=PathArgument("file_path", "write"),
+        change=FileChange(new="new_string", old="old_string"),
+    )
 
     async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:
         return await anyio.to_thread.run_sync(_edit, read_args(EditArgs, args), ctx)

@@ -14,6 +14,7 @@ from teamwright.core.data.message import Text
 from teamwright.core.errors import ToolError
 from teamwright.core.ports import Outcome, ToolContext
 from teamwright.host.files.read_write import read_whole, write_whole
+from teamwright.runtime.tool_traits import PathArgument, ToolTraits
 from teamwright.tools.bounds import bounded
 from teamwright.tools.define import read_args, spec
 from teamwright.tools.files.desk import encoded, judged, missing, remember, require_fresh
@@ -41,6 +42,9 @@ class NotebookArgs(Struct):
 
 class NotebookEditTool:
     spec = spec("NotebookEdit", _DESCRIPTION, NotebookArgs)
+    traits = ToolTraits(
+        name=spec.name, path=PathArgument("notebook_path", "write"), texts=("notebook_path", "new_source")
+    )
 
     async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:
         return await anyio.to_thread.run_sync(_edit, read_args(NotebookArgs, args), ctx)

@@ -16,6 +16,7 @@ from teamwright.core.errors import ToolError
 from teamwright.core.ports import Outcome, ToolContext
 from teamwright.host.files.paths import is_directory, open_judged
 from teamwright.host.files.read_write import read_whole, seen_of
+from teamwright.runtime.tool_traits import PathArgument, ToolTraits
 from teamwright.tools.define import read_args, spec
 from teamwright.tools.files.desk import is_quick, judged, look_up, missing, remember
 from teamwright.tools.files.documents import binary_kind, cells_of, show_image, show_notebook, show_pdf
@@ -48,6 +49,12 @@ class _Reading(Struct, frozen=True):
 
 class ReadTool:
     spec = spec("Read", _DESCRIPTION, ReadArgs, parallel=True)
+    traits = ToolTraits(
+        name=spec.name,
+        effects="none",
+        needed_by=frozenset({"coordinator", "memory"}),
+        path=PathArgument("file_path", "read"),
+    )
 
     async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:
         asked = read_args(ReadArgs, args)

@@ -14,6 +14,7 @@ from teamwright.core.ports import Outcome, ToolContext, said
 from teamwright.host.files.paths import refusal, resolve
 from teamwright.host.files.search import MEMORY, SECONDS, search_below, search_file
 from teamwright.host.process.child import ChildEnded
+from teamwright.runtime.tool_traits import PathArgument, ToolTraits
 from teamwright.tools.bounds import visible
 from teamwright.tools.define import read_args, spec
 from teamwright.tools.files.desk import judged, look_up, missing
@@ -71,6 +72,7 @@ class GrepArgs(Struct):
 
 class GlobTool:
     spec = spec("Glob", _GLOB, GlobArgs, parallel=True)
+    traits = ToolTraits(name=spec.name, effects="none", path=PathArgument("path", "search", pattern="pattern"))
 
     async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:
         asked = read_args(GlobArgs, args)
@@ -96,6 +98,7 @@ class GlobTool:
 
 class GrepTool:
     spec = spec("Grep", _GREP, GrepArgs, parallel=True)
+    traits = ToolTraits(name=spec.name, effects="none", path=PathArgument("path", "search"))
 
     async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:
         asked = read_args(GrepArgs, args)

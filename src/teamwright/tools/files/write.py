@@ -9,6 +9,7 @@ from msgspec import Meta, Struct
 from teamwright.core.data.message import Text
 from teamwright.core.ports import Outcome, ToolContext
 from teamwright.host.files.read_write import look, write_whole
+from teamwright.runtime.tool_traits import FileChange, PathArgument, ToolTraits
 from teamwright.tools.define import read_args, spec
 from teamwright.tools.files.desk import encoded, judged, remember, require_fresh
 
@@ -25,6 +26,12 @@ class WriteArgs(Struct):
 
 class WriteTool:
     spec = spec("Write", _DESCRIPTION, WriteArgs)
+    traits = ToolTraits(
+        name=spec.name,
+        needed_by=frozenset({"memory"}),
+        path=PathArgument("file_path", "write"),
+        change=FileChange(new="content"),
+    )
 
     async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:
         return await anyio.to_thread.run_sync(_write, read_args(WriteArgs, args), ctx)

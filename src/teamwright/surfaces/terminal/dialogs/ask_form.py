@@ -1,4 +1,4 @@
-"""AskUserQuestion: an agent's own questions to the person, one after the other, each with options or free words."""
+"""An agent's own questions to the person, one after the other, each with options or free words."""
 
 from collections.abc import Mapping
 from typing import ClassVar
@@ -22,6 +22,7 @@ from teamwright.surfaces.view.shapes import AgentView
 from teamwright.surfaces.view.text import one_line, safe
 from teamwright.tools.agents.ask import AskArgs, AskedQuestion
 from teamwright.tools.bounds import counted
+from teamwright.tools.catalog import traits_of
 
 OTHER, REFUSE = "other", "refuse"
 DECLINED = "The person would rather not answer. Decide yourself, and say what you assumed."
@@ -29,7 +30,7 @@ DECLINED = "The person would rather not answer. Decide yourself, and say what yo
 
 def questions_of(question: Question) -> list[AskedQuestion] | None:
     """None if it is not such a question, or cannot be read: then it is shown like any other call."""
-    if question.tool != "AskUserQuestion":
+    if traits_of(question.tool).asks != "questions":
         return None
     try:
         return msgspec.convert(question.args, AskArgs).questions

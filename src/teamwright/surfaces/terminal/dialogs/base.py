@@ -18,10 +18,11 @@ from teamwright.surfaces.terminal.render.themes import Palette, agent_style
 from teamwright.surfaces.terminal.widgets.choices import GRACE, Choice, Choices, no_first
 from teamwright.surfaces.terminal.widgets.rows import Piece, app_of, palette_of
 from teamwright.surfaces.terminal.widgets.sheet import Sheet
-from teamwright.surfaces.view.diff import DiffRow, count, lines_of, read_before, rows_of
+from teamwright.surfaces.view.diff import DiffRow, count, lines_of, read_before, replaces_file, rows_of
 from teamwright.surfaces.view.shapes import AgentView
 from teamwright.surfaces.view.text import one_line
 from teamwright.tools.bounds import counted, visible
+from teamwright.tools.catalog import traits_of
 
 NO = "The person said no."
 UNREAD = "PgDn to the end, then a yes counts"
@@ -45,9 +46,13 @@ BOX = """
 """
 
 
+def is_plan(question: Question) -> bool:
+    return traits_of(question.tool).asks == "plan"
+
+
 def choices_for(question: Question) -> list[Choice]:
     """No stands first: it is what Enter gives. A yes has to be meant."""
-    if question.tool == "ExitPlanMode":
+    if is_plan(question):
         yes, no = Choice("once", "Yes, carry out the plan", "y"), Choice("no", "No, keep planning", "n")
         return no_first([yes, no, Choice("words", "No, and say what to change …", "w")], "no")
     choices = [Choice("once", "Yes, this once", "y")]
@@ -76,14 +81,14 @@ def head_of(question: Question, agent: AgentView | None, palette: Palette) -> li
     name = one_line(question.agent_name, 40)
     kind = f" ({one_line(agent.kind, 40)})" if agent and agent.kind not in ("main", question.agent_name) else ""
     team = f" of {one_line(agent.team, 40)}" if agent and agent.team else ""
-    wants = " has a plan" if question.tool == "ExitPlanMode" else " wants to use "
-    tool = "" if question.tool == "ExitPlanMode" else one_line(question.tool, 60)
+    wants = " has a plan" if is_plan(question) else " wants to use "
+    tool = "" if is_plan(question) else one_line(question.tool, 60)
     return [("■ ", style), (name, style), (f"{kind}{team}", palette.dim), (wants, palette.text), (tool, "bold")]
 
 
 def reason_of(question: Question) -> str:
     """Without what stands there anyway."""
-    if question.tool == "ExitPlanMode":
+    if is_plan(question):
         return "Nothing is changed before you say yes."
     command = question.args.get("command")
     named = f"`{command}`"
@@ -160,7 +165,7 @@ class QuestionScreen(ModalScreen[None]):
         waiting = f"{self._others} more waiting" if self._others else "it keeps waiting"
         self.query_one(".dialog--note", Static).update(Content(f"letter or Up/Down, Enter · Esc: later, {waiting}"))
         self.query_one(Choices).focus()
-        if self.question.tool == "Write":
+        if replaces_file(traits_of(self.question.tool)):
             self._compare()
 
     def on_resize(self) -> None:

@@ -25,12 +25,10 @@ from teamwright.surfaces.terminal.widgets.sheet import Sheet
 from teamwright.surfaces.view.diff import count, lines_of, rows_of
 from teamwright.surfaces.view.shapes import AgentView
 from teamwright.surfaces.view.text import one_line
+from teamwright.tools.catalog import traits_of
 
 REFRESH = 0.3
 _KEYS = "Space marks · y yes · a always for all · n no · Enter opens · Esc later"
-_OWN_WORDS = frozenset(
-    {"AskUserQuestion", "ExitPlanMode", ELICITATION}
-)  # a bare yes to a whole list must not cover these
 
 
 def screen_for(
@@ -42,6 +40,11 @@ def screen_for(
     if questions_of(question) is not None:
         return AskScreen(question, agents, others=others, grace=grace)
     return QuestionScreen(question, agents, others=others, grace=grace)
+
+
+def _asks_for_itself(question: Question) -> bool:
+    """A bare yes to a whole list must not cover a plan, nor what only a person's own words answer."""
+    return question.tool == ELICITATION or traits_of(question.tool).asks != ""
 
 
 def question_row(question: Question, agent: AgentView | None, width: int, palette: Palette, *, marked: bool) -> Content:
@@ -174,7 +177,7 @@ class QuestionsScreen(ModalScreen[None]):
         self._note_read()
         opened: list[Question] = []
         for question in self._meant():
-            if question.tool in _OWN_WORDS or question.id not in self._read:
+            if _asks_for_itself(question) or question.id not in self._read:
                 opened.append(question)
             else:
                 self._send(question, Allow(), scope)

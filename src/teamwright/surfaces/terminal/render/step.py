@@ -10,9 +10,10 @@ from teamwright.surfaces.terminal.render.themes import Palette, agent_style
 from teamwright.surfaces.view.diff import DiffRow, count, rows_of
 from teamwright.surfaces.view.shapes import AgentView, Step
 from teamwright.surfaces.view.text import duration, money, one_line, safe, tokens
+from teamwright.tools.bash import NAME as BASH
+from teamwright.tools.catalog import traits_of
 
 MOST_LINES = 300  # of an opened result
-CHANGING = ("Edit", "Write", "NotebookEdit")
 MOST_OWN = 12  # lines that a line of the person's own printed
 PEEK = 3  # lines of an error that are shown unasked
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
@@ -59,7 +60,7 @@ def _right(step: Step, now: int, agent: AgentView | None) -> str:
         return "waits for your answer"
     if step.status == "denied":
         return "refused"
-    if step.tool in CHANGING and step.status == "ok":
+    if _changes(step) and step.status == "ok":
         parts.append(count(rows_of(step.tool, step.args)))
     if agent is not None and agent.tokens:
         parts.append(f"{tokens(agent.tokens)} tokens")
@@ -69,6 +70,11 @@ def _right(step: Step, now: int, agent: AgentView | None) -> str:
     if step.at and took >= 1_000:
         parts.append(duration(took))
     return " · ".join(filter(None, parts))
+
+
+def _changes(step: Step) -> bool:
+    path = traits_of(step.tool).path
+    return path is not None and path.access == "write"
 
 
 def _peek(step: Step, width: int, palette: Palette) -> list[Strip]:
@@ -94,12 +100,11 @@ def _inside(line: str, style: str, palette: Palette) -> Text:
 
 
 def _body(step: Step, width: int, palette: Palette) -> list[Strip]:
-    tool = "Bash" if step.tool == "!" else step.tool
-    rows = rows_of(tool, step.args)
+    rows = rows_of(BASH if step.tool == "!" else step.tool, step.args)
     if len(rows) > 1 and rows[0].text == step.title:  # it stands above
         del rows[0]
     drawn = _draw_rows(rows, width, palette)
-    if step.result.strip() and (step.tool not in CHANGING or step.status != "ok"):
+    if step.result.strip() and (not _changes(step) or step.status != "ok"):
         style = palette.bad if step.status == "error" else palette.dim
         drawn += _margin("", width, palette, palette.dim)
         drawn += _margin(_bound(safe(step.result).strip("\n").split("\n")), width, palette, style)

@@ -1,0 +1,114 @@
+"""The life of an agent: turns while letters come, a wait while its jobs run, then rest, by a policy."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Protocol
+
+from teamwright.core.data.event import TurnEnded
+from teamwright.core.data.letter import JobStatus, Letter
+from teamwright.runtime.agents.agent import Agent
+
+
+class Policy(Protocol):
+    """What is particular to the main agent, to one that runs once, and to a teammate."""
+
+    @property
+    def over(self) -> bool: ...
+
+    async def take(self) -> Sequence[Letter]:
+        """The letters that are due."""
+        ...
+
+    async def turn(self, letters: Sequence[Letter]) -> None: ...
+
+    async def wait_for_jobs(self) -> bool:
+        """Wait while jobs of its own run. False if none does, or if it does not wait for them."""
+        ...
+
+    async def rest(self) -> None:
+        """Nothing is to be done: end, or wait for a letter."""
+        ...
+
+
+async def live(policy: Policy) -> None:
+    while not policy.over:
+        if letters := await policy.take():
+            await policy.turn(letters)
+        elif not await policy.wait_for_jobs():
+            await policy.rest()
+
+
+async def turn_in_slot(agent: Agent, letters: Sequence[Letter]) -> TurnEnded:
+    """Only so many agents work at once; one that waits for its turn, or has had it, needs no file handle."""
+    if agent.slot.must_wait:
+        agent.rest()
+    await agent.slot.take()
+    try:
+        return await agent.turn(letters)
+    finally:
+        agent.slot.give_back()
+        agent.rest()
+
+
+class MainLife:
+    """For as long as the session lives. Jobs report by letters; the session itself waits for them where it must."""
+
+    def __init__(self, agent: Agent) -> None:
+        self._agent = agent
+
+    @property
+    def over(self) -> bool:
+        return self._agent.closing
+
+    async def take(self) -> Sequence[Letter]:
+        return await self._agent.take()
+
+    async def turn(self, letters: Sequence[Letter]) -> None:
+        await self._agent.turn(letters)
+
+    async def wait_for_jobs(self) -> bool:
+        return False
+
+    async def rest(self) -> None:
+        await self._agent.wait_at_rest()
+
+
+class OnceLife:
+    """Until nothing is left to say and no job of its own runs any more, or a turn does not end well."""
+
+    def __init__(self, agent: Agent, jobs: Callable[[Agent, float], Awaitable[float | None]]) -> None:
+        """`jobs` waits while some run, and tells for how long commands alone held the end up; None: none runs."""
+        self._agent, self._jobs, self._waited = agent, jobs, 0.0
+        self.end: tuple[JobStatus, str] | None = None
+
+    @property
+    def over(self) -> bool:
+        return self.end is not None
+
+    async def take(self) -> Sequence[Letter]:
+        return await self._agent.inbox.take(at_rest=True)
+
+    async def turn(self, letters: Sequence[Letter]) -> None:
+        end = await turn_in_slot(self._agent, letters)
+        if end.reason != "done":
+            self.end = _ended(end)
+
+    async def wait_for_jobs(self) -> bool:
+        waited = await self._jobs(self._agent, self._waited)
+        self._waited += waited or 0.0
+        return waited is not None
+
+    async def rest(self) -> None:
+        """A letter that lands after this look wakes it anew: nothing is awaited until it has left the living."""
+        if self._agent.inbox.quiet:
+            self.end = "completed", ""
+
+
+def _ended(end: TurnEnded) -> tuple[JobStatus, str]:
+    """How an agent's last turn ends its run. A limit is an end with what there is, and says so."""
+    match end.reason:
+        case "max_turns" | "max_budget":
+            return "completed", end.error
+        case "interrupted":
+            return "killed", end.error
+        case _:
+            return "failed", end.error

@@ -1,0 +1,66 @@
+"""What an agent is given from outside: its transcript, its resources, and what all agents of a session share."""
+
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+from teamwright.core.data.event import Durable, ToolEnded
+from teamwright.core.data.history import History
+from teamwright.core.data.message import ToolCall
+from teamwright.core.ids import AgentId
+from teamwright.core.permissions.consent import Decision
+from teamwright.core.ports import Around, Model
+from teamwright.runtime.agents.inbox import LetterStore
+from teamwright.runtime.agents.slots import Slots
+from teamwright.runtime.agents.spec import AgentSpec
+from teamwright.runtime.bus import Bus
+from teamwright.runtime.trouble import Trouble
+
+
+class TranscriptPort(Protocol):
+    def append(self, event: Durable, at: int) -> int: ...
+    async def sync(self) -> None: ...
+    def check(self) -> None: ...
+    def rest(self) -> None: ...
+    def close(self) -> None: ...
+
+
+class ResourcesPort(Protocol):
+    """What it has for as long as it lives."""
+
+    @property
+    def close(self) -> Callable[[], Awaitable[None]]: ...
+
+
+class Shared(Protocol):
+    """What the agents of one session have in common; their factory."""
+
+    @property
+    def bus(self) -> Bus: ...
+    @property
+    def letters(self) -> LetterStore: ...
+    @property
+    def slots(self) -> Slots: ...
+    @property
+    def now(self) -> Callable[[], int]: ...
+    @property
+    def log(self) -> Callable[[str], None]: ...
+    @property
+    def debug(self) -> Callable[[str], None] | None: ...
+    @property
+    def flush(self) -> Callable[[], Awaitable[None]]: ...
+    @property
+    def trouble(self) -> Trouble: ...
+    @property
+    def gate(self) -> Callable[[AgentId, ToolCall], Awaitable[Decision]]: ...
+    @property
+    def fallback(self) -> str | None: ...
+    @property
+    def around(self) -> Around | None: ...
+    @property
+    def letter_room(self) -> Callable[[str], int]: ...
+
+    def metered(self, spec: AgentSpec, history: History, *, turns: bool) -> Model: ...
+
+    async def settle(self, agent: AgentId, history: History) -> list[ToolEnded]:
+        """The results owed to calls that will not finish."""
+        ...

@@ -1,0 +1,63 @@
+"""The description of an agent that is to be made: who it is, what it is given, and where it comes from."""
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from teamwright import __version__
+from teamwright.core.data.event import AgentStarted, Source
+from teamwright.core.data.message import Effort, ToolSpec
+from teamwright.core.ids import AgentId, CallId, SessionId
+from teamwright.core.permissions.consent import Mode
+from teamwright.core.ports import Desk, Tool
+from teamwright.runtime.agents.meter import AgentMeter
+
+
+class Toolset(Struct, frozen=True):
+    """The tools of one agent: all that answer, those that the model is shown, and patterns that limit their use."""
+
+    tools: Mapping[str, Tool]
+    specs: tuple[ToolSpec, ...]
+    limits: Mapping[str, tuple[str, ...]] = {}
+    may_start: tuple[str, ...] | None = None
+
+
+class AgentSpec(Struct, frozen=True, kw_only=True):
+    """Main agent, sub-agent, fork and teammate alike."""
+
+    id: AgentId
+    name: str
+    kind: str
+    model: str
+    effort: Effort | int | None
+    toolset: Toolset
+    desk: Desk
+    mode: Mode | None  # of its own; None: its parent's
+    meter: AgentMeter
+    parent: AgentId | None = None
+    depth: int = 0
+    description: str = ""
+    call: CallId | None = None  # the tool call that starts it
+    worktree: str = ""  # its own directory, if it has one
+    source: Source | None = None  # where a fork branches off
+    team: str = ""  # of a teammate
+
+
+def started(spec: AgentSpec, session: SessionId) -> AgentStarted:
+    """The first line of its transcript."""
+    return AgentStarted(
+        session,
+        str(spec.desk.cwd),
+        __version__,
+        kind=spec.kind,
+        name=spec.name,
+        parent=spec.parent,
+        depth=spec.depth,
+        call_id=spec.call,
+        description=spec.description,
+        worktree=spec.worktree,
+        limits=dict(spec.toolset.limits),
+        may_start=spec.toolset.may_start,
+        source=spec.source,
+        team=spec.team,
+    )

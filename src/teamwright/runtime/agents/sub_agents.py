@@ -1,0 +1,253 @@
+"""Sub-agents and forks: made as a call asks for them, and resumed from their transcripts."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+
+import anyio
+from msgspec import Struct
+from msgspec.structs import replace
+
+from teamwright.core.data.definition import AgentDefinition
+from teamwright.core.data.event import Source
+from teamwright.core.data.fork import MOST_TURNS, directive
+from teamwright.core.data.history import History
+from teamwright.core.data.message import ToolSpec
+from teamwright.core.errors import DiskError, ModelError, SessionMissing, StoreError, ToolError
+from teamwright.core.ids import AgentId, CallId
+from teamwright.core.permissions.consent import MODES, Mode
+from teamwright.core.permissions.judge import mode_allowed
+from teamwright.core.policies.budget import Limits
+from teamwright.core.policies.spawn import FORK, Ask, Features
+from teamwright.core.ports import Desk, Tool, ToolContext
+from teamwright.host.files.paths import is_directory, resolve
+from teamwright.host.git.worktree import Worktree
+from teamwright.runtime.agents.agent import Agent, RenderedPrompt
+from teamwright.runtime.agents.factory import AgentFactory, Answers, own_limits
+from teamwright.runtime.agents.resources import AgentResources, Equip
+from teamwright.runtime.agents.spec import AgentSpec, Toolset
+from teamwright.runtime.agents.supervisor import Supervisor
+from teamwright.runtime.worktrees import Worktrees, move_in
+from teamwright.store.files.transcripts import Transcript
+
+
+class AgentRecord(Struct, frozen=True):
+    """An agent of this session, living or not."""
+
+    id: AgentId
+    name: str
+    kind: str
+    parent: AgentId
+    depth: int
+    description: str
+    run: int
+
+
+Served = Mapping[str, Tool] | None  # tools of servers; None: the session's
+
+
+class SpawnDeps(Struct, frozen=True, kw_only=True):
+    """What the spawner is told by the composition root."""
+
+    kinds: Callable[[], Mapping[str, AgentDefinition]]  # those that may be started now
+    refusal: Callable[[str], str]  # why a kind that exists cannot be started; empty if it can
+    absence: Callable[[str], str]  # why one of a kind that is not among them cannot go on, and what brings it back
+    kit: Callable[[AgentDefinition, int, Served], Toolset]  # the tools of a definition at a depth
+    kit_of: Callable[[tuple[ToolSpec, ...], int, Served], Toolset]  # and of an agent that was rendered before
+    system: Callable[[AgentDefinition, str, Path], tuple[str, ...]]  # definition, model, cwd
+    told: Callable[[AgentDefinition], tuple[str, ...]]  # what it is told besides: its skills, its memory
+    equip: Equip  # what it has for as long as it lives
+    resolve_model: Callable[[str], str]
+    features: Features
+    background_after: float | None = None
+
+
+class Birth(Struct, frozen=True):
+    """What there is of a new agent before it is made."""
+
+    id: AgentId
+    name: str
+    call: CallId  # the tool call that starts it
+    tree: Worktree | None  # its own worktree, if it is to have one
+    gear: AgentResources | None
+
+
+class SubAgents:
+    """Gives each its tools, its desk, its limits and its prompt."""
+
+    def __init__(self, workshop: AgentFactory, supervisor: Supervisor, rooms: Worktrees, ways: SpawnDeps) -> None:
+        self._workshop, self._supervisor, self._rooms, self._ways = workshop, supervisor, rooms, ways
+        self.answers: Answers | None = None  # to calls that were in flight in an earlier process
+
+    def make(
+        self, ask: Ask, definition: AgentDefinition, parent: Agent, birth: Birth
+    ) -> tuple[Agent, AgentRecord, str]:
+        own, name, tree, gear = birth.id, birth.name, birth.tree, birth.gear
+        model = self.model_for(ask, definition, parent)
+        kit = self._ways.kit(definition, parent.depth + 1, gear.tools if gear else None)
+        desk = child_desk(parent.desk, self._cwd(ask, parent), own, name)
+        if tree is not None:
+            move_in(desk, tree)
+        spec = AgentSpec(
+            id=own,
+            name=name,
+            kind=definition.name,
+            model=model,
+            effort=ask.effort or definition.effort or parent.effort,
+            toolset=kit,
+            desk=desk,
+            mode=narrowest(parent.mode if parent.parent else None, definition.permission_mode, ask.mode),
+            meter=parent.meter.child(own_limits(definition)),
+            parent=parent.id,
+            depth=parent.depth + 1,
+            description=ask.description,
+            call=birth.call,
+            worktree=str(tree.path) if tree else "",
+        )
+        agent = self._workshop.begin(spec, self._prompt(definition, spec))
+        first = f"{definition.initial_prompt}\n\n{ask.prompt}" if definition.initial_prompt else ask.prompt
+        return agent, AgentRecord(own, name, definition.name, parent.id, parent.depth + 1, ask.description, 1), first
+
+    def _prompt(self, definition: AgentDefinition, spec: AgentSpec) -> RenderedPrompt:
+        told = self._ways.told(definition)
+        cwd = spec.desk.cwd
+        key = (id(spec.toolset), spec.model, cwd, told)  # a toolset belongs to one definition, and is kept
+        system = partial(self._system, definition, spec.model, cwd, told)
+        return self._workshop.prompt(key, system, spec.toolset.specs)
+
+    def _system(self, definition: AgentDefinition, model: str, cwd: Path, told: tuple[str, ...]) -> tuple[str, ...]:
+        return (*self._ways.system(definition, model, cwd), *told)
+
+    def fork(self, ask: Ask, parent: Agent, ctx: ToolContext, birth: Birth) -> tuple[Agent, AgentRecord, str]:
+        """Prompt, tools, model and history are the parent's very objects: they are not encoded again."""
+        own, name, tree = birth.id, birth.name, birth.tree
+        desk = child_desk(parent.desk, parent.desk.cwd, own, name)
+        if tree is not None:
+            move_in(desk, tree)
+        spec = AgentSpec(
+            id=own,
+            name=name,
+            kind=FORK,
+            model=parent.model,
+            effort=parent.effort,
+            toolset=Toolset(parent.tools, parent.prompt.tools, parent.limits, parent.may_start),
+            desk=desk,
+            mode=narrowest(parent.mode if parent.parent else None, ask.mode) or "bubble",
+            meter=parent.meter.child(Limits(turns=MOST_TURNS)),
+            parent=parent.id,
+            depth=parent.depth + 1,
+            description=ask.description,
+            call=birth.call,
+            worktree=str(tree.path) if tree else "",
+            source=Source(parent.id, parent.replied_at),
+        )
+        branch = parent.history.branch((*ctx.request.messages, ctx.reply.message), ctx.reply.message.calls)
+        agent = self._workshop.begin(spec, parent.prompt, FORK, branch)
+        moved = (str(desk.cwd), str(parent.desk.cwd)) if tree else None
+        known = AgentRecord(own, name, FORK, parent.id, parent.depth + 1, ask.description, 1)
+        return agent, known, directive(ask.prompt, moved=moved)
+
+    def model_for(self, ask: Ask, definition: AgentDefinition, parent: Agent) -> str:
+        asked = None if self._ways.features.coordinator else ask.model
+        name = next((n for n in (asked, definition.model) if n and n != "inherit"), None)
+        try:
+            return self._ways.resolve_model(name) if name else parent.model
+        except ModelError as error:
+            raise ToolError(f"{error} Leave `model` out to use this agent's own.") from None
+
+    def _cwd(self, ask: Ask, parent: Agent) -> Path:
+        if not ask.cwd or not self._ways.features.assistant:
+            return parent.desk.cwd
+        path = resolve(ask.cwd, parent.desk.cwd)
+        if not is_directory(path):
+            raise ToolError(f"cwd {ask.cwd}: there is no such directory.")
+        if not any(path.is_relative_to(root) for root in parent.desk.roots):
+            raise ToolError(f"cwd {ask.cwd} lies outside of the working directories.")
+        return path
+
+    async def resume(self, known: AgentRecord) -> tuple[Agent, Worktree | None]:
+        transcript, history = await self._reopen(known)
+        main = self._supervisor.main
+        definition = next((d for d in self._ways.kinds().values() if d.name == known.kind), None)
+        desk = child_desk(main.desk, Path(history.cwd), known.id, known.name)
+        tree = None
+        if history.started is not None and history.started.worktree:
+            tree = await self._rooms.open(main.desk.roots[0], known.id)  # the same one, if it was kept
+            move_in(desk, tree)
+        desk.seen = dict(history.seen)
+        gear = await self._equip_again(definition, known, transcript, tree)
+        spec = self._spec_again(known, definition, history, desk, gear)
+        agent = self._workshop.resume(spec, history, transcript)
+        agent.gear = gear
+        return agent, tree
+
+    async def _reopen(self, known: AgentRecord) -> tuple[Transcript, History]:
+        try:
+            transcript, history = await self._workshop.reopen(known.id, self.answers)
+        except DiskError:
+            raise
+        except (SessionMissing, StoreError) as error:
+            raise ToolError(f"Agent {known.id} cannot go on: {error}. Start a new one.") from None
+        if history.rendered is None:
+            transcript.close()
+            raise ToolError(f"Agent {known.id} was killed before it began; start a new one.")
+        return transcript, history
+
+    def _spec_again(
+        self,
+        known: AgentRecord,
+        definition: AgentDefinition | None,
+        history: History,
+        desk: Desk,
+        gear: AgentResources | None,
+    ) -> AgentSpec:
+        """As it was made, from its transcript and from what is known of its kind now."""
+        rendered, main = history.rendered, self._supervisor.main
+        assert rendered is not None
+        tools = self._workshop.stored_prompt(rendered.prompt).tools
+        kit = self._ways.kit_of(tools, known.depth, gear.tools if gear else None)
+        if history.started is not None:  # how far its tools may be used is not in what was rendered
+            kit = replace(kit, limits=history.started.limits, may_start=history.started.may_start)
+        limits = own_limits(definition) if definition else main.meter.limits
+        if known.kind == FORK:
+            limits = Limits(turns=MOST_TURNS)
+        return AgentSpec(
+            id=known.id,
+            name=known.name,
+            kind=known.kind,
+            model=rendered.model,
+            effort=rendered.effort,
+            toolset=kit,
+            desk=desk,
+            mode=history.mode,
+            parent=known.parent,
+            depth=known.depth,
+            meter=(self._supervisor.agent(known.parent) or main).meter.child(limits),
+        )
+
+    async def _equip_again(
+        self, definition: AgentDefinition | None, known: AgentRecord, transcript: Transcript, tree: Worktree | None
+    ) -> AgentResources | None:
+        try:
+            return await self._ways.equip(definition, known.id, known.parent)
+        except BaseException:
+            transcript.close()
+            if tree is not None:
+                with anyio.CancelScope(shield=True):
+                    await self._rooms.close(tree)
+            raise
+
+
+def child_desk(parent: Desk, cwd: Path, id: AgentId, name: str) -> Desk:
+    """A copy of the record of read files; what the child reads never flows back."""
+    env = parent.env | {"TEAMWRIGHT_AGENT_ID": id, "TEAMWRIGHT_AGENT_NAME": name}
+    return replace(parent, cwd=cwd, seen=dict(parent.seen), env=env)
+
+
+def narrowest(*modes: Mode | None) -> Mode | None:
+    """Of those that are given; None if none is."""
+    found: Mode | None = None
+    for mode in modes:
+        if mode in MODES:
+            found = mode if found is None else mode_allowed(found, mode)
+    return found
