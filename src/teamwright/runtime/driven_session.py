@@ -50,6 +50,8 @@ class ContextUse(Struct, frozen=True):
 
 
 class DrivenSession(LocalSession):
+    """All that headless and the door do with a session, here in its own process."""
+
     # --- prompts
 
     async def take(self, say: Say) -> None:

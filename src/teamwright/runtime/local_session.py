@@ -31,6 +31,8 @@ MOST_MAIL = 1_000  # of a team that the timeline keeps
 
 
 class LocalSession:
+    """The port of a session that this process runs; whoever opened it also closes it."""
+
     elsewhere = False
 
     def __init__(self, session: Session, home: Home) -> None:

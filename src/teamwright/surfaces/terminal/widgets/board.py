@@ -77,10 +77,10 @@ class TaskPanel(Vertical):
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "fold", "Fold", show=False)]
     DEFAULT_CSS = """
-    TaskBoard { height: 1fr; }
-    TaskBoard > .board--head, TaskBoard > .board--keys { height: 1; padding: 0 1; color: $text-muted; }
-    TaskBoard > Sheet { display: none; max-height: 50%; border-top: solid $border-blurred; }
-    TaskBoard.-open > Sheet { display: block; }
+    TaskPanel { height: 1fr; }
+    TaskPanel > .board--head, TaskPanel > .board--keys { height: 1; padding: 0 1; color: $text-muted; }
+    TaskPanel > Sheet { display: none; max-height: 50%; border-top: solid $border-blurred; }
+    TaskPanel.-open > Sheet { display: block; }
     """
 
     def __init__(self, *, id: str | None = None) -> None:
