@@ -1,4 +1,4 @@
-"""The command line: argv in, exit status out. Imports are inside functions: `--version` must not pay for the rest."""
+"""Command line: argv in, exit status out; imports are inside functions to keep `--version` quick."""
 
 import sys
 from collections.abc import Sequence
@@ -140,25 +140,13 @@ def _run_command(name: str, args: list[str]) -> int:
     parser = argparse.ArgumentParser(prog=f"teamwright {name}", description=COMMANDS[name], allow_abbrev=False)
     if name != "demo":
         parser.add_argument("--json", action="store_true", help="print JSON")
+    if run := _COMMANDS_HERE.get(name):
+        return run(parser, args)
     match name:
-        case "demo":
-            return _demo(parser, args)
-        case "agents":
-            return _agents(parser, args)
-        case "sessions":
-            return _sessions(parser, args)
-        case "config":
-            return _config(parser, args)
         case "worktrees" | "attach" | "tasks" | "mcp" | "plugins":
             return _own_parser(name)(parser, args)
         case "teams" | "inbox":
             return _of_teams(name, parser, args)
-        case "doctor":
-            parser.add_argument("--model", metavar="NAME", help="check this model's server")
-            found = parser.parse_args(args)
-            from teamwright.surfaces.commands.doctor import run_doctor
-
-            return run_doctor(found.model, as_json=found.json)
         case _:
             parser.add_argument("session", nargs="?", metavar="SESSION", help="session id (default: the last one here)")
             if name == "why":
@@ -255,6 +243,23 @@ def _config(parser: "argparse.ArgumentParser", args: list[str]) -> int:
     from teamwright.surfaces.commands import listings as commands
 
     return commands.show_config(found.settings, trust=found.trust, as_json=found.json)
+
+
+def _doctor(parser: "argparse.ArgumentParser", args: list[str]) -> int:
+    parser.add_argument("--model", metavar="NAME", help="check this model's server")
+    found = parser.parse_args(args)
+    from teamwright.surfaces.commands.doctor import run_doctor
+
+    return run_doctor(found.model, as_json=found.json)
+
+
+_COMMANDS_HERE: "dict[str, Callable[[argparse.ArgumentParser, list[str]], int]]" = {
+    "demo": _demo,
+    "agents": _agents,
+    "sessions": _sessions,
+    "config": _config,
+    "doctor": _doctor,
+}
 
 
 def _of_session(name: str, found: "argparse.Namespace") -> int:

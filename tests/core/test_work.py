@@ -20,8 +20,6 @@ from teamwright.core.data.tasks import (
     TaskId,
     decide,
     find_cycle,
-    first_claimable,
-    is_claimable,
     refuse_edges,
     refuse_size,
 )
@@ -176,18 +174,6 @@ def test_nobody_but_the_lead_takes_or_ends_what_belongs_to_another(
     if found.agent not in (None, task.agent, by.agent):
         assert found.status == "pending"  # whoever is given a task begins with it himself
     assert (found.owner is None) == (found.agent is None)
-
-
-@given(st.lists(tasks, max_size=8))
-@pytest.mark.spec("K5", "K10")
-def test_the_first_claimable_is_the_lowest_number(found: list[Task]) -> None:
-    import msgspec
-
-    numbered = [msgspec.structs.replace(task, id=TaskId(n)) for n, task in enumerate(found, 1)]
-    first = first_claimable(reversed(numbered))
-    free = [task for task in numbered if task.status == "pending" and task.agent is None and not task.blocked_by]
-    assert first == (free[0] if free else None)
-    assert first is None or is_claimable(first)
 
 
 @pytest.mark.spec("K4")

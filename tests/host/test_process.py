@@ -11,7 +11,7 @@ import anyio
 import pytest
 
 from teamwright.core.errors import ToolError
-from teamwright.host.process import descendants
+from teamwright.host.process import descendants, rows
 from teamwright.host.process.capture import Capture
 from teamwright.host.process.run import Ended, run, stop_all
 
@@ -73,8 +73,8 @@ def running(pid: int) -> bool:
 
 def remains() -> set[int]:
     """Dead children that nobody has collected; orphans of other tests may be among them."""
-    rows = descendants._everyone() if sys.platform == "linux" else []
-    return {row.pid for row in rows if row.parent == os.getpid() and row.dead}
+    everyone = descendants._everyone() if sys.platform == "linux" else []
+    return {row.pid for row in everyone if row.parent == os.getpid() and row.dead}
 
 
 def handles_open() -> set[str]:
@@ -354,12 +354,12 @@ async def test_nothing_is_left_when_nobody_waits_any_more(last: str, tmp_path: P
 @pytest.mark.spec("E8")
 def test_a_process_that_only_has_the_pid_is_not_signalled() -> None:
     with subprocess.Popen(["sleep", "1000"]) as theirs:
-        row = descendants._row(theirs.pid)
+        row = rows.read_row(theirs.pid)
         assert row
-        assert descendants._send(row._replace(start="another time"), signal.SIGKILL)
+        assert rows.send(row._replace(start="another time"), signal.SIGKILL)
         with pytest.raises(subprocess.TimeoutExpired):
             theirs.wait(0.1)
-        assert descendants._send(row, signal.SIGKILL)
+        assert rows.send(row, signal.SIGKILL)
         assert theirs.wait(10) == -signal.SIGKILL
 
 
@@ -370,6 +370,6 @@ def test_stop_all_with_nothing_running() -> None:
 def test_ps_and_proc_tell_the_same() -> None:
     """Where there is no /proc, `ps` is all there is."""
     me = os.getpid()
-    row = descendants._table(me)[me]
+    row = rows.process_table(me)[me]
     assert (row.pid, row.parent, row.dead) == (me, os.getppid(), False)
-    assert me in descendants._table()
+    assert me in rows.process_table()

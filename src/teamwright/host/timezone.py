@@ -1,4 +1,4 @@
-"""This machine's time zone, with its changes between summer and winter."""
+"""Time zone of this machine, with its daylight-saving changes."""
 
 from collections.abc import Mapping
 from datetime import datetime, tzinfo

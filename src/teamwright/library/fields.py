@@ -1,4 +1,4 @@
-"""The named values at the head of a file: what each is, where it stands, and what is worth telling about it."""
+"""Named values at the head of a file, with their lines and warnings."""
 
 import re
 from typing import Any

@@ -1,4 +1,4 @@
-"""Markdown files with frontmatter as people write it: YAML where it is YAML, plain text where only YAML minds."""
+"""Frontmatter of Markdown files: YAML, falling back to plain text where YAML is stricter than authors."""
 
 import re
 from collections.abc import Sequence
@@ -124,17 +124,26 @@ def _untab(line: str) -> str:
 def _as_text(lines: Sequence[str]) -> Fields | None:
     """`key: words` and the indented lines after it as one text; None if that is not what a person can have meant."""
     found = _KEY.fullmatch(lines[0]) if lines else None
-    value = (found[2] or "").strip() if found else ""
-    if found is None or not value or (_STRUCTURE.match(value) and not _GOES_ON.match(value)):
+    if found is None:
+        return None
+    value = (found[2] or "").strip()
+    if not _is_prose(value):
         return None
     rest = [line for line in lines[1:] if not line.startswith("#")]
     if any(line.strip() and not line.startswith(" ") for line in rest):
         return None
-    if value[0] in "\"'" and value[-1] == value[0] and not any(line.strip() for line in rest):
-        value = value[1:-1]
+    more = list(map(str.strip, rest))
     fields = Fields()
-    fields.put(found[1], _folded([value, *(line.strip() for line in rest)]), 0)
+    fields.put(found[1], _folded([value, *more]) if any(more) else _unquoted(value), 0)
     return fields
+
+
+def _is_prose(value: str) -> bool:
+    return value != "" and (not _STRUCTURE.match(value) or _GOES_ON.match(value) is not None)
+
+
+def _unquoted(value: str) -> str:
+    return value[1:-1].strip() if value[0] in "\"'" and value[-1] == value[0] else value
 
 
 def _folded(lines: Sequence[str]) -> str:

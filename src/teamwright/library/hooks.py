@@ -1,9 +1,9 @@
-"""Hooks as people configure them, in settings and in the frontmatter of agents: read with every fault told by place."""
+"""Reads hooks from settings and from the frontmatter of agents, reporting each fault by its place."""
 
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, cast
+from typing import Any, TypeGuard, cast
 
 from teamwright.core.data.hook import (
     DEFAULT_SECONDS,
@@ -134,18 +134,26 @@ def _read_http(fields: Mapping[str, Any]) -> HttpHook:
     url = fields.get("url")
     headers: Any = fields.get("headers", {})
     passed: Any = fields.get("allowedEnvVars", [])
-    if not isinstance(url, str) or not re.fullmatch(r"https?://[^\s/?#][^\s]*", url) or not url.isprintable():
+    if not _is_address(url):
         raise _WrongHook("`url` must begin with http:// or https://")
     if not isinstance(headers, dict) or not isinstance(passed, list):
         raise _WrongHook("`headers` must be an object of texts, `allowedEnvVars` a list of names")
     pairs = tuple(cast("dict[str, Any]", headers).items())
     for name, text in pairs:
-        if not _HEADER.fullmatch(name) or not isinstance(text, str) or not text.isprintable():
+        if not _is_header(name, text):
             raise _WrongHook(f"the header `{shown(name, 60)}` must be one line of text")
     names = cast("list[Any]", passed)
     if not all(isinstance(name, str) for name in names):
         raise _WrongHook("`allowedEnvVars` must be a list of names")
     return HttpHook(url, pairs, tuple(names))
+
+
+def _is_address(url: Any) -> TypeGuard[str]:
+    return isinstance(url, str) and url.isprintable() and re.fullmatch(r"https?://[^\s/?#][^\s]*", url) is not None
+
+
+def _is_header(name: str, text: Any) -> bool:
+    return _HEADER.fullmatch(name) is not None and isinstance(text, str) and text.isprintable()
 
 
 def _read_seconds(value: Any, place: str, tell: Callable[[str, str], None]) -> float:

@@ -1,4 +1,4 @@
-"""Finds the `@path` imports in a Markdown text: not in code, and in time that grows with the text alone."""
+"""Finds the `@path` imports in a Markdown text outside of code, in linear time."""
 
 import re
 
@@ -28,18 +28,28 @@ def _paragraphs(text: str) -> list[str]:
     paragraphs: list[list[str]] = [[]]
     fence = ""
     for line in text.splitlines():
-        mark = _FENCE.match(line)
         if fence:
-            if mark and mark[1].startswith(fence) and not mark[2].strip():
+            if closes_fence(line, fence):
                 fence = ""
-        elif mark and not (mark[1][0] == "`" and "`" in mark[2]):
-            fence = mark[1]
+        elif opened := opened_fence(line):
+            fence = opened[1]
             paragraphs.append([])
         elif line.strip():
             paragraphs[-1].append(line)
         else:
             paragraphs.append([])
     return ["\n".join(lines) for lines in paragraphs if lines]
+
+
+def opened_fence(line: str) -> re.Match[str] | None:
+    """A fence of code that begins here: its marks, and what stands after them."""
+    found = _FENCE.match(line)
+    return None if found and found[1][0] == "`" and "`" in found[2] else found
+
+
+def closes_fence(line: str, fence: str) -> bool:
+    found = _FENCE.match(line)
+    return found is not None and found[1].startswith(fence) and not found[2].strip()
 
 
 def _without_code_spans(text: str) -> str:

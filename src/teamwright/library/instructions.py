@@ -1,4 +1,4 @@
-"""AGENTS.md and CLAUDE.md of the person and the project, with what they import, as words for the system prompt."""
+"""Collects AGENTS.md and CLAUDE.md of the person and the project, with their imports, for the system prompt."""
 
 import os
 from collections.abc import Collection
@@ -69,9 +69,7 @@ def collect(
     own = (Path(os.path.realpath(state)), real_home / ".claude")
     reader = _Reader(real_home, own, Path(os.path.realpath(project)), trusted, [], [], set())
     if "user" in sources:
-        for folder in own:
-            for name in ("AGENTS.md", "CLAUDE.md"):
-                _add(reader, folder / name, _Place("user", folder))
+        _add_own(reader)
     names = (_NAMES if "project" in sources else ()) + (_LOCAL if "local" in sources else ())
     for folder in _way_down(Path(os.path.realpath(cwd)), real_home):
         place = _Place("user" if folder == real_home else "project", folder)
@@ -79,6 +77,12 @@ def collect(
             if folder.is_relative_to(reader.project) or not _is_foreign(folder / name):
                 _add(reader, folder / name, place)
     return Instructions(tuple(reader.files), tuple(reader.problems), trusted)
+
+
+def _add_own(reader: _Reader) -> None:
+    for folder in reader.own:
+        for name in ("AGENTS.md", "CLAUDE.md"):
+            _add(reader, folder / name, _Place("user", folder))
 
 
 def _way_down(cwd: Path, home: Path) -> list[Path]:
@@ -103,17 +107,8 @@ def _add(reader: _Reader, path: Path, place: _Place) -> None:
     if real in reader.known or len(reader.known) > MOST_TRIED:
         return
     reader.known.add(real)
-    try:
-        if not _may_read(reader, Path(real), place):
-            if os.path.lexists(path):
-                reader.problems.append(f"{shown(str(path))}: left out: it leads out of a directory that is not trusted")
-            return
-        text = _text(real)
-    except SettingsError as error:
-        if place.depth == 0 or not Path(real).is_dir():  # `@docs` may just be words
-            reader.problems.append(shown(f"{error}; left out", most=1000))
-        return
-    if text is None or not text.strip():
+    text = _read(reader, path, real, place)
+    if not text.strip():
         return
     if len(text) > reader.room:
         reader.problems.append(f"{shown(str(path))}: left out: the instruction files are too long together")
@@ -121,6 +116,20 @@ def _add(reader: _Reader, path: Path, place: _Place) -> None:
     reader.room -= len(text)
     reader.files.append(InstructionFile(path, text, place.origin))
     _follow(reader, Path(real), text, place)
+
+
+def _read(reader: _Reader, path: Path, real: str, place: _Place) -> str:
+    """Its text; empty where there is none, or none that may be read."""
+    if not _may_read(reader, Path(real), place):
+        if os.path.lexists(path):
+            reader.problems.append(f"{shown(str(path))}: left out: it leads out of a directory that is not trusted")
+        return ""
+    try:
+        return _text(real) or ""
+    except SettingsError as error:
+        if place.depth == 0 or not Path(real).is_dir():  # `@docs` may just be words
+            reader.problems.append(shown(f"{error}; left out", most=1000))
+        return ""
 
 
 def _follow(reader: _Reader, file: Path, text: str, place: _Place) -> None:

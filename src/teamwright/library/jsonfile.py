@@ -1,4 +1,4 @@
-"""Files that people wrote, read without trusting them: regular files only, bounded, never waiting."""
+"""Reads files that people wrote without trusting them: regular files only, bounded, never blocking."""
 
 import os
 import stat

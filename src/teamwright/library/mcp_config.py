@@ -54,14 +54,21 @@ def find_servers(
     file is told in `problems`; a flag that cannot be read raises UsageError.
     """
     problems: list[str] = []
-    low, high = list[Written](), list[Written]()
-    for written in settings:
-        (high if written.source in ("local", "managed") else low).append(written)
-    places = [*low, *(_project_file(project, problems) if trusted else ()), *(w for w in high if w.source == "local")]
-    if strict:
-        places = []
+    shared = _project_file(project, problems) if trusted else []
+    written = list(settings)
+    places = [] if strict else _ranked(written, shared)
     places += [_flag(text, cwd or project) for text in flags]
-    places += [w for w in high if w.source == "managed"]
+    places += [block for block in written if block.source == "managed"]
+    return Servers(_read_all(places, env, problems), tuple(problems))
+
+
+def _ranked(written: Sequence[Written], shared: Iterable[Written]) -> list[Written]:
+    """The local settings come after the project's `.mcp.json`, all others before it."""
+    low = [block for block in written if block.source not in ("local", "managed")]
+    return [*low, *shared, *(block for block in written if block.source == "local")]
+
+
+def _read_all(places: Iterable[Written], env: Mapping[str, str], problems: list[str]) -> dict[str, ServerConfig]:
     configs: dict[str, ServerConfig] = {}
     for place in places:
         for name, value in list(_block(place.servers).items())[:MOST_SERVERS]:
@@ -70,7 +77,7 @@ def find_servers(
                 problems.append(f"{shown(place.file)}: MCP server {shown(name, 80)}: {config.fault}")
             configs.pop(name, None)
             configs[name] = config
-    return Servers(configs, tuple(problems))
+    return configs
 
 
 def _block(servers: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -1,4 +1,4 @@
-"""The memory of an agent: a directory of its own, whose index it is given each time it starts."""
+"""Memory directory of an agent, whose index it is given at each start."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Which plugins are installed and which are on: a list under TEAMWRIGHT_HOME, changed by one process at a time."""
+"""List of installed plugins under TEAMWRIGHT_HOME, changed by one process at a time."""
 
 import os
 import stat

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -175,7 +175,16 @@ def _objects(reader: _PluginReader, value: Any, key: str, usual: str) -> tuple[t
         found.append((reader.file, cast("dict[str, Any]", value)))
     named = [] if value is None or isinstance(value, dict) else _paths(reader, value, key)
     standard = _paths(reader, usual, key) if os.path.lexists(reader.root / usual) else []
-    for path in dict.fromkeys([*standard, *named]):
+    found += _read_each(reader, dict.fromkeys([*standard, *named]), key)
+    inner = [(file, _inner(read, key)) for file, read in found]
+    if inner and _UNQUOTABLE.search(str(reader.root)):
+        reader.tell(f"`{key}` is ignored: the plugin's directory has quotes or signs in its name that commands misread")
+        return ()
+    return tuple((file, cast("dict[str, Any]", _rooted(events, str(reader.root)))) for file, events in inner if events)
+
+
+def _read_each(reader: _PluginReader, paths: Iterable[Path], key: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    for path in paths:
         try:
             read = read_json(path)
         except SettingsError as error:
@@ -184,12 +193,7 @@ def _objects(reader: _PluginReader, value: Any, key: str, usual: str) -> tuple[t
         if read is None:
             reader.tell(f"`{key}`: there is no file {shown(str(path), 300)}; ignored")
         else:
-            found.append((str(path), read))
-    inner = [(file, _inner(read, key)) for file, read in found]
-    if inner and _UNQUOTABLE.search(str(reader.root)):
-        reader.tell(f"`{key}` is ignored: the plugin's directory has quotes or signs in its name that commands misread")
-        return ()
-    return tuple((file, cast("dict[str, Any]", _rooted(events, str(reader.root)))) for file, events in inner if events)
+            yield str(path), read
 
 
 def _inner(read: dict[str, Any], key: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""YAML that people wrote, as plain values. Read event by event: no aliases, no tags, and depth has a limit.
+"""Reads YAML that people wrote as plain values, event by event: no aliases, no tags, limited depth.
 
 PyYAML's composer recurses in C without one: a file of brackets alone would end the program. This module is imported
 only by what really needs YAML, because that import is slow.

@@ -1,7 +1,7 @@
 """Anthropic's Messages API, streamed."""
 
-from collections.abc import Mapping
-from typing import Any, Literal, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Literal
 
 import msgspec
 from msgspec import Raw, Struct
@@ -30,7 +30,6 @@ from teamwright.models.http import HttpClient
 from teamwright.models.pieces import MARKER, Bytes, Once, Piece, Pieces, encode, row
 from teamwright.models.retry import Brake, Patience, persist
 
-T = TypeVar("T")
 ThinkingStyle = Literal["adaptive", "budget", "none"]
 BASE = "https://api.anthropic.com"
 VERSION = "2023-06-01"
@@ -97,20 +96,34 @@ class Anthropic:
     def _options(self, request: Request, name: str) -> dict[str, Any]:
         """Everything but the conversation, always in this order."""
         most = request.max_output or self._max_output or DEFAULT_OUTPUT
-        options: dict[str, Any] = {"model": name, "max_tokens": most, "stream": True}
-        effort = request.effort
-        if self._thinking == "adaptive":
-            options["thinking"] = {"type": "adaptive", **self._display}
-            if isinstance(effort, int):
-                effort = next((word for word, tokens in BUDGETS.items() if tokens >= effort), "max")
-        if self._thinking == "budget" and effort is not None:
-            budget = effort if isinstance(effort, int) else BUDGETS.get(effort, LEAST_BUDGET)
-            budget = min(max(budget, LEAST_BUDGET), most - 1)
-            if budget >= LEAST_BUDGET and may_think(request):
-                options["thinking"] = {"type": "enabled", "budget_tokens": budget, **self._display}
-        elif isinstance(effort, str):
-            options["output_config"] = {"effort": effort}
-        return options
+        return {"model": name, "max_tokens": most, "stream": True, **self._thinking_options(request, most)}
+
+    def _thinking_options(self, request: Request, most: int) -> dict[str, Any]:
+        match self._thinking:
+            case "adaptive":
+                return {"thinking": {"type": "adaptive", **self._display}, **_effort(_effort_word(request.effort))}
+            case "budget" if request.effort is not None:
+                budget = min(max(_budget(request.effort), LEAST_BUDGET), most - 1)
+                if budget < LEAST_BUDGET or not may_think(request):
+                    return {}
+                return {"thinking": {"type": "enabled", "budget_tokens": budget, **self._display}}
+            case _:
+                return _effort(request.effort)
+
+
+def _effort(effort: str | int | None) -> dict[str, Any]:
+    return {"output_config": {"effort": effort}} if isinstance(effort, str) else {}
+
+
+def _effort_word(effort: str | int | None) -> str | None:
+    """The word for a number of tokens: the first one that allows as many."""
+    if not isinstance(effort, int):
+        return effort
+    return next((word for word, tokens in BUDGETS.items() if tokens >= effort), "max")
+
+
+def _budget(effort: str | int) -> int:
+    return effort if isinstance(effort, int) else BUDGETS.get(effort, LEAST_BUDGET)
 
 
 def may_think(request: Request) -> bool:
@@ -182,7 +195,7 @@ def _tools(specs: tuple[ToolSpec, ...]) -> bytes:
 def _piece(message: Message, own: bool) -> Piece:  # noqa: FBT001 - the cache's key
     data = bytearray(b',{"role":"%b","content":[' % message.role.encode())
     ends: list[int] = []
-    blocks = [(b, wire) for b in message.blocks if (wire := _block(b, own=own))]
+    blocks = [(b, _block(b)) for b in message.blocks if _is_sent(b, own=own)]
     left_out = LEFT_OUT if message.role == "assistant" else NOTHING
     for n, (block, wire) in enumerate(blocks or [(Text(left_out), encode({"type": "text", "text": left_out}))]):
         data += b"," * (n > 0) + wire
@@ -191,26 +204,40 @@ def _piece(message: Message, own: bool) -> Piece:  # noqa: FBT001 - the cache's 
     return Piece(bytes(data + b"]}"), tuple(ends))
 
 
-def _block(block: Block, *, own: bool) -> bytes:
-    """One block; empty for what is not sent."""
+def _is_sent(block: Block, *, own: bool) -> bool:
     match block:
         case Text():
-            return encode({"type": "text", "text": block.text}) if block.text.strip() else b""
+            return bool(block.text.strip())
+        case Thinking():
+            return own and bool(block.signature)
+        case Opaque():
+            return own and bool(bytes(block.raw))
+        case _:
+            return True
+
+
+def _block(block: Block) -> bytes:
+    match block:
+        case Text():
+            return encode({"type": "text", "text": block.text})
         case Image():
             return encode(_image(block))
         case ToolCall():
             return encode({"type": "tool_use", "id": block.id, "name": block.name, "input": block.input})
         case ToolResult():
-            said = [_image(c) if isinstance(c, Image) else {"type": "text", "text": c.text} for c in block.content]
-            said = [c for c in said if c.get("text") is None or c["text"].strip()]
-            content = said or [{"type": "text", "text": NOTHING}]
-            result = {"type": "tool_result", "tool_use_id": block.call_id, "content": content}
-            return encode(result | {"is_error": True} if block.is_error else result)
+            return encode(_result(block))
         case Thinking():
-            wire = {"type": "thinking", "thinking": block.thinking, "signature": block.signature}
-            return encode(wire) if own and block.signature else b""
+            return encode({"type": "thinking", "thinking": block.thinking, "signature": block.signature})
         case Opaque():
-            return bytes(block.raw) if own else b""
+            return bytes(block.raw)
+
+
+def _result(block: ToolResult) -> dict[str, Any]:
+    said = [_image(c) if isinstance(c, Image) else {"type": "text", "text": c.text} for c in block.content]
+    said = [c for c in said if c.get("text") is None or c["text"].strip()]
+    content = said or [{"type": "text", "text": NOTHING}]
+    result = {"type": "tool_result", "tool_use_id": block.call_id, "content": content}
+    return result | {"is_error": True} if block.is_error else result
 
 
 def _image(image: Image) -> dict[str, Any]:
@@ -359,36 +386,33 @@ class AnthropicStream:
     def _take(self, event: _Event, data: bytes) -> None:
         if event.type == "error":
             raise self._told(data)
-        if event.type not in _KNOWN and event.type != "message_stop":
+        step = self._STEPS.get(event.type)
+        if step is None:
             return  # ping, and whatever comes to be
         if not self._begun and event.type != "message_start":
             raise ValueError(f"{event.type} out of order")
-        match event.type:
-            case "message_start":
-                self._begin(event.message or _Message())
-            case "content_block_start":
-                self._open(event.index, event.content_block)
-            case "content_block_delta":
-                self._grow(event.index, event.delta or _Delta())
-            case "content_block_stop":
-                self._close(event.index)
-            case "message_delta":
-                self._draft.usage = _usage(self._draft.usage, event.usage)
-                self._stop = (event.delta and event.delta.stop_reason) or self._stop
-            case _:
-                if not all(part.ended for part in self._draft.parts.values()):
-                    raise ValueError("message_stop inside a block")
-                self.finished = True
+        step(self, event)
 
-    def _begin(self, message: _Message) -> None:
+    def _begin(self, event: _Event) -> None:
         """Once; but a server that says it again before it has said anything else has lost nothing."""
         if self._draft.parts:
             raise ValueError("message_start inside a message")
         if not self._begun:
+            message = event.message or _Message()
             self._begun = True
             self._draft.begin(message.id, _usage(Usage(), message.usage))
 
-    def _open(self, index: int, raw: Raw) -> None:
+    def _amend(self, event: _Event) -> None:
+        self._draft.usage = _usage(self._draft.usage, event.usage)
+        self._stop = (event.delta and event.delta.stop_reason) or self._stop
+
+    def _finish(self, _: _Event) -> None:
+        if not all(part.ended for part in self._draft.parts.values()):
+            raise ValueError("message_stop inside a block")
+        self.finished = True
+
+    def _open(self, event: _Event) -> None:
+        index, raw = event.index, event.content_block
         if index in self._draft.parts:
             raise ValueError(f"block {index} begins twice")
         type = read_json(bytes(raw), _type).type
@@ -404,7 +428,8 @@ class AnthropicStream:
         self._draft.add(index, start.text if kind == "text" else start.thinking if kind == "thinking" else "")
         self._draft.sign(index, start.signature)
 
-    def _grow(self, index: int, delta: _Delta) -> None:
+    def _grow(self, event: _Event) -> None:
+        index, delta = event.index, event.delta or _Delta()
         part = self._draft.parts[index]
         if part.ended:
             raise ValueError(f"block {index} goes on after its end")
@@ -426,7 +451,8 @@ class AnthropicStream:
                 block = self._opaque.setdefault(index, msgspec.json.decode(part.words[0]))
                 block[name] = str(block.get(name) or "") + words
 
-    def _close(self, index: int) -> None:
+    def _close(self, event: _Event) -> None:
+        index = event.index
         part = self._draft.parts[index]
         start = self._starts.get(index)
         if part.kind == "tool_use" and not part.words and start is not None and len(bytes(start.input)) > 2:
@@ -436,6 +462,15 @@ class AnthropicStream:
                 grown["input"] = msgspec.json.decode(words)
             part.words = [encode(grown).decode()]
         self._draft.close(index)
+
+    _STEPS: ClassVar["dict[str, Callable[[AnthropicStream, _Event], None]]"] = {
+        "message_start": _begin,
+        "content_block_start": _open,
+        "content_block_delta": _grow,
+        "content_block_stop": _close,
+        "message_delta": _amend,
+        "message_stop": _finish,
+    }
 
     def _told(self, data: bytes) -> ModelError:
         kind, message = faults.read_error(data)

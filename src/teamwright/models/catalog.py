@@ -1,4 +1,4 @@
-"""Which model a name means, and what is known of it: window, longest reply, kind of thinking.
+"""Resolves a model's name to what is known of it: window, longest reply and kind of thinking.
 
 The facts are in `catalog.json`; a model that is not there works all the same, with its limits unknown.
 """

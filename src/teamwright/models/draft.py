@@ -1,4 +1,4 @@
-"""A reply while it streams in: blocks that grow, told to whoever watches. It becomes a Reply only when it is whole."""
+"""Draft of a reply while it streams in: growing blocks that become a Reply only when it is whole."""
 
 import json
 from collections.abc import Callable

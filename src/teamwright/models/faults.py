@@ -1,4 +1,4 @@
-"""What went wrong with one attempt, in one sentence that says what happened, where, and what to do now."""
+"""Faults of one attempt, each worded in one sentence: what happened, where and what to do now."""
 
 import re
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""The one HTTP client for model calls. Imported only when a provider is opened, because aiohttp is heavy."""
+"""HTTP client of all model calls, imported only when a provider is opened because aiohttp is heavy."""
 
 import errno
 import os
@@ -275,11 +275,7 @@ async def _listen(
 ) -> None:
     kind = response.content_type
     if kind == "application/json":
-        data = await _read(response, MOST_WHOLE)  # all of it: half an object is no news
-        if len(data) > MOST_WHOLE:
-            raise faults.too_long(place)
-        listener.hear_whole(data)
-        return
+        return listener.hear_whole(await _read_whole(place, response))
     if kind == "text/html":
         raise faults.not_a_model(place, kind)
     reader, total = EventReader(), 0
@@ -291,12 +287,20 @@ async def _listen(
         for event, data in arrived:
             listener.hear(event, data)
             if listener.finished:
-                await _end(response)
-                return
+                return await _end(response)
         if listener.heard != heard:
             silence.broken()
         elif arrived or reader.growing:
             silence.pinged()
+    return None
+
+
+async def _read_whole(place: Endpoint, response: aiohttp.ClientResponse) -> bytes:
+    """All of it: half an object is no news."""
+    data = await _read(response, MOST_WHOLE)
+    if len(data) > MOST_WHOLE:
+        raise faults.too_long(place)
+    return data
 
 
 async def _end(response: aiohttp.ClientResponse) -> None:

@@ -1,13 +1,14 @@
-"""OpenAI's chat completions, streamed, as many servers speak them: llama.cpp, vLLM, Ollama and others."""
+"""OpenAI's chat completions, streamed, as llama.cpp, vLLM, Ollama and others speak them."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, cast
 
 import msgspec
 from msgspec import Struct
 
 from teamwright.core.data.message import (
+    Block,
     Image,
     Message,
     Opaque,
@@ -172,25 +173,38 @@ def _assistant(message: Message) -> list[dict[str, Any]]:
 
 def _user(message: Message) -> list[dict[str, Any]]:
     """Results first, each its own message; their images can only come from the user."""
-    said: list[dict[str, Any]] = []
-    rest: list[Text | Image] = []
-    for block in message.blocks:
-        match block:
-            case ToolResult():
-                texts = "\n".join(c.text for c in block.content if isinstance(c, Text))
-                images = [c for c in block.content if isinstance(c, Image)]
-                content = texts if texts.strip() else SHOWN_BELOW if images else NOTHING
-                said.append({"role": "tool", "tool_call_id": block.call_id, "content": content})
-                rest += images
-            case Text() | Image():
-                rest.append(block)
-            case ToolCall() | Thinking() | Opaque():
-                pass  # never on the user's side
-    rest = [c for c in rest if isinstance(c, Image) or c.text.strip()]
-    if all(isinstance(c, Text) for c in rest):
-        text = "\n\n".join(c.text for c in rest if isinstance(c, Text))
-        return [*said, {"role": "user", "content": text or NOTHING}] if text or not said else said
-    return [*said, {"role": "user", "content": [_part(c) for c in rest]}]
+    results = [_result(block) for block in message.blocks if isinstance(block, ToolResult)]
+    said = [content for block in message.blocks for content in _said(block)]
+    if results and not said:
+        return results
+    return [*results, {"role": "user", "content": _content(said)}]
+
+
+def _result(block: ToolResult) -> dict[str, Any]:
+    text = "\n".join(c.text for c in block.content if isinstance(c, Text))
+    if not text.strip():
+        text = SHOWN_BELOW if any(isinstance(c, Image) for c in block.content) else NOTHING
+    return {"role": "tool", "tool_call_id": block.call_id, "content": text}
+
+
+def _said(block: Block) -> Sequence[Text | Image]:
+    """What the user's own message shows of a block."""
+    match block:
+        case ToolResult():
+            return [c for c in block.content if isinstance(c, Image)]
+        case Image():
+            return [block]
+        case Text():
+            return [block] if block.text.strip() else []
+        case ToolCall() | Thinking() | Opaque():
+            return []  # never on the user's side
+
+
+def _content(said: Sequence[Text | Image]) -> str | list[dict[str, Any]]:
+    texts = [c.text for c in said if isinstance(c, Text)]
+    if len(texts) < len(said):
+        return [_part(c) for c in said]
+    return "\n\n".join(texts) or NOTHING
 
 
 def _part(content: Text | Image) -> dict[str, Any]:
@@ -315,10 +329,13 @@ class OpenAIStream:
             self._draft.usage = _usage(chunk.usage)
         for choice in chunk.choices or ():
             if choice.index == 0:  # one answer is all that we asked for
-                self._grow(choice.delta or choice.message or _OpenAIDelta())
-                self._stop = choice.finish_reason or self._stop
+                self._choose(choice)
         if self._stop == "error":
             raise ValueError("the server gave up in the middle of its answer")
+
+    def _choose(self, choice: _Choice) -> None:
+        self._grow(choice.delta or choice.message or _OpenAIDelta())
+        self._stop = choice.finish_reason or self._stop
 
     def _grow(self, delta: _OpenAIDelta) -> None:
         self._say("thinking", _text(delta.reasoning_content) or _text(delta.reasoning))
@@ -340,8 +357,16 @@ class OpenAIStream:
         self._draft.add(self._open, words)
 
     def _call(self, call: _Call) -> None:
-        """A piece of a call. It belongs to the call of its number; servers that give none go on with the last."""
         function = call.function or _Function()
+        block = self._block_of(call, function)
+        part = self._draft.parts[block]
+        part.name = part.name or function.name or ""
+        words = function.arguments
+        if words is not None:
+            self._draft.add(block, words if isinstance(words, str) else encode(words).decode())
+
+    def _block_of(self, call: _Call, function: _Function) -> int:
+        """A piece belongs to the call of its number; servers that give none go on with the last."""
         number = call.index if call.index is not None else max(self._calls, default=0)
         block = self._calls.get(number)
         if block is not None and self._is_another(block, call, function):
@@ -351,11 +376,7 @@ class OpenAIStream:
             block = self._open = len(self._draft.parts)
             self._calls[number] = block
             self._draft.open(block, "tool_use", call.id or f"call_{os.urandom(6).hex()}", function.name or "")
-        part = self._draft.parts[block]
-        part.name = part.name or function.name or ""
-        words = function.arguments
-        if words is not None:
-            self._draft.add(block, words if isinstance(words, str) else encode(words).decode())
+        return block
 
     def _is_another(self, block: int, call: _Call, function: _Function) -> bool:
         """Some servers number every call 0, or none at all: a new id or a new name tells them apart."""

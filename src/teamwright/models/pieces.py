@@ -1,4 +1,4 @@
-"""Encode once: messages are immutable, so their wire bytes are too. A request is a row of pieces made earlier."""
+"""Encodes each immutable message once; a request is a row of pieces made earlier."""
 
 import weakref
 from collections.abc import Callable, Collection, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Which servers there are and how they are reached, by environment and settings; opened when first needed."""
+"""Providers and how they are reached, by environment and settings; opened when first needed."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, TypedDict
@@ -160,13 +160,17 @@ class Providers:
             return {"Authorization": f"Bearer {token}"}
         if key:
             return {"x-api-key": key} if settings.wire == "anthropic" else {"Authorization": f"Bearer {key}"}
-        vendors = provider in _OWN and urlsplit(settings.baseUrl).hostname == urlsplit(_OWN[provider][0]).hostname
+        self._require_none(provider, settings, key_name, base_name)
+        return {}
+
+    def _require_none(self, provider: str, settings: ProviderSettings, key_name: str, base_name: str) -> None:
+        """Without a key only a server of the person's own is asked, and only if its settings name none."""
+        host = urlsplit(settings.baseUrl).hostname
+        vendors = provider in _OWN and host == urlsplit(_OWN[provider][0]).hostname
         if vendors or (provider in self._named and settings.keyEnv):
             other = " or ANTHROPIC_AUTH_TOKEN" if provider == "anthropic" else ""
             local = f", or {base_name} to a server of your own" if vendors else ""
-            text = f"There is no key for {urlsplit(settings.baseUrl).hostname}. Set {key_name}{other}{local}."
-            raise ModelError(text, "config")
-        return {}
+            raise ModelError(f"There is no key for {host}. Set {key_name}{other}{local}.", "config")
 
     def _secret(self, name: str) -> str:
         value = self._env.get(name, "").strip()

@@ -1,4 +1,4 @@
-"""Patience with a provider: what may heal is tried again after growing pauses; told to wait, all of us wait."""
+"""Retries what may heal after growing pauses, and makes all callers wait when a provider says so."""
 
 import random
 import time

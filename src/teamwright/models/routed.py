@@ -1,4 +1,4 @@
-"""One model for all names: each request goes to the provider that its model names."""
+"""Routes each request to the provider that its model names."""
 
 from collections.abc import Collection, Mapping
 

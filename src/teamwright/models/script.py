@@ -1,4 +1,4 @@
-"""What a script is, and how one is read from a file or from code.
+"""Scripts of the scripted model, read from a file or from code.
 
 A script is a list of steps; each request is answered by one. A step, in Python or in a file, is
     "text"                                     a reply of text

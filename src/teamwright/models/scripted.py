@@ -1,4 +1,4 @@
-"""A model that plays a script: for demos, for our tests and for those of people who build on this package.
+"""Scripted model that plays a script, for demos, our tests and those of people who build on this package.
 
     ScriptedModel([call("Bash", command="ls"), "There are three files."])          one script
     ScriptedModel({"main": [...], "fix": {"when": "fix the bug", "steps": [...]}})   several
@@ -202,7 +202,7 @@ def _fill(part: Part, request: Request, step: int, id: str) -> Part:
 def _fill_value(value: Any, request: Request, step: int) -> Any:
     match value:
         case str():
-            return _HOLE.sub(lambda hole: str(step) if hole[1] else _last_match(hole[2], request), value)
+            return _fill_text(value, request, step)
         case dict():
             fields = cast("dict[str, Any]", value)
             return {key: _fill_value(item, request, step) for key, item in fields.items()}
@@ -210,6 +210,13 @@ def _fill_value(value: Any, request: Request, step: int) -> Any:
             return [_fill_value(item, request, step) for item in cast("list[Any]", value)]
         case _:
             return value
+
+
+def _fill_text(text: str, request: Request, step: int) -> str:
+    def fill(hole: re.Match[str]) -> str:
+        return str(step) if hole[1] else _last_match(hole[2], request)
+
+    return _HOLE.sub(fill, text)
 
 
 def _last_match(pattern: str, request: Request) -> str:

@@ -1,4 +1,4 @@
-"""An incremental reader of Server-Sent Events. Pure: bytes in, whole events out, whatever the chunks are."""
+"""Incremental reader of Server-Sent Events: bytes in, whole events out, however they are chunked."""
 
 from typing import NamedTuple
 

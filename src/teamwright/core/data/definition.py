@@ -1,4 +1,4 @@
-"""What an agent can be: a definition, as people write it in a file, in JSON or in Python."""
+"""Agent definitions, as people write them in files, in JSON or in Python."""
 
 from typing import Any, Literal
 

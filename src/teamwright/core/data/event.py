@@ -1,4 +1,4 @@
-"""What happened. Frozen facts; terminal, JSON output, transcripts, resume and tests read only these.
+"""Events: frozen facts that the terminal, JSON output, transcripts, resume and tests read.
 
 Durable facts are appended to the agent's transcript; the others are for whoever watches now.
 """

@@ -1,8 +1,9 @@
-"""Hooks as data: the events, what is to be run at them, what a hook is told, and how several answers become one."""
+"""Hooks as data: events, what runs at each, the payload, and how several answers merge into one."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -126,25 +127,43 @@ def merge(fired: Sequence[Fired]) -> Fired:
     """The strictest decides; whoever refuses, stops or adds to the context is heard."""
     if len(fired) == 1:
         return fired[0]
-    said = {one.decision for one in fired}
-    decision: HookDecision | None = next((kind for kind in _STRICTEST if kind in said), None)
-    inputs = [one.updated_input for one in fired if one.updated_input is not None]
-    messages = [words for one in fired for words in one.messages]
-    if any(one != inputs[-1] for one in inputs):
-        messages.append("Several hooks changed the arguments of one call, each to something else: the last one counts.")
+    decision, reason = _strictest(fired)
+    changed, note = _last_input(fired)
     return Fired(
         decision=decision,
-        reason=_joined(one.reason for one in fired if decision and one.decision == decision),
-        updated_input=inputs[-1] if inputs else None,
-        context=tuple(text for one in fired for text in one.context),
-        blocked=_joined(one.blocked for one in fired if one.blocked is not None) or None,
+        reason=reason,
+        updated_input=changed,
+        context=_all(one.context for one in fired),
+        blocked=_joined(one.blocked for one in fired) or None,
         stop=next((one.stop for one in fired if one.stop is not None), None),
-        messages=tuple(messages),
-        printed=tuple(line for one in fired for line in one.printed),
+        messages=(*_all(one.messages for one in fired), *note),
+        printed=_all(one.printed for one in fired),
     )
 
 
-def _joined(texts: Iterable[str]) -> str:
+def _strictest(fired: Sequence[Fired]) -> tuple[HookDecision | None, str]:
+    """The decision that counts, with the reasons of all who made it."""
+    for kind in _STRICTEST:
+        if deciding := [one for one in fired if one.decision == kind]:
+            return kind, _joined(one.reason for one in deciding)
+    return None, ""
+
+
+def _last_input(fired: Sequence[Fired]) -> tuple[dict[str, Any] | None, tuple[str, ...]]:
+    """The arguments as the last hook wants them, and a word to the person where another wanted something else."""
+    inputs = [one.updated_input for one in fired if one.updated_input is not None]
+    if not inputs:
+        return None, ()
+    agree = all(one == inputs[-1] for one in inputs)
+    note = "Several hooks changed the arguments of one call, each to something else: the last one counts."
+    return inputs[-1], () if agree else (note,)
+
+
+def _all(parts: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
+    return tuple(chain.from_iterable(parts))
+
+
+def _joined(texts: Iterable[str | None]) -> str:
     return "\n".join(dict.fromkeys(text for text in texts if text))
 
 

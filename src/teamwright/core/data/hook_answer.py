@@ -1,6 +1,6 @@
-"""What one hook answered: its exit status, its text, or the typed fields of its JSON. Nothing else in it counts."""
+"""Reads one hook's answer: its exit status, its text or the known fields of its JSON."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, cast
 
 import msgspec
@@ -53,6 +53,7 @@ def read_text(event: HookEvent, text: str, who: str) -> Fired:
 
 
 _OLDER = {"block": "deny", "approve": "allow"}
+_PASSING = (None, "allow", "ask")
 
 
 def read_object(event: HookEvent, value: Mapping[str, Any], who: str, text: str = "") -> Fired:
@@ -62,40 +63,58 @@ def read_object(event: HookEvent, value: Mapping[str, Any], who: str, text: str 
     reason = _take(value, "reason", str, wrong) or ""
     context = _take(own, "additionalContext", str, wrong)
     message = _take(value, "systemMessage", str, wrong)
-    fired = NOTHING
-    if event in GATES:
-        fired = _decide(value, own, reason, wrong, who)
-    elif value.get("decision") == "block":
-        fired = refuse(event, reason or f"The hook {who} refused it and gave no reason.")
+    fired = _verdict(event, value, own, reason, wrong, who)
     if _take(value, "continue", bool, wrong) is False:
         why = clean(_take(value, "stopReason", str, wrong) or _STOPPED)
-        fired = replace(fired if event not in GATES else refuse(event, why), stop=why)
+        fired = replace(refuse(event, why) if event in GATES else fired, stop=why)
     if event == "WorktreeCreate":
         place = _take(own, "worktreePath", str, wrong)
         fired = replace(fired, printed=(place,) if place else tuple(text.splitlines()))
-    told = [shown(message, 1_000)] if message else []
-    told += [f"The hook {who} answered with a `{name}` of the wrong kind; it was not used." for name in wrong]
-    return replace(fired, context=(clean(context),) if context else (), messages=tuple(told))
+    told = (shown(message, 1_000),) if message else ()
+    return replace(fired, context=(clean(context),) if context else (), messages=(*told, *_complaints(wrong, who)))
+
+
+def _complaints(wrong: Iterable[str], who: str) -> Iterator[str]:
+    for name in wrong:
+        yield f"The hook {who} answered with a `{name}` of the wrong kind; it was not used."
+
+
+def _verdict(
+    event: HookEvent, value: Mapping[str, Any], own: Mapping[str, Any], reason: str, wrong: list[str], who: str
+) -> Fired:
+    if event in GATES:
+        return _decide(value, own, reason, wrong, who)
+    if value.get("decision") == "block":
+        return refuse(event, reason or f"The hook {who} refused it and gave no reason.")
+    return NOTHING
 
 
 def _decide(value: Mapping[str, Any], own: Mapping[str, Any], reason: str, wrong: list[str], who: str) -> Fired:
     """About a call. A decision that cannot be read refuses it: the hook is there to guard."""
-    inner = own.get("decision")  # how some scripts answer a PermissionRequest: {behavior, message, updatedInput}
-    plain = None if isinstance(inner, dict) else inner
-    inner = cast("dict[str, Any]", inner) if isinstance(inner, dict) else {}
-    said: Any = own.get("permissionDecision", inner.get("behavior", plain))
+    inner = _inner(own)
+    said = _said(value, own, inner)
     why = _take(own, "permissionDecisionReason", str, wrong) or _take(inner, "message", str, wrong) or reason
-    older: Any = value.get("decision")  # `block` refuses, whatever else is said
-    older = _OLDER.get(older, older) if isinstance(older, str) else older
-    said = older if said is None or older not in (None, "allow", "ask") else said
     changed = _take(own if "updatedInput" in own else inner, "updatedInput", dict, wrong)
     if said == "deny":
         return refuse("PreToolUse", why or f"The hook {who} refused it and gave no reason.")
-    if said not in (None, "allow", "ask"):
+    if said not in _PASSING:
         return refuse("PreToolUse", f"The hook {who} answered with a decision that is not allow, deny or ask.")
     if "updatedInput" in wrong:  # to run the call as it was is not what the hook wanted
         return refuse("PreToolUse", f"The hook {who} changed the arguments into something that is not an object.")
     return Fired(cast("HookDecision | None", said), clean(why) if said else "", changed)
+
+
+def _inner(own: Mapping[str, Any]) -> dict[str, Any]:
+    """How some scripts answer a PermissionRequest: {behavior, message, updatedInput}, or the bare behavior."""
+    inner = own.get("decision")
+    return cast("dict[str, Any]", inner) if isinstance(inner, dict) else {"behavior": inner}
+
+
+def _said(value: Mapping[str, Any], own: Mapping[str, Any], inner: Mapping[str, Any]) -> Any:
+    said: Any = own.get("permissionDecision", inner.get("behavior"))
+    older: Any = value.get("decision")  # `block` refuses, whatever else is said
+    older = _OLDER.get(older, older) if isinstance(older, str) else older
+    return older if said is None or older not in _PASSING else said
 
 
 def _take(value: Mapping[str, Any], name: str, kind: type, wrong: list[str]) -> Any:

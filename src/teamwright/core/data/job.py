@@ -1,4 +1,4 @@
-"""A job: anything that runs in the background. One set of kinds, one set of states."""
+"""Jobs: the kinds and results of background work."""
 
 from typing import Literal
 

@@ -1,4 +1,4 @@
-"""The only way into an agent: a letter, stored first, then announced by a bell."""
+"""Letters, the only way into an agent: stored first, then announced by a wake-up."""
 
 from collections.abc import Sequence
 from typing import Literal, assert_never

@@ -1,4 +1,4 @@
-"""What a model reads and writes. Pure immutable data: the vocabulary that every layer shares."""
+"""Messages between agents and models: immutable data that every layer shares."""
 
 from collections.abc import Mapping
 from typing import Any, Literal

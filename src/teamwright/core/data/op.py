@@ -1,4 +1,4 @@
-"""What a surface may ask of a session. Imperatives; answers come back as events."""
+"""Operations that a surface asks of a session; the answers come back as events."""
 
 from collections.abc import Sequence
 from typing import Literal

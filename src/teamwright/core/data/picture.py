@@ -1,4 +1,4 @@
-"""Pictures, looked at before they are sent: a provider that refuses one refuses every request that carries it on.
+"""Checks pictures before they are sent: a provider that rejects one rejects every later request that carries it.
 
 Only what frames the pixels is read: kind, size, and whether the data is there to its end.
 """

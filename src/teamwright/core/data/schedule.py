@@ -1,4 +1,4 @@
-"""When a scheduled prompt is due. Pure: expressions, instants and a time zone in, instants out.
+"""Computes when a scheduled prompt is due: expressions, instants and a time zone in, instants out.
 
 Instants are milliseconds since 1970. A time of day that the clocks skip counts as the moment of their jump; one that
 they show twice counts the first time, but for a schedule of every hour both times.

@@ -1,4 +1,4 @@
-"""MCP servers as data: how one is reached, what it offers, what it answered."""
+"""MCP servers as data: their transport, what they offer and what they answer."""
 
 from collections.abc import Mapping
 from typing import Any, Literal

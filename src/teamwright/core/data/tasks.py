@@ -1,4 +1,4 @@
-"""The shared task list as values: what a task is, what waits for what, and who may change it in which way."""
+"""Shared task lists as values: tasks, their dependencies and who may change them."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Literal, NewType
@@ -148,11 +148,6 @@ def is_claimable(task: Task) -> bool:
     return task.status == "pending" and task.agent is None and not task.blocked_by
 
 
-def first_claimable(tasks: Iterable[Task]) -> Task | None:
-    """The one with the lowest number."""
-    return min(filter(is_claimable, tasks), key=lambda task: task.id, default=None)
-
-
 def not_found(id: int) -> Refusal:
     return Refusal("task_not_found", f"there is no task #{id}. TaskList shows those that there are.")
 
@@ -300,8 +295,12 @@ def find_cycle(new: Sequence[Edge], blocks_of: Callable[[TaskId], Iterable[TaskI
     added: dict[TaskId, list[TaskId]] = {}
     for before, after in new:
         added.setdefault(before, []).append(after)
+
+    def next_of(at: TaskId) -> Iterable[TaskId]:
+        return (*blocks_of(at), *added.get(at, ()))
+
     for before, after in new:
-        path = _find_path(after, before, lambda at: (*blocks_of(at), *added.get(at, ())))
+        path = _find_path(after, before, next_of)
         if path is not None:
             return [before, *path]
     return None

@@ -1,4 +1,4 @@
-"""Teams as values: who belongs to one, what may become of a member, names that are safe, and the records of mail."""
+"""Teams as values: members and their states, safe names, mail and requests."""
 
 import os
 import re
@@ -6,6 +6,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime
+from operator import attrgetter
 from typing import Any, Literal, NewType
 
 from msgspec import Struct
@@ -198,7 +199,7 @@ _LOOKALIKES = frozenset(map(_look, _RESERVED))
 def next_color(used: Iterable[str]) -> str:
     """The colour that the fewest have; the first of those."""
     counts = Counter(used)
-    return min(COLORS, key=lambda color: counts[color])
+    return min(COLORS, key=counts.__getitem__)
 
 
 def iso(ms: int) -> str:
@@ -207,7 +208,7 @@ def iso(ms: int) -> str:
 
 def config(team: Team, members: Sequence[Member]) -> dict[str, Any]:
     """The team as people and other programs read it in `config.json`: its living members, the lead first."""
-    living = sorted((m for m in members if m.state != "shutdown"), key=lambda m: not m.is_lead)
+    living = sorted((m for m in members if m.state != "shutdown"), key=attrgetter("is_lead"), reverse=True)
     return {
         "name": team.name,
         "description": team.description,

@@ -1,4 +1,4 @@
-"""When a conversation is near its window, and what takes its place. Pure: words and messages in, messages out."""
+"""Decides when a conversation is near its context window and what replaces it."""
 
 import re
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""A request that a provider will never take as it is: words in the place of what it most likely refuses.
+"""Mends a request that the provider rejects for good, by replacing what it most likely rejects with words.
 
 Pictures first, those that came since the last request that was answered; else reasoning and blocks that only the
 model that wrote them can read, if the complaint is about such.
@@ -6,6 +6,7 @@ model that wrote them can read, if the complaint is about such.
 
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from teamwright.core.data.event import Mended, Replaced
 from teamwright.core.data.history import History
@@ -21,16 +22,20 @@ Change = Callable[[Message], Message]
 
 def mend(history: History, complaint: str) -> Mended | None:
     """What to change in the conversation; None where there is nothing that could be to blame."""
-    why = shown(complaint, 200)
+    if places := _suspect_pictures(history, complaint):
+        return _change(history.messages, places, partial(_without_pictures, why=shown(complaint, 200)))
+    if not _OF_THOUGHTS.search(complaint):
+        return None
+    places = [n for n, message in enumerate(history.messages) if _thoughts(message)]
+    return _change(history.messages, places, _without_thoughts) if places else None
+
+
+def _suspect_pictures(history: History, complaint: str) -> list[int]:
+    """The messages with pictures that are new to the provider; all of them if it complains of pictures."""
     fresh = history.asked if history.written_by in ("", _model(history)) else 0  # another model took nothing yet
     places = [n for n, message in enumerate(history.messages) if _pictures(message)]
     since = [n for n in places if n >= fresh]
-    if since or (places and _OF_PICTURES.search(complaint)):
-        return _change(history.messages, since or places, lambda message: _without_pictures(message, why))
-    if _OF_THOUGHTS.search(complaint):
-        thoughtful = [n for n, message in enumerate(history.messages) if _thoughts(message)]
-        return _change(history.messages, thoughtful, _without_thoughts) if thoughtful else None
-    return None
+    return since or (places if _OF_PICTURES.search(complaint) else [])
 
 
 def _model(history: History) -> str:

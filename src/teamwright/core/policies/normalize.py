@@ -1,4 +1,4 @@
-"""What a model wrote, made fit to be kept: ids unique and safe, nothing empty, arguments normalised once."""
+"""Normalizes what a model wrote before it is stored: unique safe ids, nothing empty, valid arguments."""
 
 import re
 from collections.abc import Container, Iterable

@@ -1,4 +1,4 @@
-"""Notes from one session to the next: markdown by heading, each note one dated line. Pure: texts in, texts out.
+"""Notes from one session to the next: markdown by heading, each note one dated line.
 
 What a person wrote between them stays as it is; only dated lines are ours to drop.
 """
@@ -112,7 +112,7 @@ def read_answer(answer: str, date: str, most: int = MOST_NEW) -> list[Section]:
     room = most
     for raw in answer.splitlines():
         line = raw.strip()
-        if not line or line.startswith(("```", "---")) or line == TITLE:
+        if line in ("", TITLE) or line.startswith(("```", "---")):
             continue
         if heading := _HEADING.fullmatch(line):
             title = shown(heading[1].strip(" #*"), _LONGEST_HEADING)
@@ -147,11 +147,16 @@ def joined(old: Sequence[Section], new: Sequence[Section]) -> tuple[list[Section
         if (there := by_title.get(section.title.casefold())) is None:
             there = by_title[section.title.casefold()] = Section(section.title, [])
             sections.append(there)
-        while there.lines and not there.lines[-1].strip():
-            there.lines.pop()
-        there.lines += fresh
+        _append(there.lines, fresh)
         count += len(fresh)
     return sections, count
+
+
+def _append(lines: list[str], fresh: Sequence[str]) -> None:
+    """Right after the last line that says something."""
+    while lines and not lines[-1].strip():
+        lines.pop()
+    lines += fresh
 
 
 def _words(line: str) -> str:

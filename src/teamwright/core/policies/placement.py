@@ -1,4 +1,4 @@
-"""Where a teammate runs: decided from what was asked and what this machine offers, never by trying."""
+"""Decides where a teammate runs, from the request and what this machine offers."""
 
 from typing import Literal
 

@@ -1,4 +1,4 @@
-"""Takes what looks like a secret out of a text that is to be kept. A net, not a wall: it knows only usual shapes."""
+"""Redacts text that looks like a secret; a safety net that knows only common shapes."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,4 +1,4 @@
-"""The words of the runtime's own questions to an agent, and how their answers are made fit for one line."""
+"""Prompts of the runtime's own questions to an agent, and the trimming of their answers to one line."""
 
 from teamwright.core.data.message import Message, user
 from teamwright.core.text import shown

@@ -1,4 +1,4 @@
-"""Which road a spawn takes. One pure function: a route is a row of values, not a branch of code."""
+"""Plans a spawn: one pure function from the request to a route made of values."""
 
 from collections.abc import Mapping
 from typing import Literal
@@ -105,10 +105,15 @@ def _check(ask: Ask, caller: Caller, features: Features) -> None:
         raise ToolError("cwd and isolation: worktree exclude each other: a worktree is the agent's directory.")
     if ask.mode is not None and ask.mode not in MODES:
         raise ToolError(f"There is no mode {ask.mode!r}; there are {', '.join(MODES)}.")
-    if ask.team and not ask.name:
+    if ask.team:
+        _check_team(ask.team, ask.name, features)
+
+
+def _check_team(team: str, name: str | None, features: Features) -> None:
+    if not name:
         raise ToolError("team_name needs a name for the teammate.")
-    if ask.team and ask.team not in features.teams:
-        raise ToolError(f"There is no team {ask.team!r}; TeamCreate makes one.")
+    if team not in features.teams:
+        raise ToolError(f"There is no team {team!r}; TeamCreate makes one.")
 
 
 def _teammate(ask: Ask, caller: Caller, kinds: Mapping[str, AgentDefinition], features: Features) -> Plan:

@@ -1,4 +1,4 @@
-"""Some lines out of a file of any size, with bounded memory and time."""
+"""Reads some lines out of a file of any size, with bounded memory and time."""
 
 import time
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Whether a directory lies on this machine's own disk, where a look at a file costs less than a trip to a thread."""
+"""Tells whether a directory is on a local disk, where a look at a file is cheaper than a thread."""
 
 from pathlib import Path
 

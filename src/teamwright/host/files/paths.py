@@ -162,28 +162,25 @@ def _make_below(above: int, path: Path, name: str) -> int:
         os.close(above)
 
 
+_REFUSALS = {
+    errno.ELOOP: "was replaced by a symbolic link after its permission was judged; call the tool again",
+    errno.ENOTDIR: "cannot be reached: a part of it is not a directory (or was just replaced by a link)",
+    errno.EACCES: "may not be used by this user (permission denied)",
+    errno.EPERM: "may not be used by this user (permission denied)",
+    errno.ENXIO: "is a socket, FIFO or device, not a regular file",
+    errno.ENODEV: "is a socket, FIFO or device, not a regular file",
+    errno.EISDIR: "is a directory",
+    errno.EROFS: "is on a read-only file system",
+    errno.ENAMETOOLONG: "is longer than a path can be",
+}
+
+
 def refusal(path: Path, error: OSError) -> ToolError:
     """The system's refusal in words for the model."""
-    match error.errno:
-        case errno.ELOOP:
-            words = "was replaced by a symbolic link after its permission was judged; call the tool again"
-        case errno.ENOTDIR:
-            words = "cannot be reached: a part of it is not a directory (or was just replaced by a link)"
-        case errno.EACCES | errno.EPERM:
-            words = "may not be used by this user (permission denied)"
-        case errno.ENXIO | errno.ENODEV:
-            words = "is a socket, FIFO or device, not a regular file"
-        case errno.EISDIR:
-            words = "is a directory"
-        case errno.ENOSPC | errno.EDQUOT | errno.EFBIG:
-            words = f"could not be written: {os.strerror(error.errno).lower()}; free some space and try again"
-        case errno.EROFS:
-            words = "is on a read-only file system"
-        case errno.ENAMETOOLONG:
-            words = "is longer than a path can be"
-        case _:
-            words = f"could not be used: {error.strerror or error}"
-    return ToolError(f"{path} {words}.")
+    words = _REFUSALS.get(error.errno or 0)
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        words = f"could not be written: {os.strerror(error.errno).lower()}; free some space and try again"
+    return ToolError(f"{path} {words or f'could not be used: {error.strerror or error}'}.")
 
 
 def _require_regular(path: Path, found: os.stat_result) -> None:

@@ -1,4 +1,4 @@
-"""Whole files, read within a limit and replaced so that a crash or a full disk never leaves half of one."""
+"""Reads whole files within a limit and replaces them so that no crash or full disk leaves half of one."""
 
 import errno
 import os

@@ -1,4 +1,4 @@
-"""ripgrep, run below one judged directory or over one judged file."""
+"""Runs ripgrep below one judged directory or over one judged file."""
 
 import os
 import sys

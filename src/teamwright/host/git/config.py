@@ -1,4 +1,4 @@
-"""Which settings of a repository make git run a program or look elsewhere: read from its files, never by git itself.
+"""Finds settings of a repository that make git run a program or look elsewhere, without running git.
 
 A configuration that came with the files (an archive, a share, an image) can make the most harmless command run
 anything. What cannot be read counts as such a setting.
@@ -135,8 +135,13 @@ def is_program(name: str, value: str | None) -> bool:
         return True
     if section == "submodule" and key == "update":
         return (value or "").lstrip().startswith("!")
-    # `ext::sh -c …`: an address that names the program which goes there.
-    return "::" in (sub if section == "url" else value or "" if section in ("remote", "submodule") else "")
+    return "::" in _address(section, sub, value or "")  # `ext::sh -c …` names the program which goes there
+
+
+def _address(section: str, sub: str, value: str) -> str:
+    if section == "url":
+        return sub
+    return value if section in ("remote", "submodule") else ""
 
 
 def _counts(git: str, found: tuple[Entry, ...]) -> bool:

@@ -1,4 +1,4 @@
-"""A configuration file of git, read as git reads it and without git: names and values, in their order."""
+"""Reads a git configuration file as git does, without git: names and values in order."""
 
 import os
 import re

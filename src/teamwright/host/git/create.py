@@ -1,4 +1,4 @@
-"""Makes worktrees, or takes up again what is there: always whole, or with words that say why not."""
+"""Creates worktrees or resumes existing ones: always whole, or with a reason why not."""
 
 import os
 import re
@@ -43,24 +43,16 @@ def check_name(name: str) -> str:
     """The name as directory and branch have it: `a/b` becomes `a+b`."""
     flat = name.replace("/", "+")
     good = all(_SEGMENT.fullmatch(segment) and segment != "." for segment in flat.split("+"))
-    fault = (
-        "it is longer than 64 characters"
-        if len(name) > 64
-        else "`..` is not allowed"
-        if ".." in name
-        else "each part needs at least one of A-Z a-z 0-9 . _ - and may have nothing else"
-        if not good
-        else "it starts with `-`"
-        if name.startswith("-")
-        else "it ends with `.` or `.lock`"
-        if name.lower().endswith((".", ".lock"))
-        else "git keeps that name for itself"
-        if name.lower() == ".git"
-        else "git or another system keeps that name for itself"
-        if _RESERVED.fullmatch(flat)
-        else ""
-    )
-    if fault:
+    faults = {
+        "it is longer than 64 characters": len(name) > 64,
+        "`..` is not allowed": ".." in name,
+        "each part needs at least one of A-Z a-z 0-9 . _ - and may have nothing else": not good,
+        "it starts with `-`": name.startswith("-"),
+        "it ends with `.` or `.lock`": name.lower().endswith((".", ".lock")),
+        "git keeps that name for itself": name.lower() == ".git",
+        "git or another system keeps that name for itself": _RESERVED.fullmatch(flat),
+    }
+    if fault := next((words for words, found in faults.items() if found), None):
         raise ToolError(f"`{shown(name, 80)}` cannot name a worktree: {fault}. Choose another name, like `fix-login`.")
     return flat
 
@@ -152,16 +144,20 @@ def _require_free(path: Path) -> None:
         raise ToolError(f"{where} exists but is no worktree of this repository. Move it away, or use another name.")
 
 
+def _refuse_while_made(tree: Worktree, private: Path) -> None:
+    handle = claim(private)
+    if handle is None:
+        raise ToolError(f"The worktree {tree.name} is being made at this moment. Use another name, or try again.")
+    os.close(handle)
+
+
 async def _is_half(tree: Worktree, private: Path, record: WorktreeRecord | None) -> bool:
     """Was it never finished, or is it half removed? Then nobody has worked in it since."""
     phase = record.phase if record else "ready"
     if not tree.path.is_dir():
         return True
     if phase == "making":
-        handle = claim(private)
-        if handle is None:
-            raise ToolError(f"The worktree {tree.name} is being made at this moment. Use another name, or try again.")
-        os.close(handle)
+        _refuse_while_made(tree, private)
     if phase != "ready" and not is_there(tree.path / ".git"):
         await git_text("worktree", "repair", cwd=tree.repo)
     if not is_tied(tree, private):

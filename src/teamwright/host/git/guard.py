@@ -1,4 +1,4 @@
-"""Which repositories the person trusts, and what our own git must not obey in all the others.
+"""Guards our own git against the configuration of repositories that the person does not trust.
 
 Filters and drivers of a repository's configuration are commands. In a trusted one they work as the person set them up
 (git-lfs needs it); elsewhere each is put out of action by a setting that outranks it, and files are taken as they lie.
@@ -64,8 +64,9 @@ def _overrides(directory: Path) -> Iterator[tuple[str, str]]:
             f"git is not run there. Mend its .git/config. {_HOW}"
         ) from None
     yield from _ALWAYS.items()
-    filters = dict.fromkeys(sub for section, sub, _ in (parts(name) for name, _ in found) if section == "filter")
-    merges = dict.fromkeys(sub for section, sub, _ in (parts(name) for name, _ in found) if section == "merge" and sub)
+    names = [parts(name) for name, _ in found]
+    filters = dict.fromkeys(sub for section, sub, _ in names if section == "filter")
+    merges = dict.fromkeys(sub for section, sub, _ in names if section == "merge" and sub)
     if len(filters) + len(merges) > _MOST:
         raise ToolError(
             f"The git configuration of {shown(str(directory))} names {len(filters) + len(merges)} filters and merge "

@@ -1,4 +1,4 @@
-"""One worktree in full: its commits, its whole diffstat, and how far it and the branch here have gone apart."""
+"""Details of one worktree: its commits, its diffstat and how far it and the current branch have diverged."""
 
 from pathlib import Path
 

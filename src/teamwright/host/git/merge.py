@@ -1,8 +1,8 @@
-"""A worktree's branch merged into the branch here: tried first without touching anything, done only if it is safe."""
+"""Merges a worktree's branch into the current one: tried without touching anything, done only if safe."""
 
 import os
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
 from msgspec import Struct
@@ -177,15 +177,22 @@ def _lost(here: Path, new: Iterable[str], changes: Collection[str]) -> list[str]
     for path in new:
         place = here / path
         if place.is_dir() and not place.is_symlink():
-            inside = (Path(folder, name) for folder, _, names in os.walk(place) for name in names)
-            found += [name for file in inside if (name := str(file.relative_to(here))) not in changes][:_SHOWN]
+            found += [name for name in _files_below(here, place) if name not in changes][:_SHOWN]
         elif is_there(place):
             found.append(path)
-        for parent in Path(path).parents:
-            above = here / parent
-            if (above.is_symlink() or above.is_file()) and str(parent) not in changes:
-                found.append(str(parent))
+        parents = [parent for parent in Path(path).parents if _is_no_folder(here / parent)]
+        found += [str(parent) for parent in parents if str(parent) not in changes]
     return found
+
+
+def _files_below(here: Path, folder: Path) -> Iterator[str]:
+    for place, _, names in os.walk(folder):
+        for name in names:
+            yield str(Path(place, name).relative_to(here))
+
+
+def _is_no_folder(path: Path) -> bool:
+    return path.is_symlink() or path.is_file()
 
 
 def _named(paths: Collection[str]) -> str:

@@ -1,4 +1,4 @@
-"""What the shared git directory remembers of our worktrees, and who has one in use.
+"""Records of our worktrees in the shared git directory, and who has one in use.
 
 `teamwright/NAME.json` there is written before git makes anything and deleted after git has removed everything: so a
 kill at any step leaves something that the next one can tell.
@@ -20,6 +20,7 @@ from msgspec import Struct
 
 from teamwright.core.errors import ToolError
 from teamwright.core.text import shown
+from teamwright.osfiles.private import replace_file
 
 PLACE = (".teamwright", "worktrees")
 PATIENCE = 60.0  # for the repository's lock, which is held for moments
@@ -76,11 +77,8 @@ def read_record(tree: Worktree) -> WorktreeRecord | None:
 
 def write_record(tree: Worktree, record: WorktreeRecord) -> None:
     path = _record(tree)
-    fresh = path.with_name(f".{path.name}.new")
     try:
-        with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:  # noqa: PTH123
-            file.write(msgspec.json.encode(record))
-        fresh.replace(path)
+        replace_file(path, msgspec.json.encode(record), synced=False)
     except OSError as error:
         raise ToolError(f"{shown(str(path))} cannot be written: {error.strerror or error}.") from None
 
@@ -90,7 +88,7 @@ def forget(tree: Worktree) -> None:
 
 
 def recorded(common: Path) -> list[str]:
-    return [path.stem for path in (common / "teamwright").glob("*.json") if not path.name.endswith(".new")]
+    return [path.stem for path in (common / "teamwright").glob("*.json")]
 
 
 def _record(tree: Worktree) -> Path:

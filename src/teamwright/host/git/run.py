@@ -1,4 +1,4 @@
-"""The git program, run by argv so that it never waits for a person, and what it tells of a repository."""
+"""Runs git by argv so that it never waits for a person, and reads what it says of a repository."""
 
 import os
 import signal
@@ -81,6 +81,13 @@ class Ran(Struct, frozen=True):
         return shown((wrong or lines or [how])[0])
 
 
+def _environment(cwd: Path, extra: Mapping[str, str], *, as_person: bool) -> dict[str, str]:
+    if not as_person:
+        return tool_environment(os.environ, _NOBODY_THERE | guarding(cwd) | dict(extra))
+    kept = {name: value for name, value in os.environ.items() if name not in _ELSEWHERE and name not in _KEYS}
+    return kept | tool_environment(os.environ, _NOBODY_THERE | dict(extra))
+
+
 async def git(
     *args: str,
     cwd: Path,
@@ -95,11 +102,7 @@ async def git(
     `held` is the handle of a lock that git inherits: should we be killed, the lock lasts until git has ended too.
     `as_person`: with the settings, hooks and environment of the person who asked for it; it still never waits for one.
     """
-    guard = {} if as_person else guarding(cwd)
-    env = tool_environment(os.environ, _NOBODY_THERE | guard | dict(extra or {}))
-    if as_person:
-        kept = {name: value for name, value in os.environ.items() if name not in _ELSEWHERE and name not in _KEYS}
-        env = kept | env
+    env = _environment(cwd, extra or {}, as_person=as_person)
     front = ("git", "--no-pager") if as_person else _FRONT
     process = await _start((*front, *args), cwd, env, () if held is None else (held,), feed=input is not None)
     out, err = bytearray(), bytearray()
@@ -197,10 +200,6 @@ async def root_of(path: Path) -> Path | None:
     """The top of the working tree around this directory; None where there is none."""
     ran = await git("rev-parse", "--show-toplevel", cwd=path)
     return None if ran.status else Path(ran.out.removesuffix("\n"))
-
-
-async def is_repository(path: Path) -> bool:
-    return await root_of(path) is not None
 
 
 async def locate(path: Path) -> Repository:

@@ -1,4 +1,4 @@
-"""What was done in a worktree, looked at from every side where work can hide, and how all of it is kept."""
+"""Status of a worktree, from every side where work can hide, and how all of it is kept."""
 
 import os
 import re
@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import AsyncGenerator, Collection, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
+from operator import attrgetter
 from pathlib import Path
 
 import anyio.to_thread
@@ -213,15 +214,14 @@ async def state(tree: Worktree, among: Sequence[Path] | None = None) -> TreeStat
         raise ToolError(f"The worktree {shown(str(tree.path))} is on a branch without a commit.")
     own = own_links(tree)
     untracked = [path for path in status.untracked if path not in own]
-    ends = {*await tips(tree, status.head)} - {tree.base}
-    ahead = await count_commits(sorted(ends), tree.base, cwd=tree.path) if ends else 0
+    ahead = await _count_ahead(tree, status.head)
     notes = [*_notes(tree, private, status, record, among), *await _stashes(tree, record)]
-    ignored = await anyio.to_thread.run_sync(made_here, tree.path, status.ignored, own) if status.ignored else ()
-    notes += [in_words(ignored)] if ignored else []
+    if status.ignored and (ignored := await anyio.to_thread.run_sync(made_here, tree.path, status.ignored, own)):
+        notes.append(in_words(ignored))
     if not (status.changed or untracked or ahead or notes):
         return TreeState(changed=False)
     lines = await read_diffstat(tree.path, private, tree.base, untracked)
-    plus, minus = sum(line.plus for line in lines), sum(line.minus for line in lines)
+    plus, minus = sum(map(attrgetter("plus"), lines)), sum(map(attrgetter("minus"), lines))
     summary = _summary(lines, plus, minus, ahead, notes)
     return TreeState(
         changed=True,
@@ -232,6 +232,11 @@ async def state(tree: Worktree, among: Sequence[Path] | None = None) -> TreeStat
         summary=summary,
         notes=tuple(notes),
     )
+
+
+async def _count_ahead(tree: Worktree, head: str) -> int:
+    ends = {*await tips(tree, head)} - {tree.base}
+    return await count_commits(sorted(ends), tree.base, cwd=tree.path) if ends else 0
 
 
 def own_links(tree: Worktree) -> set[str]:

@@ -154,29 +154,39 @@ async def remove(tree: Worktree, *, keep_ref: bool = True) -> str | None:
         raise ToolError(
             f"The worktree {tree.name} is locked by somebody: {shown(holder.reason)}. Unlock it with git first."
         )
-    ref = None
-    if private and is_tied(tree, private):
-        ref = await _keep_all(tree, private) if keep_ref else None
-    elif is_there(tree.path):
+    tied = private is not None and is_tied(tree, private)
+    if not tied and is_there(tree.path):
         raise ToolError(
             f"{shown(str(tree.path))} is not tied to the repository, so git cannot keep it. Remove it by hand."
         )
-    elif keep_ref and (tip := await commit_of(f"refs/heads/{tree.branch}", cwd=tree.repo)):
-        ref = await hide(tree, tip) if await count_commits([tip], tree.base, cwd=tree.repo) else None
+    ref = await _hide_state(tree, private if tied else None) if keep_ref else None
     crashpoint("worktree.hidden")
     async with alone(tree.common) as held:
         if private:
-            record = read_record(tree) or WorktreeRecord(tree.branch, tree.base, "ready", tree.owner, tree.session)
-            write_record(tree, replace(record, phase="closing"))
-            complaint = await _unlock_and_remove(tree, holder, held, "--force")
-            if complaint:
-                write_record(tree, record)
-                raise ToolError(f"git would not remove the worktree {shown(str(tree.path))}: {complaint}")
+            await _remove_files(tree, holder, held)
         crashpoint("worktree.removed")
         await drop_branch(tree, held, whatever=True)
         crashpoint("worktree.dropped")
         forget(tree)
     return ref
+
+
+async def _remove_files(tree: Worktree, holder: Holder | None, held: int) -> None:
+    record = read_record(tree) or WorktreeRecord(tree.branch, tree.base, "ready", tree.owner, tree.session)
+    write_record(tree, replace(record, phase="closing"))
+    if complaint := await _unlock_and_remove(tree, holder, held, "--force"):
+        write_record(tree, record)
+        raise ToolError(f"git would not remove the worktree {shown(str(tree.path))}: {complaint}")
+
+
+async def _hide_state(tree: Worktree, private: Path | None) -> str | None:
+    """Under a hidden ref: its files and commits, or where it is gone itself the commits of its branch."""
+    if private is not None:
+        return await _keep_all(tree, private)
+    tip = await commit_of(f"refs/heads/{tree.branch}", cwd=tree.repo)
+    if tip and await count_commits([tip], tree.base, cwd=tree.repo):
+        return await hide(tree, tip)
+    return None
 
 
 async def _keep_all(tree: Worktree, private: Path) -> str | None:
@@ -226,22 +236,43 @@ async def find_one(repo: Path, name: str) -> FoundTree | None:
 async def _look(place: Repository, path: Path, among: Sequence[Path] | None = None) -> FoundTree | None:
     tree = Worktree(path.name, path, f"worktree-{path.name}", place.head, place.top, place.common)
     private, record = private_of(tree), read_record(tree)
-    if record:
-        tree = replace(tree, base=record.base, owner=record.owner, session=record.session)
-    elif private and is_tied(tree, private):
-        ran = await git("merge-base", "HEAD", place.head, cwd=path)
-        tree = replace(tree, base=ran.out.strip() or place.head)
-    holder = holder_of(private) if private else None
-    used = bool(holder and holder.pid and await is_alive(holder))
+    tree = await _with_base(tree, private, record)
+    held = _process_in(private)
     note = ""
     try:
         seen = await state(tree, among)
     except ToolError as error:
-        tip = await commit_of(f"refs/heads/{tree.branch}", cwd=tree.repo)
-        if not (tip or private or is_there(path)):
+        if (seen := await _remains(tree, private)) is None:
             return None  # no more than a record, which the next `make` writes anew
-        ahead = await count_commits([tip], tree.base, cwd=tree.repo) if tip else 0
-        seen, note = TreeState(changed=bool(ahead) or is_there(path), ahead=ahead), str(error)
-    left = bool(note) or (record and record.phase != "ready") or (holder and holder.pid)
-    use = "in_use" if used else "orphan" if left else "changed" if seen.changed else "clean"
-    return FoundTree(tree, use, seen, note)
+        note = str(error)
+    if held and await is_alive(held):
+        return FoundTree(tree, "in_use", seen, note)
+    if note or held or (record and record.phase != "ready"):
+        return FoundTree(tree, "orphan", seen, note)
+    return FoundTree(tree, "changed" if seen.changed else "clean", seen, note)
+
+
+def _process_in(private: Path | None) -> Holder | None:
+    """The process that says it has it in use; it may have ended since. A person's own lock is none."""
+    holder = holder_of(private) if private else None
+    return holder if holder and holder.pid else None
+
+
+async def _with_base(tree: Worktree, private: Path | None, record: WorktreeRecord | None) -> Worktree:
+    """As its record says, or else from where it parted from the present commit."""
+    if record:
+        return replace(tree, base=record.base, owner=record.owner, session=record.session)
+    if private and is_tied(tree, private):
+        ran = await git("merge-base", "HEAD", tree.base, cwd=tree.path)
+        return replace(tree, base=ran.out.strip() or tree.base)
+    return tree
+
+
+async def _remains(tree: Worktree, private: Path | None) -> TreeState | None:
+    """What is left of one whose state cannot be told; None where nothing is."""
+    tip = await commit_of(f"refs/heads/{tree.branch}", cwd=tree.repo)
+    there = is_there(tree.path)
+    if not (tip or private or there):
+        return None
+    ahead = await count_commits([tip], tree.base, cwd=tree.repo) if tip else 0
+    return TreeState(changed=bool(ahead) or there, ahead=ahead)

@@ -1,4 +1,4 @@
-"""A private Unix stream socket: listening, connecting, and the bytes between two processes of one person."""
+"""Private Unix stream sockets between two processes of one person."""
 
 import contextlib
 import os

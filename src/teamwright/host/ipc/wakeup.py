@@ -1,4 +1,4 @@
-"""A bell that other processes can ring: a Unix datagram socket in a private directory. It carries no words.
+"""Cross-process wake-up: an empty Unix datagram; the data is in the store.
 
 What is to be read lies in the store; a ring that is lost costs a look there, a ring too many as well.
 """

@@ -1,4 +1,4 @@
-"""What a server may tell us unasked, and who hears it."""
+"""Callbacks for messages that an MCP server initiates."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any, Literal

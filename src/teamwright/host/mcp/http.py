@@ -1,4 +1,4 @@
-"""Servers behind a URL: streamable HTTP and the older server-sent events, with every answer bounded."""
+"""Connects to servers behind a URL: streamable HTTP and the older SSE, with every answer bounded."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager

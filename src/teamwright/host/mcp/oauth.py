@@ -1,4 +1,4 @@
-"""Signing in to MCP servers: authorisation code with PKCE, by the protocol package; the answer comes to loopback."""
+"""Signs in to MCP servers by authorisation code with PKCE; the answer comes to a loopback port."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing, asynccontextmanager, suppress
@@ -158,17 +158,9 @@ class _Callback:
                     await stream.send("\r\n".join((*head, "", "")).encode() + page)
 
     def _take(self, head: bytes) -> tuple[str, str]:
-        words = head.split(b"\r\n", 1)[0].decode("latin-1").split(" ")
-        try:
-            target = urlsplit(words[1]) if len(words) == 3 and words[0] == "GET" else None
-        except ValueError:
-            target = None
-        if target is None or target.path != PATH:
+        given = _query(head)
+        if given is None:
             return "404 Not Found", "There is nothing here."
-        try:
-            given = parse_qs(target.query, max_num_fields=20)
-        except ValueError:
-            given = {}
         found = {key: values[0] for key, values in given.items()}
         if "code" not in found and "error" not in found:
             return "400 Bad Request", "This is no answer of an authorisation server."
@@ -179,6 +171,23 @@ class _Callback:
             self._found = found
             self._came.set()
         return "200 OK", "You can close this window: the terminal says how it went."
+
+
+def _query(head: bytes) -> dict[str, list[str]] | None:
+    """What the browser was sent back with; None where it asks for another page."""
+    words = head.split(b"\r\n", 1)[0].decode("latin-1").split(" ")
+    if len(words) != 3 or words[0] != "GET":
+        return None
+    try:
+        target = urlsplit(words[1])
+    except ValueError:
+        return None
+    if target.path != PATH:
+        return None
+    try:
+        return parse_qs(target.query, max_num_fields=20)
+    except ValueError:
+        return {}
 
 
 async def _head(stream: SocketStream) -> bytes:

@@ -1,4 +1,4 @@
-"""What was agreed with the authorisation server of an MCP server: a private file for each address."""
+"""Stores OAuth grants of MCP servers, a private file for each address."""
 
 import hashlib
 import os
@@ -11,6 +11,8 @@ import msgspec
 from mcp.shared.auth import OAuthClientInformationFull, OAuthMetadata, OAuthToken, ProtectedResourceMetadata
 from msgspec import Struct
 from pydantic import ValidationError
+
+from teamwright.osfiles.private import replace_file
 
 _MOST = 1 << 20  # bytes
 
@@ -86,14 +88,7 @@ class TokenFile:
     def _write(self, data: bytes) -> None:
         """Replaced as a whole, and never readable by others."""
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        draft = self.path.with_name(f".{self.path.name}.{os.getpid()}")
-        draft.unlink(missing_ok=True)
-        handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(handle)
-        draft.replace(self.path)
+        replace_file(self.path, data)
 
 
 def token_path(folder: Path, url: str) -> Path:

@@ -1,4 +1,4 @@
-"""Servers inside the program that drives us: each message goes out as a question, and the answer comes back."""
+"""Relays to servers inside the program that drives us: each message is a question, its answer comes back."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager

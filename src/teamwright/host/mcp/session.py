@@ -1,4 +1,4 @@
-"""One open connection to a server, in our own words: the protocol package stays behind this door.
+"""Wraps one open connection to a server, hiding the protocol package.
 
 Imported only when a server is configured: the package costs about a second.
 """

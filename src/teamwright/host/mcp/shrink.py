@@ -1,4 +1,4 @@
-"""A server's message made small before anything is built of it: what we read of an answer, and no more of its parts.
+"""Shrinks a server's message before it is parsed to the parts that we read.
 
 Built whole, 16 MiB of tiny parts take minutes and gigabytes.
 """

@@ -1,4 +1,4 @@
-"""A server's program and its pipes: lines of JSON in and out, bounded, and no process left behind."""
+"""Runs a server's program and its pipes: bounded lines of JSON, no process left behind."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""Our own standard input and output as a wire of JSON lines, for a program that has started us as its server."""
+"""JSON lines over our own standard input and output, for a program that started us as its server."""
 
 import os
 from collections.abc import AsyncGenerator

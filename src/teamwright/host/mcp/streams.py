@@ -1,4 +1,4 @@
-"""What the protocol package reads from and writes to: our own pipes, or its streams with an eye on their end."""
+"""Streams for the protocol package: our own pipes, or its streams watched for their end."""
 
 from types import TracebackType
 from typing import Any, Self

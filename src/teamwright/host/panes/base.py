@@ -1,4 +1,4 @@
-"""What all places for teammates' processes have in common: the port, what is stored of a pane, what is here."""
+"""Port shared by all places for teammates' processes: what is stored of a pane and what is available."""
 
 import shutil
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""How a program gets into a pane: argv, directory and environment lie in a private file, the pane opens it.
+"""Private file with argv, directory and environment, from which a new pane starts its program.
 
 Other users read the arguments of every process, and terminals read formats, quotes and separators in theirs. So keys
 and words from outside go through a file of mode 0600 that is gone as soon as it was read; what a terminal is given is
@@ -37,15 +37,7 @@ class Started(Struct, frozen=True):
 
 def wrap(room: Path, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str]) -> LaunchFile:
     """Write it down in a new directory of `room`, which is ours alone."""
-    program = shutil.which(argv[0], path=env.get("PATH", os.defpath)) if argv else None
-    if program is None:
-        raise ToolError(f"There is no program {argv[0] if argv else ''!r}: no teammate was started.")
-    if not cwd.is_dir():
-        raise ToolError(f"{cwd} is no directory: no teammate was started. Name one that exists.")
-    pairs = [f"{name}={value}" for name, value in env.items()]
-    fields = [str(cwd.absolute()), str(len(argv)), program, *argv[1:], *pairs]
-    if any("\0" in field for field in fields) or any("=" in name or not name for name in env):
-        raise ToolError("Arguments and environment of a program cannot hold NUL, nor its variables' names `=`.")
+    fields = _fields(argv, cwd, env)
     if not f"{room}{sys.executable}{parcel_open.__file__}".isprintable():
         raise ToolError(f"A path of ours holds control characters ({shown(str(room))}): no teammate was started.")
     try:
@@ -60,6 +52,24 @@ def wrap(room: Path, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str]) 
         raise ToolError(f"Cannot write {room}: {error.strerror}. No teammate was started.") from error
     command = (sys.executable, "-I", "-S", parcel_open.__file__, str(directory))
     return LaunchFile(directory, command)
+
+
+def _program(argv: Sequence[str], env: Mapping[str, str]) -> str:
+    name = argv[0] if argv else ""
+    if (found := shutil.which(name, path=env.get("PATH", os.defpath))) is None:
+        raise ToolError(f"There is no program {name!r}: no teammate was started.")
+    return found
+
+
+def _fields(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> list[str]:
+    program = _program(argv, env)
+    if not cwd.is_dir():
+        raise ToolError(f"{cwd} is no directory: no teammate was started. Name one that exists.")
+    pairs = [f"{name}={value}" for name, value in env.items()]
+    fields = [str(cwd.absolute()), str(len(argv)), program, *argv[1:], *pairs]
+    if any("\0" in field for field in fields) or any("=" in name or not name for name in env):
+        raise ToolError("Arguments and environment of a program cannot hold NUL, nor its variables' names `=`.")
+    return fields
 
 
 async def taken(parcel: LaunchFile, seconds: float) -> Started:

@@ -6,6 +6,7 @@ Only what carries our mark is ever changed or closed. Nothing from outside stand
 import os
 import re
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from pathlib import Path
 
 import anyio
@@ -139,14 +140,10 @@ class Tmux:
     async def _place(self, parcel: LaunchFile, title: str) -> PaneAnswer:
         """A new pane where there is room for it, else a new window, else the session itself."""
         made = ("-d", "-P", "-F", _MADE)
-        rows = await self._rows("-t", self._lead) if self._inside else await self._rows("-s", "-t", f"={_SESSION}")
+        rows = await self._rows(*(("-t", self._lead) if self._inside else ("-s", "-t", f"={_SESSION}")))
         ours = [row for row in rows if row.mark and not row.dead]
-        if self._split and (ours or self._inside):
-            widest = max(ours, key=lambda row: row.area).id if ours else self._lead
-            side = "-v" if ours else "-h"
-            answer = await self._run("split-window", side, *made, "-t", widest, "--", *parcel.command)
-            if answer.code == 0 or "no space" not in answer.complaint:
-                return answer
+        if answer := await self._split_pane(ours, parcel):
+            return answer
         if rows or self._inside:
             where = await self._session() if self._inside else f"={_SESSION}:"
             name = _word(title)
@@ -154,6 +151,15 @@ class Tmux:
         size = ("-x", "200", "-y", "60")
         named = ("-s", _SESSION, "-n", _word(title))
         return await self._run("new-session", *made, *size, *named, "--", *parcel.command)
+
+    async def _split_pane(self, ours: Sequence[_Row], parcel: LaunchFile) -> PaneAnswer | None:
+        """The widest of our panes becomes two, or the lead's; None where none is to be split, or has room."""
+        if not self._split or not (ours or self._inside):
+            return None
+        side, widest = ("-v", max(ours, key=attrgetter("area")).id) if ours else ("-h", self._lead)
+        made = ("-d", "-P", "-F", _MADE)
+        answer = await self._run("split-window", side, *made, "-t", widest, "--", *parcel.command)
+        return answer if answer.code == 0 or "no space" not in answer.complaint else None
 
     async def _arrange(self, id: str) -> None:
         """Even out our own panes; one that is not ours keeps its place and size."""

@@ -13,6 +13,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import IO
 
@@ -58,7 +59,7 @@ async def run_script(
                 limit=limit,
                 capture=capture,
                 pass_fds=(letterbox, gate),
-                on_start=lambda: _open_gate(opener),
+                on_start=partial(_open_gate, opener),
                 on_output=on_output,
             )
         finally:

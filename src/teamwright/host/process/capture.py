@@ -1,4 +1,4 @@
-"""Output of any size, kept small: head and tail stay in memory, and all of it goes to a file once it is too much."""
+"""Captures output of any size: head and tail in memory, all of it in a file once it is too much."""
 
 import os
 import re

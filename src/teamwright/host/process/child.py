@@ -1,4 +1,4 @@
-"""A small program run to its end by argv: its lines are taken as they come, it never outlives the call."""
+"""Runs a small program to its end, taking its lines as they come; it never outlives the call."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence

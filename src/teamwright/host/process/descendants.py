@@ -9,16 +9,22 @@ in its environment. On macOS there is the process group and the tree of parents,
 import contextlib
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Container, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-KILL_PATIENCE = 3.0  # for the kernel to take a killed process away
+from teamwright.host.process.rows import (
+    KILL_PATIENCE,
+    LINUX,
+    ProcessRow,
+    process_table,
+    read_proc,
+    read_row,
+    send,
+)
+
 _RLIMIT_LOCKS = 10  # unused since Linux 2.4.25, still inherited
-_LINUX = sys.platform == "linux"
 
 
 class ProcessOrigin(NamedTuple):
@@ -29,19 +35,9 @@ class ProcessOrigin(NamedTuple):
     mark: bytes
 
 
-class ProcessRow(NamedTuple):
-    """A process as the kernel tells of it: the pid alone may belong to another one by now."""
-
-    pid: int
-    parent: int
-    group: int  # the session; on macOS the process group
-    start: str
-    dead: bool  # a zombie: ended, not yet collected by its parent
-
-
 def become_reaper() -> None:
     """Orphans below us come to us from now on, not to init."""
-    if _LINUX:
+    if LINUX:
         import ctypes  # noqa: PLC0415  # slow to import, needed once
 
         ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
@@ -49,7 +45,7 @@ def become_reaper() -> None:
 
 def tag(origin: ProcessOrigin) -> None:
     """Write the number into a command that has just started; what it may have started before does not carry it."""
-    if _LINUX:
+    if LINUX:
         import resource  # noqa: PLC0415
 
         with contextlib.suppress(OSError, ValueError):
@@ -66,7 +62,7 @@ def stop(origins: Sequence[ProcessOrigin], grace: float) -> None:
         while rows := [row for row in alive(origins) if (row.pid, row.start) not in beyond]:
             for row in rows:
                 key = (row.pid, row.start)
-                if (number == signal.SIGKILL or key not in told) and not _send(row, number):
+                if (number == signal.SIGKILL or key not in told) and not send(row, number):
                     beyond.add(key)
                 told.add(key)
             if time.monotonic() >= until:
@@ -75,32 +71,6 @@ def stop(origins: Sequence[ProcessOrigin], grace: float) -> None:
             pause = min(pause * 2, 0.05)
         else:
             return
-
-
-def _send(row: ProcessRow, number: int) -> bool:
-    """Signal exactly this process, never another that has its pid now. False: we may not."""
-    try:
-        handle = os.pidfd_open(row.pid) if _LINUX else -1
-    except ProcessLookupError:
-        return True
-    except OSError:
-        handle = -1
-    try:
-        now = _row(row.pid)
-        if now is None or now.start != row.start:
-            return True
-        if handle < 0:
-            os.kill(row.pid, number)
-        else:
-            signal.pidfd_send_signal(handle, number)
-    except ProcessLookupError:
-        return True
-    except PermissionError:
-        return False
-    finally:
-        if handle >= 0:
-            os.close(handle)
-    return True
 
 
 def alive(origins: Iterable[ProcessOrigin], others: Container[int] = ()) -> list[ProcessRow]:
@@ -144,55 +114,33 @@ def _look(origin: ProcessOrigin, others: Container[int]) -> list[ProcessRow]:
 def _belongs(row: ProcessRow, origin: ProcessOrigin) -> bool:
     if origin.leader in (row.group, row.pid):
         return True
-    if not _LINUX:
+    if not LINUX:
         return False
-    if b"%d" % origin.number in _proc(row.pid, "limits").split():
+    if b"%d" % origin.number in read_proc(row.pid, "limits").split():
         return True
-    return not row.dead and origin.mark in _proc(row.pid, "environ")
-
-
-def _proc(pid: int, name: str) -> bytes:
-    """A file of /proc; empty if the process is gone or not ours to look into."""
-    try:
-        handle = os.open(f"/proc/{pid}/{name}", os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return b""
-    try:
-        parts: list[bytes] = []
-        while part := os.read(handle, 1 << 16):
-            parts.append(part)
-        return b"".join(parts)
-    except OSError:
-        return b""
-    finally:
-        os.close(handle)
-
-
-def _row(pid: int) -> ProcessRow | None:
-    if not _LINUX:
-        return _table(pid).get(pid)
-    fields = _proc(pid, "stat").rpartition(b")")[2].split()  # a name may hold anything, brackets too
-    if len(fields) < 20:
-        return None
-    return ProcessRow(pid, int(fields[1]), int(fields[3]), fields[19].decode(), fields[0] in (b"Z", b"X"))
+    return not row.dead and origin.mark in read_proc(row.pid, "environ")
 
 
 def _tree(me: int) -> tuple[Iterable[ProcessRow], Callable[[int], Iterable[ProcessRow]]]:
     """Where to begin, and how to go on: the kernel's lists of children where it keeps them, else the whole table."""
-    if _LINUX and Path(f"/proc/{me}/task/{me}/children").exists():
+    if LINUX and Path(f"/proc/{me}/task/{me}/children").exists():
         return _children(me), _children
-    rows = _everyone() if _LINUX else list(_table().values())
-    return rows, lambda pid: [row for row in rows if row.parent == pid]
+    rows = _everyone() if LINUX else list(process_table().values())
+
+    def children(pid: int) -> list[ProcessRow]:
+        return [row for row in rows if row.parent == pid]
+
+    return rows, children
 
 
 def _everyone() -> list[ProcessRow]:
-    return [row for pid in _listed("/proc") if (row := _row(pid))]
+    return [row for pid in _listed("/proc") if (row := read_row(pid))]
 
 
 def _children(pid: int) -> list[ProcessRow]:
     threads = _listed(f"/proc/{pid}/task")
-    pids = [int(child) for thread in threads for child in _proc(pid, f"task/{thread}/children").split()]
-    return [row for child in pids if (row := _row(child))]
+    pids = [int(child) for thread in threads for child in read_proc(pid, f"task/{thread}/children").split()]
+    return [row for child in pids if (row := read_row(child))]
 
 
 def _listed(directory: str) -> list[int]:
@@ -201,15 +149,3 @@ def _listed(directory: str) -> list[int]:
             return [int(entry.name) for entry in entries if entry.name.isdigit()]
     except OSError:
         return []
-
-
-def _table(pid: int | None = None) -> dict[int, ProcessRow]:
-    """All processes, or one, as `ps` tells of them; where there is no /proc."""
-    which = ["-A"] if pid is None else ["-p", str(pid)]
-    argv = ["ps", *which, "-o", "pid=,ppid=,pgid=,state=,lstart="]
-    told = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=5)
-    rows: dict[int, ProcessRow] = {}
-    for line in told.stdout.splitlines():
-        number, parent, group, state, start = line.split(None, 4)
-        rows[int(number)] = ProcessRow(int(number), int(parent), int(group), start, state.startswith("Z"))
-    return rows

@@ -1,4 +1,4 @@
-"""The environment that tools' programs get: what a developer's commands need, no secrets, and nothing that prompts."""
+"""Environment for the programs of tools: what a developer's commands need, without secrets or prompts."""
 
 import re
 from collections.abc import Collection, Mapping

@@ -6,7 +6,7 @@ import shutil
 import sys
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import IO
 
@@ -46,7 +46,7 @@ async def run_hook(command: str, data: bytes, *, cwd: Path, env: Mapping[str, st
                     limit=limit,
                     capture=out,
                     pass_fds=(letter, gate, mouth),
-                    on_start=lambda: _open(opener),
+                    on_start=partial(_open, opener),
                 )
             except ToolError as error:
                 fault = str(error)

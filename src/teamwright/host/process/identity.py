@@ -1,26 +1,23 @@
-"""Which process is meant: its pid together with the moment it began, because pids are used again."""
+"""Identifies a process by its pid and its start time, because pids are reused."""
 
 import os
 import signal
 import subprocess
-import sys
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import anyio
 import anyio.to_thread
 
-KILL_PATIENCE = 3.0  # for the kernel to take a killed process away
+from teamwright.host.process.rows import KILL_PATIENCE, LINUX, ProcessRow, read_row, send_if
+
 _LOOK_EVERY = 1.0  # where the kernel cannot tell us of the end of a process
-_LINUX = sys.platform == "linux"
 
 
 async def start_of(pid: int) -> str:
     """When the living process with this pid began; empty if there is none, or only its remains."""
-    if pid <= 0:
-        return ""
-    return _from_proc(pid) if _LINUX else await anyio.to_thread.run_sync(_from_ps, pid)
+    return _start(pid) if LINUX else await anyio.to_thread.run_sync(_start, pid)
 
 
 async def is_same(pid: int, started: str) -> bool:
@@ -31,7 +28,7 @@ async def is_same(pid: int, started: str) -> bool:
 async def gone(pid: int, started: str) -> None:
     """Returns when this process lives no more. Costs nothing meanwhile where there are process handles."""
     try:
-        handle = os.pidfd_open(pid) if _LINUX else -1
+        handle = os.pidfd_open(pid) if LINUX else -1
     except ProcessLookupError:
         return
     except OSError:
@@ -62,50 +59,33 @@ async def end(pid: int, started: str, grace: float) -> bool:
 
 async def send(pid: int, started: str, number: signal.Signals) -> bool:
     """Signal exactly this process, never another that has its pid now. False: we may not."""
-    try:
-        handle = os.pidfd_open(pid) if _LINUX else -1
-    except ProcessLookupError:
-        return True
-    except OSError:
-        handle = -1
-    try:
-        if await is_same(pid, started):
-            if handle < 0:
-                os.kill(pid, number)
-            else:
-                signal.pidfd_send_signal(handle, number)
-    except ProcessLookupError:
-        return True
-    except PermissionError:
-        return False
-    finally:
-        if handle >= 0:
-            os.close(handle)
-    return True
+
+    def is_this() -> bool:
+        return started != "" and _start(pid) == started
+
+    act = partial(send_if, pid, number, is_this)
+    return act() if LINUX else await anyio.to_thread.run_sync(act)
 
 
 def collect(pid: int, started: str) -> None:
     """Take the remains of this process away if they have come to us, the reaper of our orphans."""
-    start, parent, dead = _stat(pid) if _LINUX else ("", 0, False)
-    if dead and parent == os.getpid() and start == started:
+    row = read_row(pid) if LINUX else None
+    if row is not None and row.dead and row.parent == os.getpid() and _stamp(row) == started:
         with suppress(ChildProcessError):
             os.waitpid(pid, os.WNOHANG)
 
 
-def _from_proc(pid: int) -> str:
-    start, _, dead = _stat(pid)
-    return "" if dead else start
+def _start(pid: int) -> str:
+    if pid <= 0:
+        return ""
+    if not LINUX:
+        return _from_ps(pid)
+    row = read_row(pid)
+    return "" if row is None or row.dead else _stamp(row)
 
 
-def _stat(pid: int) -> tuple[str, int, bool]:
-    """Its start, its parent, and whether it has ended and only waits to be collected."""
-    try:
-        text = Path(f"/proc/{pid}/stat").read_bytes()
-    except OSError:
-        return "", 0, False
-    fields = text.rpartition(b")")[2].split()  # a name may hold anything, brackets too
-    start = f"{fields[19].decode()}@{_boot()}"  # ticks since this boot
-    return start, int(fields[1]), fields[0] in (b"Z", b"X")
+def _stamp(row: ProcessRow) -> str:
+    return f"{row.start}@{_boot()}"  # ticks since this boot
 
 
 @cache

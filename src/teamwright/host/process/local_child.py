@@ -1,4 +1,4 @@
-"""Teammates as children without a terminal. Their standard input is a life-line: it ends when we do."""
+"""Teammates as child processes without a terminal; their standard input closes when we end."""
 
 import contextlib
 import os
@@ -97,10 +97,11 @@ class LocalChildren:
                     return
                 seat = anyio.CapacityLimiter(1)
                 await anyio.to_thread.run_sync(stop, [child.origin], _REST, limiter=seat)
+                popen = child.popen
                 with contextlib.suppress(OSError):
-                    if child.popen.stdin:
-                        child.popen.stdin.close()
-                if child.popen.poll() is not None:
+                    if popen.stdin:
+                        popen.stdin.close()
+                if popen.poll() is not None:
                     del self._children[pane.pid]
 
 

@@ -29,8 +29,9 @@ def main(first: int, count: int) -> int:
 
 
 def _tell(what: dict[str, object]) -> None:
-    sys.stdout.buffer.write(json.dumps(what, ensure_ascii=False).encode(errors="replace") + b"\n")
-    sys.stdout.buffer.flush()
+    out = sys.stdout.buffer
+    out.write(json.dumps(what, ensure_ascii=False).encode(errors="replace") + b"\n")
+    out.flush()
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""How many files this process may hold open: many agents need a transcript and a connection each."""
+"""Raises the limit on open files: many agents need a transcript and a connection each."""
 
 ENOUGH = 8192
 

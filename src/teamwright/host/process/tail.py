@@ -1,4 +1,4 @@
-"""The end of a file that may be large and may still grow."""
+"""Reads the end of a file that may be large and still growing."""
 
 import os
 from pathlib import Path

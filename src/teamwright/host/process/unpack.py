@@ -1,4 +1,4 @@
-"""Unpacks what a server packed, never more at a time than there is room for."""
+"""Decompresses a response in steps that fit the room left."""
 
 import zlib
 

@@ -1,4 +1,4 @@
-"""A web address as it will really be connected to: the judge of a fetch and the fetch itself read it here."""
+"""Parses a web address as it will be connected to, for the judge of a fetch and the fetch itself."""
 
 from ipaddress import IPv6Address
 
@@ -24,14 +24,19 @@ def parse_address(url: str) -> URL:
         raise ToolError(f"{shown(url)} is not a valid URL: {shown(str(error))}.") from None
     if parsed.scheme not in ("http", "https") or not host:
         raise ToolError(f"{shown(url)}: only http:// and https:// URLs can be fetched.")
-    if parsed.user is not None or parsed.password is not None or "@" in parsed.authority:
-        raise ToolError("URLs with a user name or password are not fetched. Leave it out.")
-    if "%" in (parsed.raw_host or "") or not all((parsed.raw_host or "").removesuffix(".").split(".")):
-        raise ToolError(f"{shown(url)} has a host that is no plain name: write it without `%` and empty parts.")
+    _check_authority(url, parsed)
     parsed = parsed.with_fragment(None)
     if len(str(parsed)) > MOST_URL:  # letters that are not ASCII take up to twelve characters each
         raise _too_long(len(str(parsed)))
     return parsed
+
+
+def _check_authority(url: str, parsed: URL) -> None:
+    if parsed.user is not None or parsed.password is not None or "@" in parsed.authority:
+        raise ToolError("URLs with a user name or password are not fetched. Leave it out.")
+    host = parsed.raw_host or ""
+    if "%" in host or not all(host.removesuffix(".").split(".")):
+        raise ToolError(f"{shown(url)} has a host that is no plain name: write it without `%` and empty parts.")
 
 
 def _too_long(length: int) -> ToolError:

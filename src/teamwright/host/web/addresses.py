@@ -1,4 +1,4 @@
-"""Which network addresses are the public internet, and which lead back into this machine or its network."""
+"""Tells public network addresses from those that lead back into this machine or its network."""
 
 import socket
 from collections.abc import Callable

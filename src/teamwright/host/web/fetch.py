@@ -10,6 +10,7 @@ import socket
 import ssl
 import time
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin
 
@@ -161,22 +162,22 @@ async def _body(response: "ClientResponse") -> tuple[bytes, bool]:
 
 async def _vetted(url: "URL", allowed: Allowed) -> list[Address]:
     """All addresses of the host, each of them allowed."""
-    host, port = url.host or "", url.port or 80
+    host = url.host or ""
     direct = literal(host)
-    if direct is not None:
-        found = [direct]
-    else:
-        try:
-            rows = await anyio.to_thread.run_sync(
-                lambda: socket.getaddrinfo(url.raw_host, port, type=socket.SOCK_STREAM), abandon_on_cancel=True
-            )
-        except (OSError, UnicodeError) as error:
-            words = (error.strerror if isinstance(error, OSError) else None) or str(error)
-            raise ToolError(f"There is no address for the host {shown(host)}: {shown(words)}.") from None
-        found = [a for a in dict.fromkeys(literal(str(row[4][0])) for row in rows) if a is not None]
+    found = await _look_up(url, host) if direct is None else [direct]
     if not found or not all(allowed(address) for address in found):
         raise ToolError(_refusal(host))
     return found
+
+
+async def _look_up(url: "URL", host: str) -> list[Address]:
+    ask = partial(socket.getaddrinfo, url.raw_host, url.port or 80, type=socket.SOCK_STREAM)
+    try:
+        rows = await anyio.to_thread.run_sync(ask, abandon_on_cancel=True)
+    except (OSError, UnicodeError) as error:
+        words = (error.strerror if isinstance(error, OSError) else None) or str(error)
+        raise ToolError(f"There is no address for the host {shown(host)}: {shown(words)}.") from None
+    return [a for a in dict.fromkeys(literal(str(row[4][0])) for row in rows) if a is not None]
 
 
 def _vet_name(url: "URL", allowed: Allowed) -> None:
@@ -225,10 +226,14 @@ def proxy_for(url: "URL", env: Mapping[str, str]) -> str | None:
     if not proxy:
         return None
     host = (url.host or "").lower()
-    for entry in (env.get("no_proxy") or env.get("NO_PROXY") or "").lower().split(","):
-        name, _, port = entry.strip().removeprefix("*").removeprefix(".").partition(":")
-        if entry.strip() == "*":
-            return None
-        if name and port in ("", str(url.port)) and (host == name or host.endswith(f".{name}")):
-            return None
+    exceptions = (env.get("no_proxy") or env.get("NO_PROXY") or "").lower().split(",")
+    if any(_is_excepted(entry.strip(), host, url.port) for entry in exceptions):
+        return None
     return proxy if "://" in proxy else f"http://{proxy}"
+
+
+def _is_excepted(entry: str, host: str, port: int | None) -> bool:
+    if entry == "*":
+        return True
+    name, _, only = entry.removeprefix("*").removeprefix(".").partition(":")
+    return name != "" and only in ("", str(port)) and (host == name or host.endswith(f".{name}"))

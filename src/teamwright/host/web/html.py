@@ -1,9 +1,10 @@
-"""A web page as plain text: headings, lists, links, code and tables stay readable, what is hidden is left out."""
+"""Converts a web page to plain text: headings, lists, links, code and tables stay readable, hidden parts go."""
 
 import re
+from collections.abc import Callable
 from urllib.parse import urljoin
 
-from teamwright.host.web.html_tokens import End, Start, Words, tokens
+from teamwright.host.web.html_tokens import End, Start, Token, Words, tokens
 
 MOST_TEXT = 1_000_000  # characters of the result
 MOST_DEPTH = 20  # of lists inside lists; deeper ones are not indented further
@@ -41,6 +42,7 @@ class _Page:
         self.hidden = ""  # the element whose end is waited for
         self.depth = 0  # of elements of that name inside it
         self.title = ""
+        self.in_title = False
 
     def put(self, text: str) -> None:
         self.parts.append(text)
@@ -76,28 +78,31 @@ class _Page:
 def html_to_text(source: str, base: str = "", most: int = MOST_TEXT) -> str:
     """`base` is the page's address: links are written out in full. Never raises, never gives more than `most`."""
     page = _Page(base)
-    in_title = False
     for token in tokens(source):
-        if isinstance(token, Words):
-            if in_title:
-                page.title = page.title or " ".join(token.text.split())[:300]
-            elif not page.hidden:
-                page.words(token.text)
-        elif page.hidden:
-            _wait(page, token)
-        elif isinstance(token, Start):
-            in_title = token.name == "title"
-            _open(page, token)
-        else:
-            _close(page, token.name)
-        if isinstance(token, End):
-            in_title = False
+        _take(page, token)
         if page.size > most:
             break
     if page.pre and page.size <= most:
         page.put("\n```")
     text = "".join(page.parts).strip()
     return (f"Title: {page.title}\n\n{text}" if page.title else text)[:most].strip()
+
+
+def _take(page: _Page, token: Token) -> None:
+    if isinstance(token, Words):
+        if page.in_title:
+            page.title = page.title or " ".join(token.text.split())[:300]
+        elif not page.hidden:
+            page.words(token.text)
+    elif page.hidden:
+        _wait(page, token)
+    elif isinstance(token, Start):
+        page.in_title = token.name == "title"
+        _open(page, token)
+    else:
+        _close(page, token.name)
+    if isinstance(token, End):
+        page.in_title = False
 
 
 def _wait(page: _Page, token: Start | End) -> None:
@@ -128,57 +133,82 @@ def _is_hidden(tag: Start) -> bool:
 
 
 def _open(page: _Page, tag: Start) -> None:
-    name = tag.name
-    if name in _VOID:
+    if tag.name in _VOID:
         _void(page, tag)
     elif _is_hidden(tag):
-        page.hidden, page.depth = name, 0
-    elif name in _HEADINGS:
-        page.block(2)
-        page.word(_HEADINGS[name])
-    elif name in ("ul", "ol"):
-        page.block(1 if page.lists else 2)
-        page.lists.append(1 if name == "ol" else 0)
-    elif name == "li":
-        _item(page)
-    elif name == "a":
-        page.links.append((tag.attributes.get("href", ""), page.size))
-    elif name == "pre":
-        page.block(2)
-        page.word("```\n")
-        page.pre += 1
-    elif name == "code" and not page.pre:
+        page.hidden, page.depth = tag.name, 0
+    elif opens := _OPENING.get(tag.name):
+        opens(page, tag)
+    elif tag.name in _PARAGRAPH or tag.name in _LINE:
+        _between(page, tag.name)
+
+
+def _open_heading(page: _Page, tag: Start) -> None:
+    page.block(2)
+    page.word(_HEADINGS[tag.name])
+
+
+def _open_list(page: _Page, tag: Start) -> None:
+    page.block(1 if page.lists else 2)
+    page.lists.append(1 if tag.name == "ol" else 0)
+
+
+def _open_link(page: _Page, tag: Start) -> None:
+    page.links.append((tag.attributes.get("href", ""), page.size))
+
+
+def _open_pre(page: _Page, _: Start) -> None:
+    page.block(2)
+    page.word("```\n")
+    page.pre += 1
+
+
+def _open_code(page: _Page, _: Start) -> None:
+    if not page.pre:
         page.word("`")
-    elif name in ("td", "th"):
-        if page.cells and not page.breaks:
-            page.word("| " if page.space else " | ")
-        page.cells += 1
-    elif name in _PARAGRAPH or name in _LINE:
-        _between(page, name)
+
+
+def _open_cell(page: _Page, _: Start) -> None:
+    if page.cells and not page.breaks:
+        page.word("| " if page.space else " | ")
+    page.cells += 1
 
 
 def _close(page: _Page, name: str) -> None:
-    if name in _HEADINGS:
+    if closes := _CLOSING.get(name):
+        closes(page)
+    elif name in _PARAGRAPH or name in _LINE or name == "li":
+        _between(page, name)
+
+
+def _close_heading(page: _Page) -> None:
+    page.block(2)
+
+
+def _close_list(page: _Page) -> None:
+    if page.lists:
+        page.lists.pop()
+    page.block(1 if page.lists else 2)
+
+
+def _close_link(page: _Page) -> None:
+    if page.links:
+        _link(page, *page.links.pop())
+
+
+def _close_pre(page: _Page) -> None:
+    if page.pre:
+        page.pre -= 1
+        page.breaks = 0
+        page.put("```" if page.parts[-1].endswith("\n") else "\n```")
         page.block(2)
-    elif name in ("ul", "ol"):
-        if page.lists:
-            page.lists.pop()
-        page.block(1 if page.lists else 2)
-    elif name == "a":
-        if page.links:
-            _link(page, *page.links.pop())
-    elif name == "pre":
-        if page.pre:
-            page.pre -= 1
-            page.breaks = 0
-            page.put("```" if page.parts[-1].endswith("\n") else "\n```")
-            page.block(2)
-    elif name == "code" and not page.pre:
+
+
+def _close_code(page: _Page) -> None:
+    if not page.pre:
         space, page.space = page.space, False
         page.word("`")
         page.space = space
-    elif name in _PARAGRAPH or name in _LINE or name == "li":
-        _between(page, name)
 
 
 def _between(page: _Page, name: str) -> None:
@@ -187,7 +217,7 @@ def _between(page: _Page, name: str) -> None:
         page.cells = 0
 
 
-def _item(page: _Page) -> None:
+def _open_item(page: _Page, _: Start) -> None:
     page.block(1)
     number = page.lists[-1] if page.lists else 0
     if number:
@@ -225,3 +255,24 @@ def _link(page: _Page, target: str, size: int) -> None:
     if target not in "".join(page.parts[-3:]):
         page.space = False
         page.put(f" ({target})")
+
+
+_OPENING: dict[str, Callable[[_Page, Start], None]] = {
+    **dict.fromkeys(_HEADINGS, _open_heading),
+    "ul": _open_list,
+    "ol": _open_list,
+    "li": _open_item,
+    "a": _open_link,
+    "pre": _open_pre,
+    "code": _open_code,
+    "td": _open_cell,
+    "th": _open_cell,
+}
+_CLOSING: dict[str, Callable[[_Page], None]] = {
+    **dict.fromkeys(_HEADINGS, _close_heading),
+    "ul": _close_list,
+    "ol": _close_list,
+    "a": _close_link,
+    "pre": _close_pre,
+    "code": _close_code,
+}

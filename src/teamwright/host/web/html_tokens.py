@@ -60,8 +60,8 @@ def tokens(text: str) -> Iterator[Token]:
                 return
             yield token
             if token.name in RAW:
-                inner, at = _raw(text, at, token.name)
-                yield Words(unescape(inner) if token.name in ("title", "textarea") else inner)
+                words, at = _raw_words(text, at, token.name)
+                yield words
                 yield End(token.name)
         elif follows in ("!", "?", "/"):
             token, at = _markup(text, mark)
@@ -70,6 +70,11 @@ def tokens(text: str) -> Iterator[Token]:
         else:
             yield Words("<")
             at = mark + 1
+
+
+def _raw_words(text: str, at: int, name: str) -> tuple[Words, int]:
+    inner, at = _raw(text, at, name)
+    return Words(unescape(inner) if name in ("title", "textarea") else inner), at
 
 
 def _markup(text: str, mark: int) -> tuple[End | None, int]:

@@ -1,7 +1,9 @@
-"""All agent definitions of a session: which one a name means, what is shadowed or broken; read again on change."""
+"""Agent definitions of a session by name, with what is shadowed or broken; re-read on change."""
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ from teamwright.core.data.definition import BUILT_IN, AgentDefinition, Definitio
 from teamwright.core.errors import SettingsError, UsageError
 from teamwright.core.jsontext import decode_object
 from teamwright.core.text import shown
-from teamwright.library.agents.cache import CachedFile, Key, index_file, load_index, save_index
+from teamwright.library.agents.cache import CachedFile, Key, index_file, load_index, reread, save_index
 from teamwright.library.agents.definition_fields import check_name
 from teamwright.library.agents.definition_file import (
     MOST_BYTES,
@@ -20,7 +22,7 @@ from teamwright.library.agents.definition_file import (
     read_file,
     read_object,
 )
-from teamwright.library.agents.places import Sighting, Signature, changed_at, scan
+from teamwright.library.agents.places import Listing, Signature, changed_at, scan
 from teamwright.library.jsonfile import read_plain
 
 MOST_PROBLEMS = 50
@@ -84,9 +86,9 @@ class DefinitionBook:
         self._fixed += [_given(definition) for definition in given]
         for group in (*objects, *([] if flag is None else [read_flag(flag, cwd or Path.cwd())])):
             self._fixed += [read_object(n, v, group.source, group.where, group.path) for n, v in group.agents.items()]
-        self._read: dict[tuple[int, str], tuple[Signature, ReadDefinition]] = {}
-        self._unsure: set[tuple[int, str]] = set()
-        self._listing: list[tuple[list[Sighting], list[str]]] | None = None
+        self._read: dict[Key, tuple[Signature, ReadDefinition]] = {}
+        self._unsure: set[Key] = set()
+        self._listing: Listing | None = None
         self._current = Definitions({}, (), (), {})
         self._cache = cache
 
@@ -103,25 +105,27 @@ class DefinitionBook:
         listing = [scan(place) for place in self._places]
         if listing == self._listing and not self._unsure:
             return self._current
-        crowd = sum(len(sightings) for sightings, _ in listing) >= CROWD
-        index = index_file(self._cache, "agents", self._places) if crowd and self._cache else None
+        before = self._read_changed(listing)
+        if listing != self._listing or any(before[key][1] is not self._read[key][1] for key in before):
+            problems = chain.from_iterable(told for _, told in listing)
+            self._current = assemble([*self._fixed, *map(itemgetter(1), self._read.values())], list(problems))
+        self._listing = listing
+        return self._current
+
+    def _read_changed(self, listing: Listing) -> Mapping[Key, tuple[Signature, ReadDefinition]]:
+        """Bring what was read up to date, the index too. What was known before."""
+        index = self._index(listing)
         before = load_index(index, CachedFile[ReadDefinition]) if index and self._listing is None else self._read
-        self._read = {}
         unsure, self._unsure = self._unsure, set()
-        for n, (sightings, _) in enumerate(listing):
-            for path, signature in sightings:
-                known = before.get((n, path))
-                if known is None or known[0] != signature or (n, path) in unsure:
-                    known = self._look(n, path, signature, known)
-                self._read[n, path] = known
+        self._read = reread(listing, before, unsure, self._look)
         if index is not None and before != self._read:
             save_index(index, {key: known for key, known in self._read.items() if self._may_keep(key, known[1])})
-        same = listing == self._listing and all(before[key][1] is self._read[key][1] for key in before)
-        self._listing = listing
-        if not same:
-            outcomes = [*self._fixed, *(outcome for _, outcome in self._read.values())]
-            self._current = assemble(outcomes, [words for _, problems in listing for words in problems])
-        return self._current
+        return before
+
+    def _index(self, listing: Listing) -> Path | None:
+        """Few files are read as quickly as an index of them."""
+        crowd = sum(len(sightings) for sightings, _ in listing) >= CROWD
+        return index_file(self._cache, "agents", self._places) if crowd and self._cache else None
 
     def _may_keep(self, key: Key, outcome: ReadDefinition) -> bool:
         """Servers and hooks that are written out may hold keys, which must not be in a second file."""
@@ -129,14 +133,13 @@ class DefinitionBook:
         written = found is not None and (found.hooks or any(not isinstance(name, str) for name in found.mcp_servers))
         return key not in self._unsure and not written
 
-    def _look(
-        self, n: int, path: str, signature: Signature, known: tuple[Signature, ReadDefinition] | None
-    ) -> tuple[Signature, ReadDefinition]:
+    def _look(self, key: Key, signature: Signature) -> ReadDefinition:
         now = time.time_ns()
+        n, path = key
         outcome = read_file(path, self._places[n])
         if abs(now - changed_at(signature)) < SETTLED_NS:
-            self._unsure.add((n, path))
-        return signature, known[1] if known and known[1] == outcome else outcome
+            self._unsure.add(key)
+        return outcome
 
 
 def load_definitions(
@@ -179,7 +182,7 @@ def _given(definition: AgentDefinition) -> ReadDefinition:
 
 def assemble(outcomes: Iterable[ReadDefinition], problems: Sequence[str] = ()) -> Definitions:
     """Who wins, name by name. A policy that is broken still keeps others from taking its name."""
-    ranked = sorted(outcomes, key=lambda outcome: _ORDER.index(outcome.source))
+    ranked = sorted(outcomes, key=_rank)
     winners: dict[str, ReadDefinition] = {}
     told = list(problems)
     for outcome in ranked:
@@ -197,6 +200,10 @@ def assemble(outcomes: Iterable[ReadDefinition], problems: Sequence[str] = ()) -
         problems=_few(told),
         lower={definition.name.lower(): definition.name for definition in usable},
     )
+
+
+def _rank(outcome: ReadDefinition) -> int:
+    return _ORDER.index(outcome.source)
 
 
 def _is_slip(below: ReadDefinition, outcome: ReadDefinition) -> bool:

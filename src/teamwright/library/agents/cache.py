@@ -1,11 +1,10 @@
-"""What was read of many files the last time, kept on disk: a start with hundreds of them reads one file.
+"""Caches on disk what was read of many files, so that a start with hundreds of them reads one.
 
 Only a hint: an entry counts as long as its file is unchanged, and an index that cannot be used is as good as none.
 """
 
 import hashlib
-import os
-from collections.abc import Mapping
+from collections.abc import Callable, Container, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -15,8 +14,9 @@ from msgspec import Struct
 
 from teamwright import __version__
 from teamwright.core.errors import SettingsError
-from teamwright.library.agents.places import Signature
+from teamwright.library.agents.places import Sighting, Signature
 from teamwright.library.jsonfile import read_plain
+from teamwright.osfiles.private import replace_file
 
 FORMAT = 1
 MOST_BYTES = 8_000_000
@@ -50,16 +50,28 @@ def load_index(file: Path, kind: type[CachedFile[Found]]) -> dict[Key, tuple[Sig
     return {(n, path): (signature, found) for n, path, signature, found in stored.entries}
 
 
+def reread(
+    listing: Sequence[tuple[Sequence[Sighting], object]],
+    before: Mapping[Key, tuple[Signature, Found]],
+    unsure: Container[Key],
+    look: Callable[[Key, Signature], Found],
+) -> dict[Key, tuple[Signature, Found]]:
+    """What the files hold now: as it was before, and as `look` reads those that changed, or may have."""
+    found: dict[Key, tuple[Signature, Found]] = {}
+    for n, (sightings, _) in enumerate(listing):
+        for path, signature in sightings:
+            key = (n, path)
+            known = before.get(key)
+            if known is None or known[0] != signature or key in unsure:
+                outcome = look(key, signature)
+                known = (signature, known[1] if known and known[1] == outcome else outcome)
+            found[key] = known
+    return found
+
+
 def save_index(file: Path, known: Mapping[Key, tuple[Signature, Found]]) -> None:
     """Replaced as a whole; a disk that is full or a name that is no text costs the index, nothing else."""
-    fresh = file.with_name(f".{file.name}-{os.urandom(6).hex()}")
     with suppress(OSError, UnicodeEncodeError):
         data = msgspec.json.encode(CachedFile(_version(), tuple((*key, *entry) for key, entry in known.items())))
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        try:
-            with os.fdopen(handle, "wb") as out:
-                out.write(data)
-            fresh.replace(file)
-        except OSError:
-            fresh.unlink(missing_ok=True)
+        replace_file(file, data, synced=False)

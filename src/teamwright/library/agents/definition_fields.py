@@ -1,7 +1,8 @@
-"""The fields of an agent definition: how each is spelled in files, and what may stand there."""
+"""Fields of an agent definition: their spellings in files and the values they accept."""
 
 import re
 from collections.abc import Callable, Iterable
+from itertools import chain
 from typing import Any, cast, get_args
 
 from msgspec import Struct
@@ -127,16 +128,17 @@ def _servers(value: Any) -> tuple[str | dict[str, Any], ...]:
     """Names of shared servers, and `{name: configuration}` of the agent's own; one of these for each server."""
     if isinstance(value, str):
         return _names(value)
-    found: list[str | dict[str, Any]] = []
-    for item in cast("list[Any]", value) if isinstance(value, list) else [value]:
-        pairs = cast("dict[str, Any]", item) if isinstance(item, dict) else None
-        if isinstance(item, str) and item.strip():
-            found.append(item.strip())
-        elif pairs and all(isinstance(config, dict) for config in pairs.values()):
-            found += [{name: config} for name, config in pairs.items()]
-        else:
-            raise Wrong("must be a list of names or of `{name: {...}}`")
-    return tuple(found)
+    items = cast("list[Any]", value) if isinstance(value, list) else [value]
+    return tuple(chain.from_iterable(map(_server_entries, items)))
+
+
+def _server_entries(item: Any) -> list[str | dict[str, Any]]:
+    if isinstance(item, str) and item.strip():
+        return [item.strip()]
+    pairs = cast("dict[str, Any]", item) if isinstance(item, dict) else {}
+    if not pairs or not all(isinstance(config, dict) for config in pairs.values()):
+        raise Wrong("must be a list of names or of `{name: {...}}`")
+    return [{name: config} for name, config in pairs.items()]
 
 
 def _object(value: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""One agent definition, from a Markdown file or a JSON object: what it says, or what is wrong with it."""
+"""Reads one agent definition from a Markdown file or a JSON object, or says what is wrong with it."""
 
 import os
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from msgspec import Struct
 from teamwright.core.data.definition import AgentDefinition, DefinitionSource
 from teamwright.core.errors import SettingsError
 from teamwright.core.text import shown
-from teamwright.library.agents.definition_fields import MOST_NAME, Wrong, check_name, find_field
+from teamwright.library.agents.definition_fields import MOST_NAME, Field, Wrong, check_name, find_field
 from teamwright.library.frontmatter import Document, split
 from teamwright.library.jsonfile import read_plain
 
@@ -118,24 +118,28 @@ def _fill(form: _Form, fields: Mapping[str, Any]) -> None:
         field = find_field(key)
         if field is None:
             unknown.append(key)
-            continue
-        if field.name in form.values:
-            form.warnings.append(f"{form.place(key)}{key}: given twice; the last one counts")
-        if value is None and field.name != "tools":
-            continue
-        try:
-            form.values[field.name] = field.read(value)
-        except Wrong as wrong:
-            words = f"{form.place(key)}{key}: {wrong}"
-            if field.guards:
-                form.errors.append(words)
-            else:
-                form.warnings.append(f"{words}; ignored")
+        else:
+            _put(form, field, key, value)
     if unknown:
         few = ", ".join(f"`{shown(key, 40)}`" for key in unknown[:10]) + (", ..." if len(unknown) > 10 else "")
         one = len(unknown) == 1
         words = f"there is no field {few}; ignored" if one else f"there are no fields {few}; ignored"
         form.warnings.append(f"{form.place(unknown[0])}{words}")
+
+
+def _put(form: _Form, field: Field, key: str, value: Any) -> None:
+    if field.name in form.values:
+        form.warnings.append(f"{form.place(key)}{key}: given twice; the last one counts")
+    if value is None and field.name != "tools":
+        return
+    try:
+        form.values[field.name] = field.read(value)
+    except Wrong as wrong:
+        words = f"{form.place(key)}{key}: {wrong}"
+        if field.guards:
+            form.errors.append(words)
+        else:
+            form.warnings.append(f"{words}; ignored")
 
 
 def _settle_markdown(form: _Form, document: Document, stem: str) -> None:

@@ -1,8 +1,9 @@
-"""Where agent definitions lie, lowest source first, and which files are there now."""
+"""Locates the directories of agent definitions, lowest source first, and lists their files."""
 
 import os
 from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
+from operator import attrgetter
 from pathlib import Path
 
 from teamwright.core.text import shown
@@ -17,6 +18,7 @@ _HOMES = (".claude", ".teamwright")  # the second wins
 
 Signature = tuple[int, ...]  # empty where there is nothing behind a link
 Sighting = tuple[str, Signature]
+Listing = list[tuple[list[Sighting], list[str]]]  # of each place, with its problems
 
 
 def find_places(
@@ -91,7 +93,7 @@ def _listing(folder: str, seen: set[tuple[int, int]], problems: list[str]) -> li
             return []
         seen.add((here.st_dev, here.st_ino))
         with os.scandir(folder) as entries:
-            return sorted(islice(entries, MOST_ENTRIES), key=lambda entry: entry.name)
+            return sorted(islice(entries, MOST_ENTRIES), key=attrgetter("name"))
     except FileNotFoundError:
         return []
     except OSError as error:

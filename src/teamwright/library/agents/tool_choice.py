@@ -1,4 +1,4 @@
-"""What the `tools` and `disallowedTools` of a definition mean: which tools, how far each, and which agents to start."""
+"""Resolves a definition's `tools` and `disallowedTools` to tools, their limits and the agents it may start."""
 
 from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
@@ -39,9 +39,8 @@ def tool_names(definition: AgentDefinition, known: Iterable[str] = ()) -> ToolCh
     names = None if "*" in entries else frozenset(rule.tool for rule in rules)
     may_start = limits.pop(AGENT, None)
 
-    refused = [(text, _parse(text, spelled)) for text in definition.disallowed_tools]
-    denied, patterns = _sorted(rule for _, rule in refused if rule is not None)
-    unread = {text.split("(")[0].strip() for text, rule in refused if rule is None}
+    refusals, unread = _read_refusals(definition.disallowed_tools, spelled)
+    denied, patterns = _sorted(refusals)
     if "*" in unread:
         names, unread = frozenset[str](), unread - {"*"}
     return ToolChoice(
@@ -51,6 +50,18 @@ def tool_names(definition: AgentDefinition, known: Iterable[str] = ()) -> ToolCh
         denied=denied | frozenset(spelled.get(name.lower(), name) for name in unread if name),
         denied_patterns=patterns,
     )
+
+
+def _read_refusals(texts: Iterable[str], spelled: Mapping[str, str]) -> tuple[list[Rule], set[str]]:
+    """The rules that can be read, and the tools of those that cannot."""
+    rules: list[Rule] = []
+    unread: set[str] = set()
+    for text in texts:
+        if (rule := _parse(text, spelled)) is not None:
+            rules.append(rule)
+        else:
+            unread.add(text.split("(")[0].strip())
+    return rules, unread
 
 
 def _parse(text: str, spelled: Mapping[str, str]) -> Rule | None:

@@ -1,7 +1,9 @@
-"""All skills and commands of a session: which one a name means, what is shadowed or broken; read again on change."""
+"""Skills and commands of a session by name, with what is shadowed or broken; re-read on change."""
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
+from operator import itemgetter
 from pathlib import Path
 
 from msgspec import Struct
@@ -9,8 +11,8 @@ from msgspec import Struct
 from teamwright.core.data.definition import DefinitionSource
 from teamwright.core.errors import SettingsError
 from teamwright.core.text import shown
-from teamwright.library.agents.cache import CachedFile, Key, index_file, load_index, save_index
-from teamwright.library.agents.places import Sighting, Signature, changed_at
+from teamwright.library.agents.cache import CachedFile, Key, index_file, load_index, reread, save_index
+from teamwright.library.agents.places import Listing, Signature, changed_at
 from teamwright.library.skills.file import Shelf, Skill, SkillOutcome, read_body, read_skill
 from teamwright.library.skills.places import scan_shelf
 from teamwright.library.skills.text import fill_words
@@ -57,7 +59,7 @@ class SkillBook:
         self._index = None if cache is None else index_file(cache, "skills", self._shelves)
         self._read: dict[Key, tuple[Signature, SkillOutcome]] = {}
         self._unsure: set[Key] = set()
-        self._listing: list[tuple[list[Sighting], list[str]]] | None = None
+        self._listing: Listing | None = None
         self._current = Skills()
 
     def current(self) -> Skills:
@@ -65,31 +67,30 @@ class SkillBook:
         listing = [scan_shelf(shelf) for shelf in self._shelves]
         if listing == self._listing and not self._unsure:
             return self._current
-        before, unsure = self._read, self._unsure
-        if self._listing is None and self._index is not None:
-            before = load_index(self._index, CachedFile[SkillOutcome])
-        self._read, self._unsure = {}, set()
-        for n, (sightings, _) in enumerate(listing):
-            for path, signature in sightings:
-                known = before.get((n, path))
-                if known is None or known[0] != signature or (n, path) in unsure:
-                    known = self._look((n, path), signature)
-                self._read[n, path] = known
-        same = listing == self._listing and all(before[key][1] == self._read[key][1] for key in before)
+        before = self._read_changed(listing)
+        if listing != self._listing or any(before[key][1] != self._read[key][1] for key in before):
+            problems = chain.from_iterable(told for _, told in listing)
+            self._current = assemble(map(itemgetter(1), self._read.values()), list(problems))
         self._listing = listing
-        if self._index is not None and (unsure or before != self._read):
-            save_index(self._index, {key: known for key, known in self._read.items() if key not in self._unsure})
-        if not same:
-            outcomes = [outcome for _, outcome in self._read.values()]
-            self._current = assemble(outcomes, [words for _, problems in listing for words in problems])
         return self._current
 
-    def _look(self, key: Key, signature: Signature) -> tuple[Signature, SkillOutcome]:
+    def _read_changed(self, listing: Listing) -> Mapping[Key, tuple[Signature, SkillOutcome]]:
+        """Bring what was read up to date, the index too. What was known before."""
+        before = self._read
+        if self._listing is None and self._index is not None:
+            before = load_index(self._index, CachedFile[SkillOutcome])
+        unsure, self._unsure = self._unsure, set()
+        self._read = reread(listing, before, unsure, self._look)
+        if self._index is not None and (unsure or before != self._read):
+            save_index(self._index, {key: known for key, known in self._read.items() if key not in self._unsure})
+        return before
+
+    def _look(self, key: Key, signature: Signature) -> SkillOutcome:
         now = time.time_ns()
         outcome = read_skill(key[1], self._shelves[key[0]])
         if abs(now - changed_at(signature)) < SETTLED_NS:
             self._unsure.add(key)
-        return signature, outcome
+        return outcome
 
     def body(self, skill: Skill) -> str:
         """Its text as it is now. Raises SettingsError."""
@@ -99,7 +100,7 @@ class SkillBook:
 
 def assemble(outcomes: Iterable[SkillOutcome], problems: Sequence[str] = ()) -> Skills:
     """Who wins, name by name: the later place. A policy that is broken still keeps others from taking its name."""
-    ranked = sorted(outcomes, key=lambda outcome: _ORDER.index(outcome.source))
+    ranked = sorted(outcomes, key=_rank)
     winners: dict[str, SkillOutcome] = {}
     told = list(problems)
     for outcome in ranked:
@@ -109,8 +110,16 @@ def assemble(outcomes: Iterable[SkillOutcome], problems: Sequence[str] = ()) -> 
             winners[outcome.name.lower()] = outcome
     if (more := len(told) - MOST_PROBLEMS) > 0:
         told[MOST_PROBLEMS:] = [f"and {more} more problems with skills and commands"]
-    usable = sorted((o.skill for o in winners.values() if o.skill), key=lambda skill: skill.name.lower())
+    usable = sorted((o.skill for o in winners.values() if o.skill), key=_letters)
     return Skills({skill.name: skill for skill in usable}, tuple(ranked), tuple(told))
+
+
+def _rank(outcome: SkillOutcome) -> int:
+    return _ORDER.index(outcome.source)
+
+
+def _letters(skill: Skill) -> str:
+    return skill.name.lower()
 
 
 def preload(book: SkillBook, names: Sequence[str], who: str) -> tuple[str, tuple[str, ...]]:

@@ -1,4 +1,4 @@
-"""One skill or command, from a Markdown file: what its head says, or what is wrong with it; its body on use."""
+"""Reads one skill or command from its Markdown file: the head at once, the body on use."""
 
 import os
 from collections.abc import Callable
@@ -241,11 +241,7 @@ def _outcome(form: _SkillForm, document: Document, shelf: Shelf, path: str, stem
     description = values.pop("description", "") or _first_words(document.body)
     if when := values.pop("when", ""):
         description = f"{description} {when}".strip()
-    told = [*form.warnings, *(f"{words}; the {shelf.kind} is ignored" for words in form.errors)]
-    where = shown(path, _MOST_WORDS)
-    problems = tuple(
-        where + (", " if words.startswith("line ") else ": ") + shown(words, _MOST_WORDS) for words in told
-    )
+    problems = _problems(form, shelf, path)
     if form.errors:
         return SkillOutcome(full, place.source, path, error="; ".join(form.errors), problems=problems)
     agent = values.pop("agent", None) or None
@@ -261,6 +257,13 @@ def _outcome(form: _SkillForm, document: Document, shelf: Shelf, path: str, stem
         **values,
     )
     return SkillOutcome(full, place.source, path, skill, problems=problems)
+
+
+def _problems(form: _SkillForm, shelf: Shelf, path: str) -> tuple[str, ...]:
+    where = shown(path, _MOST_WORDS)
+    told = [*form.warnings, *(f"{words}; the {shelf.kind} is ignored" for words in form.errors)]
+    joints = (", " if words.startswith("line ") else ": " for words in told)
+    return tuple(where + joint + shown(words, _MOST_WORDS) for joint, words in zip(joints, told, strict=True))
 
 
 def _first_words(body: str) -> str:

@@ -1,4 +1,4 @@
-"""Where skills and commands lie, lowest source first, and which files are there now."""
+"""Locates the directories of skills and commands, lowest source first, and lists their files."""
 
 import os
 from collections.abc import Collection, Sequence
@@ -37,10 +37,7 @@ def find_shelves(
     if "user" in sources:
         found += [shelf for folder in own for shelf in _pair("user", folder)]
     if "project" in sources and trusted:
-        within = tuple(Path(os.path.realpath(folder)) for folder in (project, *own))
-        for folder in way_down(cwd, project):
-            for name in _HOMES:
-                found += _pair("project", folder / name, within)
+        found += _of_project(cwd, project, own)
     found += _pair("managed", managed)
     unique: dict[str, Shelf] = {}  # in the home directory, the project's folder and the user's are one
     for shelf in found:
@@ -50,6 +47,12 @@ def find_shelves(
 
 def _pair(source: DefinitionSource, folder: Path, within: tuple[Path, ...] | None = None) -> list[Shelf]:
     return [Shelf(kind, DefinitionFolder(source, folder / name, within=within)) for kind, name in _KINDS]
+
+
+def _of_project(cwd: Path, project: Path, own: Sequence[Path]) -> list[Shelf]:
+    within = tuple(Path(os.path.realpath(folder)) for folder in (project, *own))
+    folders = [folder / name for folder in way_down(cwd, project) for name in _HOMES]
+    return [shelf for folder in folders for shelf in _pair("project", folder, within)]
 
 
 def _of_plugin(plugin: Plugin) -> list[Shelf]:

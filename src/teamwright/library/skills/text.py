@@ -1,4 +1,4 @@
-"""What a skill's text asks for: where its arguments go, which commands and files it includes. Pure; runs nothing.
+"""Parses a skill's text: the places of its arguments and the commands and files it includes.
 
 Includes are looked for in the text as its author wrote it, before any argument is put in, and never in what is
 included. So nothing in an argument, a file or an output can be executed or included.
@@ -6,10 +6,11 @@ included. So nothing in an argument, a file or an output can be executed or incl
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import count
 
 from msgspec import Struct
 
-from teamwright.library.includes import imports
+from teamwright.library.includes import closes_fence, imports, opened_fence
 
 MOST_SHELL = 20
 MOST_FILES = 20
@@ -18,7 +19,6 @@ NUMBERED = 10  # arguments that have a variable of their own in commands
 _PLACE = re.compile(r"(\\?)\$(?:ARGUMENTS\[(\d{1,3})\]|(ARGUMENTS)\b(?!\[\d)|(\d{1,2})(?!\w|\.\d))")
 _VARIABLE = re.compile(r"\$\{(CLAUDE_[A-Z_]{1,40}|TEAMWRIGHT_[A-Z_]{1,40})\}")
 _SHELL = re.compile(r"(?:(?<=\s)|^)!`([^`\n]+)`", re.MULTILINE)
-_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$")
 
 
 class Shell(Struct, frozen=True):
@@ -46,21 +46,30 @@ def render(body: str, args: str, names: Mapping[str, str] | None = None) -> Rend
     args = args.strip()
     words, names = split_words(args), names or {}
     cut = list(pieces(body))
-    parts: list[str | Shell] = []
-    shells = 0
-    for piece in cut:
-        if isinstance(piece, Shell):
-            shells += 1
-            parts.append(Shell(shell_places(piece.command)) if shells <= MOST_SHELL else _too_many(piece))
-        else:
-            parts.append(_fill(piece, args, words, names))
+    shells = count(1)
+    parts = [
+        _run(piece, next(shells)) if isinstance(piece, Shell) else _fill(piece, args, words, names) for piece in cut
+    ]
     if args and not any(_has_place(piece.command if isinstance(piece, Shell) else piece) for piece in cut):
         parts.append(f"\n\nARGUMENTS: {args}")
+    return RenderedSkill(tuple(parts), _files(cut), _variables(args, words) | dict(names))
+
+
+def _run(piece: Shell, number: int) -> Shell | str:
+    if number > MOST_SHELL:
+        return f"[not run: more than {MOST_SHELL} commands in one skill: {piece.command}]"
+    return Shell(shell_places(piece.command))
+
+
+def _files(cut: Sequence[str | Shell]) -> tuple[File, ...]:
     prose = "\n".join(piece for piece in cut if isinstance(piece, str))
-    found = [File(choices) for choices in imports(prose) if not any(_has_place(c) for c in choices)]
+    found = [File(choices) for choices in imports(prose) if not any(map(_has_place, choices))]
+    return tuple(found[:MOST_FILES])
+
+
+def _variables(args: str, words: Sequence[str]) -> dict[str, str]:
     variables = {"ARGUMENTS": args, "ARGUMENTS_COUNT": str(len(words))}
-    variables |= {f"ARGUMENTS_{n}": words[n] if n < len(words) else "" for n in range(NUMBERED)}
-    return RenderedSkill(tuple(parts), tuple(found[:MOST_FILES]), variables | dict(names))
+    return variables | {f"ARGUMENTS_{n}": words[n] if n < len(words) else "" for n in range(NUMBERED)}
 
 
 def fill_words(body: str, args: str, names: Mapping[str, str] | None = None) -> str:
@@ -102,28 +111,28 @@ def pieces(body: str) -> Iterator[str | Shell]:
 def _fenced(body: str) -> Iterator[tuple[str, str | None]]:
     """Runs of lines: with None outside of fences, else with what the fence says; only a `!` fence loses its marks."""
     lines: list[str] = []
-    fence, said = "", ""
+    fence: str = ""
+    said: str | None = None
     for line in body.splitlines(keepends=True):
-        mark = _FENCE.match(line.rstrip("\n"))
+        bare = line.rstrip("\n")
         if fence:
-            closes = bool(mark and mark[1].startswith(fence) and not mark[2].strip())
+            closes = closes_fence(bare, fence)
             if not closes or said != "!":
                 lines.append(line)
             if closes:
                 yield "".join(lines), said
                 lines, fence = [], ""
-        elif mark and not (mark[1][0] == "`" and "`" in mark[2]):
+        elif opened := opened_fence(bare):
             yield "".join(lines), None
-            fence, said = mark[1], mark[2].strip()
+            fence, said = opened[1], opened[2].strip()
             lines = [] if said == "!" else [line]
         else:
             lines.append(line)
-    # A fence that never closes is no command: nobody can tell where it was meant to end.
-    yield "".join(lines), (said if said != "!" else "unclosed") if fence else None
-
-
-def _too_many(piece: Shell) -> str:
-    return f"[not run: more than {MOST_SHELL} commands in one skill: {piece.command}]"
+    if not fence:
+        said = None
+    elif said == "!":  # a fence that never closes is no command: nobody can tell where it was meant to end
+        said = "unclosed"
+    yield "".join(lines), said
 
 
 def _has_place(text: str) -> bool:
@@ -141,8 +150,11 @@ def _fill(text: str, args: str, words: Sequence[str], names: Mapping[str, str]) 
         n = int(found[2] or found[4])
         return words[n] if n < len(words) else ""
 
+    def name(found: re.Match[str]) -> str:
+        return names.get(found[1], found[0])
+
     # Names first: they are ours, and an argument that looks like one must stay what it is.
-    named = _VARIABLE.sub(lambda found: names.get(found[1], found[0]), text)
+    named = _VARIABLE.sub(name, text)
     return _PLACE.sub(value, named)
 
 
@@ -164,11 +176,16 @@ def shell_places(command: str) -> str:
             out.append(_variable(found, quote))
             at = found.end()
             continue
-        if c in "'\"" and quote in ("", c):
-            quote = "" if quote else c
+        quote = _quote_after(c, quote)
         out.append(c)
         at += 1
     return "".join(out)
+
+
+def _quote_after(c: str, quote: str) -> str:
+    if c not in "'\"" or quote not in ("", c):
+        return quote
+    return "" if quote else c
 
 
 def _variable(found: re.Match[str], quote: str) -> str:

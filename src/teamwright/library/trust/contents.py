@@ -1,4 +1,4 @@
-"""What a directory would decide and start if it were trusted, line by line, for the person who is asked."""
+"""Lists what a directory would decide and start if it were trusted, for the person who is asked."""
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
@@ -56,12 +56,7 @@ def _part(title: str, lines: list[str]) -> Part:
 
 
 def _tell_settings(file: str, path: Path, told: dict[str, list[str]]) -> None:
-    try:
-        whole = read_json(path, told["others"]) or {}
-    except SettingsError as error:
-        whole = {}
-        told["others"].append(f"{file} cannot be read, and is not used as it is: {error}")
-    for key, value in whole.items():
+    for key, value in _read_settings(file, path, told["others"]).items():
         match key:
             case "hooks":
                 told["hooks"] += _hooks(value)
@@ -70,13 +65,31 @@ def _tell_settings(file: str, path: Path, told: dict[str, list[str]]) -> None:
             case "permissions":
                 _tell_permissions(value, told)
             case "env":
-                told["variables"] += [f"{name} = {shown_value(name, one)}" for name, one in _mapping(value).items()]
+                told["variables"] += _variables(value)
             case "enabledPlugins":
-                told["plugins"] += [f"{name}: {'on' if on else 'off'}" for name, on in _mapping(value).items()]
+                told["plugins"] += _plugins(value)
             case _ if value and key not in HARMLESS:
                 told["others"].append(f"{key}: {_compact(value)} ({file})")
             case _:
                 continue
+
+
+def _read_settings(file: str, path: Path, problems: list[str]) -> dict[str, Any]:
+    try:
+        return read_json(path, problems) or {}
+    except SettingsError as error:
+        problems.append(f"{file} cannot be read, and is not used as it is: {error}")
+        return {}
+
+
+def _variables(value: Any) -> Iterator[str]:
+    for name, one in _mapping(value).items():
+        yield f"{name} = {shown_value(name, one)}"
+
+
+def _plugins(value: Any) -> Iterator[str]:
+    for name, on in _mapping(value).items():
+        yield f"{name}: {'on' if on else 'off'}"
 
 
 def _tell_permissions(value: Any, told: dict[str, list[str]]) -> None:
@@ -131,16 +144,22 @@ def _tell_definition(name: str, path: Path, told: dict[str, list[str]]) -> None:
     document = _read(path)
     kind = _kind(name)
     if kind == "agents":
-        who = f"agent {path.stem}"
         told["agents"].append(name)
-        for hooks in _fields(document, "hooks"):
-            told["hooks"] += _hooks(hooks, f"{who}, ")
-        for servers in _fields(document, "mcpservers"):
-            told["servers"] += _inline(servers, f"{who}, ")
-        told["modes"] += [f"{mode}: {who}" for mode in _fields(document, "permissionmode") if mode]
-        return
-    who = f"/{path.parent.name if kind == 'skills' else path.stem}"
-    told["skills"].append(name)
+        _tell_agent(f"agent {path.stem}", document, told)
+    else:
+        told["skills"].append(name)
+        _tell_skill(f"/{path.parent.name if kind == 'skills' else path.stem}", document, told)
+
+
+def _tell_agent(who: str, document: Document, told: dict[str, list[str]]) -> None:
+    for hooks in _fields(document, "hooks"):
+        told["hooks"] += _hooks(hooks, f"{who}, ")
+    for servers in _fields(document, "mcpservers"):
+        told["servers"] += _inline(servers, f"{who}, ")
+    told["modes"] += [f"{mode}: {who}" for mode in _fields(document, "permissionmode") if mode]
+
+
+def _tell_skill(who: str, document: Document, told: dict[str, list[str]]) -> None:
     told["commands"] += [f"{who}: {one.command}" for one in pieces(document.body) if isinstance(one, Shell)]
     rules = [rule for allowed in _fields(document, "allowedtools") for rule in _list(allowed) or [allowed] if rule]
     told["rules"] += [f"allow {rule} (while {who} is at work)" for rule in rules]

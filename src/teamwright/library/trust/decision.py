@@ -1,4 +1,4 @@
-"""Which directories the person trusts, and what a directory would run or decide if it were trusted."""
+"""Records which directories the person trusts, and what an untrusted one would run or decide."""
 
 import hashlib
 import os

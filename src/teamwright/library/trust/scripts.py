@@ -1,4 +1,4 @@
-"""Which files of a project a command line names: what a hook or a server starts is more than the line that starts it.
+"""Finds the files of a project that a command line names; a hook starts more than the line that starts it.
 
 Nobody can tell from a line alone what a program will open, so every word that is the name of a file counts, from the
 project and from every directory that the line names, too. What those files import or open in turn is not followed.
@@ -154,6 +154,9 @@ def _is_database(path: str) -> bool:
         return False
 
 
+_SEVERAL = re.compile(r"[\s'\"]")  # in a word that a shell would read as several
+
+
 def _words(line: str, depth: int = 0) -> Iterator[str]:
     """As a shell would read it, as far as that goes, and by every mark that could part two names."""
     if not depth and len(line) < _LONGEST_NAME:
@@ -162,7 +165,7 @@ def _words(line: str, depth: int = 0) -> Iterator[str]:
         yield from (part for part in _PARTS.split(text) if part.strip("."))
         for word in _shell_words(text):
             yield word
-            if depth < _DEEPEST and word != text and any(c.isspace() or c in "'\"" for c in word):
+            if depth < _DEEPEST and word != text and _SEVERAL.search(word):
                 yield from _words(word, depth + 1)
 
 

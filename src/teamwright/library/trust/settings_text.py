@@ -1,4 +1,4 @@
-"""A project's settings file as it is shown to a person and remembered: all that could matter, in one order."""
+"""Renders a project's settings file for review and comparison: all that could matter, in one order."""
 
 import hashlib
 import re
@@ -73,18 +73,21 @@ def started(value: Any, name: str = "", depth: int = 0) -> Iterator[str]:
     if depth > _DEEPEST:
         return
     if isinstance(value, dict):
-        fields = cast("dict[str, Any]", value)
-        if line := command_line(fields):
-            yield line
-            yield from (str(word) for word in _list(fields.get("args")))  # one may have blanks in it
-        for key, one in fields.items():
-            if key not in ("command", "args"):
-                yield from started(one, "env" if name == "env" or key == "env" else key, depth + 1)
+        yield from _started_by(cast("dict[str, Any]", value), name, depth)
     elif isinstance(value, list):
         for one in cast("list[Any]", value):
             yield from started(one, name, depth + 1)
     elif isinstance(value, str) and (name == "env" or _STARTS.search(name)):
         yield value
+
+
+def _started_by(fields: dict[str, Any], name: str, depth: int) -> Iterator[str]:
+    if line := command_line(fields):
+        yield line
+        yield from map(str, _list(fields.get("args")))  # one may have blanks in it
+    for key, one in fields.items():
+        if key not in ("command", "args"):
+            yield from started(one, "env" if "env" in (name, key) else key, depth + 1)
 
 
 def command_line(fields: dict[str, Any]) -> str:

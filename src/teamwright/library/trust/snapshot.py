@@ -1,4 +1,4 @@
-"""What a directory held when the person trusted it, and what of that is new or different now."""
+"""Snapshot of a directory from when the person trusted it, and what is new or different since."""
 
 import hashlib
 import os
@@ -14,6 +14,7 @@ from teamwright.core.errors import SettingsError
 from teamwright.library.agents.definition_file import DefinitionFolder
 from teamwright.library.agents.places import MOST_FILES, scan, way_down
 from teamwright.library.jsonfile import MOST_JSON, read_plain
+from teamwright.osfiles.private import replace_file
 
 MOST_TEXT = 64_000  # characters of one file that are kept to compare with
 _HOMES = (".claude", ".teamwright")
@@ -58,18 +59,18 @@ def look(
 
     Besides settings and definitions these are the files that their hooks and servers name, and what `git` tells.
     """
-    project = Path(os.path.realpath(project))
+    project, known = Path(os.path.realpath(project)), known or {}
     found: dict[str, TrustedFile] = {}
     for name in (*SETTINGS, ".mcp.json"):
-        _keep(found, project, str(project / name), known or {}, _settings_text)
+        _keep(found, project, str(project / name), known, _settings_text)
     for path in _definitions(project, cwd):
-        _keep(found, project, path, known or {}, _definition_text)
+        _keep(found, project, path, known, _definition_text)
     lines = git(project) if git is not None else ()
     if lines:
         text = "\n".join(lines)
         found[GIT] = TrustedFile((), _hash(text.encode(errors="surrogateescape")), _bounded(text + "\n"), lines)
     commands = [command for kept in found.values() for command in kept.commands or ()]
-    _keep_scripts(found, project, cwd, commands, known or {})
+    _keep_scripts(found, project, cwd, commands, known)
     return found
 
 
@@ -122,11 +123,7 @@ def agree(project: Path, files: Mapping[str, TrustedFile], *, state: Path) -> No
     path = _path(project, state)
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        fresh = path.with_suffix(f".{os.getpid()}.new")
-        handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-        with os.fdopen(handle, "wb") as file:
-            file.write(msgspec.json.encode(Agreed(os.path.realpath(project), whole)))
-        fresh.replace(path)
+        replace_file(path, msgspec.json.encode(Agreed(os.path.realpath(project), whole)), synced=False)
     except OSError as error:
         raise SettingsError(f"{path}: trust cannot be recorded: {error.strerror or error}") from None
 

@@ -1,4 +1,4 @@
-"""Files as they were before agents changed them: a driving program can have them back as of an earlier prompt."""
+"""Checkpoints of files before agents change them, so that a driving program can restore them."""
 
 import os
 import stat

@@ -1,12 +1,14 @@
-"""Where hooks are heard in the life of an agent: its start, its prompts, its calls and its stops."""
+"""Fires hooks in the life of an agent: its start, prompts, calls and stops."""
 
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
 from teamwright.core.data.event import Event, TurnEnded, Warned
+from teamwright.core.data.history import History
 from teamwright.core.data.hook import NOTHING, Fired, HookEvent
 from teamwright.core.data.letter import Letter, Prompt
 from teamwright.core.data.message import Text, ToolCall
@@ -87,10 +89,7 @@ class HookPoints:
             return Received((), refused=f"A hook refused it: {no}")
         kept, context, refused = list[Letter](), list(begun.context), list[str]()
         for letter in letters:
-            fired = NOTHING
-            if letter.sender.kind == "person" and isinstance(letter.body, Prompt):
-                words = "\n".join(part.text for part in letter.body.content if isinstance(part, Text))
-                fired = await self.fire("UserPromptSubmit", agent, prompt=words)
+            fired = await self._fire_prompt(agent, letter)
             if (no := fired.stop or fired.blocked) is None:
                 kept.append(letter)
                 context += fired.context
@@ -103,6 +102,12 @@ class HookPoints:
         words = f"A hook refused the prompt: {' '.join(refused)}"
         self._tell(agent, Warned(words))
         return Received(kept, tuple(context), words)
+
+    async def _fire_prompt(self, agent: AgentId, letter: Letter) -> Fired:
+        if letter.sender.kind != "person" or not isinstance(letter.body, Prompt):
+            return NOTHING
+        words = "\n".join(part.text for part in letter.body.content if isinstance(part, Text))
+        return await self.fire("UserPromptSubmit", agent, prompt=words)
 
     async def _look_at_settings(self, agent: AgentId) -> None:
         """Before each prompt of the main agent. It is too late to refuse a change: such words are for the person."""
@@ -182,11 +187,12 @@ class HookPoints:
         stop = next((fired.stop for fired in said if fired.stop is not None), None)
         if stop is not None:
             self._tell(agent, Warned(f"A hook ended the turn: {stop}"))
-        blocked = [fired.blocked for fired in said[1:] if fired.blocked]  # before the call it is the result itself
-        words = [*(f"A hook objects: {text}" for text in blocked), *(text for fired in said for text in fired.context)]
+        # Before the call it is the result itself.
+        words = [f"A hook objects: {fired.blocked}" for fired in said[1:] if fired.blocked]
+        words += chain.from_iterable(fired.context for fired in said)
         if not words and stop is None:
             return outcome
-        content = (*outcome.content, *(Text(text) for text in words))
+        content = (*outcome.content, *map(Text, words))
         return replace(outcome, content=content, ends_turn=outcome.ends_turn or stop is not None)
 
     # --- stops
@@ -198,7 +204,7 @@ class HookPoints:
         told: dict[str, Any] = {"stop_hook_active": rounds > 0, "last_assistant_message": text}
         if found.parent is None:
             fired = await self.fire("Stop", agent, **told)
-        elif self._works(agent) or (found.history.started and found.history.started.team):
+        elif self._works(agent) or _is_teammate(found.history):
             return None  # it only waits for its jobs; or it is a teammate, which goes idle
         else:
             told["agent_transcript_path"] = self._transcript(agent)
@@ -221,6 +227,10 @@ class HookPoints:
         found = self._agent(agent)
         last = found.history.last_words if found else ""
         await self.fire("StopFailure", agent, error=end.error, last_assistant_message=last)
+
+
+def _is_teammate(history: History) -> bool:
+    return history.started is not None and bool(history.started.team)
 
 
 def _of_call(call: ToolCall, args: Mapping[str, Any]) -> dict[str, Any]:

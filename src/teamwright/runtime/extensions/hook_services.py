@@ -1,4 +1,4 @@
-"""Hooks around what agents share: worktrees, tasks, teammates at rest, and conversations that are shortened."""
+"""Fires hooks around shared services: worktrees, tasks, idle teammates and compaction."""
 
 from collections.abc import Callable
 from pathlib import Path

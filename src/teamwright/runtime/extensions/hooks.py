@@ -1,4 +1,4 @@
-"""Runs hooks: all that an event concerns at the same time, each within its limit; what they say becomes one answer."""
+"""Runs the hooks of an event concurrently, each within its limit, and merges their answers."""
 
 import inspect
 import os.path

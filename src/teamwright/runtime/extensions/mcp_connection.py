@@ -1,4 +1,4 @@
-"""One MCP server's life: connected in the background, started again after a crash, held to the tools approved."""
+"""Keeps one MCP server connected: in the background, restarted after a crash, held to approved tools."""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -203,12 +203,10 @@ class Server:
         before, self.current = self.current, {tool.name: tool for tool in tools}
         if self.approved is None:
             self.approved = dict(self.current)
-            return
-        added = tuple(n for n in self.current if n not in self.approved)
-        changed = tuple(n for n, tool in self.current.items() if n in self.approved and self.approved[n] != tool)
-        removed = tuple(n for n in self.approved if n not in self.current)
-        if before != self.current and (added or changed or removed):
-            self._tell(Changes(self.name, added, changed, removed))
+        elif before != self.current:
+            changes = _compare(self.name, self.approved, self.current)
+            if changes.added or changes.changed or changes.removed:
+                self._tell(changes)
 
     def approve(self) -> None:
         """A person has agreed to the tools as they are now."""
@@ -276,3 +274,10 @@ class Server:
             why = f": {self.error}" if self.error else ""
             raise ToolError(f"The MCP server {self.name} is not connected ({self.status}){why}. Do without it.")
         return self._link
+
+
+def _compare(server: str, approved: Mapping[str, ServerTool], current: Mapping[str, ServerTool]) -> Changes:
+    added = tuple(name for name in current if name not in approved)
+    changed = tuple(name for name, tool in current.items() if name in approved and approved[name] != tool)
+    removed = tuple(name for name in approved if name not in current)
+    return Changes(server, added, changed, removed)

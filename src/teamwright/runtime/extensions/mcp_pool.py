@@ -1,9 +1,11 @@
-"""All MCP servers of a session: one connection each, shared by every agent; and those that an agent brings along."""
+"""Pool of a session's MCP servers: one shared connection each, and those that an agent brings along."""
 
 import hashlib
 import re
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
+from operator import methodcaller
 from pathlib import Path
 from typing import Any
 
@@ -115,11 +117,9 @@ class ServerPool:
         for pattern in required:
             fitting = [s for name, s in self._shared.items() if pattern.lower() in name.lower()]
             with anyio.move_on_after(limit):
-                while pending := [s for s in fitting if s.status == "pending"]:
-                    if any(s.status == "connected" and s.tools() for s in fitting):
-                        break
+                while not any(map(_serves, fitting)) and (pending := [s for s in fitting if s.status == "pending"]):
                     await pending[0].settled.wait()
-            if not any(s.status == "connected" and s.tools() for s in fitting):
+            if not any(map(_serves, fitting)):
                 told = "; ".join(f"{s.name}: {s.error or s.status}" for s in fitting) or "there is none"
                 raise ToolError(f"This agent needs an MCP server `{pattern}` with tools ({told}). Use another agent.")
 
@@ -138,11 +138,7 @@ class ServerPool:
         try:
             for server in reach:
                 server.holders.add(owner)
-            for server in own:
-                self._begin(server)
-            with anyio.move_on_after(self._around.connect_seconds):
-                for server in own:
-                    await server.settled.wait()
+            await self._open(own)
             shared = [s for s in self._shared.values() if s.name not in {r.name for r in reach}]
             yield _tools([*shared, *reach])
         finally:
@@ -150,6 +146,13 @@ class ServerPool:
             for server in reach:
                 server.holders.discard(owner)
             await self._end([server for server in reach if not server.holders])
+
+    async def _open(self, servers: Sequence[Server]) -> None:
+        for server in servers:
+            self._begin(server)
+        with anyio.move_on_after(self._around.connect_seconds):
+            for server in servers:
+                await server.settled.wait()
 
     def _begin(self, server: Server) -> None:
         assert self._group is not None, "start comes first"
@@ -198,7 +201,7 @@ class ServerPool:
         """(command's name, prompt) of all servers that are connected: `mcp__server__prompt`."""
         found: list[tuple[str, ServerPrompt]] = []
         for server in [s for s in self._shared.values() if s.status == "connected"]:
-            prompts = await self._ask(server, lambda s: s.prompts())
+            prompts = await self._ask(server, methodcaller("prompts"))
             found += [(tool_name(server.name, prompt.name), prompt) for prompt in prompts]
         return found
 
@@ -209,12 +212,12 @@ class ServerPool:
         missing = [a.name for a in prompt.arguments if a.required and a.name not in args]
         if missing:
             raise ToolError(f"/{command} needs: {', '.join(missing)}")
-        return await self._ask(server, lambda s: s.prompt(prompt.name, args))
+        return await self._ask(server, methodcaller("prompt", prompt.name, args))
 
     async def _find_prompt(self, command: str) -> tuple[Server, ServerPrompt]:
         for server in self._shared.values():
             if command.startswith(f"mcp__{server_part(server.name)}__"):
-                for prompt in await self._ask(server, lambda s: s.prompts()):
+                for prompt in await self._ask(server, methodcaller("prompts")):
                     if tool_name(server.name, prompt.name) == command:
                         return server, prompt
         raise ToolError(f"There is no prompt {shown(command, 100)}.")
@@ -222,7 +225,7 @@ class ServerPool:
     async def resource(self, reference: str) -> ServerAnswer:
         """What `@server:uri` names (without the `@`)."""
         name, _, uri = reference.partition(":")
-        return await self._ask(self._find(name), lambda s: s.read(uri))
+        return await self._ask(self._find(name), methodcaller("read", uri))
 
     async def _ask(self, server: Server, ask: Callable[[Any], Awaitable[Any]]) -> Any:
         link = await server.link()
@@ -267,16 +270,23 @@ class ServerPool:
 
             return self._make(Offer(tool_name(name, tool.name), name, tool, call))
 
-        ears = Ears(log=lambda words: self._log(f"MCP server {shown(name, 80)}: {words}"))
+        def log(words: str) -> None:
+            self._log(f"MCP server {shown(name, 80)}: {words}")
+
+        ears = Ears(log=log)
         if push is not None:
-            ears.push = lambda text, meta: push(name, text, meta)
+            ears.push = partial(push, name)
         if elicit is not None:
-            ears.elicit = lambda question, schema: elicit(name, question, schema)
+            ears.elicit = partial(elicit, name)
         return Server(config, self._around, ears, offer, self._tell or _ignore, self._log)
 
 
 def _ignore(changes: Changes) -> None:
     """Nobody wants to know; the tools are off all the same."""
+
+
+def _serves(server: Server) -> bool:
+    return server.status == "connected" and bool(server.tools())
 
 
 def _tools(servers: Iterable[Server]) -> dict[str, Tool]:

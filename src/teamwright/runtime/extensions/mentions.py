@@ -1,4 +1,4 @@
-"""What a prompt names by `@`: files and servers' resources, attached to it as far as the gate allows."""
+"""Attaches the files and resources that a prompt mentions with `@`, as far as the gate allows."""
 
 import os
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Calls of skills: their text with arguments put in, commands run and files included, each as far as the gate allows.
+"""Expands a called skill: arguments filled in, commands run and files included as the gate allows.
 
 What a skill includes is judged like the agent's own Bash and Read calls, with the skill's allowed tools as rules.
 """
@@ -164,10 +164,7 @@ class SkillRunner:
             body = await look_up(self._book.body, skill)
         except SettingsError as error:
             raise ToolError(f"The skill {skill.name} cannot be read: {error}.") from None
-        names = {"CLAUDE_SESSION_ID": caller.desk.env.get("TEAMWRIGHT_PARENT_SESSION_ID", "")}
-        names |= {"CLAUDE_SKILL_DIR": skill.folder} if skill.folder else {}
-        names |= {"CLAUDE_PLUGIN_ROOT": skill.root} if skill.root else {}
-        wanted = render(body, args, names)
+        wanted = render(body, args, _names(skill, caller.desk.env))
         parts: list[str] = [f"Base directory of this skill: {skill.folder}\n\n"] if skill.folder else []
         room = MOST_INCLUDED
         for part in wanted.parts:
@@ -215,7 +212,11 @@ class SkillRunner:
         capture = Capture(desk.spill / f"skill-{os.urandom(6).hex()}.txt" if desk.spill else None)
         cwd = desk.cwd if is_directory(desk.cwd) else desk.roots[0]
         ended, _ = await run_script(script, cwd=cwd, env=env, limit=SHELL_SECONDS, capture=capture)
-        output = capture.text(lambda text: around.clean(plain(text))).strip("\n")
+
+        def clean(text: str) -> str:
+            return around.clean(plain(text))
+
+        output = capture.text(clean).strip("\n")
         words, _ = describe_end(ended, SHELL_SECONDS)
         return output if not words else f"{output}\n[{command}: {words}]".lstrip("\n")
 
@@ -281,3 +282,9 @@ def read_judged(path: str, decision: Allow) -> str:
     if b"\0" in content:
         raise ToolError("it is no text; Read shows what can be shown of it")
     return content.decode("utf-8-sig", errors="replace")
+
+
+def _names(skill: Skill, env: Mapping[str, str]) -> dict[str, str]:
+    names = {"CLAUDE_SESSION_ID": env.get("TEAMWRIGHT_PARENT_SESSION_ID", "")}
+    places = {"CLAUDE_SKILL_DIR": skill.folder, "CLAUDE_PLUGIN_ROOT": skill.root}
+    return names | {name: place for name, place in places.items() if place}

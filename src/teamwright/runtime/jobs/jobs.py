@@ -1,4 +1,4 @@
-"""One registry of everything that runs in the background, one set of states, exactly one word about each end."""
+"""Registry of all background jobs: one set of states and exactly one notice of each end."""
 
 from collections.abc import Callable
 from pathlib import Path

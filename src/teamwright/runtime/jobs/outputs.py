@@ -1,4 +1,4 @@
-"""The output file of an agent's job: its work as text, growing while it works."""
+"""Output file of an agent's job: its work as text, growing while it works."""
 
 import os
 from pathlib import Path
@@ -37,8 +37,9 @@ class OutputFile:
 def _text(event: Event) -> str:
     match event:
         case Replied():
-            said = event.message.text.strip()
-            calls = [f"[{call.name}] {bytes(call.input).decode()[:MOST_RESULT]}" for call in event.message.calls]
+            message = event.message
+            said = message.text.strip()
+            calls = [f"[{call.name}] {bytes(call.input).decode()[:MOST_RESULT]}" for call in message.calls]
             return "\n".join([*([said] if said else []), *calls]) + "\n"
         case ToolEnded():
             text = "\n".join(c.text for c in event.content if isinstance(c, Text))

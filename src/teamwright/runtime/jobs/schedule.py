@@ -1,8 +1,9 @@
-"""Prompts for later: one timer for the next due one. What is due becomes a letter of the main agent."""
+"""Timer of scheduled prompts; one that comes due becomes a letter to the main agent."""
 
 import os
 from collections.abc import Callable
 from datetime import tzinfo
+from functools import partial
 from typing import Protocol
 
 import anyio
@@ -108,25 +109,26 @@ class Schedules:
         return any(row.id == id for row in await self._table.all(self._session))
 
     def _draft(self, cron: str | None, at: str | None, prompt: str, *, recurring: bool | None) -> Schedule:
-        if not prompt.strip():
-            raise ToolError("prompt is empty: say what is to be done then.")
-        if len(prompt) > MOST_PROMPT:
-            raise ToolError(f"prompt has {len(prompt):,} characters; at most {MOST_PROMPT:,} fit. Name a file instead.")
+        _check_prompt(prompt)
         if bool(cron) == bool(at):
             raise ToolError("Give either cron, for a time that comes again, or at, for one moment.")
         if at and recurring:
             raise ToolError("A moment comes once: use cron for what comes again.")
         now = self.now
+        due = self._due(cron or "", at, now)
+        id, words = ScheduleId("s" + os.urandom(4).hex()), " ".join((cron or "").split())
+        return Schedule(id, prompt, words, not at and recurring is not False, due, now)
+
+    def _due(self, cron: str, at: str | None, now: int) -> int:
         try:
-            due = read_time(at, self.zone) if at else next_time(read_cron(cron or ""), now, self.zone)
+            due = read_time(at, self.zone) if at else next_time(read_cron(cron), now, self.zone)
         except ValueError as error:
             raise ToolError(f"{error}.") from None
         if due is None:
             raise ToolError(f"There is no such day: {cron} never comes.")
         if due <= now:
             raise ToolError(f"{at} is past: it is {self.shown(now)} now.")
-        again = not at and recurring is not False
-        return Schedule(ScheduleId("s" + os.urandom(4).hex()), prompt, " ".join((cron or "").split()), again, due, now)
+        return due
 
     async def delete(self, id: str) -> None:
         if not await unbroken(self._table.remove(self._session, ScheduleId(id))):
@@ -177,7 +179,7 @@ class Schedules:
             await self._changed.wait()
             return False
         wall, steady = self.now, self._clock.steady()
-        await first(lambda: self._clock.sleep(seconds), self._changed.wait)
+        await first(partial(self._clock.sleep, seconds), self._changed.wait)
         return abs(self.now - wall - (self._clock.steady() - steady) * 1000) > JUMP_MS
 
     async def _plan_again(self) -> None:
@@ -203,3 +205,10 @@ class Schedules:
         letter = Letter(letter_id(row.id, row.next), self.main, SYSTEM, Prompt((Text(words),)))
         if await self._table.fire(row, letter, after):
             self._ring()
+
+
+def _check_prompt(prompt: str) -> None:
+    if not prompt.strip():
+        raise ToolError("prompt is empty: say what is to be done then.")
+    if len(prompt) > MOST_PROMPT:
+        raise ToolError(f"prompt has {len(prompt):,} characters; at most {MOST_PROMPT:,} fit. Name a file instead.")

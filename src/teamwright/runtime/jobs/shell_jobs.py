@@ -7,6 +7,7 @@ import threading
 import traceback
 from collections import deque
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -115,7 +116,7 @@ class ShellJobs:
         with anyio.CancelScope(shield=True):  # a row without its command would be told of as one that was lost
             await self._supervisor.jobs.begin(job)
             tap = Tap(job.output, lines=order.kind == "monitor")
-            self._supervisor.launch(lambda: self._run(job, order, tap))
+            self._supervisor.launch(partial(self._run, job, order, tap))
         return job
 
     # --- the boundary: whatever happens inside becomes exactly one end
