@@ -20,6 +20,7 @@ from teamwright.runtime.extensions.skills import SkillContext, SkillRunner
 from teamwright.runtime.permissions.call_facts import FactReader
 from teamwright.runtime.permissions.gate import SessionGate
 from teamwright.runtime.permissions.grants import Grants
+from teamwright.runtime.permissions.judgement import Standing
 from teamwright.tools.agents.skill import SkillTool, skill_spec
 from teamwright.tools.bounds import visible
 from teamwright.tools.catalog import CATALOG
@@ -49,14 +50,13 @@ class SkillStage:
         assert self.crew is not None
         return self.crew.session.main.tools["Agent"]._spawner()
 
+    def standing(self, id: AgentId) -> Standing:
+        rules, protected = self.rules + self.grants.of(id), str((self.walker.home / ".teamwright").resolve())
+        return Standing("main", self.mode, rules, self.agent(id).desk, protected=(protected,))
+
     async def ask(self, id: AgentId, call: ToolCall) -> Decision:
         self.asked.append(call)
-        gate = SessionGate(
-            mode=lambda _: self.mode, rules=lambda _: self.rules + self.grants.of(id),
-            desk=lambda _: self.agent(id).desk,
-            name=lambda _: "main", put=None, facts=FactReader(CATALOG, self.walker.home),
-            protected=(self.walker.home / ".teamwright",),
-        )  # fmt: skip
+        gate = SessionGate(standing=self.standing, facts=FactReader(CATALOG, self.walker.home), put=None)
         return await gate.ask(id, call)
 
     async def text(self, name: str, args: str = "") -> str:

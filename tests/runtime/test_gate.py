@@ -15,6 +15,7 @@ from teamwright.core.permissions.rules import Rules, parse_rules
 from teamwright.core.ports import Desk
 from teamwright.runtime.permissions.call_facts import FactReader
 from teamwright.runtime.permissions.gate import SessionGate
+from teamwright.runtime.permissions.judgement import Standing
 from teamwright.tools.catalog import CATALOG
 
 ME = AgentId("a1")
@@ -45,14 +46,13 @@ class Room:
         assert self.answer
         return self.answer(question)
 
+    def _standing(self, _: object) -> Standing:
+        own = str(self.home / ".teamwright")
+        return Standing(self.name, self.mode, self.rules, self.desk, readable=(f"{own}/out",), protected=(own,))
+
     async def __call__(self, tool: str, **args: Any) -> Decision:
         put: Callable[[Question], Awaitable[Decision]] | None = self._put if self.answer else None
-        gate = SessionGate(
-            mode=lambda _: self.mode, rules=lambda _: self.rules, desk=lambda _: self.desk, name=lambda _: self.name,
-            put=put,
-            facts=FactReader(CATALOG, self.home),
-            readable=(self.home / ".teamwright/out",), protected=(self.home / ".teamwright",),
-        )  # fmt: skip
+        gate = SessionGate(standing=self._standing, facts=FactReader(CATALOG, self.home), put=put)
         return await gate.ask(ME, ToolCall(CallId("c1"), tool, msgspec.Raw(msgspec.json.encode(args))))
 
 

@@ -18,6 +18,7 @@ from teamwright.runtime.agents.supervisor import Supervisor
 from teamwright.runtime.extensions.hook_points import HookPoints
 from teamwright.runtime.permissions.call_facts import FactReader
 from teamwright.runtime.permissions.gate import SessionGate
+from teamwright.runtime.permissions.judgement import Standing
 from teamwright.runtime.permissions.questions import Questions
 from teamwright.runtime.permissions.tool_limits import LimitedGate
 
@@ -75,16 +76,17 @@ def open_guard(
         make=law.make_hooks,
         home=ground.cwd,
     )
-    gate = SessionGate(
-        mode=mode,
-        rules=law.rules,
-        desk=lambda who: agent(who).desk,
-        name=lambda who: agent(who).name,
-        put=questions.put if options.can_ask or options.answer else None,
-        readable=(opened.files.outputs, opened.files.jobs),
-        protected=(ground.home.root, *map(Path, started_files(ground))),
-        facts=law.facts,
-        points=points,
-        color=law.color,
-    )
-    return Guard(points, LimitedGate(gate, agent, law.facts, base=str(ground.project), home=str(ground.user.resolve())))
+    readable = _resolved(opened.files.outputs, opened.files.jobs)
+    protected = _resolved(ground.home.root, *map(Path, started_files(ground)))
+
+    def standing(id: AgentId) -> Standing:
+        found = agent(id)
+        return Standing(found.name, mode(id), law.rules(id), found.desk, law.color(id), readable, protected)
+
+    put = questions.put if options.can_ask or options.answer else None
+    gate = SessionGate(standing=standing, facts=law.facts, put=put, points=points)
+    return Guard(points, LimitedGate(gate, agent, base=str(ground.project), home=str(ground.user.resolve())))
+
+
+def _resolved(*paths: Path) -> tuple[str, ...]:
+    return tuple(str(path.resolve()) for path in paths)

@@ -2,53 +2,47 @@
 
 from collections.abc import Callable
 
-import msgspec
-from msgspec.structs import replace
-
 from teamwright.core.data.message import ToolCall
 from teamwright.core.ids import AgentId
-from teamwright.core.permissions.consent import Decision, Deny
-from teamwright.core.permissions.rules import READING, Rules, parse_rules, path_rule
+from teamwright.core.permissions.consent import Allow, Decision, Deny
+from teamwright.core.permissions.facts import Reads
+from teamwright.core.permissions.rules import Rules, parse_rules, path_rule
 from teamwright.core.ports import Desk
 from teamwright.runtime.agents.agent import Agent
-from teamwright.runtime.permissions.call_facts import FactReader
+from teamwright.runtime.permissions.call_facts import Intent
 from teamwright.runtime.permissions.gate import SessionGate
+from teamwright.runtime.permissions.judgement import Standing, judge_intent
 
 
 class LimitedGate:
     """The session's gate, and behind it the limits of each agent's own definition."""
 
-    def __init__(
-        self, gate: SessionGate, agent: Callable[[AgentId], Agent], facts: FactReader, *, base: str, home: str
-    ) -> None:
+    def __init__(self, gate: SessionGate, agent: Callable[[AgentId], Agent], *, base: str, home: str) -> None:
         self._gate = gate
         self._agent = agent
-        self._facts = facts
         self._base, self._home = base, home
+        self._parsed: dict[tuple[str, tuple[str, ...]], Rules] = {}  # of each definition's tools, once
 
     async def ask(self, agent: AgentId, call: ToolCall) -> Decision:
-        decision = await self._gate.ask(agent, call)
-        patterns = self._agent(agent).limits.get(call.name, ())
-        if isinstance(decision, Deny) or not patterns:
-            return decision
-        rules, _ = parse_rules([f"{call.name}({p})" for p in patterns], "session", self._base, self._home)
-        if call.name in READING:
-            within = all(path_rule(rules, call.name, (path,), wide=False) for path in decision.paths.values())
-        else:
-            if decision.args is not None:  # a hook or a person made something else of it
-                call = replace(call, input=msgspec.Raw(msgspec.json.encode(decision.args)))
-            within = not isinstance(await self._limit(agent, Rules(allow=rules)).ask(agent, call), Deny)
-        if within:
-            return decision
+        ruling = await self._gate.rule(agent, call)
+        found = self._agent(agent)
+        patterns = found.limits.get(call.name, ())
+        if isinstance(ruling.decision, Deny) or not patterns:
+            return ruling.decision
+        if _within(ruling.decision, ruling.intent, self._limit(call.name, tuple(patterns)), found.desk):
+            return ruling.decision
         return Deny(f"{call.name} was not run: this agent may use it only as {', '.join(patterns)}.")
 
-    def _limit(self, agent: AgentId, rules: Rules) -> SessionGate:
-        desk: Desk = self._agent(agent).desk
-        return SessionGate(
-            mode=lambda _: "dontAsk",
-            rules=lambda _: rules,
-            desk=lambda _: desk,
-            name=lambda _: "main",
-            put=None,
-            facts=self._facts,
-        )
+    def _limit(self, tool: str, patterns: tuple[str, ...]) -> Rules:
+        if (tool, patterns) not in self._parsed:
+            rules, _ = parse_rules([f"{tool}({p})" for p in patterns], "session", self._base, self._home)
+            self._parsed[tool, patterns] = Rules(allow=rules)
+        return self._parsed[tool, patterns]
+
+
+def _within(decision: Allow, intent: Intent, limit: Rules, desk: Desk) -> bool:
+    """Is it allowed by the limit alone? Judged by the very facts that the decision rests on."""
+    if isinstance(intent.facts, Reads):
+        tool = intent.facts.tool
+        return all(path_rule(limit.allow, tool, (path,), wide=False) for path in decision.paths.values())
+    return judge_intent(intent, Standing("", "dontAsk", limit, desk)).kind != "deny"

@@ -6,6 +6,7 @@ from typing import Any
 
 import anyio
 import msgspec
+from msgspec.structs import replace
 
 from teamwright.core.data.message import ToolCall
 from teamwright.core.data.team import Member, Refused, RequestId, TeamRequest, new_request_id
@@ -15,7 +16,14 @@ from teamwright.core.permissions.judge import mode_allowed
 from teamwright.core.permissions.rules import Rules
 from teamwright.core.ports import Desk
 from teamwright.runtime.permissions.call_facts import FactReader
-from teamwright.runtime.permissions.gate import SessionGate
+from teamwright.runtime.permissions.judgement import (
+    DO_WITHOUT,
+    NOBODY,
+    Standing,
+    judge_intent,
+    question_about,
+    refusal,
+)
 from teamwright.runtime.teams.roster import Teams
 
 Put = Callable[[Question], Awaitable[Decision]]
@@ -106,17 +114,10 @@ class PermissionResponder:
         body: dict[str, Any] = request.body
         desk = Desk(Path(body["cwd"]), tuple(map(Path, body["roots"])) or (Path(body["cwd"]),))
         mode = mode_allowed(self._mode(), body["mode"]) if body.get("mode") else self._mode()
-        gate = SessionGate(
-            mode=lambda _: mode,
-            rules=self._rules,
-            desk=lambda _: desk,
-            name=lambda _: str(body["agent"]),
-            put=self._put,
-            facts=self._facts,
-            color=lambda _: str(body["color"]),
-        )
         call = ToolCall(CallId(body["toolUseId"]), body["tool"], msgspec.Raw(msgspec.json.encode(body["input"])))
-        decision = await gate.ask(request.asker, call)
+        rules = self._rules(request.asker)
+        standing = Standing(str(body["agent"]), mode, rules, desk, str(body["color"]))
+        decision = await self._judge(request.asker, call, standing)
         answer = _answer_of(decision)
         done = await self._teams.tables.requests.answer(request.id, request.answerer, answer)
         member = next((m for m in self._teams.members(request.team) if m.agent == request.asker), None)
@@ -132,6 +133,25 @@ class PermissionResponder:
                 f"{said}. The answer holds for that very call: if it is still needed, make it again."
             )
             await self._tell(member, words)
+
+    async def _judge(self, agent: AgentId, call: ToolCall, standing: Standing) -> Decision:
+        """By the rules here, and if they leave it open by the person. What a rule denies, no yes allows."""
+        verdict = judge_intent(await self._facts.read(call.name, call.args, standing.desk), standing)
+        if verdict.kind == "allow":
+            return Allow()
+        if verdict.kind == "deny":
+            return refusal(standing, call.name, verdict.reason, DO_WITHOUT)
+        if self._put is None:
+            return refusal(standing, call.name, verdict.reason, NOBODY)
+        decision = await self._put(question_about(agent, call, call.args, standing, verdict))
+        if isinstance(decision, Deny):
+            return decision
+        now = replace(standing, rules=self._rules(agent))  # the answer may have made a rule, for this one or for all
+        wanted = call.args if decision.args is None else decision.args
+        again = judge_intent(await self._facts.read(call.name, wanted, standing.desk), now)
+        if again.kind == "deny" and again.final:
+            return refusal(standing, call.name, again.reason, DO_WITHOUT)
+        return Allow(decision.args)
 
 
 def _answer_of(decision: Decision) -> dict[str, Any]:

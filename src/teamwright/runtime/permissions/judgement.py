@@ -1,0 +1,66 @@
+"""The pure judge applied to calls: what an agent's calls are judged by, and the words for what comes of it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import Struct
+
+from teamwright.core.data.message import ToolCall
+from teamwright.core.ids import AgentId, new_question_id
+from teamwright.core.permissions.consent import Deny, Mode, Question
+from teamwright.core.permissions.judge import Verdict, judge
+from teamwright.core.permissions.rules import Rules
+from teamwright.core.ports import Desk
+from teamwright.runtime.permissions.call_facts import Intent
+
+DO_WITHOUT = "Do without it, or say what you need and why."
+NOBODY = "That needs a person's yes, and nobody is attached to give it: go on without it, or report what you need."
+_MAIN = "main"
+
+
+class Standing(Struct, frozen=True):
+    """By what an agent's calls are judged, as it is now. `readable` and `protected` are resolved paths."""
+
+    name: str
+    mode: Mode
+    rules: Rules
+    desk: Desk
+    color: str = ""
+    readable: tuple[str, ...] = ()
+    protected: tuple[str, ...] = ()
+
+
+def judge_intent(intent: Intent, standing: Standing) -> Verdict:
+    if intent.facts is None:
+        return Verdict("allow")  # the tool refuses such arguments, in better words
+    return judge(
+        intent.facts,
+        mode=standing.mode,
+        rules=standing.rules,
+        roots=tuple(map(str, standing.desk.roots)),
+        readable=standing.readable,
+        protected=standing.protected,
+    )
+
+
+def refusal(standing: Standing, tool: str, reason: str, advice: str = "") -> Deny:
+    who = "" if standing.name == _MAIN else f" for the agent {standing.name}"
+    return Deny(f"{tool} was not run{who}: {reason} {advice}".rstrip())
+
+
+def question_about(
+    agent: AgentId, call: ToolCall, args: Mapping[str, Any], standing: Standing, verdict: Verdict
+) -> Question:
+    """What a person is asked; `args` are those that the call would run with."""
+    return Question(
+        new_question_id(),
+        agent,
+        standing.name,
+        call.id,
+        call.name,
+        dict(args),
+        verdict.reason,
+        verdict.suggestions,
+        verdict.blocked_path,
+        standing.color,
+    )
