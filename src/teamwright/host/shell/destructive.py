@@ -107,6 +107,7 @@ def _by_mv(words: Sequence[Word], cwd: str | None, home: str) -> Removal:
         unsure = unsure or leads_through_proc(cwd)
     unsure = unsure or any(leads_through_proc(w.text) for w in named if w.text[:1] == "/" and UNKNOWN not in w.text)
     ruin = next((r.ruin for r in found if r.ruin), "")
+    unsure = unsure or any(w.wild and w.text[:1] == "/" and home.startswith(w.text.split(UNKNOWN)[0]) for w in named)
     moves = any(UNKNOWN in w.text and not w.glob for w in named[:last]) or any(w.splits for w in named)
     return Removal(ruin, _UNSURE.doubt if unsure else "", moves=moves)
 
