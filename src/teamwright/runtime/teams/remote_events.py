@@ -1,6 +1,7 @@
 """What teammates in other processes do, as watchers here see it: read from their transcripts and the store."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 from teamwright.core.data.event import Record, TurnEnded
 from teamwright.core.data.team import Member, State
@@ -8,15 +9,15 @@ from teamwright.core.ids import AgentId
 from teamwright.runtime.bus import Bus
 from teamwright.runtime.teams.roster import Teams
 from teamwright.runtime.teams.teammate import idle_reason
-from teamwright.store.files import transcripts
 from teamwright.store.files.paths import SessionFiles
+from teamwright.store.files.transcripts import TranscriptTail
 
 
 class RemoteEvents:
     def __init__(self, teams: Teams, files: Callable[[AgentId], SessionFiles], bus: Bus, *, since: int) -> None:
         """What lies before `since`, when this process began, is no news."""
         self._teams, self._files, self._bus, self._since = teams, files, bus, since
-        self._lines: dict[AgentId, int] = {}
+        self._tails: dict[AgentId, TranscriptTail] = {}
         self._states: dict[AgentId, State] = {}
         self._ends: dict[AgentId, list[tuple[int, TurnEnded]]] = {}  # of turns that are not told yet, and when
         self._mail: dict[str, int] = {}
@@ -33,22 +34,27 @@ class RemoteEvents:
 
     def meet(self, member: Member) -> None:
         """One that was there before this process: whoever wants its past reads its transcript."""
-        if member.backend == "in-process" or member.agent in self._lines or member.joined_at >= self._since:
+        if member.backend == "in-process" or member.agent in self._tails or member.joined_at >= self._since:
             return
         path = self._files(member.agent).agent(member.agent)
         lines = path.read_bytes().count(b"\n") if path.is_file() else 0
-        self._lines[member.agent] = self._bus.agents.setdefault(member.agent, lines)
+        self._tails[member.agent] = TranscriptTail(path, self._bus.agents.setdefault(member.agent, lines))
         self._states[member.agent] = member.state
 
     def _tell_events(self, member: Member) -> None:
         path = self._files(member.agent).agent(member.agent)
         if not path.is_file():
             return
-        for n, line in transcripts.read(path, self._lines.get(member.agent, 0)):
-            self._lines[member.agent] = n
+        for n, line in self._tail(member.agent, path).read():
             self._bus.publish(Record(member.agent, n, line.at, line.event))
             if isinstance(line.event, TurnEnded):
                 self._ends.setdefault(member.agent, []).append((line.at, line.event))
+
+    def _tail(self, agent: AgentId, path: Path) -> TranscriptTail:
+        tail = self._tails.get(agent)
+        if tail is None or tail.path != path:  # a lead of another session finds it with that one's files
+            tail = self._tails[agent] = TranscriptTail(path, tail.lines if tail else 0)
+        return tail
 
     async def _tell_states(self, member: Member) -> None:
         """What it went through since the last look, by the turns that have ended and the state that it is in."""
