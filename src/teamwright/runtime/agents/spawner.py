@@ -1,6 +1,5 @@
 """The Agent tool's whole meaning: plan, make, own, then join or leave. And how an agent that has ended goes on."""
 
-from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 import anyio
@@ -25,14 +24,17 @@ from teamwright.runtime.worktrees import Worktrees
 from teamwright.store.tables.jobs import NewAgent
 
 
-class RosterPort(Protocol):
+class TeamsPort(Protocol):
     @property
     def names(self) -> frozenset[str]: ...
 
     def member_of(self, agent: AgentId) -> Member | None: ...
 
-
-Recruit = Callable[[Ask, Plan, AgentDefinition, Agent, ToolContext, str], Awaitable[Member]]
+    async def recruit(
+        self, ask: Ask, plan: Plan, definition: AgentDefinition, parent: Agent, ctx: ToolContext, model: str
+    ) -> Member:
+        """Make a teammate."""
+        ...
 
 
 class Spawner:
@@ -43,8 +45,7 @@ class Spawner:
         self._ways = ways
         self.making = SubAgents(workshop, supervisor, rooms, ways)
         self.known: dict[AgentId, AgentRecord] = {}
-        self.teams: RosterPort | None = None
-        self.recruit: Recruit | None = None  # how a teammate is made
+        self.teams: TeamsPort | None = None
         self._waking: set[AgentId] = set()
         self._names: set[str] = set()  # given out, also to agents that are still being made
 
@@ -67,11 +68,10 @@ class Spawner:
             is_teammate=member is not None and not member.is_lead,
         )
         plan = plan_spawn(ask, caller, kinds, features)
-        if plan.life == "resident" and self.recruit is not None:
+        if plan.life == "resident" and self.teams is not None:
             definition = kinds[plan.kind]
-            return await self.recruit(
-                ask, plan, definition, parent, ctx, self.making.model_for(ask, definition, parent)
-            ), plan
+            model = self.making.model_for(ask, definition, parent)
+            return await self.teams.recruit(ask, plan, definition, parent, ctx, model), plan
         return await self._start(ask, plan, kinds.get(plan.kind), parent, ctx), plan
 
     async def _start(
