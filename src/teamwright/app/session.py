@@ -150,7 +150,7 @@ def _open_with(parts: Parts, main: Agent) -> None:
 
 async def _go_back(parts: Parts, rooms: Worktrees, main: Agent) -> None:
     """Into the worktree that the main agent was in. If that cannot be, the model must know before it edits anything."""
-    if words := await rooms.come_back(main.id, main.desk, Path(parts.opened.history.cwd)):
+    if words := await rooms.resume(main.id, main.desk, Path(parts.opened.history.cwd)):
         parts.notes.append(words)
         main.emit(Reminded(user(words)))
     if left := await left_behind(parts.ground.project):

@@ -46,7 +46,7 @@ class Spawner:
         self.making = SubAgents(workshop, supervisor, rooms, ways)
         self.known: dict[AgentId, AgentRecord] = {}
         self.teams: TeamsPort | None = None
-        self._waking: set[AgentId] = set()
+        self._resuming: set[AgentId] = set()
         self._names: set[str] = set()  # given out, also to agents that are still being made
 
     async def spawn(self, ask: Ask, ctx: ToolContext) -> tuple[Job | Member, Plan]:
@@ -168,14 +168,14 @@ class Spawner:
             return given[-1]
         return named[0] if len(named) == 1 else None  # a kind is a name as long as only one has it
 
-    async def wake(self, known: AgentRecord, owner: AgentId, call: CallId | None) -> Job | None:
+    async def resume(self, known: AgentRecord, owner: AgentId, call: CallId | None) -> Job | None:
         """Its letter is stored. A living agent is rung for, one that has ended goes on in the background; never two."""
         id = known.id
-        if (agent := self._supervisor.agent(id)) is not None or id in self._waking:
+        if (agent := self._supervisor.agent(id)) is not None or id in self._resuming:
             if agent is not None:
                 agent.inbox.ring()
             return None
-        self._waking.add(id)
+        self._resuming.add(id)
         try:
             if (before := self._supervisor.job_of(id)) is not None:
                 await before.closed.wait()  # its transcript has one writer at a time
@@ -188,7 +188,7 @@ class Spawner:
                 await self._supervisor.jobs.begin(job)
                 self._supervisor.start(agent, job)
         finally:
-            self._waking.discard(id)
+            self._resuming.discard(id)
         return job
 
     async def pass_on(self, letter: Letter) -> bool:
@@ -196,5 +196,5 @@ class Spawner:
         known = self.known.get(letter.to)
         if known is not None:
             await self._supervisor.post(letter)
-            await self.wake(known, self._supervisor.main.id, None)
+            await self.resume(known, self._supervisor.main.id, None)
         return known is not None

@@ -190,7 +190,7 @@ class SendMessage:
         # The id is made of the call, so that a crash between here and the result cannot send it twice.
         letter = Letter(LetterId(f"m-{ctx.agent}-{ctx.call_id}"), known.id, Sender("agent", me.name, me.id), text)
         await unbroken(supervisor.post(letter))
-        job = await spawner.wake(known, ctx.agent, ctx.call_id)
+        job = await spawner.resume(known, ctx.agent, ctx.call_id)
         data: dict[str, Any] = {"success": True, "agentId": known.id}
         if job is None:
             words = f"Stored for {known.name} ({known.id}); it hears it after its current tool call."
