@@ -33,7 +33,7 @@ async def opened(walker: Walker, scripts: Any, **more: Any) -> Session:
 
 
 def state(session: Session, team: str = "crew") -> dict[str, str]:
-    return {m.name: m.state for m in session.teamwork.teams.everybody(team)}
+    return {m.name: m.state for m in session.teamwork.roster.everybody(team)}
 
 
 @pytest.mark.spec("T9")
@@ -112,7 +112,7 @@ async def test_a_shutdown_is_asked_for_refused_approved_and_forced(walker: Walke
             assert await team.shutdown("ben", force=True)
             assert state(session) == {"team-lead": "running", "ada": "shutdown", "ben": "shutdown"}
             await team.delete()
-            assert session.teamwork.teams.names == frozenset()
+            assert session.teamwork.roster.names == frozenset()
 
 
 async def test_a_teammate_in_a_worktree_and_in_plan_mode(walker: Walker) -> None:
@@ -178,7 +178,7 @@ async def test_of_several_teams_each_call_means_its_own(walker: Walker) -> None:
                 await one.send("ben", "Hello")
             await one.idle()
             await one.delete()
-            assert session.teamwork.teams.names == frozenset({"two"})
+            assert session.teamwork.roster.names == frozenset({"two"})
             with pytest.raises(UsageError, match="does not lead the team one"):
                 await one.send("ada", "Hello")
 

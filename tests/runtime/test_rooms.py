@@ -104,7 +104,7 @@ async def test_stays_are_found_again_and_let_go(tmp_path: Path):
     assert [f.use for f in await find(repo)] == ["clean"]
     assert (notes / "a1.json").stat().st_mode & 0o777 == 0o600
     second, desk = Worktrees(session="s1", notes=notes), desk_at(repo)
-    assert await second.come_back(ME, desk, tree.path) == "" and desk.roots[0] == tree.path
+    assert await second.resume(ME, desk, tree.path) == "" and desk.roots[0] == tree.path
     assert [f.use for f in await find(repo)] == ["in_use"]
     assert (await second.leave(ME, desk, discard=False)).kept is None
     assert nothing_left(repo) and desk.cwd == repo and not list(notes.iterdir())
@@ -113,7 +113,7 @@ async def test_stays_are_found_again_and_let_go(tmp_path: Path):
 async def test_a_note_that_cannot_be_read_counts_for_nothing(tmp_path: Path):
     (tmp_path / "a1.json").write_text("{")
     desk = desk_at(tmp_path)
-    assert await Worktrees(notes=tmp_path).come_back(ME, desk, tmp_path) == "" and desk.cwd == tmp_path
+    assert await Worktrees(notes=tmp_path).resume(ME, desk, tmp_path) == "" and desk.cwd == tmp_path
 
 
 async def test_without_a_place_for_the_note_nobody_moves(tmp_path: Path):

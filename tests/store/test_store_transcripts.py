@@ -21,7 +21,7 @@ from teamwright.core.data.message import Image, Message, Opaque, Text, Thinking,
 from teamwright.core.errors import StoreError
 from teamwright.core.ids import CallId, SessionId
 from teamwright.core.permissions.consent import MODES
-from teamwright.store.files.transcripts import Transcript, read
+from teamwright.store.files.transcripts import Transcript, TranscriptTail, read
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=40)
 COUNT = st.integers(0, 2**53)
@@ -222,6 +222,45 @@ def test_others_read_while_it_is_written_and_leave_a_torn_end_alone(tmp_path: Pa
     assert [(n, line.event) for n, line in read(path, since=2)] == [(3, SOME[2]), (4, SOME[3])]
     assert list(read(path, since=4)) == []
     assert path.read_bytes().endswith(b'{"at":9,"ev')
+
+
+def test_a_tail_reads_each_line_once_and_finishes_a_torn_one_later(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    write(path, SOME[:2])
+    whole = path.read_bytes()
+    tail = TranscriptTail(path, since=1)
+    assert [(n, line.event) for n, line in tail.read()] == [(2, SOME[1])] and list(tail.read()) == []
+    with path.open("ab") as file:
+        file.write(whole[:9])
+    assert list(tail.read()) == []
+    with path.open("ab") as file:
+        file.write(whole[9:])
+    assert [(n, line.event) for n, line in tail.read()] == [(3, SOME[0]), (4, SOME[1])]
+    path.write_bytes(whole)  # cut: what was read before is not read again
+    assert list(tail.read()) == [] and tail.lines == 4
+    path.write_bytes(whole * 3)
+    assert [n for n, _ in tail.read()] == [5, 6]
+
+
+@pytest.mark.skipif(not Path("/proc/self/io").exists(), reason="the kernel does not count what a process reads")
+def test_what_a_tail_reads_does_not_grow_with_the_transcript(tmp_path: Path) -> None:
+    def bytes_read() -> int:
+        counts = dict(line.split(": ") for line in Path("/proc/self/io").read_text().splitlines())
+        return int(counts["rchar"])
+
+    costs: list[int] = []
+    for lines in (10, 20_000):
+        path = tmp_path / str(lines)
+        write(path, [Reminded(user("x" * 100))] * lines)
+        tail = TranscriptTail(path)
+        assert len(list(tail.read())) == lines
+        line = path.read_bytes().partition(b"\n")[0] + b"\n"
+        with path.open("ab") as file:
+            file.write(line)
+        before = bytes_read()
+        assert [n for n, _ in tail.read()] == [lines + 1]
+        costs.append(bytes_read() - before)
+    assert costs[1] <= costs[0] + 4 * len(line)
 
 
 def test_text_that_is_not_unicode_is_refused_and_the_file_stays_whole(tmp_path: Path) -> None:

@@ -197,7 +197,7 @@ async def test_what_the_runtime_does_by_itself_is_followed_like_a_call(house: Ho
     freed = await house.board.release_all("crew", AgentId("ADA"), house.desk.actor(AgentId("LEAD")))
     assert [t.id for t in freed] == [1] and json.loads(file.read_text())["status"] == "pending"
     assert house.desk.told[-1] == "crew #1 claimable"
-    assert await house.board.adopt("crew", "second") and not file.exists()
+    assert await house.board.take_over("crew", "second") and not file.exists()
     assert (house.root / "tasks/second/1.json").exists()
     await house.board.drop("second")
     assert not (house.root / "tasks/second").exists()
@@ -270,7 +270,7 @@ async def test_a_call_that_is_cancelled_after_it_was_stored_is_still_told(house:
             scope.cancel()
             await super().changed(list, done, by)
 
-    house.board.desk = house.desk = Slow()
+    house.board.scope = house.desk = Slow()
     with anyio.CancelScope() as scope:
         await house.make()
         await anyio.lowlevel.checkpoint()

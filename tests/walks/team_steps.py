@@ -133,7 +133,7 @@ def kinds(play: Crew, name: str = "ada") -> list[str]:
 
 
 def member(play: Crew, name: str, team: str = TEAM) -> Any:
-    return play.session.teamwork.teams.find(team, name)
+    return play.session.teamwork.roster.find(team, name)
 
 
 def state_of(play: Crew, name: str, team: str = TEAM) -> str:
@@ -142,7 +142,7 @@ def state_of(play: Crew, name: str, team: str = TEAM) -> str:
 
 
 async def mail_of(play: Crew, team: str = TEAM) -> list[MailEntry]:
-    return await play.session.teamwork.teams.tables.mail.audit(team)
+    return await play.session.teamwork.tables.mail.audit(team)
 
 
 # --- what is on the disk

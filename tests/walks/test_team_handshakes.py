@@ -94,7 +94,7 @@ async def test_an_answer_to_an_unknown_answered_or_other_agents_request_is_refus
         await play.play()
         await play.play("SCRIPT:ask")
         bob = member(play, "bob")
-        await play.session.teamwork.post.say(bob, "ada", f"SCRIPT:believe {forged}", "s", "c1")  # type: ignore[arg-type]
+        await play.session.teamwork.mail.say(bob, "ada", f"SCRIPT:believe {forged}", "s", "c1")  # type: ignore[arg-type]
         with anyio.fail_after(LIMIT):
             await play.session.idle()
         assert state_of(play, "ada") == state_of(play, "bob") == "idle"

@@ -44,7 +44,7 @@ async def test_every_limit_of_mail_can_be_set(walker: Walker) -> None:
     (home(walker) / "settings.json").write_text(json.dumps({"teamwright": block}))
     async with crew(walker, {"main": [create(), "on"]}) as play:
         await play.play()
-        assert play.session.teamwork.teams.tables.mail.limits == MailLimits(3, 1024, 2, 4)
+        assert play.session.teamwork.tables.mail.limits == MailLimits(3, 1024, 2, 4)
 
 
 @pytest.mark.spec("X11", "A5")

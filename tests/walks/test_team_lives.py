@@ -183,7 +183,7 @@ async def test_the_current_team_is_the_last_one_and_after_its_end_the_one_before
     async with crew(walker, scene(scripts)) as play:
         await play.play()
         await play.play("SCRIPT:more")
-        teams = play.session.teamwork.teams
+        teams = play.session.teamwork.roster
         assert teams.names == {"one"} and teams.team_of(play.id) == "one"
         assert list(members(walker, "one")) == ["team-lead", "ada"]
     calls = ended_calls(play)
@@ -224,5 +224,5 @@ async def test_a_former_lead_that_comes_back_does_not_lead_a_team_that_has_anoth
         await second.play()
         async with crew(walker, {"main": ["x"] * 9}, origin=Origin(resume=first.session.id)) as again:
             await again.play("hello")
-            assert not again.session.teamwork.teams.led_here()
+            assert not again.session.teamwork.roster.led_here()
         assert member(second, "team-lead").agent == second.session.id

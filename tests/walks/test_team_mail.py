@@ -80,7 +80,7 @@ async def test_what_waits_for_a_busy_teammate_is_read_once_together_and_in_order
     async with crew(walker, scripts) as play:
         await play.say("go")
         await heard(play, "main", "&quot;from&quot;:&quot;bob&quot;")
-        await play.session.teamwork.post.say(member(play, "team-lead"), "ada", "from the lead", "s", "c1")  # type: ignore[arg-type]
+        await play.session.teamwork.mail.say(member(play, "team-lead"), "ada", "from the lead", "s", "c1")  # type: ignore[arg-type]
         go.set()
         with anyio.fail_after(LIMIT):
             await play.session.idle()
@@ -143,7 +143,7 @@ async def test_a_full_inbox_and_too_many_messages_are_told_to_the_sender(walker:
         await play.say("go")
         with anyio.fail_after(LIMIT):
             await asked.wait()
-        mail, lead = play.session.teamwork.teams.tables.mail, member(play, "team-lead")
+        mail, lead = play.session.teamwork.tables.mail, member(play, "team-lead")
         db = sqlite3.connect(home(walker) / "state.db")
         fill = "INSERT INTO mail (id, team, reader, from_name, to_name, summary, color, part, state, sent_at) "
         for n in range(1000):
@@ -154,10 +154,10 @@ async def test_a_full_inbox_and_too_many_messages_are_told_to_the_sender(walker:
         db.commit()
         db.close()
         with pytest.raises(Exception, match="inbox is full: 1000"):
-            await play.session.teamwork.post.say(lead, "ada", "one more", "s", "c1")  # type: ignore[arg-type]
+            await play.session.teamwork.mail.say(lead, "ada", "one more", "s", "c1")  # type: ignore[arg-type]
         with pytest.raises(Exception, match="600 messages within a minute"):
             for n in range(700):
-                await play.session.teamwork.post.say(lead, "bob", "hello", "s", f"d{n}")  # type: ignore[arg-type]
+                await play.session.teamwork.mail.say(lead, "bob", "hello", "s", f"d{n}")  # type: ignore[arg-type]
         assert mail.limits.per_minute == 600
         go.set()
 
@@ -211,7 +211,7 @@ async def test_what_a_teammate_had_not_read_when_it_shut_down_is_told_to_its_sen
     async def ada(request: Request) -> Any:
         """It has read the request; then bob writes, then it agrees."""
         lead = member(play, "bob")
-        await play.session.teamwork.post.say(lead, "ada", "too late", "a late note", "c9")  # type: ignore[arg-type]
+        await play.session.teamwork.mail.say(lead, "ada", "too late", "a late note", "c9")  # type: ignore[arg-type]
         return agree()
 
     scripts["ada"] = [busy(asked, told, bash("true")), ada, "x"]

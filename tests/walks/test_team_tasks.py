@@ -148,9 +148,7 @@ async def test_an_idle_notice_without_news_starts_no_turn_of_the_lead(walker: Wa
     async with crew(walker, scene(scripts)) as play:
         await play.play()
         before = len([r for r in play.model.requests if "&quot;idle_notification&quot;" in texts(r)])
-        quiet = [
-            e for e in await play.session.teamwork.teams.tables.mail.audit("crew") if "idle_notification" in e.text
-        ]
+        quiet = [e for e in await play.session.teamwork.tables.mail.audit("crew") if "idle_notification" in e.text]
         await play.play("SCRIPT:more")
     assert quiet and "lastMessage" not in quiet[0].text and before <= 1
     assert "idle_notification" in texts(play.model.requests[-1])

@@ -52,9 +52,9 @@ async def test_the_person_then_a_shutdown_then_the_lead_then_peers_and_a_task_at
             await asked.wait()
         await until(lambda: state_of(play, "bob") == "idle")
         work, ada = play.session.teamwork, member(play, "ada")
-        await until(lambda: work.teams.tables.mail.unread(ada.agent))  # the request to shut down, sent by the model
-        await work.post.say(member(play, "bob"), "ada", "from a peer", "s", "c1")  # type: ignore[arg-type]
-        await work.post.say(member(play, "team-lead"), "ada", "from the lead", "s", "c2")  # type: ignore[arg-type]
+        await until(lambda: work.tables.mail.unread(ada.agent))  # the request to shut down, sent by the model
+        await work.mail.say(member(play, "bob"), "ada", "from a peer", "s", "c1")  # type: ignore[arg-type]
+        await work.mail.say(member(play, "team-lead"), "ada", "from the lead", "s", "c2")  # type: ignore[arg-type]
         await play.submit(Say((Text("from the person"),), agent=ada.agent))
         go.set()
         with anyio.fail_after(LIMIT):
@@ -80,7 +80,7 @@ async def test_mail_comes_before_a_task_that_could_be_claimed(walker: Walker) ->
     async with crew(walker, scripts) as play:
         await play.say("go")
         await until(lambda: asked.is_set() and tasks(walker))
-        await play.session.teamwork.post.say(member(play, "team-lead"), "ada", "a note", "s", "c1")  # type: ignore[arg-type]
+        await play.session.teamwork.mail.say(member(play, "team-lead"), "ada", "a note", "s", "c1")  # type: ignore[arg-type]
         go.set()
         with anyio.fail_after(LIMIT):
             await play.session.idle()

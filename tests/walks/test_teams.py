@@ -86,7 +86,7 @@ async def test_a_team_with_somebody_at_work_stays_and_one_with_idle_members_goes
     }
     async with crew(walker, scripts) as play:
         await play.play()
-        assert state_of(play, "ada") == "nobody" and not play.session.teamwork.recruiter.residents
+        assert state_of(play, "ada") == "nobody" and not play.session.teamwork.teammates.running
     refused, gone = answers(last(play), "TeamDelete")
     assert refused[1] and "ada" in refused[0] and "shut" in refused[0]
     assert not gone[1] and not list((home(walker) / "teams").iterdir()) and not (home(walker) / "tasks" / TEAM).exists()
@@ -109,7 +109,7 @@ async def test_names_are_made_unique_and_safe_and_colours_differ(walker: Walker)
     scripts = {"main": [create("my/../team"), [mate(n, "one") for n in wanted], "on"], "one": ["ready"]}
     async with crew(walker, scripts) as play:
         await play.play()
-        (team,) = play.session.teamwork.teams.names
+        (team,) = play.session.teamwork.roster.names
         got = list(members(walker, team))
     names = [c.data["name"] for c in ended_calls(play)[1:]]
     assert sorted(got) == sorted(["team-lead", *names]) and len(set(map(str.casefold, got))) == len(got)
@@ -256,7 +256,7 @@ async def test_a_name_without_a_team_is_a_sub_agent_and_a_team_needs_a_name(walk
     }
     async with crew(walker, scripts) as play:
         await play.play()
-        assert not play.session.teamwork.teams.names
+        assert not play.session.teamwork.roster.names
     alone, nameless, nowhere = ended_calls(play)
     assert alone.data["status"] == "completed" and nameless.is_error and nowhere.is_error
     assert (

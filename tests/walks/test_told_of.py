@@ -57,7 +57,7 @@ async def test_words_of_a_person_that_cannot_be_read_are_set_aside_and_told(walk
     async with crew(walker, scene(scripts)) as play:
         await play.say("go")
         await until(lambda: state_of(play, "ada") == "running" and parts(play, "ada"))
-        ada = play.session.teamwork.teams.find("crew", "ada")
+        ada = play.session.teamwork.roster.find("crew", "ada")
         assert ada is not None
         await play.submit(Say((Text("paint it"),), agent=ada.agent))
         db = sqlite3.connect(home(walker) / "state.db")

@@ -1,6 +1,6 @@
 """What lives in a session, put together: supervisor, gate, workshop, spawner, teams."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
@@ -8,13 +8,9 @@ from teamwright.app.main_agent import system_of
 from teamwright.app.parts import Parts, Services
 from teamwright.app.permissions import Guard, Law, open_guard
 from teamwright.app.servers import Person
-from teamwright.app.teammate_places import open_places
-from teamwright.app.teams import TeamDeps as TeamGround
-from teamwright.app.teams import open_teamwork
 from teamwright.app.workspace import Workspace, without_keys
 from teamwright.core.data.event import Event, Record
 from teamwright.core.data.letter import Letter, Said, Sender
-from teamwright.core.data.tasks import Actor, Task
 from teamwright.core.ids import AgentId, CallId, new_letter_id
 from teamwright.runtime.agents.compactor import Windows
 from teamwright.runtime.agents.factory import AgentFactory
@@ -31,15 +27,12 @@ from teamwright.runtime.extensions.hook_services import TeamHooks, WorktreeHooks
 from teamwright.runtime.jobs.jobs import Jobs, Tell
 from teamwright.runtime.jobs.schedule import Schedules
 from teamwright.runtime.permissions.questions import Questions
-from teamwright.runtime.teams.deps import Base
-from teamwright.runtime.teams.service import Teamwork
 from teamwright.runtime.trouble import Trouble
 from teamwright.runtime.worktrees import Worktrees
 from teamwright.store.files import transcripts
 from teamwright.store.files.logs import Log
 from teamwright.store.files.paths import SessionFiles
 from teamwright.store.tables.jobs import JobRow, JobTable
-from teamwright.store.tables.mail_insert import MailLimits
 from teamwright.store.tables.state import now_ms
 
 
@@ -103,7 +96,7 @@ def _guard(parts: Parts, supervisor: Supervisor, questions: Questions, tell: Tel
     opened, extras = parts.opened, parts.company.extras
     law = Law(
         facts=parts.company.facts,
-        rules=extras.rules_of, mode=parts.mode, color=lambda agent: parts.company.get_teamwork().teams.color_of(agent),  # noqa: PLW0108 -- teams come later
+        rules=extras.rules_of, mode=parts.mode, color=lambda agent: parts.company.get_teamwork().roster.color_of(agent),  # noqa: PLW0108 -- teams come later
         make_hooks=lambda: extras.make_hooks(opened.id, opened.files.transcript, log.write),
     )  # fmt: skip
     return open_guard(parts.options, parts.ground, opened, law, supervisor, questions, tell)
@@ -119,32 +112,10 @@ def _introduce(parts: Parts, guard: Guard, supervisor: Supervisor, spawner: Spaw
     parts.company.extras.introduce(main, guard.points, guard.gate.ask, supervisor, spawner, tell, log.write, say)
 
 
-def build_teamwork(parts: Parts, core: Services, base: Callable[[], Base] | None = None) -> Teamwork:
-    """`base` is what teammates start from: the main agent's, unless this process has none."""
-    own, supervisor, hooks = parts.ground.settings.own, core.supervisor, core.team_hooks
-
-    async def check(event: str, task: Task, by: Actor) -> str | None:
-        return await hooks.check(event, task, by, parts.company.get_teamwork().teams.team_of(by.agent))
-
-    ground = TeamGround(
-        state=parts.state, home=parts.ground.home, env=parts.ground.env, facts=parts.company.facts, tell=core.tell,
-        log=core.log.write,
-        mail=MailLimits(own.mail.unread, own.mail.kib * 1024, own.mail.per_minute, own.mail.answers),
-        patience=own.shutdown_timeout_seconds, lead_mode=lambda: supervisor.main.mode or "default",
-        check=check if hooks.guards else None, before_idle=hooks.before_idle, told=parts.company.extras.told,
-        kit=parts.company.team_kit, system=lambda model, cwd: system_of(parts, model, cwd, own=None),
-        base=base or (lambda: Base(supervisor.main.desk, supervisor.main.meter)),
-        places=None if base else open_places(parts.options, parts.ground, parts.notes, parts.since), since=parts.since,
-        rules=parts.rules.of,
-        put=core.questions.put if parts.options.can_ask or parts.options.answer else None,
-    )  # fmt: skip
-    return open_teamwork(ground, core.workshop, supervisor, core.spawner, core.rooms, core.ways)
-
-
 def look_up(parts: Parts, jobs: Jobs, schedules: Schedules | None = None) -> Outcomes:
     """What became of calls that are interrupted, by what they left in the store."""
     teamwork = parts.company.get_teamwork()
-    tables = teamwork.teams.tables
+    tables = teamwork.tables
     books = Books(
         mail=tables.mail, requests=tables.requests, teams=tables.teams, tasks=teamwork.board.table,
         made=schedules.made_by if schedules else None, kept=schedules.holds if schedules else None,

@@ -1,5 +1,6 @@
 """Puts a session together."""
 
+from functools import partial
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -11,7 +12,8 @@ from teamwright.app.models import open_models
 from teamwright.app.options import Options
 from teamwright.app.parts import Parts, Services
 from teamwright.app.schedules import open_schedules
-from teamwright.app.services import build_services, build_teamwork, left_by, look_up
+from teamwright.app.services import build_services, left_by, look_up
+from teamwright.app.teams import open_teamwork
 from teamwright.app.workspace import Workspace, open_workspace, read_rules, tell_git
 from teamwright.core.crashpoint import arm
 from teamwright.core.data.event import Reminded
@@ -75,7 +77,7 @@ async def _compose(parts: Parts) -> Session:
     options, ground, opened = parts.options, parts.ground, parts.opened
     own = ground.settings.own
     core = build_services(parts)
-    teamwork = build_teamwork(parts, core)
+    teamwork = open_teamwork(parts, core)
     parts.company.teamwork = teamwork
     put = core.questions.put if options.can_ask or options.answer else None
     parts.company.introduce(core.spawner, core.supervisor, core.workshop, core.rooms, put)
@@ -83,12 +85,12 @@ async def _compose(parts: Parts) -> Session:
     core.supervisor.own(main)
     parts.company.extras.resolve_model = core.ways.resolve_model
     parts.company.extras.rerender = lambda served: rerender(parts, core.workshop, main, served)
-    main.on_event = lambda event: note_work(teamwork.teams, main, event)
-    main.inbox.on_read = lambda: teamwork.teams.read_by(main.id)
+    main.on_event = partial(note_work, teamwork.mail, main)
+    main.inbox.on_read = partial(teamwork.mirrors.read_by, main.id)
     schedules = parts.company.schedules = open_schedules(options, ground, parts.state, main, core.log.write)
     core.workshop.outcomes = look_up(parts, core.jobs, schedules)
     await _take_over(parts, core)
-    teamwork.recruiter.answers = core.spawner.making.answers
+    teamwork.factory.answers = core.spawner.making.answers
     await _go_back(parts, core.rooms, main)
     _open_with(parts, main)
     return Session(
@@ -148,12 +150,12 @@ def _open_with(parts: Parts, main: Agent) -> None:
 
 async def _go_back(parts: Parts, rooms: Worktrees, main: Agent) -> None:
     """Into the worktree that the main agent was in. If that cannot be, the model must know before it edits anything."""
-    if words := await rooms.come_back(main.id, main.desk, Path(parts.opened.history.cwd)):
+    if words := await rooms.resume(main.id, main.desk, Path(parts.opened.history.cwd)):
         parts.notes.append(words)
         main.emit(Reminded(user(words)))
     if left := await left_behind(parts.ground.project):
-        teams = parts.company.get_teamwork().teams.tables.teams
-        kept = {member.worktree for member in (await housed(teams)).values()}  # a teammate comes back to it
+        tables = parts.company.get_teamwork().tables
+        kept = {member.worktree for member in (await housed(tables.teams)).values()}  # a teammate comes back to it
         names = [shown(path.name, 80) for path in left if str(path) not in kept]
         more = f" and {len(names) - MOST_LEFT} more" if len(names) > MOST_LEFT else ""
         told = f"{', '.join(names[:MOST_LEFT])}{more}"

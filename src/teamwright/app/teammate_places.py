@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,6 @@ import msgspec
 from msgspec import Struct
 
 from teamwright.app.options import Options
-from teamwright.app.teams import Places
 from teamwright.app.workspace import Workspace, key_names
 from teamwright.core.data.team import Member
 from teamwright.core.errors import UsageError
@@ -18,6 +18,7 @@ from teamwright.core.permissions.consent import Mode
 from teamwright.core.policies.budget import Limits
 from teamwright.core.policies.placement import choose
 from teamwright.host.panes.base import Panes, look
+from teamwright.runtime.teams.deps import TeammatePlaces
 
 PACKED = "TEAMWRIGHT_TEAMMATE"  # the environment variable in which a teammate's process finds what it is to be
 KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL", "OPENAI_API_KEY", "OPENAI_BASE_URL")
@@ -45,7 +46,7 @@ SHARED = (
 )
 
 
-def open_places(options: Options, ground: Workspace, notes: list[str], since: int) -> Places | None:
+def open_places(options: Options, ground: Workspace, notes: list[str], since: int) -> TeammatePlaces | None:
     """None: in this process, where they always can."""
     own = ground.settings.own
     asked = options.teammate_mode or own.teammate_mode
@@ -60,7 +61,7 @@ def open_places(options: Options, ground: Workspace, notes: list[str], since: in
         notes.append("teammates run in this process: what was made in Python cannot be handed on")
         return None
     panes = _panes(choice.backend, ground, split=own.split_panes)
-    return Places(panes, choice.backend, lambda member, mode: _command(member, mode, options, ground, since))
+    return TeammatePlaces(panes, choice.backend, partial(_command, options=options, ground=ground, since=since))
 
 
 def _panes(backend: str, ground: Workspace, *, split: bool) -> Panes:

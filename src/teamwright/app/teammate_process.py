@@ -4,12 +4,13 @@ import time
 from collections.abc import Mapping
 
 from teamwright.app.agent_registry import AgentRegistry
-from teamwright.app.main_agent import build_desk, build_limits
+from teamwright.app.main_agent import build_limits
 from teamwright.app.models import open_models
 from teamwright.app.options import Options
 from teamwright.app.parts import Parts
-from teamwright.app.services import build_services, build_teamwork, left_by, look_up
+from teamwright.app.services import build_services, left_by, look_up
 from teamwright.app.teammate_places import Packed, unpack
+from teamwright.app.teams import open_teamwork
 from teamwright.app.workspace import open_workspace, read_rules, tell_git
 from teamwright.core.crashpoint import arm
 from teamwright.core.data.history import History
@@ -18,7 +19,6 @@ from teamwright.models.prices import cost
 from teamwright.osfiles.locks import hold
 from teamwright.runtime.agents.meter import AgentMeter
 from teamwright.runtime.agents.resume import Opened
-from teamwright.runtime.teams.deps import Base
 from teamwright.runtime.teams.permission_relay import PermissionForwarder
 from teamwright.runtime.teams.process_main import TeammateProcess
 from teamwright.store.files.paths import SessionFiles, find_transcript
@@ -33,19 +33,19 @@ async def open_member(env: Mapping[str, str]) -> TeammateProcess:
         name, _, passes = point.partition(":")
         arm(name, int(passes or 1))
     packed, options = unpack(env)
-    asker = PermissionForwarder()
-    options.answer = asker.put
+    forwarder = PermissionForwarder(packed.agent)
+    options.answer = forwarder.put
     parts = await _open_parts(packed, options)
     ground, state = parts.ground, parts.state
     core = build_services(parts)
     meter = AgentMeter(build_limits(options.limits, ground.settings), cost, time.monotonic)
-    teamwork = build_teamwork(parts, core, lambda: Base(build_desk(parts), meter))
+    teamwork = open_teamwork(parts, core, meter)
     parts.company.teamwork = teamwork
     parts.company.introduce(core.spawner, core.supervisor, core.workshop, core.rooms, core.questions.put)
     core.workshop.outcomes = look_up(parts, core.jobs)
     left = left_by(core.workshop.outcomes, await JobTable(state.database).all(packed.session))
-    teamwork.recruiter.answers = left.after_crash
-    asker.teams, asker.agent = teamwork.teams, packed.agent
+    teamwork.factory.answers = left.after_crash
+    forwarder.join(teamwork.tables.requests, teamwork.roster, teamwork.wakeups, core.supervisor)
 
     async def close() -> None:
         try:

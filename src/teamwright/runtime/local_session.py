@@ -37,7 +37,7 @@ class LocalSession:
 
     def __init__(self, session: Session, home: Home) -> None:
         self._session, self.home = session, home
-        self._teams, self._brought = session.teamwork.teams, session.brought
+        self._roster, self._brought = session.teamwork.roster, session.brought
         self.id: SessionId = session.id
         self.main: AgentId = session.main.id
         self.cwd: Path = session.cwd
@@ -49,7 +49,7 @@ class LocalSession:
     @property
     def facts(self) -> SessionFacts:
         session = self._session
-        now, main, teams = session.snapshot(), session.main, self._teams
+        now, main, roster = session.snapshot(), session.main, self._roster
         return SessionFacts(
             now.model,
             now.mode,
@@ -58,11 +58,11 @@ class LocalSession:
             budget_left(session),
             main.history.tokens,
             bool(main.history.messages),
-            {m.agent: m.color for name in teams.names for m in teams.everybody(name) if m.color},
+            {m.agent: m.color for name in roster.names for m in roster.everybody(name) if m.color},
         )
 
     def color(self, agent: AgentId, kind: str) -> str:
-        member = self._teams.member_of(agent)
+        member = self._roster.member_of(agent)
         return member.color if member is not None and member.color else self.kind_colors.get(kind, "")
 
     @property
@@ -75,7 +75,7 @@ class LocalSession:
 
     def members(self, team: str) -> list[Member]:
         """Those that have not shut down, the lead first."""
-        return self._teams.members(team)
+        return self._roster.members(team)
 
     def messages(self, agent: AgentId) -> Sequence[Message] | None:
         """The conversation of an agent as its model reads it; None if it does not live here."""
@@ -98,8 +98,9 @@ class LocalSession:
         return await unhurt(self._crew())
 
     async def _crew(self) -> Crew:
-        names, table = tuple(sorted(self._teams.names)), self._teams.tables.mail
-        listing = await self._session.teamwork.board.listing(self.main)
+        teamwork = self._session.teamwork
+        names, table = tuple(sorted(self._roster.names)), teamwork.tables.mail
+        listing = await teamwork.board.listing(self.main)
         mail: list[MailEntry] = []
         for name in names:
             mail += await table.newest(name, MOST_MAIL)
@@ -132,13 +133,13 @@ class LocalSession:
         return self._session.recent(0), [*self._now(), *posted], live
 
     def _now(self) -> list[Record]:
-        jobs, teams = self._session.supervisor.jobs, self._teams
+        jobs, roster = self._session.supervisor.jobs, self._roster
         records = [
             Record(j.owner, 0, j.started, JobStarted(j.id, j.kind, j.description, j.call, j.background))
             for j in jobs.running()
         ]
-        for name in teams.led_here():
-            records += [record for member in teams.everybody(name) if not member.is_lead for record in _joined(member)]
+        for name in roster.led_here():
+            records += [record for member in roster.everybody(name) if not member.is_lead for record in _joined(member)]
         return records + [Record(q.agent, 0, now_ms(), Asked(q)) for q in self._session.questions.waiting]
 
     async def past(self, agent: AgentId) -> list[Record]:
@@ -173,7 +174,7 @@ class LocalSession:
         elif agent == self.main:
             await self.submit(Interrupt())
         else:
-            member = self._teams.member_of(agent)
+            member = self._roster.member_of(agent)
             await self.submit(StopJob(JobId(member.address if member is not None else agent)))
 
 

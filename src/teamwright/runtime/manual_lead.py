@@ -31,7 +31,8 @@ class ManualLead:
 
     @property
     def team(self) -> str | None:
-        return self.session.teamwork.teams.team_of(self.main.id)
+        roster = self.session.teamwork.roster
+        return roster.team_of(self.main.id)
 
     async def act(self, name: str, args: Mapping[str, Any]) -> Outcome:
         """As if the main agent's model had called this tool: judged by the same rules, one call at a time."""
@@ -88,7 +89,7 @@ class ManualLead:
     async def _rest(self) -> bool:
         """Mail for the lead does not count: whoever drives it reads that when they like."""
         work = self.session.teamwork
-        for name in work.teams.led_here():
+        for name in work.roster.led_here():
             if not await work.rests(name):
                 return False
         return True

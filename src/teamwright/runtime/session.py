@@ -103,7 +103,7 @@ class Session:
         self.supervisor.open(self._group)
         self.brought.open(self._group)
         if self._resumes or self._team is not None:
-            await self._lead_again()
+            await self._resume_teams()
         if self._resumes:
             await self.schedules.open()
         self._group.start_soon(self._live)
@@ -119,7 +119,7 @@ class Session:
         if not self._driven:
             await self.supervisor.live_as_main(self.main)
 
-    async def _lead_again(self) -> None:
+    async def _resume_teams(self) -> None:
         try:
             await self.teamwork.resume(self.main, self._team)
         except BaseException as error:
@@ -219,8 +219,7 @@ class Session:
         self.trouble.clear()
         to = op.agent or self.main.id
         letter = Letter(new_letter_id(), to, PERSON, Prompt(op.content), op.priority)
-        if self.teamwork.teams.member_of(to) is not None:  # whoever is told something new has something to talk about
-            self.teamwork.teams.tables.mail.worked_soon(to)
+        self.teamwork.mail.worked(to)  # whoever is told something new has something to talk about
         if to == self.main.id:
             await self.main.inbox.post(letter)
         else:
@@ -230,11 +229,11 @@ class Session:
 
     async def _say_to(self, letter: Letter) -> None:
         """A teammate, also one in another process; or an agent that was started here, which goes on if it had ended."""
-        member = self.teamwork.teams.member_of(letter.to)
+        member = self.teamwork.member_of(letter.to)
         try:
             if member is not None:
                 await self.supervisor.post(letter)
-                await self.teamwork.teams.ring(member)
+                await self.teamwork.wakeups.ring(member)
             elif not await self._pass_on(letter):
                 raise UsageError(
                     f"there is no agent {letter.to} to talk to: it is of another session, or has shut down"
@@ -368,14 +367,14 @@ class Session:
 
     async def _team_rests(self) -> bool:
         """Has nobody in a team anything left to do? Waits for a change of that, or for the main agent to wake."""
-        settled = False
+        rest = False
 
         async def teams() -> None:
-            nonlocal settled
-            settled = await self.teamwork.settled()
+            nonlocal rest
+            rest = await self.teamwork.all_rest()
 
         await first(teams, self.main.woken)
-        return settled
+        return rest
 
     async def team(self, name: str, description: str = "") -> LedTeam:
         """A team that is led from code; a new one, unless this session leads one of that name already."""

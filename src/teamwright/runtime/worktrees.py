@@ -172,7 +172,7 @@ class Worktrees:
             note = str(error)
         return ExitedTree(stay, KeptTree(tree.path, tree.branch, "", note=note), gone=True)
 
-    async def come_back(self, agent: AgentId, desk: Desk, cwd: Path) -> str:
+    async def resume(self, agent: AgentId, desk: Desk, cwd: Path) -> str:
         """At a resume: where the agent was when the last process ended. Gives words if it cannot be there any more."""
         stay = self._read(agent)
         if stay is None:

@@ -1,6 +1,5 @@
 """The Agent tool's whole meaning: plan, make, own, then join or leave. And how an agent that has ended goes on."""
 
-from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 import anyio
@@ -25,14 +24,17 @@ from teamwright.runtime.worktrees import Worktrees
 from teamwright.store.tables.jobs import NewAgent
 
 
-class RosterPort(Protocol):
+class TeamsPort(Protocol):
     @property
     def names(self) -> frozenset[str]: ...
 
     def member_of(self, agent: AgentId) -> Member | None: ...
 
-
-Recruit = Callable[[Ask, Plan, AgentDefinition, Agent, ToolContext, str], Awaitable[Member]]
+    async def recruit(
+        self, ask: Ask, plan: Plan, definition: AgentDefinition, parent: Agent, ctx: ToolContext, model: str
+    ) -> Member:
+        """Make a teammate."""
+        ...
 
 
 class Spawner:
@@ -43,9 +45,8 @@ class Spawner:
         self._ways = ways
         self.making = SubAgents(workshop, supervisor, rooms, ways)
         self.known: dict[AgentId, AgentRecord] = {}
-        self.teams: RosterPort | None = None
-        self.recruit: Recruit | None = None  # how a teammate is made
-        self._waking: set[AgentId] = set()
+        self.teams: TeamsPort | None = None
+        self._resuming: set[AgentId] = set()
         self._names: set[str] = set()  # given out, also to agents that are still being made
 
     async def spawn(self, ask: Ask, ctx: ToolContext) -> tuple[Job | Member, Plan]:
@@ -67,11 +68,10 @@ class Spawner:
             is_teammate=member is not None and not member.is_lead,
         )
         plan = plan_spawn(ask, caller, kinds, features)
-        if plan.life == "resident" and self.recruit is not None:
+        if plan.life == "resident" and self.teams is not None:
             definition = kinds[plan.kind]
-            return await self.recruit(
-                ask, plan, definition, parent, ctx, self.making.model_for(ask, definition, parent)
-            ), plan
+            model = self.making.model_for(ask, definition, parent)
+            return await self.teams.recruit(ask, plan, definition, parent, ctx, model), plan
         return await self._start(ask, plan, kinds.get(plan.kind), parent, ctx), plan
 
     async def _start(
@@ -168,14 +168,14 @@ class Spawner:
             return given[-1]
         return named[0] if len(named) == 1 else None  # a kind is a name as long as only one has it
 
-    async def wake(self, known: AgentRecord, owner: AgentId, call: CallId | None) -> Job | None:
+    async def resume(self, known: AgentRecord, owner: AgentId, call: CallId | None) -> Job | None:
         """Its letter is stored. A living agent is rung for, one that has ended goes on in the background; never two."""
         id = known.id
-        if (agent := self._supervisor.agent(id)) is not None or id in self._waking:
+        if (agent := self._supervisor.agent(id)) is not None or id in self._resuming:
             if agent is not None:
                 agent.inbox.ring()
             return None
-        self._waking.add(id)
+        self._resuming.add(id)
         try:
             if (before := self._supervisor.job_of(id)) is not None:
                 await before.closed.wait()  # its transcript has one writer at a time
@@ -188,7 +188,7 @@ class Spawner:
                 await self._supervisor.jobs.begin(job)
                 self._supervisor.start(agent, job)
         finally:
-            self._waking.discard(id)
+            self._resuming.discard(id)
         return job
 
     async def pass_on(self, letter: Letter) -> bool:
@@ -196,5 +196,5 @@ class Spawner:
         known = self.known.get(letter.to)
         if known is not None:
             await self._supervisor.post(letter)
-            await self.wake(known, self._supervisor.main.id, None)
+            await self.resume(known, self._supervisor.main.id, None)
         return known is not None

@@ -1,38 +1,54 @@
-"""What the composition root tells of teammates: what each is given, and where it runs."""
+"""What the composition root gives to teams, and what their parts know of each other before all are made."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
 from msgspec import Struct
 
 from teamwright.core.data.definition import AgentDefinition
+from teamwright.core.data.tasks import Task
 from teamwright.core.data.team import Backend, Member
+from teamwright.core.ids import AgentId
+from teamwright.core.permissions.consent import Decision, Mode, Question
 from teamwright.core.ports import Desk
+from teamwright.host.panes.base import Panes
+from teamwright.runtime.agents.factory import AgentFactory
 from teamwright.runtime.agents.meter import AgentMeter
+from teamwright.runtime.agents.spawner import Spawner
 from teamwright.runtime.agents.spec import Toolset
-from teamwright.runtime.agents.sub_agents import Served
-from teamwright.store.tables.processes import Process
+from teamwright.runtime.agents.sub_agents import Served, SpawnDeps
+from teamwright.runtime.agents.supervisor import Supervisor
+from teamwright.runtime.extensions.hook_services import TeamHooks
+from teamwright.runtime.jobs.jobs import Tell
+from teamwright.runtime.permissions.call_facts import FactReader
+from teamwright.runtime.permissions.rulebook import Rulebook
+from teamwright.runtime.worktrees import Worktrees
+from teamwright.store.files.paths import Home
+from teamwright.store.tables.mail_insert import LIMITS, MailLimits
+from teamwright.store.tables.state import StateStore
+
+Command = Callable[[Member, Mode], tuple[Sequence[str], Mapping[str, str]]]  # argv and environment
+Put = Callable[[Question], Awaitable[Decision]]  # to a person
 
 
-class TeammateHost(Protocol):
-    """Where teammates run that have a process of their own."""
+class TeammateControl(Protocol):
+    """Reaches the teammates of this process: for the parts that are made before them. `Teamwork` is it."""
 
-    @property
-    def backend(self) -> Backend: ...
-
-    async def start(self, member: Member) -> Member:
-        """Start its process; raises ToolError."""
+    async def resume_member(self, member: Member) -> None:
+        """Nobody runs it, and something waits for it."""
         ...
 
-    async def watch(self, member: Member, process: Process) -> None:
-        """Notice the end of a process that an earlier one of ours started."""
+    async def look(self) -> None:
+        """Another process has changed the store."""
         ...
 
-    async def stop(self, member: Member) -> None: ...
+    async def apply_answers(self, member: Member) -> None:
+        """A request of this member is answered."""
+        ...
 
-    async def close(self) -> None:
-        """This session ends: none of its processes stays behind."""
+    def finished(self, agent: AgentId, task: Task) -> None:
+        """An agent has completed a task."""
         ...
 
 
@@ -43,11 +59,42 @@ class Base(Struct, frozen=True):
     meter: AgentMeter
 
 
-class Roles(Struct, frozen=True):
-    """What the composition root knows about teammates."""
+class TeammateSetup(Protocol):
+    """What a teammate is given."""
 
-    kit: Callable[[AgentDefinition, int, Served], Toolset]
-    system: Callable[[AgentDefinition, str, Path, Member], tuple[str, ...]]
-    place: TeammateHost | None  # None: in this process
-    keeper: Callable[[], TeammateHost]  # for those that live in other processes all the same
-    base: Callable[[], Base]
+    def base(self) -> Base: ...
+
+    def toolset(self, definition: AgentDefinition, served: Served) -> Toolset: ...
+
+    def system(self, definition: AgentDefinition, model: str, cwd: Path, member: Member) -> tuple[str, ...]: ...
+
+
+class TeammatePlaces(Struct, frozen=True):
+    """Processes of their own for teammates."""
+
+    panes: Panes
+    backend: Backend
+    command: Command
+
+
+class TeamDeps(Struct, frozen=True, kw_only=True):
+    """What teams are built on."""
+
+    state: StateStore
+    home: Home
+    env: Mapping[str, str]
+    facts: FactReader
+    agents: AgentFactory
+    supervisor: Supervisor
+    spawner: Spawner
+    spawning: SpawnDeps
+    worktrees: Worktrees
+    hooks: TeamHooks
+    rulebook: Rulebook
+    setup: TeammateSetup
+    tell: Tell
+    put: Put | None  # a person, if one can be asked
+    patience: float  # seconds for the answer to a shutdown request
+    limits: MailLimits = LIMITS
+    since: int = 0  # when the lead's process began, in milliseconds: what is spent from then on counts
+    places: TeammatePlaces | None = None  # None: in this process

@@ -3,12 +3,16 @@
 from collections.abc import Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from teamwright.core.data.letter import SYSTEM, Letter, Priority, Said, Sender, Signal
 from teamwright.core.data.team import Mail, Member, Refused
-from teamwright.core.errors import ToolError
-from teamwright.core.ids import CallId, LetterId, new_letter_id
-from teamwright.runtime.teams.roster import Teams
+from teamwright.core.errors import DiskError, StoreError, ToolError
+from teamwright.core.ids import AgentId, CallId, LetterId, new_letter_id
+from teamwright.runtime.agents.inbox import LetterStore
+from teamwright.runtime.teams.mirrors import Mirrors
+from teamwright.runtime.teams.roster import Roster
+from teamwright.runtime.teams.wakeups import Wakeups
 from teamwright.runtime.unbroken import following, unbroken
 from teamwright.store.tables.mail import MailTable
 from teamwright.store.tables.mail_insert import Stored
@@ -20,42 +24,42 @@ class Posted(Struct, frozen=True):
 
 
 class TeamMail:
-    def __init__(self, teams: Teams) -> None:
-        self._teams = teams
-
-    @property
-    def _mail(self) -> MailTable:
-        return self._teams.tables.mail
+    def __init__(
+        self, table: MailTable, letters: LetterStore, roster: Roster, wakeups: Wakeups, mirrors: Mirrors
+    ) -> None:
+        self.limits = table.limits
+        self._table, self._letters = table, letters
+        self._roster, self._wakeups, self._mirrors = roster, wakeups, mirrors
 
     async def say(self, sender: Member, to: str, text: str, summary: str, call: CallId) -> Posted:
         """To a member of the sender's current team, or `*` for all but the sender. Durable when it returns."""
         readers = self._readers(sender, to)
         body, key = Said(text, summary, sender.color), f"{sender.agent}-{call}"
         mails = [self._draft(sender, reader, body, key=key, part=n) for n, reader in enumerate(readers)]
-        outcomes = await unbroken(self._mail.post_all(mails))
+        outcomes = await unbroken(self._table.post_all(mails))
         refused = [r.reason for r in outcomes if isinstance(r, Refused)]
         if len(refused) == len(readers):
             raise ToolError(refused[0])
         with following():
             for reader, outcome in zip(readers, outcomes, strict=True):
                 if isinstance(outcome, Stored):
-                    self._teams.tell(sender, "message", summary, to=reader.address)
+                    self._roster.tell(sender, "message", summary, to=reader.address)
                     await self._check_volley(sender, reader, outcome)
-                    await self._teams.ring(reader)
-        await self._teams.copy_inboxes(sender.team, *(r.name for r in readers))
+                    await self._wakeups.ring(reader)
+        await self._mirrors.copy_inboxes(sender.team, *(r.name for r in readers))
         reached = [r.name for r, o in zip(readers, outcomes, strict=True) if isinstance(o, Stored)]
         return Posted(tuple(reached), tuple(refused))
 
     def _readers(self, sender: Member, to: str) -> Sequence[Member]:
         team = sender.team
         if to == "*":
-            readers = [m for m in self._teams.members(team) if m.agent != sender.agent]
+            readers = [m for m in self._roster.members(team) if m.agent != sender.agent]
             if not readers:
                 raise ToolError(f"There is nobody else in the team {team}.")
             return readers
-        reader = self._teams.find(team, to)
+        reader = self._roster.find(team, to)
         if reader is None:
-            there = ", ".join(m.name for m in self._teams.members(team) if m.agent != sender.agent)
+            there = ", ".join(m.name for m in self._roster.members(team) if m.agent != sender.agent)
             raise ToolError(f"There is no {to!r} in the team {team}. There are: {there or 'no others'}.")
         if reader.agent == sender.agent:
             raise ToolError("That is you: a message to oneself goes nowhere.")
@@ -63,14 +67,31 @@ class TeamMail:
 
     async def _check_volley(self, sender: Member, reader: Member, stored: Stored) -> None:
         """Two that only answer each other are stopped, and the lead is told; once for each such row."""
-        if stored.volley != self._mail.limits.answers:
+        if stored.volley != self.limits.answers:
             return
         words = (
             f"{sender.name} and {reader.name} have answered each other {stored.volley} times without any work in "
             "between. Further answers are refused until one of them has worked."
         )
-        if lead := self._teams.lead_of(sender.team):
+        if lead := self._roster.lead_of(sender.team):
             await self.notify(lead, words)
+
+    async def post_to_session(self, session: str, letter: Letter) -> bool:
+        """Plain text for the main agent of another session; is a process of it there to hear the bell?"""
+        if session == self._roster.session:
+            raise ToolError("That is this session itself.")
+        try:
+            await self._letters.post(replace(letter, to=AgentId(session)))
+        except DiskError:
+            raise
+        except StoreError as error:
+            raise ToolError(f"Session {session!r}: {error} `teamwright sessions --all` lists them.") from None
+        return await self._wakeups.ring_session(session)
+
+    def worked(self, agent: AgentId) -> None:
+        """It has done something, or was told something new: whoever answers it now does not answer idle words."""
+        if self._roster.member_of(agent) is not None:
+            self._table.worked_soon(agent)
 
     # --- what the runtime itself says
 
@@ -83,20 +104,24 @@ class TeamMail:
 
     async def signal(self, sender: Member, reader: Member, body: Signal | Said, *, id: str) -> bool:
         """False if the reader is gone."""
-        stored = await self._mail.post_mail(self.draft(sender, reader, body, id=id))
+        stored = await self.store(self.draft(sender, reader, body, id=id))
         if isinstance(stored, Refused):
             return False
         await self.arrived(reader)
         return True
 
+    async def store(self, mail: Mail) -> Stored | Refused:
+        """Nobody is rung for it yet: `arrived` does that."""
+        return await self._table.post_mail(mail)
+
     async def arrived(self, reader: Member) -> None:
         """Its letter was stored together with something else."""
-        await self._teams.ring(reader)
-        await self._teams.copy_inboxes(reader.team, reader.name)
+        await self._wakeups.ring(reader)
+        await self._mirrors.copy_inboxes(reader.team, reader.name)
 
     async def notify(self, reader: Member, words: str, id: str | None = None) -> None:
         """The program itself tells a member something."""
-        await self._mail.post_mail(self.notice(reader, words, id))
+        await self.store(self.notice(reader, words, id))
         await self.arrived(reader)
 
     def notice(self, reader: Member, words: str, id: str | None = None) -> Mail:
@@ -111,17 +136,17 @@ class TeamMail:
 
     async def tell_of_failures(self, team: str) -> None:
         """Letters that reached nobody: their senders and the lead are told, once."""
-        untold = await self._mail.untold(team)
-        lead = self._teams.lead_of(team)
+        untold = await self._table.untold(team)
+        lead = self._roster.lead_of(team)
         for entry in untold:
             what = f"Your message to {entry.to_name} ({entry.summary or 'no summary'})"
             words = f"{what} was not delivered: {entry.reason}"
-            sender = next((m for m in self._teams.members(team) if m.agent == entry.sender), None)
+            sender = next((m for m in self._roster.members(team) if m.agent == entry.sender), None)
             if sender is not None:
                 await self.notify(sender, words, f"u-{entry.id}")
             if lead is not None and lead.agent != entry.sender:
                 await self.notify(lead, f"{entry.from_name} wrote: {words}", f"u-{entry.id}-lead")
-        await self._mail.told([entry.id for entry in untold])
+        await self._table.told([entry.id for entry in untold])
 
 
 SYSTEM_SENDER = Sender(SYSTEM.kind, "teamwright")

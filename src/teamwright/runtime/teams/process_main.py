@@ -37,7 +37,7 @@ class TeammateProcess:
         self._agent, self._supervisor, self._teamwork = agent, supervisor, teamwork
         self._bus, self._brought, self._on_close, self._patience = bus, brought, on_close, patience
         self._group = anyio.create_task_group()
-        self._resident: Teammate | None = None
+        self._teammate: Teammate | None = None
         self.trouble = supervisor.trouble
 
     async def __aenter__(self) -> Self:
@@ -53,19 +53,19 @@ class TeammateProcess:
         return self
 
     async def _begin(self) -> None:
-        teams = self._teamwork.teams
-        member = await teams.tables.teams.member(self._agent)
+        work, tables = self._teamwork, self._teamwork.tables
+        member = await tables.teams.member(self._agent)
         if member is None or member.state == "shutdown":
             raise SessionMissing(f"the teammate {self._agent} has shut down")
-        await teams.process()
-        await teams.refresh(member.team)
+        await work.wakeups.process()
+        await work.roster.refresh(member.team)
         try:
-            self._resident = await self._teamwork.recruiter.start(member)
+            self._teammate = await work.teammates.start(member)
         except ToolError as error:
             raise SessionMissing(str(error)) from None
-        if self._resident is None:
+        if self._teammate is None:
             raise SessionMissing(f"{member.address} is run by another process already")
-        self._supervisor.own(self._resident.agent)
+        self._supervisor.own(self._teammate.agent)
         self._group.start_soon(self._report, self._bus.watch(deltas=False))
 
     async def __aexit__(
@@ -89,30 +89,30 @@ class TeammateProcess:
 
     async def ended(self) -> None:
         """It has shut down."""
-        assert self._resident is not None
-        await self._resident.ended.wait()
+        assert self._teammate is not None
+        await self._teammate.ended.wait()
 
     async def abandoned(self) -> None:
         """Its lead's process is gone, and none came back within the time for that; never in the middle of a turn."""
-        assert self._resident is not None
+        assert self._teammate is not None
         alone = 0.0
-        while alone < self._patience or self._resident.agent.running:
+        while alone < self._patience or self._teammate.agent.running:
             await anyio.sleep(LOOK)
             with self.trouble.kept("whether the lead lives"):
                 alone = 0.0 if await self._is_led() else alone + LOOK
 
     async def _is_led(self) -> bool:
-        assert self._resident is not None
-        tables = self._teamwork.teams.tables
-        team = await tables.teams.team(self._resident.member.team)
+        assert self._teammate is not None
+        tables = self._teamwork.tables
+        team = await tables.teams.team(self._teammate.member.team)
         return team is not None and team.process is not None and tables.processes.alive(team.process)
 
     async def _report(self, watch: Watch) -> None:
         """The lead's process shows what is done here: it is told that there is something to read."""
-        assert self._resident is not None
-        team = self._resident.member.team
+        assert self._teammate is not None
+        team = self._teammate.member.team
         async for record in watch:
             if is_durable(record.event):
                 await anyio.sleep(QUIET)
                 with self.trouble.kept("what is told to the lead"):
-                    await self._teamwork.teams.ring_lead(team)
+                    await self._teamwork.wakeups.ring_lead(team)

@@ -1,31 +1,35 @@
 """What teammates in other processes do, as watchers here see it: read from their transcripts and the store."""
 
-from collections.abc import Callable
+from pathlib import Path
 
 from teamwright.core.data.event import Record, TurnEnded
 from teamwright.core.data.team import Member, State
 from teamwright.core.ids import AgentId
-from teamwright.runtime.bus import Bus
-from teamwright.runtime.teams.roster import Teams
+from teamwright.runtime.agents.factory import AgentFactory
+from teamwright.runtime.agents.supervisor import Supervisor
+from teamwright.runtime.teams.roster import Roster
 from teamwright.runtime.teams.teammate import idle_reason
-from teamwright.store.files import transcripts
-from teamwright.store.files.paths import SessionFiles
+from teamwright.store.files.transcripts import TranscriptTail
+from teamwright.store.tables.team_tables import TeamTables
 
 
 class RemoteEvents:
-    def __init__(self, teams: Teams, files: Callable[[AgentId], SessionFiles], bus: Bus, *, since: int) -> None:
+    def __init__(
+        self, tables: TeamTables, roster: Roster, supervisor: Supervisor, agents: AgentFactory, *, since: int
+    ) -> None:
         """What lies before `since`, when this process began, is no news."""
-        self._teams, self._files, self._bus, self._since = teams, files, bus, since
-        self._lines: dict[AgentId, int] = {}
+        self._tables, self._roster, self._supervisor, self._since = tables, roster, supervisor, since
+        self._files, self._bus = agents.files_of, agents.bus
+        self._tails: dict[AgentId, TranscriptTail] = {}
         self._states: dict[AgentId, State] = {}
         self._ends: dict[AgentId, list[tuple[int, TurnEnded]]] = {}  # of turns that are not told yet, and when
         self._mail: dict[str, int] = {}
 
     async def look(self) -> None:
         """Whoever lives here tells of itself; only the lead's process shows the others."""
-        for team in self._teams.led_here():
-            for member in [m for m in self._teams.everybody(team) if not m.is_lead]:
-                if self._teams.supervisor.agent(member.agent) is None and member.backend != "in-process":
+        for team in self._roster.led_here():
+            for member in [m for m in self._roster.everybody(team) if not m.is_lead]:
+                if self._supervisor.agent(member.agent) is None and member.backend != "in-process":
                     self.meet(member)
                     self._tell_events(member)
                     await self._tell_states(member)
@@ -33,49 +37,54 @@ class RemoteEvents:
 
     def meet(self, member: Member) -> None:
         """One that was there before this process: whoever wants its past reads its transcript."""
-        if member.backend == "in-process" or member.agent in self._lines or member.joined_at >= self._since:
+        if member.backend == "in-process" or member.agent in self._tails or member.joined_at >= self._since:
             return
         path = self._files(member.agent).agent(member.agent)
         lines = path.read_bytes().count(b"\n") if path.is_file() else 0
-        self._lines[member.agent] = self._bus.agents.setdefault(member.agent, lines)
+        self._tails[member.agent] = TranscriptTail(path, self._bus.agents.setdefault(member.agent, lines))
         self._states[member.agent] = member.state
 
     def _tell_events(self, member: Member) -> None:
         path = self._files(member.agent).agent(member.agent)
         if not path.is_file():
             return
-        for n, line in transcripts.read(path, self._lines.get(member.agent, 0)):
-            self._lines[member.agent] = n
+        for n, line in self._tail(member.agent, path).read():
             self._bus.publish(Record(member.agent, n, line.at, line.event))
             if isinstance(line.event, TurnEnded):
                 self._ends.setdefault(member.agent, []).append((line.at, line.event))
+
+    def _tail(self, agent: AgentId, path: Path) -> TranscriptTail:
+        tail = self._tails.get(agent)
+        if tail is None or tail.path != path:  # a lead of another session finds it with that one's files
+            tail = self._tails[agent] = TranscriptTail(path, tail.lines if tail else 0)
+        return tail
 
     async def _tell_states(self, member: Member) -> None:
         """What it went through since the last look, by the turns that have ended and the state that it is in."""
         ends = self._ends.pop(member.agent, [])
         if ends:  # the roster may be from before them
-            member = await self._teams.tables.teams.member(member.agent, member.team) or member
+            member = await self._tables.teams.member(member.agent, member.team) or member
             if member.state == "running" and member.since < ends[-1][0]:  # its end is not stored yet
                 self._ends[member.agent] = [ends.pop()]
         state = self._states.get(member.agent, "created")
         for _, end in ends:
             if state == "idle":
-                self._teams.tell(member, "wake")
-            self._teams.tell(member, "idle", idle_reason(end))
+                self._roster.tell(member, "wake")
+            self._roster.tell(member, "idle", idle_reason(end))
             state = "idle"
         if member.state != state:
             if member.state in ("idle", "shutdown"):
-                self._teams.tell(member, member.state)
+                self._roster.tell(member, member.state)
             elif state == "idle":
-                self._teams.tell(member, "wake")
+                self._roster.tell(member, "wake")
         self._states[member.agent] = member.state
 
     async def _tell_mail(self, team: str) -> None:
-        known = {m.agent: m for m in self._teams.members(team)}
-        for entry in await self._teams.tables.mail.audit(team, since=self._mail.get(team, 0)):
+        known = {m.agent: m for m in self._roster.members(team)}
+        for entry in await self._tables.mail.audit(team, since=self._mail.get(team, 0)):
             self._mail[team] = entry.n
             sender = known.get(entry.sender) if entry.sender else None
-            elsewhere = sender is not None and self._teams.supervisor.agent(sender.agent) is None
+            elsewhere = sender is not None and self._supervisor.agent(sender.agent) is None
             told = entry.summary and entry.state != "refused" and entry.sent_at >= self._since
             if sender is not None and elsewhere and told:
-                self._teams.tell(sender, "message", entry.summary, to=f"{entry.to_name}@{team}")
+                self._roster.tell(sender, "message", entry.summary, to=f"{entry.to_name}@{team}")

@@ -1,6 +1,6 @@
 """Shutdowns and plans as records with ids. Nothing is ever read out of what a model wrote to another one."""
 
-from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 import anyio
@@ -10,10 +10,12 @@ from teamwright.core.data.letter import Signal, SignalKind
 from teamwright.core.data.team import Mail, Member, Refused, RequestId, TeamRequest, iso, new_request_id
 from teamwright.core.errors import ToolError
 from teamwright.core.ids import CallId
-from teamwright.core.permissions.consent import MODES, Mode
+from teamwright.core.permissions.consent import MODES
 from teamwright.core.permissions.judge import mode_allowed
+from teamwright.runtime.agents.supervisor import Supervisor
+from teamwright.runtime.teams.deps import TeammateControl
 from teamwright.runtime.teams.mail import TeamMail
-from teamwright.runtime.teams.roster import Teams
+from teamwright.runtime.teams.roster import Roster
 from teamwright.runtime.unbroken import following, unbroken
 from teamwright.store.tables.requests import RequestTable
 from teamwright.store.tables.state import now_ms
@@ -22,20 +24,17 @@ from teamwright.store.tables.state import now_ms
 class TeamRequests:
     def __init__(
         self,
-        teams: Teams,
-        post: TeamMail,
+        table: RequestTable,
+        roster: Roster,
+        mail: TeamMail,
+        supervisor: Supervisor,
+        control: TeammateControl,
         *,
         patience: float,
-        lead_mode: Callable[[], Mode],
-        apply: Callable[[Member], Awaitable[None]],
     ) -> None:
-        """`patience`: seconds until an unanswered shutdown is told to the lead. `apply` acts on answers, if here."""
-        self._teams, self._post, self._patience = teams, post, patience
-        self._lead_mode, self._apply = lead_mode, apply
-
-    @property
-    def _requests(self) -> RequestTable:
-        return self._teams.tables.requests
+        """`patience`: seconds until an unanswered shutdown is told to the lead."""
+        self._table, self._roster, self._mail = table, roster, mail
+        self._supervisor, self._control, self._patience = supervisor, control, patience
 
     # --- shutdown
 
@@ -43,46 +42,46 @@ class TeamRequests:
         member = self._other(asker, to)
         id = new_request_id("shutdown")
         body = {"requestId": id, "from": asker.name, "reason": reason, "timestamp": iso(now_ms())}
-        mail = self._post.draft(asker, member, _signal("shutdown_request", body), id=f"m-{asker.agent}-{call}")
+        mail = self._mail.draft(asker, member, _signal("shutdown_request", body), id=f"m-{asker.agent}-{call}")
         asked = TeamRequest(id, "shutdown", asker.team, asker.agent, member.agent, {"reason": reason})
-        found = await unbroken(self._requests.open(asked, mail=mail, key=f"{asker.agent}/{call}"))
+        found = await unbroken(self._table.open(asked, mail=mail, key=f"{asker.agent}/{call}"))
         if isinstance(found, Refused):
             raise ToolError(found.reason)
         with following():
-            await self._post.arrived(member)
-        self._teams.supervisor.launch(lambda: self._remind(asker, member, found.id))
+            await self._mail.arrived(member)
+        self._supervisor.launch(partial(self._remind, asker, member, found.id))
         return found.id
 
     async def _remind(self, asker: Member, member: Member, id: RequestId) -> None:
         """Past its limit the asker is told that it may use force. Nothing is ended by the clock alone."""
         await anyio.sleep(self._patience)
-        found = await self._requests.by_id(id)
+        found = await self._table.by_id(id)
         if found is not None and found.state == "open":
             words = (
                 f"{member.name} has not answered the request to shut down ({id}) within {self._patience:g} s. "
                 f'TaskStop with task_id "{member.address}" stops it by force.'
             )
-            await self._post.notify(asker, words, f"r-{id}")
+            await self._mail.notify(asker, words, f"r-{id}")
 
     async def answer_shutdown(self, member: Member, id: str, *, approve: bool, reason: str) -> None:
         """By the one that was asked. After a yes it ends when its turn has; the asker hears of it then."""
         request = await self._asked(id, "shutdown")
         answer = {"approve": approve, "reason": reason}
-        done = await unbroken(self._requests.answer(RequestId(id), member.agent, answer))
+        done = await unbroken(self._table.answer(RequestId(id), member.agent, answer))
         if isinstance(done, Refused):
             raise ToolError(done.reason)
         if approve:
             return
         with following():
-            asker = self._teams.find(member.team, request.asker)
+            asker = self._roster.find(member.team, request.asker)
             if asker is not None:
                 body = {"requestId": id, "from": member.name, "reason": reason, "timestamp": iso(now_ms())}
-                await self._post.signal(member, asker, _signal("shutdown_rejected", body), id=f"h-{id}")
-            await self._requests.handled(RequestId(id))
+                await self._mail.signal(member, asker, _signal("shutdown_rejected", body), id=f"h-{id}")
+            await self._table.handled(RequestId(id))
 
     def farewell(self, member: Member, request: TeamRequest) -> Mail | None:
         """What whoever asked hears: stored together with its end, so that nobody sees one without the other."""
-        asker = self._teams.find(member.team, request.asker)
+        asker = self._roster.find(member.team, request.asker)
         if asker is None:
             return None
         body: dict[str, Any] = {
@@ -92,39 +91,39 @@ class TeamRequests:
             "backendType": member.backend,
             "paneId": (member.pane or {}).get("id"),
         }
-        return self._post.draft(member, asker, _signal("shutdown_approved", body), id=f"h-{request.id}")
+        return self._mail.draft(member, asker, _signal("shutdown_approved", body), id=f"h-{request.id}")
 
     async def gone(self, member: Member, request: TeamRequest) -> None:
         """Its farewell is stored."""
-        if (asker := self._teams.find(member.team, request.asker)) is not None:
-            await self._post.arrived(asker)
-        await self._requests.handled(request.id)
+        if (asker := self._roster.find(member.team, request.asker)) is not None:
+            await self._mail.arrived(asker)
+        await self._table.handled(request.id)
 
     async def finish(self, lead: Member) -> None:
         """Shutdowns that were done when the process was killed, but not told."""
-        for request in await self._requests.asked_by(lead.agent):
-            member = self._teams.find(lead.team, request.answerer)
+        for request in await self._table.asked_by(lead.agent):
+            member = self._roster.find(lead.team, request.answerer)
             agreed = request.kind == "shutdown" and request.answer is not None and request.answer.get("approve")
             if agreed and member is not None and member.state == "shutdown":
                 if (mail := self.farewell(member, request)) is not None:
-                    await self._teams.tables.mail.post_mail(mail)
+                    await self._mail.store(mail)
                 await self.gone(member, request)
 
     # --- plans
 
     async def submit_plan(self, member: Member, plan: str, call: CallId) -> RequestId:
-        lead = self._teams.lead_of(member.team)
+        lead = self._roster.lead_of(member.team)
         if lead is None:
             raise ToolError("There is no lead to approve a plan: end your turn with the plan as your answer.")
         id = new_request_id("plan")
         body = {"requestId": id, "from": member.name, "plan": plan, "timestamp": iso(now_ms())}
-        mail = self._post.draft(member, lead, _signal("plan_approval_request", body, member.color), id=f"p-{id}")
+        mail = self._mail.draft(member, lead, _signal("plan_approval_request", body, member.color), id=f"p-{id}")
         asked = TeamRequest(id, "plan", member.team, member.agent, lead.agent, {"plan": plan})
-        found = await unbroken(self._requests.open(asked, mail=mail, key=f"{member.agent}/{call}"))
+        found = await unbroken(self._table.open(asked, mail=mail, key=f"{member.agent}/{call}"))
         if isinstance(found, Refused):
             raise ToolError(found.reason)
         with following():
-            await self._post.arrived(lead)
+            await self._mail.arrived(lead)
         return found.id
 
     async def answer_plan(self, lead: Member, id: str, answer: dict[str, Any]) -> None:
@@ -134,22 +133,22 @@ class TeamRequests:
         if mode is not None:
             if mode not in MODES:
                 raise ToolError(f"There is no mode {mode!r}; there are {', '.join(MODES)}.")
-            answer["mode"] = mode_allowed(self._lead_mode(), mode)
-        member = self._teams.find(lead.team, request.asker)
+            answer["mode"] = mode_allowed(self._supervisor.main.mode or "default", mode)
+        member = self._roster.find(lead.team, request.asker)
         mail = None
         if member is not None:
             body = {"requestId": id, "from": lead.name, **answer, "timestamp": iso(now_ms())}
-            mail = self._post.draft(lead, member, _signal("plan_approval_response", body), id=f"h-{id}")
-        done = await unbroken(self._requests.answer(RequestId(id), lead.agent, answer, mail=mail))
+            mail = self._mail.draft(lead, member, _signal("plan_approval_response", body), id=f"h-{id}")
+        done = await unbroken(self._table.answer(RequestId(id), lead.agent, answer, mail=mail))
         if isinstance(done, Refused):
             raise ToolError(done.reason)
         with following():
             if member is not None:
-                await self._apply(member)
-                await self._post.arrived(member)
+                await self._control.apply_answers(member)
+                await self._mail.arrived(member)
 
     async def _asked(self, id: str, kind: str) -> TeamRequest:
-        found = await self._requests.by_id(RequestId(id))
+        found = await self._table.by_id(RequestId(id))
         if found is None or found.kind != kind:
             raise ToolError(f"There is no open {kind} request {id!r}. Use the requestId of the message you were sent.")
         return found
@@ -157,9 +156,9 @@ class TeamRequests:
     def _other(self, asker: Member, to: str) -> Member:
         if to == "*":
             raise ToolError("A structured message goes to one member: name it.")
-        member = self._teams.find(asker.team, to)
+        member = self._roster.find(asker.team, to)
         if member is None:
-            there = ", ".join(m.name for m in self._teams.members(asker.team) if m.agent != asker.agent)
+            there = ", ".join(m.name for m in self._roster.members(asker.team) if m.agent != asker.agent)
             raise ToolError(f"There is no {to!r} in the team {asker.team}. There are: {there or 'no others'}.")
         if member.agent == asker.agent:
             raise ToolError("That is you: end your turn instead.")

@@ -1,43 +1,107 @@
-"""Everything that makes teams work in one process, and what is done with them at its start and at its end."""
+"""The teams of one process: their parts, made top-down, and what is done with them at its start and at its end."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 
 import anyio
-from msgspec import Struct
 
-from teamwright.core.data.event import Warned
-from teamwright.core.data.team import Member, Refused, Team, TeamRequest, new_request_id
-from teamwright.core.errors import ToolError
+from teamwright.core.data.definition import AgentDefinition
+from teamwright.core.data.event import LettersTaken
+from teamwright.core.data.tasks import Task
+from teamwright.core.data.team import LEAD_NAME, Member, Refused, Team, TeamRequest, new_request_id
+from teamwright.core.errors import StoreError, ToolError
 from teamwright.core.ids import AgentId, CallId
 from teamwright.core.policies.spawn import Ask, Plan
 from teamwright.core.ports import ToolContext
 from teamwright.runtime.agents.agent import Agent
 from teamwright.runtime.jobs.jobs import Job
+from teamwright.runtime.teams.deps import TeamDeps
 from teamwright.runtime.teams.factory import TeammateFactory
 from teamwright.runtime.teams.mail import TeamMail
+from teamwright.runtime.teams.mirrors import Mirrors
+from teamwright.runtime.teams.permission_relay import PermissionResponder
 from teamwright.runtime.teams.remote_events import RemoteEvents
 from teamwright.runtime.teams.requests import TeamRequests
-from teamwright.runtime.teams.roster import Teams
+from teamwright.runtime.teams.roster import Roster
+from teamwright.runtime.teams.task_scope import SessionTaskScope, TeamTaskScope
 from teamwright.runtime.teams.tasks import TaskBoard
+from teamwright.runtime.teams.teammate import TeammateDeps
+from teamwright.runtime.teams.teammates import Teammates
+from teamwright.runtime.teams.wakeups import Wakeups
 from teamwright.runtime.unbroken import unbroken
+from teamwright.store.files import transcripts
+from teamwright.store.files.paths import SessionFiles, find_transcript
+from teamwright.store.mirrors.task import TaskMirror
+from teamwright.store.mirrors.team import TeamMirror
+from teamwright.store.tables.tasks import TaskTable
+from teamwright.store.tables.team_tables import open_team_tables
 from teamwright.store.tables.teams import call_key
 
 LOOK = 1.0  # seconds after which a team that works is looked at again
 STILL = 10.0  # seconds without any news after which tasks that nobody takes hold up the end no longer
 
 
-class Teamwork(Struct, frozen=True):
-    teams: Teams
-    post: TeamMail
-    handshakes: TeamRequests
-    recruiter: TeammateFactory
-    board: TaskBoard
-    follower: RemoteEvents
-    leave: Callable[[], Awaitable[None]]  # this process is known no more
-    spawn: Callable[[Ask, ToolContext], Awaitable[tuple[Job | Member, Plan]]]  # as the Agent tool does it
-    settle: Callable[[Team, Sequence[Member]], Awaitable[None]]  # what another session's process left of a team
+class Teamwork:
+    """Also the `TeammateControl` of its parts: bells, requests and tasks are made before the teammates they reach."""
+
+    def __init__(self, deps: TeamDeps) -> None:
+        agents, supervisor, home = deps.agents, deps.supervisor, deps.home
+        self._deps, self.supervisor = deps, supervisor
+        self.tables = tables = open_team_tables(deps.state.database, home.run, deps.limits)
+        self.roster = roster = Roster(agents.session, tables.teams, supervisor, deps.tell)
+        mirror = TeamMirror(home.root, tables.teams, tables.mail)
+        self.mirrors = Mirrors(mirror, roster, supervisor, agents.log)
+        self.wakeups = Wakeups(tables, roster, self.mirrors, supervisor, self, deps.env)
+        self.mail = TeamMail(tables.mail, agents.letters, roster, self.wakeups, self.mirrors)
+        self.requests = TeamRequests(tables.requests, roster, self.mail, supervisor, self, patience=deps.patience)
+        self.board = self._open_board()
+        parts = TeammateDeps(
+            tables=tables,
+            roster=roster,
+            wakeups=self.wakeups,
+            mirrors=self.mirrors,
+            mail=self.mail,
+            requests=self.requests,
+            board=self.board,
+            worktrees=deps.worktrees,
+            supervisor=supervisor,
+            hooks=deps.hooks,
+            log=agents.log,
+        )
+        self.factory = TeammateFactory(agents, deps.spawning, deps.setup, roster)
+        self.teammates = Teammates(parts, self.factory, agents.letters, deps.places, env=deps.env, logs=home.logs)
+        self.responder = PermissionResponder(parts, rulebook=deps.rulebook, put=deps.put, facts=deps.facts)
+        self.remote_events = RemoteEvents(tables, roster, supervisor, agents, since=deps.since)
+
+    def _open_board(self) -> TaskBoard:
+        deps, hooks = self._deps, self._deps.hooks
+        session, table = self.roster.session, TaskTable(deps.state.database)
+        alone = SessionTaskScope(session, self.supervisor, deps.spawner)
+        scope = TeamTaskScope(self.roster, self.wakeups, alone, hooks if hooks.guards else None)
+
+        def report(words: str) -> None:
+            self.roster.warn(AgentId(session), words)
+
+        return TaskBoard(table, TaskMirror(deps.home.root, table), scope, report, self)
+
+    # --- for the spawner
+
+    @property
+    def names(self) -> frozenset[str]:
+        return self.roster.names
+
+    def member_of(self, agent: AgentId) -> Member | None:
+        return self.roster.member_of(agent)
+
+    async def recruit(
+        self, ask: Ask, plan: Plan, definition: AgentDefinition, parent: Agent, ctx: ToolContext, model: str
+    ) -> Member:
+        return await self.teammates.recruit(ask, plan, definition, parent, ctx, model)
 
     # --- what agents do
+
+    async def spawn(self, ask: Ask, ctx: ToolContext) -> tuple[Job | Member, Plan]:
+        """As the Agent tool does it."""
+        return await self._deps.spawner.spawn(ask, ctx)
 
     async def create(self, agent: Agent, name: str, description: str, kind: str, call: CallId) -> Team:
         if agent.parent is not None:
@@ -47,128 +111,205 @@ class Teamwork(Struct, frozen=True):
         return await unbroken(self._create(agent, name, description, kind, call))
 
     async def _create(self, agent: Agent, name: str, description: str, kind: str, call: CallId) -> Team:
-        team = await self.teams.create(agent, name, description, kind, call)
-        await self.board.adopt(self.teams.here.session, team.name)
+        me = await self.wakeups.process()
+        lead, key = self._lead(agent, name, kind or agent.kind), call_key(agent.id, call)
+        team = await self.tables.teams.create_team(name, description, lead, me.id, key=key)
+        if isinstance(team, Refused):
+            raise ToolError(team.reason)
+        await self.roster.lead(team)
+        await self.mirrors.write_team(team.name)
+        await self.board.take_over(self.roster.session, team.name)
         return team
+
+    def _lead(self, agent: Agent, team: str, kind: str) -> Member:
+        cwd, session = str(agent.desk.cwd), self.roster.session
+        return Member(agent.id, LEAD_NAME, team, kind, agent.model, cwd=cwd, session=session, state="running")
 
     async def delete(self, agent: Agent, team: str | None = None, call: CallId | None = None) -> str:
         """This team or the current one, once nobody in it works any more; those that are idle are ended first."""
-        lead = self.teams.lead_of(team) if team else self.teams.member_of(agent.id)
+        lead = self.roster.lead_of(team) if team else self.roster.member_of(agent.id)
         if lead is None:
             raise ToolError("There is no team to delete.")
         if not lead.is_lead or lead.agent != agent.id:
             raise ToolError(f"Only the lead of {lead.team} can delete it.")
-        await self.teams.refresh(lead.team)
-        others = [m for m in self.teams.members(lead.team) if not m.is_lead]
+        await self.roster.refresh(lead.team)
+        others = self.roster.mates(lead.team)
         if busy := [m.name for m in others if m.state != "idle"]:
             raise ToolError(f"These still work: {', '.join(busy)}. Ask them to shut down first, then delete the team.")
         for member in others:
-            await self.recruiter.stop(member)
+            await self.teammates.stop(member)
         key = call_key(agent.id, call) if call else None
         await unbroken(self._drop(lead.team, key))
         return lead.team
 
     async def _drop(self, team: str, key: str | None) -> None:
-        await self.teams.delete(team, key)
+        done = await self.tables.teams.delete_team(team, epoch=self.roster.epoch(team), key=key)
+        if isinstance(done, Refused):
+            raise ToolError(done.reason)
+        self.roster.forget(team)
+        await self.mirrors.remove(team)
         await self.board.drop(team)
 
     async def stop(self, agent: Agent, address: str) -> Member:
         """A teammate, by force."""
         name, _, team = address.partition("@")
-        lead = self.teams.member_of(agent.id)
-        if lead is None or not lead.is_lead or (member := self.teams.find(team or lead.team, name)) is None:
+        lead = self.roster.member_of(agent.id)
+        if lead is None or not lead.is_lead or (member := self.roster.find(team or lead.team, name)) is None:
             raise ToolError(f"There is no teammate {address!r} that you lead.")
         if member.is_lead or member.state == "shutdown":
             raise ToolError(f"{address} has shut down already." if not member.is_lead else "The lead ends by itself.")
-        await self.recruiter.stop(member)
+        await self.teammates.stop(member)
         return member
 
     def mates(self) -> list[Member]:
         """Of all teams that are led here, wherever they run."""
-        return [m for name in self.teams.led_here() for m in self.teams.members(name) if not m.is_lead]
+        return [member for name in self.roster.led_here() for member in self.roster.mates(name)]
+
+    def why_absent(self, agent: AgentId) -> str:
+        """What a teammate waits for that cannot be resumed now; empty if it waits for nothing."""
+        return self.teammates.absent.get(agent, "")
 
     async def interrupt(self, member: Member) -> bool:
         """End the turn of a teammate that another process runs. False if none does."""
-        holder = await self.teams.tables.processes.holder(member.agent)
-        if holder is None or (lead := self.teams.lead_of(member.team)) is None:
+        holder = await self.tables.processes.holder(member.agent)
+        if holder is None or (lead := self.roster.lead_of(member.team)) is None:
             return False
         asked = TeamRequest(new_request_id("interrupt"), "interrupt", lead.team, lead.agent, member.agent, {})
-        if isinstance(await self.teams.tables.requests.open(asked), Refused):
+        if isinstance(await self.tables.requests.open(asked), Refused):
             return False
-        self.teams.here.ring(holder.bell)
+        self.wakeups.ring_process(holder)
         return True
 
     async def recall(self, agent: AgentId) -> list[str]:
         """What an agent must still know after its conversation was shortened, from the store."""
-        lines = self.teams.describe(agent)
+        lines = self.roster.describe(agent)
         listing = await self.board.listing(agent)
-        mine = self.teams.member_of(agent)
+        mine = self.roster.member_of(agent)
         name = mine.name if mine else ""
         for task in listing.tasks:
             if task.status != "completed" and (task.agent in (agent, None) or name == "team-lead" or not mine):
                 owner = f", {task.owner}'s" if task.owner else ""
                 lines.append(f"Task #{task.id} ({task.status}{owner}): {task.subject}")
-        requests = self.teams.tables.requests
-        for request in await requests.open_for(agent) if mine else ():
-            lines.append(f"Waits for your answer: {request.kind} request {request.id}")
-        for request in await requests.asked_by(agent) if mine else ():
-            lines.append(f"You wait for the answer to your {request.kind} request {request.id}")
+        if mine:
+            lines += await self._open_requests(agent)
         return lines[:60]
+
+    async def _open_requests(self, agent: AgentId) -> list[str]:
+        table = self.tables.requests
+        waits = [f"Waits for your answer: {r.kind} request {r.id}" for r in await table.open_for(agent)]
+        asked = [f"You wait for the answer to your {r.kind} request {r.id}" for r in await table.asked_by(agent)]
+        return [*waits, *asked]
 
     # --- the start and the end of this process
 
     async def resume(self, main: Agent, team: str | None) -> None:
         """Lead again what this session led, and `team` if one is asked for; its members go on where they were."""
-        names = [t.name for t in await self.teams.tables.teams.teams_of(main.id) if t.lead == main.id]
+        names = [t.name for t in await self.tables.teams.teams_of(main.id) if t.lead == main.id]
         for name in reversed(names):  # the current one last
-            await self._take(name, main, ours=True)
+            await self._resume_team(name, main, ours=True)
         if team is not None:
-            await self._take(team, main, ours=False)
-        for note in await self.teams.tables.mirror.rebuild() if names or team else ():
-            self.teams.here.log(f"teams/{note} is not a team's directory")
-        if names or team:  # questions may wait since before
-            self.teams.supervisor.launch(self.teams.look)
+            await self._resume_team(team, main, ours=False)
+        if names or team:
+            await self.mirrors.rebuild()
+            self.supervisor.launch(self.wakeups.look)  # questions may wait since before
 
-    async def _take(self, name: str, main: Agent, *, ours: bool) -> None:
-        if (before := await self.teams.tables.teams.team(name)) is not None and not self._is_led(before):
-            await self.settle(before, await self.teams.tables.teams.members(name))
-        taken = await self.teams.lead_again(name, main)
+    async def _resume_team(self, name: str, main: Agent, *, ours: bool) -> None:
+        taken = await self._take_over(name, main)
         if isinstance(taken, Refused):
             if not ours:
                 raise ToolError(taken.reason)
-            self._warn(main, f"{taken.reason} This session does not lead it now.")
+            self.roster.warn(main.id, f"{taken.reason} This session does not lead it now.")
             return
         for note in await self.board.rebuild(name):
-            self._warn(main, note)
-        mates = [m for m in self.teams.members(name) if not m.is_lead]
+            self.roster.warn(main.id, note)
+        mates = self.roster.mates(name)
         for member in mates:
-            self.follower.meet(member)
+            self.remote_events.meet(member)
         for member in mates:
-            await self._bring_back(member)
-        if (lead := self.teams.lead_of(name)) is not None:
-            await self.handshakes.finish(lead)
-        await self.post.tell_of_failures(name)
+            await self._resume_or_adopt(member)
+        if (lead := self.roster.lead_of(name)) is not None:
+            await self.requests.finish(lead)
+        await self.mail.tell_of_failures(name)
+
+    async def _take_over(self, name: str, main: Agent) -> Team | Refused:
+        """A team whose lead's process is gone."""
+        if (before := await self.tables.teams.team(name)) is not None and not self._is_led(before):
+            await self._inherit(before, await self.tables.teams.members(name))
+        me = await self.wakeups.process()
+        team = await self.tables.teams.take_over(name, self._lead(main, name, main.kind), me.id, current=True)
+        if not isinstance(team, Refused):
+            await self.roster.lead(team)
+            await self.mirrors.write_team(team.name)
+        return team
 
     def _is_led(self, team: Team) -> bool:
-        return team.process is not None and self.teams.tables.processes.alive(team.process)
+        return team.process is not None and self.tables.processes.alive(team.process)
 
-    async def _bring_back(self, member: Member) -> None:
-        if (process := await self.teams.tables.processes.holder(member.agent)) is not None:
-            await self.recruiter.adopt(member, process)
+    async def _inherit(self, team: Team, members: Sequence[Member]) -> None:
+        """Before another session's team is led here: what its lead has read is read; where its members' files are."""
+        home, agents = self._deps.home, self._deps.agents
+        path = find_transcript(home, team.session) if team.session else None
+        if path is not None and team.session != agents.session:
+            taken = [line.event.letters for _, line in transcripts.read(path) if isinstance(line.event, LettersTaken)]
+            await self._deps.state.delivered([id for ids in taken for id in ids])
+        for member in members:
+            if member.session != agents.session and (path := find_transcript(home, member.session)):
+                agents.lodgers[member.agent] = SessionFiles(path)
+
+    async def _resume_or_adopt(self, member: Member) -> None:
+        if (process := await self.tables.processes.holder(member.agent)) is not None:
+            await self.teammates.adopt(member, process)
         else:
-            await self.recruiter.revive(member)
+            await self.teammates.resume(member)
 
-    def _warn(self, main: Agent, words: str) -> None:
-        self.teams.here.tell(main.id, Warned(words))
+    # --- for the parts that are made before the teammates
 
-    async def settled(self) -> bool:
+    async def resume_member(self, member: Member) -> None:
+        await self.teammates.resume(member)
+
+    async def look(self) -> None:
+        await self.teammates.apply_all()
+        await self.teammates.look()
+        await self.responder.look()
+        await self._share_limits()
+        await self.remote_events.look()
+
+    async def _share_limits(self) -> None:
+        """Every process counts against one limit: what the others have used is in the ledger."""
+        meter = self._deps.setup.base().meter
+        if meter.limits.usd is not None or meter.limits.tokens is not None:
+            spent = await self._deps.state.spent(self.roster.session, self._deps.since)
+            meter.others_spent(spent.usd, spent.usage.total)
+
+    async def apply_answers(self, member: Member) -> None:
+        await self.teammates.apply_answers(member)
+
+    def finished(self, agent: AgentId, task: Task) -> None:
+        self.teammates.finished(agent, task)
+
+    def set_aside(self, agent: AgentId, why: str) -> None:
+        """A letter was: senders and leads hear of mail by the store, the person of all by this."""
+        member = self.roster.member_of(agent)
+        self.roster.warn(agent, f"A letter for {member.name if member else agent} was set aside: {why}.")
+        self.supervisor.launch(self._tell_of_failures)
+
+    async def _tell_of_failures(self) -> None:
+        try:
+            for team in sorted(self.roster.names):
+                await self.mail.tell_of_failures(team)
+        except StoreError as error:
+            self._deps.agents.log(f"that a letter was set aside could not be told: {error}")
+
+    # --- rest
+
+    async def all_rest(self) -> bool:
         """Has every teammate that is led here nothing left to do? Waits for news if not."""
-        for name in self.teams.led_here():
+        for name in self.roster.led_here():
             if not await self.rests(name):
                 return False
-            await self.post.tell_of_failures(name)  # also of what another process could not deliver
-            if (await self.teams.tables.teams.unrest(name)).lead and (lead := self.teams.lead_of(name)) is not None:
-                self.teams.supervisor.ring(lead.agent)  # the bell for it has not been heard yet
+            await self.mail.tell_of_failures(name)  # also of what another process could not deliver
+            if (await self.tables.teams.unrest(name)).lead and (lead := self.roster.lead_of(name)) is not None:
+                self.supervisor.ring(lead.agent)  # the bell for it has not been heard yet
                 return False
         return True
 
@@ -176,21 +317,21 @@ class Teamwork(Struct, frozen=True):
         """The same of one team."""
         if await self._is_busy(name):
             with anyio.move_on_after(LOOK):  # news that came while the store was read
-                await self.teams.news()
+                await self.roster.news()
             return False
-        if len(self.teams.members(name)) > 1 and await self.board.table.has_claimable(name):
+        if len(self.roster.members(name)) > 1 and await self.board.table.has_claimable(name):
             with anyio.move_on_after(STILL) as scope:
-                await self.teams.news()
+                await self.roster.news()
             return scope.cancelled_caught
         return not await self._is_busy(name)  # one may have claimed a task before it was looked for
 
     async def _is_busy(self, name: str) -> bool:
         """By our copy too: that shows a member as idle or gone only when all that follows from it is done."""
-        dropped = {m.name for m in self.teams.members(name) if m.agent in self.recruiter.dropped}
-        idle = all(m.is_lead or m.state == "idle" or m.name in dropped for m in self.teams.members(name))
-        return not idle or (await self.teams.tables.teams.unrest(name, without=dropped)).mates
+        dropped = {m.name for m in self.roster.members(name) if m.agent in self.teammates.dropped}
+        idle = all(m.state == "idle" or m.name in dropped for m in self.roster.mates(name))
+        return not idle or (await self.tables.teams.unrest(name, without=dropped)).mates
 
     async def close(self) -> None:
-        await self.recruiter.park_all()
-        await self.teams.catch_up()
-        await self.leave()
+        await self.teammates.park_all()
+        await self.mirrors.catch_up()
+        await self.wakeups.leave()

@@ -1,11 +1,20 @@
 """Whose task list an agent works on, who leads there, and who is told what. Without a team it is the session's."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
-from teamwright.core.data.letter import Letter
+import msgspec
+
+from teamwright.core.data.letter import Letter, Sender, Signal
 from teamwright.core.data.tasks import Actor, Done, Owner, Task
-from teamwright.core.ids import AgentId, SessionId
+from teamwright.core.data.team import iso
+from teamwright.core.ids import AgentId, LetterId, SessionId
+from teamwright.runtime.agents.spawner import Spawner
+from teamwright.runtime.agents.supervisor import Supervisor
+from teamwright.runtime.extensions.hook_services import TeamHooks
+from teamwright.runtime.teams.roster import Roster
+from teamwright.runtime.teams.wakeups import Wakeups
+from teamwright.store.tables.state import now_ms
 
 
 class TaskScope(Protocol):
@@ -56,14 +65,8 @@ class SessionTaskScope:
 
     guarded = False
 
-    def __init__(
-        self,
-        session: SessionId,
-        name: Callable[[AgentId], str],
-        find: Callable[[str], Owner | None],
-        names: Callable[[], Sequence[str]],
-    ) -> None:
-        self._session, self._name, self._find, self._names = session, name, find, names
+    def __init__(self, session: SessionId, supervisor: Supervisor, spawner: Spawner) -> None:
+        self._session, self._supervisor, self._spawner = session, supervisor, spawner
 
     def list_of(self, agent: AgentId) -> str:
         return self._session
@@ -75,10 +78,21 @@ class SessionTaskScope:
         if name in (agent, self._name(agent)):
             return Owner(self._name(agent), agent)
         main = AgentId(self._session)
-        return Owner(self._name(main), main) if name in (main, self._name(main)) else self._find(name)
+        return Owner(self._name(main), main) if name in (main, self._name(main)) else self._started(name)
 
     def names(self, agent: AgentId) -> Sequence[str]:
-        return list(dict.fromkeys([self._name(AgentId(self._session)), *self._names()]))
+        """A name that several have is no address: then it is the id."""
+        find, known = self._spawner.find, self._spawner.known.values()
+        started = [each.name if find(each.name) == each else each.id for each in known]
+        return list(dict.fromkeys([self._name(AgentId(self._session)), *started]))
+
+    def _name(self, agent: AgentId) -> str:
+        living = self._supervisor.agent(agent)
+        return living.name if living else agent
+
+    def _started(self, name: str) -> Owner | None:
+        known = self._spawner.find(name)
+        return Owner(known.name, known.id) if known else None
 
     def letter(self, task: Task, by: Actor) -> Letter | None:
         return None
@@ -94,3 +108,83 @@ class SessionTaskScope:
 
     async def completing(self, task: Task, by: Actor) -> str | None:
         return None
+
+
+class TeamTaskScope(TaskScope):
+    """The list of a team, or of the session where there is none."""
+
+    def __init__(
+        self, roster: Roster, wakeups: Wakeups, alone: SessionTaskScope, hooks: TeamHooks | None = None
+    ) -> None:
+        """`hooks` may refuse a task or its end."""
+        self._roster, self._wakeups, self._alone, self._hooks = roster, wakeups, alone, hooks
+
+    @property
+    def guarded(self) -> bool:
+        return self._hooks is not None
+
+    def list_of(self, agent: AgentId) -> str:
+        return self._roster.team_of(agent) or self._alone.list_of(agent)
+
+    def actor(self, agent: AgentId) -> Actor:
+        member = self._roster.member_of(agent)
+        if member is None:
+            return self._alone.actor(agent)
+        return Actor(agent, member.name, lead=member.is_lead)
+
+    def find(self, agent: AgentId, name: str) -> Owner | None:
+        team = self._roster.team_of(agent)
+        if team is None:
+            return self._alone.find(agent, name)
+        member = self._roster.find(team, name)
+        if member is None or member.state == "shutdown":
+            return self._alone.find(agent, name) if self._roster.member_of(agent) is None else None
+        return Owner(member.name, member.agent)
+
+    def names(self, agent: AgentId) -> Sequence[str]:
+        team = self._roster.team_of(agent)
+        return self._alone.names(agent) if team is None else [m.name for m in self._roster.members(team)]
+
+    def letter(self, task: Task, by: Actor) -> Letter | None:
+        member = self._roster.member_of(task.agent) if task.agent else None
+        if member is None or task.agent is None:
+            return None
+        said = {
+            "type": "task_assignment",
+            "taskId": str(task.id),
+            "subject": task.subject,
+            "description": task.description,
+            "assignedBy": by.name,
+            "timestamp": iso(now_ms()),
+        }
+        line = msgspec.json.encode(said).decode()
+        id = LetterId(f"a-{member.team}-{task.id}-{task.epoch}-{len(task.former)}")
+        return Letter(id, task.agent, Sender("agent", by.name, by.agent), Signal("task_assignment", line))
+
+    async def assigned(self, task: Task, by: Actor) -> None:
+        member = self._roster.member_of(task.agent) if task.agent else None
+        if member is not None:
+            await self._wakeups.ring(member)
+
+    async def changed(self, list: str, done: Done, by: Actor) -> None:
+        if list not in self._roster.names:
+            return
+        member = self._roster.member_of(by.agent)
+        if member is not None and done.claimed:
+            self._roster.tell(member, "claim", done.task.subject if done.task else "", task=str(done.id))
+        if member is not None and done.completed:
+            self._roster.tell(member, "completed", done.task.subject if done.task else "", task=str(done.id))
+        if done.claimable:
+            await self._wakeups.ring_all(list)
+        self._roster.announce()
+
+    async def creating(self, task: Task, by: Actor) -> str | None:
+        return await self._check("TaskCreated", task, by)
+
+    async def completing(self, task: Task, by: Actor) -> str | None:
+        return await self._check("TaskCompleted", task, by)
+
+    async def _check(self, event: str, task: Task, by: Actor) -> str | None:
+        if self._hooks is None:
+            return None
+        return await self._hooks.check(event, task, by, self._roster.team_of(by.agent))

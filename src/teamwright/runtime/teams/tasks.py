@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
+from functools import partial
 
 from teamwright.core.data.letter import Letter
 from teamwright.core.data.tasks import Actor, Change, Done, Draft, Owner, Refusal, Task, TaskId
 from teamwright.core.data.team import Mail
 from teamwright.core.errors import StoreError, ToolError
 from teamwright.core.ids import AgentId, CallId
+from teamwright.runtime.teams.deps import TeammateControl
 from teamwright.runtime.teams.task_scope import TaskScope
 from teamwright.runtime.unbroken import following, unbroken
 from teamwright.store.mirrors.task import TaskMirror
@@ -15,11 +17,17 @@ from teamwright.store.tables.tasks import Listing, TaskTable
 
 
 class TaskBoard:
-    def __init__(self, table: TaskTable, mirror: TaskMirror, desk: TaskScope, report: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        table: TaskTable,
+        mirror: TaskMirror,
+        scope: TaskScope,
+        report: Callable[[str], None],
+        control: TeammateControl | None = None,
+    ) -> None:
         """`report` tells a person that the files could not follow the store."""
-        self.table, self.mirror, self.desk = table, mirror, desk
-        self.on_completed: Callable[[AgentId, Task], object] | None = None
-        self._report = report
+        self.table, self.mirror, self.scope = table, mirror, scope
+        self._report, self._control = report, control
 
     # --- what agents ask for
 
@@ -33,34 +41,34 @@ class TaskBoard:
         owner: Owner | None = None,
     ) -> Done | Refusal:
         """On `list`, or the one that the agent works on now."""
-        list, by = list or self.desk.list_of(agent), self.desk.actor(agent)
+        list, by = list or self.scope.list_of(agent), self.scope.actor(agent)
         id = None
-        if self.desk.guarded:
+        if self.scope.guarded:
             id = await self.table.reserve(list)
             task = Task(id, draft.subject, draft.description, active_form=draft.active_form, metadata=draft.metadata)
-            if words := await self.desk.creating(task, by):
+            if words := await self.scope.creating(task, by):
                 raise ToolError(f"The task was not made: {words}")
         done = await unbroken(
-            self.table.create(list, draft, by, call, id=id, owner=owner, letter=lambda task: self.desk.letter(task, by))
+            self.table.create(list, draft, by, call, id=id, owner=owner, letter=partial(self.scope.letter, by=by))
         )
         return await self._follow(list, by, done)
 
     async def update(
         self, agent: AgentId, id: TaskId, ask: Change, call: CallId | None = None, *, list: str | None = None
     ) -> Done | Refusal:
-        list, by = list or self.desk.list_of(agent), self.desk.actor(agent)
-        if ask.status == "completed" and self.desk.guarded:
+        list, by = list or self.scope.list_of(agent), self.scope.actor(agent)
+        if ask.status == "completed" and self.scope.guarded:
             task = await self.table.get(list, id)
-            if task and task.status != "completed" and (words := await self.desk.completing(task, by)):
+            if task and task.status != "completed" and (words := await self.scope.completing(task, by)):
                 raise ToolError(f"#{id} is not completed: {words}")
-        done = await unbroken(self.table.update(list, id, ask, by, call, lambda task: self.desk.letter(task, by)))
+        done = await unbroken(self.table.update(list, id, ask, by, call, partial(self.scope.letter, by=by)))
         return await self._follow(list, by, done)
 
     async def get(self, agent: AgentId, id: TaskId) -> Task | None:
-        return await self.table.get(self.desk.list_of(agent), id)
+        return await self.table.get(self.scope.list_of(agent), id)
 
     async def listing(self, agent: AgentId) -> Listing:
-        listing = await self.table.list(self.desk.list_of(agent))
+        listing = await self.table.list(self.scope.list_of(agent))
         for problem in listing.problems:
             self._report(problem)
         return listing
@@ -84,8 +92,8 @@ class TaskBoard:
             await self._follow(list, by, done)
         return [done.task for done in freed if done.task is not None]
 
-    async def adopt(self, source: str, into: str) -> bool:
-        """A new team takes over the tasks of its session. False: it has tasks of its own, and keeps them."""
+    async def take_over(self, source: str, into: str) -> bool:
+        """A new team gets the tasks of its session. False: it has tasks of its own, and keeps them."""
         moved = await self.table.adopt(source, into)
         with self._reported():
             if moved:
@@ -113,12 +121,12 @@ class TaskBoard:
         if isinstance(done, Refusal):
             return done
         with following():
-            if done.completed and done.task is not None and self.on_completed is not None:
-                self.on_completed(by.agent, done.task)
+            if done.completed and done.task is not None and self._control is not None:
+                self._control.finished(by.agent, done.task)
             if not done.repeated:
                 for task in done.to_tell(by):
-                    await self.desk.assigned(task, by)
-                await self.desk.changed(list, done, by)
+                    await self.scope.assigned(task, by)
+                await self.scope.changed(list, done, by)
             with self._reported():
                 await self.mirror.write(list, done.touched or (done.id,))
         return done

@@ -51,7 +51,7 @@ class LedTeam:
     @property
     def members(self) -> list[Member]:
         """Those that have not shut down, the lead first."""
-        return self._work.teams.members(self.name)
+        return self._work.roster.members(self.name)
 
     # --- people
 
@@ -96,7 +96,7 @@ class LedTeam:
         """Tell a teammate something, or all with `*`. It is stored when this returns; the names that it goes to."""
         if not text.strip():
             raise UsageError("the message is empty")
-        posted = await _spoken(self._work.post.say(self._lead, to, text, summary or _few(text), _new_call()))
+        posted = await _spoken(self._work.mail.say(self._lead, to, text, summary or _few(text), _new_call()))
         return posted.to
 
     async def idle(self) -> None:
@@ -113,26 +113,28 @@ class LedTeam:
         if force:
             await _spoken(self._work.stop(self._agent, member.address))
             return Gone(done=True)
-        asked = await _spoken(self._work.handshakes.ask_shutdown(self._lead, member.name, reason, _new_call()))
+        asked = await _spoken(self._work.requests.ask_shutdown(self._lead, member.name, reason, _new_call()))
         with anyio.move_on_after(within):
             return await self._answer(member, asked)
         return Gone(done=False, reason=f"no answer within {within:g} s")
 
     async def _answer(self, member: Member, asked: RequestId) -> Gone:
+        roster, requests = self._work.roster, self._work.tables.requests
         while True:
-            if (now := self._work.teams.find(self.name, member.agent)) is None or now.state == "shutdown":
+            if (now := roster.find(self.name, member.agent)) is None or now.state == "shutdown":
                 return Gone(done=True)
-            request = await self._work.teams.tables.requests.by_id(asked)
+            request = await requests.by_id(asked)
             if request is not None and (refusal := _refusal(request)) is not None:
                 return Gone(done=False, reason=refusal)
             with anyio.move_on_after(LOOK):
-                await self._work.teams.news()
+                await roster.news()
 
     # --- tasks
 
     async def tasks(self) -> list[Task]:
         """The shared list, in the order of its numbers."""
-        return list((await self._work.board.table.list(self._lead.team)).tasks)
+        board = self._work.board
+        return list((await board.table.list(self._lead.team)).tasks)
 
     async def add_task(
         self, subject: str, description: str = "", *, blocked_by: Sequence[int] = (), owner: str | None = None
@@ -158,13 +160,13 @@ class LedTeam:
     @property
     def _lead(self) -> Member:
         """In this team, which need not be the current one of its agent."""
-        lead = self._work.teams.lead_of(self.name)
+        lead = self._work.roster.lead_of(self.name)
         if lead is None or lead.agent != self._agent.id:
             raise UsageError(f"this session does not lead the team {self.name}: it was deleted, or has another lead")
         return lead
 
     def _find(self, name: str) -> Member:
-        lead, member = self._lead, self._work.teams.find(self.name, name)
+        lead, member = self._lead, self._work.roster.find(self.name, name)
         if member is None or member.state == "shutdown" or member.agent == lead.agent:
             there = ", ".join(m.name for m in self.members if not m.is_lead)
             raise UsageError(f"there is no teammate {name!r} in the team {self.name}; there are: {there or 'none'}")
@@ -173,7 +175,7 @@ class LedTeam:
 
 async def lead_team(work: Teamwork, agent: Agent, name: str, description: str) -> LedTeam:
     """The team of this name that the agent leads here, or a new one."""
-    for known in work.teams.led_here():
+    for known in work.roster.led_here():
         if known.casefold() == name.casefold():
             return LedTeam(work, agent, known)
     team = await _spoken(work.create(agent, name, description, "", _new_call()))

@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator
 from math import inf
 from pathlib import Path
-from typing import ClassVar
+from typing import BinaryIO, ClassVar
 
 import anyio
 import msgspec
@@ -186,6 +186,42 @@ def read(path: Path, since: int = 0) -> Iterator[tuple[int, Line]]:
                     yield n, _decode(path, n, data)
     except OSError as error:
         raise fault("read", path, error) from error
+
+
+class TranscriptTail:
+    """Reads what another process appends to a transcript, each time from where the last read ended."""
+
+    def __init__(self, path: Path, since: int = 0) -> None:
+        """Lines up to number `since` are passed over."""
+        self.path = path
+        self.lines = since  # that are known
+        self._passed = self._offset = 0  # lines and bytes that were read
+
+    def read(self) -> Iterator[tuple[int, Line]]:
+        """Lines that are new; a half-written end is left for later."""
+        try:
+            with self.path.open("rb") as file:
+                self._find_place(file)
+                for data in file:
+                    if not data.endswith(b"\n"):
+                        return
+                    n = self._passed + 1
+                    line = _decode(self.path, n, data) if n > self.lines else None
+                    self._passed, self._offset = n, self._offset + len(data)
+                    if line is not None:
+                        self.lines = n
+                        yield n, line
+        except OSError as error:
+            raise fault("read", self.path, error) from error
+
+    def _find_place(self, file: BinaryIO) -> None:
+        """Where the last read ended. A file that was cut or begun anew since then is counted from its start."""
+        if self._offset:
+            file.seek(self._offset - 1)
+            if file.read(1) == b"\n":
+                return
+            self._passed = self._offset = 0
+            file.seek(0)
 
 
 def _encode(line: Line) -> bytes:

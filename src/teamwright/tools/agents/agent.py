@@ -134,7 +134,7 @@ class AgentTool:
         job, plan = await spawner.spawn(ask, ctx)
         if isinstance(job, Member):
             return recruited(job, plan.notes)
-        known = next(k for k in spawner.known.values() if k.id == job.id)
+        known = spawner.known[AgentId(job.id)]
         if job.background:
             return launched(job, known, ask.prompt, plan.notes, can_read=self._can_read)
         return completed(job, known, ask.prompt, plan, spawner.is_one_shot(known.kind), ctx)

@@ -112,26 +112,26 @@ class SendMessage:
         if asked.to.startswith(ELSEWHERE):
             return await self._to_session(asked, ctx)
         work = self._teamwork()
-        member = work.teams.member_of(ctx.agent)
+        member = work.roster.member_of(ctx.agent)
         if not isinstance(asked.message, str):
             if member is None:
                 raise ToolError("Structured messages go to teammates, and there is no team. Send text with a summary.")
             return await self._structured(work, member, asked.to, asked.message, ctx)
         text = _text(asked, work)
-        if member is not None and (asked.to == "*" or work.teams.find(member.team, asked.to) is not None):
+        if member is not None and (asked.to == "*" or work.roster.find(member.team, asked.to) is not None):
             return await self._to_team(work, member, asked.to, text, ctx)
         if asked.to == "*":
             raise ToolError("There is no team to broadcast to.")
         return await self._to_agent(asked.to, text, member, ctx)
 
     async def _to_team(self, work: Teamwork, member: Member, to: str, text: Said, ctx: ToolContext) -> Outcome:
-        posted = await work.post.say(member, to, text.text, text.summary, ctx.call_id)
+        posted = await work.mail.say(member, to, text.text, text.summary, ctx.call_id)
         words = f"Stored for {', '.join(posted.to)}."
         if posted.refused:
             words += " Not for all: " + " ".join(posted.refused)
         for name in posted.to:
-            reader = work.teams.find(member.team, name)
-            if reader is not None and (why := work.recruiter.absent.get(reader.agent)):
+            reader = work.roster.find(member.team, name)
+            if reader is not None and (why := work.why_absent(reader.agent)):
                 words += f" {name} cannot read it yet: {why}."
         return said(words, {"success": True, "message": words, "recipients": list(posted.to)})
 
@@ -141,9 +141,9 @@ class SendMessage:
         asked = read_args(Structured, message)
         if to == "*":
             raise ToolError("A structured message goes to one member: it cannot be broadcast.")
-        hands = work.handshakes
+        requests = work.requests
         if asked.type == "shutdown_request":
-            id = await hands.ask_shutdown(member, to, asked.reason, ctx.call_id)
+            id = await requests.ask_shutdown(member, to, asked.reason, ctx.call_id)
             words = f"{to} is asked to shut down; its answer comes as a message."
             return said(f"{words}\nrequest_id: {id}", {"success": True, "message": words, "request_id": id})
         if asked.approve is None or not asked.request_id:
@@ -151,13 +151,13 @@ class SendMessage:
         if asked.type == "shutdown_response":
             if not asked.approve and not asked.reason.strip():
                 raise ToolError("A refusal to shut down needs a reason.")
-            await hands.answer_shutdown(member, asked.request_id, approve=asked.approve, reason=asked.reason)
+            await requests.answer_shutdown(member, asked.request_id, approve=asked.approve, reason=asked.reason)
             words = "You shut down now." if asked.approve else "The refusal is sent; go on."
             outcome = said(words, {"success": True, "message": words, "request_id": asked.request_id})
             return replace(outcome, ends_turn=asked.approve)
         answer = {"approve": asked.approve, "feedback": asked.feedback, "mode": asked.mode}
         given = {key: value for key, value in answer.items() if value not in (None, "")}
-        await hands.answer_plan(member, asked.request_id, given)
+        await requests.answer_plan(member, asked.request_id, given)
         words = "The answer is sent."
         return said(words, {"success": True, "message": words, "request_id": asked.request_id})
 
@@ -167,12 +167,12 @@ class SendMessage:
             raise ToolError("To another session only text can be sent.")
         work = self._teamwork()
         text = _text(asked, work)
-        me = work.teams.supervisor.agent(ctx.agent)
+        me = self._supervisor().agent(ctx.agent)
         assert me is not None
-        sender = Sender("agent", f"uds:{work.teams.here.session}", me.id)
+        sender = Sender("agent", f"uds:{work.roster.session}", me.id)
         id = LetterId(f"m-{ctx.agent}-{ctx.call_id}")
         letter = Letter(id, AgentId(""), sender, text)
-        living = await unbroken(work.teams.post_to_session(asked.to.removeprefix("uds:"), letter))
+        living = await unbroken(work.mail.post_to_session(asked.to.removeprefix("uds:"), letter))
         words = f"Stored for {asked.to}; " + ("it is rung for." if living else "it reads it when it runs again.")
         return said(words, {"success": True, "message": words})
 
@@ -190,7 +190,7 @@ class SendMessage:
         # The id is made of the call, so that a crash between here and the result cannot send it twice.
         letter = Letter(LetterId(f"m-{ctx.agent}-{ctx.call_id}"), known.id, Sender("agent", me.name, me.id), text)
         await unbroken(supervisor.post(letter))
-        job = await spawner.wake(known, ctx.agent, ctx.call_id)
+        job = await spawner.resume(known, ctx.agent, ctx.call_id)
         data: dict[str, Any] = {"success": True, "agentId": known.id}
         if job is None:
             words = f"Stored for {known.name} ({known.id}); it hears it after its current tool call."
@@ -203,7 +203,8 @@ class SendMessage:
 def _text(asked: SendArgs, work: Teamwork) -> Said:
     """The limit of mail holds for every text, also to agents that are in no team."""
     assert isinstance(asked.message, str)
-    most = work.teams.tables.mail.limits.bytes
+    limits = work.mail.limits
+    most = limits.bytes
     if not asked.message.strip():
         raise ToolError("The message is empty.")
     if not asked.summary.strip():
@@ -232,11 +233,11 @@ class ListAgents:
 
     async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:
         read_args(ListAgentsArgs, args)
-        supervisor, teams = self._supervisor(), self._teamwork().teams
-        team = teams.team_of(ctx.agent)
+        supervisor, roster = self._supervisor(), self._teamwork().roster
+        team = roster.team_of(ctx.agent)
         rows = [
             {"agentId": m.address, "name": m.name, "type": m.kind, "status": m.state, "description": m.description}
-            for m in (teams.members(team) if team else ())
+            for m in (roster.members(team) if team else ())
         ]
         for known in self._spawner().known.values():
             job = supervisor.job_of(AgentId(known.id))

@@ -93,9 +93,9 @@ class ExitPlanMode:
         if agent.mode != "plan":
             return said("Plan mode is not on. Give the plan as your answer.")
         work = self._teamwork()
-        member = work.teams.member_of(agent.id)
+        member = work.member_of(agent.id)
         if member is not None and not member.is_lead:
-            id = await work.handshakes.submit_plan(member, asked.plan, ctx.call_id)
+            id = await work.requests.submit_plan(member, asked.plan, ctx.call_id)
             words = "The plan is with the lead; its answer wakes you."
             return replace(said(f"{words}\nrequest_id: {id}", {"request_id": id}), ends_turn=True)
         put = self._put()

@@ -321,9 +321,9 @@ def _owner(board: TaskBoard, me: AgentId, asked: UpdateArgs) -> Owner | None:
     name = asked.owner.strip().removeprefix("@")
     if name.lower() in _NONE:
         return NOBODY
-    found = board.desk.find(me, name)
+    found = board.scope.find(me, name)
     if found is None:
-        names = ", ".join(board.desk.names(me)[:50])
+        names = ", ".join(board.scope.names(me)[:50])
         raise ToolError(f"There is nobody called {visible(name[:100])!r} who could own a task. There are: {names}.")
     if found.agent != me and asked.status == "completed":
         raise ToolError("A task is assigned or completed, not both: leave out owner or status.")

@@ -60,10 +60,10 @@ class TeamCreate:
     async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:
         asked = read_args(CreateArgs, args)
         work = self._teamwork()
-        agent = work.teams.supervisor.agent(ctx.agent)
+        agent = work.supervisor.agent(ctx.agent)
         assert agent is not None
         team = await work.create(agent, asked.team_name, asked.description, asked.agent_type, ctx.call_id)
-        data = config(team, work.teams.members(team.name))
+        data = config(team, work.roster.members(team.name))
         words = f"The team {team.name} is made, and you lead it as team-lead. Agent with a name adds teammates."
         return said(words, data | {"team_name": team.name})
 
@@ -95,7 +95,7 @@ class TeamDelete:
     async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:
         read_args(DeleteArgs, args)
         work = self._teamwork()
-        agent = work.teams.supervisor.agent(ctx.agent)
+        agent = work.supervisor.agent(ctx.agent)
         assert agent is not None
         team = await work.delete(agent, call=ctx.call_id)
         return said(f"The team {team} is gone.", {"success": True, "team_name": team})

@@ -1,0 +1,88 @@
+"""The JSON copies of teams that people read: they follow the store, and fail nothing if they cannot."""
+
+from collections.abc import Awaitable, Callable
+
+import anyio
+
+from teamwright.core.errors import StoreError
+from teamwright.core.ids import AgentId
+from teamwright.runtime.agents.supervisor import Supervisor
+from teamwright.runtime.later import Later
+from teamwright.runtime.teams.roster import Roster
+from teamwright.store.mirrors.team import TeamMirror
+
+MIRROR_LIMIT = 10.0  # seconds for the copies that people read
+MIRROR_DELAY = 0.1  # seconds by which they follow what no tool did: many changes make one copy
+READERS_FIRST = 0.005  # seconds: mirror writes are delayed so that the reader's request goes first
+ROSTER = ""  # in the place of a member's name: the copy of the team itself
+
+
+class Mirrors:
+    def __init__(self, mirror: TeamMirror, roster: Roster, supervisor: Supervisor, log: Callable[[str], None]) -> None:
+        self._mirror, self._roster, self._log = mirror, roster, log
+        self._stale: dict[str, set[str]] = {}  # by team: members whose inboxes' copies are behind, or ROSTER
+        self._copying = Later(MIRROR_DELAY, self.catch_up, supervisor.trouble)
+
+    async def run(self) -> None:
+        """Write what `behind` names, for as long as this process knows a team."""
+        await self._copying.run()
+
+    # --- now; each says whether it could be done
+
+    async def write_team(self, team: str) -> bool:
+        return await self._copy(self._mirror.write_team, team)
+
+    async def write_config(self, team: str) -> bool:
+        return await self._copy(self._mirror.write_config, team)
+
+    async def write_inboxes(self, team: str, *names: str) -> bool:
+        return await self._copy(self._mirror.write_inbox, team, *names)
+
+    async def remove(self, team: str) -> bool:
+        return await self._copy(self._mirror.remove, team)
+
+    async def _copy(self, write: Callable[..., Awaitable[None]], *names: str) -> bool:
+        with anyio.CancelScope(shield=True), anyio.move_on_after(MIRROR_LIMIT):
+            try:
+                await write(*names)
+            except StoreError as error:
+                self._log(f"the copies of team {names[0]} are behind: {error}")
+                return False
+        return True
+
+    async def rebuild(self) -> None:
+        """At the start of a process that leads teams."""
+        for note in await self._mirror.rebuild():
+            self._log(f"teams/{note} is not a team's directory")
+
+    # --- a moment later
+
+    async def copy_inboxes(self, team: str, *names: str) -> None:
+        """Before the tool that wrote to them returns, after they were rung for."""
+        try:
+            await anyio.sleep(READERS_FIRST)
+        finally:
+            if not await self.write_inboxes(team, *names):
+                self._stale.setdefault(team, set()).update(names)  # with the next ones
+
+    def read_by(self, agent: AgentId) -> None:
+        """It has taken letters."""
+        if member := self._roster.member_of(agent):
+            self.behind(member.team, member.name)
+
+    def behind(self, team: str, *names: str) -> None:
+        """The copies of these inboxes, or that of the ROSTER, follow when there is time."""
+        self._stale.setdefault(team, set()).update(names)
+        self._copying.ring()
+
+    async def catch_up(self) -> None:
+        """Write the copies that are behind; also at the end, which would leave them so.
+
+        What cannot be written now is tried again with the next change.
+        """
+        stale, self._stale = self._stale, {}
+        for team, names in stale.items():
+            inboxes = names - {ROSTER}
+            done = ROSTER not in names or await self.write_config(team)
+            if not (not inboxes or await self.write_inboxes(team, *inboxes)) or not done:
+                self._stale.setdefault(team, set()).update(names)

@@ -1,0 +1,137 @@
+"""Wake-ups between the processes of teams: this one's row, lock and bell, and the bells of the others."""
+
+from collections.abc import Mapping
+from functools import partial
+
+import anyio
+
+from teamwright.core.data.team import Member
+from teamwright.host.ipc.wakeup import Wakeup, open_bell
+from teamwright.host.ipc.wakeup import ring as ring_bell
+from teamwright.runtime.agents.supervisor import Supervisor
+from teamwright.runtime.later import Later
+from teamwright.runtime.teams.deps import TeammateControl
+from teamwright.runtime.teams.mirrors import READERS_FIRST, Mirrors
+from teamwright.runtime.teams.roster import Roster
+from teamwright.store.db.poll import EVERY, watch_changes
+from teamwright.store.tables.processes import Process
+from teamwright.store.tables.team_tables import TeamTables
+
+LEAVE_LIMIT = 2.0  # seconds for what a bell has begun
+
+
+class Wakeups:
+    def __init__(
+        self,
+        tables: TeamTables,
+        roster: Roster,
+        mirrors: Mirrors,
+        supervisor: Supervisor,
+        control: TeammateControl,
+        env: Mapping[str, str],
+    ) -> None:
+        """`control` reaches the teammates, which are made later than their bells."""
+        self._tables, self._roster, self._mirrors = tables, roster, mirrors
+        self._supervisor, self._control, self._env = supervisor, control, env
+        self._me: Process | None = None
+        self._bell: Wakeup | None = None
+        self._ears, self._deaf = anyio.CancelScope(), anyio.Event()
+        self._looking = Later(READERS_FIRST, self.look, supervisor.trouble)
+
+    # --- this process
+
+    async def process(self) -> Process:
+        """This process in the store; from the first time on it hears bells."""
+        if self._me is None:
+            bell = self._bell = open_bell(self._env)
+            self._me = await self._tables.processes.register(self._roster.session, bell=bell.address)
+            self._supervisor.launch(partial(self._listen, bell))
+            self._supervisor.launch(partial(self._poll, bell.address))
+            self._supervisor.launch(self._mirrors.run)
+            self._supervisor.launch(self._looking.run)
+        return self._me
+
+    async def leave(self) -> None:
+        """This process is known no more."""
+        if self._me is not None:
+            await self._tables.processes.leave(self._me.id)
+        if self._bell is not None:  # nobody may wait at a socket that is closed
+            self._ears.cancel()
+            with anyio.move_on_after(LEAVE_LIMIT):
+                await self._deaf.wait()
+            self._bell.close()
+
+    async def _listen(self, bell: Wakeup) -> None:
+        try:
+            with self._ears:
+                while True:
+                    await bell.wait()
+                    self.heard()
+        finally:
+            self._deaf.set()
+
+    async def _poll(self, address: str) -> None:
+        """A bell that was lost costs a second, never a letter."""
+        while True:
+            with self._supervisor.trouble.kept("looking for what other processes have stored"):
+                await watch_changes(self._tables.database, partial(ring_bell, address))
+            await anyio.sleep(EVERY)
+
+    def heard(self) -> None:
+        """A bell rang: letters first, a look at what else is new after that."""
+        self._ring_inboxes()
+        self._looking.ring()
+
+    async def look(self) -> None:
+        """Another process changed the store: see what is new for whom."""
+        self._ring_inboxes()  # first: whoever sees that all others are idle must not miss a letter
+        await self._roster.refresh_all()
+        await self._control.look()
+
+    def _ring_inboxes(self) -> None:
+        for agent in self._supervisor.agents:
+            agent.inbox.ring()
+
+    # --- others
+
+    async def ring(self, member: Member) -> None:
+        """Its letter is stored. One that nobody runs is resumed by the process that leads its team."""
+        if self._supervisor.agent(member.agent) is not None:
+            self._supervisor.ring(member.agent)
+            return
+        holder = await self._tables.processes.holder(member.agent)
+        if holder is not None and holder.id != (await self.process()).id:
+            ring_bell(holder.bell)
+        elif not self._roster.leads(member.team):
+            await self.ring_lead(member.team)
+        elif not member.is_lead:
+            await self._control.resume_member(member)
+
+    async def ring_lead(self, team: str) -> None:
+        found = await self._tables.teams.team(team)
+        if found is None or found.process is None:
+            return
+        if found.process == (await self.process()).id:
+            self._roster.announce()
+        elif (process := await self._tables.processes.process(found.process)) is not None:
+            ring_bell(process.bell)
+
+    async def ring_all(self, team: str) -> None:
+        """Every process of the team, this one included: there may be something to claim."""
+        me = await self.process()
+        for process in await self._tables.processes.of_team(team):
+            if process.id != me.id:
+                ring_bell(process.bell)
+        for member in self._roster.members(team):
+            self._supervisor.ring(member.agent)
+        self._roster.announce()
+
+    async def ring_session(self, session: str) -> bool:
+        """Is a process of that session there to hear it?"""
+        found = [p for p in await self._tables.processes.living() if p.session == session]
+        for process in found:
+            ring_bell(process.bell)
+        return bool(found)
+
+    def ring_process(self, process: Process) -> None:
+        ring_bell(process.bell)
