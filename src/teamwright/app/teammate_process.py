@@ -19,8 +19,8 @@ from teamwright.models.prices import cost
 from teamwright.osfiles.locks import hold
 from teamwright.runtime.agents.meter import AgentMeter
 from teamwright.runtime.agents.resume import Opened
-from teamwright.runtime.teams.permission_relay import PermissionForwarder
-from teamwright.runtime.teams.process_main import TeammateProcess
+from teamwright.runtime.teams.remote.permission_relay import PermissionForwarder
+from teamwright.runtime.teams.remote.process_main import TeammateProcess
 from teamwright.store.files.paths import SessionFiles, find_transcript
 from teamwright.store.files.transcripts import Transcript
 from teamwright.store.tables.jobs import JobTable

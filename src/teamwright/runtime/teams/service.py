@@ -18,8 +18,8 @@ from teamwright.runtime.teams.deps import TeamDeps
 from teamwright.runtime.teams.factory import TeammateFactory
 from teamwright.runtime.teams.mail import TeamMail
 from teamwright.runtime.teams.mirrors import Mirrors
-from teamwright.runtime.teams.permission_relay import PermissionResponder
-from teamwright.runtime.teams.remote_events import RemoteEvents
+from teamwright.runtime.teams.remote.events import RemoteEvents
+from teamwright.runtime.teams.remote.permission_relay import PermissionResponder
 from teamwright.runtime.teams.requests import TeamRequests
 from teamwright.runtime.teams.roster import Roster
 from teamwright.runtime.teams.task_scope import SessionTaskScope, TeamTaskScope

@@ -24,7 +24,7 @@ from teamwright.runtime.agents.inbox import LetterStore
 from teamwright.runtime.agents.sub_agents import narrowest
 from teamwright.runtime.teams.deps import TeammatePlaces
 from teamwright.runtime.teams.factory import TeammateFactory
-from teamwright.runtime.teams.processes import TeammateProcesses
+from teamwright.runtime.teams.remote.processes import TeammateProcesses
 from teamwright.runtime.teams.teammate import Teammate, TeammateDeps, free_tasks
 from teamwright.runtime.unbroken import unbroken
 from teamwright.store.tables.jobs import NewAgent

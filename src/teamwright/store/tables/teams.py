@@ -58,7 +58,7 @@ def call_key(agent: AgentId, call: CallId) -> str:
     return f"{agent}/{call}"
 
 
-class Roster(Struct, frozen=True):
+class StoredRoster(Struct, frozen=True):
     """In the order they joined; for a name that was given again the last incarnation only."""
 
     members: list[Member]
@@ -314,13 +314,13 @@ class TeamTable:
         found = await self._db.read(partial(roster, team=team))
         return latest(found)
 
-    async def roster(self, team: str) -> Roster | None:
+    async def roster(self, team: str) -> StoredRoster | None:
         """The members, and the teams of each; None if there is no such team."""
 
-        def work(db: sqlite3.Connection) -> Roster | None:
+        def work(db: sqlite3.Connection) -> StoredRoster | None:
             if find_team(db, "teams.name = ?", team) is None:
                 return None
-            return Roster(latest(roster(db, team)), current_teams(db, team))
+            return StoredRoster(latest(roster(db, team)), current_teams(db, team))
 
         return await self._db.read(work)
 
