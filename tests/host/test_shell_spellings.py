@@ -150,6 +150,7 @@ DOUBTFUL = [
     "for i in 1 2; do rm -rf *; cd ..; done", "f() { rm -rf *; }; cd ~; f", "trap 'rm -rf *' EXIT; cd ~",
     "HOME=/; rm -rf ~/home", "find ~ -mindepth 1 -exec sh -c 'rm -rf {}' \\;", "cd ~ && mv {*,.*} /tmp",
     "d=~; mv \"$d\" /tmp/gone", "mv ${PWD%/*} /tmp/gone", "x=cd; $x ..; rm -rf *", "cd \"$d\"; mv * /tmp",
+    "mv ~/[a-z]* /tmp", "find -L . -delete", "mv /proc/self/root$HOME /tmp/gone", "ls \\ #; mv x y",
 ]  # fmt: skip
 
 
@@ -179,7 +180,8 @@ def test_a_home_is_not_removed_by_any_spelling(bench: Bench, command: str) -> No
 
 REMOVALS = [
     "rm -rf build dist", "find ~ -name '*.pyc' -delete", "find ~ -path '*/.cache/pip/*' -delete", "mv *.md docs/",
-    "for f in *.txt; do mv \"$f\" \"${f%.txt}.md\"; done", "mv $x docs/", "$VENV/bin/python -m build; rm -rf build",
+    "for f in *.txt; do mv \"$f\" \"${f%.txt}.md\"; done", "mv $x docs/", "mv src/{a,b}.py x",
+    "mv src/[ab]* x", "$VENV/bin/python -m build; rm -rf build",
     "find . -name __pycache__ -type d -exec rm -rf {} +", "export PATH=$PWD/bin:$PATH; rm -rf build && make",
     "ln -s src/a.py x && rm -rf build", "mv \"$x\" \"$y\"", "f() { echo hi; }; f; rm -rf build", "curl -s x | bash",
     "trap 'rm -rf /tmp/x' EXIT; make", "git rm -r --cached x", "git commit -m 'never rm -rf ~'", "mv src/* lib/",

@@ -10,7 +10,7 @@ from itertools import islice, pairwise
 from msgspec import Struct, structs
 
 from teamwright.core.permissions.patterns import UNKNOWN
-from teamwright.host.shell.cwd import leads_through_proc
+from teamwright.host.shell.cwd import leads_through_proc, normal
 from teamwright.host.shell.words import FOUND_PATH, Word
 
 _HOMES = re.compile(r"/root|/home(/[^/]+)?|/Users(/[^/]+)?")
@@ -32,6 +32,7 @@ _BY_KIND = frozenset({
 _WIDENS = frozenset({"!", "-not", "-o", "-or", ","})
 _MOST_MATCHES = 1_000
 _MOST_PATTERN = 200
+_OPENS = re.compile(f"[{UNKNOWN}*?{{[]")
 _NAMES_HOME = re.compile(r"~|HOME|PWD|\bpwd\b|(?<![\w/.])\.\.(?![\w.])|/home|/root|/Users")
 
 
@@ -107,9 +108,18 @@ def _by_mv(words: Sequence[Word], cwd: str | None, home: str) -> Removal:
         unsure = unsure or leads_through_proc(cwd)
     unsure = unsure or any(leads_through_proc(w.text) for w in named if w.text[:1] == "/" and UNKNOWN not in w.text)
     ruin = next((r.ruin for r in found if r.ruin), "")
-    unsure = unsure or any(w.wild and w.text[:1] == "/" and home.startswith(w.text.split(UNKNOWN)[0]) for w in named)
+    unsure = unsure or any(w.splits and _may_become_home(w, cwd, home) for w in named)
     moves = any(UNKNOWN in w.text and not w.glob for w in named[:last]) or any(w.splits for w in named)
     return Removal(ruin, _UNSURE.doubt if unsure else "", moves=moves)
+
+
+def _may_become_home(word: Word, cwd: str | None, home: str) -> bool:
+    """Does what is known of a word with brackets or braces, its beginning, lead to a home?"""
+    head, slash, part = _OPENS.split(word.text, maxsplit=1)[0].rpartition("/")
+    if not slash and not part:
+        return False
+    base = normal(cwd or "/", head + slash)
+    return home.startswith(f"{base.rstrip('/')}/{part}") or (word.wild and base == home)
 
 
 def _of_path(word: Word, cwd: str | None, home: str) -> Removal:
