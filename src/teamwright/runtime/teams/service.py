@@ -24,7 +24,7 @@ from teamwright.runtime.teams.requests import TeamRequests
 from teamwright.runtime.teams.roster import Roster
 from teamwright.runtime.teams.task_scope import SessionTaskScope, TeamTaskScope
 from teamwright.runtime.teams.tasks import TaskBoard
-from teamwright.runtime.teams.teammate import TeammateDeps
+from teamwright.runtime.teams.teammate_state import TeammateDeps
 from teamwright.runtime.teams.teammates import Teammates
 from teamwright.runtime.teams.wakeups import Wakeups
 from teamwright.runtime.unbroken import unbroken

@@ -25,7 +25,8 @@ from teamwright.runtime.agents.sub_agents import narrowest
 from teamwright.runtime.teams.deps import TeammatePlaces
 from teamwright.runtime.teams.factory import TeammateFactory
 from teamwright.runtime.teams.remote.processes import TeammateProcesses
-from teamwright.runtime.teams.teammate import Teammate, TeammateDeps, free_tasks
+from teamwright.runtime.teams.teammate import Teammate, free_tasks
+from teamwright.runtime.teams.teammate_state import TeammateDeps
 from teamwright.runtime.unbroken import unbroken
 from teamwright.store.tables.jobs import NewAgent
 from teamwright.store.tables.processes import Process
@@ -324,12 +325,12 @@ class Teammates:
 
     async def apply_answers(self, member: Member) -> None:
         if teammate := self.running.get(member.agent):
-            await teammate.apply_answers()
+            await teammate.state.apply_answers()
 
     async def apply_all(self) -> None:
         for teammate in list(self.running.values()):
-            await teammate.heed_interrupts()
-            await teammate.apply_answers()
+            await teammate.state.heed_interrupts()
+            await teammate.state.apply_answers()
 
 
 def _start_none(member: Member, _: Mode) -> tuple[Sequence[str], Mapping[str, str]]:

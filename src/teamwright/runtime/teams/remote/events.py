@@ -8,7 +8,7 @@ from teamwright.core.ids import AgentId
 from teamwright.runtime.agents.factory import AgentFactory
 from teamwright.runtime.agents.supervisor import Supervisor
 from teamwright.runtime.teams.roster import Roster
-from teamwright.runtime.teams.teammate import idle_reason
+from teamwright.runtime.teams.teammate_life import idle_reason
 from teamwright.store.files.transcripts import TranscriptTail
 from teamwright.store.tables.team_tables import TeamTables
 

@@ -28,7 +28,7 @@ from teamwright.runtime.permissions.judgement import (
 from teamwright.runtime.permissions.rulebook import Rulebook
 from teamwright.runtime.teams.deps import Put
 from teamwright.runtime.teams.roster import Roster
-from teamwright.runtime.teams.teammate import TeammateDeps
+from teamwright.runtime.teams.teammate_state import TeammateDeps
 from teamwright.runtime.teams.wakeups import Wakeups
 from teamwright.store.tables.requests import RequestTable
 

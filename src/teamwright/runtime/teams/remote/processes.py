@@ -13,7 +13,8 @@ from teamwright.core.errors import ToolError
 from teamwright.host.panes.base import Pane
 from teamwright.host.process.identity import start_of
 from teamwright.runtime.teams.deps import TeammatePlaces
-from teamwright.runtime.teams.teammate import TeammateDeps, free_tasks
+from teamwright.runtime.teams.teammate import free_tasks
+from teamwright.runtime.teams.teammate_state import TeammateDeps
 from teamwright.store.tables.processes import Process
 
 CLOSE_LIMIT = 12.0  # seconds: longer than a process has from the first signal to the last

@@ -1,0 +1,167 @@
+"""How a teammate lives: handle what came, go idle and say so once, claim a task or wait. Only a shutdown ends it."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, Literal
+
+import msgspec
+
+from teamwright.core.data.event import TurnEnded
+from teamwright.core.data.letter import Letter, Said, Sender, Signal
+from teamwright.core.data.tasks import Actor, Task, claim_id
+from teamwright.core.data.team import Mail, iso
+from teamwright.core.ids import AgentId, LetterId
+from teamwright.runtime.agents.life import turn_in_slot
+from teamwright.runtime.teams.teammate_state import TeammateDeps, TeammateState
+from teamwright.store.tables.mail import ATTEMPTS
+from teamwright.store.tables.state import now_ms
+
+LAST_WORDS = 4_000  # characters that an idle notice repeats
+CLAIM_SENDER = "task-list"
+Reason = Literal["available", "interrupted", "failed"]
+
+
+class TeammateLife:
+    """The policy by which it lives."""
+
+    def __init__(self, state: TeammateState, deps: TeammateDeps) -> None:
+        self._state, self._agent, self._deps = state, state.agent, deps
+        self._tables, self._roster, self._mail, self._supervisor = deps.tables, deps.roster, deps.mail, deps.supervisor
+        self.finished: Task | None = None  # part of its next idle notice
+        self._waited = 0.0  # seconds for which commands alone have held its idleness up, since its last turn
+        self._tries: dict[LetterId, int] = {}  # of letters that it could not even read
+
+    async def begin(self) -> None:
+        """What an earlier process has left comes first."""
+        state = self._state
+        await state.heed_interrupts()
+        await state.apply_answers()
+        if state.member.state == "created":
+            await state.set_running()
+        if self._under_way and not self.over:
+            await state.set_running()  # before letters are marked: others see one or the other
+            await self.turn(await self._agent.inbox.take(at_rest=self._agent.history.over))
+
+    @property
+    def _under_way(self) -> bool:
+        """A turn that an earlier process began, and whose end is not recorded."""
+        history = self._agent.history
+        return bool(history.messages) and history.ended is None
+
+    @property
+    def over(self) -> bool:
+        return self._state.leaving is not None
+
+    async def take(self) -> Sequence[Letter]:
+        return await self._agent.inbox.take(at_rest=True)
+
+    async def turn(self, letters: Sequence[Letter]) -> None:
+        agent = self._agent
+        await self._state.set_running()
+        end = await turn_in_slot(agent, letters)
+        if agent.halted is not None:
+            raise agent.halted
+        if end.reason == "failed" and (left := [x.id for x in letters if x.id not in agent.history.letters]):
+            await self._failed(left, end.error)
+        await self._state.apply_answers()
+        if not self.over and not self._supervisor.jobs.unfinished(agent.id):
+            await self._go_idle()
+        self._waited = 0.0
+
+    async def wait_for_jobs(self) -> bool:
+        """It is not idle while some run."""
+        waited = await self._supervisor.wait_while_jobs_run(self._agent, self._waited)
+        self._waited += waited or 0.0
+        return waited is not None
+
+    async def rest(self) -> None:
+        if self._state.member.state == "running" and self._agent.history.ended is not None:
+            await self._go_idle()
+        elif not await self._claim():
+            self._roster.announce()
+            await self._agent.inbox.wait()
+
+    async def _failed(self, letters: Sequence[LetterId], why: str) -> None:
+        """Not even read: after the third time each is set aside, and whoever must know of it is told."""
+        member = self._state.member
+        await self._tables.mail.failed(letters, why)
+        await self._mail.tell_of_failures(member.team)
+        for id in letters:  # no mail of others: a person's words, a task; only this process counts
+            self._tries[id] = self._tries.get(id, 0) + 1
+        dead = [id for id in letters if self._tries[id] >= ATTEMPTS]
+        lead = self._roster.lead_of(member.team)
+        for id in await self._tables.mail.drop_letters(dead) if dead else ():
+            words = f"Something that waited for {member.name} could not be handled {ATTEMPTS} times and is set aside"
+            self._roster.warn(member.agent, f"{words}: {why}")
+            if lead is not None:
+                await self._mail.notify(lead, f"{words}: {why}", f"u-{id}-lead")
+
+    async def _go_idle(self) -> None:
+        """Told once for each turn, whatever waits already."""
+        end = self._agent.history.ended
+        await self._mail.tell_of_failures(self._state.member.team)
+        if back := await self._deps.hooks.before_idle(self._state.member):
+            await self._mail.notify(self._state.member, back)
+        elif end is not None:
+            reason, notice = self._idle_notice(end)
+            await self._state.set_idle(notice, reason)
+            self.finished = None
+
+    async def _claim(self) -> bool:
+        """The first task that is free; the word about it is stored with the claim. Not while it plans."""
+        team, agent = self._state.member.team, self._agent
+        end = agent.history.ended
+        if agent.mode == "plan" or (end is not None and idle_reason(end) != "available"):
+            return False
+        by = Actor(agent.id, self._state.member.name)
+        task = await self._deps.board.claim_first(team, by, partial(_claim_letter, team=team, agent=agent.id))
+        if task is not None:
+            agent.inbox.ring()
+        return task is not None
+
+    def _idle_notice(self, end: TurnEnded) -> tuple[Reason, Mail | None]:
+        lead = self._roster.lead_of(self._state.member.team)
+        reason, said = idle_reason(end), end.text.strip()
+        body: dict[str, Any] = {
+            "type": "idle_notification",
+            "from": self._state.member.name,
+            "timestamp": iso(now_ms()),
+            "idleReason": reason,
+        }
+        if said:
+            body["lastMessage"] = said if len(said) <= LAST_WORDS else f"{said[:LAST_WORDS]} [...]"
+        if (task := self.finished) is not None:
+            body |= {"completedTaskId": str(task.id), "completedStatus": "resolved"}
+        if end.error:
+            body["failureReason"] = end.error
+        quiet = not said and self.finished is None and reason == "available"
+        line = msgspec.json.encode(body).decode()
+        signal = Signal("idle_notification", line, self._state.member.color, quiet)
+        if lead is None:
+            return reason, None
+        # The number of the turn makes it the same notice after a crash.
+        id = f"i-{self._agent.id}-{self._agent.history.ends}"
+        return reason, self._mail.draft(self._state.member, lead, signal, id=id)
+
+
+def idle_reason(end: TurnEnded) -> Reason:
+    """One that has reached a limit has not done what it was asked for, and takes no further task by itself."""
+    match end.reason:
+        case "done":
+            return "available"
+        case "interrupted":
+            return "interrupted"
+        case "failed" | "refused" | "max_turns" | "max_budget":
+            return "failed"
+
+
+def _claim_letter(task: Task, team: str, agent: AgentId) -> Letter:
+    """Its words are its author's, who is named where no text can pretend to be another: beside them."""
+    made = f"made by {task.author}" if task.author else ""
+    text = (
+        f"You have claimed task #{task.id}: {task.subject}\n\n{task.description}\n\n"
+        f"{f'It was {made}. ' if made else ''}"
+        "Do it, mark it completed with TaskUpdate, then go on with further open tasks (TaskList)."
+    )
+    sender = Sender("system", CLAIM_SENDER)
+    return Letter(claim_id(team, task), agent, sender, Said(text, f"task #{task.id}, {made}" if made else ""))
