@@ -28,9 +28,7 @@ def read_command(text: str, tool: str, around: ShellContext) -> Runs:
         broken = "it is nested too deeply"
     commands = walk.settled()
     removal = _removal(text, walk.removal, commands, around.home, broken=bool(broken))
-    return Runs(
-        tool, text, commands, tuple(walk.reads), tuple(walk.writes), broken, removal.ruin, removal.doubt
-    )  # fmt: skip
+    return Runs(tool, text, commands, tuple(walk.reads), tuple(walk.writes), broken, removal.ruin, removal.doubt)
 
 
 def _removal(text: str, removal: Removal, commands: Sequence[Command], home: str, *, broken: bool) -> Removal:

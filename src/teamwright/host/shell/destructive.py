@@ -25,10 +25,25 @@ _BY_PATH = frozenset({"-path", "-ipath", "-wholename", "-iwholename"})
 _ENDS_FILES = re.compile(r"(?<![\w.-])(?:rm|mv|unlink|shred)(?![\w.-])")
 _FOLLOWS = frozenset({"-L", "-H", "-follow"})
 _ANY_NAMES = ("q7", ".q7", "Q7.q7")  # that nobody has in mind: what matches one of them matches most
-_BY_KIND = frozenset({
-    "-newer", "-mtime", "-mmin", "-atime", "-ctime", "-amin", "-cmin", "-user", "-group", "-empty", "-size", "-perm",
-    "-inum", "-samefile", "-links",
-})  # fmt: skip
+_BY_KIND = frozenset(
+    {
+        "-newer",
+        "-mtime",
+        "-mmin",
+        "-atime",
+        "-ctime",
+        "-amin",
+        "-cmin",
+        "-user",
+        "-group",
+        "-empty",
+        "-size",
+        "-perm",
+        "-inum",
+        "-samefile",
+        "-links",
+    }
+)
 _WIDENS = frozenset({"!", "-not", "-o", "-or", ","})
 _MOST_MATCHES = 1_000
 _MOST_PATTERN = 200
@@ -51,9 +66,12 @@ class Removal(Struct, frozen=True):
 
     def or_else(self, other: "Removal") -> "Removal":
         return Removal(
-            self.ruin or other.ruin, self.doubt or other.doubt, self.deep or other.deep, self.shifts or other.shifts,
+            self.ruin or other.ruin,
+            self.doubt or other.doubt,
+            self.deep or other.deep,
+            self.shifts or other.shifts,
             self.moves or other.moves,
-        )  # fmt: skip
+        )
 
     def settled(self, text: str) -> "Removal":
         """With what only the whole line tells."""

@@ -61,10 +61,30 @@ _RECORDS = frozenset(
 )  # of git: they read what they name
 _LEFT_OUT = re.compile(r"--(?:exclude|ignore)[\w-]*=")
 _LEAVES_OUT = frozenset({"--exclude", "--exclude-dir", "--ignore", "-path", "-name", "-ipath", "-iname", "-wholename"})
-_EVALUATES = frozenset({
-    "let", "test", "[", "[[", "printf", "read", "mapfile", "readarray", "wait", "getopts", "jobs", "compgen",
-    "complete", "bind", "enable", "hash", "alias", "fc", "source", ".",
-})  # fmt: skip
+_EVALUATES = frozenset(
+    {
+        "let",
+        "test",
+        "[",
+        "[[",
+        "printf",
+        "read",
+        "mapfile",
+        "readarray",
+        "wait",
+        "getopts",
+        "jobs",
+        "compgen",
+        "complete",
+        "bind",
+        "enable",
+        "hash",
+        "alias",
+        "fc",
+        "source",
+        ".",
+    }
+)
 _MOVES = frozenset({"cd", "pushd", "popd", "source", "."})
 
 

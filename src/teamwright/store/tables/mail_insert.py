@@ -74,9 +74,20 @@ def _insert(db: sqlite3.Connection, mail: Mail, route: _Route, refused: Refused 
             reason, sent_at)
         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
         """,
-        (mail.letter.id, letter, *route, mail.from_name, mail.to_name[:200], mail.summary[:1000], mail.color, text,
-         mail.part, *outcome, at),
-    )  # fmt: skip
+        (
+            mail.letter.id,
+            letter,
+            *route,
+            mail.from_name,
+            mail.to_name[:200],
+            mail.summary[:1000],
+            mail.color,
+            text,
+            mail.part,
+            *outcome,
+            at,
+        ),
+    )
 
 
 def _is_idle_news(letter: Letter) -> bool:
