@@ -34,28 +34,10 @@ from teamwright.host.shell.wrappers import (
 
 _MOST_LEVELS = 3  # of directories that wildcards stand for
 MOST_MATCHES = 200  # of one wildcard; more are as good as unknown
-_WRITERS = frozenset(
-    [
-        "rm",
-        "mv",
-        "cp",
-        "touch",
-        "mkdir",
-        "rmdir",
-        "ln",
-        "install",
-        "tee",
-        "truncate",
-        "chmod",
-        "chown",
-        "dd",
-        "sed",
-        "rsync",
-        "shred",
-        "unlink",
-        "patch",
-    ]
-)
+_WRITERS = frozenset({
+    "rm", "mv", "cp", "touch", "mkdir", "rmdir", "ln", "install", "tee", "truncate", "chmod", "chown", "dd",
+    "sed", "rsync", "shred", "unlink", "patch",
+})  # fmt: skip
 _RECORDS = frozenset(
     ["add", "commit", "push", "fetch", "tag", "branch", "stash", "merge", "rebase"]
 )  # of git: they read what they name
@@ -148,10 +130,14 @@ def simple_commands(
     found.commands.insert(0, _command(layers, shown, setting, found, shadow=shadow))
     if (name in _MOVES or (UNKNOWN in name and "/" not in texts[0])) and found.cd is None:
         found.cd = UNKNOWN  # wherever that is
-    runs = hands_over(texts) or (name == "git" and any(is_program(*pair) for pair in given_settings(texts)))
+    runs = hands_over(texts, splits=any(word.splits for word in layers.inner)) or _configures(name, texts)
     if (texts[0] in _EVALUATES and not found.commands[0].harmless) or layers.risky or runs:
         found.commands.append(UNSEEN_CODE)
     return found
+
+
+def _configures(name: str, texts: Sequence[str]) -> bool:
+    return name == "git" and any(is_program(*pair) for pair in given_settings(texts))
 
 
 def _unwrap(words: Sequence[Word], assigned: Sequence[tuple[str, Word]]) -> _Layers:

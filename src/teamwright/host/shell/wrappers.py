@@ -114,8 +114,13 @@ def _flag(wrapper: Wrapper, word: str, name: str) -> int:
     return 1
 
 
-def hands_over(words: Sequence[str]) -> bool:
-    """Does it name a program to run in one of its flags?"""
+_HANDS_OVER = frozenset({"find", "git", "rg", "sort", "tar", "ssh", "rsync", "man", "less"})  # by a flag, to a program
+
+
+def hands_over(words: Sequence[str], *, splits: bool) -> bool:
+    """May it name a program to run in one of its flags? `splits`: there may be more words than are seen."""
+    if splits and words[0].rpartition("/")[2] in _HANDS_OVER:
+        return True
     return any(_NAMES_PROGRAM.match(word) for word in words[1:])
 
 
