@@ -4,7 +4,8 @@
 setup:
 	@sh scripts/setup
 
-demo: setup
+demo:
+	@sh scripts/setup run
 	@.venv/bin/teamwright demo
 
 test: setup
@@ -36,9 +37,12 @@ long: setup
 bench: setup
 	@.venv/bin/python bench/run.py
 
-# Versions and hashes only, for every supported Python: no address of where they came from. One package, which tests
-# talk to, is built from its source: its wheels hold a whole program that we do not use.
+# Versions and hashes only, for every supported Python: no address of where they came from. `requirements.lock` has what
+# running needs, `requirements-dev.lock` all of it and the tools. One package, which tests talk to, is built from its
+# source: its wheels hold a whole program that we do not use.
+LOCK := --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header --no-emit-index-url \
+	--no-emit-find-links
 lock:
-	@uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
-		--no-emit-index-url --no-emit-find-links --no-binary claude-agent-sdk --emit-build-options \
-		--group dev pyproject.toml -o requirements.lock
+	@uv pip compile $(LOCK) pyproject.toml -o requirements.lock
+	@uv pip compile $(LOCK) --no-binary claude-agent-sdk --emit-build-options --constraint requirements.lock \
+		--group dev pyproject.toml -o requirements-dev.lock
