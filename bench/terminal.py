@@ -32,6 +32,7 @@ AGENTS, TOKENS, SECONDS = 20, 2_000, 5.0
 MESSAGES = 10_000
 STARTS, ROUNDS = 7, 3
 KEYS, PAGES = 40, 60
+SETTLED, WATCHED = 15.0, 20.0  # seconds until the demo asks its question, and of which the CPU time is taken
 NEW = Origin()
 EMPTY = """
 from textual.app import App
@@ -58,6 +59,13 @@ def measure(rig: Rig) -> list[Row]:
         Row(f"app: {MESSAGES:,} messages are opened, with the session", ms(list(opened)), unit="ms", most=1000),
         Row("app: a page up in them (p95)", [_p95(ms(list(each))) for each in pages], unit="ms", most=50),
         Row("app: items of them in memory", list(kept), unit="items", most=2_000),
+        Row("app: at rest, of a core", [_idle([sys.executable, "-m", "teamwright"], rig)], unit="%", most=0.3),
+        Row(
+            "app: the demo at its question",
+            [_idle([sys.executable, "-m", "teamwright", "demo"], rig)],
+            unit="%",
+            most=0.3,
+        ),
     ]
 
 
@@ -67,19 +75,50 @@ def _p95(values: list[float]) -> float:
 
 def _start(argv: list[str], rig: Rig) -> float:
     """CPU seconds until the input can be seen."""
-    pid, terminal = pty.fork()
-    if pid == 0:
-        os.chdir(rig.env["HOME"])
-        os.execve(argv[0], argv, dict(rig.env) | {"TERM": "xterm-256color", "LINES": "40", "COLUMNS": "100"})
+    pid, terminal = _open(argv, rig)
     seen, end = b"", time.monotonic() + 30
     while b"type" not in seen and time.monotonic() < end:
         if select.select([terminal], [], [], 1.0)[0]:
             seen += os.read(terminal, 65536)
+    return _close(pid, terminal)
+
+
+def _idle(argv: list[str], rig: Rig) -> float:
+    """Per cent of a core that an app takes in which nothing happens."""
+    pid, terminal = _open(argv, rig)
+    _drain(terminal, SETTLED)
+    before = _cpu(pid)
+    _drain(terminal, WATCHED)
+    return 100 * (_close(pid, terminal) - before) / WATCHED
+
+
+def _open(argv: list[str], rig: Rig) -> tuple[int, int]:
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.chdir(rig.env["HOME"])
+        os.execve(argv[0], argv, dict(rig.env) | {"TERM": "xterm-256color", "LINES": "40", "COLUMNS": "100"})
+    return pid, terminal
+
+
+def _drain(terminal: int, seconds: float) -> None:
+    end = time.monotonic() + seconds
+    while (left := end - time.monotonic()) > 0:
+        if select.select([terminal], [], [], left)[0]:
+            os.read(terminal, 65536)
+
+
+def _cpu(pid: int) -> float:
     stat = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(stat[11]) + int(stat[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _close(pid: int, terminal: int) -> float:
+    """Its CPU seconds."""
+    took = _cpu(pid)
     os.kill(pid, 9)
     os.waitpid(pid, 0)
     os.close(terminal)
-    return (int(stat[11]) + int(stat[12])) / os.sysconf("SC_CLK_TCK")
+    return took
 
 
 def _options(root: str, origin: Origin = NEW) -> Options:

@@ -11,7 +11,6 @@ from textual.app import App, ComposeResult
 from textual.binding import BindingType
 from textual.content import Content
 from textual.filter import LineFilter, NoColor
-from textual.widget import Widget
 from textual.widgets import Static
 
 from teamwright.app import Options
@@ -30,6 +29,7 @@ from teamwright.surfaces.terminal.follow import EventFollower, read_again
 from teamwright.surfaces.terminal.greeting import greeting
 from teamwright.surfaces.terminal.leave import Leave
 from teamwright.surfaces.terminal.moments import Hint, Presses
+from teamwright.surfaces.terminal.pace import Pace
 from teamwright.surfaces.terminal.prompt import shell_actions as errands
 from teamwright.surfaces.terminal.prompt.drafts import Drafts
 from teamwright.surfaces.terminal.prompt.submit import Clerk
@@ -37,6 +37,7 @@ from teamwright.surfaces.terminal.questions import QuestionQueue, answer
 from teamwright.surfaces.terminal.render import themes
 from teamwright.surfaces.terminal.widgets import frame
 from teamwright.surfaces.terminal.widgets.agents_panel import neighbour
+from teamwright.surfaces.terminal.widgets.coach import Coach
 from teamwright.surfaces.terminal.widgets.conversation import Conversation
 from teamwright.surfaces.terminal.widgets.prompt_input import PromptInput
 from teamwright.surfaces.terminal.widgets.queue_list import QueueList
@@ -46,7 +47,6 @@ from teamwright.surfaces.view.shapes import AgentView, Item, Note, NoteKind
 from teamwright.surfaces.view.text import one_line
 from teamwright.surfaces.view.view import SessionFold
 
-FRAMES = 15  # a second, at most
 SLOW = (
     "teamwright.surfaces.terminal.render.markdown",
     "multidict",
@@ -70,7 +70,7 @@ class TerminalApp(App[Leave]):
         prompt: str | None = None,
         theme: str = "dark",
         pick: bool = False,
-        coach: Widget | None = None,
+        coach: Coach | None = None,
     ) -> None:
         super().__init__()
         keys.teach_alt_enter()
@@ -86,6 +86,7 @@ class TerminalApp(App[Leave]):
         self._branch, self._hint, self._presses = "", Hint(), Presses()
         self._questions = QuestionQueue(self, self.view)
         self._crew_version = -1
+        self._pace = Pace(self._tick, self._keep)
 
     def _color(self, agent: AgentView) -> str:
         return self.session.color(agent.id, agent.kind)
@@ -109,15 +110,14 @@ class TerminalApp(App[Leave]):
         for note in self.session.notes:
             self.tell(note, "warning")
         self.run_worker(self._follow(), name="follow")
-        self.set_interval(1 / FRAMES, self._tick)
-        self.set_interval(0.5, self._save)
+        self._pace.start(self)
         if self._prompt:
             self.run_worker(self.clerk.take(self._prompt), name="prompt")
         if self._pick:
             self.pick_session()
 
     async def _follow(self) -> None:
-        await EventFollower(self.session, self.view, self._heard).follow()
+        await EventFollower(self.session, self.view, self._heard, self._pace.wake).follow()
         self.exit(Leave(ended=True))
 
     @property
@@ -136,19 +136,33 @@ class TerminalApp(App[Leave]):
     def here(self) -> AgentId:
         return self.conversation.agent
 
-    def _tick(self) -> None:
+    async def on_event(self, event: events.Event) -> None:
+        if isinstance(event, events.InputEvent | events.Resize | events.AppFocus):
+            self._pace.wake()
+        await super().on_event(event)
+
+    def _tick(self) -> bool:
+        """Draw what has changed since the last frame. False if nothing has."""
         if not self.is_running or not self.screen_stack:
-            return
+            return False
         base = self.screen_stack[0]
-        self.conversation.tick()
+        changed = self.conversation.tick()
         base.query_one("#queue", QueueList).show(self.view.queue)
         hint = self._hint.text or self.clerk.doing
         status = base.query_one("#status", StatusLine)
-        status.show(self.session.facts, self.view.agent(self.here), self.view, branch=self._branch, hint=hint)
+        facts, agent = self.session.facts, self.view.agent(self.here)
+        changed |= status.show(facts, agent, self.view, branch=self._branch, hint=hint)
         self._questions.look()
+        if self._coach is not None:
+            self._coach.look(self)
         if self.side.display and self._crew_version != self.view.version:
             self._crew_version = self.view.version
             self.run_worker(self.side.read(self.session), group="crew", exclusive=True)
+        return changed and len(self.screen_stack) == 1  # behind a dialog nothing needs to move smoothly
+
+    def _keep(self) -> None:
+        self.view.price_all()
+        self.run_worker(self._save(), name="save")
 
     def on_ready(self) -> None:
         self.set_timer(SETTLE, self._settle_in)
@@ -166,7 +180,6 @@ class TerminalApp(App[Leave]):
         self._branch = await errands.branch_of(self.session.cwd)
 
     async def _save(self) -> None:
-        self.view.price_all()
         if words := await to_thread.run_sync(self.drafts.save):
             self.hint(words)
 
@@ -189,10 +202,12 @@ class TerminalApp(App[Leave]):
 
     def tell(self, text: str, kind: NoteKind = "info", *, who: str = "") -> None:
         self.view.note(self.here if self.screen_stack else self.view.main, Note(kind, text, who))
+        self._pace.wake()
 
     def hint(self, text: str) -> None:
         """In the status line, for a moment."""
         self._hint = Hint(text)
+        self._pace.wake()
 
     def _heard(self, *, ended: bool, asked: bool) -> None:
         """Somebody should look: a turn has ended, or a question is asked."""
@@ -341,6 +356,7 @@ class TerminalApp(App[Leave]):
 
     def action_page(self, by: int) -> None:
         self.conversation.scroll_relative(y=by * max(1, self.conversation.size.height - 2), animate=False)
+        self._pace.wake()
 
     def action_bottom(self) -> None:
         self.conversation.action_bottom()

@@ -1,6 +1,7 @@
 """The stream of events into the view. It gives way often: however much arrives, a key that is pressed comes first."""
 
 import time
+from collections.abc import Callable
 from typing import Protocol
 
 from anyio import lowlevel, to_thread
@@ -20,8 +21,8 @@ class FollowerNews(Protocol):
 
 
 class EventFollower:
-    def __init__(self, session: SessionPort, view: SessionFold, heard: FollowerNews) -> None:
-        self._session, self._view, self._heard = session, view, heard
+    def __init__(self, session: SessionPort, view: SessionFold, heard: FollowerNews, wake: Callable[[], None]) -> None:
+        self._session, self._view, self._heard, self._wake = session, view, heard, wake
         self._seen: dict[AgentId, int] = {}  # the last line of each transcript
 
     async def follow(self) -> None:
@@ -55,6 +56,7 @@ class EventFollower:
         if record.n:
             self._seen[record.agent] = record.n
         self._view.apply(record)
+        self._wake()
 
 
 async def read_again(session: SessionPort, agent: AgentId, before: int = END, most: int = END) -> list[Item]:

@@ -166,7 +166,7 @@ class AgentsPanel(Vertical):
         self.call_after_refresh(self.draw)
 
     def draw(self) -> None:
-        if not self.is_mounted or not self.display:
+        if not self.is_mounted or not all(widget.display for widget in self.ancestors_with_self):
             return
         palette, now = palette_of(self), int(time.time() * 1000)
         here = self._here() if self._here is not None else None

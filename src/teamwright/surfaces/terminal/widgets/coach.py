@@ -1,18 +1,16 @@
 """One line above the input that says what a stranger could press next, until they have tried it."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from textual.content import Content
 from textual.widgets import Static
 
-from teamwright.surfaces.terminal.widgets.rows import app_of, palette_of
+from teamwright.surfaces.terminal.widgets.rows import palette_of
 from teamwright.surfaces.view.newcomer import Newcomer
 
 if TYPE_CHECKING:
     from teamwright.surfaces.terminal.app import TerminalApp
-
-BEAT = 0.25  # seconds
 
 
 class Coach(Static):
@@ -23,11 +21,9 @@ class Coach(Static):
         self._advise, self._seen = advise, Newcomer()
         self._drawn: Content | None = None
 
-    def on_mount(self) -> None:
-        self.set_interval(BEAT, self._look)
-
-    def _look(self) -> None:
-        self._note(cast("TerminalApp", app_of(self)), self._seen)
+    def look(self, app: "TerminalApp") -> None:
+        """Called at each frame: what the person has done may call for other advice."""
+        self._note(app, self._seen)
         palette = palette_of(self)
         line = Content.assemble(("demo  ", palette.accent), (self._advise(self._seen), palette.text))
         if self._drawn is None or not line.is_same(self._drawn):

@@ -128,14 +128,14 @@ class Conversation(ScrollView, can_focus=True):
             self._dropped, self._held = talk.dropped, talk.items[:]
         return [*self._older, *talk.items] if self._older else talk.items
 
-    def tick(self) -> None:
-        """Called often: draws what has changed since."""
+    def tick(self) -> bool:
+        """Called often: draws what has changed since. False if nothing has, and nothing is about to."""
         talk = self.view.talk(self.agent)
         began = time.monotonic()
         if began < self._rests_until:
-            return
+            return True
         live = any(isinstance(row.item, Step) and row.item.status == "running" for row in self._rows[-20:])
-        if talk.version != self._version or live:
+        if changed := talk.version != self._version or live:
             self.update()
         if self._rows and not self.following:
             if self.scroll_y < self.size.height:
@@ -143,6 +143,7 @@ class Conversation(ScrollView, can_focus=True):
             elif self._last is not None and self.scroll_y > self.max_scroll_y - self.size.height:
                 self._descend()
         self._rests_until = time.monotonic() + SHARE * (time.monotonic() - began)
+        return changed
 
     def update(self) -> None:
         """Lay out everything from the first item on, and keep the place of whoever reads above the end."""

@@ -66,6 +66,7 @@ class PromptInput(TextArea):
             compact=True,
             placeholder=PLACEHOLDER,
         )
+        self.cursor_blink = False  # each blink draws a part of the screen, for ever
         self._drafts, self._completions = drafts, completions
         self.pastes = dict(drafts.kept.pastes)
         self._word: TypedWord | None = None

@@ -66,6 +66,7 @@ class Side(Vertical):
             return
         self.query_one(ContentSwitcher).current = page
         self.draw_tabs()
+        self._agents.draw()
         self.query_one(f"#{page}").query(RowList).first(RowList).focus()
 
     def action_close(self) -> None:

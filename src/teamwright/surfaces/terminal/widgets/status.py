@@ -78,14 +78,16 @@ class StatusLine(Static):
         super().__init__("", id=id, markup=False)
         self._drawn: Content | None = None
 
-    def show(self, facts: SessionFacts, agent: AgentView, view: SessionFold, *, branch: str, hint: str) -> None:
-        """`hint` stands there for a moment, in the place of what goes on."""
+    def show(self, facts: SessionFacts, agent: AgentView, view: SessionFold, *, branch: str, hint: str) -> bool:
+        """Draw the line if it differs; `hint` replaces what goes on for a moment."""
         palette, width = palette_of(self), self.size.width
         left = left_side(agent, view, palette)
         if hint:
             left = [(f" {hint}", palette.warn)]
         right = right_side(facts, branch, palette, width - min(sum(cell_len(text) for text, _ in left), width // 2))
         line = row(left, right, width)
-        if self._drawn is None or not line.is_same(self._drawn):
-            self._drawn = line
-            self.update(line, layout=False)  # one line it stays: the rest of the screen need not be looked at
+        if self._drawn is not None and line.is_same(self._drawn):
+            return bool(hint)  # it goes when its moment is over
+        self._drawn = line
+        self.update(line, layout=False)  # one line it stays: the rest of the screen need not be looked at
+        return True
