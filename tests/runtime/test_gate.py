@@ -96,7 +96,7 @@ async def test_with_nobody_to_ask_a_question_is_a_denial_that_says_so(room: Room
     found = await room("Bash", command="sh run.sh")
     assert isinstance(found, Deny) and not found.interrupt
     assert (
-        found.reason.startswith("Bash was not run: no rule allows `sh run.sh`.")
+        found.reason.startswith("Bash was not run: no allow rule covers `sh run.sh`.")
         and "nobody is attached" in found.reason
     )
 

@@ -13,7 +13,7 @@ ME = AgentId("me")
 
 
 def question(id: str = "q1") -> Question:
-    return Question(QuestionId(id), ME, "main", CallId("c"), "Bash", {"command": "x"}, "no rule allows it.")
+    return Question(QuestionId(id), ME, "main", CallId("c"), "Bash", {"command": "x"}, "no allow rule covers it.")
 
 
 class Room:

@@ -36,7 +36,7 @@ async def test_a_change_through_a_hard_link_is_asked(walker: Walker, outside: Pa
     walk = await walker.walk([call("Read", file_path="notes.txt"), change, "end"], mode="acceptEdits")
     assert not walk.results[0][1]
     text, wrong = walk.results[1]
-    assert wrong and ("hard link" in text or "no rule allows" in text)
+    assert wrong and ("hard link" in text or "no allow rule covers" in text)
     assert change.name == "Bash" or "hard link" in text
     assert outside.read_text() == "mine\n"
 

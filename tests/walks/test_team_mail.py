@@ -303,7 +303,7 @@ async def test_another_session_of_this_machine_is_written_to_with_permission_onl
         assert not sent.is_error and nowhere.is_error and structured.is_error
         async with crew(walker, {"main": [say(to, "not allowed", "hi"), "on"]}, mode="default") as play:
             await play.play()
-        assert ended_calls(play)[0].is_error and "no rule allows" in str(ended_calls(play)[0].content)
+        assert ended_calls(play)[0].is_error and "no allow rule covers" in str(ended_calls(play)[0].content)
         other.session.main.inbox.ring()  # it has no team and so no bell of its own
         await heard(other, "main", "hello over there")
     assert f'teammate_id="uds:{play.session.id}"' not in texts(last(other)) and "not allowed" not in texts(last(other))

@@ -1,4 +1,4 @@
-"""Places where a test may kill the program. Nothing happens unless one is armed, and only `app` arms one."""
+"""Crash points at which a test can kill the program. They do nothing unless armed, and only `app` arms one."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""JSON that people wrote, decoded with the place of a mistake told by line and column."""
+"""Decodes JSON that people wrote and reports mistakes by line and column."""
 
 import re
 from typing import Any, cast

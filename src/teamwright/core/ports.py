@@ -1,4 +1,4 @@
-"""The doors of the core: what the outside must supply."""
+"""Ports of the core: the protocols that other packages implement."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path

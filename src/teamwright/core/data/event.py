@@ -1,6 +1,6 @@
 """Events: frozen facts that the terminal, JSON output, transcripts, resume and tests read.
 
-Durable facts are appended to the agent's transcript; the others are for whoever watches now.
+Durable facts are appended to the agent's transcript; the others are for current watchers only.
 """
 
 from typing import Any, ClassVar, Literal, TypeGuard

@@ -1,4 +1,4 @@
-"""Forks: a copy of an agent that goes on with another last text block, so that a provider's cache serves all before it.
+"""Forks: copies of an agent that differ only in the last text block, so that the provider's cache covers the rest.
 
 Every call of the turn that forked gets the same placeholder in every copy: siblings send the same bytes up to the
 directive.

@@ -1,6 +1,6 @@
 """Checks pictures before they are sent: a provider that rejects one rejects every later request that carries it.
 
-Only what frames the pixels is read: kind, size, and whether the data is there to its end.
+Only the container is read, never the pixels: format, size, and whether the data is complete.
 """
 
 import binascii

@@ -1,7 +1,7 @@
 """Computes when a scheduled prompt is due: expressions, instants and a time zone in, instants out.
 
-Instants are milliseconds since 1970. A time of day that the clocks skip counts as the moment of their jump; one that
-they show twice counts the first time, but for a schedule of every hour both times.
+Instants are milliseconds since 1970. A time of day that a clock change skips is due at the jump; one that occurs
+twice is due the first time, except that hourly schedules run both times.
 """
 
 from collections.abc import Iterator

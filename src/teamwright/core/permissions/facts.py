@@ -1,4 +1,4 @@
-"""What a call would do, as far as it can be told beforehand. The judge decides from these alone."""
+"""Facts about a call: what it would do, as far as that is known beforehand. The judge decides from these alone."""
 
 from msgspec import Struct
 

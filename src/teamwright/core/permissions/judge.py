@@ -1,4 +1,4 @@
-"""Who may do what: one pure judgement over facts, mode and rules. Deny beats ask beats allow, in every mode."""
+"""Judges a call from facts, mode and rules alone. Deny beats ask beats allow, in every mode."""
 
 from collections.abc import Sequence
 from typing import Literal, assert_never
@@ -81,9 +81,7 @@ def _conclude(findings: Sequence[Finding], mode: Mode) -> Verdict:
         changing = next(f for f in asked if not f.reading)
         return Verdict("deny", f"{changing.reason} In plan mode only reading is allowed.", blocked_path=path)
     if mode == "dontAsk":
-        return Verdict(
-            "deny", f"{first.reason} The mode dontAsk refuses what would need a question.", blocked_path=path
-        )
+        return Verdict("deny", f"{first.reason} The mode dontAsk denies calls that need approval.", blocked_path=path)
     suggestions = dict.fromkeys(s for f in asked for s in f.suggestions)
     guarded = any(f.firm or f.guarded for f in asked)
     return Verdict("ask", first.reason, tuple(suggestions)[:8], path, guarded=guarded)
@@ -94,12 +92,14 @@ def _judge_fetch(facts: Fetches, scene: Scene) -> Finding:
         return found
     where = shown(facts.domain, 100)
     if rule := domain_rule(scene.rules.deny, facts.domain, wide=True):
-        return Finding("deny", f"{said_by(rule)} forbids to fetch from {where}.")
+        return Finding("deny", f"{said_by(rule)} denies fetching from {where}.")
     if rule := domain_rule(scene.rules.ask, facts.domain, wide=True):
-        return Finding("ask", f"{said_by(rule)} wants every fetch from {where} asked.", firm=True, reading=True)
+        return Finding(
+            "ask", f"{said_by(rule)} requires approval for every fetch from {where}.", firm=True, reading=True
+        )
     if whole_rule(scene.rules.allow, facts.tool) or domain_rule(scene.rules.allow, facts.domain, wide=False):
         return FINE
-    reason = f"it would fetch from {where}, and no rule allows that."
+    reason = f"no allow rule covers fetching from {where}."
     return Finding("ask", reason, (f"WebFetch(domain:{where})",), reading=True)
 
 
@@ -108,13 +108,13 @@ def _judge_use(facts: Uses, scene: Scene) -> Finding:
     if found := restricted_tool(tool, rules):
         return found
     if rule := detail_rule(rules.deny, tool, facts.detail, wide=True):
-        return Finding("deny", f"{said_by(rule)} forbids {shown(facts.detail, 100) or 'this'}.")
+        return Finding("deny", f"{said_by(rule)} denies {shown(facts.detail, 100) or 'this'}.")
     if rule := detail_rule(rules.ask, tool, facts.detail, wide=True):
-        return Finding("ask", f"{said_by(rule)} wants {shown(facts.detail, 100) or 'this'} asked.", firm=True)
+        return Finding("ask", f"{said_by(rule)} requires approval for {shown(facts.detail, 100) or 'this'}.", firm=True)
     if facts.own and not facts.weighty:
         return FINE
     allowed = whole_rule(rules.allow, tool) or detail_rule(rules.allow, tool, facts.detail, wide=False)
     if allowed and (facts.reading or scene.mode != "plan"):
         return FINE
     use = f"{tool}({facts.detail})" if facts.weighty else tool
-    return Finding("ask", f"no rule allows {shown(use, 100)}.", (use,), reading=facts.reading)
+    return Finding("ask", f"no allow rule covers {shown(use, 100)}.", (use,), reading=facts.reading)

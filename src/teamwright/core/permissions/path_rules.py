@@ -60,6 +60,9 @@ def _names_protected(rule: Rule, scene: Scene) -> bool:
     return names_protected(pattern.parts) or any(within(pattern.start, p) for p in scene.protected)
 
 
+_READING, _CHANGING = ("reading", "read of"), ("changes to", "change to")  # what is denied; what needs approval
+
+
 def said_by(rule: Rule) -> str:
     return f"the rule `{shown(str(rule), 120)}` ({rule.source})"
 
@@ -67,18 +70,19 @@ def said_by(rule: Rule) -> str:
 def restricted(place: Place, tool: str, scene: Scene, verb: str) -> Finding | None:
     """What deny and ask rules on paths say of this place, by either of its names."""
     names = {place.path, place.given} - {""}
+    denied, every = _READING if verb == "read" else _CHANGING
     if rule := path_rule(scene.rules.deny, tool, names, wide=True):
-        return Finding("deny", f"{said_by(rule)} forbids to {verb} {shown(place.given)}.", path=place.path)
+        return Finding("deny", f"{said_by(rule)} denies {denied} {shown(place.given)}.", path=place.path)
     if rule := path_rule(scene.rules.ask, tool, names, wide=True):
         return Finding(
             "ask",
-            f"{said_by(rule)} wants every attempt to {verb} {shown(place.given)} asked.",
+            f"{said_by(rule)} requires approval for every {every} {shown(place.given)}.",
             path=place.path,
             firm=True,
             reading=verb == "read",
         )
     if place.deep and (rule := _rule_below(place, tool, scene.rules)):
-        reason = f"{said_by(rule)} may cover something below {shown(place.given)}."
+        reason = f"{said_by(rule)} may match something below {shown(place.given)}."
         return Finding("ask", reason, path=place.path, firm=True, reading=verb == "read")
     return None
 
@@ -96,9 +100,9 @@ def _rule_below(place: Place, tool: str, rules: Rules) -> Rule | None:
 def restricted_tool(tool: str, rules: Rules) -> Finding | None:
     """What deny and ask rules say of the tool as such."""
     if rule := whole_rule(rules.deny, tool):
-        return Finding("deny", f"{said_by(rule)} forbids this tool.")
+        return Finding("deny", f"{said_by(rule)} denies this tool.")
     if rule := whole_rule(rules.ask, tool):
-        return Finding("ask", f"{said_by(rule)} wants every use of this tool asked.", firm=True)
+        return Finding("ask", f"{said_by(rule)} requires approval for every use of this tool.", firm=True)
     return None
 
 
@@ -107,7 +111,7 @@ def judge_read(place: Place, tool: str, scene: Scene, *, by_tool: bool = True) -
     if by_tool and (found := restricted_tool(tool, scene.rules)):
         return found
     if not place.path:
-        return Finding("ask", "what it would read is only known when it runs.", reading=True)
+        return Finding("ask", "what it reads is only known when it runs.", reading=True)
     if found := restricted(place, tool, scene, "read"):
         return found
     if any(within(place.path, d) for d in (*scene.roots, *scene.readable)):
@@ -115,7 +119,7 @@ def judge_read(place: Place, tool: str, scene: Scene, *, by_tool: bool = True) -
     allow = scene.rules.allow
     if path_rule(allow, tool, (place.path,), wide=False) or (by_tool and whole_rule(allow, tool)):
         return FINE
-    reason = f"{shown(place.path)} is outside of the working directories."
+    reason = f"{shown(place.path)} is outside the working directories."
     return Finding("ask", reason, (f"Read({_suggested(place.path, scene)})",), place.path, reading=True)
 
 
@@ -123,7 +127,7 @@ def judge_edit(place: Place, tool: str, scene: Scene, *, by_tool: bool = True) -
     if by_tool and (found := restricted_tool(tool, scene.rules)):
         return found
     if not place.path:
-        return Finding("ask", "what it would write is only known when it runs.")
+        return Finding("ask", "what it writes is only known when it runs.")
     if found := restricted(place, tool, scene, "change"):
         return found
     if by_tool and tool == EDIT and (found := restricted(place, READ, scene, "read")):
@@ -133,16 +137,20 @@ def judge_edit(place: Place, tool: str, scene: Scene, *, by_tool: bool = True) -
     if any(is_protected(p, scene.roots, scene.protected) for p in (place.path, place.given)):
         if scene.mode != "plan" and any(_names_protected(r, scene) for r in _covering(allow, tool, place)):
             return FINE
-        what = "version control, settings or state of this program, or what programs run by themselves"
+        what = (
+            "it holds version control data, settings or state of this program, or files that programs run by themselves"
+        )
         reason = f"{shown(place.path)} is protected: {what}."
         return Finding("ask", reason, (f"Edit({_pattern(place.path)})",), place.path, guarded=True)
     inside = any(within(place.path, root) for root in scene.roots)
     unasked = inside and scene.mode == "acceptEdits" and not place.linked
     if scene.mode != "plan" and (rule or whole_rule(allow, tool) or unasked):
         return FINE
-    where = "" if inside else ", outside of the working directories"
-    where += " and, since it is a hard link, the same file under its other name, which may lie anywhere" * place.linked
-    reason = f"it would change {shown(place.path)}{where}."
+    where = "" if inside else ", outside the working directories"
+    where += (
+        " and, because it is a hard link, to the same file under another name, which may be anywhere" * place.linked
+    )
+    reason = f"no allow rule covers changes to {shown(place.path)}{where}."
     return Finding("ask", reason, (f"Edit({_suggested(place.path, scene)})",), place.path)
 
 

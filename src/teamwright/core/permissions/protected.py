@@ -1,4 +1,4 @@
-"""Names of files and directories that no mode but the widest lets agents change unasked, however they are spelt."""
+"""Protected files and directories: changes need approval in every mode but the widest, however the name is spelt."""
 
 import re
 from collections.abc import Iterable

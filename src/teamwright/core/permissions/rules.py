@@ -1,4 +1,4 @@
-"""Permission rules as people write them: read one by one, and what each of them covers."""
+"""Parses permission rules as people write them, and matches them against calls."""
 
 import re
 from collections.abc import Iterable, Sequence

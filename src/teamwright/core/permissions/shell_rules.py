@@ -1,5 +1,5 @@
-"""Shell commands under rules and modes: every simple command must be allowed by itself, and a denied one is found
-wherever it stands."""
+"""Shell commands under rules and modes: each simple command must be allowed by itself, and a denied one is found
+wherever it is nested."""
 
 from collections.abc import Iterator, Sequence
 from typing import Literal
@@ -69,7 +69,7 @@ def judge_runs(runs: Runs, scene: Scene) -> list[Finding]:
     findings = [*_by_command_rules(runs, scene), *_by_path_rules(runs, scene)]
     whole = whole_rule(scene.rules.allow, runs.tool) is not None and scene.mode != "plan"
     if runs.doubt:
-        findings.append(Finding("ask", f"{runs.doubt}, and that is asked in every mode.", firm=True))
+        findings.append(Finding("ask", f"{runs.doubt}, which needs approval in every mode.", firm=True))
     if runs.broken:
         findings.append(Finding("ask", f"the command cannot be judged: {runs.broken}."))
     for command in runs.commands:
@@ -95,7 +95,7 @@ def _by_command_rules(runs: Runs, scene: Scene) -> Iterator[Finding]:
         ("ask", scene.rules.ask),
     )
     for kind, rules in kinds:
-        verb = "forbids" if kind == "deny" else "wants to be asked about"
+        verb = "denies" if kind == "deny" else "requires approval for"
         for rule, pattern in _patterns(rules, runs.tool):
             for command in runs.commands:
                 fits = {deny_fits(pattern, view.words) for view in command.views}
@@ -103,11 +103,11 @@ def _by_command_rules(runs: Runs, scene: Scene) -> Iterator[Finding]:
                     yield Finding(kind, f"{said_by(rule)} {verb} `{shown(command.shown, 120)}`.", firm=True)
                 elif "maybe" in fits:
                     what = f"`{shown(command.shown, 120)}`: some of its words are only known when it runs"
-                    yield Finding("ask", f"{said_by(rule)} may cover {what}.", firm=True)
+                    yield Finding("ask", f"{said_by(rule)} may match {what}.", firm=True)
             if unread and mentioned(pattern, runs.text):
                 yield Finding(kind, f"{said_by(rule)} {verb} a command that seems to be part of it.", firm=True)
             elif unread and "$'" in runs.text:  # any letter can be written otherwise in such a string
-                yield Finding("ask", f"{said_by(rule)} may cover a part of it that cannot be read.", firm=True)
+                yield Finding("ask", f"{said_by(rule)} may match a part of it that cannot be read.", firm=True)
 
 
 def _by_path_rules(runs: Runs, scene: Scene) -> Iterator[Finding]:
@@ -132,7 +132,7 @@ def _judge_command(command: Command, tool: str, scene: Scene, *, whole: bool) ->
     rule = None if scene.mode == "plan" else _allowed_by(command, tool, scene)
     if not whole and rule is None:
         why = f" ({command.opaque})" if command.opaque else ""
-        reason = f"no rule allows `{shown(command.shown, 160)}`{why}."
+        reason = f"no allow rule covers `{shown(command.shown, 160)}`{why}."
         return [Finding("ask", reason, _suggestions(command))]
     exact = rule is not None and command_pattern(rule.pattern or "").is_exact
     for place in () if exact else command.touches:

@@ -1,4 +1,4 @@
-"""Mends a request that the provider rejects for good, by replacing what it most likely rejects with words.
+"""Repairs a request that the provider keeps rejecting, by replacing the likely cause with a line of text.
 
 Pictures first, those that came since the last request that was answered; else reasoning and blocks that only the
 model that wrote them can read, if the complaint is about such.
