@@ -52,14 +52,18 @@ async def persist(attempt: Callable[[], Awaitable[T]], patience: Patience, brake
                 raise _given_up(failed, failures) from failed
             if failed.after and failed.status in (429, 529):
                 brake.press(patience.clock() + failed.after)
-            on_delta(Retrying(failures, patience.retries, wait, str(failed), failed.fault, failed.status))
+            on_delta(Retrying(failures, _most(failed, patience), wait, str(failed), failed.fault, failed.status))
         await patience.sleep(wait)
+
+
+def _most(failed: Failed, patience: Patience) -> int:
+    """How many retries a fault of this kind is worth."""
+    return {"no": 0, "few": min(FEW, patience.retries), "many": patience.retries}[failed.tries]
 
 
 def _pause(failed: Failed, failures: int, patience: Patience) -> float | None:
     """Seconds until the next attempt, or None if there will be none."""
-    most = {"no": 0, "few": min(FEW, patience.retries), "many": patience.retries}[failed.tries]
-    if failures > most or (failed.after or 0.0) > MOST_ASKED:
+    if failures > _most(failed, patience) or (failed.after or 0.0) > MOST_ASKED:
         return None
     # half of it is chance, so that agents that failed together do not come back together
     pause = min(LONGEST, FIRST * 2.0 ** min(failures - 1, 16)) * (0.5 + patience.random() / 2)
