@@ -1,4 +1,4 @@
-"""Notices that a settings file has changed while a session runs, when somebody looks."""
+"""Detects, when asked, that a settings file has changed while a session runs."""
 
 import os
 from collections.abc import Mapping

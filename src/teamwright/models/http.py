@@ -339,7 +339,7 @@ def _broken(place: Endpoint, error: aiohttp.ClientError | OSError, silence: floa
         case aiohttp.ClientConnectorCertificateError():
             return faults.by_certificate(place, error.certificate_error)
         case aiohttp.ClientConnectorDNSError():
-            return Failed(f"There is no host {host} to be found. {check}", "network", tries="few")
+            return Failed(f"Cannot resolve {host}. {check}", "network", tries="few")
         case aiohttp.ClientProxyConnectionError():
             text = f"Cannot connect to the proxy for {host} ({_why(error)}). Check HTTPS_PROXY."
             return Failed(text, "network", tries="few")

@@ -1,8 +1,8 @@
 """Prices replies from the data of `genai-prices`, offline; an unknown model costs None, never 0.
 
 Importing that library takes over half a second and 30 MB (pydantic, an HTTP client). Its data is one generated file of
-plain constructor calls, so the few numbers we need are read from there without running it; where the file does not look
-as expected, the library itself is asked. Its updater is never started.
+plain constructor calls, so the few numbers we need are read from there without running it; if the file does not look
+as expected, the library itself is used. Its updater is never started.
 """
 
 import ast

@@ -5,9 +5,9 @@
     ScriptedModel(lambda request: "a step")                                          a function; may be async
     ScriptedModel.load("demo.json")                                 the model `script/demo.json`; YAML by its extension
 
-What a step can be stands in `script.py`. Nothing is remembered between requests, so that any number of agents, forks
-and resumed sessions can play at once. Of several scripts the one plays whose mark stands last in the user's text (never
-in a tool result): `SCRIPT:key`, or the text of its `when`; without any mark the one called `main`. The step is the
+`script.py` lists the kinds of steps. Nothing is remembered between requests, so any number of agents, forks and
+resumed sessions can play at once. A script is chosen by its mark in the user's text (never in a tool result):
+`SCRIPT:key`, or the text of its `when`. The last mark wins; without one the script `main` plays. The step is the
 number of assistant messages after that mark; a step that fails leaves no message, so it is played again. After the last
 step the reply is "done". In a tool's input, `{{re:PATTERN}}` becomes group 1 of the pattern's last match in the text of
 the conversation, tool results included, and `{{step}}` the number of the step, counted from 0.

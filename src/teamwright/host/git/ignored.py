@@ -1,4 +1,4 @@
-"""Files that git ignores are work too, if they were made in the worktree: a fresh one has none.
+"""Finds work among the files that git ignores: a fresh worktree has none, so whatever is there was made there.
 
 What a tool makes again by itself is not: the caches that are known by name, and directories that say so themselves;
 but for the files there that an agent wrote by a tool of ours. Those are noted beside git's own files of the worktree.

@@ -14,7 +14,7 @@ import anyio.to_thread
 from msgspec import Struct
 
 from teamwright.core.errors import ToolError
-from teamwright.core.text import shown
+from teamwright.core.text import plural, shown
 from teamwright.host.git.guard import is_trusted
 from teamwright.host.git.ignored import in_words, made_here, to_be_kept
 from teamwright.host.git.record import Worktree, WorktreeRecord, is_there, read_record, registered, require_tied
@@ -308,14 +308,10 @@ def _summary(lines: Sequence[StatusLine], plus: int, minus: int, ahead: int, not
     rows = [f"{shown(line.path, 100)} | +{line.plus} -{line.minus}" for line in lines[:MOST_LINES]]
     if len(lines) > MOST_LINES:
         rows.append(f"... and {len(lines) - MOST_LINES} more")
-    total = [f"{_number(len(lines), 'file')} changed, +{plus} -{minus}"]
+    total = [f"{plural(len(lines), 'file')} changed, +{plus} -{minus}"]
     if ahead:
-        total.append(f"{_number(ahead, 'commit')}")
+        total.append(f"{plural(ahead, 'commit')}")
     return "\n".join([*rows, "; ".join([*total, *notes])])
-
-
-def _number(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 # --- nothing is lost

@@ -1,6 +1,6 @@
 """Cross-process wake-up: an empty Unix datagram; the data is in the store.
 
-What is to be read lies in the store; a ring that is lost costs a look there, a ring too many as well.
+A lost wake-up is covered by the poll of the store; an extra one costs a single look there.
 """
 
 import contextlib

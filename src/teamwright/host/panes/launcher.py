@@ -1,4 +1,4 @@
-"""Run as a program of its own in a new pane: takes the parcel it is pointed to, and becomes the program inside.
+"""Starts a pane's program: reads the launch file it is given and execs the program described there.
 
 Imports nothing of ours and hardly anything else: it stands before every start. Its pid becomes the program's.
 """

@@ -1,4 +1,4 @@
-"""One script in a fresh bash: how it gets in, how the shell waits for its marks, how it tells where it ended.
+"""Runs one script in a fresh bash that waits until it is marked as ours and reports its final directory.
 
 The script goes in by an open file and not by argv: that has a limit of 128 KiB, shows in `ps`, and makes
 `pkill -f server` find its own shell. At its end the shell writes its directory behind the script: from a trap, which

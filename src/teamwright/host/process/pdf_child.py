@@ -1,4 +1,4 @@
-"""Run as a program of its own: reads a PDF from stdin and prints its pages' text as JSON, one line a page.
+"""Separate program that reads a PDF from stdin and prints the text of its pages as JSON, one line a page.
 
 A process, because a hostile PDF can loop or swell for ever and only a process can be ended. Imports nothing of ours.
 """

@@ -1,4 +1,4 @@
-"""Processes as the kernel tells of them, and signals to exactly one of them."""
+"""Reads the kernel's process table and signals exactly one process."""
 
 import os
 import signal

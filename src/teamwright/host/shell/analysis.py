@@ -1,6 +1,7 @@
 """A shell command taken apart: every simple command in it, wherever it stands, and every file it is redirected to.
 
-What the parser does not know, or where bash might read it otherwise, makes the whole command `broken`: it asks.
+Anything that the parser does not know, or that bash might read differently, makes the whole command `broken`: it
+needs approval.
 """
 
 import re

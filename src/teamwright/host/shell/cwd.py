@@ -1,4 +1,4 @@
-"""Where a command would run, followed through every `cd`, and what its paths come to from there."""
+"""Follows the working directory of a command through every `cd`, and resolves its paths from there."""
 
 import os.path
 import re

@@ -1,4 +1,4 @@
-"""The parts of git that only read, by subcommand and flags, and what of git's own options stands before them."""
+"""Git commands that only read, by subcommand and flags, and git's own options before the subcommand."""
 
 import os.path
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""One simple command: what is inside of its wrappers, what it is known to read, and what its words may touch."""
+"""Analyses one simple command: the command inside its wrappers, the files it reads, and what its words may touch."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence

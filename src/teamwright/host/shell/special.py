@@ -1,4 +1,4 @@
-"""Commands that read their words in a way of their own: what each of them reads, if it does no more than that."""
+"""Commands with their own argument syntax (find, sed, awk and the like): the files that each reads if it only reads."""
 
 import re
 from collections.abc import Callable, Sequence

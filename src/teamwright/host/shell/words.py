@@ -1,4 +1,4 @@
-"""The words of a parsed command: quotes and escapes removed, and what cannot be known before it runs marked as such."""
+"""Words of a parsed command: quotes and escapes removed, and parts that are known only at run time marked as such."""
 
 import re
 from collections.abc import Callable

@@ -1,5 +1,5 @@
-"""Bytes that say how they are to be read. Only encodings of text are believed: some of Python's codecs are no such
-thing, and some take hours."""
+"""Decodes bytes by their declared charset. Only text encodings are accepted: some of Python's codecs are not text
+encodings, and some take hours."""
 
 import codecs
 import re

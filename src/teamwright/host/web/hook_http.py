@@ -1,4 +1,4 @@
-"""Posts a hook's input to a server of the person's choosing. Imported only where such a hook is."""
+"""Posts a hook's input to a URL from the settings. Imported only where such a hook exists."""
 
 import re
 import ssl

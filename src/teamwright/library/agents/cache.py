@@ -1,6 +1,6 @@
 """Caches on disk what was read of many files, so that a start with hundreds of them reads one.
 
-Only a hint: an entry counts as long as its file is unchanged, and an index that cannot be used is as good as none.
+Only a hint: an entry counts while its file is unchanged, and a cache that cannot be read is ignored.
 """
 
 import hashlib

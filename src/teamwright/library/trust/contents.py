@@ -1,4 +1,4 @@
-"""Lists what a directory would decide and start if it were trusted, for the person who is asked."""
+"""Lists the settings that a directory would apply and the programs it would start if it were trusted."""
 
 import os
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,4 +1,4 @@
-"""Records which directories the person trusts, and what an untrusted one would run or decide."""
+"""Records which directories the person trusts, and which settings and programs an untrusted one would bring."""
 
 import hashlib
 import os

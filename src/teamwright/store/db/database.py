@@ -1,6 +1,6 @@
 """The one SQLite connection of a process: opened with care, written in groups.
 
-Whoever comes first runs what waits, for all: one at a time, one commit for many.
+The first caller runs everything that waits, one at a time, with one commit for all.
 """
 
 import os

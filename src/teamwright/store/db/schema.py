@@ -1,4 +1,4 @@
-"""The tables of `state.db`, as a list of steps from one version to the next. A step that was released never changes.
+"""Tables of `state.db`, as a list of steps from one version to the next. A released step never changes.
 
 Names that repeat (agents, sessions, models) are numbers in the rows that refer to them, so that a row stays small.
 Tables of later steps (rosters, tasks, claims, requests, leases) hang on `agents` and `sessions` in the same way.

@@ -1,8 +1,8 @@
 """An agent's transcript: an append-only file of JSON lines with one writer, from which the agent can be resumed.
 
 Against kill -9 a line is safe once `append` returns, against a power cut once `sync` returns. After a sync that failed
-the kernel may have dropped what it could not write, though reading still shows it: so what the last good sync does not
-cover is written anew, or cut off.
+the kernel may have dropped what it could not write, though reading still shows it: so whatever the last good sync does
+not cover is written again or cut off.
 """
 
 import os

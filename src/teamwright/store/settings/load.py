@@ -1,6 +1,6 @@
 """Settings of every source, lowest first: user, project, local, command line, managed policy.
 
-Lists are joined (a deny anywhere counts), objects merge by key, of single values the highest source wins.
+Lists are joined (a deny anywhere counts), objects are merged by key, and single values come from the highest source.
 """
 
 import os

@@ -1,6 +1,6 @@
 """Requests between agents (shutdown, plan, permission), each answered once and only by its addressee.
 
-A person's interrupt for an agent of another process is one, too; that process answers it, not the agent.
+A person's interrupt for an agent in another process is a request too; that process answers it, not the agent.
 """
 
 import sqlite3
