@@ -1,4 +1,4 @@
-"""One stream of events for each session. Publishing never waits; a slow watcher loses its place, not ours."""
+"""Stream of a session's events. Publishing never waits; a watcher that is too slow misses events."""
 
 from collections import deque
 from collections.abc import Callable, Iterator

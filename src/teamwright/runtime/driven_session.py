@@ -1,4 +1,4 @@
-"""A session in this process as a program drives it: prompts with commands in them, hooks, servers and figures."""
+"""Session in this process, driven by a program: prompts with commands, hooks, servers and usage figures."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any

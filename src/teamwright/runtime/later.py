@@ -1,4 +1,4 @@
-"""Work that follows its bell by a moment: many rings, one run."""
+"""Debounces work: many rings within a moment cause one run."""
 
 from collections.abc import Awaitable, Callable
 

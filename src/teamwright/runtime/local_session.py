@@ -1,4 +1,4 @@
-"""A session in this process, as surfaces see it."""
+"""Session in this process, as surfaces see it."""
 
 import asyncio
 from collections.abc import Coroutine, Sequence

@@ -1,4 +1,4 @@
-"""Acting in the main agent's place: a program uses its tools and reads its letters, and no model is asked."""
+"""Lets a program act as the main agent: it calls the tools and reads the letters, without a model."""
 
 import os
 from collections.abc import Mapping, Sequence

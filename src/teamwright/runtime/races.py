@@ -1,4 +1,4 @@
-"""Waiting for whichever comes first."""
+"""Waits for the first of several things to happen."""
 
 from collections.abc import Awaitable, Callable
 

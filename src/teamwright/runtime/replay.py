@@ -1,4 +1,4 @@
-"""What was, read from the transcripts: for a screen that has just come, and for whoever scrolls up."""
+"""Replays past events from the transcripts, for a screen that has just attached or is scrolled up."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress

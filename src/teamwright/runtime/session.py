@@ -1,4 +1,4 @@
-"""A session: owns its agents from their first moment, takes ops, shows events."""
+"""Session: owns its agents from their first moment, takes ops, publishes events."""
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""Commands of the program itself in the place of a prompt: each is shown as a turn, and no model reads it."""
+"""Built-in slash commands: each is shown as a turn, and no model reads it."""
 
 from collections.abc import Awaitable, Callable, Sequence
 

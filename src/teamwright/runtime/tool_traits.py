@@ -1,4 +1,4 @@
-"""What a tool is to everybody but the model: what it touches, whose it is, how a person sees its calls."""
+"""Traits of tools for everybody but the model: effects, audience, and how a person sees the calls."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal

@@ -1,6 +1,6 @@
-"""A disk that does not take what must be stored: whoever meets it stops as if killed, and whoever waits hears of it.
+"""Failing disk: an agent that cannot store something stops as if killed, and everybody who waits for it is told.
 
-Nothing is recorded of such an end, so a resume finds what a crash would have left, and goes on from there.
+Such an end is not recorded, so a resume finds what a crash would have left and continues from there.
 """
 
 from collections.abc import Awaitable, Callable, Generator

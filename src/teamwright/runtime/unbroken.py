@@ -1,6 +1,6 @@
-"""Changes of the store and what follows from them, done whole: who is interrupted meanwhile is held up until then.
+"""Runs a change of the store and its follow-ups to the end, delaying a cancellation until then.
 
-Cancelled halfway, a message would be stored and nobody rung for; and its sender would not know what became of it.
+Cancelled halfway, a message would be stored without a wake-up, and its sender would not know its fate.
 """
 
 from collections.abc import Awaitable, Generator

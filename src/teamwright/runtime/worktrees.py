@@ -1,6 +1,6 @@
-"""Worktrees as the rooms of agents: given for a run or entered for a stay, never with work in them lost.
+"""Worktrees of agents: given for a run or entered by the agent, without ever losing work in them.
 
-A stay is noted in the session's directory before the agent moves, so that the next process finds it again.
+An entered worktree is noted in the session's directory before the agent moves, so that the next process finds it.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""The Bash tool: one command line in a fresh shell that starts where the one before it ended."""
+"""Bash: runs one command line in a fresh shell that starts where the previous one ended."""
 
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence

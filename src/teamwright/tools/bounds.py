@@ -1,4 +1,4 @@
-"""How the text of a tool's result is bounded, and made safe to show: head and tail stay, hidden characters are seen."""
+"""Bounds the text of a tool's result to its head and tail, and makes hidden characters visible."""
 
 import os
 import re

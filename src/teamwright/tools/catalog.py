@@ -1,4 +1,4 @@
-"""The traits of every tool that comes with the program, by its name."""
+"""Catalog of the built-in tools: the traits of each by name."""
 
 from teamwright.runtime.tool_traits import Catalog, ToolTraits, find_traits, make_catalog
 from teamwright.tools.agents.agent import AgentTool

@@ -1,4 +1,4 @@
-"""How a tool is defined: one struct of arguments is the schema that the model sees and the check of what it sends."""
+"""Defines a tool from one struct of arguments: the schema that the model sees and the check of what it sends."""
 
 from collections.abc import Mapping
 from typing import Any, TypeVar, cast

@@ -1,4 +1,4 @@
-"""A tool from a plain typed function: its signature is the schema, its docstring what the model is told."""
+"""Makes a tool from a typed function: its signature is the schema, its docstring the description for the model."""
 
 import inspect
 from collections.abc import Callable, Mapping

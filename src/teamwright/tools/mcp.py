@@ -1,4 +1,4 @@
-"""A server's tool as one of ours: what it says is data, bounded and made visible."""
+"""Wraps a tool of an MCP server: its results are data, bounded and made visible."""
 
 import base64
 import binascii

@@ -1,4 +1,4 @@
-"""The Monitor tool: a command that runs beside the agent, whose lines reach it as they are printed."""
+"""Monitor: runs a command beside the agent, which receives its lines as they are printed."""
 
 import os
 from collections.abc import Callable, Collection, Mapping

@@ -1,4 +1,4 @@
-"""All tools of a session by name, and which of them the model is shown."""
+"""Pool of a session's tools by name, and the choice of those that the model sees."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""StructuredOutput: the answer as data that fits a schema, for the program that asked. It ends the turn."""
+"""StructuredOutput: takes the answer as data that fits a schema, for the calling program, and ends the turn."""
 
 from collections.abc import Mapping
 from typing import Any

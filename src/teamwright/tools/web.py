@@ -1,4 +1,4 @@
-"""WebFetch: a page of the public internet as text that the model reads as data."""
+"""WebFetch: fetches a page of the public internet as text, which the model reads as data."""
 
 import re
 from collections.abc import Mapping

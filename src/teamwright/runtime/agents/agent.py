@@ -1,4 +1,4 @@
-"""One living agent: its transcript, its door, its turns. The main conversation is one like any other."""
+"""A running agent: its transcript, its inbox, its turns. The main agent is one like any other."""
 
 import traceback
 from collections.abc import Callable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Keeps an agent's conversation within its model's window: near its end, when asked to, or when it was refused."""
+"""Compacts an agent's conversation when the window is nearly full, on request, or after the provider refused it."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol

@@ -1,4 +1,4 @@
-"""Where agents are made: everything that the agents of one session share, and how one is put together from it."""
+"""Makes agents from what the agents of a session share."""
 
 import itertools
 from collections.abc import Awaitable, Callable, Sequence

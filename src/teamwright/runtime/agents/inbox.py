@@ -1,4 +1,4 @@
-"""An agent's door: letters in the store behind it, a bell in front."""
+"""Inbox of an agent: letters in the store, and a bell that announces them."""
 
 from collections.abc import Awaitable, Callable, Container, Sequence
 from typing import Protocol

@@ -1,4 +1,4 @@
-"""The life of an agent: turns while letters come, a wait while its jobs run, then rest, by a policy."""
+"""Life loop of every agent: turns while letters come, a wait while its jobs run, then rest as its policy says."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol

@@ -1,4 +1,4 @@
-"""What agents have used, against their limits; and the ledger that survives the process."""
+"""Meters what agents use against their limits, and keeps the ledger that survives the process."""
 
 from collections.abc import Callable
 from typing import Literal, Protocol

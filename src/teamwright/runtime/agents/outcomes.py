@@ -1,7 +1,7 @@
-"""What became of calls that never came to a result of their own: after a crash, and at an interrupt.
+"""Outcomes of calls that have no result, after a crash or an interrupt.
 
-What only changes our own store is looked up there by its key, as the traits of each tool say; the outcome of
-everything else is unknown.
+A tool that only changes our own store has its outcome looked up there by key, as its traits say; every other outcome
+is unknown.
 """
 
 from collections.abc import Awaitable, Callable

@@ -1,4 +1,4 @@
-"""The system prompt of the main agent: who it is, how it works, where it is, and what the person has written down."""
+"""System prompt of the main agent: its role, its way of working, its environment and the person's instructions."""
 
 from msgspec import Struct
 

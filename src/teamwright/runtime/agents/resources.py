@@ -1,4 +1,4 @@
-"""What an agent has for as long as it lives, and no longer: hooks of its definition, rules, servers of its own."""
+"""Resources of one agent (hooks, rules, MCP servers of its definition), released when it ends."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol

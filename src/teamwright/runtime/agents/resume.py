@@ -1,4 +1,4 @@
-"""Where a session comes from: begun anew, resumed, or copied from another one under a new id."""
+"""Opens a session's history: new, resumed, or copied from another session under a new id."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What an agent is given from outside: its transcript, its resources, and what all agents of a session share."""
+"""Values that an agent is given from outside: its transcript, its resources, and what a session's agents share."""
 
 from collections.abc import Awaitable, Callable
 from typing import Protocol

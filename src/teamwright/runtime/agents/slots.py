@@ -1,4 +1,4 @@
-"""How many agents run at once. One that only waits, for a child, a job, an answer or a message, does not count."""
+"""Limits how many agents run at once. An agent that waits for a child, a job, an answer or a message does not count."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager

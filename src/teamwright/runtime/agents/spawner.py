@@ -1,4 +1,4 @@
-"""The Agent tool's whole meaning: plan, make, own, then join or leave. And how an agent that has ended goes on."""
+"""Spawns agents for the Agent tool (plan, make, own, then join or detach) and resumes those that have ended."""
 
 from typing import Protocol
 

@@ -1,4 +1,4 @@
-"""The description of an agent that is to be made: who it is, what it is given, and where it comes from."""
+"""Description of an agent to be made: its identity, its limits and its origin."""
 
 from collections.abc import Mapping
 

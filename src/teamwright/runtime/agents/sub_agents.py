@@ -1,4 +1,4 @@
-"""Sub-agents and forks: made as a call asks for them, and resumed from their transcripts."""
+"""Makes sub-agents and forks from a call, and resumes them from their transcripts."""
 
 from collections.abc import Callable, Mapping
 from functools import partial

@@ -1,4 +1,4 @@
-"""Keeps one MCP server connected: in the background, restarted after a crash, held to approved tools."""
+"""Keeps one MCP server connected in the background: restarted after a crash, limited to approved tools."""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any

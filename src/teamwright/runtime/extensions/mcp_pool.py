@@ -1,4 +1,4 @@
-"""Pool of a session's MCP servers: one shared connection each, and those that an agent brings along."""
+"""Pool of a session's MCP servers: one shared connection each, and the servers of single agents."""
 
 import hashlib
 import re

@@ -1,6 +1,6 @@
-"""Shell commands and monitors as jobs: begun by a tool call, owned by the supervisor, told of at their end.
+"""Shell commands and monitors as jobs: started by a tool call, owned by the supervisor, reported when they end.
 
-A command is told of once more if it falls silent for long. A monitor's lines are letters as they come.
+A command that is silent for long is reported once before that. Each line of a monitor becomes a letter.
 """
 
 import threading

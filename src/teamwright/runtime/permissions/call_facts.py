@@ -1,4 +1,4 @@
-"""What a tool call is about to do, read from its traits and arguments: facts for the judge, and the paths to open."""
+"""Reads from a call's traits and arguments the facts for the judge and the paths to open."""
 
 import os.path
 from collections.abc import Mapping

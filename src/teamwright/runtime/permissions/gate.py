@@ -1,4 +1,4 @@
-"""The gate before every tool call: facts are read, judged, and what must be asked is put to whoever can answer."""
+"""Gate before every tool call: collects the facts, judges them, and asks for approval where it is needed."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol
@@ -112,5 +112,5 @@ def _heed(said: Fired, verdict: Verdict, standing: Standing) -> Verdict:
     if said.decision == "allow" and verdict.kind == "ask" and not verdict.guarded:
         return Verdict("allow")
     if said.decision == "ask" and verdict.kind == "allow":
-        return Verdict("deny" if standing.mode == "dontAsk" else "ask", said.reason or "a hook wants it asked.")
+        return Verdict("deny" if standing.mode == "dontAsk" else "ask", said.reason or "a hook requires approval.")
     return verdict

@@ -1,4 +1,4 @@
-"""What agents may do beyond the session's rules, and for how long: the allowed tools of skills that are at work."""
+"""Temporary permissions beyond the session's rules: the allowed tools of skills that are in use."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path

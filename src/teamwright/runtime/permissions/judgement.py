@@ -1,4 +1,4 @@
-"""The pure judge applied to calls: what an agent's calls are judged by, and the words for what comes of it."""
+"""Applies the pure judge to an agent's calls, and words the outcome."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""Questions that wait for a person: every one is answered, expires, or is visible as waiting."""
+"""Questions to a person: each is answered, expires, or is visibly waiting."""
 
 from collections.abc import Awaitable, Callable
 

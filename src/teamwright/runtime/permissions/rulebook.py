@@ -1,4 +1,4 @@
-"""The permission rules of a session: those it began with, and those that a person added meanwhile."""
+"""Permission rules of a session: those it began with, and those that a person added since."""
 
 from collections.abc import Sequence
 from typing import Literal

@@ -1,4 +1,4 @@
-"""What an agent's definition says about how far it may use a tool: `Bash(git *)` in its list of tools."""
+"""Limits on a tool from an agent's definition, such as `Bash(git *)` in its list of tools."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""The runtime's own forks: the same loop on an agent's cached prefix, which never touches its conversation."""
+"""Forks for side questions: the same loop on an agent's cached prefix, which never touches its conversation."""
 
 import traceback
 from collections.abc import Awaitable, Callable, Sequence

@@ -1,4 +1,4 @@
-"""Notes from one session to the next: asked of the main agent beside its conversation, kept by ourselves."""
+"""Notes from one session to the next: requested from the main agent in a side question and stored by us."""
 
 from collections.abc import Callable
 

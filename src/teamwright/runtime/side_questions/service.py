@@ -1,4 +1,4 @@
-"""What the main agent is asked beside its conversation: side questions, the next prompt, notes for later sessions."""
+"""Side questions to the main agent: the person's own, the suggested next prompt, and notes for later sessions."""
 
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any

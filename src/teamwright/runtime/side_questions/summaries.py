@@ -1,4 +1,4 @@
-"""One line on what a background agent is doing, asked of itself beside its conversation; only for those who want it."""
+"""One-line summaries of what background agents are doing, written by a fork of each; optional."""
 
 from collections.abc import Callable, Coroutine
 from typing import Any

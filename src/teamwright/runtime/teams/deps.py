@@ -1,4 +1,4 @@
-"""What the composition root gives to teams, and what their parts know of each other before all are made."""
+"""Dependencies of teams from the composition root, and ports between their parts."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path

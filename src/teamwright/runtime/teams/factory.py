@@ -1,4 +1,4 @@
-"""Makes the agents of teammates: new ones, and those that go on from their transcripts."""
+"""Makes the agents of teammates, new or resumed from their transcripts."""
 
 from functools import partial
 from pathlib import Path

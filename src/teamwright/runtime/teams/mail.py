@@ -1,4 +1,4 @@
-"""Mail between members: stored first, then rung for. What cannot be stored is an error that says so."""
+"""Mail between members: stored first, then announced by a wake-up. A message that cannot be stored is an error."""
 
 from collections.abc import Sequence
 

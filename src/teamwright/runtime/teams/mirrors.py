@@ -1,4 +1,4 @@
-"""The JSON copies of teams that people read: they follow the store, and fail nothing if they cannot."""
+"""JSON copies of teams for people: they follow the store, and a failed write breaks nothing else."""
 
 from collections.abc import Awaitable, Callable
 

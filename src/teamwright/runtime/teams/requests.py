@@ -1,4 +1,4 @@
-"""Shutdowns and plans as records with ids. Nothing is ever read out of what a model wrote to another one."""
+"""Shutdown and plan requests as records with ids. No decision is read out of text that a model wrote."""
 
 from functools import partial
 from typing import Any

@@ -1,4 +1,4 @@
-"""Who is in which team: a copy of the store for those who cannot wait for a read, taken anew after each change."""
+"""Roster of the teams: a copy of the store for synchronous readers, reloaded after each change."""
 
 import anyio
 

@@ -1,4 +1,4 @@
-"""The teams of one process: their parts, made top-down, and what is done with them at its start and at its end."""
+"""Teams of one process: makes their parts top-down, starts them and ends them."""
 
 from collections.abc import Sequence
 

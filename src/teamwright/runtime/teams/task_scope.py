@@ -1,4 +1,4 @@
-"""Whose task list an agent works on, who leads there, and who is told what. Without a team it is the session's."""
+"""Scope of an agent's task list: its team's, with the lead and the members to notify, or the session's."""
 
 from collections.abc import Sequence
 from typing import Protocol

@@ -1,4 +1,4 @@
-"""Changes of a task list with all that follows from them: owners told, bells rung, files rewritten."""
+"""Changes task lists, and then notifies owners, wakes waiting teammates and rewrites the mirrors."""
 
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager

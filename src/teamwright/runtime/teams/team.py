@@ -1,4 +1,4 @@
-"""A team in the hands of Python code, which acts as its lead: the same roads and checks as for a model that leads."""
+"""Team led by Python code, through the same paths and checks as a team that a model leads."""
 
 import os
 from collections.abc import Awaitable, Sequence

@@ -1,4 +1,4 @@
-"""A teammate that runs in this process: what it is bound to, how far its failures reach, and its end."""
+"""Teammate in this process: its cancel scope, its failures and its end."""
 
 import traceback
 from collections.abc import Sequence

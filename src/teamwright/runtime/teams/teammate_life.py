@@ -1,4 +1,4 @@
-"""How a teammate lives: handle what came, go idle and say so once, claim a task or wait. Only a shutdown ends it."""
+"""Life policy of a teammate: handle letters, go idle and report it once, claim a task or wait, until a shutdown."""
 
 from collections.abc import Sequence
 from functools import partial

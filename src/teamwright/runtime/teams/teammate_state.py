@@ -1,4 +1,4 @@
-"""What a teammate of this process is just now, and how others come to know of it: running, idle, about to leave."""
+"""State of a teammate in this process (running, idle, leaving), and its announcement to others."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""The teammates that this process looks after: made, started here or elsewhere, resumed, stopped."""
+"""Teammates of this process: makes, starts, resumes and stops them, here or in processes of their own."""
 
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager

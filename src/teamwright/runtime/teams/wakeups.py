@@ -1,4 +1,4 @@
-"""Wake-ups between the processes of teams: this one's row, lock and bell, and the bells of the others."""
+"""Wake-ups between the processes of teams: this process's row, lock and bell, and the bells of the others."""
 
 from collections.abc import Mapping
 from functools import partial

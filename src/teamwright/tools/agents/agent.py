@@ -1,4 +1,4 @@
-"""The Agent tool: start another agent and wait for its report, or let it work in the background."""
+"""Agent: starts another agent and waits for its report, or lets it work in the background."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any, Literal

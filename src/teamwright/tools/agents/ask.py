@@ -1,4 +1,4 @@
-"""AskUserQuestion: questions with options for the person. Where nobody is there, the model decides by itself."""
+"""AskUserQuestion: questions with options for the person. With nobody attached, the model decides by itself."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Annotated, Any, cast

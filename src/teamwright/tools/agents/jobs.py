@@ -1,4 +1,4 @@
-"""What runs in the background: read its output, wait for its end, stop it."""
+"""Background jobs: read their output, wait for their end, stop them."""
 
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any

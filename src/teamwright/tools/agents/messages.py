@@ -1,4 +1,4 @@
-"""Talking to agents: SendMessage and ListAgents."""
+"""SendMessage and ListAgents: messages to other agents, and the list of them."""
 
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal, cast

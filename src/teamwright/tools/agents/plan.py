@@ -1,4 +1,4 @@
-"""Plan mode: entered by the agent itself, left with a plan that a person approves."""
+"""EnterPlanMode and ExitPlanMode: the agent enters plan mode by itself and leaves it with an approved plan."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Annotated, Any

@@ -1,4 +1,4 @@
-"""The Skill tool: what people wrote down for the model to follow, called by name."""
+"""Skill: calls instructions that people wrote for the model, by name."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any

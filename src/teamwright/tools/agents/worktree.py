@@ -1,4 +1,4 @@
-"""EnterWorktree and ExitWorktree: the calling agent itself moves into a git worktree, and back."""
+"""EnterWorktree and ExitWorktree: move the calling agent into a git worktree, and back."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What the file tools share: which path was judged, and whether a file is still as the agent last saw it."""
+"""Shared checks of the file tools: which path was judged, and whether a file is still as the agent last saw it."""
 
 import os
 import stat

@@ -1,4 +1,4 @@
-"""Files that are not plain text, as a model can read them: images, PDF text, notebooks."""
+"""Converts files that are not plain text for the model: images, PDF text, notebooks."""
 
 import base64
 import json

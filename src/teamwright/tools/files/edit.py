@@ -1,4 +1,4 @@
-"""Edit: one piece of a file is replaced by another, and every other byte stays as it was."""
+"""Edit: replaces one piece of a file, and leaves every other byte as it was."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

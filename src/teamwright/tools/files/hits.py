@@ -1,4 +1,4 @@
-"""What ripgrep prints, taken line by line, filtered by file and bounded."""
+"""Reads ripgrep's output line by line, filtered by file and bounded."""
 
 import os
 import re

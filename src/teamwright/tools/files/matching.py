@@ -1,4 +1,4 @@
-"""Where a piece of text stands in a file, and what takes its place: pure, and lossless in every encoding."""
+"""Finds a piece of text in a file's content and replaces it: pure, and lossless in every encoding."""
 
 import re
 from collections.abc import Callable

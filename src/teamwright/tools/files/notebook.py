@@ -1,4 +1,4 @@
-"""NotebookEdit: one cell of a Jupyter notebook is replaced, inserted or deleted; the rest keeps its form."""
+"""NotebookEdit: replaces, inserts or deletes one cell of a Jupyter notebook; the rest keeps its form."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""A page of text as the model reads it: numbered lines, bounded, with what is special said at the end."""
+"""Page of text as the model reads it: numbered lines, bounded, with notes at the end."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""Read: a file of any kind and size, as far as a model can use it."""
+"""Read: reads a file of any kind and size, as far as a model can use it."""
 
 import io
 import os

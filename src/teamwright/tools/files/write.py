@@ -1,4 +1,4 @@
-"""Write: a whole file, byte for byte as given."""
+"""Write: writes a whole file, byte for byte as given."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any

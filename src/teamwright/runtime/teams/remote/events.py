@@ -1,4 +1,4 @@
-"""What teammates in other processes do, as watchers here see it: read from their transcripts and the store."""
+"""Events of teammates in other processes, read from their transcripts and the store."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Permission questions between processes, as records: asked where nobody is attached, decided where the person is."""
+"""Relays permission questions between processes as records, from a teammate to the process where the person is."""
 
 from functools import partial
 from pathlib import Path

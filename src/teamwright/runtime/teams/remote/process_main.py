@@ -1,4 +1,4 @@
-"""A process that one teammate has for itself: it ends with the teammate, or when nobody leads it any more."""
+"""Main loop of a teammate's own process, which ends with the teammate or when it has no lead any more."""
 
 from collections.abc import Awaitable, Callable
 from types import TracebackType

@@ -1,4 +1,4 @@
-"""Teammates in processes of their own: started by argv, known by pid and start time, looked after until they end."""
+"""Processes of teammates: started by argv, identified by pid and start time, supervised until they end."""
 
 from functools import partial
 from pathlib import Path
