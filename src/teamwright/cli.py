@@ -116,14 +116,14 @@ def _complain(words: str) -> None:
 # --- commands
 
 COMMANDS = {
-    "demo": "watch a team of agents fix a small shop; needs no key",
+    "demo": "watch a team of agents fix a small demo repository; needs no key",
     "agents": "list agent types and their sources",
     "sessions": "list sessions; `sessions delete ID ...` or `--older-than DAYS` removes them",
     "teams": "list teams and their members",
     "inbox": "list a team's messages in order, with the status of each",
     "tasks": "show the shared task list of a session or a team",
     "jobs": "list a session's background jobs, running and finished",
-    "why": "show what each agent that is not running is waiting for",
+    "why": "show what each waiting agent waits for",
     "attach": "watch and control a running session from another terminal",
     "worktrees": "list agents' git worktrees; `show NAME`, `merge NAME`, `clean [NAME ...]`",
     "mcp": "manage MCP servers: `list`, `add NAME COMMAND ...`, `remove NAME`, `test`, `login NAME`; or `serve` as one",
@@ -192,7 +192,7 @@ def _attach(parser: "argparse.ArgumentParser", args: list[str]) -> int:
 def _demo(parser: "argparse.ArgumentParser", args: list[str]) -> int:
     parser.add_argument("--fast", action="store_true", help="do not slow down the typing")
     parser.add_argument("--keep", action="store_true", help="keep the sample repository afterwards")
-    parser.add_argument("--kill", action="store_true", help="kill the whole program halfway and resume it; printed")
+    parser.add_argument("--kill", action="store_true", help="print a run that is killed halfway and resumed")
     parser.add_argument("--plain", action="store_true", help="print the story even in a terminal")
     found = parser.parse_args(args)
     from teamwright.surfaces.demo.run import play
@@ -213,7 +213,9 @@ def _agents(parser: "argparse.ArgumentParser", args: list[str]) -> int:
 def _sessions(parser: "argparse.ArgumentParser", args: list[str]) -> int:
     parser.add_argument("action", nargs="?", choices=("list", "delete"), default="list")
     parser.add_argument("ids", nargs="*", metavar="ID")
-    parser.add_argument("--older-than", type=float, metavar="DAYS", help="with delete: by days since last use")
+    parser.add_argument(
+        "--older-than", type=float, metavar="DAYS", help="with delete: sessions last used more than DAYS ago"
+    )
     parser.add_argument("--all", action="store_true", help="list the sessions of all directories")
     found = parser.parse_args(args)
     from teamwright.surfaces.commands import listings as commands

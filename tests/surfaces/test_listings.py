@@ -120,7 +120,7 @@ def test_doctor_finds_a_home_that_others_can_read_and_settings_that_are_wrong(pr
 
 
 def test_cost_before_anything_was_used(program: Program) -> None:
-    assert program.run("cost").out == "nothing has been used yet\n"
+    assert program.run("cost").out == "no usage yet\n"
     assert json.loads(program.run("cost", "--json").out)["agents"] == []
     assert not program.state.exists()
 

@@ -94,7 +94,7 @@ def test_signed_in_once_used_often_and_forgotten(guarded: Guarded) -> None:
         guarded.file.write_text(broken)
         assert guarded.state()["status"] == "needs-auth"
     assert "signed out" in guarded.program.run("mcp", "logout", "far").out
-    assert "nobody was signed in" in guarded.program.run("mcp", "logout", "far").out
+    assert "was not signed in" in guarded.program.run("mcp", "logout", "far").out
     assert guarded.state()["status"] == "needs-auth"
 
 
@@ -159,6 +159,6 @@ def test_where_there_is_nothing_to_sign_in_to(program: Program) -> None:
     assert (
         program.run("mcp", "add", "-s", "user", "-H", "Authorization: Bearer x", "held", "http://127.0.0.1:9/").rc == 0
     )
-    assert "no server behind a URL" in program.run("mcp", "login", "near").err
+    assert "has no URL" in program.run("mcp", "login", "near").err
     assert "token in its headers" in program.run("mcp", "login", "held").err
     assert program.run("mcp", "login").rc == 2

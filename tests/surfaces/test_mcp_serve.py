@@ -175,5 +175,5 @@ def test_a_signal_ends_it(program: Program) -> None:
 
 
 def test_wrong_use(program: Program) -> None:
-    assert "takes no words" in program.run("mcp", "serve", "team").err
+    assert "takes no arguments" in program.run("mcp", "serve", "team").err
     assert program.run("mcp", "serve", "--resume", "nobody", script=SCRIPTS).rc == 1

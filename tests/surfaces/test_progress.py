@@ -75,7 +75,7 @@ def test_steps_of_other_agents_stand_indented_beneath_their_names() -> None:
     screen.show(ANN, started("ann"), called("c1", "Grep", b'{"pattern":"x"}'))
     screen.show(ANN, ToolEnded(CallId("c1"), (Text("a.py:1"),)), said("Found it."), at=2000)
     screen.show(BOB, started("bob", ANN, 2), said("I am below."))
-    screen.show(ANN, Denied(CallId("c2"), "Bash", {}, "no rule allows it."), AgentEnded("failed", "", "it broke"))
+    screen.show(ANN, Denied(CallId("c2"), "Bash", {}, "no allow rule covers it."), AgentEnded("failed", "", "it broke"))
     assert screen.lines == [
         "  ann  work of ann",
         "  | + Grep x  2.0 s",
@@ -84,7 +84,7 @@ def test_steps_of_other_agents_stand_indented_beneath_their_names() -> None:
         "    bob  work of bob",
         "    | I am below.",
         "  ann  work of ann",
-        "  | refused: no rule allows it.",
+        "  | refused: no allow rule covers it.",
         "  | it broke",
     ]
 

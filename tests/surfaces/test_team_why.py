@@ -87,7 +87,7 @@ def test_one_that_waits_for_a_free_place_and_one_that_has_shut_down(program: Pro
     live.say("go")
     wait_file(program.project / "busy")
     waits = until(
-        lambda: [n for n, row in rows(program, "why").items() if "a free place" in row["waiting_for"]], "one that waits"
+        lambda: [n for n, row in rows(program, "why").items() if "a free slot" in row["waiting_for"]], "one that waits"
     )
     (works,) = {"ada", "bob"} - set(waits)
     live.say(f"SCRIPT:stop STOP:{waits[0]}@crew")

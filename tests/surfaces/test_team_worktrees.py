@@ -41,7 +41,7 @@ def test_that_of_a_parked_teammate_is_in_use_and_never_cleaned(program: Program,
     assert [row["state"] for row in rows] == ["in_use", "in_use"]
     table = program.run("worktrees").out
     assert "ada@crew, which is parked" in table and "bob@crew, which is parked" in table
-    assert "nothing to clear away" in program.run("worktrees", "clean").out
+    assert "nothing to clean up" in program.run("worktrees", "clean").out
     refused = program.run("worktrees", "clean", rows[0]["name"])
     assert refused.rc == 2 and "@crew" in refused.err and "shuts down" in refused.err
     assert "parked" in program.run("worktrees", "show", rows[0]["name"]).out

@@ -1,4 +1,4 @@
-"""Plain lines for people where there is no app: a session's events, one calm line a step, and what such lines share."""
+"""Prints a session's events as plain lines, one a step, where there is no app."""
 
 import os
 import sys
@@ -24,6 +24,7 @@ from teamwright.core.data.event import (
 )
 from teamwright.core.data.message import Delta, Retrying, Text, TextDelta, ToolCall
 from teamwright.core.ids import AgentId, CallId, JobId
+from teamwright.surfaces.view.sentences import retry_words
 from teamwright.tools.bounds import visible
 from teamwright.tools.catalog import traits_of
 
@@ -108,7 +109,7 @@ class Progress:
             case TextDelta():
                 self._stream(delta.text)
             case Retrying():
-                self._line(self._paint("yellow", f"  the model did not answer: {visible(delta.reason)}; again"))
+                self._line(self._paint("yellow", f"  {visible(retry_words(delta))}"))
             case _:
                 pass
 

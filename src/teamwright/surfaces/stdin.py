@@ -1,4 +1,4 @@
-"""Standard input as prompts: one text, or JSON lines of a driving program."""
+"""Reads prompts from standard input: one text, or JSON lines of a driving program."""
 
 import asyncio
 import os

@@ -13,7 +13,7 @@ from place_kit import until
 from teamwright.surfaces.terminal.alert import BELL, WORDS, alert
 
 FOCUS_OUT = "\x1b[O"
-OSC = "\x1b]9;Teamwright: A question waits for you."
+OSC = "\x1b]9;Teamwright: A question is waiting for you."
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def ask(terminal: Terminal, settings: dict[str, object], *, look_away: bool) -> 
             assert time.monotonic() < end
             time.sleep(0.05)
     (terminal.project / "go").touch()
-    terminal.shows("wants to use Bash", "\\x1b]9;evil")
+    terminal.shows("Bash?", "\\x1b]9;evil")
     if look_away and settings.get("notify") != "off":
         until(lambda: OSC.encode() in raw.read_bytes(), "a call")
     return raw.read_bytes()

@@ -105,7 +105,7 @@ async def test_what_is_typed_meanwhile_is_queued_visible_and_can_be_taken_back(w
 async def test_a_question_is_asked_and_answered(walker: Any) -> None:
     async with staged(walker, [[call("Bash", command="touch made")], "done"]) as stage:
         await stage.say("go")
-        await stage.shows("main wants to use Bash")
+        await stage.shows("main: Bash?")
         assert "touch made" in stage.screen
         await stage.press("escape")
         await stage.shows("1 question for you")
@@ -167,24 +167,24 @@ async def test_control_b_lets_the_caller_go_on(walker: Any) -> None:
 
 async def test_the_mode_is_changed_by_a_key_and_stands_in_the_status_line(walker: Any) -> None:
     async with staged(walker) as stage:
-        await stage.shows("asks first")
+        await stage.shows("ask · script/")
         await stage.press("shift+tab")
-        await stage.shows("edits unasked")
+        await stage.shows("accept edits ·")
         await stage.press("shift+tab")
-        await stage.shows("plans only")
+        await stage.shows("plan · script/")
 
 
 @pytest.mark.parametrize(
     ("typed", "shown"),
     [
-        ("/help", "begin a new session here"),
+        ("/help", "start a new session"),
         ("/keys", "Shift+Enter"),
         ("/model", "The model is script"),
         ("/permissions plan", "Mode plan"),
-        ("/permissions wild", "no permission mode"),
+        ("/permissions wild", "unknown permission mode"),
         ("/hooks", "No hooks"),
-        ("/memory", "No instruction files"),
-        ("/cost", "nothing has been used"),
+        ("/memory", "No AGENTS.md or CLAUDE.md"),
+        ("/cost", "no usage yet"),
         ("/jobs", "no jobs"),
         ("/team", "no teams"),
         ("/mcp", "no MCP servers"),
@@ -290,7 +290,7 @@ async def test_every_size_has_input_and_status(walker: Any, size: tuple[int, int
         await stage.rests()
         await stage.shows("字字")
         lines = stage.screen.split("\n")
-        assert len(lines) == size[1] and "›" in stage.screen and "asks first" in lines[-1]
+        assert len(lines) == size[1] and "›" in stage.screen and "ask · " in lines[-1]
         await stage.press("f2")
         await stage.shows("agents")
 

@@ -38,7 +38,7 @@ async def test_jobs_why_cost_and_the_budget_of_agents_at_work(walker: Any) -> No
     more = {"allowed_tools": ["Bash(sleep *)"], "limits": Limits(usd=5.0)}
     async with staged(walker, stage(scripts), size=WIDE, **more) as seen:
         await seen.say("go")
-        await seen.shows("wants to use Write")
+        await seen.shows("main: Write")
         await seen.press("escape")
         await seen.until(lambda: any(fold.steps for fold in seen.view.folds.values()), "a command at work")
         await seen.shows("$5.00 of $5.00 left")
@@ -63,7 +63,7 @@ async def test_permissions_hooks_memory_and_servers_of_the_settings(walker: Any)
     (walker.project / "AGENTS.md").write_text("Use tabs.")
     async with staged(walker, size=WIDE, trust=True) as seen:
         await ask(seen, "/permissions", "Bash(git log *)", "Read(./secret)", "Mode default")
-        await ask(seen, "/permissions acceptedits", "Mode acceptEdits", "edits unasked")
+        await ask(seen, "/permissions acceptedits", "Mode acceptEdits", "accept edits")
         await ask(seen, "/hooks", "stopped-by-a-hook")
         await ask(seen, "/memory", "AGENTS.md", "9 characters")
         await ask(seen, "/mcp", "shelf")

@@ -66,7 +66,7 @@ async def test_always_for_all_answers_everybody_who_asks_the_same(walker: Any) -
         await press_until(stage, "escape", lambda: len(stage.app.screen_stack) == 1)
         await stage.shows("3 questions for you: Enter opens")
         await stage.press("enter")
-        await stage.shows("3 questions wait for you")
+        await stage.shows("3 questions are waiting for you")
         await press_until(stage, "a", lambda: not stage.view.questions)
         await stage.until(lambda: all(stage.view.agents[a].state == "done" for a in others(stage)), "all go on")
         assert (walker.project / "made").exists()
@@ -119,7 +119,7 @@ async def test_the_status_line_says_mode_model_budget_and_branch(walker: Any) ->
     async with staged(walker, size=(140, 20), **options) as stage:
         await stage.shows("on trunk")
         line = stage.screen.split("\n")[-1]
-        assert "plans only · script/given" in line and "$2.00 of $2.00" in line and "500,000 tokens left" in line
+        assert "plan · script/given" in line and "$2.00 of $2.00" in line and "500,000 tokens left" in line
         git(walker, "checkout", "-q", "-b", "other")
         await stage.say("hello")
         await stage.shows("on other")

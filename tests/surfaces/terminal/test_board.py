@@ -24,7 +24,7 @@ def board(tasks: Sequence[Task]) -> Host:
 
 def test_what_is_at_work_comes_first_and_what_is_done_last() -> None:
     assert [t.id for t in in_order(TASKS)] == [2, 5, 3, 4, 1]
-    assert summary_of(TASKS) == "1 of 5 done · 1 at work · 1 open · 2 waiting for others"
+    assert summary_of(TASKS) == "1 of 5 done · 1 in progress · 1 open · 2 blocked"
     assert summary_of(()) == "no tasks"
 
 

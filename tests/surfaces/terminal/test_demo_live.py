@@ -36,8 +36,8 @@ def press_until(terminal: Terminal, key: str, text: str, *, gone: bool = False) 
 def test_a_stranger_watches_a_team_answers_and_reads(terminal: Terminal) -> None:
     with TemporaryDirectory() as temp:
         terminal.run("demo", "--fast", env={"TMPDIR": temp})
-        terminal.shows("ada (general-purpose) of shop wants to use Bash", "print(cheapest([]))")
-        press_until(terminal, "y", "wants to use Bash", gone=True)
+        terminal.shows("ada (general-purpose) of shop: Bash?", "print(cheapest([]))")
+        press_until(terminal, "y", "Bash?", gone=True)
         terminal.shows("F2 shows the team")
         terminal.keys("F2")
         terminal.shows("agents", "ada", "ben", "Enter opens")

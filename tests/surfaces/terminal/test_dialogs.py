@@ -9,10 +9,11 @@ from tui_parts import EVIL, Host, answered, ask, make_view, question, screen_tex
 
 from teamwright.core.permissions.consent import Allow, Deny, Question
 from teamwright.library.trust.decision import TrustContents
-from teamwright.surfaces.terminal.dialogs.base import NO, QuestionScreen
+from teamwright.surfaces.terminal.dialogs.base import QuestionScreen
 from teamwright.surfaces.terminal.dialogs.question_list import QuestionsScreen, screen_for
 from teamwright.surfaces.terminal.dialogs.trust_screen import TrustScreen
 from teamwright.surfaces.view.diff import compare, read_before, rows_of
+from teamwright.surfaces.view.sentences import SAID_NO as NO
 
 QUESTIONS: dict[str, Any] = {
     "questions": [
@@ -46,7 +47,7 @@ async def test_who_asks_and_the_exact_command_are_seen(width: int) -> None:
     async with host.run_test(size=(width, 30)) as pilot:
         await until(pilot, lambda: "y  Yes, this once" in screen_text(host))
         text = screen_text(host)
-        assert "■ ada (general-purpose) of site wants to use Bash" in text
+        assert "■ ada (general-purpose) of site: Bash?" in text
         assert "git push \\" in text and "--force origin main" in text and "description: pushes" in text
         assert "always for ada: Bash(git push *)" in text and "always for all agents: Bash(git push *)" in text
         assert "2 more waiting" in text
@@ -137,9 +138,11 @@ async def test_hostile_commands_are_shown_whole_and_written_out() -> None:
 async def test_however_long_it_is_the_answers_can_be_seen(size: tuple[int, int]) -> None:
     host = dialog(question(tool="Write", file_path="/p/a.py", content="\n".join(f"line {n}" for n in range(200))))
     async with host.run_test(size=size) as pilot:
-        await until(pilot, lambda: "w  No, and say why" in screen_text(host) and "Esc: later" in screen_text(host))
-        await until(pilot, lambda: "of 201: PgDn to the end, then a yes counts" in screen_text(host))
-        assert "+ line 0" in screen_text(host) and "wants to use Write" in screen_text(host)
+        await until(
+            pilot, lambda: "w  No, and say why" in screen_text(host) and "Esc: decide later" in screen_text(host)
+        )
+        await until(pilot, lambda: "of 201: PgDn to the end before you allow it" in screen_text(host))
+        assert "+ line 0" in screen_text(host) and ": Write " in screen_text(host)
         await pilot.press("pagedown")
         await until(pilot, lambda: "+ line 0" not in screen_text(host))
         assert "y  Yes, this once" in screen_text(host)
@@ -152,7 +155,7 @@ async def test_a_long_list_leaves_room_for_its_keys(size: tuple[int, int]) -> No
     ask(view, *(question(f"q{n}", command="\n".join(["make"] * 30)) for n in range(20)))
     host = Host(lambda: QuestionsScreen(lambda: view.questions, view.agents))  # type: ignore[arg-type]
     async with host.run_test(size=size) as pilot:
-        await until(pilot, lambda: "Space marks" in screen_text(host) and "20 questions wait" in screen_text(host))
+        await until(pilot, lambda: "Space selects" in screen_text(host) and "20 questions wait" in screen_text(host))
         assert screen_text(host).count("[ ] ada") >= 2 and "Esc" in screen_text(host)
 
 
@@ -278,13 +281,13 @@ async def test_several_are_answered_together() -> None:
     ask(view, question("q1"), question("q2", command="make"), question("q3", command="curl x"))
     host = Host(lambda: QuestionsScreen(lambda: view.questions, view.agents, grace=0.0))
     async with host.run_test(size=(100, 30)) as pilot:
-        await until(pilot, lambda: "3 questions wait for you" in screen_text(host))
+        await until(pilot, lambda: "3 questions are waiting for you" in screen_text(host))
         assert "always: Bash(git push *)" in screen_text(host)
         await pilot.press("space", "space", "y")
         await until(pilot, lambda: len(host.heard) == 2)
         assert answered(host) == [("q1", Allow(), "once"), ("q2", Allow(), "once")]
         view.questions[:] = view.questions[2:]
-        await until(pilot, lambda: "1 question waits for you" in screen_text(host))
+        await until(pilot, lambda: "1 question is waiting for you" in screen_text(host))
         await pilot.press("n")
         await until(pilot, lambda: len(host.heard) == 3)
         assert answered(host)[2] == ("q3", Deny(NO), "once")
@@ -299,7 +302,7 @@ async def test_a_list_opens_one_whole_and_never_approves_a_plan_blindly() -> Non
     ask(view, plan)
     host = Host(lambda: QuestionsScreen(lambda: view.questions, view.agents, grace=0.0))
     async with host.run_test(size=(100, 30)) as pilot:
-        await until(pilot, lambda: "1 question waits" in screen_text(host))
+        await until(pilot, lambda: "1 question is waiting" in screen_text(host))
         await pilot.press("y")
         await until(pilot, lambda: isinstance(host.screen, QuestionScreen))
         assert host.heard == []

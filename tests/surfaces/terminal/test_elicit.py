@@ -39,11 +39,11 @@ async def test_field_after_field() -> None:
         await until(pilot, lambda: "Your name" in screen_text(host))
         assert "the MCP server near asks you" in screen_text(host) and "Who are you?" in screen_text(host)
         await pilot.press("enter")
-        await until(pilot, lambda: "this one is needed" in screen_text(host))
+        await until(pilot, lambda: "this field is required" in screen_text(host))
         await pilot.press(*"Ada", "enter")
         await until(pilot, lambda: "field 2 of 4" in screen_text(host))
         await pilot.press(*"old", "enter")
-        await until(pilot, lambda: "a number is needed" in screen_text(host))
+        await until(pilot, lambda: "enter a number" in screen_text(host))
         host.screen.query_one(Input).value = "36"
         await pilot.press("enter")
         await until(pilot, lambda: "medium" in screen_text(host))
@@ -60,7 +60,7 @@ async def test_field_after_field() -> None:
 async def test_a_person_may_decline(schema: Any, key: str) -> None:
     host = host_of(elicitation(schema))
     async with host.run_test(size=(90, 30)) as pilot:
-        await until(pilot, lambda: "asks you" in screen_text(host) and "Esc: later" in screen_text(host))
+        await until(pilot, lambda: "asks you" in screen_text(host) and "Esc: decide later" in screen_text(host))
         await pilot.press(key)
         await until(pilot, lambda: bool(answered(host)))
     assert answered(host)[0][1] == Deny(DECLINED)

@@ -34,11 +34,11 @@ def test_a_stranger_asks_answers_a_question_reads_and_leaves(terminal: Terminal)
         "All **done** 字字.",
     ]
     terminal.start(script)
-    terminal.shows("Ask, or type", "asks first")
+    terminal.shows("Ask, or type", "ask ·")
     terminal.type("make the file")
     terminal.shows("› make the file")
     terminal.keys("Enter")
-    terminal.shows("main wants to use Bash", "echo made > made.txt", "Yes, this once")
+    terminal.shows("main: Bash?", "echo made > made.txt", "Yes, this once")
     end = time.monotonic() + LIMIT
     while "Yes, this once" in terminal.screen:  # deaf for a moment, so that nobody answers by accident
         assert time.monotonic() < end
@@ -93,7 +93,7 @@ def test_hostile_words_change_neither_title_nor_clipboard_nor_screen(narrow: Ter
     narrow.shows("Ask, or type")
     narrow.type("say it")
     narrow.keys("Enter")
-    narrow.shows("\\x1b]52;c;aGk=", "▌ say it", "asks first")
+    narrow.shows("\\x1b]52;c;aGk=", "▌ say it", "ask ·")
     assert "pwned" not in narrow.tmux("display-message", "-p", "#{pane_title}")
     assert narrow.tmux("list-buffers") == ""
 
@@ -118,6 +118,6 @@ def test_without_a_terminal_there_are_words_and_status_2(tmp_path: Path) -> None
 
 def test_no_colour_means_no_colour(narrow: Terminal) -> None:
     narrow.start(["# Hi\n\n`code`"], "hello", env={"NO_COLOR": "1"})
-    narrow.shows("code", "asks first")
+    narrow.shows("code", "ask ·")
     coloured = narrow.tmux("capture-pane", "-p", "-e")
     assert "38;2" not in coloured and "48;2" not in coloured and "38;5" not in coloured

@@ -56,7 +56,7 @@ async def test_messages_are_seen_with_what_became_of_them(width: int) -> None:
     async with host.run_test(size=(width, 20)) as pilot:
         await until(pilot, lambda: "bert → team-lead  done" in screen_text(host))
         text = screen_text(host)
-        assert "team-lead → ada  please write" in text and "not read yet" in text and "bert  went idle" in text
+        assert "team-lead → ada  please write" in text and "unread" in text and "bert  went idle" in text
 
 
 @pytest.mark.anyio

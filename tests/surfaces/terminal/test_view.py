@@ -102,9 +102,10 @@ def test_an_attempt_that_failed_leaves_nothing_of_its_words(feed: Feed) -> None:
 
 
 def test_many_attempts_are_one_line(feed: Feed) -> None:
-    feed(TurnStarted(), *(Streamed(Retrying(n, 9, 2.0 * n, "overloaded", "overloaded")) for n in range(1, 5)))
+    fault = "api.test is overloaded (529: Busy. Wait). Try again later or with another model."
+    feed(TurnStarted(), *(Streamed(Retrying(n, 9, 2.0 * n, fault, "overloaded")) for n in range(1, 5)))
     (note,) = feed.items
-    assert isinstance(note, Note) and note.text == "The model did not answer (overloaded); trying again in 8 s."
+    assert isinstance(note, Note) and note.text == "api.test is overloaded (529: Busy. Wait). Retry 4 of 9 in 8 s."
 
 
 def test_an_interrupted_reply_stays_to_be_read(feed: Feed) -> None:
@@ -188,7 +189,7 @@ def test_letters_of_others_are_told_apart_from_the_persons_words() -> None:
     notice = Letter(LetterId("3"), MAIN, Sender("system"), Notice(JobId("b"), "completed", "the build", "ok", "/o"))
     said, rests, told = items_of(as_message([mail, idle, notice]), 1, 0)
     assert isinstance(said, Note) and said.who == "ann" and said.text == 'a find\nsee <b> & "x"'
-    assert isinstance(rests, Note) and rests.text == "has nothing to do"
+    assert isinstance(rests, Note) and rests.text == "is idle"
     assert isinstance(told, Note) and told.kind == "notice" and told.text == "the build (completed)"
 
 

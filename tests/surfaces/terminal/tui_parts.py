@@ -133,7 +133,14 @@ def question(
 ) -> Question:  # fmt: skip
     given = args or {"command": "git push origin main"}
     return Question(
-        QuestionId(id), AgentId(agent), name, CallId(f"c-{id}"), tool, given, f"no rule allows {tool}.", suggestions
+        QuestionId(id),
+        AgentId(agent),
+        name,
+        CallId(f"c-{id}"),
+        tool,
+        given,
+        f"no allow rule covers {tool}.",
+        suggestions,
     )
 
 

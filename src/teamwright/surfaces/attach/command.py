@@ -1,4 +1,4 @@
-"""`teamwright attach`: a running session in a second terminal, in the app, or line by line where there is none."""
+"""`teamwright attach`: shows a running session in a second terminal, in the app or line by line."""
 
 import os
 import sys
@@ -21,8 +21,10 @@ from teamwright.surfaces.stdin import read_lines
 
 def run_attach(parser: ArgumentParser, args: Sequence[str], show_app: Callable[[SessionId], Awaitable[int]]) -> int:
     """`show_app` is for people at a terminal."""
-    parser.add_argument("session", nargs="?", metavar="SESSION", help="its id or how it begins; else the last one here")
-    parser.add_argument("--plain", action="store_true", help="line by line, also in a terminal")
+    parser.add_argument(
+        "session", nargs="?", metavar="SESSION", help="session id or its beginning (default: the last one here)"
+    )
+    parser.add_argument("--plain", action="store_true", help="print lines instead of opening the app")
     found = parser.parse_args(args)
     home = home_from(os.environ)
     session = find_session(home, found.session, Path.cwd())
@@ -37,7 +39,7 @@ def find_session(home: Home, named: str | None, cwd: Path) -> SessionId:
     if named is not None:
         meant = sorted(id for id in listening if id.startswith(named.lower()))
         if len(meant) > 1:
-            raise UsageError(f"{named!r} begins several sessions: {', '.join(meant)}")
+            raise UsageError(f"{named!r} matches several sessions: {', '.join(meant)}")
         if not meant and not is_session_id(named):
             raise UsageError(f"no running session begins with {named!r}; `teamwright sessions` lists them")
         return meant[0] if meant else SessionId(named)
@@ -46,7 +48,7 @@ def find_session(home: Home, named: str | None, cwd: Path) -> SessionId:
         return here[0]
     raise UsageError(
         f"no session of {cwd} can be attached to: open one with `teamwright`, or start it with --listen"
-        + (f"; elsewhere there run {', '.join(sorted(listening))}" if listening else "")
+        + (f"; running elsewhere: {', '.join(sorted(listening))}" if listening else "")
     )
 
 

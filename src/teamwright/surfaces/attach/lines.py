@@ -1,4 +1,4 @@
-"""Lines of stream-json as a person reads them in a plain terminal, and what a person types as such lines."""
+"""Converts stream-json to lines for a plain terminal, and typed lines to stream-json."""
 
 import itertools
 from collections.abc import Callable, Sequence
@@ -12,6 +12,7 @@ from teamwright.core.errors import UsageError
 from teamwright.core.ids import CallId
 from teamwright.surfaces.plain import last_lines, paint, summary
 from teamwright.surfaces.view.diff import rows_of
+from teamwright.surfaces.view.sentences import refusal
 from teamwright.tools.agents.ask import AskArgs, AskedQuestion
 from teamwright.tools.bounds import counted, visible
 from teamwright.tools.catalog import traits_of
@@ -180,7 +181,7 @@ def _system(line: AttachLine, told: ToldLine) -> list[str]:
             return [told.paint("yellow", visible(line.text))]
         case "task_started":
             told.names.setdefault(line.task_id, line.description or line.task_id)
-            return [told.paint("dim", visible(f"* {line.description} ({line.task_id}) has begun"))]
+            return [told.paint("dim", visible(f"* {line.description} ({line.task_id}) has started"))]
         case "task_notification":
             return [visible(f"* {line.summary}")]
         case "team_event":
@@ -258,7 +259,7 @@ def typed(text: str, told: ToldLine) -> list[dict[str, Any]]:
     if name == "/to":
         who, _, said = rest.strip().partition(" ")
         if not said.strip():
-            raise UsageError("/to needs an agent and words for it")
+            raise UsageError("/to needs an agent and a message")
         return [_user(said.strip()) | {"agent_id": who}]
     if name == "/stop":
         return [_control("stop_task", task_id=rest.strip())]
@@ -281,7 +282,7 @@ def _answer(words: str, told: ToldLine) -> list[dict[str, Any]] | None:
         return None
     del told.questions[id]
     if letter == "n":
-        said = f"The person said no. They say: {why.strip()}" if why.strip() else "The person said no."
+        said = refusal(why.strip())
         return [_respond(id, {"behavior": "deny", "message": said})]
     always = {"updatedPermissions": msgspec.to_builtins(request.permission_suggestions)} if letter == "a" else {}
     return [_respond(id, {"behavior": "allow"} | always)]

@@ -1,4 +1,4 @@
-"""The listing of agent definitions: where each comes from, what it shadows, and which files are broken."""
+"""`teamwright agents`: lists agent definitions with their sources, what each shadows, and broken files."""
 
 import json
 import os

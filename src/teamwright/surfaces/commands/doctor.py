@@ -1,4 +1,4 @@
-"""`teamwright doctor`: what works on this machine, what does not, and what to do about it."""
+"""`teamwright doctor`: checks what works on this machine and says how to fix what does not."""
 
 import os
 import platform
@@ -118,7 +118,7 @@ async def _model(ground: Workspace, name: str | None) -> Check:
         finally:
             await models.aclose()
     except TimeoutError:
-        return Check("model", "fault", f"no whole answer within {PROBE_LIMIT:g} s")
+        return Check("model", "fault", f"no complete answer within {PROBE_LIMIT:g} s")
     except TeamwrightError as error:
         return Check("model", "fault", str(error))
     return Check("model", "ok", f"{full} answers")

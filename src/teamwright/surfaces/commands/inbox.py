@@ -1,4 +1,4 @@
-"""`teamwright inbox`: every message of a team in order, when it was sent, when it was read, what became of it."""
+"""`teamwright inbox`: lists every message of a team in order, with when it was sent and read."""
 
 import os
 import sys

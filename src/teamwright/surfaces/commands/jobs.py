@@ -1,4 +1,4 @@
-"""`teamwright jobs` and `teamwright why`: what runs in a session, and what the rest of it waits for."""
+"""`teamwright jobs` and `teamwright why`: list what runs in a session, and what waits for what."""
 
 import os
 import sys
@@ -99,7 +99,7 @@ def _job(row: JobRow, *, alive: bool) -> dict[str, Any]:
         "since": row.ended or row.started,
     }
     if row.status == "running" and not alive:
-        job["waiting_for"] = "its program is gone: resume the session to settle it"
+        job["waiting_for"] = "its process is gone; resume the session to settle it"
     return job
 
 
@@ -160,7 +160,7 @@ def _main_waits(path: Path, id: SessionId, rows: list[JobRow], crew: TeamWaits, 
     since = lines[-1].at if lines else 0
     running = [row for row in rows if row.owner == id and row.status == "running"]
     if not alive:
-        return WaitingJob(id, "main", "gone", "its program has ended; --resume goes on", since)
+        return WaitingJob(id, "main", "gone", "its process has ended; --resume continues it", since)
     state, words = _state_of(lines, running)
     if state != "running" and (more := lead_waits(crew)):
         state, words = "waiting", "; ".join(more if state == "idle" else [words, *more])
@@ -178,9 +178,9 @@ def _agent_waits(files: SessionFiles, row: JobRow, rows: list[JobRow], *, alive:
     lines = [line for _, line in transcripts.read(path)] if path.is_file() else []
     since = lines[-1].at if lines else row.started
     if row.status != "running":
-        return WaitingJob(row.id, row.description, row.status, "nothing: it has ended; SendMessage continues it", since)
+        return WaitingJob(row.id, row.description, row.status, "nothing: it has ended; SendMessage resumes it", since)
     if not alive:
-        return WaitingJob(row.id, row.description, "gone", "its program has ended; --resume settles it", since)
+        return WaitingJob(row.id, row.description, "gone", "its process has ended; --resume settles it", since)
     running = [other for other in rows if other.owner == row.id and other.status == "running"]
     return WaitingJob(row.id, row.description, *_state_of(lines, running), since)
 
@@ -195,13 +195,13 @@ def _state_of(lines: Sequence[Line], jobs: list[JobRow]) -> tuple[str, str]:
         return ("waiting", f"its jobs: {background}") if jobs else ("idle", "a message")
     if isinstance(last, Replied | ToolEnded):
         return "running", "the model's answer"
-    return "running", "the model's answer, or its turn to run"
+    return "running", "the model's answer or a free slot"
 
 
 def _open_calls(history: History, jobs: list[JobRow]) -> str:
     begun = history.begun | {job.call for job in jobs}
     if working := ", ".join(call.name for call in history.open_calls if call.id in begun):
-        return f"its calls: {working} (at work)"
+        return f"its calls: {working} (running)"
     names = ", ".join(call.name for call in history.open_calls)
     return f"a person's answer, or its calls: {names}"
 

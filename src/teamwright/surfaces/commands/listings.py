@@ -84,7 +84,7 @@ def delete_sessions(ids: Sequence[str], *, older_than: float | None) -> int:
     busy = anyio.run(_delete, home, paths)
     sys.stdout.write(f"deleted {len(paths) - len(busy)} of {len(paths)} sessions\n")
     if busy:
-        raise SessionBusy(f"still running, and left alone: {', '.join(busy)}")
+        raise SessionBusy(f"still running, not deleted: {', '.join(busy)}")
     return 0
 
 
@@ -167,7 +167,7 @@ def show_cost(session: str | None, *, as_json: bool) -> int:
             }
         )
     elif not agents:
-        sys.stdout.write("nothing has been used yet\n")
+        sys.stdout.write("no usage yet\n")
     else:
         head = ["AGENT", "NAME", "INPUT", "CACHED", "OUTPUT", "TURNS", "TIME", "COST", "MODEL"]
         print_table([head, *(_cost_row(row, depth) for row, depth in [*_tree(list(agents.values())), (total, 0)])])

@@ -1,4 +1,4 @@
-"""`teamwright mcp`: which servers there are, adding and removing them, trying whether they answer; and being one."""
+"""`teamwright mcp`: lists, adds, removes and tests MCP servers, and serves teams as one."""
 
 import os
 import sys
@@ -53,15 +53,22 @@ def run_mcp(parser: ArgumentParser, args: Sequence[str]) -> int:
     own, rest = _divide(args)
     add = parser.add_argument
     add("action", nargs="?", choices=ACTIONS, default="list")
-    add("-s", "--scope", choices=SCOPES, help="add, remove: whose settings; local is yours, for this project")
-    add("-t", "--transport", choices=("stdio", "http", "sse"), help="add: how it is reached")
-    add("-e", "--env", action="append", metavar="NAME=VALUE", default=[], help="add: a variable for its program")
-    add("-H", "--header", action="append", metavar="'NAME: VALUE'", default=[], help="add: for its URL")
-    add("--mcp-config", action="append", metavar="FILE_OR_JSON", default=[], help="list, test: further servers")
-    add("--strict-mcp-config", action="store_true", help="list, test: only those of --mcp-config")
-    add("--trust", action="store_true", help="as if this directory were trusted")
-    add("words", nargs="*", metavar="NAME [COMMAND ...]", help="add: a name, then a URL or a command; else names")
-    _add_serving(parser.add_argument_group("serve: teams as tools for an MCP client, on standard input and output"))
+    add("-s", "--scope", choices=SCOPES, help="add, remove: which settings file; local is yours for this project")
+    add("-t", "--transport", choices=("stdio", "http", "sse"), help="add: transport of the server")
+    add(
+        "-e",
+        "--env",
+        action="append",
+        metavar="NAME=VALUE",
+        default=[],
+        help="add: environment variable for the server",
+    )
+    add("-H", "--header", action="append", metavar="'NAME: VALUE'", default=[], help="add: HTTP header for the server")
+    add("--mcp-config", action="append", metavar="FILE_OR_JSON", default=[], help="list, test: additional servers")
+    add("--strict-mcp-config", action="store_true", help="list, test: only the servers of --mcp-config")
+    add("--trust", action="store_true", help="treat this directory as trusted")
+    add("words", nargs="*", metavar="NAME [COMMAND ...]", help="add: a name, then a URL or a command; otherwise names")
+    _add_serving(parser.add_argument_group("serve: offer teams as tools to an MCP client on standard input and output"))
     found = parser.parse_intermixed_args(own)
     if found.action == "serve":
         return _serve(found)
@@ -81,10 +88,10 @@ def run_mcp(parser: ArgumentParser, args: Sequence[str]) -> int:
 
 def _add_serving(group: Any) -> None:
     add = group.add_argument
-    add("--model", metavar="NAME", help="what teammates run on")
-    add("--permission-mode", choices=MODES, help="what they may do unasked: nobody can be asked")
-    add("--resume", metavar="ID", help="go on with a session and its teams")
-    add("--team", metavar="NAME", help="lead this team, whose lead is gone")
+    add("--model", metavar="NAME", help="model of the teammates")
+    add("--permission-mode", choices=MODES, help="what runs without approval; everything else is denied")
+    add("--resume", metavar="ID", help="resume a session and its teams")
+    add("--team", metavar="NAME", help="take over a team whose lead has exited")
     add("--teammate-mode", choices=("auto", "in-process", "tmux", "iterm2", "local"), help="where teammates run")
 
 
@@ -92,7 +99,7 @@ def _serve(found: Namespace) -> int:
     from teamwright.surfaces.commands.mcp_serve import serve  # noqa: PLC0415  # the protocol package takes a second
 
     if found.words:
-        raise UsageError("mcp serve takes no words; an MCP client starts it and speaks to it by pipes")
+        raise UsageError("mcp serve takes no arguments; an MCP client starts it and talks to it over pipes")
     options = Options(
         cwd=Path.cwd(),
         env=dict(os.environ),
@@ -138,7 +145,7 @@ def _servers(found: Namespace, ground: Workspace) -> dict[str, ServerConfig]:
         sys.stderr.write(f"teamwright: {visible(problem)}\n")
     unknown = [name for name in found.words if name not in servers.configs]
     if unknown:
-        raise UsageError(f"there is no MCP server {', '.join(unknown)}; `teamwright mcp list` shows those there are")
+        raise UsageError(f"there is no MCP server {', '.join(unknown)}; `teamwright mcp list` lists the servers")
     wanted = found.words or servers.configs
     return {name: servers.configs[name] for name in wanted}
 
@@ -281,7 +288,7 @@ def _add(found: Namespace, words: list[str], ground: Workspace) -> int:
     _write(path, whole, scope, ground)
     _say(f"added {name} to {path}")
     if scope != "user" and not ground.trusted:
-        _say("this directory is not trusted, so it is not used until it is: see --trust")
+        _say("this directory is not trusted, so the server is not used yet: see --trust")
     return 0
 
 
@@ -292,7 +299,7 @@ def _described(found: Namespace, target: str, rest: list[str]) -> dict[str, Any]
     if kind == "stdio":
         value = {"command": target, "args": rest, "env": _pairs(found.env, "=", "--env")}
     elif rest:
-        raise UsageError(f"mcp add: a URL takes no further words, but there are: {' '.join(rest)}")
+        raise UsageError(f"mcp add: a URL takes no further arguments, but got: {' '.join(rest)}")
     else:
         value = {"type": kind, "url": target, "headers": _pairs(found.header, ":", "--header")}
     return {key: part for key, part in value.items() if part}

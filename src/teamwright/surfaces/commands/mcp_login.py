@@ -1,4 +1,4 @@
-"""`teamwright mcp login` and `logout`: a person agrees, in a browser, to what an MCP server may be asked for."""
+"""`teamwright mcp login` and `logout`: sign in to an MCP server in a browser, and forget the sign-in."""
 
 import sys
 
@@ -26,7 +26,7 @@ def log_in(config: ServerConfig, ground: Workspace) -> int:
         sys.stderr.write(f"teamwright: {visible(config.name)}: {visible(str(fault))}\n")
         return 1
     agreed = token_path(ground.home.root / TOKENS, url).exists()
-    _say(f"{config.name}: {'signed in' if agreed else 'it wants no login'}; it has {tools} tools")
+    _say(f"{config.name}: {'signed in' if agreed else 'no sign-in needed'}; it has {tools} tools")
     return 0
 
 
@@ -51,7 +51,7 @@ async def _show(address: str) -> None:
 
 def log_out(config: ServerConfig, ground: Workspace) -> int:
     there = forget(ground.home.root / TOKENS, _url(config))
-    _say(f"{config.name}: {'signed out' if there else 'nobody was signed in'}")
+    _say(f"{config.name}: {'signed out' if there else 'was not signed in'}")
     return 0
 
 
@@ -59,9 +59,9 @@ def _url(config: ServerConfig) -> str:
     if config.fault:
         raise UsageError(f"{config.name}: {config.fault}")
     if not isinstance(config.reach, Http | Sse):
-        raise UsageError(f"{config.name} is no server behind a URL: there is nothing to sign in to")
+        raise UsageError(f"{config.name} has no URL, so there is nothing to sign in to")
     if any(name.lower() == "authorization" for name in config.reach.headers):
-        raise UsageError(f"{config.name} has a token in its headers already; remove that first")
+        raise UsageError(f"{config.name} already has a token in its headers; remove it first")
     return config.reach.url
 
 

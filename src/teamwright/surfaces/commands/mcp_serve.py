@@ -1,4 +1,4 @@
-"""`teamwright mcp serve`: teams as tools of an MCP server on standard input and output. The client is the lead."""
+"""`teamwright mcp serve`: serves teams as MCP tools on standard input and output. The client is the lead."""
 
 import signal
 import sys

@@ -1,4 +1,4 @@
-"""`teamwright plugins`: what is installed, from where, and what each brings; install, enable, disable, remove."""
+"""`teamwright plugins`: lists, installs, enables, disables and removes plugins."""
 
 import argparse
 import re
@@ -28,7 +28,7 @@ _PROTOCOLS = "https:http:ssh:git:file"
 
 def run_plugins(parser: argparse.ArgumentParser, args: Sequence[str]) -> int:
     parser.add_argument("action", nargs="?", choices=("list", "install", "enable", "disable", "remove"), default="list")
-    parser.add_argument("names", nargs="*", metavar="NAME", help="which; with install: paths or git addresses")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="plugin names; with install: paths or git addresses")
     found = parser.parse_args(args)
     state = open_workspace(Options(cwd=Path.cwd())).home.root
     if found.action == "list":

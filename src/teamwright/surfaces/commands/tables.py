@@ -1,4 +1,4 @@
-"""Listings: plain tables for people, JSON for programs. Nothing reaches a terminal raw."""
+"""Prints listings: plain tables for people, JSON for programs. Nothing reaches a terminal raw."""
 
 import json
 import sys

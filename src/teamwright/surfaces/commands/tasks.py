@@ -1,4 +1,4 @@
-"""`teamwright tasks`: the task list of a session or of a team, from the store."""
+"""`teamwright tasks`: prints the task list of a session or a team from the store."""
 
 import os
 import sys
@@ -20,8 +20,8 @@ from teamwright.tools.bounds import visible
 
 def run_tasks(parser: ArgumentParser, args: Sequence[str]) -> int:
     which = parser.add_mutually_exclusive_group()
-    which.add_argument("--team", metavar="NAME", help="of this team")
-    which.add_argument("--session", metavar="ID", help="of this session; of the last one here if left out")
+    which.add_argument("--team", metavar="NAME", help="show the tasks of this team")
+    which.add_argument("--session", metavar="ID", help="show the tasks of this session (default: the last one here)")
     found = parser.parse_args(args)
     return show_tasks(found.team, found.session, as_json=found.json)
 

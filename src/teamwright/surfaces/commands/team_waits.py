@@ -1,4 +1,4 @@
-"""What the members of a session's teams wait for, by the store and their transcripts: also when nothing runs."""
+"""Finds what team members wait for from the store and their transcripts, also when nothing runs."""
 
 from collections.abc import Sequence
 
@@ -114,17 +114,17 @@ def mate_waits(mate: Mate) -> tuple[str, str] | None:
     if member.state != "idle":
         history = fold(line.event for line in mate.lines)
         rests = history.ended is not None or not history.messages
-        return ("waiting", "a free place: as many agents run as may at once") if mate.unread and rests else None
+        return ("waiting", "a free slot: the limit of running agents is reached") if mate.unread and rests else None
     return "idle", _idle(mate)
 
 
 def _gone(mate: Mate) -> tuple[str, str]:
     waits = f"; {_unread(mate.unread)}" if mate.unread else ""
     if mate.led:
-        return "gone", f"its process has ended: a message brings it back{waits}"
+        return "gone", f"its process has ended: a message restarts it{waits}"
     if mate.member.state == "idle":
         return "parked", f"its session: --resume wakes it{waits}"
-    return "gone", f"its program has ended: --resume goes on with it{waits}"
+    return "gone", f"its process has ended: --resume continues it{waits}"
 
 
 def _question(request: TeamRequest) -> str:
@@ -144,7 +144,7 @@ def _idle(mate: Mate) -> str:
         return f"its own answer to the request to shut down ({leave.id})"
     if mate.unread:
         return f"nothing: it is being woken, {_unread(mate.unread)}"
-    lead = "" if mate.led else "a lead, because the process of its own is gone; "
+    lead = "" if mate.led else "a lead, because its own process is gone; "
     return f"{lead}a message, or a task{_blocked(mate)}"
 
 

@@ -1,4 +1,4 @@
-"""`teamwright teams`: the teams that there are, who is in them, and whether somebody leads them now."""
+"""`teamwright teams`: lists teams, their members, and whether a lead is running."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""`teamwright worktrees`: the trees that agents work in, what changed there, merging it, and clearing away."""
+"""`teamwright worktrees`: lists the worktrees of agents with their changes, merges them and removes them."""
 
 import os
 import sys
@@ -13,6 +13,7 @@ from teamwright.app.options import Options
 from teamwright.app.workspace import open_workspace, tell_git
 from teamwright.core.data.team import Member
 from teamwright.core.errors import ToolError, UsageError
+from teamwright.core.text import plural
 from teamwright.host.git.listing import MOST_COMMITS, WorktreeView, view
 from teamwright.host.git.merge import Preview, merge, preview_merge
 from teamwright.host.git.worktree import FoundTree, Worktree, find, find_one, remove
@@ -29,9 +30,11 @@ Value = TypeVar("Value")
 
 def run_worktrees(parser: "argparse.ArgumentParser", args: list[str]) -> int:
     parser.add_argument("action", nargs="?", choices=("list", "show", "merge", "clean"), default="list")
-    parser.add_argument("names", nargs="*", metavar="NAME", help="which; with clean: these, whatever they hold")
-    parser.add_argument("--preview", action="store_true", help="with merge: only say what it would do")
-    parser.add_argument("--trust", action="store_true", help="as if this directory were trusted")
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help="worktree names; with clean: remove these, whatever they contain"
+    )
+    parser.add_argument("--preview", action="store_true", help="with merge: show what it would do, without doing it")
+    parser.add_argument("--trust", action="store_true", help="treat this directory as trusted")
     found = parser.parse_args(args)
     _check(parser, found)
     tell_git(open_workspace(Options(cwd=Path.cwd(), trust=found.trust)))
@@ -85,7 +88,7 @@ def show_worktree(name: str, *, as_json: bool) -> int:
         _say(line)
     if seen.lines:
         print_table([[line.path, f"+{line.plus} -{line.minus}"] for line in seen.lines])
-    _say(_changes(found) if found.state.changed else "nothing was changed")
+    _say(_changes(found) if found.state.changed else "no changes")
     return 0
 
 
@@ -117,10 +120,10 @@ def merge_worktree(name: str, *, preview: bool, as_json: bool) -> int:
     if as_json:
         print_json(_previewed(found, done.preview) | {"merged": True, "commit": done.commit})
         return 0
-    how = "moved on to" if done.forward else "has the merge commit"
+    how = "was fast-forwarded to" if done.forward else "has the merge commit"
     _say(f"merged {tree.branch}: {_count(done.preview)}; {done.preview.into} {how} {done.commit[:12]}")
-    used = "; it is still in use" if found.use == "in_use" else ""
-    _say(f"the worktree is still there{used}: `teamwright worktrees clean {tree.name}` removes it with its branch")
+    still = "while it is in use; afterwards" if found.use == "in_use" else "until"
+    _say(f"the worktree is kept {still} `teamwright worktrees clean {tree.name}` removes it with its branch")
     return 0
 
 
@@ -144,8 +147,8 @@ def _show_preview(found: FoundTree, seen: Preview, *, as_json: bool) -> int:
 
 
 def _count(seen: Preview) -> str:
-    files = f", {len(seen.touched)} files" if seen.touched else ""
-    return f"{seen.commits} commit{'' if seen.commits == 1 else 's'}{files}"
+    files = f", {plural(len(seen.touched), 'file')}" if seen.touched else ""
+    return f"{plural(seen.commits, 'commit')}{files}"
 
 
 def _previewed(found: FoundTree, seen: Preview) -> dict[str, Any]:
@@ -176,7 +179,7 @@ def clean_worktrees(names: list[str], *, as_json: bool = False) -> int:
     if as_json:
         print_json(done)
     elif not chosen:
-        _say("nothing to clear away")
+        _say("nothing to clean up")
     return 0
 
 
@@ -224,8 +227,7 @@ def _housed(entry: FoundTree, members: Mapping[Path, Member]) -> FoundTree:
     member = members.get(entry.worktree.path)
     if member is None:
         return entry
-    now = "works" if entry.use == "in_use" else "is parked"
-    note = f"belongs to {member.address}, which {now}: it goes when that shuts down or its team is deleted"
+    note = f"in use by {member.address}" if entry.use == "in_use" else f"kept for {member.address} (not running)"
     return replace(entry, use="in_use", note=f"{note}; {entry.note}" if entry.note else note)
 
 
@@ -260,4 +262,5 @@ def _changes(entry: FoundTree) -> str:
     state = entry.state
     if not state.changed:
         return "none"
-    return f"{state.files} files, +{state.insertions} -{state.deletions}, {state.ahead} commits"
+    files, commits = plural(state.files, "file"), plural(state.ahead, "commit")
+    return f"{files}, +{state.insertions} -{state.deletions}, {commits}"

@@ -1,1 +1,1 @@
-"""`teamwright demo`: a team mends a small shop before your eyes. With `--kill` it is killed half-way, and goes on."""
+"""`teamwright demo`: a team fixes a small demo repository. With `--kill` it is killed half-way and resumed."""

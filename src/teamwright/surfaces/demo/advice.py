@@ -1,4 +1,4 @@
-"""What a stranger who watches the demo could press next, until they have tried it."""
+"""Hints on the next key to press in the demo, until each has been tried."""
 
 from teamwright.surfaces.view.newcomer import Newcomer
 

@@ -1,6 +1,6 @@
-"""`teamwright demo --kill`: the story in a process that is killed half-way, then in another one that goes on with it.
+"""`teamwright demo --kill`: plays the story in a process that is killed half-way, then in another that resumes it.
 
-What is said about it at the end was looked up: in the task list, in the log of mail, in transcripts and in git.
+The closing summary is looked up in the task list, the mail log, the transcripts and git.
 """
 
 import os

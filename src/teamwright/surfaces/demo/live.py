@@ -1,4 +1,4 @@
-"""The demo's story in the app: a person watches the team, answers its question and reads what each has done."""
+"""Plays the demo in the app: a person watches the team, answers its question and reads what each has done."""
 
 from collections.abc import Awaitable, Callable
 

@@ -1,4 +1,4 @@
-"""A team's work as a person likes to watch it: who, then what, one calm line a step."""
+"""Prints a team's work as one line a step: who, then what."""
 
 import textwrap
 from pathlib import PurePath

@@ -1,4 +1,4 @@
-"""The little repository that the demo works on: two faults that do not touch each other, and a file that is missing."""
+"""Repository that the demo works on: two independent bugs and a missing file."""
 
 import subprocess
 from pathlib import Path

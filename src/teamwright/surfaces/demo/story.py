@@ -1,5 +1,5 @@
-"""What the scripted model says. Each part is a list of replies; which one comes is read off the conversation alone, so
-that a resumed session goes on at the right place. A reply may wait for a cue, so that the story is told in one order.
+"""Replies of the demo's scripted model. The next one follows from the conversation alone, so that a resumed session
+continues at the right place. A reply may wait for a cue, so that the story always has the same order.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""The options of a run as argv says them: read, checked, and made into what the program and a session take."""
+"""Parses and checks the options of a run, and turns them into the options of a session."""
 
 import math
 import os
@@ -64,7 +64,7 @@ def _add_model(add: Callable[..., object]) -> None:
     add("--max-budget-usd", type=_money, metavar="X", help="maximum cost of the session")
     add("--task-budget", type=_positive, metavar="N", help="maximum tokens for the session")
     add("--system-prompt", type=_text, metavar="TEXT", help="replace the built-in system prompt")
-    add("--system-prompt-file", metavar="FILE", help="the same, read from a file")
+    add("--system-prompt-file", metavar="FILE", help="read the system prompt from a file")
     add("--append-system-prompt", type=_text, metavar="TEXT", help="append to the built-in system prompt")
 
 
@@ -73,8 +73,15 @@ def _add_permissions(add: Callable[..., object]) -> None:
     add("--agents", metavar="JSON", help="additional agent types, as JSON or a JSON file")
     add("--permission-mode", choices=MODES, help="what runs without approval")
     add("--dangerously-skip-permissions", action="store_true", help="same as bypassPermissions; for containers")
-    add("--allowed-tools", "--allowedTools", nargs="+", action="extend", metavar="RULE", help="e.g. 'Bash(git *)' Edit")
-    add("--disallowed-tools", "--disallowedTools", nargs="+", action="extend", metavar="RULE", help="the same, to deny")
+    add(
+        "--allowed-tools",
+        "--allowedTools",
+        nargs="+",
+        action="extend",
+        metavar="RULE",
+        help="allow these, e.g. 'Bash(git *)' Edit",
+    )
+    add("--disallowed-tools", "--disallowedTools", nargs="+", action="extend", metavar="RULE", help="deny these")
     add("--tools", nargs="+", action="extend", metavar="NAME", help='tools to offer; "" for none, default for all')
     add("--permission-prompt-tool", choices=("stdio",), help="send permission requests to stdout")
     add("--add-dir", nargs="+", action="extend", metavar="DIR", help="additional working directories")
@@ -93,7 +100,7 @@ def _add_session(add: Callable[..., object]) -> None:
     add("--listen", action="store_true", help="let `teamwright attach` connect and answer permission requests")
     add("--no-wait", action="store_true", help="exit when the turn ends and stop background jobs")
     add("--fork", action="store_true", help="let agents fork; every agent runs in the background")
-    add("--team", metavar="NAME", help="take over this team, whose lead is gone")
+    add("--team", metavar="NAME", help="take over a team whose lead has exited")
     add("--teammate-mode", choices=("auto", "in-process", "tmux", "iterm2", "local"), help="where teammates run")
     add("--coordinator", action="store_true", help="the main agent only delegates")
     add("--assistant", action="store_true", help="never block: every agent runs in the background")
@@ -209,7 +216,7 @@ def _system_prompt(found: Namespace) -> str | None:
     if found.system_prompt_file is None:
         return found.system_prompt
     if found.system_prompt is not None:
-        raise UsageError("--system-prompt and --system-prompt-file exclude each other")
+        raise UsageError("--system-prompt and --system-prompt-file cannot be combined")
     try:
         return Path(found.system_prompt_file).expanduser().read_text(errors="replace")
     except (OSError, RuntimeError) as error:
@@ -218,13 +225,15 @@ def _system_prompt(found: Namespace) -> str | None:
 
 def _origin(found: Namespace) -> Origin:
     if found.resume == "":
-        raise UsageError("--resume needs a session's id: `teamwright sessions` lists them, --continue takes the last")
+        raise UsageError(
+            "--resume needs a session id: `teamwright sessions` lists them, --continue resumes the last one"
+        )
     goes_on = found.resume or found.continue_
     for option, given in (("--fork-session", found.fork_session), ("--resume-session-at", found.resume_session_at)):
         if given and not goes_on:
             raise UsageError(f"{option} needs --resume ID or --continue")
     if found.resume and found.continue_:
-        raise UsageError("--resume and --continue exclude each other")
+        raise UsageError("--resume and --continue cannot be combined")
     cut = (found.resume_session_at, found.resume_drops_turn)
     if cut[1] is not None and not cut[0]:
         raise UsageError("--resume-drops-turn needs --resume-session-at")
@@ -238,7 +247,7 @@ def _sources(text: str | None) -> tuple[str, ...]:
     names = tuple(name.strip() for name in text.split(",") if name.strip())
     for name in names:
         if name not in known:
-            raise UsageError(f"--setting-sources: there is no source {name!r}; there are {', '.join(known)}")
+            raise UsageError(f"--setting-sources: unknown source {name!r}; use some of {', '.join(known)}")
     return names
 
 

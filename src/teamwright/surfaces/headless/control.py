@@ -1,4 +1,4 @@
-"""Control over pipes: what a driving program may ask of us, and the question that we ask of it."""
+"""Control protocol over pipes: requests of a driving program, and our permission questions to it."""
 
 from collections.abc import Awaitable, Mapping
 from typing import Any, Literal, TypeVar

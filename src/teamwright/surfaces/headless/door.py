@@ -1,6 +1,7 @@
-"""A running session's door: a private Unix socket at which others speak the headless stream-json with it.
+"""Door of a running session: a private Unix socket that speaks the headless stream-json.
 
-Whoever comes in sees the last lines of every agent, then all that happens, and may say, answer, stop: as the person.
+A client sees the last lines of every agent, then everything that happens, and can prompt, answer and stop as the
+person can.
 """
 
 import contextlib
@@ -40,7 +41,7 @@ async def keep_door(session: Session, home: Home, env: Mapping[str, str]) -> Non
     try:
         await _listen(here, env)
     except (OSError, StoreError) as error:
-        here.warn(f"`teamwright attach` cannot come in: {error}")
+        here.warn(f"`teamwright attach` cannot connect: {error}")
 
 
 async def _listen(session: DrivenSession, env: Mapping[str, str]) -> None:

@@ -1,4 +1,4 @@
-"""The program that drives us over pipes: its lines are acted on, and what only it can answer is asked of it."""
+"""Talks to the program that drives us over pipes: acts on its lines and asks it what only it can answer."""
 
 import re
 import sys
@@ -93,7 +93,7 @@ class Driver:
     async def _rewind(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Files as they were before the agents acted on a prompt; the conversation stays as it is."""
         if self._options.env.get(SWITCH) not in ("1", "true"):
-            raise UsageError(f"no copies of files were kept: start the session with {SWITCH}=true")
+            raise UsageError(f"no copies of files were made: start the session with {SWITCH}=true")
         await self._session.sync()
         transcript = find_transcript(home_from(self._options.env), self._session.id)
         if transcript is None:
@@ -114,7 +114,7 @@ class Driver:
     async def ask(self, subtype: str, **fields: Any) -> dict[str, Any]:
         """Raises UsageError where it answers with an error or not at all; the caller sets the time limit."""
         if self._gone:
-            raise UsageError("the driving program has ended its input")
+            raise UsageError("the driving program has closed its input")
         id = f"t{next(self._ids)}"
         slot = self._slots[id] = _Slot()
         body = {"type": "control_request", "request_id": id, "request": {"subtype": subtype, **fields}}
@@ -128,7 +128,7 @@ class Driver:
         finally:
             del self._slots[id]
         if slot.response is None:
-            raise UsageError("the driving program has ended its input")
+            raise UsageError("the driving program has closed its input")
         if slot.response.subtype != "success":
             raise UsageError(f"the driving program answered with an error: {slot.response.error}")
         return slot.response.response or {}
@@ -168,7 +168,7 @@ class Driver:
                 name="a hook of the driving program",
             )
         except re.error as error:
-            raise UsageError(f"the matcher {entry.matcher!r} of {event} is no expression: {error}") from None
+            raise UsageError(f"the matcher {entry.matcher!r} of {event} is not a valid expression: {error}") from None
 
 
 class told:

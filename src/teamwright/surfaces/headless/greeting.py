@@ -1,4 +1,4 @@
-"""What a driving program is told of a session at its start: the init line, and the answer to `initialize`."""
+"""Description of a session for a driving program: the init line, and the answer to `initialize`."""
 
 import os
 from typing import Any

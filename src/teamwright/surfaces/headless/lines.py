@@ -1,4 +1,4 @@
-"""Events as the JSON lines that other programs read (`--output-format stream-json`). Pure: facts in, dicts out."""
+"""Converts events to the JSON lines of `--output-format stream-json`. Pure: facts in, dicts out."""
 
 import re
 import uuid

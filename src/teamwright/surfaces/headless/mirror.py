@@ -1,4 +1,4 @@
-"""A transcript as it grows, for a driving program that keeps copies of sessions in a store of its own."""
+"""Sends a growing transcript to a driving program that keeps its own copies of sessions."""
 
 import re
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Standard output that never blocks the agents: what a slow reader does not take waits in a thread."""
+"""Standard output that never blocks the agents: lines for a slow reader wait in a thread."""
 
 import os
 import select

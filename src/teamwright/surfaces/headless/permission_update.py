@@ -1,4 +1,4 @@
-"""What an answer to a question changes besides: rules and directories, for the session or written down for good."""
+"""Applies the permission updates of an answer: rules and directories, for the session or saved to settings."""
 
 from pathlib import Path
 from typing import Literal

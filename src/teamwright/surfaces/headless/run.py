@@ -135,7 +135,7 @@ async def _read_prompt(argument: str | None) -> str:
     piped = await read_text(beside=argument is not None)
     prompt = "\n\n".join(part for part in (argument or "", piped.strip("\n")) if part.strip())
     if not prompt:
-        raise UsageError("there is no prompt: give one after -p, or on standard input")
+        raise UsageError("no prompt: give one after -p or on standard input")
     return prompt
 
 
@@ -151,7 +151,7 @@ async def _feed(session: DrivenSession, prompt: str | None, driver: "Driver | No
                 if line.strip():
                     await driver.take(number, line, tasks)
             driver.end()
-            session.answer_nothing("Standard input has ended, so nobody can be asked.")
+            session.answer_nothing("Standard input is closed, so nobody can approve this.")
 
 
 async def _print(watch: Watch, printer: Printer, work: anyio.CancelScope) -> None:

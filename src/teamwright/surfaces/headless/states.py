@@ -1,4 +1,4 @@
-"""What a driving program is told of the session's state: at work, waiting for an answer, idle."""
+"""Reports the session's state to a driving program: running, waiting for an answer, idle."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any, Literal

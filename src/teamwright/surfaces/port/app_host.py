@@ -1,4 +1,4 @@
-"""An app as a guest of a session in this process: it is sent every record, and does what the app here can do."""
+"""Serves an attached app: sends it every record and carries out its requests in this session."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any, assert_never

@@ -1,4 +1,4 @@
-"""What an app and the session at whose door it stands say to each other: control requests, records, facts."""
+"""Protocol between an attached app and its session: control requests, records, facts."""
 
 from msgspec import Raw, Struct
 

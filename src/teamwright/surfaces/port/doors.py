@@ -1,4 +1,4 @@
-"""Where the doors of running sessions are: an address on the disk for each, and a way to knock."""
+"""Finds the doors of running sessions by their addresses on disk, and connects to them."""
 
 import contextlib
 import os
@@ -19,8 +19,8 @@ def knock(home: Home, session: SessionId) -> UnixStream:
     try:
         return connect(os.fsdecode(address_file(home, session).read_bytes()))
     except (OSError, ValueError):
-        words = f"session {session} is not open in an app, nor runs with --listen"
-        raise UsageError(f"{words}: `teamwright --resume {session}` goes on with it") from None
+        words = f"session {session} is not open in an app and was not started with --listen"
+        raise UsageError(f"{words}: `teamwright --resume {session}` resumes it") from None
 
 
 def is_open(home: Home, session: SessionId) -> bool:

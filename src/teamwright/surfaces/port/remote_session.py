@@ -1,4 +1,4 @@
-"""A session in another process of this machine, as the app sees it: what was is on the disk, the rest at its door."""
+"""Session in another process, as the app sees it: the past is read from disk, the rest comes through its door."""
 
 import itertools
 from collections.abc import AsyncIterator, Sequence
@@ -24,7 +24,7 @@ from teamwright.surfaces.port.app_protocol import Heard, Wanted, Welcome
 
 ENTER, LIMIT = 30.0, 600.0  # seconds for a welcome, and for anything else that is asked for
 MOST_WAITING = 10_000  # records; then the door waits for us
-NOTE = "This session runs in another terminal: leaving here does not end it."
+NOTE = "This session runs in another terminal; quitting here does not end it."
 _lines = msgspec.json.Decoder(Heard)
 
 
@@ -134,12 +134,12 @@ class RemoteSession:
         if answer is None:
             raise UsageError("the session has ended" if self._gone else f"no answer within {LIMIT:.0f} s")
         if answer.subtype != "success":
-            raise UsageError(answer.error or "the session refused it without a word")
+            raise UsageError(answer.error or "the session refused it without a reason")
         try:
             return msgspec.json.decode(answer.response, type=kind)
         except msgspec.DecodeError as error:
             raise UsageError(
-                f"the session's answer was not understood ({error}): is it of another version? `attach --plain` may do"
+                f"the session's answer was not understood ({error}): is it another version? Try `attach --plain`"
             ) from None
 
     async def _send(self, value: object) -> None:

@@ -1,4 +1,4 @@
-"""Calls a person back who looks elsewhere: a bell, and a note on the desktop where the terminal can show one.
+"""Alerts a person who looks elsewhere: a bell, and a desktop notification where the terminal can show one.
 
 The words are our own, always the same: nothing that a model or a file says gets into a terminal's control sequence.
 """
@@ -13,7 +13,7 @@ from teamwright.app import Options, open_workspace
 from teamwright.store.settings.schema import Notify
 
 Reason = Literal["asked", "ended"]
-WORDS: dict[Reason, str] = {"asked": "A question waits for you.", "ended": "The turn has ended."}
+WORDS: dict[Reason, str] = {"asked": "A question is waiting for you.", "ended": "The turn has ended."}
 BELL = "\x07"
 _NINE = ("iTerm.app", "WezTerm", "ghostty")  # they know OSC 9
 _MANY = ("foot", "rxvt", "konsole")  # OSC 777, as all terminals with VTE in them

@@ -1,4 +1,4 @@
-"""The app: the frame of the screen, its keys, and who does what they ask for. It watches a session and submits ops."""
+"""The app: the screen's frame, its keys and their actions. It watches a session and submits ops."""
 
 from collections.abc import Awaitable
 from importlib import import_module
@@ -18,6 +18,7 @@ from teamwright.core.data.op import Interrupt, SendToBackground, SetMode
 from teamwright.core.errors import TeamwrightError
 from teamwright.core.ids import AgentId
 from teamwright.core.permissions.consent import Mode
+from teamwright.core.text import plural
 from teamwright.models.prices import cost
 from teamwright.runtime.agents.resume import Origin
 from teamwright.runtime.port import SessionPort
@@ -324,11 +325,11 @@ class TerminalApp(App[Leave]):
             if self._presses.twice("clear"):
                 self.prompt.send_away()
             else:
-                self.hint("Esc again puts this away (Up brings it back)")
+                self.hint("Esc again clears the input (Up restores it)")
         elif self._presses.twice("back"):
             self.prompt.go_back(-1)
         else:
-            self.hint("Esc again takes the last prompt back")
+            self.hint("Esc again brings back the last prompt")
 
     def action_interrupt_or_leave(self) -> None:
         selected = self.screen.get_selected_text() or self.prompt.selected_text
@@ -338,13 +339,13 @@ class TerminalApp(App[Leave]):
             self.hint("copied")
         elif self.prompt.text:
             self.prompt.send_away()
-            self.hint("put away; Up brings it back")
+            self.hint("cleared; Up restores it")
         elif self._presses.twice("leave"):
             self.exit(Leave())
         else:
             running = [a for a in self.view.agents.values() if a.state == "running" and a.id != self.view.main]
-            what = f"stops {len(running)} agents and leaves" if running else "leaves"
-            what = "leaves; the session goes on" if self.session.elsewhere else what
+            what = f"stops {plural(len(running), 'agent')} and quits" if running else "quits"
+            what = "quits; the session keeps running" if self.session.elsewhere else what
             self.hint(f"Ctrl+C again {what}")
 
     @on(PromptInput.Ended)

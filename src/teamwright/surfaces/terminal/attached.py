@@ -1,4 +1,4 @@
-"""The app in a second terminal: a session that runs in another process is watched, talked to and answered from here."""
+"""Runs the app in a second terminal, for a session in another process."""
 
 import os
 

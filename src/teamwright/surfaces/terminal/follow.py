@@ -1,4 +1,4 @@
-"""The stream of events into the view. It gives way often: however much arrives, a key that is pressed comes first."""
+"""Feeds the stream of events into the view, yielding often so that keys come first however much arrives."""
 
 import time
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What stands on the screen before anything was said."""
+"""Greeting on the screen before the first prompt."""
 
 from teamwright import __version__
 from teamwright.runtime.port import SessionFacts
@@ -8,12 +8,13 @@ from teamwright.surfaces.view.text import safe
 
 def greeting(facts: SessionFacts, home: str) -> str:
     where = f"~{facts.cwd.removeprefix(home)}" if home and f"{facts.cwd}/".startswith(f"{home}/") else facts.cwd
+    mode = MODES.get(facts.mode, facts.mode)
     return "\n".join(
         [
-            f"Teamwright {__version__} · {facts.model} · {MODES.get(facts.mode, facts.mode)} (Shift+Tab changes that)",
+            f"Teamwright {__version__} · {facts.model} · permission mode: {mode} (Shift+Tab changes it)",
             safe(where),
             "",
-            "Say in your own words what is to be done; for larger work, ask for a team.",
+            "Describe a task. For larger work, ask for a team.",
             "/help lists commands, /keys all keys. F2 shows agents, tasks and mail.",
         ]
     )

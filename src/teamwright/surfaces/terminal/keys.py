@@ -9,23 +9,23 @@ from textual.keys import Keys
 Place = Literal["typing", "conversation", "agents", "everywhere"]
 
 KEYS: tuple[tuple[Place, str, str], ...] = (
-    ("typing", "Enter", "send; while the agent works it is queued, and read at its next step"),
-    ("typing", "Shift+Enter, Alt+Enter, Ctrl+J, \\ Enter", "a new line"),
-    ("typing", "Up, Down", "earlier prompts; Up in an empty input takes a queued prompt back"),
-    ("typing", "Tab", "complete; in an empty input: into the conversation"),
-    ("typing", "/ @ !", "a command, a file, a line for the shell"),
-    ("typing", "Esc", "end the running turn; twice: take the last prompt back to edit it"),
-    ("typing", "Enter (empty)", "open the questions that wait for you"),
-    ("conversation", "PgUp, PgDn, mouse wheel", "scroll; Ctrl+End goes back to the end"),
-    ("conversation", "Tab, then Up, Down, Enter", "choose a step and open it; Esc goes back to typing"),
+    ("typing", "Enter", "send; while the agent works, queue it for the next step"),
+    ("typing", "Shift+Enter, Alt+Enter, Ctrl+J, \\ Enter", "insert a new line"),
+    ("typing", "Up, Down", "browse earlier prompts; Up in an empty input takes back a queued prompt"),
+    ("typing", "Tab", "complete; in an empty input: go to the conversation"),
+    ("typing", "/ @ !", "start a command, mention a file, run a shell command"),
+    ("typing", "Esc", "interrupt the turn; twice: edit the last prompt"),
+    ("typing", "Enter (empty)", "open the waiting questions"),
+    ("conversation", "PgUp, PgDn, mouse wheel", "scroll; Ctrl+End goes to the end"),
+    ("conversation", "Tab, then Up, Down, Enter", "select and open a step; Esc returns to the input"),
     ("conversation", "Ctrl+O", "open or close all steps"),
     ("conversation", "drag with the mouse, Ctrl+C", "copy"),
-    ("agents", "Shift+Up, Shift+Down", "the conversation of another agent; what you type goes to it"),
-    ("agents", "F2", "agents, tasks and mail, one after the other"),
-    ("agents", "Ctrl+B", "send the agents that are waited for to the background"),
-    ("everywhere", "Shift+Tab", "the next permission mode"),
-    ("everywhere", "Ctrl+C", "put away what is typed; twice: leave"),
-    ("everywhere", "Ctrl+D (empty)", "leave"),
+    ("agents", "Shift+Up, Shift+Down", "open another agent's conversation; your prompts go to it"),
+    ("agents", "F2", "show agents, then tasks, then mail"),
+    ("agents", "Ctrl+B", "move the agents in the foreground to the background"),
+    ("everywhere", "Shift+Tab", "switch to the next permission mode"),
+    ("everywhere", "Ctrl+C", "clear the input; twice: quit"),
+    ("everywhere", "Ctrl+D (empty)", "quit"),
 )
 
 BINDINGS = (

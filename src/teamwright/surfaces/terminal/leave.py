@@ -1,4 +1,4 @@
-"""How the app was left."""
+"""Ways to leave the app."""
 
 from msgspec import Struct
 

@@ -1,4 +1,4 @@
-"""What panels and dialogs ask of the app. They never touch the session themselves."""
+"""Messages from panels and dialogs to the app. They never touch the session themselves."""
 
 from typing import Literal
 

@@ -1,4 +1,4 @@
-"""What counts for a moment only: a hint in the status line, and a key that must be pressed twice."""
+"""Short-lived state: a hint in the status line, and a key that must be pressed twice."""
 
 import time
 

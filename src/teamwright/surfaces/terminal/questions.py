@@ -1,4 +1,4 @@
-"""Questions of agents: which dialog is open, which the person put off, and the ops that answer one."""
+"""Questions of agents: the open dialog, those put off, and the ops that answer them."""
 
 from collections.abc import Sequence
 from typing import Any, cast

@@ -1,4 +1,4 @@
-"""Opens a session, shows the app, and goes on with another session if the person asks for one."""
+"""Opens a session, shows the app, and switches to another session if the person asks for one."""
 
 import gc
 import os
@@ -51,9 +51,9 @@ async def run_attached(session: SessionId, keep_door: KeepDoor) -> int:
     if leave is not None and leave.origin is not None:
         return await run_terminal(Options(cwd=Path.cwd(), origin=leave.origin), keep_door)
     if leave is not None and leave.ended:
-        sys.stdout.write(f"The session has ended. Go on with it: teamwright --resume {session}\n")
+        sys.stdout.write(f"The session has ended. Resume it with: teamwright --resume {session}\n")
     else:
-        sys.stdout.write(f"The session goes on. Come back to it: teamwright attach {session}\n")
+        sys.stdout.write(f"The session is still running. Return to it with: teamwright attach {session}\n")
     return 0
 
 
@@ -68,7 +68,7 @@ def _runs_elsewhere(options: Options) -> bool:
 def check_terminal() -> None:
     if not is_terminal():
         raise UsageError(
-            "the app needs a terminal for its input and output. Without one use `teamwright -p PROMPT` (see --help)."
+            "the app needs a terminal for input and output. Without one, use `teamwright -p PROMPT` (see --help)."
         )
 
 
@@ -95,7 +95,7 @@ async def _show(options: Options, keep_door: KeepDoor, prompt: str | None, *, pi
             group.cancel_scope.cancel()
         session.hurry()
     if (leave is None or leave.origin is None) and here.facts.begun:
-        sys.stdout.write(f"Go on with this session: teamwright --resume {session.id}\n")
+        sys.stdout.write(f"Resume this session with: teamwright --resume {session.id}\n")
     return leave, 128 + caught[0] if caught else app.return_code or 0
 
 

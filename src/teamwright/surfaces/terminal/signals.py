@@ -1,4 +1,4 @@
-"""Signals to the program while the app has the terminal."""
+"""Handles signals to the program while the app has the terminal."""
 
 import signal
 from typing import TYPE_CHECKING

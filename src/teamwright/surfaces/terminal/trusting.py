@@ -1,4 +1,4 @@
-"""The question at the start: is this directory trusted? Asked once, and again when there is something new to run."""
+"""Asks at the start whether the directory is trusted: once, and again when there is something new to run."""
 
 from functools import partial
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A call as a person must see it before saying yes: the command or diff, and all other arguments; nothing is cut."""
+"""Shows a call in full for approval: the command or diff and all other arguments; nothing is cut."""
 
 import difflib
 import os

@@ -1,4 +1,4 @@
-"""What stands in a message to an agent, told apart for the screen: the person's words, mail, notices, shell lines."""
+"""Splits a message to an agent for the screen: the person's words, mail, notices, shell lines."""
 
 import html
 import json
@@ -19,13 +19,13 @@ _MAIL = re.compile(
 _TAG = {name: re.compile(f"<{name}>(.*?)</{name}>", re.S) for name in ("summary", "status", "task-id")}
 _SHELL = re.compile(r'<shell-input>(.*)</shell-input>\n<shell-output exit="(-?\d+)">\n(.*)\n</shell-output>', re.S)
 _SIGNALS = {
-    "idle_notification": "has nothing to do",
-    "shutdown_request": "is asked to shut down",
+    "idle_notification": "is idle",
+    "shutdown_request": "asks for a shutdown",
     "shutdown_approved": "shuts down",
-    "shutdown_rejected": "does not shut down",
+    "shutdown_rejected": "declines to shut down",
     "plan_approval_request": "asks for approval of a plan",
-    "plan_approval_response": "has answered a plan",
-    "task_assignment": "has given a task",
+    "plan_approval_response": "answers a plan",
+    "task_assignment": "assigns a task",
 }
 
 

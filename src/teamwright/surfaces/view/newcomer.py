@@ -1,4 +1,4 @@
-"""What somebody who sees the app for the first time has before them."""
+"""State of the screen for somebody who sees the app for the first time."""
 
 from msgspec import Struct
 

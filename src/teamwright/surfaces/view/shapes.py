@@ -1,4 +1,4 @@
-"""What the screen shows, as plain data: items of a conversation, agents, jobs, news of teams."""
+"""Plain data that the screen shows: items of a conversation, agents, jobs, news of teams."""
 
 from typing import Any, Literal
 

@@ -1,4 +1,4 @@
-"""One agent's conversation as a fold of its events: what is said, thought and done, the newest part of it in memory."""
+"""Folds one agent's events into its conversation, with the newest part of it in memory."""
 
 from typing import Any
 
@@ -31,17 +31,17 @@ from teamwright.core.data.message import (
 from teamwright.core.ids import CallId
 from teamwright.surfaces.view import text as words
 from teamwright.surfaces.view.letters import MOST_RESULT, items_of
+from teamwright.surfaces.view.sentences import retry_words, to_person
 from teamwright.surfaces.view.shapes import Item, Note, Spoken, Step, Talk, Thought
 from teamwright.tools.bounds import bounded
 
 MOST_ITEMS = 1_500  # of one conversation in memory
-NO_ANSWER = "The model did not answer"
 SLACK = 500  # so that dropping is rare
 
 ENDS = {
     "interrupted": "Interrupted. Say what to do instead.",
-    "max_turns": "Stopped at its limit of turns.",
-    "max_budget": "Stopped at its budget.",
+    "max_turns": "Stopped at the turn limit.",
+    "max_budget": "Stopped at the budget limit.",
     "refused": "The model declined to answer.",
     "failed": "The turn failed.",
 }
@@ -53,6 +53,7 @@ class TalkFold:
         self.steps: dict[CallId, Step] = {}  # those that run
         self._most = most
         self._streamed: dict[int, Spoken | Thought] = {}  # of the reply that is being written
+        self._retrying: Note | None = None
 
     def apply(self, record: Record) -> None:
         if self._apply(record.event, record.n, record.at):
@@ -81,7 +82,7 @@ class TalkFold:
                 self.add(
                     Note(
                         "info",
-                        f"The conversation was compacted: {words.tokens(event.tokens)} tokens became a summary.",
+                        f"The conversation was compacted: a summary replaces {words.tokens(event.tokens)} tokens.",
                         n=n,
                         at=at,
                     )
@@ -123,11 +124,10 @@ class TalkFold:
 
     def _retry(self, delta: Retrying) -> None:
         """One line, however often it is tried."""
-        wait = f" in {delta.wait:.0f} s" if delta.wait >= 1 else ""
-        last = self.talk.items[-1] if self.talk.items else None
-        if isinstance(last, Note) and last.text.startswith(NO_ANSWER):
+        if self._retrying is not None and self.talk.items and self.talk.items[-1] is self._retrying:
             self.talk.items.pop()
-        self.add(Note("warning", f"{NO_ANSWER} ({delta.reason}); trying again{wait}."))
+        self._retrying = Note("warning", retry_words(delta))
+        self.add(self._retrying)
 
     def _open(self, index: int, item: Spoken | Thought) -> None:
         self._streamed[index] = item
@@ -219,4 +219,4 @@ def _reuse(streamed: list[Spoken | Thought], whole: Spoken | Thought) -> Item:
 
 def _result(content: tuple[Content, ...]) -> str:
     parts = [f"[image, {c.media_type}]" if isinstance(c, Image) else c.text for c in content]
-    return bounded("\n".join(parts), most=MOST_RESULT)
+    return to_person(bounded("\n".join(parts), most=MOST_RESULT))

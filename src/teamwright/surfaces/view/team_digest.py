@@ -1,10 +1,11 @@
-"""The teams that sessions lead, in a few words each: for whoever chooses a session to go on with."""
+"""One-line digests of the teams that sessions lead, for the session picker."""
 
 from contextlib import suppress
 
 from teamwright.core.data.team import Team
 from teamwright.core.errors import StoreError
 from teamwright.core.ids import SessionId
+from teamwright.core.text import plural
 from teamwright.store.files.paths import Home
 from teamwright.store.tables.processes import ProcessTable
 from teamwright.store.tables.state import StateStore
@@ -37,6 +38,6 @@ async def _read(state: StateStore, home: Home) -> dict[SessionId, str]:
 
 
 def _words(team: Team, members: list[str], unfinished: int) -> str:
-    who = f"{len(members)} member{'s' * (len(members) != 1)}" if len(members) > 3 else ", ".join(members) or "nobody"
-    left = f", {unfinished} open task{'s' * (unfinished != 1)}" if unfinished else ""
+    who = plural(len(members), "member") if len(members) > 3 else ", ".join(members) or "nobody"
+    left = f", {plural(unfinished, 'open task')}" if unfinished else ""
     return f"{team.name} ({who}{left})"

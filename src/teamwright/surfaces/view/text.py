@@ -1,4 +1,4 @@
-"""The one door for words from outside to the screen: hidden characters are written out, lengths are bounded."""
+"""Sanitises all text from outside for the screen: hidden characters are escaped, lengths are bounded."""
 
 import textwrap
 from typing import Any

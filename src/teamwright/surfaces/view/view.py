@@ -1,4 +1,4 @@
-"""A session's events folded into what the screen needs. Plain data: nothing here knows how it is drawn."""
+"""Folds a session's events into what the screen needs: plain data that knows nothing of drawing."""
 
 from collections import deque
 from collections.abc import Callable, Iterable

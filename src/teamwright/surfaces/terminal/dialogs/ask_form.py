@@ -1,4 +1,4 @@
-"""An agent's own questions to the person, one after the other, each with options or free words."""
+"""Form for an agent's questions to the person, one after the other, each with options or free text."""
 
 from collections.abc import Mapping
 from typing import ClassVar
@@ -72,7 +72,7 @@ class AskScreen(ModalScreen[None]):
             yield Static("", classes="ask--who", markup=False)
             yield Static("", classes="ask--question", markup=False)
             yield Vertical(id="answers")
-            yield Input(placeholder="Your own answer; Enter sends it, Esc goes back", select_on_focus=False)
+            yield Input(placeholder="Type your answer; Enter sends it, Esc goes back", select_on_focus=False)
             yield Static("", classes="ask--note", markup=False)
 
     async def on_mount(self) -> None:
@@ -90,9 +90,9 @@ class AskScreen(ModalScreen[None]):
         await place.remove_children()
         self.query_one(".ask--question", Static).update(Content(safe(counted(asked.question))))
         number = f"question {self._at + 1} of {len(self._asked)} · " if len(self._asked) > 1 else ""
-        how = "Space marks, Enter goes on · " if asked.multi_select else ""
+        how = "Space selects, Enter continues · " if asked.multi_select else ""
         waiting = f" · {self._others} more waiting" if self._others else ""
-        self.query_one(".ask--note", Static).update(Content(f"{number}{how}Esc: later{waiting}"))
+        self.query_one(".ask--note", Static).update(Content(f"{number}{how}Esc: decide later{waiting}"))
         chosen: SelectionList[str] | Choices
         if asked.multi_select:
             marks = [Selection(self._label(o.label, o.description), o.label) for o in asked.options]
@@ -110,7 +110,7 @@ class AskScreen(ModalScreen[None]):
             Choice(f"o{n}", f"{one_line(o.label, 80)}: {one_line(o.description, 300)}")
             for n, o in enumerate(asked.options)
         ]
-        return [*options, Choice(OTHER, "Something else …", "w"), Choice(REFUSE, "I would rather not say", "n")]
+        return [*options, Choice(OTHER, "Something else …", "w"), Choice(REFUSE, "Skip", "n")]
 
     @on(Choices.Chosen)
     async def _chosen(self, event: Choices.Chosen) -> None:

@@ -1,4 +1,4 @@
-"""Questions to the person: may this be done, is this plan good."""
+"""Dialogs for approval: of a call, and of a plan."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
@@ -19,13 +19,13 @@ from teamwright.surfaces.terminal.widgets.choices import GRACE, Choice, Choices,
 from teamwright.surfaces.terminal.widgets.rows import Piece, app_of, palette_of
 from teamwright.surfaces.terminal.widgets.sheet import Sheet
 from teamwright.surfaces.view.diff import DiffRow, count, lines_of, read_before, replaces_file, rows_of
+from teamwright.surfaces.view.sentences import refusal
 from teamwright.surfaces.view.shapes import AgentView
-from teamwright.surfaces.view.text import one_line
+from teamwright.surfaces.view.text import one_line, title
 from teamwright.tools.bounds import counted, visible
 from teamwright.tools.catalog import traits_of
 
-NO = "The person said no."
-UNREAD = "PgDn to the end, then a yes counts"
+UNREAD = "PgDn to the end before you allow it"
 YES = ("once", "agent", "all")
 MOST_RULES = 160  # characters of rules that stand in an answer itself
 SMALL, LEAST = 26, 3  # lines of a screen that is used whole, and of what is asked for and its answers
@@ -81,19 +81,32 @@ def head_of(question: Question, agent: AgentView | None, palette: Palette) -> li
     name = one_line(question.agent_name, 40)
     kind = f" ({one_line(agent.kind, 40)})" if agent and agent.kind not in ("main", question.agent_name) else ""
     team = f" of {one_line(agent.team, 40)}" if agent and agent.team else ""
-    wants = " has a plan" if is_plan(question) else " wants to use "
-    tool = "" if is_plan(question) else one_line(question.tool, 60)
-    return [("■ ", style), (name, style), (f"{kind}{team}", palette.dim), (wants, palette.text), (tool, "bold")]
+    wants = " has a plan" if is_plan(question) else ": "
+    return [
+        ("■ ", style),
+        (name, style),
+        (f"{kind}{team}", palette.dim),
+        (wants, palette.text),
+        (_use(question), "bold"),
+    ]
+
+
+def _use(question: Question) -> str:
+    """`Edit src/a.py?`; a command or anything else is shown whole below."""
+    if is_plan(question):
+        return ""
+    about = f" {title(question.tool, question.args)}" if traits_of(question.tool).path else ""
+    return f"{one_line(question.tool, 60)}{about}?"
 
 
 def reason_of(question: Question) -> str:
     """Without what stands there anyway."""
     if is_plan(question):
-        return "Nothing is changed before you say yes."
+        return "Nothing changes until you approve it."
     command = question.args.get("command")
     named = f"`{command}`"
     reason = question.reason.replace(named, "this command") if command else question.reason
-    return one_line(counted(reason), 600)
+    return one_line(counted(f"{reason[:1].upper()}{reason[1:]}"), 600)
 
 
 def show_hidden(screen: ModalScreen[Any], event: Sheet.Scrolled, *, yes: Sequence[str], never: str = "") -> None:
@@ -162,8 +175,9 @@ class QuestionScreen(ModalScreen[None]):
         self._show_head()
         reason = Content.assemble((reason_of(self.question), palette.dim))
         self.query_one(".dialog--reason", Static).update(reason)
-        waiting = f"{self._others} more waiting" if self._others else "it keeps waiting"
-        self.query_one(".dialog--note", Static).update(Content(f"letter or Up/Down, Enter · Esc: later, {waiting}"))
+        waiting = f" · {self._others} more waiting" if self._others else ""
+        note = f"press a letter, or ↑↓ Enter · Esc: decide later{waiting}"
+        self.query_one(".dialog--note", Static).update(Content(note))
         self.query_one(Choices).focus()
         if replaces_file(traits_of(self.question.tool)):
             self._compare()
@@ -200,7 +214,7 @@ class QuestionScreen(ModalScreen[None]):
                 if self.query_one(Sheet).is_read:
                     self._answer(Allow(), event.choice)
             case "no":
-                self._answer(Deny(NO))
+                self._answer(Deny(refusal()))
             case _:
                 self.add_class("-saying")
                 self.query_one(Input).focus()
@@ -208,7 +222,7 @@ class QuestionScreen(ModalScreen[None]):
     @on(Input.Submitted)
     def _said(self, event: Input.Submitted) -> None:
         words = event.value.strip()
-        self._answer(Deny(f"{NO} They say: {words}" if words else NO))
+        self._answer(Deny(refusal(words)))
 
     def _answer(self, decision: Decision, scope: Scope = "once") -> None:
         """To the app itself: this screen is gone when it is handled."""

@@ -1,4 +1,4 @@
-"""What an MCP server asks the person during a call: one field after the other, checked by the server's own schema."""
+"""Form for an MCP server's questions during a call: one field after the other, checked by the server's schema."""
 
 import time
 from collections.abc import Mapping
@@ -129,7 +129,7 @@ class ElicitScreen(ModalScreen[None]):
             asked: Choices | Input = Choices(no_first([yes, no], _REFUSE), grace=self._grace)
         else:
             field = self._fields[self._at]
-            need = "" if field.required else " (may be left out)"
+            need = "" if field.required else " (optional)"
             self.query_one(".elicit--title", Static).update(Content(one_line(field.title, LONGEST_TITLE) + need))
             asked = self._choices(field) if field.kind == "choice" else self._input(field)
         self._note("")
@@ -162,8 +162,8 @@ class ElicitScreen(ModalScreen[None]):
         found = [
             Choice(f"v{n}", one_line(label, LONGEST_LABEL)) for n, label in enumerate(field.labels[: len(field.values)])
         ]
-        skip = [] if field.required else [Choice(_SKIP, "leave it out", "s")]
-        refuse = Choice(_REFUSE, "I would rather not say", "n")
+        skip = [] if field.required else [Choice(_SKIP, "Leave it empty", "s")]
+        refuse = Choice(_REFUSE, "Decline", "n")
         return Choices(no_first([*found, *skip, refuse], _REFUSE), grace=self._grace)
 
     def _input(self, field: FormField) -> Input:
@@ -172,7 +172,7 @@ class ElicitScreen(ModalScreen[None]):
 
     def _note(self, wrong: str) -> None:
         many = f"field {self._at + 1} of {len(self._fields)} · " if len(self._fields) > 1 else ""
-        words = f"{wrong}{' · ' if wrong else ''}{many}Enter goes on · Ctrl+N declines · Esc: later"
+        words = f"{wrong}{' · ' if wrong else ''}{many}Enter: next · Ctrl+N: decline · Esc: decide later"
         self.query_one(".elicit--note", Static).update(Content(words))
 
     @on(Choices.Chosen)
@@ -196,19 +196,19 @@ class ElicitScreen(ModalScreen[None]):
         if time.monotonic() - self._since < self._grace:  # that Enter was meant for something else
             return
         if not self.query_one(Sheet).is_read:
-            self._note("read the message to its end first: PgDn")
+            self._note("scroll to the end of the message first (PgDn)")
             return
         field = self._fields[self._at]
         words = event.value.strip()
         if not words and field.required:
-            self._note("this one is needed")
+            self._note("this field is required")
             return
         try:
             if words:
                 kinds = {"integer": int, "number": float}
                 self._content[field.name] = kinds.get(field.kind, str)(words)
         except ValueError:
-            self._note("a number is needed")
+            self._note("enter a number")
             return
         await self._next()
 

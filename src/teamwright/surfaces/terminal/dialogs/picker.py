@@ -1,4 +1,4 @@
-"""Which session to go on with: all of this directory, or of everywhere; typing narrows the list."""
+"""Picker of the session to resume, from this directory or all; typing narrows the list."""
 
 import time
 from collections.abc import Sequence
@@ -30,9 +30,9 @@ def session_row(
 ) -> Content:
     ago = _ago(now - entry.modified)
     left: list[Piece] = [(f"{ago:>8}  ", palette.dim)]
-    left += [("runs elsewhere  ", palette.good)] if runs else []
+    left += [("running elsewhere  ", palette.good)] if runs else []
     left += [(f"team {one_line(teams, 60)}  ", palette.accent)] if teams else []
-    left.append((one_line(entry.prompt or "(nothing was said)", 200), palette.text if not entry.fault else palette.dim))
+    left.append((one_line(entry.prompt or "(no prompt yet)", 200), palette.text if not entry.fault else palette.dim))
     right: list[Piece] = [(f"  {one_line(entry.fault, 40)}", palette.bad)] if entry.fault else []
     if where and width >= 80:
         right.append((f"  {one_line(entry.cwd, 40)}", palette.dim))
@@ -92,7 +92,7 @@ class SessionPicker(ModalScreen[SessionId | None]):
 
     def compose(self) -> ComposeResult:
         with Vertical():
-            yield Input(placeholder="Type to search; Enter goes on with a session")
+            yield Input(placeholder="Type to search; Enter resumes a session")
             yield RowList()
             yield Static("", classes="picker--note", markup=False)
 

@@ -1,4 +1,4 @@
-"""Several questions that wait: a list in which some or all are answered together, or one is opened whole."""
+"""List of waiting questions: answer some or all of them together, or open one."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +15,7 @@ from teamwright.core.data.server import ELICITATION
 from teamwright.core.ids import QuestionId
 from teamwright.core.permissions.consent import Allow, Decision, Deny, Question
 from teamwright.surfaces.terminal.dialogs.ask_form import AskScreen, questions_of
-from teamwright.surfaces.terminal.dialogs.base import NO, QuestionScreen
+from teamwright.surfaces.terminal.dialogs.base import QuestionScreen
 from teamwright.surfaces.terminal.dialogs.elicit_form import ElicitScreen
 from teamwright.surfaces.terminal.messages import AnswerQuestion, Scope
 from teamwright.surfaces.terminal.render.themes import Palette, agent_style
@@ -23,12 +23,13 @@ from teamwright.surfaces.terminal.widgets.choices import GRACE
 from teamwright.surfaces.terminal.widgets.rows import Piece, RowList, app_of, palette_of, row
 from teamwright.surfaces.terminal.widgets.sheet import Sheet
 from teamwright.surfaces.view.diff import count, lines_of, rows_of
+from teamwright.surfaces.view.sentences import refusal
 from teamwright.surfaces.view.shapes import AgentView
 from teamwright.surfaces.view.text import one_line
 from teamwright.tools.catalog import traits_of
 
 REFRESH = 0.3
-_KEYS = "Space marks · y yes · a always for all · n no · Enter opens · Esc later"
+_KEYS = "Space selects · y allow · a always · n deny · Enter opens · Esc later"
 
 
 def screen_for(
@@ -132,7 +133,11 @@ class QuestionsScreen(ModalScreen[None]):
             ]
 
         self.query_one(RowList).show(rows)
-        words = "1 question waits for you" if len(questions) == 1 else f"{len(questions)} questions wait for you"
+        words = (
+            "1 question is waiting for you"
+            if len(questions) == 1
+            else f"{len(questions)} questions are waiting for you"
+        )
         self.query_one(".list--head", Static).update(Content.assemble((words, "bold")))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
@@ -153,7 +158,7 @@ class QuestionsScreen(ModalScreen[None]):
     def on_sheet_scrolled(self, event: Sheet.Scrolled) -> None:
         self._note_read()
         unread = self._shown is not None and self._shown not in self._read
-        words = f"lines {event.first} to {event.last} of {event.total}: y opens it whole · " if unread else ""
+        words = f"lines {event.first} to {event.last} of {event.total}: y opens it · " if unread else ""
         self.query_one(".list--keys", Static).update(Content(words + _KEYS))
 
     def _note_read(self) -> None:
@@ -186,7 +191,7 @@ class QuestionsScreen(ModalScreen[None]):
 
     def action_refuse(self) -> None:
         for question in self._meant():
-            self._send(question, Deny(NO))
+            self._send(question, Deny(refusal()))
 
     def _send(self, question: Question, decision: Decision, scope: Scope = "once") -> None:
         self._marked.discard(question.id)

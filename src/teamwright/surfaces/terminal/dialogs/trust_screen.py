@@ -1,4 +1,4 @@
-"""The question whether a directory is trusted: what it would run, or what is different since the last yes."""
+"""Dialog that asks whether a directory is trusted, with what it would run or what changed since the last yes."""
 
 from typing import ClassVar
 
@@ -18,10 +18,10 @@ from teamwright.surfaces.terminal.widgets.sheet import Sheet
 from teamwright.surfaces.view.diff import DiffRow, compare, lines_of
 from teamwright.surfaces.view.text import safe
 
-_WARNING = "Its files can start programs and decide what is asked. Trust it only if you know who wrote them."
+_WARNING = "Its files can start programs and change what needs approval. Trust it only if you know who wrote them."
 _CHANGED = "This directory has changed since you trusted it. Do you still trust it?"
-_TOO_MUCH = "There is more than can be shown, so it cannot be agreed to here: look at the files, then use --trust."
-_ONCE = "asked once, and again when these files change; `teamwright --trust` is a yes for one run"
+_TOO_MUCH = "There is too much to show here. Read the files yourself, then start with --trust."
+_ONCE = "asked once, and again when these files change; `teamwright --trust` trusts it for one run"
 
 
 class TrustScreen(ModalScreen[bool]):
@@ -45,7 +45,7 @@ class TrustScreen(ModalScreen[bool]):
             yield Static(_WARNING, classes="dialog--reason", markup=False)
             yield Sheet(change_rows(self._found) if self._found.changes else trust_rows(self._found))
             yield Static("", classes="dialog--more", markup=False)
-            no, yes = Choice("no", "No: work here without these files", "n"), Choice("yes", "Yes, I trust it", "y")
+            no, yes = Choice("no", "No, work here without these files", "n"), Choice("yes", "Yes, I trust it", "y")
             yield Choices([no, yes], grace=self._grace)
             yield Static(_ONCE, classes="dialog--note", markup=False)
 

@@ -1,4 +1,4 @@
-"""Commands that a person types after `/`: what each does to the session or the screen. Skills stand beside them."""
+"""Slash commands of the app: what each does to the session or the screen. Skills are listed beside them."""
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -74,7 +74,7 @@ def _side(page: Page) -> Run:
 async def _help(stage: CommandContext, words: str) -> str:
     names = {name: f"/{name} {command.words}".rstrip() for name, command in COMMANDS.items()}
     widest = max(map(len, names.values()))
-    lines = ["Ask for anything in plain words. `@` names a file, `!` runs a line in the shell, and:", ""]
+    lines = ["Describe a task in plain words. `@` mentions a file, `!` runs a shell command, and:", ""]
     lines += [f"  {names[name].ljust(widest)}  {command.about}" for name, command in COMMANDS.items()]
     if own := await stage.session.skills():
         lines += ["", "skills:", *(f"  /{skill.name}  {skill.description}" for skill in own)]
@@ -99,7 +99,7 @@ async def _permissions(stage: CommandContext, words: str) -> str:
     if words:
         chosen: Mode | None = next((known for known in MODES if known.casefold() == words.casefold()), None)
         if chosen is None:
-            raise UsageError(f"no permission mode {words!r}; there are {', '.join(MODES)}")
+            raise UsageError(f"unknown permission mode {words!r}; use one of {', '.join(MODES)}")
         await session.submit(SetMode(chosen))
     mode = session.facts.mode
     rules = await _settings(stage, "permissions.") or "  no rules in the settings"
@@ -107,7 +107,7 @@ async def _permissions(stage: CommandContext, words: str) -> str:
 
 
 async def _hooks(stage: CommandContext, words: str) -> str:
-    return await _settings(stage, "hooks.") or "No hooks in the settings that hold here."
+    return await _settings(stage, "hooks.") or "No hooks are in effect here."
 
 
 async def _settings(stage: CommandContext, prefix: str) -> str:
@@ -137,7 +137,7 @@ async def _memory(stage: CommandContext, words: str) -> str:
         return lines + [f"  {path}  (notes of earlier sessions)" for path in notes]
 
     lines = await to_thread.run_sync(read)
-    return "\n".join(["Read at the start:", *lines]) if lines else "No instruction files: AGENTS.md is one."
+    return "\n".join(["Instruction files in use:", *lines]) if lines else "No AGENTS.md or CLAUDE.md found."
 
 
 async def _compact(stage: CommandContext, words: str) -> str:
@@ -196,30 +196,30 @@ async def _theme(stage: CommandContext, words: str) -> str:
 
 
 COMMANDS: dict[str, SlashCommand] = {
-    "help": SlashCommand("this page", _help),
-    "agents": SlashCommand("all agents of this session, what each does and has used", _side("agents")),
-    "tasks": SlashCommand("the task board", _side("tasks")),
-    "team": SlashCommand("the teams and who is in them", _table("teams")),
-    "inbox": SlashCommand("the mail of the team as a timeline", _side("mail")),
-    "jobs": SlashCommand("what ran or runs in the background", _table("jobs", session=True)),
-    "why": SlashCommand("what those wait for who are not running", _table("why", session=True), "[AGENT]"),
-    "cost": SlashCommand("what this session has used", _table("cost", session=True)),
+    "help": SlashCommand("show this page", _help),
+    "agents": SlashCommand("show this session's agents, what each does and has used", _side("agents")),
+    "tasks": SlashCommand("show the task board", _side("tasks")),
+    "team": SlashCommand("list teams and their members", _table("teams")),
+    "inbox": SlashCommand("show the team's mail as a timeline", _side("mail")),
+    "jobs": SlashCommand("list background jobs, running and finished", _table("jobs", session=True)),
+    "why": SlashCommand("show what each waiting agent waits for", _table("why", session=True), "[AGENT]"),
+    "cost": SlashCommand("show the tokens, money and time of this session", _table("cost", session=True)),
     "model": SlashCommand("show or change the model", _model, "[NAME]"),
-    "permissions": SlashCommand("show the rules, show or change the mode", _permissions, "[MODE]"),
-    "hooks": SlashCommand("the hooks that hold here", _hooks),
-    "mcp": SlashCommand("MCP servers", _table("mcp", "list")),
-    "memory": SlashCommand("files that tell the agent how to work here", _memory),
-    "compact": SlashCommand("go on from a summary of the conversation", _compact, "[WHAT MATTERS]"),
-    "btw": SlashCommand("ask about the conversation without entering it", _btw, "QUESTION"),
-    "clear": SlashCommand("begin a new session here; this one can be resumed", _clear),
-    "resume": SlashCommand("go on with another session", _resume, "[ID]"),
-    "fork": SlashCommand("go on in a copy of this session", _fork),
-    "worktrees": SlashCommand("the git worktrees of agents", _table("worktrees")),
+    "permissions": SlashCommand("show the rules; show or change the mode", _permissions, "[MODE]"),
+    "hooks": SlashCommand("list the hooks in effect here", _hooks),
+    "mcp": SlashCommand("list MCP servers", _table("mcp", "list")),
+    "memory": SlashCommand("list the instruction files in use", _memory),
+    "compact": SlashCommand("replace the conversation by a summary", _compact, "[WHAT MATTERS]"),
+    "btw": SlashCommand("ask a side question that leaves no trace", _btw, "QUESTION"),
+    "clear": SlashCommand("start a new session; this one can be resumed", _clear),
+    "resume": SlashCommand("resume another session", _resume, "[ID]"),
+    "fork": SlashCommand("continue in a copy of this session", _fork),
+    "worktrees": SlashCommand("list the agents' git worktrees", _table("worktrees")),
     "export": SlashCommand("write this conversation to a file", _export, "[FILE]"),
-    "theme": SlashCommand("dark, light or none", _theme, "NAME"),
-    "keys": SlashCommand("all keys", _keys),
+    "theme": SlashCommand("use the dark or light theme, or no colours", _theme, "NAME"),
+    "keys": SlashCommand("list all keys", _keys),
     "doctor": SlashCommand("check this machine, keys, servers and files", _table("doctor")),
-    "kinds": SlashCommand("kinds of agents that can be started here", _table("agents")),
+    "kinds": SlashCommand("list the available agent types", _table("agents")),
 }
 
 

@@ -1,4 +1,4 @@
-"""What a word could become: commands after `/`, files after `@`. Pure, but for the list of files."""
+"""Completes commands after `/` and files after `@`. Pure, except for the list of files."""
 
 import re
 from collections.abc import Iterable, Sequence

@@ -1,4 +1,4 @@
-"""What a person typed, kept on disk: the prompts of earlier, and the one that is not sent yet."""
+"""Stores earlier prompts and the unsent one on disk."""
 
 from pathlib import Path
 

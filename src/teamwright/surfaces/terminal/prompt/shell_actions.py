@@ -1,4 +1,4 @@
-"""What the app does with other programs and files: shell lines, the tables of the commands, pictures, exports."""
+"""Actions of the app on other programs and files: shell lines, command tables, images, exports."""
 
 import base64
 import os

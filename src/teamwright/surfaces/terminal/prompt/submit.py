@@ -1,4 +1,4 @@
-"""What becomes of what is typed: a prompt, a command, a line for the shell; and what a word could become."""
+"""Submits what is typed as a prompt, a command or a shell line, and offers completions."""
 
 import re
 import time
@@ -141,7 +141,7 @@ class Clerk:
         """Out of the queue and into the input, unless the agent was quicker."""
         counter = self._counter
         if not await counter.session.withdraw(queued.letter, queued.agent):
-            counter.hint("too late: it was read just now")
+            counter.hint("too late: the agent has just read it")
             return
         prompt = counter.prompt
         prompt.put(f"{queued.text}\n{prompt.text}" if prompt.text else queued.text)

@@ -1,4 +1,4 @@
-"""Items of a conversation as lines of the screen."""
+"""Draws the items of a conversation as lines of the screen."""
 
 from typing import TYPE_CHECKING
 

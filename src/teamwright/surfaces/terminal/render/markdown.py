@@ -1,4 +1,4 @@
-"""Words of a model as drawn lines. Markdown is rendered in pieces that stay the same, so that streaming costs little.
+"""Renders a model's Markdown as lines, in pieces that stay the same so that streaming costs little.
 
 Nothing is hidden: HTML is shown as it is written, links with their addresses, entities are not decoded.
 """

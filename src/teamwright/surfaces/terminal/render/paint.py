@@ -1,4 +1,4 @@
-"""Rich's drawings as lines of the screen, and the last door to it: whatever slipped through is written out here."""
+"""Converts Rich renderables to lines of the screen, escaping any hidden characters that are left."""
 
 from functools import cache, lru_cache
 from io import StringIO

@@ -1,4 +1,4 @@
-"""A call of a tool: one calm line, or the whole of it with its output or its diff."""
+"""Draws a tool call: one line, or all of it with its output or diff."""
 
 from rich.style import Style
 from rich.text import Text

@@ -1,4 +1,4 @@
-"""All agents as a tree: who runs, what each is doing, what it has used; and why whoever waits does so."""
+"""Tree of all agents: the state of each, what it is doing or waiting for, and what it has used."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -124,7 +124,7 @@ def why(agent: AgentView, now: int, jobs: str = "") -> str:
         case "idle":
             return f"idle: waits for {agent.waiting_for or (f'its jobs: {jobs}' if jobs else 'a message')}"
         case "done":
-            return "has ended; what you write to it makes it go on"
+            return "finished; send a message to resume it"
         case "failed":
             return f"failed: {agent.waiting_for or 'see its conversation'}"
         case "stopped":

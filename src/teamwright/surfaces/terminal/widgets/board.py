@@ -1,4 +1,4 @@
-"""The shared task list: what is done, who is at what, and what waits for what."""
+"""Board of the shared task list: states, owners and blockers."""
 
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
@@ -38,9 +38,9 @@ def summary_of(tasks: Sequence[Task]) -> str:
         return "no tasks"
     count = {kind: sum(status_of(task) == kind for task in tasks) for kind in _ORDER}
     parts = [f"{count['completed']} of {len(tasks)} done"]
-    parts += [f"{count['in_progress']} at work"] if count["in_progress"] else []
+    parts += [f"{count['in_progress']} in progress"] if count["in_progress"] else []
     parts += [f"{count['pending']} open"] if count["pending"] else []
-    parts += [f"{count['blocked']} waiting for others"] if count["blocked"] else []
+    parts += [f"{count['blocked']} blocked"] if count["blocked"] else []
     return " · ".join(parts)
 
 
@@ -52,7 +52,7 @@ def task_row(task: Task, width: int, palette: Palette, colors: Mapping[str, str]
     if task.owner:
         right = [(f"  {one_line(task.owner, 20)}", agent_style(colors.get(task.owner, ""), palette))]
     elif status == "pending":
-        right = [("  nobody yet" if width > 50 else "", palette.dim)]
+        right = [("  unassigned" if width > 50 else "", palette.dim)]
     left = [
         (f"{_MARKS[status]} ", styles[status]),
         (f"#{task.id} ", palette.dim),
@@ -67,13 +67,13 @@ def task_row(task: Task, width: int, palette: Palette, colors: Mapping[str, str]
 def detail_rows(task: Task) -> list[DiffRow]:
     facts = [f"status: {status_of(task)}", f"owner: {safe(task.owner) if task.owner else 'nobody'}"]
     facts += [f"waits for: {listed(task.blocked_by)}"] if task.blocked_by else []
-    facts += [f"others wait for it: {listed(task.blocks)}"] if task.blocks else []
+    facts += [f"blocks: {listed(task.blocks)}"] if task.blocks else []
     text = [DiffRow("plain", line) for line in safe(task.description).split("\n")] if task.description else []
     return [DiffRow("strong", f"#{task.id} {safe(task.subject)}"), *(DiffRow("dim", fact) for fact in facts), *text]
 
 
 class TaskPanel(Vertical):
-    """Enter shows all of a task."""
+    """Enter shows the whole task."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "fold", "Fold", show=False)]
     DEFAULT_CSS = """
@@ -92,7 +92,7 @@ class TaskPanel(Vertical):
         yield Static("no tasks", classes="board--head", markup=False)
         yield RowList()
         yield Sheet()
-        yield Static("Enter shows all of a task", classes="board--keys", markup=False)
+        yield Static("Enter shows the whole task", classes="board--keys", markup=False)
 
     def show(self, tasks: Sequence[Task], colors: Mapping[str, str]) -> None:
         """`colors` of owners, by name."""

@@ -1,6 +1,6 @@
-"""A short list of answers, chosen by number, by letter, by Enter or by mouse; deaf for a moment when it appears.
+"""Short list of answers, chosen by number, letter, Enter or mouse; it ignores keys for a moment after it appears.
 
-Somebody who is typing when a question comes up must not answer it with the next key.
+A person who is typing when a question comes up must not answer it with the next key.
 """
 
 import time

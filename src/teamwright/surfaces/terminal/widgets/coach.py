@@ -1,4 +1,4 @@
-"""One line above the input that says what a stranger could press next, until they have tried it."""
+"""Line above the input that suggests the next key to press, until it has been tried."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING

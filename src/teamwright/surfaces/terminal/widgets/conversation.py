@@ -1,4 +1,4 @@
-"""The conversation of one agent: only what can be seen is drawn, and what is older is fetched when scrolled to."""
+"""Conversation of one agent: draws only the visible part, and fetches older parts when scrolled to."""
 
 import time
 from bisect import bisect_right

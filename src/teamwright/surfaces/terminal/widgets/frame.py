@@ -1,4 +1,4 @@
-"""What stands where on the screen: the conversation, what is queued, the input, the status, and the side."""
+"""Layout of the screen: conversation, queue, input, status line and side."""
 
 from collections.abc import Callable
 

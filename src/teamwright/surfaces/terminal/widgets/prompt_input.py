@@ -1,4 +1,4 @@
-"""Where a person types: several lines, earlier prompts, pastes of any size, completion. Nothing typed is lost."""
+"""Input of the prompt: several lines, history, pastes of any size, completion. Nothing typed is lost."""
 
 from typing import ClassVar
 

@@ -1,4 +1,4 @@
-"""Prompts that wait until the agent can read them."""
+"""List of prompts that wait until the agent can read them."""
 
 from textual import events
 from textual.content import Content

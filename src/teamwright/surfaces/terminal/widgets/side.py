@@ -1,4 +1,4 @@
-"""The side of the screen: agents, the task board, the mail of a team. Beside the conversation, or in its place."""
+"""Side of the screen with the agents, the task board and the team's mail, beside the conversation or replacing it."""
 
 from collections.abc import Callable
 from typing import ClassVar, Literal

@@ -1,4 +1,4 @@
-"""The line at the bottom: what the agent does, and under what model, mode, budget and branch."""
+"""Status line at the bottom: what the agent does, and its model, mode, budget and branch."""
 
 import time
 
@@ -6,6 +6,7 @@ from rich.cells import cell_len
 from textual.content import Content
 from textual.widgets import Static
 
+from teamwright.core.text import plural
 from teamwright.runtime.port import SessionFacts
 from teamwright.surfaces.terminal.render.step import SPINNER
 from teamwright.surfaces.terminal.render.themes import Palette
@@ -15,12 +16,12 @@ from teamwright.surfaces.view.text import duration, money, one_line, tokens
 from teamwright.surfaces.view.view import SessionFold
 
 MODES = {
-    "default": "asks first",
-    "acceptEdits": "edits unasked",
-    "plan": "plans only",
-    "dontAsk": "never asks",
-    "bypassPermissions": "may do everything",
-    "bubble": "asks first",
+    "default": "ask",
+    "acceptEdits": "accept edits",
+    "plan": "plan",
+    "dontAsk": "don't ask",
+    "bypassPermissions": "bypass permissions",
+    "bubble": "ask",
 }
 
 
@@ -28,13 +29,13 @@ def left_side(agent: AgentView, view: SessionFold, palette: Palette) -> list[Pie
     """What goes on, with a beat while it does."""
     if view.questions:
         count = len(view.questions)
-        return [(f" ? {count} question{'s' * (count > 1)} for you: Enter opens", f"bold {palette.warn}".strip())]
+        return [(f" ? {plural(count, 'question')} for you: Enter opens", f"bold {palette.warn}".strip())]
     if agent.state in ("running", "waiting"):
         return _at_work(agent, palette)
     busy = [other for other in view.agents.values() if other.state == "running" and other.id != agent.id]
     if busy:
         return [
-            (f" {len(busy)} agent{'s' * (len(busy) > 1)} at work", palette.accent),
+            (f" {plural(len(busy), 'agent')} working", palette.accent),
             ("  F2 shows them", palette.dim),
         ]
     if view.suggestion:

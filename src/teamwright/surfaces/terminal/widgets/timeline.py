@@ -1,4 +1,4 @@
-"""The mail of a team as a timeline, and between it what the members did: joined, claimed, went idle, left."""
+"""Timeline of a team's mail and of what its members did: joined, claimed, went idle, left."""
 
 import time
 from collections.abc import Iterable, Mapping
@@ -32,7 +32,7 @@ _DID = {
     "died": "was lost",
 }
 _FATES = {
-    "stored": "not read yet",
+    "stored": "unread",
     "delivered": "",
     "refused": "refused",
     "undeliverable": "undeliverable",
