@@ -26,7 +26,7 @@ class ToolError(TeamwrightError):
 
 
 class AgentLost(ToolError):
-    """An agent that can never go on: nothing that anybody could do brings it back."""
+    """An agent that can never be resumed: nothing that anybody could do brings it back."""
 
 
 class ModelError(TeamwrightError):
@@ -52,7 +52,7 @@ class StoreError(TeamwrightError):
 
 
 class DiskError(StoreError):
-    """Our own disk does not take what has to be stored, or does not give it back: whoever meets it goes no further."""
+    """Our own disk does not store what it must, or does not give it back: the caller goes no further."""
 
 
 class SessionBusy(TeamwrightError):

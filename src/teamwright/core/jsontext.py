@@ -16,7 +16,7 @@ _AT_BYTE = re.compile(r"\s*\(byte (\d+)\)$")
 def decode_object(data: bytes, name: str, problems: list[str] | None = None) -> dict[str, Any]:
     """The object that `data` holds; nothing at all is an empty one. `name` is how errors call the text.
 
-    A key that stands twice is told in `problems`; without a list for it, it is an error.
+    A duplicate key is reported in `problems`; without that list it is an error.
     """
     data = data.removeprefix(b"\xef\xbb\xbf")
     if not data.strip():

@@ -108,7 +108,7 @@ async def run_turn(seat: TurnContext, letters: Sequence[Letter] = ()) -> TurnEnd
 
 
 async def _sent_back(seat: TurnContext, said: str, rounds: int) -> bool:
-    """Does somebody want more, for the how-manieth time? Then the model is told so."""
+    """Does a hook want more? Then tell the model so; `rounds` counts how often that happened."""
     back = await seat.around.stopping(seat.agent, said, rounds) if seat.around else None
     if back is not None:
         seat.emit(Reminded(user(back)))

@@ -33,7 +33,7 @@ class AgentDefinition(Struct, frozen=True, kw_only=True):
     hooks: dict[str, Any] = {}
     skills: tuple[str, ...] = ()
     initial_prompt: str = ""
-    one_shot: bool = False  # its result leaves out how to go on with it (built-ins that only look)
+    one_shot: bool = False  # its result leaves out how to continue with it (built-ins that only look)
     source: DefinitionSource = "code"
     path: str = ""
 

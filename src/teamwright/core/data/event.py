@@ -53,7 +53,7 @@ class AgentStarted(Struct, frozen=True, tag="agent_started", omit_defaults=True)
 
 
 class Resumed(Struct, frozen=True, tag="resumed", omit_defaults=True):
-    """Another process goes on with this agent. `torn` bytes of a half-written line were cut off."""
+    """Another process resumes this agent. `torn` bytes of a half-written line were cut off."""
 
     version: str
     torn: int = 0
@@ -101,7 +101,7 @@ Why = Literal["auto", "manual", "too_long"]
 
 
 class Compacted(Struct, frozen=True, tag="compacted", omit_defaults=True):
-    """The conversation goes on from `messages` alone: a summary of it, and what has not been answered yet."""
+    """The conversation continues from `messages` alone: a summary of it, and what has not been answered yet."""
 
     messages: tuple[Message, ...]
     why: Why
@@ -173,7 +173,7 @@ class TurnEnded(Struct, frozen=True, tag="turn_ended", omit_defaults=True):
 
 
 class AgentEnded(Struct, frozen=True, tag="agent_ended", omit_defaults=True):
-    """The end of one run. An agent that is woken later goes on after a `Resumed`."""
+    """The end of one run. An agent that is woken later continues after a `Resumed`."""
 
     status: JobStatus
     text: str = ""
@@ -227,7 +227,7 @@ class TeamChanged(Struct, frozen=True, tag="team_changed", omit_defaults=True):
 
 
 class TurnStarted(Struct, frozen=True, tag="turn_started", omit_defaults=True):
-    asked: bool = True  # False: a notice or a message goes on with what was asked before
+    asked: bool = True  # False: a notice or a message continues with what was asked before
     durable: ClassVar[bool] = False
 
 

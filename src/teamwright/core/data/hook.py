@@ -124,7 +124,7 @@ def _plain(value: Any) -> Any:
 
 
 def merge(fired: Sequence[Fired]) -> Fired:
-    """The strictest decides; whoever refuses, stops or adds to the context is heard."""
+    """The strictest decides; every refusal, stop and addition to the context counts."""
     if len(fired) == 1:
         return fired[0]
     decision, reason = _strictest(fired)

@@ -137,7 +137,7 @@ def fail(who: str, words: str) -> Fired:
 
 
 def unanswered(event: HookEvent, who: str, why: str) -> Fired:
-    """Ended at its limit, out of reach, or not to be read: what it should guard is refused, other things go on."""
+    """Ended at its limit, out of reach, or not to be read: what it should guard is refused, other things continue."""
     if event not in GATES:
         return fail(who, f"gave no answer: {why}")
     return refuse(event, f"The hook {who} gave no answer: {shown(why)}. So the call is refused.")

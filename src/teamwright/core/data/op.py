@@ -27,7 +27,7 @@ class Interrupt(Struct, frozen=True, tag="interrupt"):
 
 
 class SendToBackground(Struct, frozen=True, tag="send_to_background"):
-    """Let a caller go on without the agent it waits for, or without all of them; each goes on running."""
+    """Let a caller continue without the agent it waits for, or without all of them; each keeps running."""
 
     job: JobId | None = None
 
@@ -55,7 +55,7 @@ class SetModel(Struct, frozen=True, tag="set_model"):
 
 
 class Compact(Struct, frozen=True, tag="compact"):
-    """Put a summary in the place of the main conversation, now or when its running turn has ended."""
+    """Replace the main conversation by a summary, now or when its running turn has ended."""
 
     instructions: str = ""
 

@@ -8,7 +8,7 @@ from msgspec import Struct
 from teamwright.core.data.message import Image, Text
 from teamwright.core.errors import TeamwrightError
 
-ELICITATION = "Elicitation"  # in the place of a tool's name: a server asks the person something
+ELICITATION = "Elicitation"  # instead of a tool's name: a server asks the person something
 NEW_TOOLS = "NewTools"  # likewise: a server has changed its tools
 ServerStatus = Literal["pending", "connected", "failed", "needs-auth", "disabled"]
 Loss = Literal["failed", "lost", "needs-auth", "refused"]

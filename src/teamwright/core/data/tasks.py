@@ -42,7 +42,7 @@ class Task(Struct, frozen=True):
     blocks: tuple[TaskId, ...] = ()
     created: int = 0  # milliseconds since 1970
     updated: int = 0
-    author: str = ""  # the name of whoever made it; empty where that is not known
+    author: str = ""  # the name of its author; empty where that is not known
     maker: AgentId = AgentId("")  # and its id
 
 
@@ -196,7 +196,7 @@ def _refuse_others(task: Task, by: Actor, held: int | None) -> Refusal | None:
 
 
 def refuse_wait(task: Task, by: Actor, held: int | None = None) -> Refusal | None:
-    """May the caller make this task wait for another one? The lead may, its owner, and whoever made it."""
+    """May the caller make this task wait for another one? The lead, its owner and its author may."""
     if task.status == "completed" or task.maker == by.agent or _refuse_others(task, by, held) is None:
         return None
     words = f"#{task.id} belongs to {task.owner}, so it is not yours to hold up: ask {task.owner}, or the lead."

@@ -61,7 +61,7 @@ _RESERVED = (LEAD_NAME, "lead", "task-list", "user", "person", "human", "system"
 
 
 class Refused(Struct, frozen=True):
-    """A change that did not happen: a lost race, or a rule. `reason` is for whoever asked, and says what to do."""
+    """A change that did not happen: a lost race, or a rule. `reason` is for the caller, and says what to do."""
 
     code: Code
     reason: str

@@ -40,7 +40,7 @@ class Question(Struct, frozen=True):
     call_id: CallId
     tool: str
     args: dict[str, Any]
-    reason: str  # why it is asked
+    reason: str  # why it needs approval
     suggestions: tuple[str, ...] = ()  # rules that would answer it for good, e.g. `Bash(git log *)`
     blocked_path: str | None = None
     color: str = ""  # of the teammate that asks, or that its agent works for

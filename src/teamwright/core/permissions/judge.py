@@ -35,7 +35,7 @@ class Verdict(Struct, frozen=True):
 
 
 def mode_allowed(parent: Mode, child: Mode) -> Mode:
-    """The narrower of two modes. `bubble` only says who is asked: what it may do is what its parent may."""
+    """The narrower of two modes. `bubble` only says who answers questions: it may do what its parent may."""
     if child == "bubble":
         return parent
     return child if _RANK[child] <= _RANK[parent] else parent

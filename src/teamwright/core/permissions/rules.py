@@ -38,7 +38,7 @@ class Rule(Struct, frozen=True):
 
     @property
     def is_whole(self) -> bool:
-        """Does it speak of the tool as such, whatever the tool is asked to do?"""
+        """Does it cover the whole tool, whatever its arguments?"""
         if self.pattern is None:
             return True
         return self.tool in SHELL and command_pattern(self.pattern).whole

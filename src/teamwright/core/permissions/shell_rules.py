@@ -111,7 +111,7 @@ def _by_command_rules(runs: Runs, scene: Scene) -> Iterator[Finding]:
 
 
 def _by_path_rules(runs: Runs, scene: Scene) -> Iterator[Finding]:
-    """What deny and ask rules on paths say of all that the command names, whoever allowed the command."""
+    """What deny and ask rules on paths say of all that the command names, even if the command is allowed."""
     for command in runs.commands:
         for place in (*command.reads, *command.touches):
             if place.path and (found := restricted(place, READ, scene, "read")):
