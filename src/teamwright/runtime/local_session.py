@@ -31,7 +31,7 @@ MOST_MAIL = 1_000  # of a team that the timeline keeps
 
 
 class LocalSession:
-    """The port of a session that this process runs; whoever opened it also closes it."""
+    """The port of a session that this process runs; its opener also closes it."""
 
     elsewhere = False
 

@@ -87,7 +87,7 @@ class ManualLead:
         return False
 
     async def _rest(self) -> bool:
-        """Mail for the lead does not count: whoever drives it reads that when they like."""
+        """Mail for the lead does not count: its driver reads that at any time."""
         work = self.session.teamwork
         for name in work.roster.led_here():
             if not await work.rests(name):

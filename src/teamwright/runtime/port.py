@@ -36,7 +36,7 @@ class SessionFacts(Struct, frozen=True):
 
     model: str
     mode: Mode
-    cwd: str  # where the main agent stands
+    cwd: str  # working directory of the main agent
     usd: float = 0.0
     left: str = ""  # of the budget, in words
     window: int = 0  # tokens that the conversation has
@@ -83,7 +83,7 @@ class SessionPort(Protocol):
 
     @property
     def elsewhere(self) -> bool:
-        """In another process: it goes on when we leave."""
+        """In another process: it continues when we leave."""
         ...
 
     @property
@@ -117,7 +117,7 @@ class SessionPort(Protocol):
         ...
 
     async def expand(self, text: str) -> "Expanded | None":
-        """`/name words` in the place of a prompt; None: it is meant for the model as it is."""
+        """`/name words` instead of a prompt; None: it is meant for the model as it is."""
         ...
 
     async def skills(self) -> list[Named]:

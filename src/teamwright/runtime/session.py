@@ -164,7 +164,7 @@ class Session:
                         await close()
 
     def _halt(self, error: StoreError) -> None:
-        """Whoever is in the middle of something stops as if killed; whoever waits for the main agent hears why."""
+        """Every running agent stops as if killed; callers that wait for the main agent are told why."""
         for agent in self.supervisor.agents:
             agent.parked = True
         if self.main.halted is None:
@@ -219,7 +219,7 @@ class Session:
         self.trouble.clear()
         to = op.agent or self.main.id
         letter = Letter(new_letter_id(), to, PERSON, Prompt(op.content), op.priority)
-        self.teamwork.mail.worked(to)  # whoever is told something new has something to talk about
+        self.teamwork.mail.worked(to)  # new input: its answers count as work again
         if to == self.main.id:
             await self.main.inbox.post(letter)
         else:
@@ -236,7 +236,7 @@ class Session:
                 await self.teamwork.wakeups.ring(member)
             elif not await self._pass_on(letter):
                 raise UsageError(
-                    f"there is no agent {letter.to} to talk to: it is of another session, or has shut down"
+                    f"there is no agent {letter.to} to talk to: it belongs to another session or has shut down"
                 )
         except ToolError as error:
             raise UsageError(f"{error} What you wrote is kept for it.") from None

@@ -15,7 +15,7 @@ CommandFunction = Callable[[Session, str], Awaitable[str]]
 
 async def _compact(session: Session, words: str) -> str:
     await session.submit(Compact(words))
-    return "The conversation was compacted: it goes on from a summary."
+    return "The conversation was compacted: it continues from a summary."
 
 
 async def _btw(session: Session, words: str) -> str:
@@ -23,8 +23,8 @@ async def _btw(session: Session, words: str) -> str:
 
 
 COMMANDS = {
-    "btw": "ask about the conversation without entering it",
-    "compact": "go on from a summary of the conversation",
+    "btw": "ask a side question that leaves no trace",
+    "compact": "replace the conversation by a summary",
 }
 _RUN: dict[str, CommandFunction] = {"btw": _btw, "compact": _compact}
 
@@ -52,7 +52,7 @@ async def _run_command(session: Session, content: Sequence[Content]) -> bool:
 
 
 async def _expand(session: Session, say: Say) -> Say | None:
-    """A skill or a server's prompt in the place of what names it; None if that is answered already."""
+    """The skill or server prompt that a command names; None if it is answered already."""
     text = _slashed(say.content)
     if not text:
         return await _with_mentions(session, say)

@@ -22,6 +22,6 @@ async def unbroken(work: Awaitable[Value]) -> Value:
 
 @contextmanager
 def following() -> Generator[None, None, None]:
-    """It is stored: whoever is cancelled now, the others still hear of it."""
+    """It is stored: even if the caller is cancelled now, the others are still told."""
     with anyio.CancelScope(shield=True), anyio.move_on_after(FOLLOW_LIMIT):
         yield

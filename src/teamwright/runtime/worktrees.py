@@ -84,7 +84,7 @@ class Worktrees:
         return KeptTree(tree.path, tree.branch, "", note=f"git did not answer within {CLOSE_LIMIT:g} s")
 
     async def let_go(self, tree: Worktree) -> None:
-        """Its agent goes on in another process; whatever goes wrong, that one finds out whose it is."""
+        """Its agent continues in another process; whatever goes wrong, that one finds out whose it is."""
         with suppress(ToolError), anyio.move_on_after(LET_GO_LIMIT):
             if tree.kind == "git":
                 await release(tree)
@@ -196,7 +196,7 @@ class Worktrees:
         return ""
 
     async def let_all_go(self) -> None:
-        """The session ends: whoever comes next may have them, first of all this session again."""
+        """The session ends: release them for the next user, first of all this session again."""
         for agent in list(self._stays):
             with suppress(ToolError), anyio.move_on_after(CLOSE_LIMIT):
                 await release(self._stays.pop(agent).tree)
@@ -258,9 +258,9 @@ async def _has_commits(tree: Worktree) -> bool:
 def _made_by_hook(name: str, path: Path, agent: AgentId, session: str) -> Worktree:
     where = shown(str(path))
     if not path.is_absolute():
-        raise ToolError(f"The WorktreeCreate hook printed `{where}`, which is not an absolute path. Mend the hook.")
+        raise ToolError(f"The WorktreeCreate hook printed `{where}`, which is not an absolute path. Fix the hook.")
     if not is_directory(path):
-        raise ToolError(f"The WorktreeCreate hook printed `{where}`, and there is no such directory. Mend the hook.")
+        raise ToolError(f"The WorktreeCreate hook printed `{where}`, which is not a directory. Fix the hook.")
     path = resolve(str(path), path)
     return Worktree(name, path, "", "", path, path, made=True, owner=agent, session=session, kind="hook")
 
@@ -282,7 +282,7 @@ def move_to(desk: Desk, tree: Worktree) -> None:
 def move_in(desk: Desk, tree: Worktree) -> None:
     """An agent that begins there, where its parent stood: its own tree takes that one's place, and it has read nothing.
 
-    One that goes on there stays where it was.
+    One that continues there stays where it was.
     """
     stood = desk.cwd
     move_to(desk, tree)

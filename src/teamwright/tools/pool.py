@@ -31,7 +31,7 @@ from teamwright.tools.files.write import WRITE
 from teamwright.tools.monitor import MonitorTool
 from teamwright.tools.web import FetchTool
 
-MADE = (AgentTool.traits.name, SkillTool.traits.name)  # for each kit anew: what they say depends on who has them
+MADE = (AgentTool.traits.name, SkillTool.traits.name)  # made for each kit: their descriptions depend on the agent
 _READ, _BASH, _MONITOR = ReadTool.traits.name, BashTool.traits.name, MonitorTool.traits.name
 
 
@@ -99,7 +99,7 @@ def unoffered(*, person: bool, background: bool) -> frozenset[str]:
 
 
 def can_read(tools: Collection[str]) -> bool:
-    """Can whoever has these tools read an output file?"""
+    """Can an agent with these tools read an output file?"""
     return _READ in tools or _BASH in tools
 
 

@@ -37,7 +37,9 @@ class WebFetchArgs(Struct):
     prompt: Annotated[str, Meta(description="What you want to learn from the page.")]
 
 
-SEARCH = ToolTraits(name="WebSearch", effects="none")  # no tool of ours: whoever brings one gives it this name
+SEARCH = ToolTraits(
+    name="WebSearch", effects="none"
+)  # not a built-in tool: an extension that brings one uses this name
 
 
 class FetchTool:

@@ -58,7 +58,7 @@ class Agent:
         self.prompt = RenderedPrompt("", (), ())  # until it is rendered
         self.limits, self.may_start = spec.toolset.limits, spec.toolset.may_start
         self.mode: Mode | None = spec.mode  # of its own; None: its parent's
-        self.on_event: Callable[[Event], None] | None = None  # whoever keeps its output file
+        self.on_event: Callable[[Event], None] | None = None  # writes its output file
         self.gear: ResourcesPort | None = None
         self.parked = False  # this process leaves it, in the middle of a turn if need be
         self.halted: StoreError | None = None  # the disk did not take its last turn: nothing of it may go on from here
@@ -131,7 +131,7 @@ class Agent:
             fallback = self._shared.fallback
             if fallback in (None, request.model) or error.fault not in _MAY_FALL_BACK:
                 raise
-            self.emit(Warned(f"{request.model} is out of reach ({error}); going on with {fallback}."))
+            self.emit(Warned(f"{request.model} is unavailable ({error}); continuing with {fallback}."))
             self.use_model(fallback, "fallback")
             return await self._inner.reply(self.request(), on_delta)
 
@@ -279,7 +279,7 @@ class Agent:
         return self._resting.is_set() and self.inbox.quiet
 
     async def woken(self) -> None:
-        """Something was rung for; only while it rests."""
+        """A wake-up came; only while it rests."""
         if self.resting:
             await self._woken.wait()
 
@@ -328,7 +328,7 @@ class Agent:
             if self.halted is not None:
                 raise self.halted
             if end.reason == "interrupted" and self.parked:
-                # No end and no results: whoever opens it again looks up what was done, and goes on with the turn.
+                # No end and no results: a resume looks up what was done, and continues the turn.
                 await self._transcript.sync()
                 return
             for ended in await self._settle(self.id, self.history):
@@ -347,7 +347,7 @@ class Agent:
         self.inbox.hand_back()
 
     def _halt(self, error: StoreError, end: TurnEnded | None = None) -> None:
-        """As if killed: whoever goes on looks up what was done. Whoever watches must still see an end."""
+        """As if killed: a resume looks up what was done. Watchers must still see an end."""
         self.halted = error
         self._trouble.report(error, f"the turn of {self.name} could not be recorded")
         failed = TurnEnded("failed", end.text if end else "", str(error))

@@ -81,7 +81,7 @@ class AgentCompactor:
         return history.tokens + sum(map(compaction.size, history.messages[history.asked :])) // 4
 
     async def compact(self, why: Why, instructions: str = "") -> bool:
-        """One request for a summary; the conversation goes on from it. False if there was nothing to summarise."""
+        """One request for a summary; the conversation continues from it. False if there was nothing to summarise."""
         agent, history = self._agent, self._agent.history
         if history.calls:
             raise UsageError("the agent waits for the results of its calls; compact when they are there")

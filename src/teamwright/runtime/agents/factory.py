@@ -104,7 +104,7 @@ class AgentFactory(Struct, kw_only=True):
         return agent
 
     async def reopen(self, id: AgentId, answers: Answers | None) -> tuple[Transcript, History]:
-        """The transcript of an agent that has ended, here or in another process, to go on with.
+        """The transcript of an agent that has ended, here or in another process, to continue with.
 
         `answers` knows more than the transcript about calls that were in flight when that process was killed.
         """

@@ -29,7 +29,7 @@ class AgentInbox:
         self._bell.set()  # letters of an earlier process may be waiting
         self._held: list[Letter] = []
         self._handed: set[LetterId] = set()  # given to the loop; the store may not know yet
-        self.on_read: Callable[[], None] | None = None  # whoever looks at the store from then on sees what was read
+        self.on_read: Callable[[], None] | None = None  # from then on the store shows what was read
         self.on_signal: Callable[[], Awaitable[None]] | None = None  # what a record settles holds before it is read
 
     def begin(self, letter: Letter) -> None:

@@ -98,7 +98,7 @@ class OnceLife:
         return waited is not None
 
     async def rest(self) -> None:
-        """A letter that lands after this look wakes it anew: nothing is awaited until it has left the living."""
+        """A letter that arrives after this check wakes it again: nothing is awaited until it has left the living."""
         if self._agent.inbox.quiet:
             self.end = "completed", ""
 

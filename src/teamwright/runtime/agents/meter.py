@@ -23,7 +23,7 @@ class Ledger(Protocol):
 class AgentMeter:
     """What an agent and all below it have used. Limits form a tree: a child draws on its parent's, too.
 
-    The main agent's limits are the session's. Turns are an agent's own, and count anew for each message of the person.
+    The main agent's limits are the session's. Turns are an agent's own, and restart with each message of the person.
     """
 
     def __init__(self, limits: Limits, price: Price, clock: Clock, parent: "AgentMeter | None" = None) -> None:

@@ -61,7 +61,7 @@ class Outcomes(Struct, frozen=True, kw_only=True):
                     for unknown in owed
                 ]
         except DiskError:
-            raise  # nothing of this agent may go on from here
+            raise  # nothing of this agent may continue from here
         except StoreError:
             pass  # what cannot be looked up now is unknown
         return owed

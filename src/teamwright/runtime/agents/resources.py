@@ -59,7 +59,7 @@ class Extensions(Protocol):
         ...
 
     async def expand(self, text: str) -> "Expanded | None":
-        """`/name words` in the place of a prompt; None: it is meant for the model as it is."""
+        """`/name words` instead of a prompt; None: it is meant for the model as it is."""
         ...
 
     def open(self, group: TaskGroup) -> None:
@@ -71,7 +71,7 @@ class Extensions(Protocol):
         ...
 
     async def arrived(self) -> None:
-        """When that is so."""
+        """Wait until `arrive` has finished."""
         ...
 
     async def leave(self, *, limit: float, ends: bool = True) -> None:

@@ -35,7 +35,7 @@ class Origin(Struct, frozen=True):
 
     resume: str | None = None
     last: bool = False  # the latest session of this directory
-    fork: bool = False  # go on under a new id; the original stays as it is
+    fork: bool = False  # continue under a new id; the original stays as it is
     id: str | None = None  # of the new session
     at: str | None = None  # only up to this line, by the UUID under which programs know it
     drops: str | None = None  # the prompt whose turn alone may be lost by that
@@ -87,7 +87,7 @@ def open_history(origin: Origin, home: Home, cwd: Path) -> Opened:
     if old is None or origin.fork:
         id = SessionId(origin.id.lower()) if origin.id else new_session_id()
         if find_transcript(home, id):
-            raise UsageError(f"there is a session {id} already: go on with it by --resume, or choose another id")
+            raise UsageError(f"session {id} already exists: resume it with --resume, or choose another id")
         return _begin(id, home, cwd, old, origin)
     if origin.id is not None and origin.id.lower() != old.stem:
         raise UsageError("--session-id names a new session: with --resume it needs --fork-session")
@@ -126,7 +126,7 @@ def _begin(id: SessionId, home: Home, cwd: Path, source: Path | None, origin: Or
 
 
 def _last_line(source: Path, origin: Origin) -> int | None:
-    """Where a session that goes on from an earlier point is cut; None: nowhere."""
+    """Where a session that continues from an earlier point is cut; None: nowhere."""
     if origin.at is None:
         return None
     agent = AgentId(source.stem)

@@ -156,7 +156,7 @@ class Spawner:
         definition = self._ways.kinds().get(kind)
         return definition is not None and definition.one_shot
 
-    # --- going on with an agent that has ended
+    # --- continuing with an agent that has ended
 
     def find(self, to: str) -> AgentRecord | None:
         """By id, or by name: the newest that has it."""
@@ -169,7 +169,7 @@ class Spawner:
         return named[0] if len(named) == 1 else None  # a kind is a name as long as only one has it
 
     async def resume(self, known: AgentRecord, owner: AgentId, call: CallId | None) -> Job | None:
-        """Its letter is stored. A living agent is rung for, one that has ended goes on in the background; never two."""
+        """Its letter is stored. A living agent is woken, one that has ended continues in the background; never two."""
         id = known.id
         if (agent := self._supervisor.agent(id)) is not None or id in self._resuming:
             if agent is not None:

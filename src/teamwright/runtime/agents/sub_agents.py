@@ -51,7 +51,7 @@ class SpawnDeps(Struct, frozen=True, kw_only=True):
 
     kinds: Callable[[], Mapping[str, AgentDefinition]]  # those that may be started now
     refusal: Callable[[str], str]  # why a kind that exists cannot be started; empty if it can
-    absence: Callable[[str], str]  # why one of a kind that is not among them cannot go on, and what brings it back
+    absence: Callable[[str], str]  # why one of a kind that is not among them cannot continue, and what brings it back
     kit: Callable[[AgentDefinition, int, Served], Toolset]  # the tools of a definition at a depth
     kit_of: Callable[[tuple[ToolSpec, ...], int, Served], Toolset]  # and of an agent that was rendered before
     system: Callable[[AgentDefinition, str, Path], tuple[str, ...]]  # definition, model, cwd
@@ -187,7 +187,7 @@ class SubAgents:
         except DiskError:
             raise
         except (SessionMissing, StoreError) as error:
-            raise ToolError(f"Agent {known.id} cannot go on: {error}. Start a new one.") from None
+            raise ToolError(f"Agent {known.id} cannot be resumed: {error}. Start a new one.") from None
         if history.rendered is None:
             transcript.close()
             raise ToolError(f"Agent {known.id} was killed before it began; start a new one.")

@@ -185,7 +185,7 @@ class Supervisor:
         try:
             await self.jobs.finish(job, status, result)
             await agent.put_away()
-            if job.tree is not None:  # slow: whoever reads the end does not wait for it
+            if job.tree is not None:  # slow: readers of the end do not wait for it
                 job.kept = await self._rooms.close(job.tree)
             await self.jobs.notify(job, words(job.kept) if job.kept else "")
         except StoreError as fault:
@@ -235,7 +235,7 @@ class Supervisor:
             owner.inbox.forget(letter_id(job.id, job.run))
 
     async def post(self, letter: Letter) -> None:
-        """Durable when it returns; whoever lives is rung for."""
+        """Durable when it returns; a living agent is woken."""
         await self._letters.post(letter)
         self.ring(letter.to)
 

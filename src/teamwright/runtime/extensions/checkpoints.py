@@ -89,7 +89,7 @@ def rewind(transcript: Path, message: str) -> list[str]:
     agent = AgentId(transcript.stem)
     since = next((line.at for n, line in transcripts.read(transcript) if line_uuid(agent, n) == message), None)
     if since is None:
-        raise UsageError(f"there is no message {message} in this session; --replay-user-messages tells their ids")
+        raise UsageError(f"there is no message {message} in this session; --replay-user-messages prints their ids")
     folder = folder_of(SessionFiles(transcript))
     first: dict[str, Checkpoint] = {}
     for kept in _read(folder / "index.jsonl"):

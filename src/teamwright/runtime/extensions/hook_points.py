@@ -57,7 +57,7 @@ class HookPoints:
     async def fire(
         self, event: HookEvent, agent: AgentId, *, subject: str = "", cwd: Path | None = None, **fields: Any
     ) -> Fired:
-        """What hooks have to tell the person is told here."""
+        """Also shows the person what the hooks report."""
         if self.hooks is None or not self.hooks.has(event, agent):
             return NOTHING
         found = self._agent(agent)
@@ -122,7 +122,7 @@ class HookPoints:
                 self._tell(agent, Warned(fired.blocked))
 
     async def _begin(self, agent: AgentId) -> Fired:
-        """Of an agent that goes on where another process, or an earlier run, left it only the session's is told."""
+        """For an agent that resumes another process's or an earlier run's work, only the session's hook fires."""
         found = self._agent(agent)
         if found is None:
             return NOTHING
@@ -152,7 +152,7 @@ class HookPoints:
         return await self.fire("PermissionRequest", agent, subject=call.name, **_of_call(call, args))
 
     def waits(self, question: Question) -> None:
-        """A person is asked. Hooks that tell of it hold nothing up."""
+        """A question is put to the person. Notification hooks do not delay it."""
         if self.hooks is None or not self.hooks.has("Notification", question.agent):
             return
         kind, words = "permission_prompt", f"{question.agent_name} asks about {question.tool}: {question.reason}"

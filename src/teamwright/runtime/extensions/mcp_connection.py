@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.25, 30.0  # between two starts
 MOST_STARTS = 5  # in a row, before we give up on one that keeps ending
-STEADY_SECONDS = 60.0  # whoever lives as long has a fresh account
-RELIST_PAUSE = 0.5  # a server that says "changed" all the time is asked no more often
+STEADY_SECONDS = 60.0  # after this long without a crash the count starts over
+RELIST_PAUSE = 0.5  # a server that says "changed" all the time is queried no more often
 
 
 class Offer(Struct, frozen=True):
-    """A tool for whoever makes `Tool`s of them: its full name, its server, and how to call it."""
+    """A server's tool, from which a `Tool` is made: its full name, its server, and how to call it."""
 
     name: str
     server: str
@@ -120,7 +120,7 @@ class Server:
         self.settled.set()
 
     async def _watch(self, link: "Connection") -> None:
-        """Until the connection is lost or somebody wants it closed; asks for the tools anew when they changed."""
+        """Until the connection is lost or closed on request; lists the tools again when they changed."""
         async with anyio.create_task_group() as group:
             group.start_soon(self._notice, link)
             while not (self._closing or self._again or link.lost.is_set()):

@@ -61,7 +61,7 @@ class Expanded(Struct, frozen=True):
     content: tuple[Text, ...] = ()
     output: str | None = None
     error: str = ""  # the answer is that it failed
-    job: JobId | None = None  # it goes on in the background
+    job: JobId | None = None  # it continues in the background
     model: str | None = None  # that the skill asks for, for this turn
 
 
@@ -89,7 +89,7 @@ class SkillRunner:
     # --- as a person calls it
 
     async def expand(self, text: str, agent: AgentId) -> Expanded | None:
-        """`/name words` in the place of a prompt; None if it names no skill and is meant for the model as it is."""
+        """`/name words` instead of a prompt; None if it names no skill and is meant for the model as it is."""
         name, args = _parted(text)
         skill = self.skills().find(name) if name else None
         if skill is None:

@@ -43,7 +43,7 @@ class Job:
         self.settled, self.ended, self.closed = anyio.Event(), anyio.Event(), anyio.Event()
         self.concluding = False  # its end is being recorded: it cannot be sent to the background any more
         self.scope = anyio.CancelScope()
-        self.stopped_because = ""  # in words, if whoever stopped it said so
+        self.stopped_because = ""  # the reason, if one was given
         self.tree: Worktree | None = None  # the worktree that is closed after its end
         self.kept: KeptTree | None = None
 
@@ -102,7 +102,7 @@ class Jobs:
         self._tell(job.owner, JobStarted(job.id, job.kind, job.description, job.call, job.background))
 
     async def send_to_background(self, job: Job) -> bool:
-        """Its caller stops waiting; the same run goes on. False if it has ended or is there already."""
+        """Its caller stops waiting; the same run continues. False if it has ended or is there already."""
         if job.status != "running" or job.concluding or job.background:
             return False
         job.background = True
@@ -111,7 +111,7 @@ class Jobs:
         return True
 
     async def finish(self, job: Job, status: JobStatus, result: JobResult) -> None:
-        """State final and notice owed in one transaction; then whoever waits wakes. Slow work comes after this."""
+        """State final and notice owed in one transaction; then waiters wake. Slow work comes after this."""
         job.concluding = True
         try:
             await self._table.finish(job.id, job.run, status, result, owed=job.background)
@@ -121,7 +121,7 @@ class Jobs:
             job.settled.set()
 
     async def notify(self, job: Job, extra: str = "") -> None:
-        """The word about the end: an event for whoever watches, and a letter for the owner who did not wait."""
+        """Reports the end: an event for watchers, and a letter for an owner that did not wait."""
         result = job.result
         if extra:
             result = job.result = replace(result, result=f"{result.result}\n\n{extra}".strip())

@@ -16,7 +16,7 @@ class OutputFile:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._add("")  # whoever is told its name may read it at once
+        self._add("")  # its name may be read as soon as it is known
 
     def note(self, event: Event) -> None:
         if text := _text(event):

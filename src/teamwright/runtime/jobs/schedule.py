@@ -27,7 +27,7 @@ from teamwright.store.tables.schedules import ScheduleTable, letter_id
 
 MOST = 100  # schedules of one session
 MOST_PROMPT = 16_000  # characters
-# Sleeping counts on a clock that stands still while the machine does, and the wall clock can be set anew:
+# Sleeping counts on a clock that stands still while the machine does, and the wall clock can be changed:
 # so it is looked at now and then, without touching the store.
 LONGEST_SLEEP = 60.0
 JUMP_MS = 5_000  # between the two clocks: somebody has set the wall clock, or the machine slept

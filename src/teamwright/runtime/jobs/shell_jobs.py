@@ -101,7 +101,7 @@ class ShellJobs:
         self._clean, self._silence, self._most_letters = clean, silence, letters_a_minute
 
     async def start(self, order: Order, ctx: ToolContext) -> Job:
-        """It belongs to whoever calls, and goes on after the call. Its output file is there when this returns."""
+        """It belongs to the caller, and runs on after the call. Its output file is there when this returns."""
         id = new_job_id()
         job = Job(
             id,

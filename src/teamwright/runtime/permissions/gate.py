@@ -37,9 +37,9 @@ class Ruling(Struct, frozen=True):
 
 
 class SessionGate:
-    """One for all agents of a session. `put` asks whoever can answer; None: nobody can, so a question is a denial.
+    """One for all agents of a session. `put` asks the person; None: nobody can answer, so a question is a denial.
 
-    `standing` is looked up for each judgement: mode and rules may change while somebody is asked.
+    `standing` is looked up for each judgement: mode and rules may change while a question waits.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class SessionGate:
     async def _request(
         self, agent: AgentId, call: ToolCall, args: dict[str, Any], said: Fired, verdict: Verdict
     ) -> Ruling:
-        """It must be asked: of hooks first, then of whoever can answer."""
+        """It needs approval: hooks are asked first, then the person."""
         fired = NOTHING if self._points is None else await self._points.requested(agent, call, args)
         if fired.decision == "deny":
             return self._refuse(agent, call, f"a hook refused it: {fired.reason}")

@@ -51,7 +51,7 @@ def refusal(standing: Standing, tool: str, reason: str, advice: str = "") -> Den
 def question_about(
     agent: AgentId, call: ToolCall, args: Mapping[str, Any], standing: Standing, verdict: Verdict
 ) -> Question:
-    """What a person is asked; `args` are those that the call would run with."""
+    """The question to the person; `args` are those that the call would run with."""
     return Question(
         new_question_id(),
         agent,

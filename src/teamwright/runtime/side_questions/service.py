@@ -44,7 +44,7 @@ class SideQuestions:
         self._suggesting: anyio.CancelScope | None = None
         self._resting: anyio.CancelScope | None = None
         self._under_way: set[anyio.Event] = set()  # what an end in good order waits for
-        self.hurried = False  # whoever closes the session does not want to wait
+        self.hurried = False  # the session is being closed and should not wait
 
     async def ask(self, question: str) -> str:
         """Answered without a trace in the conversation. Raises UsageError if no answer came, ModelError as it comes."""

@@ -90,13 +90,13 @@ class TeammateFactory:
         return agent
 
     async def _resume(self, spec: AgentSpec, member: Member) -> Agent | None:
-        """From its transcript. None if it was killed before it could do anything: it begins anew."""
+        """From its transcript. None if it was killed before it could do anything: it starts over."""
         try:
             transcript, history = await self._agents.reopen(member.agent, self.answers)
         except DiskError:
             raise
         except (SessionMissing, StoreError) as error:
-            raise AgentLost(f"{member.address} cannot go on: {error}") from None
+            raise AgentLost(f"{member.address} cannot be resumed: {error}") from None
         if history.rendered is None:  # killed between its first line and the next
             transcript.close()
             self._agents.files_of(member.agent).agent(member.agent).unlink()

@@ -89,7 +89,7 @@ class TeamMail:
         return await self._wakeups.ring_session(session)
 
     def worked(self, agent: AgentId) -> None:
-        """It has done something, or was told something new: whoever answers it now does not answer idle words."""
+        """It has done something, or was told something new: an answer to it now is not idle chatter."""
         if self._roster.member_of(agent) is not None:
             self._table.worked_soon(agent)
 
@@ -111,7 +111,7 @@ class TeamMail:
         return True
 
     async def store(self, mail: Mail) -> Stored | Refused:
-        """Nobody is rung for it yet: `arrived` does that."""
+        """Nobody is woken it yet: `arrived` does that."""
         return await self._table.post_mail(mail)
 
     async def arrived(self, reader: Member) -> None:

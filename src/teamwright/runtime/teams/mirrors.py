@@ -14,7 +14,7 @@ from teamwright.store.mirrors.team import TeamMirror
 MIRROR_LIMIT = 10.0  # seconds for the copies that people read
 MIRROR_DELAY = 0.1  # seconds by which they follow what no tool did: many changes make one copy
 READERS_FIRST = 0.005  # seconds: mirror writes are delayed so that the reader's request goes first
-ROSTER = ""  # in the place of a member's name: the copy of the team itself
+ROSTER = ""  # instead of a member's name: the copy of the team itself
 
 
 class Mirrors:
@@ -58,7 +58,7 @@ class Mirrors:
     # --- a moment later
 
     async def copy_inboxes(self, team: str, *names: str) -> None:
-        """Before the tool that wrote to them returns, after they were rung for."""
+        """Before the tool that wrote to them returns, after they were woken."""
         try:
             await anyio.sleep(READERS_FIRST)
         finally:

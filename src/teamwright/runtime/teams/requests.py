@@ -32,7 +32,7 @@ class TeamRequests:
         *,
         patience: float,
     ) -> None:
-        """`patience`: seconds until an unanswered shutdown is told to the lead."""
+        """`patience`: seconds until an unanswered shutdown is reported to the lead."""
         self._table, self._roster, self._mail = table, roster, mail
         self._supervisor, self._control, self._patience = supervisor, control, patience
 
@@ -80,7 +80,7 @@ class TeamRequests:
             await self._table.handled(RequestId(id))
 
     def farewell(self, member: Member, request: TeamRequest) -> Mail | None:
-        """What whoever asked hears: stored together with its end, so that nobody sees one without the other."""
+        """The notice to the asker, stored together with the end, so that nobody sees one without the other."""
         asker = self._roster.find(member.team, request.asker)
         if asker is None:
             return None
@@ -127,7 +127,7 @@ class TeamRequests:
         return found.id
 
     async def answer_plan(self, lead: Member, id: str, answer: dict[str, Any]) -> None:
-        """`answer`: approve, feedback, mode. The mode to go on in is never wider than the lead's."""
+        """`answer`: approve, feedback, mode. The mode to continue in is never wider than the lead's."""
         request = await self._asked(id, "plan")
         mode = answer.get("mode")
         if mode is not None:

@@ -111,7 +111,7 @@ class Roster:
     # --- the copy of the store
 
     async def refresh(self, *teams: str) -> None:
-        """Take the roster anew, and for each member which of its teams is the current one."""
+        """Reload the roster, and the current team of each member."""
         for name in teams:
             noted, roster = -1, None
             while noted != self._noted:  # what somebody here noted while the store was read is newer
@@ -140,7 +140,7 @@ class Roster:
     # --- news
 
     def announce(self) -> None:
-        """Whoever waits for something of a team looks again."""
+        """Wake everybody who waits for a change of a team."""
         self._news.set()
         self._news = anyio.Event()
 

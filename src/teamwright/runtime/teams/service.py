@@ -37,7 +37,7 @@ from teamwright.store.tables.team_tables import open_team_tables
 from teamwright.store.tables.teams import call_key
 
 LOOK = 1.0  # seconds after which a team that works is looked at again
-STILL = 10.0  # seconds without any news after which tasks that nobody takes hold up the end no longer
+STILL = 10.0  # seconds without any news after which tasks that nobody takes delay the end no longer
 
 
 class Teamwork:
@@ -203,7 +203,7 @@ class Teamwork:
     # --- the start and the end of this process
 
     async def resume(self, main: Agent, team: str | None) -> None:
-        """Lead again what this session led, and `team` if one is asked for; its members go on where they were."""
+        """Lead again what this session led, and `team` if one is asked for; its members continue where they were."""
         names = [t.name for t in await self.tables.teams.teams_of(main.id) if t.lead == main.id]
         for name in reversed(names):  # the current one last
             await self._resume_team(name, main, ours=True)

@@ -117,7 +117,7 @@ class TaskBoard:
     # --- what follows
 
     async def _follow(self, list: str, by: Actor, done: Done | Refusal) -> Done | Refusal:
-        """It is stored: whoever is cancelled now, the others still hear of it. A repeated call has been followed."""
+        """Runs to its end even if the caller is cancelled: the change is stored. A repeated call has no follow-up."""
         if isinstance(done, Refusal):
             return done
         with following():

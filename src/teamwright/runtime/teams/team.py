@@ -183,7 +183,7 @@ async def lead_team(work: Teamwork, agent: Agent, name: str, description: str) -
 
 
 async def _spoken(work: Awaitable[T]) -> T:
-    """What a model would be told is told to whoever wrote the code."""
+    """Errors for a model become errors for the calling code."""
     try:
         return await work
     except ToolError as error:

@@ -47,7 +47,7 @@ class Teammate:
         self._life.finished = task
 
     async def run(self) -> None:
-        """The boundary: whatever happens inside, its end is told and its tasks are free again."""
+        """The boundary: whatever happens inside, its end is reported and its tasks are free again."""
         current_agent.set(self.agent.id)
         current_teammate.set(self.agent.id)
         self.agent.on_event = partial(note_work, self._mail, self.agent)
@@ -128,7 +128,7 @@ class Teammate:
 
 
 def note_work(mail: TeamMail, agent: Agent, event: Event) -> None:
-    """A tool that was used for more than talking: whoever answers it now does not answer idle words."""
+    """A tool that does more than talk: an answer after it is not idle chatter."""
     if not isinstance(event, ToolEnded) or event.is_error or event.call_id not in agent.history.used:
         return
     calls = (c for m in reversed(agent.history.messages) if m.role == "assistant" for c in m.calls)

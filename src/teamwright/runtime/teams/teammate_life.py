@@ -82,7 +82,7 @@ class TeammateLife:
             await self._agent.inbox.wait()
 
     async def _failed(self, letters: Sequence[LetterId], why: str) -> None:
-        """Not even read: after the third time each is set aside, and whoever must know of it is told."""
+        """Not even read: after the third time each is set aside and reported."""
         member = self._state.member
         await self._tables.mail.failed(letters, why)
         await self._mail.tell_of_failures(member.team)

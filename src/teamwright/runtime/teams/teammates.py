@@ -203,7 +203,7 @@ class Teammates:
             await self._let_wait(member, str(error).rstrip("."))
 
     async def _resume(self, member: Member) -> None:
-        """Nobody runs it: it goes on, where it was, with what it knew."""
+        """Nobody runs it: it continues, where it was, with what it knew."""
         known = self._parking or member.agent in self.running or member.agent in self._starting
         if known or member.state == "shutdown":
             return
@@ -217,7 +217,7 @@ class Teammates:
         if self.absent.get(member.agent) == why:
             return
         self.absent[member.agent] = why
-        words = f"{member.name} cannot go on here: {why}. Its mail and its tasks wait for it."
+        words = f"{member.name} cannot continue here: {why}. Its mail and its tasks wait for it."
         self._warn(member, words)
         await self._notify_lead(member, words)
 
@@ -276,7 +276,7 @@ class Teammates:
         return TeammateProcesses(TeammatePlaces(children, "local", _start_none), self._deps, self)
 
     async def _succeed(self, member: Member, process: Process) -> None:
-        """Its turn and its tasks are still its own: nobody frees them, and it goes on here."""
+        """Its turn and its tasks are still its own: nobody frees them, and it continues here."""
         with anyio.move_on_after(ORPHAN_LIMIT):
             await gone(process.pid, await start_of(process.pid))
         await self.resume(member)
@@ -284,7 +284,7 @@ class Teammates:
     # --- the end of this process, and of teammates
 
     async def park_all(self) -> None:
-        """Their state stays as it is; another process goes on with them."""
+        """Their state stays as it is; another process continues with them."""
         self._parking = True
         if (processes := self._processes or self._adopted) is not None:
             await processes.close()

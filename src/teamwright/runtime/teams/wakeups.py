@@ -84,7 +84,7 @@ class Wakeups:
 
     async def look(self) -> None:
         """Another process changed the store: see what is new for whom."""
-        self._ring_inboxes()  # first: whoever sees that all others are idle must not miss a letter
+        self._ring_inboxes()  # first: an agent that sees all others idle must not miss a letter
         await self._roster.refresh_all()
         await self._control.look()
 

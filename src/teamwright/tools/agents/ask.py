@@ -89,7 +89,7 @@ class AskTool:
 
 
 def _answers(args: Mapping[str, Any]) -> dict[str, str]:
-    """By the text of each question, as whoever asked the person put them beside the questions."""
+    """By the text of each question, as the surface stored them beside the questions."""
     found = args.get("answers")
     if not isinstance(found, dict):
         return {}

@@ -26,7 +26,7 @@ class RemoteEvents:
         self._mail: dict[str, int] = {}
 
     async def look(self) -> None:
-        """Whoever lives here tells of itself; only the lead's process shows the others."""
+        """Agents of this process report themselves; only the lead's process shows the others."""
         for team in self._roster.led_here():
             for member in [m for m in self._roster.everybody(team) if not m.is_lead]:
                 if self._supervisor.agent(member.agent) is None and member.backend != "in-process":
@@ -36,7 +36,7 @@ class RemoteEvents:
             await self._tell_mail(team)
 
     def meet(self, member: Member) -> None:
-        """One that was there before this process: whoever wants its past reads its transcript."""
+        """One that existed before this process: its past is in its transcript."""
         if member.backend == "in-process" or member.agent in self._tails or member.joined_at >= self._since:
             return
         path = self._files(member.agent).agent(member.agent)

@@ -45,7 +45,7 @@ class PermissionForwarder:
         self._joined = table, roster, wakeups, supervisor
 
     async def put(self, question: Question) -> Decision:
-        """Waits for as long as whoever calls it lets it; a late answer is kept with the request."""
+        """Waits until the caller cancels it; a late answer is kept with the request."""
         assert self._joined is not None
         table, roster, wakeups, supervisor = self._joined
         member = roster.member_of(self._agent)

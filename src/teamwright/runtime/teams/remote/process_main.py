@@ -18,7 +18,7 @@ from teamwright.runtime.teams.teammate import Teammate
 LOOK = 1.0  # seconds between two looks whether the lead lives
 CLOSE_LIMIT = 5.0
 LEAVE_LIMIT = 2.0  # seconds for servers to end in good order
-QUIET = 0.05  # seconds in which what it does is told to the lead's process at most once
+QUIET = 0.05  # seconds in which what it does is reported to the lead's process at most once
 
 
 class TeammateProcess:

@@ -46,7 +46,7 @@ class TeammateProcesses:
         main = self._deps.supervisor.main
         argv, env = self._command(member, main.mode or "default")
         pane = await self._panes.open(argv, cwd=Path(member.cwd), env=env, title=member.address, color=member.color)
-        if self._closing:  # meanwhile; whoever closes could not know of it
+        if self._closing:  # meanwhile; the closing code could not know of it
             await self._panes.close(pane)
             return member
         self._open[member.address] = (member, pane)
