@@ -347,7 +347,7 @@ async def test_what_cannot_be_started_is_said_and_leaves_nothing(stage: Stage) -
     before = stage.ids("user")
     for argv, cwd, words in (
         (["no-such-program", "x"], stage.cwd, "no program 'no-such-program'"),
-        (["sh"], stage.root / "missing", "is no directory"),
+        (["sh"], stage.root / "missing", "is not a directory"),
         (["sh", "a\0b"], stage.cwd, "NUL"),
         ([], stage.cwd, "no program"),
     ):

@@ -165,7 +165,7 @@ async def test_a_stranger_in_its_place_is_left_alone(repo: Path, tmp_path: Path)
     (place / "x" / "precious").write_text("precious")
     (place / "y").symlink_to(tmp_path)
     for name in ("x", "y"):
-        with pytest.raises(ToolError, match="is no worktree of this repository"):
+        with pytest.raises(ToolError, match="is not a worktree of this repository"):
             await make(repo, name)
     assert (place / "x" / "precious").exists()
     assert {(f.worktree.name, f.use) for f in await find(repo)} == {("x", "orphan"), ("y", "orphan")}

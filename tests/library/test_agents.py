@@ -124,7 +124,7 @@ def test_forms_of_one_field(house: House, line: str, field: str, expected: Any) 
         ("mcpServers: [3]", "mcpServers: must be a list of names or of"),
         ("mcpServers: {own: x}", "mcpServers: must be a list of names or of"),
         ("model: [a]", "model: must be text"),
-        ("colour: red\n\nkind: x", "there are no fields `colour`, `kind`; ignored"),
+        ("colour: red\n\nkind: x", "unknown fields `colour`, `kind`; ignored"),
     ],
 )
 def test_a_field_that_is_wrong_is_named_and_left_out(house: House, line: str, words: str) -> None:
@@ -197,7 +197,7 @@ def test_bad_files_are_named_and_the_rest_load(house: House) -> None:
         "folder.md": "not a regular file",
         "gone.md": "there is no such file",
         "huge.md": "larger than 1,000,000 bytes",
-        "nodescription.md": "there is no description, which tells when to use the agent",
+        "nodescription.md": "there is no description, which says when to use the agent",
     }
     assert all(any(str(folder / name) in words for words in found.problems) for name in (*errors, "latin.md"))
     assert len(found.problems) == len(errors) + 1 and not any(str(good) in words for words in found.problems)

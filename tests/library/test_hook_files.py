@@ -56,9 +56,18 @@ def test_an_unknown_event_is_told_by_file_and_disables_nothing_else(name: str, h
         ([{"hooks": ["true"]}], "hooks.PreToolUse[0].hooks[0]: must be an object"),
         ([{"hooks": [{"type": "command"}]}], "hooks.PreToolUse[0].hooks[0]: `command` must be text"),
         ([{"hooks": [{"type": "command", "command": " "}]}], "hooks.PreToolUse[0].hooks[0]: `command` must be text"),
-        ([{"hooks": [{"type": "command", "command": "a\0b"}]}], "hooks.PreToolUse[0].hooks[0]: `command` is no"),
-        ([{"hooks": [{"type": "command", "command": "\ud800"}]}], "hooks.PreToolUse[0].hooks[0]: `command` is no"),
-        ([{"hooks": [{"type": "command", "command": "x" * 200_000}]}], "hooks.PreToolUse[0].hooks[0]: `command` is no"),
+        (
+            [{"hooks": [{"type": "command", "command": "a\0b"}]}],
+            "hooks.PreToolUse[0].hooks[0]: `command` cannot be used",
+        ),
+        (
+            [{"hooks": [{"type": "command", "command": "\ud800"}]}],
+            "hooks.PreToolUse[0].hooks[0]: `command` cannot be used",
+        ),
+        (
+            [{"hooks": [{"type": "command", "command": "x" * 200_000}]}],
+            "hooks.PreToolUse[0].hooks[0]: `command` cannot be used",
+        ),
         ([{"hooks": [{"type": "prompt", "prompt": "x"}]}], "hooks.PreToolUse[0].hooks[0]: `type` prompt is not known"),
         ([{"hooks": [{"type": ["command"]}]}], "hooks.PreToolUse[0].hooks[0]: `type` "),
         ([{"hooks": [{"type": "http", "url": "ftp://x"}]}], "hooks.PreToolUse[0].hooks[0]: `url` must"),

@@ -224,9 +224,9 @@ def test_unknown_names_are_told_only_in_our_own_block(house: House) -> None:
         },
     )
     assert house.load().problems == (
-        f"{path}: teamwright.frok: there is no such setting; ignored",
-        f"{path}: teamwright.budget.eur: there is no such setting; ignored",
-        f"{path}: teamwright.mail.size: there is no such setting; ignored",
+        f"{path}: teamwright.frok: unknown setting; ignored",
+        f"{path}: teamwright.budget.eur: unknown setting; ignored",
+        f"{path}: teamwright.mail.size: unknown setting; ignored",
     )
 
 

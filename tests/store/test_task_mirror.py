@@ -85,7 +85,7 @@ async def test_what_others_wrote_is_reported_and_ours_is_written_anew(house: Hou
     (house.dir / "77.json").unlink()
     assert house.files() == good
     for name in ("1.json", "2.json", "3.json"):
-        assert any(name in note and "written anew" in note for note in notes), notes
+        assert any(name in note and "rewritten" in note for note in notes), notes
     for name in ("77.json", "notes", "/5 "):
         assert any(name in note and "ignored" in note for note in notes), notes
     assert len(notes) == 6 and not any("\x1b" in note for note in notes)

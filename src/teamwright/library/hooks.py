@@ -100,7 +100,7 @@ def _check(matcher: str) -> str:
     try:
         compile_matcher(matcher)
     except (re.error, RecursionError, OverflowError) as error:
-        return f"`{shown(matcher, 80)}` is no regular expression ({shown(str(error), 80)})"
+        return f"`{shown(matcher, 80)}` is not a regular expression ({shown(str(error), 80)})"
     return ""
 
 
@@ -114,7 +114,9 @@ def _read_run(value: Any) -> CommandHook | HttpHook:
             if not isinstance(command, str) or not command.strip():
                 raise _WrongHook("`command` must be text")
             if "\0" in command or len(command) > MOST_COMMAND or not _encodes(command):
-                raise _WrongHook(f"`command` is no command: longer than {MOST_COMMAND:,} characters, or not plain text")
+                raise _WrongHook(
+                    f"`command` cannot be used: longer than {MOST_COMMAND:,} characters, or not plain text"
+                )
             return CommandHook(command)
         case "http":
             return _read_http(fields)

@@ -47,7 +47,7 @@ def find_servers(
     strict: bool = False,
     cwd: Path | None = None,
 ) -> Servers:
-    """All servers that hold here; of one name the last of user, project, `.mcp.json`, local, flag and managed wins.
+    """All servers in effect here; of one name the last of user, project, `.mcp.json`, local, flag and managed wins.
 
     `settings` are the `mcp` blocks, lowest source first. `flags` are `--mcp-config FILE_OR_JSON`; with `strict` they
     are all there is, besides a managed policy. A project that is not trusted has no say. What cannot be read of a

@@ -16,7 +16,7 @@ MOST_LINES = 200
 def memory_directory(name: str, scope: Scope, *, state: Path, project: Path) -> Path:
     """Where an agent of that name remembers. `state` is TEAMWRIGHT_HOME."""
     if not name or "/" in name or "\0" in name or not name.strip("."):
-        raise SettingsError(f"an agent called {name!r} can have no memory: that is no name of a directory")
+        raise SettingsError(f"an agent named {name!r} cannot have a memory: the name is not usable as a directory")
     roots = {
         "user": state / "memory" / "agents",
         "project": project / ".teamwright" / "agent-memory",
@@ -38,7 +38,7 @@ def memory_rules(folder: Path) -> Rules:
 
 
 def memory_text(folder: Path, *, trusted: bool = True) -> str:
-    """For the system prompt. Of a directory that is not trusted the index is not told: anybody may have written it."""
+    """For the system prompt. The index of an untrusted directory is left out: anybody may have written it."""
     index, note = ("", "") if not trusted else _index(folder)
     parts = [
         "# Your memory",

@@ -108,7 +108,7 @@ def _copy(source: Path, target: Path) -> None:
                 copyfile(path, here / name, follow_symlinks=False)
                 (here / name).chmod(0o700 if found.st_mode & 0o100 else 0o600)
             else:
-                raise UsageError(f"{path} is no regular file; not installed")
+                raise UsageError(f"{path} is not a regular file; not installed")
 
 
 def _copy_link(path: Path, to: Path, source: Path) -> None:

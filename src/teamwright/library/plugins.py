@@ -122,7 +122,7 @@ def _manifest(root: Path) -> tuple[str, dict[str, Any]]:
             return str(root / name), found
     parts = ("agents", "skills", "commands", "hooks/hooks.json", ".mcp.json")
     if not any((root / part).exists() for part in parts):
-        raise SettingsError(f"{root}: no plugin: it has neither {MANIFESTS[0]} nor agents, skills or commands")
+        raise SettingsError(f"{root}: not a plugin: it has neither {MANIFESTS[0]} nor agents, skills or commands")
     return str(root), {}
 
 
@@ -164,7 +164,7 @@ def _folders(reader: _PluginReader, manifest: Mapping[str, Any], key: str) -> tu
         if path.is_dir():
             folders[Path(os.path.realpath(path))] = None
         else:
-            reader.tell(f"`{key}`: {shown(str(path), 300)} is no directory; ignored")
+            reader.tell(f"`{key}`: {shown(str(path), 300)} is not a directory; ignored")
     return tuple(folders)
 
 
@@ -203,7 +203,7 @@ def _inner(read: dict[str, Any], key: str) -> dict[str, Any]:
 
 
 def _rooted(value: Any, root: str) -> Any:
-    """With the plugin's directory in the place of its name."""
+    """With the plugin's name replaced by its directory."""
     if isinstance(value, str):
         return value.replace(ROOT, root)
     if isinstance(value, list):

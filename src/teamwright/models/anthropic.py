@@ -127,7 +127,7 @@ def _budget(effort: str | int) -> int:
 
 
 def may_think(request: Request) -> bool:
-    """A turn that began without a thinking block of this model must go on without: the API refuses the mixture."""
+    """A turn that began without a thinking block of this model must continue without: the API refuses the mixture."""
     first: Message | None = None
     for message in reversed(request.messages):
         if message.role == "assistant":
@@ -357,7 +357,7 @@ class AnthropicStream:
                 raise self._told(data)
             whole = read_json(data, _whole)
             if kind != "message":
-                raise ValueError("an answer that is no message")
+                raise ValueError("an answer that is not a message")
             self._take(_Event("message_start", message=whole), data)
             for index, block in enumerate(whole.content):
                 self._take(_Event("content_block_start", index, content_block=block), data)
@@ -432,7 +432,7 @@ class AnthropicStream:
         index, delta = event.index, event.delta or _Delta()
         part = self._draft.parts[index]
         if part.ended:
-            raise ValueError(f"block {index} goes on after its end")
+            raise ValueError(f"block {index} continues after its end")
         if part.kind == "opaque":
             self._merge(index, part, delta)
         elif delta.type not in _FITS:

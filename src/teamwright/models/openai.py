@@ -366,7 +366,7 @@ class OpenAIStream:
             self._draft.add(block, words if isinstance(words, str) else encode(words).decode())
 
     def _block_of(self, call: _Call, function: _Function) -> int:
-        """A piece belongs to the call of its number; servers that give none go on with the last."""
+        """A piece belongs to the call of its number; servers that give none continue with the last."""
         number = call.index if call.index is not None else max(self._calls, default=0)
         block = self._calls.get(number)
         if block is not None and self._is_another(block, call, function):

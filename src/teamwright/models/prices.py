@@ -166,7 +166,7 @@ def _value(node: ast.expr) -> Any:
         case ast.Call(func=ast.Name(id=kind), args=[], keywords=fields):
             return SimpleNamespace(kind=kind, **{str(field.arg): _value(field.value) for field in fields})
         case ast.Call():
-            return SimpleNamespace(kind="?")  # e.g. a time of day; whoever needs it says that it cannot be read
+            return SimpleNamespace(kind="?")  # e.g. a time of day; code that needs it reports that it cannot be read
         case _:
             raise ValueError(ast.dump(node))
 

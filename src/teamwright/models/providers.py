@@ -188,4 +188,4 @@ def _check_address(url: str, where: str) -> None:
         good = False
     if not good:
         told = url.rpartition("@")[2].partition("?")[0]  # before it a password may stand, behind it a token
-        raise ModelError(f"{where} is {told!r}, which is no http or https address. Correct or unset it.", "config")
+        raise ModelError(f"{where} is {told!r}, which is not an http or https address. Correct or unset it.", "config")

@@ -28,7 +28,7 @@ _KINDS: tuple[tuple[Callable[[int], bool], str], ...] = (
 
 
 def is_linked(path: str) -> bool:
-    """Is it a file with more than one name? Whoever writes here writes under the others too."""
+    """Is it a file with more than one name? A write here changes the others too."""
     try:
         found = os.lstat(path)
     except (OSError, ValueError):

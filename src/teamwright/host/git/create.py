@@ -141,7 +141,7 @@ def _require_free(path: Path) -> None:
         taken = True
     if taken:
         where = shown(str(path))
-        raise ToolError(f"{where} exists but is no worktree of this repository. Move it away, or use another name.")
+        raise ToolError(f"{where} exists but is not a worktree of this repository. Move it away, or use another name.")
 
 
 def _refuse_while_made(tree: Worktree, private: Path) -> None:
@@ -191,7 +191,7 @@ async def _add(tree: Worktree, record: WorktreeRecord, held: int) -> WorktreeRec
             record = replace(record, base=(await git("merge-base", base, tip, cwd=tree.repo)).out.strip() or base)
             write_record(tree, record)
             ran = await git(*front, path, branch, cwd=tree.repo, held=held)
-        else:  # left behind without a commit of its own: it starts anew
+        else:  # left behind without a commit of its own: it starts over
             ran = await git(*front, "-B", branch, path, base, cwd=tree.repo, held=held)
     if ran.status:
         await drop_branch(tree, held)  # git makes it first

@@ -61,7 +61,7 @@ def _overrides(directory: Path) -> Iterator[tuple[str, str]]:
     except UnreadableError:
         raise ToolError(
             f"The git configuration of {shown(str(directory))} cannot be read, and the directory is not trusted, so "
-            f"git is not run there. Mend its .git/config. {_HOW}"
+            f"git is not run there. Fix its .git/config. {_HOW}"
         ) from None
     yield from _ALWAYS.items()
     names = [parts(name) for name, _ in found]

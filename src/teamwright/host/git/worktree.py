@@ -243,7 +243,7 @@ async def _look(place: Repository, path: Path, among: Sequence[Path] | None = No
         seen = await state(tree, among)
     except ToolError as error:
         if (seen := await _remains(tree, private)) is None:
-            return None  # no more than a record, which the next `make` writes anew
+            return None  # only a record, which the next `make` rewrites
         note = str(error)
     if held and await is_alive(held):
         return FoundTree(tree, "in_use", seen, note)

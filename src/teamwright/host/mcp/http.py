@@ -119,4 +119,4 @@ async def _small(data: bytes, before: bytes = b"") -> bytes:
     try:
         return before + await anyio.to_thread.run_sync(shrink, data.strip())
     except UnreadableMessage:
-        return before + b'{"unreadable": true}'  # refused by the package, in its words, to whoever waits
+        return before + b'{"unreadable": true}'  # the package refuses it in its own words to the waiting caller

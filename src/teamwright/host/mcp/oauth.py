@@ -60,7 +60,7 @@ class _Login(OAuthClientProvider):
                     sent = await anext(flow)
                     while True:
                         sent = await flow.asend((yield sent))
-        except OAuthFlowError as error:  # whoever waits for the response learns only that none came
+        except OAuthFlowError as error:  # the caller learns only that no response came
             if self.refused is not None:
                 self.refused(shown(str(error)))
             raise
@@ -93,7 +93,7 @@ async def new_login(
 
     async def told(address: str) -> None:
         if urlsplit(address).scheme not in ("http", "https"):
-            raise OAuthFlowError(f"the server sends the person to {shown(address)}, which is no web address")
+            raise OAuthFlowError(f"the server sends the person to {shown(address)}, which is not a web address")
         back.state = parse_qs(urlsplit(address).query).get("state", [None])[0]
         await show(address)
 
@@ -110,7 +110,7 @@ async def new_login(
 
 
 def _client(redirect: str) -> OAuthClientMetadata:
-    """We can keep no secret: whoever has this program has it."""
+    """A public client: this program cannot keep a secret."""
     return OAuthClientMetadata(
         client_name="Teamwright",
         redirect_uris=[AnyUrl(redirect)],
@@ -163,7 +163,7 @@ class _Callback:
             return "404 Not Found", "There is nothing here."
         found = {key: values[0] for key, values in given.items()}
         if "code" not in found and "error" not in found:
-            return "400 Bad Request", "This is no answer of an authorisation server."
+            return "400 Bad Request", "This is not an answer of an authorisation server."
         asked, said = (self.state or "").encode(), given.get("state", [])
         if not asked or len(said) != 1 or not compare_digest(said[0].encode(errors="replace"), asked):
             return "403 Forbidden", "This answers no question that was asked here. The login still waits."

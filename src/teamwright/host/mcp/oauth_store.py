@@ -29,7 +29,7 @@ class Grant(Struct, omit_defaults=True):
 
 
 class TokenFile:
-    """The package's token storage. Only whoever signs in may change what it is registered as."""
+    """The package's token storage. Only a sign-in may change the registration."""
 
     def __init__(self, folder: Path, url: str, *, signing_in: bool = False) -> None:
         self.path = token_path(folder, url)

@@ -77,7 +77,7 @@ class Connection:
         return [_prompt(prompt) for page in pages for prompt in page.prompts][:MOST_TOOLS]
 
     async def _pages(self, ask: Callable[..., Any]) -> list[Any]:
-        """All pages of a listing, up to a bound: a server could go on for ever."""
+        """All pages of a listing, up to a bound: a server could list without end."""
         pages: list[Any] = []
         cursor: str | None = None
         for _ in range(MOST_PAGES):

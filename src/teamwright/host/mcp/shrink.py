@@ -115,7 +115,7 @@ def _counted(name: str, more: int) -> list[dict[str, Any]]:
 
 def _require_small(value: Raw | UnsetType) -> None:
     if not isinstance(value, UnsetType) and len(bytes(value)) > MOST_OTHER:
-        raise UnreadableMessage(f"it holds more than {MOST_OTHER >> 20} MiB of what is no content")
+        raise UnreadableMessage(f"it holds more than {MOST_OTHER >> 20} MiB that is not content")
 
 
 def looks_meant(data: bytes) -> bool:

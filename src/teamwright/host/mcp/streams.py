@@ -58,7 +58,7 @@ class WaitingCall:
 class LineReader(_Closing):
     """Messages from lines. What is not one is passed over: programs print things that they should not.
 
-    What was to be one and cannot be read is the answer to whoever waits: no other will come.
+    A message that cannot be read is the answer to the waiting caller: no other will come.
     """
 
     def __init__(self, wire: ServerPipes, lost: anyio.Event, waiting: WaitingCall | None = None) -> None:
@@ -112,7 +112,7 @@ class LineWriter(_Closing):
 
 
 class WatchedReader(_Closing):
-    """The package's own stream; `lost` is set when it ends. An error in it is the answer to whoever waits longest."""
+    """The package's own stream; `lost` is set when it ends. An error answers the caller that has waited longest."""
 
     def __init__(self, stream: Any, lost: anyio.Event, waiting: WaitingCall) -> None:
         self._stream, self._lost, self._waiting = stream, lost, waiting

@@ -25,7 +25,7 @@ class Pane(Struct, frozen=True, omit_defaults=True):
     pid: int
     started: str  # the process's start as the machine tells it: with the pid, this process and no other
     socket: str = ""  # tmux: its server
-    server: int = 0  # tmux: the server's process, by pid and start; another one counts its panes anew
+    server: int = 0  # tmux: the server's process, by pid and start; a new server restarts its pane numbers
     server_started: str = ""
     mark: str = ""  # tmux: written into the pane
     log: str = ""  # local: what it says

@@ -64,7 +64,7 @@ def _program(argv: Sequence[str], env: Mapping[str, str]) -> str:
 def _fields(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> list[str]:
     program = _program(argv, env)
     if not cwd.is_dir():
-        raise ToolError(f"{cwd} is no directory: no teammate was started. Name one that exists.")
+        raise ToolError(f"{cwd} is not a directory: no teammate was started. Name one that exists.")
     pairs = [f"{name}={value}" for name, value in env.items()]
     fields = [str(cwd.absolute()), str(len(argv)), program, *argv[1:], *pairs]
     if any("\0" in field for field in fields) or any("=" in name or not name for name in env):

@@ -16,7 +16,7 @@ def main(directory: str) -> int:  # noqa: RET503  # it does not return from the 
             cwd, count, *fields = file.read().split(b"\0")
         os.unlink(f"{directory}/parcel")  # noqa: PTH108  # it holds keys
     except FileNotFoundError:
-        return 1  # whoever wrapped it has given up meanwhile
+        return 1  # the parent has given up meanwhile
     argv, pairs = fields[: int(count)], fields[int(count) :]
     env = dict(pair.split(b"=", 1) for pair in pairs)
     env.update({name.encode(): os.environb[name.encode()] for name in _TERMINAL if name in os.environ})

@@ -215,7 +215,9 @@ class Tmux:
     def _trouble(self, answer: PaneAnswer) -> str:
         where = f"The tmux server at {self._server[1]}" if self._inside else "tmux"
         why = answer.complaint or f"exit status {answer.code}"
-        return f"{where} did not open a pane: {why}. No teammate was started; choose `in-process` to go on without it."
+        return (
+            f"{where} did not open a pane: {why}. No teammate was started; choose `in-process` to continue without it."
+        )
 
 
 def _pair(number: re.Match[str]) -> tuple[int, int]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 HEAD = 15_000
 TAIL = 15_000
-MOST_SPILLED = 64 << 20  # bytes of one output in its file; a command goes on, what it prints is only counted
+MOST_SPILLED = 64 << 20  # bytes of one output in its file; a command continues, what it prints is only counted
 
 # Colours, cursor moves, titles and links as programs write them; what is cut short or malformed is not matched.
 _SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]+[0-~]|[0-Z^-~])")
@@ -104,8 +104,8 @@ class Capture:
                 written = os.write(self._file, view)
                 self.spilled += written
                 view = view[written:]
-            if self._at_once and 0 < room <= len(data):  # whoever follows it would wait for more
-                os.write(self._file, b"\n[the output goes on, but no more of it is kept]\n")
+            if self._at_once and 0 < room <= len(data):  # a reader that follows it would wait for more
+                os.write(self._file, b"\n[the output continues, but no more of it is kept]\n")
         except OSError as error:
             self._fault = error.strerror or str(error)
 
@@ -138,7 +138,7 @@ class Capture:
         return f"; the first {self.spilled:,} bytes of the output are in {self._spill}{why}"
 
     def last_line(self, most: int = 200) -> str:
-        """The last words so far, for whoever watches."""
+        """The last words so far, for watchers."""
         recent = bytes((self._head + self._tail)[-4 * most - 200 :])
         lines = plain(recent.decode(errors="replace")).strip().rsplit("\n", 1)
         return lines[-1].strip()[:most]

@@ -122,7 +122,7 @@ def _belongs(row: ProcessRow, origin: ProcessOrigin) -> bool:
 
 
 def _tree(me: int) -> tuple[Iterable[ProcessRow], Callable[[int], Iterable[ProcessRow]]]:
-    """Where to begin, and how to go on: the kernel's lists of children where it keeps them, else the whole table."""
+    """Where to begin, and how to continue: the kernel's lists of children where it keeps them, else the whole table."""
     if LINUX and Path(f"/proc/{me}/task/{me}/children").exists():
         return _children(me), _children
     rows = _everyone() if LINUX else list(process_table().values())

@@ -88,7 +88,7 @@ def stop_all(grace: float = 1.0) -> None:
     commands = list(_live.values())
     stop([command.origin for command in commands], grace)
     for command in commands:
-        command.popen.poll()  # here, so that its true status is known to whoever still waits for it
+        command.popen.poll()  # here, so that its true status is known to everybody who still waits for it
 
 
 def _start(argv: Sequence[str], cwd: Path, env: Mapping[str, str], pass_fds: Collection[int]) -> _Command:

@@ -356,7 +356,7 @@ class Walk:
                 case "file_redirect" | "herestring_redirect":
                     self.redirect(child)
                 case _:
-                    pass  # what the line goes on with comes after the command itself
+                    pass  # what the line continues with comes after the command itself
 
     def _behind_heredoc(self, node: Node) -> None:
         """The rest of the line on which a here-document was announced."""

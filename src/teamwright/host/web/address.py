@@ -36,7 +36,7 @@ def _check_authority(url: str, parsed: URL) -> None:
         raise ToolError("URLs with a user name or password are not fetched. Leave it out.")
     host = parsed.raw_host or ""
     if "%" in host or not all(host.removesuffix(".").split(".")):
-        raise ToolError(f"{shown(url)} has a host that is no plain name: write it without `%` and empty parts.")
+        raise ToolError(f"{shown(url)} has a host that is not a plain name: write it without `%` and empty parts.")
 
 
 def _too_long(length: int) -> ToolError:

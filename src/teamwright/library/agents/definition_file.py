@@ -123,7 +123,7 @@ def _fill(form: _Form, fields: Mapping[str, Any]) -> None:
     if unknown:
         few = ", ".join(f"`{shown(key, 40)}`" for key in unknown[:10]) + (", ..." if len(unknown) > 10 else "")
         one = len(unknown) == 1
-        words = f"there is no field {few}; ignored" if one else f"there are no fields {few}; ignored"
+        words = f"unknown field {few}; ignored" if one else f"unknown fields {few}; ignored"
         form.warnings.append(f"{form.place(unknown[0])}{words}")
 
 
@@ -159,7 +159,7 @@ def _outcome(form: _Form, place: DefinitionFolder, path: str) -> ReadDefinition:
     full = f"{place.namespace}:{name}" if place.namespace else name
     description = values.get("description", "")
     if not description and not form.errors:
-        form.errors.append("there is no description, which tells when to use the agent")
+        form.errors.append("there is no description, which says when to use the agent")
     where = shown(form.where, _MOST_WORDS)
     told = [*form.warnings, *(f"{words}; the definition is ignored" for words in form.errors)]
     problems = tuple(where + _joint(words) + shown(words, _MOST_WORDS) for words in told)

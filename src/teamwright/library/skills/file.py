@@ -192,9 +192,9 @@ def _fill(form: _SkillForm, document: Document) -> None:
         elif flat in _FIELDS:
             _put(form, _FIELDS[flat], value, f"{where}{key}")
         elif flat not in _SILENT:
-            unknown.append(f"{where}there is no field `{shown(key, 40)}`; ignored")
+            unknown.append(f"{where}unknown field `{shown(key, 40)}`; ignored")
     more = len(unknown) - 10
-    form.warnings += unknown[:10] + ([f"and {more} more fields that are not known; ignored"] if more > 0 else [])
+    form.warnings += unknown[:10] + ([f"and {more} more unknown fields; ignored"] if more > 0 else [])
 
 
 def _put(form: _SkillForm, field: tuple[str, Callable[[Any], Any], bool], value: Any, where: str) -> None:

@@ -30,7 +30,7 @@ def find_shelves(
 ) -> tuple[Shelf, ...]:
     """All directories that may hold skills or commands, whether they exist yet or not; the later wins.
 
-    `state` is TEAMWRIGHT_HOME. Of a project that is not trusted nothing is looked at.
+    `state` is TEAMWRIGHT_HOME. Untrusted projects are skipped.
     """
     found = [shelf for plugin in plugins for shelf in _of_plugin(plugin)]
     own = (home / ".claude", state)

@@ -22,7 +22,7 @@ _TITLES = {
     "servers": "MCP servers, which are programs",
     "git": "git settings, which run programs",
     "commands": "commands that skills and commands run",
-    "scripts": "files that these start or read; a change of one is asked about",
+    "scripts": "files that these start or read; a change needs your approval",
     "rules": "rules, which answer questions for you",
     "modes": "modes",
     "directories": "directories beyond this one",

@@ -55,7 +55,7 @@ class TrustChange(Struct, frozen=True):
 def look(
     project: Path, cwd: Path, known: Mapping[str, TrustedFile] | None = None, git: Git | None = None
 ) -> dict[str, TrustedFile]:
-    """Every file that can start programs or decide what is asked, by its path below the project.
+    """Every file that can start programs or change what needs approval, by its path below the project.
 
     Besides settings and definitions these are the files that their hooks and servers name, and what `git` tells.
     """
@@ -150,7 +150,7 @@ def _path(project: Path, state: Path) -> Path:
 
 
 def _load(project: Path, state: Path) -> Agreed | None:
-    """A record that cannot be read counts as an empty one: then everything is asked about again."""
+    """A record that cannot be read counts as an empty one: then the person is asked about everything again."""
     path = _path(project, state)
     try:
         data = read_plain(path, 64_000_000)

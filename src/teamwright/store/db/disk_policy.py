@@ -22,7 +22,7 @@ class Pace:
 
     def __init__(self, last: float = inf) -> None:
         self.last = last  # seconds
-        self._threads = anyio.CapacityLimiter(1)  # of its own: other blocking work must not hold up a sync
+        self._threads = anyio.CapacityLimiter(1)  # of its own: other blocking work must not delay a sync
 
     @property
     def quick(self) -> bool:

@@ -54,7 +54,7 @@ class Notebook:
             lock.release()
 
     def rewrite(self, answer: str, seen: str, date: str) -> bool:
-        """Put a shorter text in the place of `seen`, and keep that beside it. Notes added meanwhile stay.
+        """Replace `seen` by a shorter text, and keep the original beside it. Notes added meanwhile stay.
 
         False if the answer is empty or not shorter.
         """

@@ -76,7 +76,7 @@ class Home(Struct, frozen=True):
         return self.root / "memory"
 
     def session_lock(self, session: SessionId) -> Path:
-        """Whoever runs the session holds this lock."""
+        """The process that runs the session holds this lock."""
         return self.run / f"session-{checked(session).lower()}.lock"
 
     def project(self, cwd: Path) -> Path:

@@ -38,7 +38,7 @@ def get(dir: Path, hash: str) -> tuple[tuple[str, ...], tuple[ToolSpec, ...]]:
         raise fault("read", path, error) from error
     if _hash(data) != hash:
         raise StoreError(
-            f"{path} is damaged: its content is not what its name says. Remove it and start the agent anew."
+            f"{path} is damaged: its content is not what its name says. Remove it and start the agent again."
         )
     try:
         found = msgspec.json.decode(data, type=_Rendering)

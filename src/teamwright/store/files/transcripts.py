@@ -27,7 +27,7 @@ _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 class Transcript:
-    """The writing end. Only one may exist for a file: whoever runs the agent."""
+    """The writing end. Only one may exist for a file: the process that runs the agent."""
 
     _doubts: ClassVar[dict[Path, int]] = {}  # where files end of which the rest may not be on the disk
     _speed = inf  # seconds that the last sync of any of them took: what a new one expects of the disk
@@ -54,7 +54,7 @@ class Transcript:
 
     @classmethod
     def open(cls, path: Path) -> tuple["Transcript", list[Durable], int]:
-        """The transcript to go on with, its events, and how many bytes of a half-written end were cut off."""
+        """The transcript to continue with, its events, and how many bytes of a half-written end were cut off."""
         fd = open_file(path, os.O_RDWR | os.O_APPEND)
         try:
             if (end := Transcript._doubts.get(path)) is not None:
@@ -215,7 +215,7 @@ class TranscriptTail:
             raise fault("read", self.path, error) from error
 
     def _find_place(self, file: BinaryIO) -> None:
-        """Where the last read ended. A file that was cut or begun anew since then is counted from its start."""
+        """Where the last read ended. A file that was cut or replaced since then is read from its start."""
         if self._offset:
             file.seek(self._offset - 1)
             if file.read(1) == b"\n":

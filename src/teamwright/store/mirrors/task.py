@@ -61,7 +61,9 @@ class TaskMirror:
     def dir(self, list: str) -> Path:
         """Where the files of a list lie; a name that would lead elsewhere is refused."""
         if not _SAFE.fullmatch(list) or len(list.encode(errors="replace")) > _LONGEST_NAME:
-            raise StoreError(f"{shown(list)!r} cannot be the name of a task list: it is no safe name for a directory.")
+            raise StoreError(
+                f"{shown(list)!r} cannot be the name of a task list: it is not a safe name for a directory."
+            )
         return self._root / "tasks" / list
 
     async def write(self, list: str, ids: Sequence[TaskId]) -> None:
@@ -71,7 +73,7 @@ class TaskMirror:
             await anyio.to_thread.run_sync(_write_some, dir, found)
 
     async def rebuild(self, list: str) -> "list[str]":
-        """Every file that differs is written anew; what should be told of files that somebody else made or changed."""
+        """Rewrite every file that differs; returns notes on files that somebody else made or changed."""
         async with self._locked(list) as dir:
             listing = await self._table.list(list)
             return [*listing.problems, *await anyio.to_thread.run_sync(_rebuild, dir, listing)]
@@ -106,7 +108,7 @@ def _write_some(dir: Path, tasks: Mapping[TaskId, Task | None]) -> None:
         if task is None:
             _unlink(dir / f"{id}.json")
         else:
-            write_file(dir / f"{id}.json", _bytes(task), synced=False)  # a start writes it anew
+            write_file(dir / f"{id}.json", _bytes(task), synced=False)  # a start rewrites it
 
 
 def _unlink(path: Path) -> None:
@@ -144,8 +146,8 @@ def _rebuild(dir: Path, listing: Listing) -> list[str]:
         found = _read(dir / name)
         if found != data:
             if found is not None and not _is_behind(found, task):
-                told.append(f"{shown(str(dir / name))} was changed by somebody else; it is written anew.")
-            write_file(dir / name, data, synced=False)  # a start writes it anew
+                told.append(f"{shown(str(dir / name))} was changed by somebody else; it is rewritten.")
+            write_file(dir / name, data, synced=False)  # a start rewrites it
     if len(told) > _MOST_TOLD:
         told = [*told[:_MOST_TOLD], f"... and {len(told) - _MOST_TOLD} more such files in {shown(str(dir))}."]
     return told

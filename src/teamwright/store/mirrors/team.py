@@ -116,7 +116,7 @@ class TeamMirror:
         await self._put(path, msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n")
 
     async def _put(self, path: Path, data: bytes) -> None:
-        await self._pace.run(partial(write_file, path, data, synced=False))  # a start writes it anew
+        await self._pace.run(partial(write_file, path, data, synced=False))  # a start rewrites it
 
 
 def _piece(entry: MailEntry, *, read: bool) -> bytes:

@@ -25,7 +25,7 @@ _PRIVATE_ENV_NAMES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "TEAMWRIGHT_HOME")
 
 
 def read_layer(path: Path, source: Source, problems: list[str]) -> Layer | None:
-    """The file as a layer, or None where there is none. What is wrong with it is told in `problems`."""
+    """The file as a layer, or None where there is none. Faults are reported in `problems`."""
     try:
         data = _read(path)
         twice = None if source == "managed" else problems
@@ -94,7 +94,7 @@ def _fit_struct(value: Any, kind: type[Struct], key: str, say: Say) -> Any | Uns
             if fitted is not UNSET:
                 kept[name] = fitted
         elif kind in OURS:
-            say(where, "there is no such setting; ignored")
+            say(where, "unknown setting; ignored")
     return kept
 
 
@@ -108,7 +108,7 @@ def _forbid(values: dict[str, Any], say: Say) -> None:
     """Take out what a project, trusted or not, may not decide for the person."""
     env = cast("dict[str, str]", values.get("env", {}))
     for name in [n for n in env if n.upper().endswith(_PRIVATE_ENV) or n.upper() in _PRIVATE_ENV_NAMES]:
-        say(f"env.{name}", "a project cannot set this; put it into your own settings")
+        say(f"env.{name}", "a project cannot set this; put it in your own settings")
         del env[name]
     permissions = values.get("permissions", {})
     if permissions.get("defaultMode") == "bypassPermissions":
@@ -117,10 +117,10 @@ def _forbid(values: dict[str, Any], say: Say) -> None:
     own = values.get("teamwright", {})
     for name in ("providers", "trustedDirectories"):
         if name in own:
-            say(f"teamwright.{name}", "a project cannot set this; put it into your own settings")
+            say(f"teamwright.{name}", "a project cannot set this; put it in your own settings")
             del own[name]
     if "enableAllProjectMcpServers" in values:
-        say("enableAllProjectMcpServers", "a project cannot set this; put it into your own settings")
+        say("enableAllProjectMcpServers", "a project cannot set this; put it in your own settings")
         del values["enableAllProjectMcpServers"]
 
 

@@ -179,7 +179,7 @@ def merged(low: Mapping[str, Any], high: Mapping[str, Any], kind: type[Struct]) 
 
 
 def _rules(layers: list[Layer], kind: str, base: Path) -> tuple[SettingsRule, ...]:
-    """All of them, lowest source first. Relative patterns begin at the project, whoever wrote them."""
+    """All of them, lowest source first. Relative patterns begin at the project, whatever their source."""
     found = (
         SettingsRule(text, layer.source, base)
         for layer in layers
@@ -205,7 +205,7 @@ def _trusted(own: Own, home: Path, problems: list[str]) -> tuple[Path, ...]:
 
 
 def describe(settings: Settings, secrets: Sequence[str] = ()) -> list[tuple[str, Any, Source, str]]:
-    """(key, value, source, file) of everything that holds now, our defaults included; for `teamwright config`.
+    """(key, value, source, file) of every setting in effect, our defaults included; for `teamwright config`.
 
     No password, header or token stands there, nor any of `secrets`.
     """

@@ -66,7 +66,7 @@ class Own(Struct, frozen=True, rename="camel"):
     prefer_tmux: bool = False
     split_panes: bool = True
     notify: Notify = "desktop"
-    notify_seconds: Seconds = 10.0  # that a turn takes at least before its end is told
+    notify_seconds: Seconds = 10.0  # that a turn takes at least before its end is reported
     budget: Budget = Budget()
     mail: MailPart = MailPart()
     providers: dict[str, Provider] = {}

@@ -198,7 +198,7 @@ def set_aside(db: sqlite3.Connection, n: int, state: MailState, why: str) -> Non
 
 
 def forward(db: sqlite3.Connection, team: int, reader: int, to: AgentId) -> None:
-    """What is unread of a reader in a team goes to whoever has its address now."""
+    """Unread mail of a reader in a team goes to the current holder of its address."""
     number = agent_number(db, to)
     sql = """
         SELECT mail.n, letters.n, letters.letter FROM mail JOIN letters ON letters.n = mail.letter

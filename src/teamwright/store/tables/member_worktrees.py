@@ -17,7 +17,7 @@ async def housed(teams: TeamTable) -> dict[AgentId, Member]:
 
 
 async def read_housed(home: Home) -> dict[Path, Member]:
-    """The same by directory, for whoever has no store open."""
+    """The same by directory, for callers without an open store."""
     if not home.state.exists():
         return {}
     state = await StateStore.open(home.state)

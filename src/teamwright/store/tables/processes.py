@@ -28,7 +28,7 @@ class Process(Struct, frozen=True):
 
 
 class Lease(Struct, frozen=True):
-    """Who runs an agent. Whoever acts for it names the epoch, so that a late former holder is found out."""
+    """Which process runs an agent. Each change names the epoch, so that a late former holder is detected."""
 
     process: ProcessId | None
     epoch: int

@@ -157,7 +157,7 @@ def connect(db: sqlite3.Connection, n: int, edges: Collection[Edge]) -> None:
 
 
 def count_waits(db: sqlite3.Connection, n: int, ids: Iterable[int]) -> list[TaskId]:
-    """Count anew what each of them waits for; those that wait for nothing any more, but did before."""
+    """Recount what each of them waits for; returns those that no longer wait for anything."""
     freed: list[TaskId] = []
     for id in ids:
         row = db.execute("SELECT waits FROM tasks WHERE list = ? AND id = ?", (n, id)).fetchone()

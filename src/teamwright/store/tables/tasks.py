@@ -195,7 +195,7 @@ class TaskTable:
     async def claim_first(self, list: str, by: Actor, letter: LetterFor | None = None) -> Done | None:
         """The first task that is pending, nobody's and waits for nothing; None if there is none.
 
-        `letter` is stored with the claim: whoever claims it is sure to hear of it.
+        `letter` is stored with the claim, so the new owner is sure to be told.
         """
         now = self._now()
 
@@ -262,7 +262,7 @@ class TaskTable:
                 return True
             db.execute("DELETE FROM task_lists WHERE name = ?", (into,))
             db.execute("UPDATE task_lists SET name = ?, session = NULL WHERE n = ?", (into, old[0]))
-            # The session's own list goes on counting: a number never means two tasks.
+            # The session's own list keeps counting: a number never means two tasks.
             sql = "INSERT INTO task_lists (name, session, origin, next) VALUES (?, ?, ?, ?)"
             db.execute(sql, (source, old[2], source, old[1]))
             return True

@@ -71,7 +71,7 @@ class Unrest(Struct, frozen=True):
 
 
 class Deleted(Struct, frozen=True):
-    """A team that is gone. `idle` were its members that had not shut down: whoever runs them ends them."""
+    """A team that is gone. `idle` are its members that had not shut down: the processes that run them end them."""
 
     idle: tuple[Member, ...]
 
@@ -259,7 +259,7 @@ class TeamTable:
         why: str = "it has shut down",
         mail: Mail | None = None,
     ) -> Moved | Refused:
-        """Along the diagram only, and with `epoch` only for whoever still runs the agent.
+        """Along the diagram only, and with `epoch` only for the process that still runs the agent.
 
         What a member that shuts down has not read is undeliverable from then on. `mail` tells of the change: whoever
         reads it finds the new state.
@@ -278,7 +278,7 @@ class TeamTable:
         def work(db: sqlite3.Connection) -> Moved | Refused:
             found = db.execute(f"{MEMBER} {IN_TEAM}", (agent, team)).fetchone()
             if found is None:
-                return Refused("no_member", f"Agent {agent} is no member of team {team}.")
+                return Refused("no_member", f"Agent {agent} is not a member of team {team}.")
             before: State = found[1]
             if epoch is not None and lease_epoch(db, agent) != epoch:
                 return Refused("fenced", f"Agent {agent} is run by another process by now.")
@@ -301,7 +301,7 @@ class TeamTable:
         def work(db: sqlite3.Connection) -> Member | Refused:
             row = db.execute(f"{MEMBER} {IN_TEAM}", (agent, team)).fetchone()
             if row is None:
-                return Refused("no_member", f"Agent {agent} is no member of team {team}.")
+                return Refused("no_member", f"Agent {agent} is not a member of team {team}.")
             old = read_member(row)
             new = replace(change(old), agent=old.agent, name=old.name, team=old.team, state=old.state, since=old.since)
             db.execute("UPDATE members SET record = ? WHERE n = ?", (_encoder.encode(new), row[3]))
