@@ -50,7 +50,7 @@ class session:
 
     `model` is a name as on the command line, or a model object such as a `ScriptedModel`. `answer` is asked where a
     person would be; without it what needs a yes is denied. `hooks` are functions by event, each taking what a command
-    would read and giving what it would print; `("Bash", function)` has a matcher. `resume` goes on with a session by
+    would read and giving what it would print; `("Bash", function)` has a matcher. `resume` continues with a session by
     its id. `home` takes the place of TEAMWRIGHT_HOME. Project settings count only with `trust=True`.
     """
 

@@ -75,7 +75,7 @@ def _run(args: list[str]) -> int:
 
 
 def _without_keys(words: str) -> str:
-    """Whoever wrote the words may have quoted an address or an answer with a key in it."""
+    """An error may quote an address or an answer with a key in it."""
     import os
 
     from teamwright.core.policies.redaction import redacted, secrets_of

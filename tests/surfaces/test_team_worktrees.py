@@ -40,7 +40,7 @@ def test_that_of_a_parked_teammate_is_in_use_and_never_cleaned(program: Program,
     rows = listed(program)
     assert [row["state"] for row in rows] == ["in_use", "in_use"]
     table = program.run("worktrees").out
-    assert "ada@crew, which is parked" in table and "bob@crew, which is parked" in table
+    assert "kept for ada@crew (not running)" in table and "kept for bob@crew (not running)" in table
     assert "nothing to clean up" in program.run("worktrees", "clean").out
     refused = program.run("worktrees", "clean", rows[0]["name"])
     assert refused.rc == 2 and "@crew" in refused.err and "shuts down" in refused.err

@@ -123,7 +123,7 @@ async def test_leaving_takes_two_presses_and_what_is_typed_is_put_away_first(wal
         await stage.press("ctrl+c")
         assert stage.app.is_running and not stage.app.prompt.text
         await stage.press("ctrl+c")
-        await stage.shows("Ctrl+C again leaves")
+        await stage.shows("Ctrl+C again quits")
         await stage.press("ctrl+c")
         await stage.until(lambda: not stage.app.is_running)
         assert stage.app.return_value is not None and stage.app.return_value.origin is None

@@ -38,7 +38,7 @@ async def test_jobs_why_cost_and_the_budget_of_agents_at_work(walker: Any) -> No
     more = {"allowed_tools": ["Bash(sleep *)"], "limits": Limits(usd=5.0)}
     async with staged(walker, stage(scripts), size=WIDE, **more) as seen:
         await seen.say("go")
-        await seen.shows("main: Write")
+        await seen.shows(": Write made.txt?")
         await seen.press("escape")
         await seen.until(lambda: any(fold.steps for fold in seen.view.folds.values()), "a command at work")
         await seen.shows("$5.00 of $5.00 left")

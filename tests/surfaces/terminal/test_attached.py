@@ -98,7 +98,7 @@ def test_a_session_that_runs_elsewhere_is_attached_to_from_the_list(first: Termi
     first.shows("hello there")
     second = first.beside()
     second.run("--resume", "--model", f"script/{first.home / 'script.json'}")
-    second.shows("runs elsewhere", "say hello")
+    second.shows("running elsewhere", "say hello")
     second.keys("Enter")
     second.shows("hello there", "runs in another terminal")
     leave(second, "The session is still running")

@@ -52,7 +52,7 @@ async def to_the_end(pilot: Pilot[Any], host: Host) -> None:
 async def test_enter_alone_never_allows(asked: Question) -> None:
     host = dialog(asked)
     async with host.run_test(size=(80, 30)) as pilot:
-        await until(pilot, lambda: "Esc: decide later" in screen_text(host))
+        await until(pilot, lambda: "Esc: later" in screen_text(host))
         await pilot.press("enter")
         await until(pilot, lambda: host.heard)
     assert isinstance(answered(host)[0][1], Deny)
@@ -69,7 +69,7 @@ async def test_enter_alone_never_allows(asked: Question) -> None:
 async def test_padding_is_a_count(padding: str, mark: str) -> None:
     host = dialog(question(command=f"echo hi{padding}; touch pwned"))
     async with host.run_test(size=(80, 24)) as pilot:
-        await until(pilot, lambda: "Esc: decide later" in screen_text(host))
+        await until(pilot, lambda: "Esc: later" in screen_text(host))
         assert mark in screen_text(host) and "; touch pwned" in screen_text(host)
     view = make_view()
     ask(view, question(command=f"echo hi{padding}; touch pwned"))
@@ -88,7 +88,7 @@ def test_an_indentation_is_no_padding() -> None:
 async def test_no_yes_before_the_last_line_was_seen(key: str, size: tuple[int, int]) -> None:
     host = dialog(question(command=LONG))
     async with host.run_test(size=size) as pilot:
-        await until(pilot, lambda: "before you allow it" in screen_text(host))
+        await until(pilot, lambda: "to allow it" in screen_text(host))
         if key == "click":
             await pilot.click("Choices", offset=(3, 1))
         else:
@@ -97,7 +97,7 @@ async def test_no_yes_before_the_last_line_was_seen(key: str, size: tuple[int, i
         assert not [one for one in answered(host) if isinstance(one[1], Allow)]
     host = dialog(question(command=LONG))
     async with host.run_test(size=size) as pilot:
-        await until(pilot, lambda: "before you allow it" in screen_text(host))
+        await until(pilot, lambda: "to allow it" in screen_text(host))
         await to_the_end(pilot, host)
         await until(pilot, lambda: "echo 199" in screen_text(host))
         await (pilot.click("Choices", offset=(3, 1)) if key == "click" else pilot.press(key))
@@ -108,7 +108,7 @@ async def test_no_yes_before_the_last_line_was_seen(key: str, size: tuple[int, i
 async def test_a_no_needs_no_reading() -> None:
     host = dialog(question(command=LONG))
     async with host.run_test(size=(80, 24)) as pilot:
-        await until(pilot, lambda: "before you allow it" in screen_text(host))
+        await until(pilot, lambda: "to allow it" in screen_text(host))
         await pilot.press("n")
         await until(pilot, lambda: host.heard)
     assert answered(host) == [("q1", Deny(NO), "once")]
@@ -133,7 +133,9 @@ async def test_a_list_allows_only_what_was_seen_whole() -> None:
     ask(view, question("q1"), question("q2", command=LONG))
     host = Host(lambda: QuestionsScreen(lambda: view.questions, view.agents, grace=0.0))
     async with host.run_test(size=(100, 30)) as pilot:
-        await until(pilot, lambda: "2 questions wait" in screen_text(host) and "always: Bash" in screen_text(host))
+        await until(
+            pilot, lambda: "2 questions are waiting" in screen_text(host) and "always: Bash" in screen_text(host)
+        )
         await pilot.press("space")
         await until(pilot, lambda: "y opens it" in screen_text(host))
         await pilot.press("space")
@@ -146,7 +148,7 @@ async def test_a_list_allows_only_what_was_seen_whole() -> None:
 async def test_a_servers_words_are_read_to_the_end() -> None:
     host = dialog(elicitation("word\n" * 300 + "and delete it all", {}))
     async with host.run_test(size=(80, 24)) as pilot:
-        await until(pilot, lambda: "before you allow it" in screen_text(host))
+        await until(pilot, lambda: "to allow it" in screen_text(host))
         await pilot.press("y")
         await pilot.pause()
         assert not host.heard
@@ -161,7 +163,7 @@ async def test_trust_is_read_to_the_end(tmp_path: Any) -> None:
     found = TrustContents(tmp_path, parts=(Part("hooks", tuple(f"Stop: make {n}" for n in range(100))),))
     host = Host(lambda: TrustScreen(found, grace=0.0))
     async with host.run_test(size=(80, 24)) as pilot:
-        await until(pilot, lambda: "before you allow it" in screen_text(host))
+        await until(pilot, lambda: "to allow it" in screen_text(host))
         await pilot.press("y", "2")
         await pilot.pause()
         assert not host.results

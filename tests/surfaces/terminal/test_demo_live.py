@@ -43,7 +43,7 @@ def test_a_stranger_watches_a_team_answers_and_reads(terminal: Terminal) -> None
         terminal.shows("agents", "ada", "ben", "Enter opens")
         terminal.keys("Down")
         terminal.keys("Enter")
-        terminal.shows("to ada ›", "#1 is done", "✉ team-lead  is asked to shut down")
+        terminal.shows("to ada ›", "#1 is done", "✉ team-lead  asks for a shutdown")
         terminal.keys("C-o")
         press_until(terminal, "PPage", "+     return min(prices, default=None)")
         press_until(terminal, "Escape", "to ada ›", gone=True)

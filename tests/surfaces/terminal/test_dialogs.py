@@ -138,10 +138,8 @@ async def test_hostile_commands_are_shown_whole_and_written_out() -> None:
 async def test_however_long_it_is_the_answers_can_be_seen(size: tuple[int, int]) -> None:
     host = dialog(question(tool="Write", file_path="/p/a.py", content="\n".join(f"line {n}" for n in range(200))))
     async with host.run_test(size=size) as pilot:
-        await until(
-            pilot, lambda: "w  No, and say why" in screen_text(host) and "Esc: decide later" in screen_text(host)
-        )
-        await until(pilot, lambda: "of 201: PgDn to the end before you allow it" in screen_text(host))
+        await until(pilot, lambda: "w  No, and say why" in screen_text(host) and "Esc: later" in screen_text(host))
+        await until(pilot, lambda: "of 201: PgDn to the end to allow it" in screen_text(host))
         assert "+ line 0" in screen_text(host) and ": Write " in screen_text(host)
         await pilot.press("pagedown")
         await until(pilot, lambda: "+ line 0" not in screen_text(host))
@@ -155,7 +153,9 @@ async def test_a_long_list_leaves_room_for_its_keys(size: tuple[int, int]) -> No
     ask(view, *(question(f"q{n}", command="\n".join(["make"] * 30)) for n in range(20)))
     host = Host(lambda: QuestionsScreen(lambda: view.questions, view.agents))  # type: ignore[arg-type]
     async with host.run_test(size=size) as pilot:
-        await until(pilot, lambda: "Space selects" in screen_text(host) and "20 questions wait" in screen_text(host))
+        await until(
+            pilot, lambda: "Space selects" in screen_text(host) and "20 questions are waiting" in screen_text(host)
+        )
         assert screen_text(host).count("[ ] ada") >= 2 and "Esc" in screen_text(host)
 
 
@@ -261,7 +261,7 @@ async def test_an_agents_question_takes_other_words_or_none() -> None:
         assert answered(host)[0][1].args["answers"] == {"Which database?": "DuckDB"}
     host = dialog(question(tool="AskUserQuestion", suggestions=(), **one))
     async with host.run_test(size=(80, 30)) as pilot:
-        await until(pilot, lambda: "rather not" in screen_text(host))
+        await until(pilot, lambda: "Skip" in screen_text(host))
         await pilot.press("4")
         await until(pilot, lambda: host.heard)
         assert isinstance(answered(host)[0][1], Deny)

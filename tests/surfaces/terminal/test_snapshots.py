@@ -109,7 +109,7 @@ async def test_a_permission_dialog(same: Check, width: int) -> None:
 async def test_a_long_command_is_read_before_a_yes(same: Check, width: int) -> None:
     lines = "\n".join(f"echo {n}" for n in range(60))
     asked = question(command=f"echo hi{' ' * 4000}; touch x\n{lines}", suggestions=())
-    same(await shown(Host(lambda: screen_for(asked, make_view().agents)), (width, 22), "before you allow it"))
+    same(await shown(Host(lambda: screen_for(asked, make_view().agents)), (width, 22), "to allow it"))
 
 
 async def test_trust_shows_everything(same: Check) -> None:

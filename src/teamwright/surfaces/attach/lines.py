@@ -196,7 +196,7 @@ def _team_words(line: AttachLine) -> str:
 
 
 def _by(line: AttachLine, told: ToldLine, lines: list[str]) -> list[str]:
-    """What another agent does stands behind its name."""
+    """Lines of another agent begin with its name."""
     if not line.agent_id or line.agent_id == line.session_id:
         return lines
     name = told.paint("cyan", visible(told.names.get(line.agent_id, line.agent_id)))

@@ -38,7 +38,7 @@ def show_inbox(team: str | None, agent: str | None, *, as_json: bool) -> int:
 
 def _check_team(team: str | None, known: list[str]) -> None:
     if team and team.casefold() not in {name.casefold() for name in known}:
-        raise UsageError(f"there is no team {team}; there are {', '.join(known) or 'none'}")
+        raise UsageError(f"there is no team {team}; teams: {', '.join(known) or 'none'}")
 
 
 def _row(e: MailEntry) -> list[str]:

@@ -239,7 +239,7 @@ def _money(usd: float, *, unknown: bool) -> str:
 
 
 def show_config(settings: str | None, *, trust: bool, as_json: bool) -> int:
-    """1 if something that a settings file says does not hold."""
+    """Returns 1 if something in a settings file has no effect."""
     options = Options(cwd=Path.cwd(), settings=settings, trust=trust)
     ground = open_workspace(options)
     wrong = read_rules(options, ground)[1]

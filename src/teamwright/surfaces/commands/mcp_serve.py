@@ -87,7 +87,7 @@ READING = frozenset({"task_list", "list_agents", "wait_idle"})
 
 
 async def serve(options: Options) -> int:
-    """Until the client leaves, or a signal comes. Teams stay: `--resume` goes on with them."""
+    """Until the client leaves, or a signal comes. Teams stay: `--resume` resumes them."""
     session = await open_session(options)
     for note in session.notes:
         sys.stderr.write(f"teamwright: {visible(note)}\n")
@@ -127,7 +127,7 @@ def build_server(driver: ManualLead) -> Server[Any]:
             return _result(await _call(driver, params.name, params.arguments or {}))
         except (ToolError, StoreError) as error:
             return _result(said(str(error), is_error=True))
-        except Exception as bug:  # noqa: BLE001 -- a surface's edge: one call fails, the others go on
+        except Exception as bug:  # noqa: BLE001 -- a surface's edge: one call fails, the others continue
             sys.stderr.write(visible("".join(traceback.format_exception(bug))))
             return _result(said(f"internal error: {bug!r}; standard error has the details", is_error=True))
 

@@ -66,7 +66,7 @@ async def _read(home: Home, team: str | None, session: str | None) -> tuple[str,
         if team is not None:
             known = await table.lists()
             if team not in known:
-                raise UsageError(f"there are no tasks of a team {team}; lists: {', '.join(known) or 'none'}")
+                raise UsageError(f"there are no tasks for team {team}; lists: {', '.join(known) or 'none'}")
         else:
             teams = [found for found in await table.lists(session) if found != session]
             name = teams[-1] if teams else name

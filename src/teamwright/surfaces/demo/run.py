@@ -61,7 +61,7 @@ def _play_live(plan: DemoPlan, screen: Screen, show_app: ShowApp) -> int:
         return 0
     passed = tests_pass(plan.shop)
     screen.say(
-        "The team has mended the shop: its tests pass." if passed else "The tests of the shop still fail.",
+        "The team has fixed the shop: its tests pass." if passed else "The tests of the shop still fail.",
         "green" if passed else "red",
     )
     screen.say("In a repository of your own: teamwright. Beforehand, `teamwright doctor` looks for a model.")

@@ -66,7 +66,7 @@ class DemoPlan(Struct, frozen=True):
 
 
 class Stage:
-    """Without a screen the story is live: somebody watches it in the app, and is asked."""
+    """Without a screen the story is live: a person watches it in the app and answers its question."""
 
     def __init__(self, plan: DemoPlan, screen: Screen | None = None) -> None:
         self._plan, self._screen, self._live = plan, screen, screen is None
@@ -94,7 +94,7 @@ class Stage:
         )
 
     def enter(self, session: Session) -> Watch:
-        """Before anybody goes on with what was under way."""
+        """Before any agent continues its work."""
         self._session = LocalSession(session, Home(self._plan.home))
         return session.watch(deltas=False)
 
@@ -145,7 +145,7 @@ class Stage:
         self._asked[part] = number
         self._announce()
         if self._plan.moment is not None and (part, number) == KILLED_AT:
-            os.write(self._plan.moment, b".")  # whoever kills this process need not guess when
+            os.write(self._plan.moment, b".")  # so that the killer of this process need not guess when
             await anyio.sleep(LIMIT)
         with anyio.fail_after(LIVE_LIMIT if self._live else LIMIT):
             while cue is not None and not self._given(cue):

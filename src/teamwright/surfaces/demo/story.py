@@ -226,7 +226,7 @@ DEAF = (
 
 
 def parts(*, live: bool) -> dict[str, Sequence[StoryLine]]:
-    """With somebody who can be asked, ada has a question; the story goes on whatever the answer is."""
+    """With somebody who can be asked, ada has a question; the story continues whatever the answer is."""
     first, *rest = PARTS["ada"]
     return {**PARTS, "ada": (first, ASKING, *rest)} if live else PARTS
 

@@ -36,7 +36,7 @@ PATIENCE = 60.0  # seconds that a guest may leave a line unread
 
 
 async def keep_door(session: Session, home: Home, env: Mapping[str, str]) -> None:
-    """Listen until cancelled. A session that cannot have a door goes on without one, and says so."""
+    """Listen until cancelled. A session that cannot have a door continues without one, and says so."""
     here = DrivenSession(session, home)
     try:
         await _listen(here, env)
@@ -168,7 +168,7 @@ async def _lines_of(wire: UnixStream, printer: Printer) -> AsyncIterator[bytes]:
 
 
 async def _take(session: DrivenSession, line: bytes, printer: Printer, guest: AppGuest) -> None:
-    """What cannot be done is told to whoever asked for it, and to nobody else."""
+    """A request that fails is reported to its sender only."""
     try:
         match control.read_line(line):
             case control.UserLine() as said:

@@ -46,7 +46,7 @@ class Driver:
     # --- its lines
 
     async def take(self, number: int, line: bytes, tasks: TaskGroup) -> None:
-        """What cannot be read is told and left out; nothing else is lost by it."""
+        """An unreadable line is reported and skipped; nothing else is lost."""
         asked, self.asked = self.asked, True  # also by a line that nobody understands
         with told(number):
             match control.read_line(line):
@@ -172,7 +172,7 @@ class Driver:
 
 
 class told:
-    """What is wrong with a line of standard input is said, and its number."""
+    """Report what is wrong with a line of standard input, with its number."""
 
     def __init__(self, number: int) -> None:
         self._number = number

@@ -164,7 +164,7 @@ class Printer:
                 sys.stderr.write(f"teamwright: {visible(self.last.error)}\n")
 
     def _count(self, started: TurnStarted, at: int) -> None:
-        """Anew where something was asked for; a turn that goes on with it has its result for all of it."""
+        """Restarts at each prompt; a turn that continues it has one result for all of it."""
         if started.asked or not self._turn_began:
             self._turn_began, self._data, self._reminders = at, None, 0
             self._denials, self._told = self._denials[self._told :], 0

@@ -37,7 +37,7 @@ class AppGuest:
         self.watching = False
 
     async def take(self, id: str, request: dict[str, Any]) -> None:
-        """Whatever takes long must not hold up what is said meanwhile, such as an interrupt."""
+        """Whatever takes long must not delay what is said meanwhile, such as an interrupt."""
         try:
             wanted = msgspec.convert(request, AnyWanted)
         except msgspec.ValidationError as error:

@@ -19,7 +19,7 @@ class Wanted(Struct, frozen=True, tag_field="subtype", tag=_tag):
 
 
 class AskWatch(Wanted, frozen=True):
-    """Records from now on, in the place of other lines. It is answered by a `Welcome`."""
+    """Records from now on, instead of other lines. It is answered by a `Welcome`."""
 
 
 class AskSubmit(Wanted, frozen=True):

@@ -77,7 +77,7 @@ class TerminalApp(App[Leave]):
         keys.teach_alt_enter()
         for known in themes.themes():
             self.register_theme(known)
-        self.theme = f"tw-{theme}"  # now, because later all styles would be found anew
+        self.theme = f"tw-{theme}"  # now, because later all styles would be computed again
         self.options, self.home = options, home_from(options.env)
         self.session = session
         self.drafts = Drafts(self.home, session.cwd)
@@ -211,7 +211,7 @@ class TerminalApp(App[Leave]):
         self._pace.wake()
 
     def _heard(self, *, ended: bool, asked: bool) -> None:
-        """Somebody should look: a turn has ended, or a question is asked."""
+        """Alert the person: a turn has ended, or a question waits."""
         if ended:
             self.run_worker(self._read_branch(), name="branch")
         if not self.app_focus:

@@ -19,7 +19,7 @@ from teamwright.surfaces.view.view import SessionFold
 
 
 class QuestionQueue:
-    """Opens a dialog for what waits, once for each question; what was put off is opened again on demand."""
+    """Opens a dialog once for each waiting question; postponed ones are opened again on demand."""
 
     def __init__(self, app: App[Any], view: SessionFold) -> None:
         self._app, self._view = app, view
@@ -52,7 +52,7 @@ class QuestionQueue:
 async def answer(
     session: SessionPort, waiting: Sequence[Question], question: Question, decision: Decision, scope: Scope
 ) -> list[Question]:
-    """Answer it, with its suggested rules if they are to hold from now on. Returns what those rules answered too."""
+    """Answer it, and add its suggested rules if `scope` says so. Returns what those rules answered too."""
     covered: list[Question] = []
     if isinstance(decision, Allow) and scope != "once" and question.suggestions:
         only = question.agent if scope == "agent" else None

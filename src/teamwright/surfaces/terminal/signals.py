@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 async def heed_signals(app: "TerminalApp", caught: list[int]) -> None:
-    """The terminal is put in order before we go, whoever sends us away."""
+    """Restore the terminal before we exit, whatever the signal."""
     with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGHUP) as signals:
         async for number in signals:
             caught.append(number)

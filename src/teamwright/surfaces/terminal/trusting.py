@@ -73,7 +73,7 @@ async def settle_trust(options: Options, theme: str) -> bool:
 
 
 def remember(asked: TrustAnswer, *, trusted: bool) -> None:
-    """What is recorded is what was shown: whatever was changed meanwhile is asked about the next time."""
+    """Only what was shown is recorded: a change in the meantime is asked about at the next start."""
     if trusted:
         agreed.agree(asked.found.project, asked.files, state=asked.state)
         trust.trust(asked.found.project, state=asked.state)

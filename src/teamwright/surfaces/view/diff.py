@@ -29,7 +29,7 @@ class DiffRow(Struct, frozen=True):
 
 
 def rows_of(tool: str, args: Mapping[str, Any], before: str | None = None) -> list[DiffRow]:
-    """`before` is what a file that is written anew holds now, if it is known."""
+    """`before` is the current content of a file that is rewritten, if it is known."""
     traits = traits_of(tool)
     if traits.path is not None and (change := traits.change) is not None:
         named = [name for name in (traits.path.name, change.old, change.new) if name]

@@ -85,7 +85,7 @@ def _ended(summary: str, status: str) -> str:
 
 
 def _words(body: str, summary: str) -> str:
-    """A record is told in words; the words of a teammate are its own."""
+    """A record becomes a sentence; a teammate's own text stays as it is."""
     if body.startswith("{"):
         try:
             kind = json.loads(body).get("type")

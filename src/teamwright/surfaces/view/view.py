@@ -81,7 +81,7 @@ class SessionFold:
         self.folds: dict[AgentId, TalkFold] = {}
         self.queue: list[Queued] = []
         self.questions: list[Question] = []
-        self.tasks: list[Task] = []  # read from the store by whoever owns this view
+        self.tasks: list[Task] = []  # read from the store by the owner of this view
         self.team_events: deque[TeamEvent] = deque(maxlen=MOST_NEWS)
         self.jobs: dict[JobId, JobView] = {}
         self.suggestion = ""

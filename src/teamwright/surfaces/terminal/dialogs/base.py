@@ -25,10 +25,10 @@ from teamwright.surfaces.view.text import one_line, title
 from teamwright.tools.bounds import counted, visible
 from teamwright.tools.catalog import traits_of
 
-UNREAD = "PgDn to the end before you allow it"
+UNREAD = "PgDn to the end to allow it"
 YES = ("once", "agent", "all")
 MOST_RULES = 160  # characters of rules that stand in an answer itself
-SMALL, LEAST = 26, 3  # lines of a screen that is used whole, and of what is asked for and its answers
+SMALL, LEAST = 26, 3  # lines of a screen that is used whole, and of the request and its answers
 BOX = """
     align: center bottom;
     & > Vertical {
@@ -51,7 +51,7 @@ def is_plan(question: Question) -> bool:
 
 
 def choices_for(question: Question) -> list[Choice]:
-    """No stands first: it is what Enter gives. A yes has to be meant."""
+    """No comes first, because Enter chooses it: a yes must be deliberate."""
     if is_plan(question):
         yes, no = Choice("once", "Yes, carry out the plan", "y"), Choice("no", "No, keep planning", "n")
         return no_first([yes, no, Choice("words", "No, and say what to change …", "w")], "no")
@@ -100,7 +100,7 @@ def _use(question: Question) -> str:
 
 
 def reason_of(question: Question) -> str:
-    """Without what stands there anyway."""
+    """Why it needs approval, without repeating the command."""
     if is_plan(question):
         return "Nothing changes until you approve it."
     command = question.args.get("command")
@@ -123,7 +123,7 @@ def show_hidden(screen: ModalScreen[Any], event: Sheet.Scrolled, *, yes: Sequenc
 
 
 def make_room(screen: ModalScreen[Any]) -> None:
-    """However long what is asked for is, the answers stand on the screen, too."""
+    """The answers stay on the screen, however long the request is."""
     sheet, choices = screen.query_one(Sheet), screen.query_one(Choices)
     box, height = screen.query_one(Vertical), screen.size.height
     most = height if height < SMALL else height * 9 // 10
@@ -175,8 +175,9 @@ class QuestionScreen(ModalScreen[None]):
         self._show_head()
         reason = Content.assemble((reason_of(self.question), palette.dim))
         self.query_one(".dialog--reason", Static).update(reason)
-        waiting = f" · {self._others} more waiting" if self._others else ""
-        note = f"press a letter, or ↑↓ Enter · Esc: decide later{waiting}"
+        note = "press a letter, or ↑↓ Enter · Esc: decide later"
+        if self._others:
+            note = f"a letter, or ↑↓ Enter · Esc: later · {self._others} more waiting"
         self.query_one(".dialog--note", Static).update(Content(note))
         self.query_one(Choices).focus()
         if replaces_file(traits_of(self.question.tool)):
@@ -194,7 +195,7 @@ class QuestionScreen(ModalScreen[None]):
 
     @work
     async def _compare(self) -> None:
-        """With what the file holds now: what goes matters as much as what comes."""
+        """Compare with the file's current content: removals matter as much as additions."""
         before = await to_thread.run_sync(read_before, self.question.tool, self.question.args, abandon_on_cancel=True)
         if before:
             self._rows = asked_rows(self.question, before)

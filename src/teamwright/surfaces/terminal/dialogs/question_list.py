@@ -141,7 +141,7 @@ class QuestionsScreen(ModalScreen[None]):
         self.query_one(".list--head", Static).update(Content.assemble((words, "bold")))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Deaf for a moment, like every dialog: the next key may have been meant for something else."""
+        """Ignores keys for a moment, like every dialog: the next key may have been meant for something else."""
         return action not in ("answer", "refuse") or time.monotonic() - self._since >= self._grace
 
     def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:

@@ -74,7 +74,7 @@ class Clerk:
             self._works.remove(work)
 
     async def take(self, text: str) -> None:
-        """Whatever goes wrong is told, and the words stand in the input again."""
+        """On an error, say so and put the text back into the input."""
         counter = self._counter
         try:
             if text.startswith("!") and text[1:].strip():
@@ -134,7 +134,7 @@ class Clerk:
 
     @property
     def _cwd(self) -> Path:
-        """Where the main agent stands."""
+        """Working directory of the main agent."""
         return Path(self._session.facts.cwd)
 
     async def take_back(self, queued: Queued) -> None:

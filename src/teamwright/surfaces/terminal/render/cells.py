@@ -7,7 +7,7 @@ from rich.cells import cell_len, set_cell_size
 
 
 def hang(line: str, width: int) -> str:
-    """A line of a table that is too long goes on beneath its last column."""
+    """A line of a table that is too long continues beneath its last column."""
     if cell_len(line) <= width:
         return line
     columns = [found.end() for found in re.finditer(r"\S {2,}(?=\S)", line) if found.end() <= width * 2 // 3]

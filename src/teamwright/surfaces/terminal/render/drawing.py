@@ -50,7 +50,7 @@ class DrawnBlock:
                 return role == "person" and (text.count("\n") >= MOST_PROMPT or len(text) > LONG_PROMPT)
 
     def update(self, width: int, palette: Palette, view: SessionFold, *, everything: bool, now: int) -> bool:
-        """Draw it anew if anything about it has changed; True if so."""
+        """Redraw it if anything about it has changed; True if so."""
         opened = self.opened != everything if self.opens else False
         key = (width, palette.name, opened, *self._state(view, now))
         self.settled = self._is_settled()
@@ -105,7 +105,7 @@ class DrawnBlock:
 
 
 def gap_between(before: Item | None, item: Item) -> int:
-    """Steps and thoughts stand close together, everything else has air around it."""
+    """Steps and thoughts are set close together; everything else has a gap around it."""
     if before is None:
         return 0
     close = (Step, Thought)

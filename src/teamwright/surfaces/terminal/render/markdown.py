@@ -19,7 +19,7 @@ from teamwright.surfaces.terminal.render.paint import draw
 from teamwright.surfaces.terminal.render.themes import Palette
 from teamwright.surfaces.view.text import safe
 
-PIECE = 600  # characters that a piece has at least, if the text goes on
+PIECE = 600  # characters that a piece has at least, if the text continues
 MOST_HIGHLIGHTED = 6_000  # characters of code that are coloured
 _FENCE = re.compile(r"^ {0,3}(```+|~~~+)", re.M)
 
@@ -62,7 +62,7 @@ def _parser() -> MarkdownIt:
 
 
 class MarkdownPieces:
-    """The drawn pieces of one text that may still grow. Only its last piece is drawn anew."""
+    """The drawn pieces of one text that may still grow. Only its last piece is redrawn."""
 
     def __init__(self) -> None:
         self._key: tuple[int, str] = (0, "")
@@ -97,7 +97,7 @@ def _draw_piece(piece: str, width: int, palette: Palette) -> list[Strip]:
 
 
 def split(text: str) -> list[str]:
-    """At blank lines that stand outside of code, where a piece is long enough and no list goes on."""
+    """At blank lines that stand outside of code, where a piece is long enough and no list continues."""
     if len(text) < 2 * PIECE:
         return [text] if text.strip() else []
     pieces: list[str] = []

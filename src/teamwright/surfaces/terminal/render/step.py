@@ -15,7 +15,7 @@ from teamwright.tools.catalog import traits_of
 
 MOST_LINES = 300  # of an opened result
 MOST_OWN = 12  # lines that a line of the person's own printed
-PEEK = 3  # lines of an error that are shown unasked
+PEEK = 3  # lines of an error that are shown while it is folded
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 MARKS = {"ok": "✓", "error": "✗", "denied": "⊘", "running": "•"}
 
@@ -86,7 +86,7 @@ def _peek(step: Step, width: int, palette: Palette) -> list[Strip]:
 
 
 def _own_output(step: Step, width: int, palette: Palette) -> list[Strip]:
-    """Whoever types a line for the shell wants to see what comes of it."""
+    """A person who types a shell line wants to see its output."""
     lines = safe(step.result).strip("\n").split("\n")
     more = len(lines) - MOST_OWN
     shown = [*lines[:MOST_OWN], f"… {more:,} more lines: Tab and Enter open it"] if more > 1 else lines

@@ -51,7 +51,7 @@ def tree_of(view: SessionFold) -> Iterator[tuple[AgentView, str]]:
 
 
 def _worth_showing(view: SessionFold) -> dict[AgentId, AgentView]:
-    """Living agents, the newest that have ended, and whoever stands between them and the main one."""
+    """Living agents, the newest that have ended, and the agents between them and the main one."""
     ended = sorted((a for a in view.agents.values() if a.state in _ENDED), key=lambda a: a.ended)
     dropped = {agent.id for agent in ended[:-MOST_ENDED]}
     for agent in view.agents.values():
@@ -114,7 +114,7 @@ def asking(agent: AgentView, view: SessionFold) -> AgentView:
 
 
 def why(agent: AgentView, now: int, jobs: str = "") -> str:
-    """Why it does not go on, in a sentence. `jobs` are those that run for it."""
+    """Why it does not continue, in a sentence. `jobs` are those that run for it."""
     since = f" for {took(agent, now)}" if agent.started and not agent.ended else ""
     match agent.state:
         case "running":
@@ -132,7 +132,7 @@ def why(agent: AgentView, now: int, jobs: str = "") -> str:
 
 
 class AgentsPanel(Vertical):
-    """Enter opens an agent's conversation, `x` stops it, `X` stops all, `b` lets callers go on without waiting."""
+    """Enter opens an agent's conversation, `x` stops it, `X` stops all, `b` lets callers continue without waiting."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("x", "stop", "Stop"),

@@ -32,7 +32,7 @@ class Choice(Struct, frozen=True):
 
 
 def no_first(choices: Sequence[Choice], no: str) -> list[Choice]:
-    """What refuses stands first, where Enter finds it; each keeps the number that it has in the order given."""
+    """The refusal comes first, where Enter finds it; each choice keeps its number in the given order."""
     numbered = [replace(choice, number=n) for n, choice in enumerate(choices, 1)]
     return sorted(numbered, key=lambda choice: choice.id != no)
 

@@ -33,7 +33,7 @@ class Conversation(ScrollView, can_focus=True):
     """Lines of the items of one talk. `follow` it to the end unless somebody has scrolled away."""
 
     DEFAULT_CSS = "Conversation { background: $background; scrollbar-size-vertical: 1; overflow-x: hidden; }"
-    FOCUS_ON_CLICK: ClassVar[bool] = False  # whoever clicks goes on typing where they were
+    FOCUS_ON_CLICK: ClassVar[bool] = False  # a click leaves the focus in the input
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up", "choose(-1)", show=False),
         Binding("down", "choose(1)", show=False),
@@ -119,7 +119,7 @@ class Conversation(ScrollView, can_focus=True):
 
     def _items(self) -> list[Item]:
         talk = self.view.talk(self.agent)
-        if gone := talk.dropped - self._dropped:  # from memory; not from under the eyes of whoever reads them
+        if gone := talk.dropped - self._dropped:  # from memory, but not while they are being read
             if self._older or not self.following:
                 self._older += self._held[:gone]
             else:
@@ -146,7 +146,7 @@ class Conversation(ScrollView, can_focus=True):
         return changed
 
     def update(self) -> None:
-        """Lay out everything from the first item on, and keep the place of whoever reads above the end."""
+        """Lay out everything from the first item on, and keep the scroll position above the end."""
         if self.size.width < 10:
             return
         follow, anchor = self.following, self._anchor()
@@ -168,7 +168,7 @@ class Conversation(ScrollView, can_focus=True):
         self.refresh()
 
     def _grow(self, height: int) -> None:
-        """Textual would lay out the whole screen anew; that is needed only where the scroll bar comes or goes."""
+        """Textual would lay out the whole screen again; that is needed only where the scroll bar comes or goes."""
         size = Size(self.size.width, height)
         if min(height, self.virtual_size.height) > self.size.height and size.width == self.virtual_size.width:
             self.set_reactive(cast("Reactive[Size]", Conversation.virtual_size), size)

@@ -174,7 +174,7 @@ class PromptInput(TextArea):
             self.post_message(self.Submitted(self.send_away()))
 
     async def _on_paste(self, event: events.Paste) -> None:
-        """What is long stands as a chip. What is short is put in as it can be seen, hidden characters written out."""
+        """A long paste becomes a chip. A short one is inserted with hidden characters escaped."""
         event.prevent_default().stop()
         text = event.text.replace("\r\n", "\n").replace("\r", "\n")
         lines = text.count("\n") + 1

@@ -77,7 +77,7 @@ class RowList(OptionList):
             self._draw(self._build(width))
 
     def _draw(self, rows: Sequence[tuple[str, Content]]) -> None:
-        """Only what has changed is drawn anew."""
+        """Only changed rows are redrawn."""
         if [id for id, _ in rows] == [id for id, _ in self._shown]:
             for n, ((_, new), (_, old)) in enumerate(zip(rows, self._shown, strict=True)):
                 if not new.is_same(old):

@@ -20,7 +20,7 @@ _CONTINUES = "↪ "
 
 
 class Sheet(ScrollView, can_focus=True):
-    """No line is cut: one that is too long goes on beneath, behind a mark that no text can make there."""
+    """No line is cut: one that is too long continues beneath, behind a mark that no text can make there."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up,k", "scroll_up", "Up", show=False),

@@ -26,7 +26,7 @@ MODES = {
 
 
 def left_side(agent: AgentView, view: SessionFold, palette: Palette) -> list[Piece]:
-    """What goes on, with a beat while it does."""
+    """What the agent does, with a spinner while it runs."""
     if view.questions:
         count = len(view.questions)
         return [(f" ? {plural(count, 'question')} for you: Enter opens", f"bold {palette.warn}".strip())]
@@ -80,7 +80,7 @@ class StatusLine(Static):
         self._drawn: Content | None = None
 
     def show(self, facts: SessionFacts, agent: AgentView, view: SessionFold, *, branch: str, hint: str) -> bool:
-        """Draw the line if it differs; `hint` replaces what goes on for a moment."""
+        """Draw the line if it differs; `hint` replaces the activity for a moment."""
         palette, width = palette_of(self), self.size.width
         left = left_side(agent, view, palette)
         if hint:
