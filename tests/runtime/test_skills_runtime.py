@@ -40,7 +40,7 @@ async def test_a_command_is_judged_like_the_agents_own(walker: Walker) -> None:
     async with staged(walker, rules={"deny": ["Bash(git push:*)"]}) as made:
         text = (await made.expand("/x")).content[0].text
         assert text.count("[not run: ") == 3 and "\ntwo\n" in text and "nobody is attached" in text
-        assert "forbids" in text
+        assert "denies" in text
         made.mode = "plan"
         (walker.project / "made").rmdir()
         assert (await made.expand("/x")).content[0].text.count("[not run: ") == 4

@@ -63,7 +63,7 @@ async def test_what_the_model_may_not_call(walker: Walker) -> None:
         assert (await stage.expand("/deploy")).content[0].text.endswith("Deploy.")
     assert all(is_error for _, is_error in told) and len(told) == len(names)
     assert "for people alone" in told[0][0] and "for people alone" in told[1][0]
-    assert "forbids secret" in told[2][0] and "forbids secret" in told[3][0] and "the-secret" not in str(told)
+    assert "denies secret" in told[2][0] and "denies secret" in told[3][0] and "the-secret" not in str(told)
     assert all("There are: secret" in text for text, _ in told[4:])
 
 
