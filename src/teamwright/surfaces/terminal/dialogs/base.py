@@ -208,7 +208,7 @@ class QuestionScreen(ModalScreen[None]):
     @on(Input.Submitted)
     def _said(self, event: Input.Submitted) -> None:
         words = event.value.strip()
-        self._answer(Deny(f"{NO} They say: {words}" if words else NO))
+        self._answer(Deny(f"{NO} They say: {words}" if words else NO, words=words))
 
     def _answer(self, decision: Decision, scope: Scope = "once") -> None:
         """To the app itself: this screen is gone when it is handled."""
