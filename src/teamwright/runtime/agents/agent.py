@@ -59,6 +59,7 @@ class Agent:
         self.limits, self.may_start = spec.toolset.limits, spec.toolset.may_start
         self.mode: Mode | None = spec.mode  # of its own; None: its parent's
         self.on_event: Callable[[Event], None] | None = None  # whoever keeps its output file
+        self.left_running: Callable[[Sequence[Letter]], str] | None = None  # jobs of earlier turns, in words, each once
         self.gear: ResourcesPort | None = None
         self.parked = False  # this process leaves it, in the middle of a turn if need be
         self.halted: StoreError | None = None  # the disk did not take its last turn: nothing of it may go on from here
@@ -313,6 +314,8 @@ class Agent:
                 self.emit(ended)
             if letters or not self.history.over:  # nothing is said to a turn that is only to be ended
                 self._tell_mode()
+            if letters and self.left_running is not None and (words := self.left_running(letters)):
+                self.emit(Reminded(user(words)))
             return await run_turn(self._seat, letters)
         except Exception as error:  # noqa: BLE001 -- the agent's boundary
             inner = innermost(error)  # of several calls that ran at the same time
