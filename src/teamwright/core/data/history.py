@@ -110,7 +110,9 @@ class History:
                 self.letters.update(event.letters)
                 self.prompts += (asked := asked_in(event.message))
                 self.heard += asked
+                ended = None if event.letters else self.ended  # without any, nobody waits for an answer
                 self._say(event.message)
+                self.ended = ended
             case Reminded():
                 self._say(event.message)
             case Replied():

@@ -9,6 +9,7 @@ import msgspec
 
 from teamwright.core.data.event import (
     Event,
+    LettersTaken,
     ModeChanged,
     Record,
     Reminded,
@@ -23,7 +24,7 @@ from teamwright.core.data.event import (
 from teamwright.core.data.history import History
 from teamwright.core.data.letter import Letter
 from teamwright.core.data.letter import Prompt as Asked
-from teamwright.core.data.message import Effort, Reply, Request, ToolCall, ToolSpec, user
+from teamwright.core.data.message import Effort, Message, Reply, Request, ToolCall, ToolSpec, user
 from teamwright.core.errors import DiskError, ModelError, StoreError, TeamwrightError
 from teamwright.core.ids import AgentId
 from teamwright.core.loop import TurnContext, run_turn
@@ -226,6 +227,15 @@ class Agent:
         compactor = self._seat.compactor
         async with self._busy:
             return compactor is not None and await compactor.compact("manual", instructions)
+
+    async def hear(self, message: Message) -> bool:
+        """Take something in without a turn: it is read with the next prompt. False while a turn runs."""
+        if self._busy.locked():
+            return False
+        async with self._busy:
+            self.emit(LettersTaken((), message))
+            await self._transcript.sync()
+        return True
 
     def interrupt(self) -> bool:
         """End the running turn; False if there is none."""
