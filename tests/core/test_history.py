@@ -21,7 +21,7 @@ from teamwright.core.data.event import (
 )
 from teamwright.core.data.history import NEVER_BEGUN, NOT_RUN, STOPPED, UNKNOWN, fold
 from teamwright.core.data.message import Message, Text, ToolResult, Usage, user
-from teamwright.core.ids import CallId
+from teamwright.core.ids import CallId, LetterId
 
 PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # the machine may be busy
 
@@ -144,7 +144,8 @@ def test_files_seen_directory_mode_and_denials_come_back() -> None:
     [
         ([], False),
         ([TurnEnded("done")], True),
-        ([TurnEnded("done"), LettersTaken((), user("more"))], False),
+        ([TurnEnded("done"), LettersTaken((LetterId("l1"),), user("more"))], False),
+        ([TurnEnded("done"), LettersTaken((), user("only heard"))], True),
         ([TurnEnded("done"), Reminded(user("plan mode"))], False),
         ([TurnEnded("done"), Resumed("1")], True),
     ],

@@ -10,39 +10,14 @@ from typing import Any
 
 import anyio
 import pytest
+from bash_bench import Bench, words
 
-from teamwright.core.data.event import Event, ToolProgressed
-from teamwright.core.data.message import Message, Reply, Request, Text, Usage
+from teamwright.core.data.event import ToolProgressed
 from teamwright.core.errors import ToolError
-from teamwright.core.ids import AgentId, CallId
-from teamwright.core.ports import Desk, Outcome, ToolContext
+from teamwright.core.ids import CallId
 from teamwright.tools.bash import BashTool
 
 pytestmark = pytest.mark.anyio
-
-
-class Bench:
-    """One agent's desk and its Bash tool."""
-
-    def __init__(self, root: Path, env: dict[str, str] | None = None, passed: tuple[str, ...] = ()) -> None:
-        self.root = root
-        self.desk = Desk(root, (root,), spill=root.parent / "spill", env={"TEAMWRIGHT_AGENT_ID": "a1"})
-        self.tool = BashTool(env, passed)
-        self.events: list[Event] = []
-
-    async def __call__(self, command: str, **args: Any) -> Outcome:
-        reply = Reply(Message("assistant", ()), "tool_use", Usage())
-        context = ToolContext(AgentId("a1"), CallId("c1"), self.desk, Request("x/y", (), ()), reply, self.events.append)
-        return await self.tool.call({"command": command, **args}, context)
-
-    async def says(self, command: str, **args: Any) -> str:
-        return words(await self(command, **args))
-
-
-def words(outcome: Outcome) -> str:
-    (block,) = outcome.content
-    assert isinstance(block, Text)
-    return block.text
 
 
 @pytest.fixture
@@ -204,7 +179,9 @@ async def test_the_time_limit(bench: Bench) -> None:
     started = time.monotonic()
     outcome = await bench("echo begun; sleep 1000 & echo $! > pid; cd /; sleep 1000", timeout=400)
     assert words(outcome).startswith("begun\n")
-    assert words(outcome).endswith("Timed out after 0.4 s; it and everything it started was stopped")
+    ended, _, advice = words(outcome).rpartition(" If it needs more time: ")
+    assert ended.endswith("Timed out after 0.4 s; it and everything it started was stopped.")
+    assert advice == "a longer `timeout` (milliseconds, 600000 at most)."  # where nothing runs in the background
     assert outcome.is_error
     assert outcome.data == {"exitCode": None, "interrupted": True}
     assert time.monotonic() - started < 5

@@ -45,6 +45,21 @@ def test_a_unique_text_is_replaced_and_shown(ctx: ToolContext) -> None:
     assert path.read_bytes() == b"one\n2\n2b\n3\n"
 
 
+def test_what_is_shown_of_a_change_is_short_and_counts_its_lines(ctx: ToolContext) -> None:
+    path = known(ctx, b"".join(b"line %d\n" % n for n in range(1, 10)))
+    shown = text(EDIT, ctx, file_path="f", old_string="line 5\n", new_string="a\nb\n")
+    assert shown == (
+        f"Changed {path}. It now reads at line 5 to 6:\n"
+        "     3\tline 3\n     4\tline 4\n     5\ta\n     6\tb\n     7\tline 6\n     8\tline 7"
+    )
+    end = text(EDIT, ctx, file_path="f", old_string="line 9\n", new_string="the end\n")
+    assert end.endswith("at line 10:\n     8\tline 7\n     9\tline 8\n    10\tthe end")
+    gone = text(EDIT, ctx, file_path="f", old_string="a\nb\n", new_string="")
+    assert gone.endswith("at line 5:\n     3\tline 3\n     4\tline 4\n     5\tline 6\n     6\tline 7\n     7\tline 8")
+    long = text(EDIT, ctx, file_path="f", old_string="line 1\n", new_string="new\n" * 90)
+    assert "at line 1 to 90" in long and len(long.split("\n")) == 22 and "72 lines not shown" in long
+
+
 @pytest.mark.spec("A4")
 def test_an_ambiguous_text_is_refused_with_its_lines(ctx: ToolContext) -> None:
     path = known(ctx, b"x = 1\ny = 1\nx = 1\n")

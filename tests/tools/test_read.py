@@ -45,10 +45,8 @@ def test_lines_are_numbered_and_the_file_is_remembered(ctx: ToolContext) -> None
 
 def test_a_part_and_the_way_on(ctx: ToolContext) -> None:
     put(ctx, "f", b"".join(b"line %d\n" % n for n in range(1, 5001)))
-    assert text(READ, ctx, file_path="f", offset=50, limit=2) == (
-        "    50\tline 50\n    51\tline 51\n[Lines 50 to 51 of 5,000. Go on with offset=52.]"
-    )
-    assert text(READ, ctx, file_path="f").endswith("[Lines 1 to 2,000 of 5,000. Go on with offset=2001.]")
+    assert text(READ, ctx, file_path="f", offset=50, limit=2) == ("    50\tline 50\n    51\tline 51\n[50-51 of 5,000]")
+    assert text(READ, ctx, file_path="f").endswith("[1-2,000 of 5,000; offset=2001 shows more]")
     assert text(READ, ctx, file_path="f", offset=5000) == "  5000\tline 5000"
     assert "only 5,000 lines" in refused(READ, ctx, file_path="f", offset=5001)
     assert text(READ, ctx, file_path="f", offset="3", limit="1").startswith("     3\tline 3")
@@ -60,7 +58,7 @@ def test_the_page_is_bounded_in_size_and_lines_are_cut(ctx: ToolContext) -> None
     shown = text(READ, ctx, file_path="wide")
     assert len(shown.encode()) < 110_000
     assert "é [... line cut; it has 10,000 bytes]" in shown
-    assert "of 500. Go on with offset=" in shown
+    assert "of 500; offset=" in shown
     assert "not valid UTF-8" not in shown
 
 
@@ -72,7 +70,7 @@ def test_a_huge_sparse_file_is_read_by_its_beginning(ctx: ToolContext) -> None:
     log = put(ctx, "log", b"entry\n" * 3000)
     os.truncate(log, 20 << 30)
     tracemalloc.start()
-    assert "too big to count all its lines. Go on with offset=2001" in text(READ, ctx, file_path="log")
+    assert "too big to count its lines; offset=2001" in text(READ, ctx, file_path="log")
     assert "its end was not looked for" in text(READ, ctx, file_path="log", offset=2990)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
@@ -170,7 +168,7 @@ def pdf(*pages: str) -> bytes:
 def test_the_text_of_a_pdf(ctx: ToolContext) -> None:
     path = put(ctx, "doc.pdf", pdf("Hello first", "Hello second", "Hello third"))
     assert text(READ, ctx, file_path="doc.pdf", offset=2, limit=1) == (
-        "--- page 2 ---\nHello second\n[Pages 2 to 2 of 3. Go on with offset=3 (offset and limit count pages).]"
+        "--- page 2 ---\nHello second\n[Pages 2-2 of 3; offset=3 shows more (offset and limit count pages)]"
     )
     assert str(path) in ctx.desk.seen
     assert "only 3 pages" in refused(READ, ctx, file_path="doc.pdf", offset=9)

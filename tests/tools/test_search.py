@@ -105,7 +105,7 @@ def test_grep_names_files_newest_first(ctx: ToolContext) -> None:
 
 def test_grep_content_and_counts(ctx: ToolContext) -> None:
     assert found(GREP, ctx, pattern="needle", output_mode="content", glob="*.py", **{"-i": True}) == [
-        ".hidden/g.py:1:needle", "a.py:1:needle = 1", "a.py:3:needle()", "pkg/b.py:2:the Needle",
+        ".hidden/g.py:1:needle", "", "a.py", "1:needle = 1", "3:needle()", "", "pkg/b.py:2:the Needle",
     ]  # fmt: skip
     assert found(GREP, ctx, pattern="needle", output_mode="count", type="py") == [".hidden/g.py:1", "a.py:2"]
     assert found(GREP, ctx, pattern="other", output_mode="content", path="a.py", **{"-C": 1}) == [
@@ -115,12 +115,42 @@ def test_grep_content_and_counts(ctx: ToolContext) -> None:
     assert found(GREP, ctx, pattern="needle", path="noise.log") == ["noise.log"]
     assert found(GREP, ctx, pattern="needle", path="a.py", output_mode="count") == ["a.py:2"]
     assert found(GREP, ctx, pattern="1.other", output_mode="content", multiline=True) == [
-        "a.py:1:needle = 1",
-        "a.py:2:other",
+        "a.py",
+        "1:needle = 1",
+        "2:other",
     ]
     assert found(GREP, ctx, pattern="needle", glob="!*.py") != found(GREP, ctx, pattern="needle")
     assert found(GREP, ctx, pattern="needle", glob="pkg/**") == ["pkg/deep/c.ts"]
     assert found(GREP, ctx, pattern="needle", glob="**/*.{log,ts}") == ["pkg/deep/c.ts"]  # still ignored: noise.log
+
+
+def test_grep_shows_a_path_once_above_several_lines(ctx: ToolContext) -> None:
+    (ctx.desk.cwd / "pkg/b.py").write_text("".join(f"needle {n}\n" if n in (1, 2, 9) else "x\n" for n in range(1, 10)))
+    args = {"pattern": "needle", "output_mode": "content", "glob": "*.{py,ts}"}
+    assert found(GREP, ctx, **args, **{"-A": 1}) == [
+        ".hidden/g.py:1:needle", "", "a.py", "1:needle = 1", "2-other", "3:needle()", "",
+        "pkg/b.py", "1:needle 1", "2:needle 2", "3-x", "--", "9:needle 9", "", "pkg/deep/c.ts:1:needle",
+    ]  # fmt: skip
+    assert found(GREP, ctx, **args, **{"-n": False})[2:7] == ["a.py", "needle = 1", "needle()", "", "pkg/b.py"]
+
+
+def test_grep_counts_the_rest_and_goes_on_at_an_offset(ctx: ToolContext) -> None:
+    for n in range(4):
+        (ctx.desk.cwd / f"n{n}.md").write_text("".join(f"hit {line}\n" for line in range(100)))
+    lines = found(GREP, ctx, pattern="hit", output_mode="content")
+    assert lines[-1] == "[150 more lines in 2 files; see them with offset=250, or narrow the search]"
+    assert lines[-2] == "50:hit 49" and sum(":hit" in line for line in lines) == 250
+    rest = found(GREP, ctx, pattern="hit", output_mode="content", offset=250)
+    assert rest[:2] == ["n2.md", "51:hit 50"] and rest[-1] == "100:hit 99"
+    limited = use(GREP, ctx, pattern="hit", output_mode="content", head_limit=1, offset=3)
+    assert limited.data["numFiles"] == 4 and limited.data["numMatches"] == 400 and limited.data["truncated"]
+    assert limited.content[0].text == (
+        "n0.md:4:hit 3\n[396 more lines in 4 files; see them with offset=4, or narrow the search]"
+    )
+    assert "only 400" in text(GREP, ctx, pattern="hit", output_mode="content", offset=400)
+    names = found(GREP, ctx, pattern="hit", head_limit=1, offset=1)
+    assert len(names) == 2 and names[1] == "[2 more files; see them with offset=2, or narrow the search]"
+    assert found(GREP, ctx, pattern="hit", output_mode="count", head_limit=3, offset=1)[-1] == "n3.md:100"
 
 
 def test_grep_says_what_is_wrong(ctx: ToolContext) -> None:
@@ -139,7 +169,8 @@ def test_grep_is_bounded_and_visible(ctx: ToolContext) -> None:
     (ctx.desk.cwd / "wide").write_text("\x1b[2Jwide" + "x" * 2_000_000)
     shown = text(GREP, ctx, pattern="hit", output_mode="content")
     assert len(shown) < 31_000
-    assert shown.endswith("[There is more than is shown here. Narrow the search with path, glob or a longer pattern.]")
+    assert shown.endswith("[over 100,000 more lines in 1 file; see them with offset=250, or narrow the search]")
+    assert len(text(GREP, ctx, pattern="hit", output_mode="content", head_limit=0)) < 31_000
     shown = text(GREP, ctx, pattern="wide", output_mode="content")
     assert shown.startswith("wide:1:\\x1b[2Jwide")
     assert len(shown) < 700

@@ -72,6 +72,60 @@ async def test_an_end_is_held_up_for_a_while_only_and_what_was_stopped_is_said(w
 
 
 @pytest.mark.anyio
+@pytest.mark.spec("B7")
+async def test_a_monitor_that_alone_holds_up_the_end_is_named_once(walker: Walker) -> None:
+    """The answer need not wait for the end of a monitor that was forgotten."""
+    watch = call("Monitor", command="exec sleep 300", description="the log")
+    stop = call("TaskStop", task_id=r"{{re:<task-id>(\w+)}}")
+    options = walker.options([watch, "the answer", stop, "the whole answer"], mode="bypassPermissions")
+    session = await open_session(options)
+    session.supervisor.recall_after = 0.05
+    with anyio.fail_after(LIMIT):
+        async with session:
+            await session.ask("go")
+            await session.idle()
+            end = session.main.history.ended
+    assert end is not None and end.text == "the whole answer" and isinstance(options.own_model, ScriptedModel)
+    told = options.own_model.requests[2].messages[-1].text
+    assert "the log" in told and "still runs, and you wait for nothing else" in told
+    assert told.count("must hold the whole answer") == 1
+    assert len(options.own_model.requests) == 4
+
+
+@pytest.mark.anyio
+@pytest.mark.spec("B7")
+async def test_one_that_is_kept_is_not_named_again(walker: Walker) -> None:
+    watch = call("Monitor", command="while [ ! -e go ]; do sleep 0.02; done; echo seen", description="the log")
+    options = walker.options([watch, "waiting", call("Bash", command="touch go"), "end"], mode="bypassPermissions")
+    session = await open_session(options)
+    session.supervisor.recall_after = 0.05
+    with anyio.fail_after(LIMIT):
+        async with session:
+            await session.ask("go")
+            await session.idle()
+    assert isinstance(options.own_model, ScriptedModel)
+    texts = [message.text for message in session.main.history.messages]
+    assert sum("still runs" in text for text in texts) == 1 and any("\nseen\n" in text for text in texts)
+
+
+@pytest.mark.anyio
+@pytest.mark.spec("B7")
+async def test_what_a_turn_left_running_is_named_with_what_comes_next_and_once(walker: Walker) -> None:
+    options = walker.options([background("exec sleep 300"), "begun", "second", "third"], mode="bypassPermissions")
+    session = await open_session(options)
+    with anyio.fail_after(LIMIT):
+        async with session:
+            for prompt in ("go", "and now", "and then"):
+                await session.ask(prompt)
+            (job,) = session.supervisor.jobs.all()
+    assert isinstance(options.own_model, ScriptedModel)
+    _, _, second, third = options.own_model.requests
+    named = f'[Still running for you: command "the work" ({job.id}). TaskStop ends one.]'
+    assert [m.text for m in second.messages[-2:]] == [named, "and now"]
+    assert [m.text for m in third.messages].count(named) == 1
+
+
+@pytest.mark.anyio
 @pytest.mark.spec("B7", "Q3")
 async def test_a_child_waits_for_its_own_commands_and_reports_after_them(walker: Walker) -> None:
     script = {

@@ -12,6 +12,8 @@ from teamwright.core.data.event import Compacted, Warned
 from teamwright.core.data.message import Request
 from teamwright.core.data.op import Compact
 from teamwright.core.errors import ModelError, UsageError
+from teamwright.core.permissions.consent import Allow, Deny, Question
+from teamwright.core.policies.compaction import GO_ON
 from teamwright.models.scripted import ScriptedModel, call
 from teamwright.runtime.agents.resume import Origin
 
@@ -59,6 +61,7 @@ async def test_one_that_fills_its_window_is_summarised_by_one_request_and_goes_o
     assert asked.messages[: len(before.messages)] == before.messages and asked.tools == before.tools  # cached
     (message,) = last.messages
     assert SUMMARY in message.text and "paint it blue" in message.text and "xxx" not in message.text
+    assert message.text.endswith(GO_ON)
     (event,) = walk.of(Compacted)
     assert event.why == "auto" and event.tokens > 5_000
     assert walk.session.meter.turns == 3  # the summary is none
@@ -80,13 +83,55 @@ async def test_a_prompt_that_is_not_answered_yet_stays_word_for_word(walker: Wal
     assert kept.text.startswith("do two, exactly so") and kept.text not in summary.text and "do one" in summary.text
 
 
-@pytest.mark.spec("I1")
-async def test_it_never_loops_where_shortening_does_not_help(walker: Walker) -> None:
-    """Prompt and tools alone fill this window: one compaction, then it goes on as it is."""
-    model = player(lambda _, n: long(9_000) if n < 8 else "end")
+@pytest.mark.spec("I8")
+async def test_one_that_fills_up_again_each_time_ends_with_what_fills_it(walker: Walker) -> None:
+    model = player(lambda _, n: long(25_000) if n < 30 else "end")
+    async with crew(walker, model, **BARE, settings=_windows(5_000)) as walk:
+        end = await walk.play()
+        assert end.reason == "failed" and "3 times in a row: the contents of a Bash result have about 6," in end.error
+        assert sum(is_summary(r) for r in model.requests) == 3 and len(model.requests) == 7
+        assert walk.session.main.history.ended == end
+        again = await walk.play("something smaller")  # tried anew
+    assert again.reason == "failed" and sum(is_summary(r) for r in model.requests) == 6
+
+
+@pytest.mark.spec("I8")
+async def test_where_prompt_and_tools_alone_fill_the_window_that_is_said(walker: Walker) -> None:
+    model = player(lambda _, n: bash("echo 1") if n < 30 else "end")
     async with crew(walker, model, settings=_windows(2_500)) as walk:
         end = await walk.play()
-    assert end.text == "end" and sum(is_summary(r) for r in model.requests) == 1
+    assert end.reason == "failed" and "the system prompt and the tools" in end.error
+    assert sum(is_summary(r) for r in model.requests) == 3
+
+
+@pytest.mark.spec("I8")
+async def test_a_reply_that_leaves_room_begins_the_count_anew(walker: Walker) -> None:
+    """Every second reply is short: full again, but never right after it was shortened."""
+    model = player(lambda _, n: (long(25_000) if n % 2 else bash("echo 1")) if n < 20 else "end")
+    async with crew(walker, model, **BARE, settings=_windows(5_000)) as walk:
+        end = await walk.play()
+    assert end.text == "end" and sum(is_summary(r) for r in model.requests) == 10
+
+
+@pytest.mark.spec("I8")
+async def test_summaries_that_fail_count_too(walker: Walker) -> None:
+    def step(request: Request) -> Any:
+        return bash("true") if is_summary(request) else long(25_000)
+
+    model = ScriptedModel(step)
+    async with crew(walker, model, **BARE, settings=_windows(5_000)) as walk:
+        end = await walk.play()
+    assert end.reason == "failed" and len(model.requests) == 7 and not walk.of(Compacted)
+
+
+@pytest.mark.spec("I1")
+async def test_at_rest_it_is_not_told_to_go_on(walker: Walker) -> None:
+    model = player(lambda _, n: f"answer {n}")
+    async with crew(walker, model) as walk:
+        await walk.play("paint it blue")
+        await walk.submit(Compact())
+        await walk.play("something else")
+    assert GO_ON not in model.requests[-1].messages[0].text
 
 
 @pytest.mark.spec("A7", "I1")
@@ -130,6 +175,38 @@ async def test_a_summary_that_fails_loses_nothing(walker: Walker) -> None:
         end = await walk.play()
     assert end.text == "end" and not walk.of(Compacted)
     assert any("could not be compacted" in w.text for w in walk.of(Warned))
+
+
+@pytest.mark.spec("I1")
+async def test_what_the_person_answered_in_between_is_kept_as_well(walker: Walker) -> None:
+    option = {"label": "blue", "description": "like the sky"}
+    asked = {"question": "Which colour?", "header": "colour", "options": [option, option | {"label": "red"}]}
+    steps = [
+        call("AskUserQuestion", questions=[asked]),
+        bash("touch refused"),
+        [call("EnterPlanMode"), call("ExitPlanMode", plan="paint")],
+        "end",
+        "on",
+    ]
+    words = {
+        "AskUserQuestion": Allow({"questions": [asked], "answers": {"Which colour?": "green, like the door"}}),
+        "Bash": Deny("The person said no.", words="not in this directory"),
+        "ExitPlanMode": Deny("The person said no.", words="also add a changelog line"),
+    }
+
+    async def answer(question: Question) -> Allow | Deny:
+        return words[question.tool]
+
+    model = player(lambda _, n: steps[n - 1])
+    async with crew(walker, model, mode="default", interactive=True, answer=answer) as walk:
+        await walk.play("paint it")
+        await walk.submit(Compact())
+    async with crew(walker, model, mode="default", origin=Origin(resume=walk.session.id)) as walk:
+        await walk.play("next")
+    kept = model.requests[-1].messages[0].text.partition("</asked-so-far>")[0]
+    said = ["paint it", "Which colour? green, like the door", "not in this directory", "also add a changelog line"]
+    assert [kept.count(words) for words in said] == [1] * 4
+    assert sorted(said, key=kept.index) == said and "next" not in kept
 
 
 @pytest.mark.spec("I1", "T10")

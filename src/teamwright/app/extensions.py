@@ -165,13 +165,13 @@ class Extras:
             passed=passed_names(ground),
         )
 
-    async def mentions(self, text: str, *, files: bool = True) -> tuple[Text, ...]:
+    async def mentions(self, text: str) -> tuple[Text, ...]:
         main = self._living(self._main)
-        if "@" not in text or main is None or (not files and self.pool is None):
+        if "@" not in text or main is None:
             return ()
         from teamwright.runtime.extensions.mentions import attached  # noqa: PLC0415
 
-        return tuple(await attached(text, main, self._judge if files else None, visible, self.pool))
+        return tuple(await attached(text, main, self._judge, visible, self.pool))
 
     async def expand(self, text: str) -> "Expanded | None":
         name, _, words = text.removeprefix("/").partition(" ")

@@ -264,7 +264,7 @@ async def _run_call(seat: TurnContext, call: ToolCall, request: Request, reply: 
         decision = await seat.gate.ask(seat.agent, call)
         if isinstance(decision, Deny):
             fate = "denied"
-            seat.emit(Denied(call.id, call.name, call.args, decision.reason))
+            seat.emit(Denied(call.id, call.name, call.args, decision.reason, decision.words))
             raise ToolError(decision.reason)
         args, fate = decision.args, "ran"
         if not tool.spec.parallel:
@@ -281,5 +281,15 @@ async def _run_call(seat: TurnContext, call: ToolCall, request: Request, reply: 
 def _end_call(seat: TurnContext, call: ToolCall, outcome: Outcome, args: dict[str, Any] | None) -> None:
     content = admitted(outcome.content, seat.history.album, words_only=outcome.is_error)
     seat.emit(
-        ToolEnded(call.id, content, outcome.is_error, outcome.data, outcome.seen, outcome.cwd, args, outcome.ends_turn)
+        ToolEnded(
+            call.id,
+            content,
+            outcome.is_error,
+            outcome.data,
+            outcome.seen,
+            outcome.cwd,
+            args,
+            outcome.ends_turn,
+            outcome.words,
+        )
     )

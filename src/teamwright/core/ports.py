@@ -58,6 +58,7 @@ class Outcome(Struct, frozen=True):
     seen: tuple[Seen, ...] = ()  # files as they are now, after this call read or wrote them
     cwd: str = ""
     ends_turn: bool = False  # nothing is to be done until somebody answers
+    words: str = ""  # of the person, which outlive the conversation's shortening
 
 
 def said(text: str, data: dict[str, Any] | None = None, *, is_error: bool = False) -> Outcome:

@@ -158,8 +158,8 @@ class LocalSession:
         await unhurt(self._session.submit(op))
 
     async def say(self, op: Say) -> LetterId:
-        """Files that are named by `@` the agent reads itself; resources of servers it could not."""
-        found = await self._brought.mentions(op.typed, files=False) if op.agent is None else ()
+        """With the files and resources that are named by `@`, as far as the main agent may read them."""
+        found = await self._brought.mentions(op.typed) if op.agent is None and not op.quiet else ()
         return await unhurt(self._session.say(replace(op, content=(*op.content, *found)) if found else op))
 
     async def withdraw(self, letter: LetterId, agent: AgentId | None) -> bool:

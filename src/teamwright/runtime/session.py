@@ -12,7 +12,7 @@ import anyio
 from teamwright.core.data.definition import AgentDefinition
 from teamwright.core.data.event import Event, LettersTaken, PromptPosted, PromptWithdrawn, Record, TurnEnded, Warned
 from teamwright.core.data.letter import PERSON, Letter, Prompt
-from teamwright.core.data.message import Text
+from teamwright.core.data.message import Message, Text
 from teamwright.core.data.op import (
     AddDirectories,
     AddRules,
@@ -221,6 +221,8 @@ class Session:
         letter = Letter(new_letter_id(), to, PERSON, Prompt(op.content), op.priority)
         self.teamwork.mail.worked(to)  # new input: its answers count as work again
         if to == self.main.id:
+            if op.quiet and await self.main.hear(Message("user", op.content)):
+                return letter.id
             await self.main.inbox.post(letter)
         else:
             await self._say_to(letter)

@@ -16,12 +16,12 @@ from teamwright.host.files.paths import is_directory
 from teamwright.host.process.bash import describe_end, encode_script, run_script
 from teamwright.host.process.capture import HEAD, Capture, plain
 from teamwright.host.process.environment import tool_environment
-from teamwright.host.process.run import Ended
 from teamwright.runtime.jobs.jobs import Job
 from teamwright.runtime.jobs.shell_jobs import Order, ShellJobs
 from teamwright.runtime.tool_traits import ToolTraits
 from teamwright.tools.bounds import bounded, visible
 from teamwright.tools.define import read_args, schema_of
+from teamwright.tools.exit_status import meaning
 
 NAME = "Bash"
 DEFAULT_MS = 120_000
@@ -90,13 +90,13 @@ class BashTool:
             )
             job = await self._commands().start(order, ctx)
             moved = "" if ctx.desk.cwd == before else str(ctx.desk.cwd)
-            return launched(job, "The command runs in the background; you are told when it ends.", notes, moved)
+            return launched(job, "It runs in the background; you are told when it ends.", notes, moved)
         notes += [OFF] if asked.run_in_background else []
         limit = min(max(asked.timeout or DEFAULT_MS, 1), MOST_MS) / 1000
-        return await self._run(script, env, limit, notes, before, ctx)
+        return await self._run(asked.command, env, limit, notes, before, ctx)
 
     async def _run(
-        self, script: bytes, env: Mapping[str, str], limit: float, notes: list[str], before: Path, ctx: ToolContext
+        self, command: str, env: Mapping[str, str], limit: float, notes: list[str], before: Path, ctx: ToolContext
     ) -> Outcome:
         desk = ctx.desk
         capture = Capture(desk.spill / f"bash-{os.urandom(6).hex()}.txt" if desk.spill else None)
@@ -104,14 +104,28 @@ class BashTool:
         def tell() -> None:
             ctx.emit(ToolProgressed(ctx.call_id, visible(capture.last_line())))
 
-        ended, place = await run_script(script, cwd=desk.cwd, env=env, limit=limit, capture=capture, on_output=tell)
+        ended, place = await run_script(
+            encode_script(command), cwd=desk.cwd, env=env, limit=limit, capture=capture, on_output=tell
+        )
         notes += _move(desk, place)
-        text, code = _words(capture, ended, limit, notes, desk)
+        printed = _shown(capture, desk).rstrip("\n")
+        words, code = describe_end(ended, limit)
+        words += self._advice(limit) if ended.timed_out else ""
+        if answer := meaning(command, printed) if code == 1 else "":
+            words = f"({answer}; exit code 1)"
+        lines = [printed or ("" if answer else "(no output)"), *map(visible, notes), words]
+        text = "\n".join(line for line in lines if line)
         data: dict[str, Any] = {"exitCode": code, "interrupted": ended.timed_out}
         if capture.path:
             data["outputFile"] = str(capture.path)
         moved = "" if desk.cwd == before else str(desk.cwd)
-        return Outcome((Text(text),), data, is_error=code != 0, cwd=moved)
+        return Outcome((Text(text),), data, is_error=code != 0 and not answer, cwd=moved)
+
+    def _advice(self, limit: float) -> str:
+        """What lets a command run for longer."""
+        ways = [f"a longer `timeout` (milliseconds, {MOST_MS} at most)"] if limit * 1000 < MOST_MS else []
+        ways += ["run_in_background, which has no limit"] if self._commands is not None else []
+        return f". If it needs more time: {' or '.join(ways)}." if ways else ""
 
 
 def label(description: str, command: str) -> str:
@@ -121,7 +135,7 @@ def label(description: str, command: str) -> str:
 
 def launched(job: Job, words: str, notes: Sequence[str], moved: str) -> Outcome:
     """What the caller of a background command is told at once. `moved`: its own directory was gone."""
-    lines = [words, f"id: {job.id} (TaskStop stops it)", f"output file: {job.output}", *map(visible, notes)]
+    lines = [words, f"id: {job.id}", f"output file: {job.output}", *map(visible, notes)]
     data = {"backgroundTaskId": job.id, "outputFile": str(job.output)}
     return Outcome((Text("\n".join(lines)),), data, cwd=moved)
 
@@ -155,12 +169,6 @@ def _move(desk: Desk, reported: str | None) -> list[str]:
 
 
 # --- the result
-
-
-def _words(capture: Capture, ended: Ended, limit: float, notes: list[str], desk: Desk) -> tuple[str, int | None]:
-    text = _shown(capture, desk).rstrip("\n") or "(no output)"
-    words, code = describe_end(ended, limit)
-    return "\n".join([text, *map(visible, notes), *([words] if words else [])]), code
 
 
 def _shown(capture: Capture, desk: Desk) -> str:

@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from teamwright.core.data.message import ToolSpec
 from teamwright.core.errors import ToolError
+from teamwright.core.text import shown
 
 Args = TypeVar("Args", bound=Struct)
 
@@ -51,4 +52,9 @@ def read_args(kind: type[Args], args: Mapping[str, Any]) -> Args:
     try:
         return msgspec.convert(args, kind, strict=False)
     except msgspec.ValidationError as error:
-        raise ToolError(f"The arguments do not fit: {error}. Call the tool again with corrected arguments.") from None
+        names = [field.encode_name for field in msgspec.structs.fields(kind)]
+        unknown = ", ".join(f"`{shown(name, 40)}`" for name in list(args)[:5] if name not in names)
+        hint = f" There is no {unknown}; the arguments are {', '.join(names)}." if unknown else ""
+        raise ToolError(
+            f"The arguments do not fit: {error}.{hint} Call the tool again with corrected arguments."
+        ) from None

@@ -66,5 +66,5 @@ class MonitorTool:
             limit=min(max(asked.timeout_ms or DEFAULT_MS, 1), MOST_MS) / 1000,
         )
         job = await self._commands().start(order, ctx)
-        words = f"The monitor runs for {order.limit:g} s at most; its lines reach you as they come."
+        words = f"It runs for {order.limit:g} s at most; its lines reach you as they come."
         return launched(job, words, notes, "" if ctx.desk.cwd == before else str(ctx.desk.cwd))

@@ -106,7 +106,6 @@ async def test_what_is_typed_or_pasted_elsewhere_goes_into_the_input(walker: Any
 async def test_what_a_line_of_ones_own_prints_is_seen_at_once(walker: Any) -> None:
     async with staged(walker, ["I see."]) as stage:
         await stage.say("!seq 1 100")
-        await stage.shows("I see.")
         await stage.shows("│ 12")
         assert "88 more lines" in stage.screen and "│ 13" not in stage.screen
         await stage.press("tab", "enter")

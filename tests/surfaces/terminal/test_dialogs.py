@@ -85,7 +85,7 @@ async def test_no_with_words_reaches_the_model() -> None:
         await until(pilot, lambda: host.screen.query_one(Input).has_focus)
         await pilot.press(*"1y no", "escape", "5", *"!", "enter")
         await until(pilot, lambda: host.heard)
-        assert answered(host) == [("q1", Deny(f"{NO} They say: 1y no!"), "once")]
+        assert answered(host) == [("q1", Deny(f"{NO} They say: 1y no!", words="1y no!"), "once")]
 
 
 @pytest.mark.anyio
@@ -222,7 +222,7 @@ async def test_a_plan_is_read_and_approved_or_sent_back() -> None:
         await until(pilot, lambda: host.screen.query_one(Input).has_focus)
         await pilot.press(*"test it", "enter")
         await until(pilot, lambda: host.heard)
-        assert answered(host) == [("q1", Deny(f"{NO} They say: test it"), "once")]
+        assert answered(host) == [("q1", Deny(f"{NO} They say: test it", words="test it"), "once")]
     host = dialog(plan)
     async with host.run_test(size=(80, 30)) as pilot:
         await until(pilot, lambda: "main has a plan" in screen_text(host))

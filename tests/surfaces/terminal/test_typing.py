@@ -9,6 +9,7 @@ from textual import events
 from pictures import png
 from teamwright.app import open_session
 from teamwright.core.data.message import Image
+from teamwright.models.scripted import ScriptedModel
 from teamwright.runtime.local_session import LocalSession
 from teamwright.store.files.paths import home_from
 from teamwright.surfaces.terminal.app import TerminalApp
@@ -137,13 +138,38 @@ async def test_commands_are_completed(walker: Any) -> None:
 
 
 @pytest.mark.spec("Q1")
-async def test_a_shell_line_runs_and_reaches_the_model(walker: Any) -> None:
-    async with staged(walker, ["I see."]) as stage:
+async def test_a_shell_line_runs_and_reaches_the_model_with_the_next_prompt(walker: Any) -> None:
+    model = ScriptedModel(["I see."])
+    async with staged(walker, model) as stage:
         await stage.say("!echo from-$((40+2))")
-        await stage.shows("I see.")
+        await stage.shows("from-42")
+        assert not stage.session.main.running and not model.requests
         step = stage.items[1]
         assert isinstance(step, Step) and step.tool == "!" and step.result == "from-42"
-        assert "from-42" in stage.session.main.history.messages[0].text
+        await stage.say("what is it?")
+        await stage.shows("I see.")
+        (request,) = model.requests
+        assert ["from-42" in m.text for m in request.messages] == [True, False]
+        assert stage.session.main.history.prompts == ["what is it?"]
+
+
+@pytest.mark.spec("S1")
+async def test_a_file_that_is_named_is_attached(walker: Any) -> None:
+    (walker.project / "two words.txt").write_text("these-are-the-notes\n")
+    model = ScriptedModel(["I see."])
+    async with staged(walker, model) as stage:
+        await stage.say('Look at @"two words.txt", please.')
+        await stage.shows("I see.")
+        _, file = model.requests[0].messages[0].blocks
+        assert file.text.startswith("<attached-file ") and "these-are-the-notes" in file.text
+        assert "attached: " in stage.screen and "these-are-the-notes" not in stage.screen
+
+
+@pytest.mark.parametrize("command", ["/exit", "/quit"])
+async def test_exit_leaves(walker: Any, command: str) -> None:
+    async with staged(walker) as stage:
+        await stage.say(command)
+        await stage.until(lambda: not stage.app.is_running or stage.app.return_value is not None)
 
 
 async def test_a_word_that_is_no_command_stays_in_the_input_and_a_path_is_a_prompt(walker: Any) -> None:

@@ -140,16 +140,18 @@ class ToolEnded(Struct, frozen=True, tag="tool_ended", omit_defaults=True):
     cwd: str = ""  # the working directory from here on, if it changed
     args: dict[str, Any] | None = None  # what really ran, if a person or hook changed the input
     ends_turn: bool = False  # the agent rests once all results are there
+    words: str = ""  # of the person: what they answered
     durable: ClassVar[bool] = True
 
 
-class Denied(Struct, frozen=True, tag="denied"):
+class Denied(Struct, frozen=True, tag="denied", omit_defaults=True):
     """A call was refused by a rule, a mode, a person, or because there was nobody to ask."""
 
     call_id: CallId
     tool: str
     args: dict[str, Any]
     reason: str
+    words: str = ""  # of the person: why not
     durable: ClassVar[bool] = True
 
 

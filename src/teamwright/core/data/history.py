@@ -58,6 +58,7 @@ class History:
         self.written_by = ""  # the model of the last reply
         self.album = Album()  # the pictures that the next request will hold
         self.prompts: list[str] = []  # what a person, or a parent, asked for in words, from the beginning
+        self.heard: list[str] = []  # the same, and what the person answered in between
         self.changed: dict[str, None] = {}  # files that its own tools wrote
         self.calls: dict[CallId, ToolCall] = {}  # of the last reply, while results are missing
         self.results: dict[CallId, ToolResult] = {}
@@ -107,8 +108,11 @@ class History:
                 self.rendered = event
             case LettersTaken():
                 self.letters.update(event.letters)
-                self.prompts += asked_in(event.message)
+                self.prompts += (asked := asked_in(event.message))
+                self.heard += asked
+                ended = None if event.letters else self.ended  # without any, nobody waits for an answer
                 self._say(event.message)
+                self.ended = ended
             case Reminded():
                 self._say(event.message)
             case Replied():
@@ -123,6 +127,7 @@ class History:
                 self._tool_ended(event)
             case Denied():
                 self.denials.append(event)
+                self.heard += [f"(to {event.tool}) No: {event.words}"] if event.words else []
             case ModeChanged():
                 self.mode = event.mode
             case TurnEnded():
@@ -179,6 +184,7 @@ class History:
 
     def _tool_ended(self, event: ToolEnded) -> None:
         self.tool_uses += 1
+        self.heard += [event.words] if event.words else []
         call = self.calls.get(event.call_id)
         if call is not None and call.name in EDITING:
             self.changed.update((seen.path, None) for seen in event.seen)

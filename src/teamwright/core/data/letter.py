@@ -19,6 +19,7 @@ ELEMENTS = (  # how the words of others begin
     "<hook-context>",
     "<scheduled-prompt ",
     "<attached-",
+    "<shell-input>",
 )
 LEAD = "team-lead"  # what the lead of a team is called by its members
 FRAME = 600  # characters of a notice besides its result

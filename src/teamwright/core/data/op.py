@@ -18,6 +18,7 @@ class Say(Struct, frozen=True, tag="say"):
     priority: Priority = "next"
     agent: AgentId | None = None
     typed: str = ""  # what the person wrote, where the content is made of it
+    quiet: bool = False  # for the main agent at rest: it is read with the next prompt, and starts no turn
 
 
 class Interrupt(Struct, frozen=True, tag="interrupt"):

@@ -26,6 +26,7 @@ class Deny(Struct, frozen=True, tag="deny"):
 
     reason: str
     interrupt: bool = False  # the person wants the whole turn to stop
+    words: str = ""  # that the person said to it, as they said them
 
 
 Decision = Allow | Deny

@@ -1,7 +1,7 @@
 """Decides when a conversation is near its context window and what replaces it."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from teamwright.core.data.message import Block, Message, Text, ToolCall, ToolResult, user
 
@@ -16,12 +16,17 @@ ASK = """\
 This conversation is about to be shortened: everything above will be replaced by what you write now. Nothing else of \
 it will be known afterwards, so write down what the work needs to go on without asking anybody again:
 
-1. What was asked for and why, with every constraint and preference that was stated.
+1. What was asked for: your prompts are kept word for word, so add only what followed from them. What other agents \
+asked in messages is not kept: write that down, with every constraint.
 2. What has been done: files with their paths, functions, commands that were run and what they showed.
 3. What was found out: facts, causes, decisions and their reasons, ways that failed.
 4. What is open: the step that was under way, the next ones, promises made, questions that wait for an answer.
 
 Be exact with names, paths, numbers and errors. Call no tools. Write only the summary."""
+FULL = (
+    "the conversation is at its limit again right after it was shortened, {times} times in a row: {what}. "
+    "Ask for smaller steps, or use a model with a larger window."
+)
 LEFT_OUT = "[The beginning of this conversation is left out here: it did not fit.]"
 GO_ON = "Go on with the work from where it stood. Do not repeat what is done, and do not mention this summary."
 
@@ -41,6 +46,30 @@ def size(message: Message) -> int:
         elif isinstance(block, ToolResult):
             total += sum(len(c.text) if isinstance(c, Text) else IMAGE for c in block.content)
     return total
+
+
+def what_fills(messages: Sequence[Message], tokens: int, window: int) -> str:
+    """The largest part of a conversation that has so many tokens, in words."""
+    names = {call.id: call.name for message in messages for call in message.calls}
+    most, what = 0, ""
+    for message in messages:
+        for block in message.blocks:
+            if (long := size(Message(message.role, (block,)))) > most:
+                most, what = long, _kind(block, message, names)
+    if sum(map(size, messages)) // 4 < tokens // 2:
+        most, what = tokens * 4 - sum(map(size, messages)), "the system prompt and the tools"
+    return f"{what} have about {most // 4:,} tokens, of {window:,} that fit"
+
+
+def _kind(block: Block, message: Message, names: Mapping[str, str]) -> str:
+    match block:
+        case ToolCall():
+            return f"the arguments of a {block.name} call"
+        case ToolResult():
+            return f"the contents of a {names.get(block.call_id, 'tool')} result"
+        case _:
+            said = "one reply" if message.role == "assistant" else "one prompt or message"
+            return f"the words of {said}"
 
 
 def unanswered(messages: Sequence[Message]) -> int:

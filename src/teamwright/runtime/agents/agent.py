@@ -9,6 +9,7 @@ import msgspec
 
 from teamwright.core.data.event import (
     Event,
+    LettersTaken,
     ModeChanged,
     Record,
     Reminded,
@@ -23,7 +24,7 @@ from teamwright.core.data.event import (
 from teamwright.core.data.history import History
 from teamwright.core.data.letter import Letter
 from teamwright.core.data.letter import Prompt as Asked
-from teamwright.core.data.message import Effort, Reply, Request, ToolCall, ToolSpec, user
+from teamwright.core.data.message import Effort, Message, Reply, Request, ToolCall, ToolSpec, user
 from teamwright.core.errors import DiskError, ModelError, StoreError, TeamwrightError
 from teamwright.core.ids import AgentId
 from teamwright.core.loop import TurnContext, run_turn
@@ -59,6 +60,7 @@ class Agent:
         self.limits, self.may_start = spec.toolset.limits, spec.toolset.may_start
         self.mode: Mode | None = spec.mode  # of its own; None: its parent's
         self.on_event: Callable[[Event], None] | None = None  # writes its output file
+        self.left_running: Callable[[Sequence[Letter]], str] | None = None  # jobs of earlier turns, in words, each once
         self.gear: ResourcesPort | None = None
         self.parked = False  # this process leaves it, in the middle of a turn if need be
         self.halted: StoreError | None = None  # the disk did not take its last turn: nothing of it may go on from here
@@ -226,6 +228,15 @@ class Agent:
         async with self._busy:
             return compactor is not None and await compactor.compact("manual", instructions)
 
+    async def hear(self, message: Message) -> bool:
+        """Take something in without a turn: it is read with the next prompt. False while a turn runs."""
+        if self._busy.locked():
+            return False
+        async with self._busy:
+            self.emit(LettersTaken((), message))
+            await self._transcript.sync()
+        return True
+
     def interrupt(self) -> bool:
         """End the running turn; False if there is none."""
         if self._scope is None:
@@ -313,6 +324,8 @@ class Agent:
                 self.emit(ended)
             if letters or not self.history.over:  # nothing is said to a turn that is only to be ended
                 self._tell_mode()
+            if letters and self.left_running is not None and (words := self.left_running(letters)):
+                self.emit(Reminded(user(words)))
             return await run_turn(self._seat, letters)
         except Exception as error:  # noqa: BLE001 -- the agent's boundary
             inner = innermost(error)  # of several calls that ran at the same time

@@ -13,6 +13,7 @@ from teamwright.runtime.side_questions.fork import Aside, run_forked
 
 Facts = Callable[[AgentId], Awaitable[Sequence[str]]]
 SMALL = 2_000  # tokens that fit everywhere: no server is asked for its window before that
+MOST_ROUNDS = 3  # shortenings in a row without a reply that leaves room; then the turn ends
 CHARACTERS = 3  # a token, where a conversation must surely fit
 
 
@@ -53,26 +54,33 @@ class AgentCompactor:
         self._windows = windows
         self._facts = facts
         self._hooks = hooks
-        self._helps = True  # False after a compaction, until a reply shows that there is room again
+        self._rounds = 0  # times in a row that it was shortened and no reply left room since
 
     async def make_room(self) -> None:
-        """Before a request: compact if it would fill the window, unless that did not help the last time."""
-        agent, history = self._agent, self._agent.history
-        tokens = self._tokens()
-        if tokens < SMALL or (window := await self._windows.of(agent.model)) is None:
+        """Before a request: compact if it would fill the window. Raises ModelError where that helps no more."""
+        agent, tokens = self._agent, self._tokens()
+        window = await self._windows.of(agent.model) if tokens >= SMALL else None
+        if window is None or not compaction.is_due(tokens, window):
+            self._rounds = 0 if agent.history.tokens else self._rounds
             return
-        if not compaction.is_due(tokens, window):
-            self._helps = self._helps or history.tokens > 0
-        elif self._helps:
-            try:
-                await self.compact("auto")
-            except (ModelError, UsageError) as error:
-                agent.emit(Warned(f"The conversation could not be compacted: {error}"))
+        self._give_up_in_time(tokens, window)
+        try:
+            await self.compact("auto")
+        except (ModelError, UsageError) as error:
+            agent.emit(Warned(f"The conversation could not be compacted: {error}"))
+
+    def _give_up_in_time(self, tokens: int, window: int) -> None:
+        """Whatever is asked for after that begins anew."""
+        if self._rounds == MOST_ROUNDS:
+            self._rounds = 0
+            what = compaction.what_fills(self._agent.history.messages, tokens, window)
+            raise ModelError(compaction.FULL.format(times=MOST_ROUNDS, what=what), "context")
 
     async def overflowed(self, error: ModelError) -> bool:
         """The provider refused the conversation as too long. True if it is shorter now: worth one more request."""
-        said = compaction.read_window(str(error))
-        self._windows.learn(self._agent.model, said or max(self._tokens() * 9 // 10, SMALL))
+        said, tokens = compaction.read_window(str(error)), self._tokens()
+        self._windows.learn(self._agent.model, said or max(tokens * 9 // 10, SMALL))
+        self._give_up_in_time(tokens, said or tokens)
         return await self.compact("too_long")
 
     def _tokens(self) -> int:
@@ -89,7 +97,7 @@ class AgentCompactor:
         old, rest = history.messages[: len(history.messages) - kept], history.messages[len(history.messages) - kept :]
         if not old:
             return False
-        self._helps = False
+        self._rounds += why != "manual"
         if self._hooks is not None:
             instructions = await self._hooks.before(agent.id, why, instructions)
         done = await self._summarise(old, instructions, why)
@@ -98,8 +106,8 @@ class AgentCompactor:
             return False
         facts = [*self._own_facts(), *await self._facts(agent.id)]
         waiting = {block.text for m in rest for block in m.blocks if isinstance(block, Text)}
-        prompts = [prompt for prompt in history.prompts if prompt not in waiting]
-        message = compaction.shortened(done.text, prompts, facts, go_on=not rest)
+        heard = [words for words in history.heard if words not in waiting]
+        message = compaction.shortened(done.text, heard, facts, go_on=not rest and not history.over)
         agent.emit(Compacted((message, *rest), why, history.tokens, done.usage))
         await agent.sync()
         if self._hooks is not None:

@@ -54,7 +54,7 @@ class Extensions(Protocol):
         """What a person may call as `/name`."""
         ...
 
-    async def mentions(self, text: str, *, files: bool = True) -> tuple[Text, ...]:
+    async def mentions(self, text: str) -> tuple[Text, ...]:
         """What a prompt names by `@`: files, and resources of servers."""
         ...
 

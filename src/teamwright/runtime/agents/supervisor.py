@@ -6,16 +6,17 @@ Whatever happens inside an agent becomes exactly one end: state final and notice
 import contextvars
 import traceback
 from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
 from typing import Any, cast
 
 import anyio
 from anyio.abc import TaskGroup
 
 from teamwright.core.data.event import AgentEnded, Event, JobProgressed, Replied
-from teamwright.core.data.job import JobResult
-from teamwright.core.data.letter import Figures, JobStatus, Letter
+from teamwright.core.data.job import JobKind, JobResult
+from teamwright.core.data.letter import SYSTEM, Figures, JobStatus, Letter, Lines, Notice
 from teamwright.core.errors import StoreError
-from teamwright.core.ids import AgentId, CallId, JobId
+from teamwright.core.ids import AgentId, CallId, JobId, LetterId
 from teamwright.runtime.agents.agent import Agent, current_agent, current_teammate
 from teamwright.runtime.agents.inbox import LetterStore
 from teamwright.runtime.agents.life import MainLife, OnceLife, live
@@ -24,9 +25,16 @@ from teamwright.runtime.jobs.outputs import OutputFile
 from teamwright.runtime.side_questions.summaries import Summaries
 from teamwright.runtime.trouble import Trouble
 from teamwright.runtime.worktrees import Worktrees, words
+from teamwright.store.tables.state import now_ms
 
 STOP_LIMIT = 10.0  # seconds for a stopped agent to end its tools
 SHELL_KINDS = ("shell", "monitor")
+KINDS: dict[JobKind, str] = {"agent": "agent", "shell": "command", "monitor": "monitor"}
+RECALL = 5.0  # seconds that a monitor may be silent before an agent that waits for nothing else is asked about it
+FORGOTTEN = (
+    'Monitor "{}" still runs, and you wait for nothing else. If you need its lines, end your turn again; if not, stop '
+    "it with TaskStop. Your last message must hold the whole answer."
+)
 
 
 class Supervisor:
@@ -52,6 +60,7 @@ class Supervisor:
         self._group: TaskGroup | None = None
         self._live: dict[AgentId, Agent] = {}
         self._housed: set[AgentId] = set()  # those of them that are teammates
+        self.recall_after = RECALL
         self.summaries: Summaries | None = None  # of agents in the background, if they are wanted
 
     def open(self, group: TaskGroup) -> None:
@@ -79,6 +88,7 @@ class Supervisor:
     def own(self, main: Agent) -> None:
         """The main agent: of the session, or of a teammate's process."""
         self._main = main
+        main.left_running = partial(self._left_running, main)
 
     def start(self, agent: Agent, job: Job) -> None:
         """In a fresh context: the new task must not inherit its parent's identity."""
@@ -98,6 +108,7 @@ class Supervisor:
     def house(self, agent: Agent, live: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """A teammate: it lives by a loop of its own, until `gone`."""
         self._live[agent.id] = agent
+        agent.left_running = partial(self._left_running, agent)
         self._housed.add(agent.id)
         self.launch(live)
 
@@ -159,6 +170,8 @@ class Supervisor:
             return 0.0
         began = anyio.current_time()
         with anyio.move_on_after(max(0.0, self._job_wait - waited)) as scope:
+            if all(job.kind == "monitor" for job in owned):
+                await self._recall_monitors(agent, owned)
             await agent.inbox.wait()
         if scope.cancelled_caught:
             why = f"it still ran {self._job_wait:g} s after everything else was done"
@@ -169,6 +182,32 @@ class Supervisor:
                 for job in owned:
                     await job.closed.wait()  # then the word about it is there
         return anyio.current_time() - began
+
+    async def _recall_monitors(self, agent: Agent, owned: Sequence[Job]) -> None:
+        """Nothing else holds its end up, and they say nothing: it may have forgotten them. Each is named once."""
+        silent = [job for job in owned if job.status == "running" and not job.named]
+        ended = agent.history.ended
+        if not silent or ended is None or ended.reason != "done":
+            return
+        with anyio.move_on_after(self.recall_after):
+            await agent.inbox.wait()
+            return
+        for job in silent:
+            job.named = True
+            figures = Figures(duration_ms=now_ms() - job.started)
+            notice = Notice(
+                job.id, "running", FORGOTTEN.format(job.description), "", str(job.output), job.call, figures
+            )
+            await self.post(Letter(LetterId(f"r-{job.id}-{job.run}"), job.owner, SYSTEM, notice))
+
+    def _left_running(self, agent: Agent, letters: Sequence[Letter]) -> str:
+        """What an earlier turn of it left running, in words, each job once; not what the letters tell of anyway."""
+        told = {letter.body.job for letter in letters if isinstance(letter.body, Notice | Lines)}
+        left = [job for job in self.jobs.running(agent.id) if job.background and not job.named]
+        for job in left:
+            job.named = True
+        names = ", ".join(f'{KINDS[job.kind]} "{job.description}" ({job.id})' for job in left if job.id not in told)
+        return f"[Still running for you: {names}. TaskStop ends one.]" if names else ""
 
     async def _conclude(self, agent: Agent, job: Job, status: JobStatus, error: str) -> None:
         self._live.pop(agent.id, None)

@@ -1,6 +1,7 @@
 """Attaches the files and resources that a prompt mentions with `@`, as far as the gate allows."""
 
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,19 +26,23 @@ MOST = 20  # of one prompt
 _SHOWN_BY_READ = frozenset({".png", ".jpg", ".jpeg", ".gif", ".webp", ".pdf", ".ipynb"})  # the agent reads them itself
 
 
-async def attached(
-    text: str, agent: Agent, ask: Judge | None, clean: Callable[[str], str], pool: "ServerPool | None"
-) -> list[Text]:
-    """One block for each; what names nothing is left as it is, and what cannot be had is said.
+_QUOTED = re.compile(r'(?:^|(?<=[\s(]))@"([^"\n]+)"')
 
-    Without `ask` only resources count.
-    """
+
+def _escaped(quoted: re.Match[str]) -> str:
+    """`@"two words"`, as the app writes it."""
+    return "@" + quoted[1].replace(" ", "\\ ")
+
+
+async def attached(
+    text: str, agent: Agent, ask: Judge, clean: Callable[[str], str], pool: "ServerPool | None"
+) -> list[Text]:
+    """One block for each; what names nothing is left as it is, and what cannot be had is said."""
     found: list[Text] = []
     room = MOST_INCLUDED
-    for choices in imports(text)[:MOST]:
+    for choices in imports(_QUOTED.sub(_escaped, text))[:MOST]:
         words = await _resource(choices, pool, clean)
-        if not words and ask is not None:
-            words = await _file(choices, agent, ask, clean)
+        words = words or await _file(choices, agent, ask, clean)
         if words and len(words) <= room:
             found.append(Text(words))
             room -= len(words)

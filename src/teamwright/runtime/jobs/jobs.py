@@ -41,6 +41,7 @@ class Job:
         self.status: JobStatus = "running"
         self.result = JobResult()
         self.settled, self.ended, self.closed = anyio.Event(), anyio.Event(), anyio.Event()
+        self.named = False  # to its owner, as one that still runs after a turn
         self.concluding = False  # its end is being recorded: it cannot be sent to the background any more
         self.scope = anyio.CancelScope()
         self.stopped_because = ""  # the reason, if one was given

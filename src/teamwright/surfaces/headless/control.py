@@ -87,7 +87,7 @@ class PermissionAnswer(Struct):
     behavior: Literal["allow", "deny"]
     updatedInput: dict[str, Any] | None = None
     updatedPermissions: list[PermissionUpdate] | None = None
-    message: str = "Refused by the person."
+    message: str = ""
     interrupt: bool = False
 
 
@@ -188,7 +188,7 @@ def _decision_of(response: Response) -> tuple[Decision, list[PermissionUpdate]]:
     except UsageError as error:
         return Deny(f"Refused: the driving program's answer was {error}"), []
     if answer.behavior == "deny":
-        return Deny(answer.message, interrupt=answer.interrupt), []
+        return Deny(answer.message or "Refused by the person.", answer.interrupt, answer.message), []
     return Allow(answer.updatedInput), answer.updatedPermissions or []
 
 

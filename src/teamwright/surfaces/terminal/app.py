@@ -349,7 +349,7 @@ class TerminalApp(App[Leave]):
             self.hint(f"Ctrl+C again {what}")
 
     @on(PromptInput.Ended)
-    def _leave(self) -> None:
+    def leave(self) -> None:
         self.exit(Leave())
 
     def action_details(self) -> None:

@@ -17,6 +17,7 @@ _MAIL = re.compile(
     r'<teammate-message teammate_id="([^"]*)"(?: summary="([^"]*)")?[^>]*>\n(.*)\n</teammate-message>', re.S
 )
 _TAG = {name: re.compile(f"<{name}>(.*?)</{name}>", re.S) for name in ("summary", "status", "task-id")}
+_ATTACHED = re.compile(r'<attached-\w+ name="([^"]*)">')
 _SHELL = re.compile(r'<shell-input>(.*)</shell-input>\n<shell-output exit="(-?\d+)">\n(.*)\n</shell-output>', re.S)
 _SIGNALS = {
     "idle_notification": "is idle",
@@ -56,6 +57,8 @@ def _item(text: str, n: int, at: int) -> Item:
         return Note("notice", html.unescape(text.removeprefix("<monitor-lines>")), n=n, at=at)
     if text.startswith("<hook-context>"):
         return Note("info", f"a hook adds: {one_line(text.removeprefix('<hook-context>'))}", n=n, at=at)
+    if attached := _ATTACHED.match(text):
+        return Note("info", f"attached: {one_line(attached[1])}", n=n, at=at)
     if text.startswith("<shell-input>") and (ran := _SHELL.match(text)):
         return _shell_step(html.unescape(ran[1]), int(ran[2]), html.unescape(ran[3]), n, at)
     return Spoken("person", text, n=n, at=at)

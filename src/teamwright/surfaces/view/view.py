@@ -152,7 +152,8 @@ class SessionFold:
                 self._taken.extend(event.letters)
                 taken = set(event.letters)
                 self.queue[:] = [queued for queued in self.queue if queued.letter not in taken]
-                agent.state, agent.doing, agent.ended = "running", "thinking", 0
+                if taken:  # else it was only heard
+                    agent.state, agent.doing, agent.ended = "running", "thinking", 0
             case Replied():
                 agent.tokens += event.usage.input + event.usage.output + event.usage.cache_write
                 self._charge(agent, event.message.model or agent.model, event.usage)

@@ -160,8 +160,8 @@ def recruited(member: Member, notes: Iterable[str] = ()) -> Outcome:
 
 def launched(job: Job, known: AgentRecord, prompt: str, notes: Iterable[str] = (), *, can_read: bool) -> Outcome:
     lines = [
-        f"The agent works in the background; you are told when it ends. ({known.description})",
-        f"agentId: {known.id} (SendMessage to this id reaches it)",
+        "It works in the background; you are told when it ends.",
+        f"agentId: {known.id}",
         f"output file: {job.output}",
         *notes,
     ]

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Annotated, Any, cast
 
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from teamwright.core.errors import ToolError
 from teamwright.core.ids import new_question_id
@@ -80,12 +81,14 @@ class AskTool:
         async with agent.slot.waiting():
             decision = await put(question)
         if isinstance(decision, Deny):
-            raise ToolError(decision.reason)
+            return replace(said(decision.reason, is_error=True), words=decision.words)
         answers = _answers(decision.args or {})
         if not answers:
             raise ToolError(UNANSWERED)
         lines = [f"{one.question} {answers[one.question]}" for one in asked.questions if one.question in answers]
-        return said("The user answered:\n" + "\n".join(lines), {"questions": args["questions"], "answers": answers})
+        words = "\n".join(lines)
+        told = said(f"The user answered:\n{words}", {"questions": args["questions"], "answers": answers})
+        return replace(told, words=words)
 
 
 def _answers(args: Mapping[str, Any]) -> dict[str, str]:

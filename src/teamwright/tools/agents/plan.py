@@ -113,7 +113,8 @@ class ExitPlanMode:
         async with agent.slot.waiting():
             decision = await put(question)
         if isinstance(decision, Deny):
-            raise ToolError(f"The plan was not approved: {decision.reason}")
+            refused = said(f"The plan was not approved: {decision.reason}", is_error=True)
+            return replace(refused, words=f"(to the plan) {decision.words}" if decision.words else "")
         agent.leave_plan()
         return said("The plan is approved and plan mode is off: carry it out.")
 

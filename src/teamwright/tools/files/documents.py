@@ -78,9 +78,7 @@ async def show_pdf(handle: int, path: Path, first: int, count: int | None) -> Sh
     if not ended.cut and ended.code:
         pages.append(f"[Page {last + 1} could not be read: {visible(ended.complaint.strip()) or 'it took too long'}.]")
     if last < total:
-        pages.append(
-            f"[Pages {first} to {last} of {total}. Go on with offset={last + 1} (offset and limit count pages).]"
-        )
+        pages.append(f"[Pages {first}-{last} of {total}; offset={last + 1} shows more (offset and limit count pages)]")
     where = {"filePath": str(path), "numPages": last - first + 1, "startPage": first, "totalPages": total}
     return Shown("\n".join(pages), {"type": "pdf", "file": where})
 
@@ -111,7 +109,7 @@ def show_notebook(cells: list[dict[str, Any]], path: Path, first: int, count: in
     last = first + len(shown) - 1
     if last < len(cells):
         shown.append(
-            f"[Cells {first} to {last} of {len(cells)}. Go on with offset={last + 1} (they count cells here).]"
+            f"[Cells {first}-{last} of {len(cells)}; offset={last + 1} shows more (offset and limit count cells)]"
         )
     where = {"filePath": str(path), "numCells": last - first + 1, "startCell": first, "totalCells": len(cells)}
     return Shown("\n".join(shown) or f"[{path} has no cells.]", {"type": "notebook", "file": where})

@@ -20,8 +20,8 @@ from teamwright.tools.files.matching import Span, decode, explain_absence, find_
 _MOST = 64 * 1024 * 1024
 _MOST_PLACES = 1_000_000
 _MOST_NAMED = 1_000  # places are counted so far when only one is wanted
-_AROUND = 4  # lines shown before and after a change
-_MOST_LINES = 60
+_AROUND = 2  # lines shown before and after a change
+_MOST_LINES = 20
 _LONGEST = 500
 _PATCH_LINES = 400
 _MOST_ECHOED = 4_000
@@ -113,11 +113,13 @@ def _put(text: str, places: Sequence[Span], pieces: Sequence[str]) -> str:
 
 def _tell(path: Path, text: str, places: Sequence[Span], pieces: Sequence[str]) -> str:
     first = line_of(text, places[0][0])
-    count = pieces[0].count("\n") + 1
+    piece = pieces[0].removesuffix("\n")  # that ends its last line and begins none
+    count = piece.count("\n") + 1
     # Cut out by position: splitting a big file into all its lines only to show a few would cost more than the edit.
     start = _line_start(text, places[0][0], _AROUND)
-    end = _line_end(text, places[0][0] + len(pieces[0]), _AROUND)
-    lines = text[start:end].replace("\r\n", "\n").split("\n")
+    end = _line_end(text, places[0][0] + len(piece), _AROUND)
+    part = text[start:end].replace("\r\n", "\n")
+    lines = (part.removesuffix("\n") if end == len(text) else part).split("\n")
     top = max(first - _AROUND, 1)
     shown = [f"{number:>6}\t{visible(line[:_LONGEST])}" for number, line in enumerate(lines, top)]
     if len(shown) > _MOST_LINES:

@@ -1,12 +1,17 @@
-"""Reads ripgrep's output line by line, filtered by file and bounded."""
+"""Reads ripgrep's output line by line, filtered by file and bounded; counts the rest."""
 
 import os
 import re
 from collections.abc import Callable, Sequence
+from itertools import groupby
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from teamwright.tools.bounds import visible
 
+LINES = 250  # lines or files, unless the model asks for another number
+MOST_COUNTED = 100_000  # lines that are counted beyond those that are shown
 _MOST = 30_000  # characters
 _MOST_PATHS = 50_000
 _NUMBERED = re.compile(rb"(\d+)([:-])")
@@ -17,6 +22,15 @@ _BINARY = re.compile(
 Shape = Literal["content", "files_with_matches", "count"]
 
 
+class Hit(Struct, frozen=True):
+    """A line of a file. `mark` stands behind the path where both share a line; `gap`: lines before it are left out."""
+
+    path: str
+    mark: str
+    text: str
+    gap: bool = False
+
+
 class Hits:
     """Collects what is to be shown; says when it has enough."""
 
@@ -25,22 +39,27 @@ class Hits:
         shape: Shape,
         *,
         limit: int | None,
+        offset: int = 0,
         numbers: bool,
         wanted: Callable[[str], bool],
         name: Callable[[str], str],
         only: str = "",
     ) -> None:
         self.shape: Shape = shape
-        self.limit = limit or None
+        self.limit = LINES if limit is None else limit or None
+        self.offset = offset
         self.numbers = numbers
         self.wanted = wanted
         self.name = name  # how a path is shown
         self.only = only  # the single file that is searched
-        self.lines: list[str] = []
+        self.hits: list[Hit] = []
         self.paths: list[str] = []
         self.matches = 0
-        self.left_out = 0
+        self.left_out = self.left_files = 0  # lines that are not shown any more, and the files that have them
+        self._last_left = ""
+        self._passed = 0  # before the offset
         self._size = 0
+        self._gap = False
         self._held = b""  # first lines of a path that contains newlines
         self._path: bytes | None = None
         self._path_wanted = False
@@ -53,11 +72,12 @@ class Hits:
         return len(self.paths) < _MOST_PATHS
 
     def show_paths(self, order: Sequence[str]) -> None:
-        for path in order[: self.limit]:
-            if self._size > _MOST:
+        self._passed = min(self.offset, len(order))
+        for n, path in enumerate(order[self._passed :], self._passed):
+            if self._is_full:
+                self.left_out = len(order) - n
                 break
-            self._show(self.name(path))
-        self.left_out = len(order) - len(self.lines)
+            self._add(self.name(path))
 
     def take(self, line: bytes) -> bool:
         """One line of output: `path NUL rest`, where a path may itself contain newlines."""
@@ -80,11 +100,12 @@ class Hits:
 
     def _take_odd(self, line: bytes) -> bool:
         if line == b"--":
-            return self._add("--") if self.lines and self.lines[-1] != "--" else True
+            self._gap = True
+            return True
         if found := _BINARY.search(line):
             self._held = b""
             self._enter(line[: found.start()])
-            return self._add(f"{self._path_name}: binary file matches") if self._path_wanted else True
+            return self._add("binary file matches", ": ") if self._path_wanted else True
         self._held = line + b"\n" if len(line) < 8192 else b""
         return True
 
@@ -104,22 +125,49 @@ class Hits:
             return True
         mark = found[2].decode()
         self.matches += mark == ":"
+        if self._is_full:  # spare the work: it is only counted
+            return self._add("")
         text = visible(rest[found.end() :].decode(errors="replace").removesuffix("\r"))
         number = found[1].decode() + mark if self.numbers else ""
-        name = "" if self.only else self._path_name + mark
-        return self._add(f"{name}{number}{text}")
+        return self._add(f"{number}{text}", mark)
 
-    def _add(self, line: str) -> bool:
-        """False: this line is already too much."""
-        if self._size > _MOST or (self.limit is not None and len(self.lines) >= self.limit):
+    @property
+    def _is_full(self) -> bool:
+        return self._size > _MOST or (self.limit is not None and len(self.hits) >= self.limit)
+
+    def _add(self, text: str, mark: str = "") -> bool:
+        """False: this line is already too much, and too many were counted."""
+        gap, self._gap = self._gap, False
+        if self._passed < self.offset:
+            self._passed += 1
+        elif self._is_full:
             self.left_out += 1
-            return False
-        self._show(line)
-        return True
+            self.left_files += self._path_name != self._last_left
+            self._last_left = self._path_name
+        else:
+            self.hits.append(Hit(self._path_name, mark, text, gap))
+            self._size += len(text) + 1
+        return self.left_out < MOST_COUNTED
 
-    def _show(self, line: str) -> None:
-        self.lines.append(line)
-        self._size += len(line) + 1
+    def lines(self) -> list[str]:
+        """The path of a file stands once, above its lines, where there are several."""
+        if self.shape != "content":
+            return [hit.text for hit in self.hits]
+        parts = [_part(path, list(hits), alone=bool(self.only)) for path, hits in groupby(self.hits, lambda h: h.path)]
+        shown: list[str] = []
+        for n, part in enumerate(parts):
+            shown += ["", *part] if n and (len(part) > 1 or len(parts[n - 1]) > 1) else part
+        return shown
+
+    def rest(self) -> str:
+        """How much is not shown, and how to see it."""
+        if not self.left_out:
+            past = self._passed and not self.hits
+            return f"[There are only {self._passed:,} lines or files: use a smaller offset.]" if past else ""
+        over = "over " if self.left_out >= MOST_COUNTED else ""
+        files = f" in {_count(self.left_files, 'file')}" if self.shape == "content" and not self.only else ""
+        what = _count(self.left_out, "more line" if self.shape == "content" else "more file")
+        return f"[{over}{what}{files}; see them with offset={self.offset + len(self.hits)}, or narrow the search]"
 
     def data(self) -> dict[str, Any]:
         found: dict[str, Any] = {"mode": self.shape, "numFiles": len(self.paths)}
@@ -127,3 +175,17 @@ class Hits:
         if self.shape != "files_with_matches":
             found["numMatches"] = self.matches
         return found
+
+
+def _part(path: str, hits: Sequence[Hit], *, alone: bool) -> list[str]:
+    """What is shown of one file; `alone`: there is no other."""
+    if len(hits) == 1 and not alone:
+        return [f"{path}{hits[0].mark}{hits[0].text}"]
+    lines = [] if alone else [path]
+    for n, hit in enumerate(hits):
+        lines += ["--", hit.text] if n and hit.gap else [hit.text]
+    return lines
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"

@@ -20,16 +20,16 @@ class Shown(Struct, frozen=True):
     data: dict[str, Any]
 
 
-def show_page(read: Callable[[int], bytes], path: str, start: int, limit: int, *, note: str = "") -> Shown:
-    """Lines `start` and on of what `read` gives."""
-    page = read_page(read, start, limit, most=MOST, longest=LONGEST * 4)
+def show_page(read: Callable[[int], bytes], path: str, start: int, limit: int | None, *, note: str = "") -> Shown:
+    """Lines `start` and on of what `read` gives; as many as fit where nobody asked for fewer."""
+    page = read_page(read, start, limit or LINES, most=MOST, longest=LONGEST * 4)
     if not page.lines:
         if start == 1:
             return Shown(f"[{path} is empty.]", _data(path, 0, 1, 0))
         raise ToolError(f"{path} has only {page.total or 0:,} lines: there is no line {start:,}. Use a smaller offset.")
     body, notes = _number(page, start)
     notes += [note] if note else []
-    notes += _way_on(page, start)
+    notes += _way_on(page, start, limit)
     text = "\n".join([*body, *(f"[{words}]" for words in notes)])
     return Shown(text, _data(path, len(page.lines), start, page.total))
 
@@ -65,14 +65,14 @@ def _ends_cr(line: FileLine) -> bool:
     return line.content.endswith(b"\r") and line.length == len(line.content)
 
 
-def _way_on(page: Page, start: int) -> list[str]:
+def _way_on(page: Page, start: int, asked: int | None) -> list[str]:
+    """Whoever has got the lines that they asked for need not be told to go on."""
     last = start + len(page.lines) - 1
     if page.endless:
         return [f"Line {last:,} goes on for so long that its end was not looked for. Use Bash for this file."]
     if page.total is None:
-        return [
-            f"Lines {start:,} to {last:,}; the file is too big to count all its lines. Go on with offset={last + 1}."
-        ]
+        return [f"{start:,}-{last:,}; the file is too big to count its lines; offset={last + 1} shows more"]
     if page.more:
-        return [f"Lines {start:,} to {last:,} of {page.total:,}. Go on with offset={last + 1}."]
+        more = "" if asked == len(page.lines) else f"; offset={last + 1} shows more"
+        return [f"{start:,}-{last:,} of {page.total:,}{more}"]
     return []

@@ -92,7 +92,7 @@ def _read(asked: ReadArgs, ctx: ToolContext) -> _Reading | _Pdf:
 
 
 def _read_text(handle: int, path: Path, head: bytes, asked: ReadArgs) -> Shown:
-    start, limit = asked.offset or 1, asked.limit or LINES
+    start, limit = asked.offset or 1, asked.limit
     if path.suffix == ".ipynb" and (shown := _read_notebook(path, asked)):
         return shown
     if head.startswith(_UTF16) and not head.startswith(b"\xff\xfe\0\0"):

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, field
+from msgspec.structs import replace
 
 from teamwright.core.errors import ToolError
 from teamwright.core.ports import Outcome, ToolContext, said
@@ -19,7 +20,7 @@ from teamwright.tools.bounds import visible
 from teamwright.tools.define import read_args, spec
 from teamwright.tools.files.desk import judged, look_up, missing
 from teamwright.tools.files.globs import choices, matcher
-from teamwright.tools.files.hits import Hits, Shape
+from teamwright.tools.files.hits import LINES, MOST_COUNTED, Hits, Shape
 
 _SHOWN = 100
 _MOST_PATHS = 200_000
@@ -34,7 +35,7 @@ Finds files by name, newest first, e.g. `**/*.py`, `src/**/*.{ts,tsx}`, `README*
 depth. What .gitignore leaves out is not found. Use Grep to search by content."""
 _GREP = """\
 Searches files by content with a regular expression (ripgrep's syntax, e.g. `log.*Error`; escape literal braces).
-output_mode: files_with_matches (default; newest first), content (matching lines as path:line:text), count.
+output_mode: files_with_matches (default; newest first), content (matching lines by file), count.
 What .gitignore leaves out is not searched. Use this rather than grep or rg in Bash."""
 
 
@@ -66,7 +67,10 @@ class GrepArgs(Struct):
     around: Annotated[int, Meta(description="Lines shown before and after", ge=0)] | None = field(
         default=None, name="-C"
     )
-    head_limit: Annotated[int, Meta(description="Show only the first N lines or files", ge=0)] | None = None
+    head_limit: (
+        Annotated[int, Meta(description=f"Lines or files to show; default {LINES}, 0 for all that fit", ge=0)] | None
+    ) = None
+    offset: Annotated[int, Meta(description="Lines or files to skip, to see more of a long result", ge=0)] = 0
     multiline: Annotated[bool, Meta(description="A match may span lines, and `.` fits newlines")] = False
 
 
@@ -119,8 +123,7 @@ GREP = GrepTool()
 
 
 async def _grep_below(root: Path, asked: GrepArgs, ctx: ToolContext, more: list[str]) -> tuple[Hits, ChildEnded]:
-    wanted, name = _wanted(asked.glob, root, ctx), _namer(root, ctx)
-    hits = Hits(asked.output_mode, limit=asked.head_limit, numbers=asked.numbers, wanted=wanted, name=name)
+    hits = _hits(asked, _wanted(asked.glob, root, ctx), _namer(root, ctx))
     options = [*_options(asked), *_narrow(asked), *more]
     if asked.output_mode == "files_with_matches":
         ended = await search_below(root, options, [asked.pattern], hits.take_path, separator=b"\0")
@@ -131,22 +134,26 @@ async def _grep_below(root: Path, asked: GrepArgs, ctx: ToolContext, more: list[
     return hits, ended
 
 
-async def _grep_file(path: Path, asked: GrepArgs, ctx: ToolContext) -> Outcome:
-    name = _namer(path.parent, ctx)
-    hits = Hits(
+def _hits(asked: GrepArgs, wanted: Callable[[str], bool], name: Callable[[str], str], only: str = "") -> Hits:
+    return Hits(
         asked.output_mode,
         limit=asked.head_limit,
+        offset=asked.offset,
         numbers=asked.numbers,
-        wanted=lambda _: True,
+        wanted=wanted,
         name=name,
-        only=path.name,
+        only=only,
     )
+
+
+async def _grep_file(path: Path, asked: GrepArgs, ctx: ToolContext) -> Outcome:
+    hits = _hits(asked, lambda _: True, _namer(path.parent, ctx), path.name)
     most = _MOST_MULTILINE if asked.multiline else None
     try:
         ended = await search_file(path, _options(asked), asked.pattern, hits.take, most=most)
     except FileNotFoundError:
         raise ToolError(f"{path} was removed just now.") from None
-    if ended.starved and not hits.lines:
+    if ended.starved and not hits.hits:
         raise ToolError(
             f"{path} has a line that is too long to be searched within {MEMORY >> 20} MiB of memory."
             " Use Bash, e.g. `tr` or `fold` to break it up, or a program for this kind of data."
@@ -155,13 +162,12 @@ async def _grep_file(path: Path, asked: GrepArgs, ctx: ToolContext) -> Outcome:
 
 
 def _answer(hits: Hits, ended: ChildEnded, note: str = "") -> Outcome:
-    if ended.code == 2 and ended.complaint and not hits.lines:
+    if ended.code == 2 and ended.complaint and not hits.hits:
         words = visible(ended.complaint.strip()).replace("rg: ", "", 1)
         raise ToolError(f"The search could not be run: {words}\nCorrect the arguments and call Grep again.")
-    if hits.lines and hits.lines[-1] == "--":  # what it led to was left out
-        hits.lines.pop()
-    notes = [*_notes(ended, hits.left_out), *([note] if note else [])]
-    return said("\n".join([*hits.lines, *notes]) or "No matches found", hits.data() | {"truncated": bool(notes)})
+    notes = [hits.rest(), *_notes(replace(ended, cut=ended.cut and hits.left_out < MOST_COUNTED), 0), note]
+    notes = [note for note in notes if note]
+    return said("\n".join([*hits.lines(), *notes]) or "No matches found", hits.data() | {"truncated": bool(notes)})
 
 
 def _notes(ended: ChildEnded, left_out: int) -> list[str]:

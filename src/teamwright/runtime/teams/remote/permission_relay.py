@@ -169,10 +169,12 @@ class PermissionResponder:
 def _answer_of(decision: Decision) -> dict[str, Any]:
     if isinstance(decision, Allow):
         return {"behavior": "allow", "input": decision.args}
-    return {"behavior": "deny", "reason": decision.reason, "interrupt": decision.interrupt}
+    answer = {"behavior": "deny", "reason": decision.reason, "interrupt": decision.interrupt}
+    return answer | ({"words": decision.words} if decision.words else {})
 
 
 def _decision(answer: dict[str, Any]) -> Decision:
     if answer.get("behavior") == "allow":
         return Allow(answer.get("input"))
-    return Deny(str(answer.get("reason", "It was denied.")), interrupt=bool(answer.get("interrupt")))
+    reason, words = str(answer.get("reason", "It was denied.")), str(answer.get("words", ""))
+    return Deny(reason, interrupt=bool(answer.get("interrupt")), words=words)

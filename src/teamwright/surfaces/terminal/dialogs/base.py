@@ -223,7 +223,7 @@ class QuestionScreen(ModalScreen[None]):
     @on(Input.Submitted)
     def _said(self, event: Input.Submitted) -> None:
         words = event.value.strip()
-        self._answer(Deny(refusal(words)))
+        self._answer(Deny(refusal(words), words=words))
 
     def _answer(self, decision: Decision, scope: Scope = "once") -> None:
         """To the app itself: this screen is gone when it is handled."""

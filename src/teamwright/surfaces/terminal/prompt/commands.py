@@ -41,6 +41,7 @@ class CommandContext(Protocol):
         ...
 
     def pick_session(self) -> None: ...
+    def leave(self) -> None: ...
     async def everything(self) -> list[Item]:
         """The whole conversation that is open, from its transcript."""
         ...
@@ -165,6 +166,11 @@ async def _resume(stage: CommandContext, words: str) -> str:
     return ""
 
 
+async def _exit(stage: CommandContext, words: str) -> str:
+    stage.leave()
+    return ""
+
+
 async def _fork(stage: CommandContext, words: str) -> str:
     session = stage.session
     if not session.facts.begun:
@@ -220,7 +226,9 @@ COMMANDS: dict[str, SlashCommand] = {
     "keys": SlashCommand("list all keys", _keys),
     "doctor": SlashCommand("check this machine, keys, servers and files", _table("doctor")),
     "kinds": SlashCommand("list the available agent types", _table("agents")),
+    "exit": SlashCommand("leave; the session can be resumed", _exit),
 }
+ALIASES = {"quit": "exit"}
 
 
 async def choices(session: SessionPort) -> list[Completion]:

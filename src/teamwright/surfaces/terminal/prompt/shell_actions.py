@@ -70,7 +70,7 @@ async def branch_of(cwd: Path) -> str:
 
 
 def with_pictures(text: str, cwd: Path) -> tuple[Content, ...]:
-    """The prompt, and the pictures that it names by `@`. Other files are read by the agent itself. Blocks."""
+    """The prompt, and the pictures that it names by `@`; the session attaches other files. Blocks."""
     found: list[Content] = [Text(text)]
     for mention in _MENTION.finditer(text):
         path = cwd / Path(mention[1] or mention[2]).expanduser()

@@ -16,7 +16,7 @@ from teamwright.core.data.op import Say
 from teamwright.core.errors import TeamwrightError
 from teamwright.core.ids import AgentId
 from teamwright.runtime.port import SessionPort
-from teamwright.surfaces.terminal.prompt.commands import COMMANDS, CommandContext, choices
+from teamwright.surfaces.terminal.prompt.commands import ALIASES, COMMANDS, CommandContext, choices
 from teamwright.surfaces.terminal.prompt.completion import Completion, TypedWord, list_files, rank
 from teamwright.surfaces.terminal.prompt.shell_actions import run_shell_line, with_pictures
 from teamwright.surfaces.terminal.widgets.prompt_input import PromptInput
@@ -100,7 +100,7 @@ class Clerk:
     async def _command(self, name: str, words: str, text: str) -> bool:
         """False if it is no command, but words that begin with a slash."""
         counter = self._counter
-        if (command := COMMANDS.get(name)) is not None:
+        if (command := COMMANDS.get(ALIASES.get(name, name))) is not None:
             with self._at_work(f"/{name} …"):
                 shown = await command.run(counter, words.strip())
             if shown:
@@ -130,7 +130,7 @@ class Clerk:
                 work.text = f"! {short}: {one_line(line, 80)}"
 
             text = await run_shell_line(command, self._cwd, counter.options.env, show_last)
-        await self._say((Text(text),), f"! {command}")
+        await counter.session.say(Say((Text(text),), agent=self._elsewhere(), typed=f"! {command}", quiet=True))
 
     @property
     def _cwd(self) -> Path:
