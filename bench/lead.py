@@ -1,7 +1,7 @@
 """What a team costs its lead: requests, and tokens of the conversation without system prompt and tools.
 
-`python bench/lead.py` plays the demo, and a crew whose members report as models do: each tells the lead what it has done
-and ends its turn with a word. Four characters are a token.
+`python bench/lead.py` plays the demo, and a crew whose members report as models do: each tells the lead what it has
+done and ends its turn with a word. Four characters are a token.
 """
 
 import asyncio

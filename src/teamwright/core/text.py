@@ -1,7 +1,60 @@
-"""Words that came from outside, made safe to put into one line for a person."""
+"""Words that came from outside, made safe: to stand in an element of ours, in an attribute, in a line for a person."""
+
+import re
+from functools import lru_cache
+
+OWN_ELEMENTS = (  # in which the runtime shows a model what others say
+    "teammate-message",
+    "task-notification",
+    "task-notifications",
+    "monitor-lines",
+    "hook-context",
+    "scheduled-prompt",
+    "attached-file",
+    "attached-resource",
+    "shell-input",
+    "shell-output",
+    "web-content",
+    "side-question",
+    "fork-boilerplate",
+    "asked-so-far",
+    "still-true",
+)
+
+
+def neutral(text: str, *inside: str) -> str:
+    """As it was said, but for tags of our own elements: those begin with `&lt;`, so that no text can forge one.
+
+    `inside`: further names, where the text stands in a child element.
+    """
+    return _tags(inside).sub("&lt;", text) if "<" in text else text
+
+
+def restored(text: str, *inside: str) -> str:
+    """For people: the words that `neutral` was given."""
+    return _neutralised(inside).sub("<", text) if "&lt;" in text else text
+
+
+def quoted(text: str) -> str:
+    """The value of an attribute, in one line."""
+    return '"' + " ".join(text.splitlines()).replace("&", "&amp;").replace("<", "&lt;").replace('"', "&quot;") + '"'
 
 
 def shown(text: str, most: int = 300) -> str:
     """One line: control, invisible and direction characters are written out, and what is too long is cut."""
     line = "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in text[: most + 1])
     return line if len(line) <= most else line[: most - 1] + "…"
+
+
+@lru_cache
+def _tags(inside: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile(f"<{_name(inside)}", re.IGNORECASE)
+
+
+@lru_cache
+def _neutralised(inside: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile(f"&lt;{_name(inside)}", re.IGNORECASE)
+
+
+def _name(inside: tuple[str, ...]) -> str:
+    return rf"(?=/?(?:{'|'.join((*OWN_ELEMENTS, *inside))})(?![\w-]))"
