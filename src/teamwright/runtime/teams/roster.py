@@ -81,8 +81,8 @@ class Roster:
         """That one is idle, without news, and is not so any more: it works again, or has shut down."""
         if not (is_idle_notice(letter) and is_quiet(letter)):
             return False
-        idle = (m.agent for team in self._epochs for m in self.members(team) if m.state == "idle")
-        return letter.sender.id not in idle
+        idle = {m.agent for team in self._epochs for m in self.members(team) if m.state == "idle"}
+        return letter.sender.id is None or letter.sender.id not in idle
 
     def describe(self, agent: AgentId) -> list[str]:
         """For an agent whose conversation was shortened: what it must still know of its team."""
