@@ -175,11 +175,11 @@ def test_of_several_idle_notices_of_one_member_the_newest_is_shown_with_all_news
         letter(idle(PEER, lastMessage="#1 is done: ab4d95c", completedTaskId="1"), PEER, "later"),
         letter(idle(other, lastMessage="and I"), other, "later"),
         letter(idle(PEER, quiet=True, lastMessage="nothing new"), PEER, "later"),
-        letter(idle(PEER, completedTaskId="3", completedTaskIds=["2", "3"]), PEER, "later"),
+        letter(idle(PEER, completedTaskId="2, 3"), PEER, "later"),
     ]
     first, second = map(record, shown(*due(letters, at_rest=True)))
     assert first == {"type": "idle_notification", "idleReason": "available", "lastMessage": "and I"}
-    assert second["completedTaskIds"] == ["1", "2", "3"] and second["completedTaskId"] == "3"
+    assert second["completedTaskId"] == "1, 2, 3"
     assert second["lastMessage"] == "#1 is done: ab4d95c"
 
 

@@ -10,12 +10,15 @@ from team_steps import create, mate, say, scene, shutdown, task, texts, update
 
 from conftest import Walker
 from crew import LIMIT, Crew, after, crew, ended_calls
+from place_kit import FREE
+from place_kit import mate as a_mate
+from place_kit import say as tell
+from program import Program
+from program import tool as tool_call
 from teamwright.core.data.event import TurnEnded
 from teamwright.core.data.message import Request
 from teamwright.models.scripted import call
 from teamwright.runtime.agents.resume import Origin
-
-pytestmark = pytest.mark.anyio
 
 
 def of_lead(play: Crew) -> list[Request]:
@@ -32,6 +35,7 @@ def records(request: Request, kind: str = "idle_notification") -> list[dict[str,
     return [body for line in found for body in [json.loads(line)] if body["type"] == kind]
 
 
+@pytest.mark.anyio
 @pytest.mark.spec("L1")
 async def test_the_last_words_of_one_that_wrote_to_the_lead_start_no_turn(walker: Walker) -> None:
     """The message wakes the lead; the notice comes with what is said next."""
@@ -51,6 +55,7 @@ async def test_the_last_words_of_one_that_wrote_to_the_lead_start_no_turn(walker
     ]
 
 
+@pytest.mark.anyio
 @pytest.mark.spec("L1", "K5")
 async def test_all_tasks_that_were_finished_are_named(walker: Walker) -> None:
     done = [update(n, status="completed", owner="ada") for n in ("1", "2")]
@@ -58,9 +63,10 @@ async def test_all_tasks_that_were_finished_are_named(walker: Walker) -> None:
     async with crew(walker, scene(scripts)) as play:
         await play.play()
     (notice,) = records(of_lead(play)[-1])
-    assert notice["completedTaskIds"] == ["1", "2"] and notice["lastMessage"] == "both are done"
+    assert notice["completedTaskId"] == "1, 2" and notice["lastMessage"] == "both are done"
 
 
+@pytest.mark.anyio
 @pytest.mark.spec("L1")
 async def test_one_that_works_again_is_not_called_available(walker: Walker) -> None:
     """A notice without news that is out of date when the lead reads it is not shown."""
@@ -90,6 +96,7 @@ async def test_one_that_works_again_is_not_called_available(walker: Walker) -> N
     assert shown == [] and [r["lastMessage"] for r in records(of_lead(play)[-1])] == ["done"]
 
 
+@pytest.mark.anyio
 @pytest.mark.spec("H1", "L1")
 async def test_a_teammate_is_told_how_to_answer_and_may_spell_the_id_either_way(walker: Walker) -> None:
     answer = call(
@@ -108,22 +115,7 @@ async def test_a_teammate_is_told_how_to_answer_and_may_spell_the_id_either_way(
     assert gone == {"type": "shutdown_approved", "request_id": asked["request_id"]}
 
 
-@pytest.mark.spec("K8")
-async def test_a_task_that_is_free_to_begin_is_not_assigned_by_whoever_freed_it(walker: Walker) -> None:
-    tasks = [task("a", "x"), task("b", "y", blockedBy=["1"]), update("1", owner="team-lead"), update("2", owner="ada")]
-    scripts = {
-        "main": [create(), mate("ada"), "on"],
-        "ada": ["ready"],
-        "more": [[*tasks, update("1", status="completed")], "on"],
-    }
-    async with crew(walker, scene(scripts)) as play:
-        await play.play()
-        await play.play("SCRIPT:more")
-    (given,) = [r for r in records(of_mate(play, "ada")[-1], "task_assignment") if r["taskId"] == "2"]
-    assert "assignedBy" not in given and "yours" in given["note"]
-    assert 'teammate_id="task-list"' in texts(of_mate(play, "ada")[-1])
-
-
+@pytest.mark.anyio
 @pytest.mark.spec("C2", "B8")
 async def test_list_agents_has_each_once_and_what_runs_in_the_background(walker: Walker) -> None:
     work = call("Bash", command="sleep 60", description="the work", run_in_background=True)
@@ -140,3 +132,14 @@ async def test_list_agents_has_each_once_and_what_runs_in_the_background(walker:
         await play.play("SCRIPT:again")
     rows = next(e.data for e in ended_calls(play) if e.data and "agents" in e.data)["agents"]
     assert [row["name"] for row in rows] == ["team-lead", "ada"]
+
+
+@pytest.mark.spec("Q3", "T12", "L1")
+def test_the_last_line_of_a_run_is_a_result_though_its_team_went_idle_after_the_answer(program: Program) -> None:
+    script = {
+        "main": [tool_call("TeamCreate", team_name="crew", description="x"), a_mate("ada"), "waiting", "the answer"],
+        "ada": [tell("team-lead", "report"), "end"],
+    }
+    ran = program.prompt(script, FREE)
+    assert ran.rc == 0 and ran.lines[-1]["type"] == "result" and ran.lines[-1]["result"] == "the answer"
+    assert [line["result"] for line in ran.lines if line["type"] == "result"][:2] == ["waiting", "the answer"]

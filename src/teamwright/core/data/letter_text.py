@@ -84,14 +84,12 @@ def _merged(letters: Sequence[Letter], *, left: bool) -> dict[str, Any]:
     records = [_record(letter.body) for letter in letters if isinstance(letter.body, Signal)]
     news = [not is_quiet(letter) for letter in letters[:-1]] + [not left or not is_quiet(letters[-1])]
     words = [r["lastMessage"] for r, new in zip(records, news, strict=True) if new and "lastMessage" in r]
-    tasks = [id for r in records for id in r.get("completedTaskIds", [r.get("completedTaskId")]) if id]
-    merged = {key: value for key, value in records[-1].items() if key not in ("lastMessage", "completedTaskIds")}
+    tasks = [r["completedTaskId"] for r in records if "completedTaskId" in r]
+    merged = {key: value for key, value in records[-1].items() if key != "lastMessage"}
     if words:
         merged["lastMessage"] = "\n".join(dict.fromkeys(words))
     if tasks:
-        merged["completedTaskId"] = tasks[-1]
-    if len(tasks) > 1:
-        merged["completedTaskIds"] = list(dict.fromkeys(tasks))
+        merged["completedTaskId"] = ", ".join(dict.fromkeys(tasks))
     if left and merged.get("idleReason") == "available":
         del merged["idleReason"]
     return {"type": "idle_notification"} | merged if merged.keys() - _UNSEEN - {"type"} else {}

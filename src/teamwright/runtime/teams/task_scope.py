@@ -6,7 +6,7 @@ from typing import Protocol
 import msgspec
 
 from teamwright.core.data.letter import Letter, Sender, Signal
-from teamwright.core.data.tasks import Actor, Done, Owner, Task, TaskId
+from teamwright.core.data.tasks import Actor, Done, Owner, Task
 from teamwright.core.data.team import iso
 from teamwright.core.ids import AgentId, LetterId, SessionId
 from teamwright.runtime.agents.spawner import Spawner
@@ -15,8 +15,6 @@ from teamwright.runtime.extensions.hook_services import TeamHooks
 from teamwright.runtime.teams.roster import Roster
 from teamwright.runtime.teams.wakeups import Wakeups
 from teamwright.store.tables.state import now_ms
-
-LIST_SENDER = "task-list"
 
 
 class TaskScope(Protocol):
@@ -41,8 +39,8 @@ class TaskScope(Protocol):
         """Those who can own a task of its list."""
         ...
 
-    def letter(self, task: Task, by: Actor, changed: TaskId | None = None) -> Letter | None:
-        """What the owner of this task is told; stored with the change itself. `changed`: of that task, if known."""
+    def letter(self, task: Task, by: Actor) -> Letter | None:
+        """What the owner of this task is told; stored with the change itself."""
         ...
 
     async def assigned(self, task: Task, by: Actor) -> None:
@@ -96,7 +94,7 @@ class SessionTaskScope:
         known = self._spawner.find(name)
         return Owner(known.name, known.id) if known else None
 
-    def letter(self, task: Task, by: Actor, changed: TaskId | None = None) -> Letter | None:
+    def letter(self, task: Task, by: Actor) -> Letter | None:
         return None
 
     async def assigned(self, task: Task, by: Actor) -> None:
@@ -147,20 +145,21 @@ class TeamTaskScope(TaskScope):
         team = self._roster.team_of(agent)
         return self._alone.names(agent) if team is None else [m.name for m in self._roster.members(team)]
 
-    def letter(self, task: Task, by: Actor, changed: TaskId | None = None) -> Letter | None:
+    def letter(self, task: Task, by: Actor) -> Letter | None:
         member = self._roster.member_of(task.agent) if task.agent else None
         if member is None or task.agent is None:
             return None
-        said = {"type": "task_assignment", "taskId": str(task.id), "subject": task.subject}
-        said |= {"description": task.description, "timestamp": iso(now_ms())}
-        if changed in (None, task.id):
-            sender = Sender("agent", by.name, by.agent)
-            said["assignedBy"] = by.name
-        else:  # it was given to its owner before, by whomever
-            sender = Sender("system", LIST_SENDER)
-            said["note"] = "It is yours, and waits for nothing any more: begin with it."
+        said = {
+            "type": "task_assignment",
+            "taskId": str(task.id),
+            "subject": task.subject,
+            "description": task.description,
+            "assignedBy": by.name,
+            "timestamp": iso(now_ms()),
+        }
+        line = msgspec.json.encode(said).decode()
         id = LetterId(f"a-{member.team}-{task.id}-{task.epoch}-{len(task.former)}")
-        return Letter(id, task.agent, sender, Signal("task_assignment", msgspec.json.encode(said).decode()))
+        return Letter(id, task.agent, Sender("agent", by.name, by.agent), Signal("task_assignment", line))
 
     async def assigned(self, task: Task, by: Actor) -> None:
         member = self._roster.member_of(task.agent) if task.agent else None

@@ -61,8 +61,7 @@ class TaskBoard:
             task = await self.table.get(list, id)
             if task and task.status != "completed" and (words := await self.scope.completing(task, by)):
                 raise ToolError(f"#{id} is not completed: {words}")
-        letter = partial(self.scope.letter, by=by, changed=id)
-        done = await unbroken(self.table.update(list, id, ask, by, call, letter))
+        done = await unbroken(self.table.update(list, id, ask, by, call, partial(self.scope.letter, by=by)))
         return await self._follow(list, by, done)
 
     async def get(self, agent: AgentId, id: TaskId) -> Task | None:

@@ -12,13 +12,13 @@ from teamwright.core.data.tasks import Actor, Task, claim_id
 from teamwright.core.data.team import Mail, iso
 from teamwright.core.ids import AgentId, LetterId
 from teamwright.runtime.agents.life import turn_in_slot
-from teamwright.runtime.teams.task_scope import LIST_SENDER
 from teamwright.runtime.teams.teammate_state import TeammateDeps, TeammateState
 from teamwright.store.tables.mail import ATTEMPTS
 from teamwright.store.tables.state import now_ms
 
 LAST_WORDS = 4_000  # characters that an idle notice repeats
 KNOWN_WORDS = 400  # and of a turn in which it wrote to the lead
+CLAIM_SENDER = "task-list"
 Reason = Literal["available", "interrupted", "failed"]
 
 
@@ -143,9 +143,7 @@ def _news(end: TurnEnded, finished: Sequence[Task], most: int) -> dict[str, Any]
     if said:
         body["lastMessage"] = said if len(said) <= most else f"{said[:most]} [...]"
     if tasks:
-        body |= {"completedTaskId": tasks[-1], "completedStatus": "resolved"}
-    if len(tasks) > 1:
-        body["completedTaskIds"] = tasks
+        body |= {"completedTaskId": ", ".join(tasks), "completedStatus": "resolved"}
     if end.error:
         body["failureReason"] = end.error
     return body
@@ -170,5 +168,5 @@ def _claim_letter(task: Task, team: str, agent: AgentId) -> Letter:
         f"{f'It was {made}. ' if made else ''}"
         "Do it, mark it completed with TaskUpdate, then go on with further open tasks (TaskList)."
     )
-    sender = Sender("system", LIST_SENDER)
+    sender = Sender("system", CLAIM_SENDER)
     return Letter(claim_id(team, task), agent, sender, Said(text, f"task #{task.id}, {made}" if made else ""))
