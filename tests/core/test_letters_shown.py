@@ -1,6 +1,8 @@
 """What the model sees of letters: their order, their frames, which nothing can forge, and their share of the window."""
 
+import html
 import itertools
+import json
 import re
 
 import pytest
@@ -9,7 +11,6 @@ from hypothesis import strategies as st
 
 from teamwright.core.data.letter import (
     PERSON,
-    ROOM,
     SYSTEM,
     Body,
     Figures,
@@ -19,16 +20,30 @@ from teamwright.core.data.letter import (
     Prompt,
     Said,
     Sender,
-    as_message,
+    Signal,
     due,
+    without_content,
 )
-from teamwright.core.data.message import Text
+from teamwright.core.data.letter_text import ROOM, added, as_message
+from teamwright.core.data.message import Text, user
 from teamwright.core.ids import AgentId, CallId, JobId, LetterId
+from teamwright.core.text import OWN_ELEMENTS, neutral, quoted, restored
 
 ME = AgentId("me")
 PEER = Sender("agent", "peer", AgentId("a1"))
 numbers = itertools.count()
-nasty = st.text(st.sampled_from("<>/&\"'=;task-notification result teammate_id\n\x00"), max_size=80)
+CHILDREN = ("task-id", "tool-use-id", "output-file", "status", "summary", "result", "usage")
+CODE = 'pytest -q && git commit -m "Fix x < y" # Vec<&str>, it\'s 100 %, <div>&amp;</div> <tasks>'
+tags = st.builds(
+    "{}{}{}{}".format,
+    st.sampled_from(["<", "</", "< ", "&lt;", "<\n/"]),
+    st.sampled_from([*OWN_ELEMENTS, *CHILDREN, "div", "x"]),
+    st.sampled_from(["", "s", "-2", ' teammate_id="team-lead"']),
+    st.sampled_from([">", "/>", "", "\n"]),
+)
+cased = st.builds(lambda text, upper: text.upper() if upper else text, tags, st.booleans())
+nasty = st.lists(cased | st.text("<>/&\"';=\n\x00 ab", max_size=8), max_size=8).map("".join)
+OWN_TAG = re.compile(f"</?(?:{'|'.join(OWN_ELEMENTS)})(?![\\w-])", re.IGNORECASE)
 
 
 def letter(body: Body, sender: Sender = SYSTEM, priority: str = "next") -> Letter:
@@ -68,18 +83,150 @@ def test_a_notice_has_all_its_elements_in_their_order() -> None:
     )
 
 
+@pytest.mark.spec("Q4")
+def test_what_is_empty_is_left_out() -> None:
+    (text,) = shown(letter(notice("", usage=Figures(duration_ms=40))))
+    assert text == (
+        "<task-notification>\n<task-id>j1</task-id>\n<output-file>/out</output-file>\n<status>completed</status>\n"
+        "<summary>it ended</summary>\n<usage>duration_ms: 40</usage>\n</task-notification>"
+    )
+
+
 @pytest.mark.spec("Q4", "L3")
+def test_text_arrives_as_it_was_said() -> None:
+    (said,) = shown(letter(Said(CODE, "a summary", "green"), PEER))
+    opening = '<teammate-message teammate_id="peer" summary="a summary" color="green">'
+    assert said == f"{opening}\n{CODE}\n</teammate-message>"
+    assert f"<result>\n{CODE}\n</result>" in shown(letter(notice(CODE)))[0]
+    assert f"\n{CODE}\n</monitor-lines>" in shown(letter(Lines(JobId("j"), "d", CODE)))[0]
+    assert f"\n{CODE}\n</hook-context>" in added(user("x"), [CODE]).text
+
+
+@pytest.mark.spec("L3", "Q4")
 @settings(deadline=None)
-@given(nasty, nasty, nasty)
-def test_no_text_can_forge_an_element_or_end_an_attribute(one: str, two: str, three: str) -> None:
-    frame = re.sub(r"[^<>\"]", "", shown(letter(notice("", summary="", output="")))[0])
-    (text,) = shown(letter(notice(one, summary=two, output=three)))
-    assert re.sub(r"[^<>\"]", "", text) == frame
-    (said,) = shown(letter(Said(one, two or "x", three or "y"), Sender("agent", one, AgentId("a"))))
-    assert re.sub(r"[^<>\"]", "", said) == '<"""""">' + "<>"
-    assert said.startswith('<teammate-message teammate_id="') and said.endswith("\n</teammate-message>")
-    (lines,) = shown(letter(Lines(JobId("j"), two, one)))
-    assert lines.count("<") == 6 and lines.endswith("\n</monitor-lines>")
+@given(nasty, st.sampled_from([(), ("result",), ("summary",)]))
+def test_only_our_own_tags_are_changed_and_none_is_left(text: str, inside: tuple[str, ...]) -> None:
+    made = neutral(text, *inside)
+    own = re.compile(f"<(?=/?(?:{'|'.join((*OWN_ELEMENTS, *inside))})(?![\\w-]))", re.IGNORECASE)
+    assert not own.search(made) and neutral(made, *inside) == made
+    kept = own.split(text)
+    assert made == "&lt;".join(kept)  # every other character stands where it stood
+    if "&lt;" not in text:
+        assert restored(made, *inside) == text
+
+
+@pytest.mark.spec("Q4", "L3", "Q6", "X11")
+@settings(deadline=None)
+@given(nasty, nasty, nasty, st.sampled_from([ROOM, 2_000]))
+def test_no_text_can_forge_an_element_or_end_an_attribute(one: str, two: str, three: str, room: int) -> None:
+    (text,) = shown(letter(notice(one * 40, summary=two, output=three or "/out")), room=room)
+    assert OWN_TAG.findall(text) == ["<task-notification", "</task-notification"]
+    names = dict(
+        re.findall(r"<([\w-]+)>(.*?)</\1>", text[len("<task-notification>") : -len("</task-notification>")], re.S)
+    )
+    assert names["task-id"] == "j1" and names["status"] == "completed"
+    assert restored(names.get("summary", ""), "summary") == restored(two, "summary")
+    said = Said(one * 40, two or "x", three or "y")
+    (text,) = shown(letter(said, Sender("agent", one, AgentId("a"))), room=room)
+    assert OWN_TAG.findall(text) == ["<teammate-message", "</teammate-message"]
+    opening = re.match(r'<teammate-message teammate_id="[^"<]*" summary="[^"<]*" color="[^"<]*">\n', text)
+    assert opening and "\n" not in opening[0][:-1] and text.endswith("\n</teammate-message>")
+    (text,) = shown(letter(Lines(JobId("j"), two, one * 40)), room=room)
+    assert OWN_TAG.findall(text) == ["<monitor-lines", "</monitor-lines"]
+    (text,) = shown(letter(idle(PEER, lastMessage=one)))
+    assert OWN_TAG.findall(text) == ["<teammate-message", "</teammate-message"]
+    assert OWN_TAG.findall(added(user("x"), [one]).text) == ["<hook-context", "</hook-context"]
+
+
+@given(st.text())
+def test_an_attribute_is_one_quoted_line(text: str) -> None:
+    value = quoted(text)
+    assert value[0] == value[-1] == '"' and not set('"<\n\r') & set(value[1:-1])
+    assert html.unescape(value[1:-1]) == " ".join(text.splitlines())
+
+
+# --- records
+
+
+def idle(sender: Sender, *, quiet: bool = False, **more: object) -> Signal:
+    line = {"type": "idle_notification", "from": sender.name, "timestamp": "2026-01-01T00:00:00Z"}
+    return Signal("idle_notification", json.dumps(line | {"idleReason": "available"} | more), quiet=quiet)
+
+
+def record(text: str) -> dict[str, object]:
+    return json.loads(text.splitlines()[1])
+
+
+@pytest.mark.spec("L1")
+def test_a_record_is_plain_json_without_what_its_frame_says() -> None:
+    (text,) = shown(
+        letter(idle(PEER, lastMessage='say "hi" & <go>', completedTaskId="2", completedStatus="resolved"), PEER)
+    )
+    assert text == (
+        '<teammate-message teammate_id="peer">\n{"type":"idle_notification","idleReason":"available",'
+        '"completedTaskId":"2","lastMessage":"say \\"hi\\" & <go>"}\n</teammate-message>'
+    )
+
+
+@pytest.mark.spec("L1", "Q6")
+def test_of_several_idle_notices_of_one_member_the_newest_is_shown_with_all_news() -> None:
+    other = Sender("agent", "other", AgentId("a2"))
+    letters = [
+        letter(idle(PEER, lastMessage="#1 is done: ab4d95c", completedTaskId="1"), PEER, "later"),
+        letter(idle(other, lastMessage="and I"), other, "later"),
+        letter(idle(PEER, quiet=True, lastMessage="nothing new"), PEER, "later"),
+        letter(idle(PEER, completedTaskId="2, 3"), PEER, "later"),
+    ]
+    first, second = map(record, shown(*due(letters, at_rest=True)))
+    assert first == {"type": "idle_notification", "idleReason": "available", "lastMessage": "and I"}
+    assert second["completedTaskId"] == "1, 2, 3"
+    assert second["lastMessage"] == "#1 is done: ab4d95c"
+
+
+@pytest.mark.spec("L1")
+def test_one_that_has_shut_down_is_not_called_available() -> None:
+    gone = Signal("shutdown_approved", '{"type":"shutdown_approved","requestId":"r1","from":"peer"}')
+    letters = [letter(gone, PEER), letter(idle(PEER, quiet=True, lastMessage="bye"), PEER, "later")]
+    (only,) = map(record, shown(*due(letters, at_rest=False)))
+    assert only == {"type": "shutdown_approved", "request_id": "r1"}
+    news = letter(idle(PEER, completedTaskId="1"), PEER, "later")
+    first, second = map(record, shown(*due([*letters, news], at_rest=False)))
+    assert first["type"] == "shutdown_approved" and second == {"type": "idle_notification", "completedTaskId": "1"}
+
+
+@pytest.mark.spec("L1")
+def test_that_somebody_is_idle_waits_for_rest_or_for_company() -> None:
+    news, quiet = letter(idle(PEER), PEER, "later"), letter(idle(PEER, quiet=True), PEER, "later")
+    words = letter(Said("words"), PEER)
+    assert due([news, quiet], at_rest=False) == [] and due([quiet], at_rest=True) == []
+    assert due([news, quiet], at_rest=True) == [news, quiet]
+    assert due([news, words], at_rest=False) == [news, words]
+
+
+@pytest.mark.spec("L1")
+def test_what_is_true_no_more_is_not_shown() -> None:
+    assert shown(letter(Said("words"), PEER), without_content(letter(idle(PEER, quiet=True), PEER))) == [
+        '<teammate-message teammate_id="peer">\nwords\n</teammate-message>'
+    ]
+
+
+@pytest.mark.spec("H1", "H2")
+@pytest.mark.parametrize(
+    ("kind", "answer"),
+    [("shutdown_request", "shutdown_response"), ("plan_approval_request", "plan_approval_response")],
+)
+def test_a_request_says_in_one_line_how_it_is_answered(kind: str, answer: str) -> None:
+    body = Signal(kind, json.dumps({"type": kind, "requestId": "r-1", "from": "peer", "reason": ""}))
+    (text,) = shown(letter(body, PEER))
+    assert record(text) == {"type": kind, "request_id": "r-1"}
+    hint = text.splitlines()[2]
+    assert "SendMessage to peer" in hint and f'{{"type":"{answer}","request_id":"r-1","approve":true}}' in hint
+
+
+@pytest.mark.spec("Q4")
+def test_the_end_of_a_monitor_wakes_nobody() -> None:
+    quiet, loud = letter(notice(quiet=True), priority="later"), letter(notice(), priority="later")
+    assert due([quiet], at_rest=True) == [] and due([quiet, loud], at_rest=True) == [quiet, loud]
 
 
 @pytest.mark.spec("Q6")

@@ -203,7 +203,7 @@ def test_what_the_model_reads() -> None:
     words = scheduled_words(schedule, due, due + 500, BERLIN)
     assert words == (
         '<scheduled-prompt id="s1" due="2026-07-01T09:00:00+02:00" cron="0 9 * * *">\n'
-        "Look &lt;/scheduled-prompt&gt; at &lt;it&gt;\n</scheduled-prompt>"
+        "Look &lt;/scheduled-prompt> at <it>\n</scheduled-prompt>"
     )
     late = scheduled_words(schedule, due, due + LATE_MS + int(timedelta(days=3).total_seconds()) * 1000, BERLIN)
     assert "It comes late, at 2026-07-04T09:01:00+02:00" in late and "due 4 times meanwhile" in late

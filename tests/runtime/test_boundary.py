@@ -124,7 +124,7 @@ async def test_an_interrupt_in_mid_tool_gives_one_end_and_each_call_its_result(w
     assert live.ends == ["interrupted", "done"] and not (walker.project / "never").exists()
     last = live.model.requests[-1]
     assert results(last.messages[2]) == [(STOPPED, True), (NOT_RUN, True)]
-    assert "interrupted" in last.messages[3].text and last.messages[4].text == "two"
+    assert last.messages[3].text == "[This turn was interrupted by the person.]" and last.messages[4].text == "two"
     check_requests(live.model)
 
 

@@ -22,7 +22,7 @@ from teamwright.core.ports import ToolContext
 from teamwright.host.process.environment import tool_environment
 from teamwright.models.scripted import call
 from teamwright.runtime.jobs.jobs import Job
-from teamwright.runtime.jobs.shell_jobs import MOST_LINES, MOST_RESULT, Order, ShellJobs, Tap
+from teamwright.runtime.jobs.shell_jobs import MOST_LINES, MOST_OF_SUCCESS, Order, ShellJobs, Tap
 from teamwright.tools.bounds import visible
 
 pytestmark = pytest.mark.anyio
@@ -98,7 +98,7 @@ async def contents(path: Path, words: str) -> str:
 @pytest.mark.parametrize(
     ("script", "limit", "status", "code", "error"),
     [
-        ("echo words", None, "completed", 0, ""),
+        ("echo words", None, "completed (exit code 0)", 0, ""),
         ("echo words; exit 3", None, "failed", 3, "Exit code 3."),
         ("echo words; kill -9 $$", None, "failed", 137, "Ended by signal SIGKILL."),
         ("echo words; sleep 60", 0.3, "failed", None, "Timed out after 0.3 s"),
@@ -109,11 +109,14 @@ async def test_a_command_ends_in_one_state_and_is_told_of_once(
 ) -> None:
     async with bench(walker) as on:
         job = await on.end(await on.start(script, limit=limit))
+        assert job.result.summary.startswith(f'Command "the work" {status}')
+        status = status.partition(" ")[0]
         assert (job.status, job.result.exit_code) == (status, code) and job.result.error.startswith(error)
-        assert job.result.result == "words" and job.result.summary.startswith(f'Command "the work" {status}')
+        assert job.result.result == "words"
         text = await on.told("<task-notification>")
         assert f"<task-id>{job.id}</task-id>" in text and f"<status>{status}</status>" in text and "words" in text
         assert f"<output-file>{job.output}</output-file>" in text and "<tool-use-id>c1</tool-use-id>" in text
+        assert "<result>\nwords\n</result>" in text and "tokens" not in text  # how it ended stands in the summary
         await on.live.until(TurnEnded)
         assert on.letters() == [f"n-{job.id}-1"] and on.row(job) == (status, 2)
     assert [(e.job, e.kind, e.background) for e in on.live.of(JobStarted)] == [(job.id, "shell", True)]
@@ -136,9 +139,11 @@ async def test_much_output_is_whole_in_the_file_and_short_in_the_word_about_its_
         job = await on.end(await on.start("seq 100000; printf 'the end \\033[31mred\\033[0m \u202e <x>\n'"))
         said = job.result.result
         assert job.output.read_text().startswith("1\n2\n") and job.output.stat().st_size > 500_000
-        assert len(said) < MOST_RESULT + 100 and said.startswith("[... what came before") and "99999\n100000\n" in said
+        assert (
+            len(said) < MOST_OF_SUCCESS + 100 and said.startswith("[... what came before") and "99999\n100000\n" in said
+        )
         assert said.endswith("the end red \\u202e <x>")
-        assert "&lt;x&gt;" in await on.told("<task-notification>")  # cannot forge an element
+        assert "the end red \\u202e <x>\n</result>" in await on.told("<task-notification>")
 
 
 @pytest.mark.spec("B1", "A3")
@@ -211,7 +216,7 @@ async def test_a_silent_command_is_told_of_once_while_it_runs(walker: Walker) ->
     async with bench(walker, silence=0.4) as on:
         job = await on.start(f"echo 'Proceed? <y/n>'; {WAIT}")
         text = await on.told("has printed nothing for 0.4 s")
-        assert "<status>running</status>" in text and "Proceed? &lt;y/n&gt;" in text and job.status == "running"
+        assert "<status>running</status>" in text and "Proceed? <y/n>" in text and job.status == "running"
         assert on.letters() == [f"s-{job.id}-1"]
         (walker.project / "go").touch()
         await on.end(job)
@@ -235,7 +240,7 @@ async def test_lines_of_a_monitor_are_letters_in_order(walker: Walker) -> None:
         job = await on.start(script, "monitor", 60)
         text = await on.told("<monitor-lines>")
         assert text.startswith(f"<monitor-lines><task-id>{job.id}</task-id><summary>the work</summary>")
-        assert "\none\n&lt;/monitor-lines&gt;\n" in text and "half" not in text
+        assert "\none\n&lt;/monitor-lines>\n" in text and "half" not in text
         (walker.project / "go").touch()
         assert "\nhalf two\n" in await on.told("two")
         assert (await on.end(job)).status == "completed" and job.output.read_text().endswith("half two\n")
@@ -258,9 +263,20 @@ async def test_a_monitor_ends_well_at_its_time_limit_and_says_so(walker: Walker)
     async with bench(walker) as on:
         job = await on.end(await on.start("echo seen; sleep 300", "monitor", 0.5))
         assert (job.status, job.result.error) == ("completed", "")
-        assert "time limit of 0.5 s" in job.result.summary and job.result.result.startswith("seen\n[its time limit")
+        assert "time limit of 0.5 s" in job.result.summary and job.result.result == ""  # "seen" was told as a line
         failed = await on.end(await on.start("exit 2", "monitor", 60))
         assert (failed.status, failed.result.exit_code) == ("failed", 2)
+
+
+@pytest.mark.spec("Q6")
+async def test_commands_that_end_together_wake_their_agent_once(walker: Walker) -> None:
+    async with bench(walker) as on:
+        jobs = [await on.start(f"{WAIT}; echo end-{n}") for n in range(3)]
+        (walker.project / "go").touch()
+        text = await on.told("<task-notification>")
+        assert text.count("<task-notification>") == len(jobs)
+        await on.live.until(TurnEnded)
+    assert len(on.live.of(LettersTaken)) == 1
 
 
 async def test_what_waits_to_be_passed_on_is_bounded(tmp_path: Path) -> None:

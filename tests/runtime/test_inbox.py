@@ -6,10 +6,11 @@ from pathlib import Path
 import anyio
 import pytest
 
-from teamwright.core.data.letter import PERSON, Letter, Prompt, Sender
+from teamwright.core.data.letter import PERSON, SYSTEM, Letter, Notice, Prompt, Said, Sender, Signal
+from teamwright.core.data.letter_text import as_message
 from teamwright.core.data.message import Text
-from teamwright.core.ids import AgentId, LetterId, SessionId, new_letter_id
-from teamwright.runtime.agents.inbox import AgentInbox
+from teamwright.core.ids import AgentId, JobId, LetterId, SessionId, new_letter_id
+from teamwright.runtime.agents.inbox import GATHER, AgentInbox
 from teamwright.store.tables.state import StateStore
 
 pytestmark = pytest.mark.anyio
@@ -130,3 +131,52 @@ async def test_the_same_letter_twice_is_one(state: StateStore) -> None:
     await inbox.post(same)
     await inbox.post(same)
     assert await inbox.take(at_rest=True) == [same]
+
+
+def ended(job: str) -> Letter:
+    return Letter(new_letter_id(), ME, SYSTEM, Notice(JobId(job), "completed", f"{job} has ended", "", "/o"), "later")
+
+
+@pytest.mark.spec("Q6")
+async def test_notices_wait_a_moment_for_those_that_come_just_now(state: StateStore) -> None:
+    inbox, jobs = AgentInbox(ME, state, set()), [ended(f"j{n}") for n in range(3)]
+    left = list(jobs)
+    inbox.more_comes = lambda: bool(left)
+    taken: list[list[Letter]] = []
+
+    async def take() -> None:
+        taken.append(await inbox.take(at_rest=True))
+
+    async with anyio.create_task_group() as group:
+        for job in jobs:
+            await inbox.post(job)
+            left.remove(job)
+            if job is jobs[0]:
+                group.start_soon(take)
+        inbox.ring()  # as the end of a job does once it is told
+    assert taken == [jobs]
+
+
+@pytest.mark.spec("Q6")
+@pytest.mark.parametrize("letters", [[], [Letter(new_letter_id(), ME, Sender("agent", "ada"), Said("now"))]])
+async def test_nothing_else_is_held_up_by_jobs_that_still_run(state: StateStore, letters: list[Letter]) -> None:
+    """A message is handed over at once, and a notice alone after a moment, though a job runs for ever."""
+    inbox, notice = AgentInbox(ME, state, set()), ended("j")
+    inbox.more_comes = lambda: True
+    for x in (notice, *letters):
+        await inbox.post(x)
+    began = anyio.current_time()
+    assert await inbox.take(at_rest=True) == [*letters, notice]
+    assert (anyio.current_time() - began < GATHER) == bool(letters)
+
+
+@pytest.mark.spec("L1")
+async def test_what_is_true_no_more_is_delivered_without_its_content(state: StateStore) -> None:
+    idle = Signal("idle_notification", '{"type":"idle_notification","idleReason":"available"}', quiet=True)
+    inbox, words = AgentInbox(ME, state, set()), Letter(new_letter_id(), ME, PERSON, Prompt((Text("go"),)))
+    told = Letter(new_letter_id(), ME, Sender("agent", "ada", AgentId("a")), idle, "later")
+    inbox.is_outdated = lambda letter: letter.id == told.id
+    await inbox.post(told)
+    await inbox.post(words)
+    first, second = await inbox.take(at_rest=True)
+    assert first == words and second.id == told.id and as_message([second]).blocks == ()

@@ -91,7 +91,7 @@ async def test_messages_are_stored_and_wake_their_reader(walker: Walker) -> None
                 "ben",
             )
             await team.idle()
-    assert 'teammate_id="team-lead"' in seen[0] and 'summary="a hint"' in seen[0] and "&lt;this&gt;" in seen[0]
+    assert 'teammate_id="team-lead"' in seen[0] and 'summary="a hint"' in seen[0] and "<this>" in seen[0]
     assert len(seen) == 3 and 'summary="Good work, all of you, and thank you very much for it, ..."' in seen[1]
 
 

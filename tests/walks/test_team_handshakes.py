@@ -39,10 +39,8 @@ PLAN = call("ExitPlanMode", plan="paint it blue")
 def signals(request: Request, kind: str) -> list[dict[str, Any]]:
     """Records of a kind that a conversation shows."""
     found = re.findall(r"<teammate-message [^>]*>\n(.*?)\n</teammate-message>", texts(request), re.DOTALL)
-    plain = [
-        text.replace("&quot;", '"').replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&") for text in found
-    ]
-    return [body for text in plain if f'"type":"{kind}"' in text for body in [json.loads(text)]]
+    lines = [text.splitlines()[0] for text in found]
+    return [body for line in lines if f'"type":"{kind}"' in line for body in [json.loads(line)]]
 
 
 @pytest.mark.spec("H1", "H3")
@@ -66,17 +64,11 @@ async def test_a_shutdown_is_refused_with_a_reason_and_then_approved(walker: Wal
         await play.play("SCRIPT:ask")
         assert state_of(play, "ada") == "shutdown" and list(members(walker)) == ["team-lead"]
     (asked, again) = signals(parts(play, "ada")[-1], "shutdown_request")
-    assert (
-        asked["from"] == "team-lead" and asked["reason"] == "we are done" and asked["requestId"] != again["requestId"]
-    )
+    assert "from" not in asked and asked["reason"] == "we are done" and asked["request_id"] != again["request_id"]
     (rejected,) = signals(play.model.requests[-1], "shutdown_rejected")
     (approved,) = signals(play.model.requests[-1], "shutdown_approved")
-    assert rejected["reason"] == "still counting" and rejected["requestId"] == asked["requestId"]
-    assert (
-        approved["requestId"] == again["requestId"]
-        and approved["backendType"] == "in-process"
-        and approved["timestamp"]
-    )
+    assert rejected["reason"] == "still counting" and rejected["request_id"] == asked["request_id"]
+    assert approved == {"type": "shutdown_approved", "request_id": again["request_id"]}
     assert "reason" in answers(parts(play, "ada")[-1], "SendMessage")[0][0]
 
 
@@ -155,7 +147,7 @@ async def test_a_planning_teammate_changes_nothing_before_its_plan_is_approved(w
         await play.play()
         assert member(play, "ada").plan_mode_required and state_of(play, "ada") == "idle"
         (asked,) = signals(play.model.requests[-1], "plan_approval_request")
-        assert asked["plan"] == "paint it blue" and asked["from"] == "ada"
+        assert asked["plan"] == "paint it blue"
         await play.play("SCRIPT:refuse")
         assert not file.exists()
         await play.play("SCRIPT:approve")

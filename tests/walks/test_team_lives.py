@@ -129,7 +129,7 @@ async def test_interrupting_a_teammate_ends_its_turn_and_nothing_else(walker: Wa
         with anyio.fail_after(LIMIT):
             await play.session.idle()
     notices = [t for t in texts(last(play)).splitlines() if "idle_notification" in t]
-    assert "&quot;interrupted&quot;" in notices[0] and "&quot;available&quot;" in notices[1] and "went on" in notices[1]
+    assert '"interrupted"' in notices[0] and '"available"' in notices[1] and "went on" in notices[1]
     assert kinds(play)[:4] == ["spawn", "idle", "wake", "idle"]
 
 

@@ -137,6 +137,21 @@ def test_an_answer_for_one_that_is_gone_is_kept_wakes_it_and_holds_for_that_call
         assert ran.rc == 0 and sum(line["type"] == "control_request" for line in ran.lines) == 1
 
 
+@pytest.mark.spec("H1", "T12")
+@pytest.mark.parametrize("end", ["TaskStop", "TeamDelete"])
+def test_of_one_that_was_stopped_on_purpose_nobody_says_that_it_ended_unexpectedly(program: Program, end: str) -> None:
+    see = "while [ ! -e up ]; do sleep 0.02; done"
+    last = tool("TeamDelete") if end == "TeamDelete" else tool("TaskStop", task_id="ada@crew")
+    ada = [bash("touch up"), "ready"] if end == "TeamDelete" else [bash("touch up; sleep 60"), "ready"]
+    again = [last, bash("sleep 0.1")] * (20 if end == "TeamDelete" else 1)  # refused until ada is idle
+    script = {"main": [CREATE, mate("ada"), bash(see), *again, bash("sleep 0.5"), *["on"] * 9], "ada": ada}
+    for place in options("local", program):
+        ran = program.prompt(script, FREE, *place)
+        told = program.transcript().read_text()
+        assert ran.rc == 0 and ("has shut down" in told or "The team crew" in told), ran.err
+        assert "ended unexpectedly" not in told and "A message brings it back" not in told
+
+
 @pytest.mark.spec("T12", "X6", "X2")
 def test_what_a_killed_process_had_not_read_brings_it_back_and_the_program_ends_by_itself(program: Program) -> None:
     """Nobody writes to it any more: the message that waits is enough."""

@@ -79,7 +79,7 @@ async def test_what_waits_for_a_busy_teammate_is_read_once_together_and_in_order
     }
     async with crew(walker, scripts) as play:
         await play.say("go")
-        await heard(play, "main", "&quot;from&quot;:&quot;bob&quot;")
+        await heard(play, "main", 'teammate_id="bob"')
         await play.session.teamwork.mail.say(member(play, "team-lead"), "ada", "from the lead", "s", "c1")  # type: ignore[arg-type]
         go.set()
         with anyio.fail_after(LIMIT):
@@ -89,7 +89,8 @@ async def test_what_waits_for_a_busy_teammate_is_read_once_together_and_in_order
     assert [text.count(f"note-{n:02d}.") for n in range(30)] == [1] * 30 and "note" not in texts(first)
     order = [text.index(f"note-{n:02d}.") for n in range(30)]
     assert order == sorted(order) and text.index("from the lead") < order[0]
-    assert text.count('teammate_id="team-lead"') == 2 and "&lt;teammate-message" in text  # the prompt, and its message
+    opening = '<teammate-message teammate_id="team-lead"'
+    assert text.count(opening) == 2 and "&lt;teammate-message " in text  # the prompt, and its message
     assert len(play.requests("ada")) == 2
 
 

@@ -87,6 +87,7 @@ async def _compose(parts: Parts) -> Session:
     parts.company.extras.rerender = lambda served: rerender(parts, core.workshop, main, served)
     main.on_event = partial(note_work, teamwork.mail, main)
     main.inbox.on_read = partial(teamwork.mirrors.read_by, main.id)
+    main.inbox.is_outdated = teamwork.roster.is_outdated
     schedules = parts.company.schedules = open_schedules(options, ground, parts.state, main, core.log.write)
     core.workshop.outcomes = look_up(parts, core.jobs, schedules)
     await _take_over(parts, core)

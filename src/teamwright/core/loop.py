@@ -23,7 +23,8 @@ from teamwright.core.data.event import (
     Warned,
 )
 from teamwright.core.data.history import CUT, History
-from teamwright.core.data.letter import Letter, added, as_message
+from teamwright.core.data.letter import Letter
+from teamwright.core.data.letter_text import added, as_message
 from teamwright.core.data.message import Message, Reply, Request, Text, ToolCall, user
 from teamwright.core.data.picture import admitted, with_fit_pictures
 from teamwright.core.errors import ModelError, ToolError

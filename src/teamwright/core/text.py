@@ -1,4 +1,43 @@
-"""Text for people: outside text made safe to show on one line, and counted nouns."""
+"""Outside text made safe: for an element of ours, an attribute, a line on a screen; and counted nouns."""
+
+import re
+from functools import lru_cache
+
+OWN_ELEMENTS = (  # in which the runtime shows a model what others say
+    "teammate-message",
+    "task-notification",
+    "task-notifications",
+    "monitor-lines",
+    "hook-context",
+    "scheduled-prompt",
+    "attached-file",
+    "attached-resource",
+    "shell-input",
+    "shell-output",
+    "web-content",
+    "side-question",
+    "fork-boilerplate",
+    "asked-so-far",
+    "still-true",
+)
+
+
+def neutral(text: str, *inside: str) -> str:
+    """As it was said, but for tags of our own elements: those begin with `&lt;`, so that no text can forge one.
+
+    `inside`: further names, where the text stands in a child element.
+    """
+    return _tags(inside).sub("&lt;", text) if "<" in text else text
+
+
+def restored(text: str, *inside: str) -> str:
+    """For people: the words that `neutral` was given."""
+    return _neutralised(inside).sub("<", text) if "&lt;" in text else text
+
+
+def quoted(text: str) -> str:
+    """The value of an attribute, in one line."""
+    return '"' + " ".join(text.splitlines()).replace("&", "&amp;").replace("<", "&lt;").replace('"', "&quot;") + '"'
 
 
 def shown(text: str, most: int = 300) -> str:
@@ -10,3 +49,17 @@ def shown(text: str, most: int = 300) -> str:
 def plural(count: int, noun: str) -> str:
     """`1 file`, `2 files`, `1,200 files`."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+@lru_cache
+def _tags(inside: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile(f"<{_name(inside)}", re.IGNORECASE)
+
+
+@lru_cache
+def _neutralised(inside: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile(f"&lt;{_name(inside)}", re.IGNORECASE)
+
+
+def _name(inside: tuple[str, ...]) -> str:
+    return rf"(?=/?(?:{'|'.join((*OWN_ELEMENTS, *inside))})(?![\w-]))"

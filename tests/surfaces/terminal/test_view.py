@@ -23,7 +23,8 @@ from teamwright.core.data.event import (
     TurnEnded,
     TurnStarted,
 )
-from teamwright.core.data.letter import Figures, Letter, Notice, Said, Sender, as_message
+from teamwright.core.data.letter import Figures, Letter, Notice, Said, Sender
+from teamwright.core.data.letter_text import as_message
 from teamwright.core.data.message import (
     BlockStarted,
     Message,

@@ -10,7 +10,7 @@ from typing import NewType
 
 from msgspec import Struct
 
-from teamwright.core.data.letter import escape
+from teamwright.core.text import neutral, quoted
 
 ScheduleId = NewType("ScheduleId", str)
 
@@ -179,7 +179,7 @@ def _offset(seconds: int, zone: tzinfo) -> timedelta | None:
 def scheduled_words(schedule: Schedule, due: int, now: int, zone: tzinfo) -> str:
     """What the model reads when it is due; its text cannot close the element."""
     marks = [f'id="{schedule.id}"', f'due="{shown_time(due, zone)}"']
-    marks += [f'cron="{escape(schedule.cron)}"'] if schedule.recurring else []
+    marks += [f"cron={quoted(schedule.cron)}"] if schedule.recurring else []
     late = ""
     if now - due > LATE_MS:
         late = f"[It comes late, at {shown_time(now, zone)}: the program did not run then, or the machine slept."
@@ -187,4 +187,4 @@ def scheduled_words(schedule: Schedule, due: int, now: int, zone: tzinfo) -> str
             many = f"{missed} or more" if missed == MOST_COUNTED else str(missed)
             late += f" It was due {many} times meanwhile, and is told once."
         late += "]\n"
-    return f"<scheduled-prompt {' '.join(marks)}>\n{late}{escape(schedule.prompt)}\n</scheduled-prompt>"
+    return f"<scheduled-prompt {' '.join(marks)}>\n{late}{neutral(schedule.prompt)}\n</scheduled-prompt>"

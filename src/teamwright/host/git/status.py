@@ -309,8 +309,7 @@ def _summary(lines: Sequence[StatusLine], plus: int, minus: int, ahead: int, not
     if len(lines) > MOST_LINES:
         rows.append(f"... and {len(lines) - MOST_LINES} more")
     total = [f"{plural(len(lines), 'file')} changed, +{plus} -{minus}"]
-    if ahead:
-        total.append(f"{plural(ahead, 'commit')}")
+    total.append(plural(ahead, "commit") if ahead else "nothing committed")
     return "\n".join([*rows, "; ".join([*total, *notes])])
 
 

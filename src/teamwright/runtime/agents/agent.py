@@ -37,7 +37,8 @@ from teamwright.runtime.agents.spec import AgentSpec
 from teamwright.runtime.trouble import innermost
 from teamwright.store.files.logs import brief
 
-INTERRUPTED = "[This turn was interrupted.]"
+INTERRUPTED = "[This turn was interrupted {}.]"
+BY_PERSON, BY_STOP, BY_END = "by the person", "because the agent was stopped", "because the program ended"
 current_agent: ContextVar[AgentId] = ContextVar("current_agent")  # for users' code; ours is told explicitly
 current_teammate: ContextVar[AgentId] = ContextVar("current_teammate")  # the teammate that it works for
 _MAY_FALL_BACK = frozenset({"overloaded", "rate_limit", "server", "network", "silence"})
@@ -75,6 +76,7 @@ class Agent:
         self._before_plan: Mode | None = None
         self.closing, self._closed = False, anyio.Event()
         self._scope: anyio.CancelScope | None = None
+        self._interrupted = BY_STOP  # by whom or why its turn is, in words
         self._resting, self._woken = anyio.Event(), anyio.Event()
         self._seat = TurnContext(
             agent=spec.id,
@@ -140,7 +142,7 @@ class Agent:
     async def ask(self, agent: AgentId, call: ToolCall) -> Decision:
         decision = await self._shared.gate(agent, call)
         if getattr(decision, "interrupt", False):
-            self.interrupt()
+            self.interrupt()  # whoever denied it wants no other try
         return decision
 
     # --- what the session asks of it
@@ -237,10 +239,11 @@ class Agent:
             await self._transcript.sync()
         return True
 
-    def interrupt(self) -> bool:
+    def interrupt(self, why: str = BY_PERSON) -> bool:
         """End the running turn; False if there is none."""
         if self._scope is None:
             return False
+        self._interrupted = why
         self._scope.cancel()
         return True
 
@@ -276,7 +279,7 @@ class Agent:
     def close(self) -> None:
         """End after the running turn has been interrupted; letters that wait are kept for a resume."""
         self.closing = True
-        self.interrupt()
+        self.interrupt(BY_END)
         self.inbox.ring()
 
     async def at_rest(self) -> None:
@@ -302,6 +305,7 @@ class Agent:
         asked, self.halted = any(isinstance(letter.body, Asked) for letter in letters), None
         if self.parent is None and asked:
             self.meter.new_turn()
+        self._interrupted = BY_STOP
         self.emit(TurnStarted(asked=asked))
         end = TurnEnded("interrupted", error="interrupted")
         try:
@@ -347,7 +351,7 @@ class Agent:
             for ended in await self._settle(self.id, self.history):
                 self.emit(ended)
             if end.reason == "interrupted":
-                self.emit(Reminded(user(INTERRUPTED)))
+                self.emit(Reminded(user(INTERRUPTED.format(self._interrupted))))
             await self._shared.flush()  # what the turn queued is stored before its end is known
             self.emit(end)
             await self._transcript.sync()

@@ -6,8 +6,10 @@ from typing import Protocol
 import anyio
 
 from teamwright.core.crashpoint import crashpoint
-from teamwright.core.data.letter import Letter, Signal, due, is_quiet
+from teamwright.core.data.letter import Letter, Notice, Signal, due, is_quiet, without_content
 from teamwright.core.ids import AgentId, LetterId
+
+GATHER = 0.2  # seconds for jobs that end together to be told of together
 
 
 class LetterStore(Protocol):
@@ -31,6 +33,8 @@ class AgentInbox:
         self._handed: set[LetterId] = set()  # given to the loop; the store may not know yet
         self.on_read: Callable[[], None] | None = None  # from then on the store shows what was read
         self.on_signal: Callable[[], Awaitable[None]] | None = None  # what a record settles holds before it is read
+        self.more_comes: Callable[[], bool] | None = None  # do other jobs of the agent still run?
+        self.is_outdated: Callable[[Letter], bool] | None = None  # what is true no more is read, and not shown
 
     def begin(self, letter: Letter) -> None:
         """The first letter of a new agent, stored with it: there is nothing else to look for."""
@@ -45,13 +49,9 @@ class AgentInbox:
         self._bell.set()
 
     async def take(self, *, at_rest: bool) -> list[Letter]:
-        if self._bell.is_set():
-            self._bell = anyio.Event()  # before reading, so that a letter that lands meanwhile rings again
-            stored = await self._store.waiting(self._agent)
-            if known := [letter.id for letter in stored if letter.id in self._delivered]:
-                self.acknowledge(known)  # an earlier process, or an interrupt, came between the two
-            self._held = [x for x in stored if x.id not in self._handed and x.id not in self._delivered]
-            self._handed &= {letter.id for letter in stored}
+        await self._look()
+        if at_rest:
+            await self._gather()
         now = due(self._held, at_rest=at_rest)
         self._handed.update(letter.id for letter in now)
         self._held = [letter for letter in self._held if letter.id not in self._handed]
@@ -59,7 +59,29 @@ class AgentInbox:
             await self.on_signal()
         if now:
             crashpoint("letters.taken")
-        return now
+        outdated = self.is_outdated
+        return now if outdated is None else [without_content(x) if outdated(x) else x for x in now]
+
+    async def _look(self) -> None:
+        if self._bell.is_set():
+            self._bell = anyio.Event()  # before reading, so that a letter that lands meanwhile rings again
+            stored = await self._store.waiting(self._agent)
+            if known := [letter.id for letter in stored if letter.id in self._delivered]:
+                self.acknowledge(known)  # an earlier process, or an interrupt, came between the two
+            self._held = [x for x in stored if x.id not in self._handed and x.id not in self._delivered]
+            self._handed &= {letter.id for letter in stored}
+
+    async def _gather(self) -> None:
+        """Notices alone wait a moment for those of jobs that end just now; anything else is handed over at once."""
+        if self.more_comes is None:
+            return
+        with anyio.move_on_after(GATHER):
+            while self._loud and all(isinstance(x.body, Notice) or is_quiet(x) for x in self._held):
+                if not self.more_comes():
+                    return
+                await self._bell.wait()
+                with anyio.CancelScope(shield=True):  # a bell that was heard is followed by a look
+                    await self._look()
 
     def acknowledge(self, letters: Sequence[LetterId]) -> None:
         self._store.delivered_soon(letters)

@@ -89,11 +89,13 @@ class Supervisor:
         """The main agent: of the session, or of a teammate's process."""
         self._main = main
         main.left_running = partial(self._left_running, main)
+        self._expect_jobs(main)
 
     def start(self, agent: Agent, job: Job) -> None:
         """In a fresh context: the new task must not inherit its parent's identity."""
         assert self._group is not None
         self._live[agent.id] = agent
+        self._expect_jobs(agent)
         contextvars.Context().run(self._group.start_soon, self._run, agent, job)
 
     def launch(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -109,8 +111,12 @@ class Supervisor:
         """A teammate: it lives by a loop of its own, until `gone`."""
         self._live[agent.id] = agent
         agent.left_running = partial(self._left_running, agent)
+        self._expect_jobs(agent)
         self._housed.add(agent.id)
         self.launch(live)
+
+    def _expect_jobs(self, agent: Agent) -> None:
+        agent.inbox.more_comes = lambda: bool(self.jobs.unfinished(agent.id))
 
     async def gone(self, agent: Agent) -> None:
         self._live.pop(agent.id, None)
@@ -220,7 +226,7 @@ class Supervisor:
                 agent.emit(AgentEnded(status, said, error))
                 await agent.sync()
         agent.close_transcript()
-        result = JobResult(said, error, _summary(agent, status, error), self.figures(agent, job))
+        result = JobResult(said, error, _summary(agent, job, status, error), self.figures(agent, job))
         try:
             await self.jobs.finish(job, status, result)
             await agent.put_away()
@@ -303,6 +309,6 @@ class Supervisor:
         return Figures(agent.history.usage.total, agent.history.tool_uses, took)
 
 
-def _summary(agent: Agent, status: JobStatus, error: str) -> str:
+def _summary(agent: Agent, job: Job, status: JobStatus, error: str) -> str:
     words = {"completed": "has finished", "failed": "failed", "killed": "was stopped", "running": "is running"}[status]
-    return f"Agent {agent.name} {words}{f': {error}' if error else ''}"
+    return f'Agent "{job.description}" ({agent.name}) {words}{f": {error}" if error else ""}'

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from teamwright.core.data.event import Reminded, Warned, Why
 from teamwright.core.data.hook import Fired
-from teamwright.core.data.letter import added
+from teamwright.core.data.letter_text import added
 from teamwright.core.data.message import Message
 from teamwright.core.data.tasks import Actor, Task
 from teamwright.core.data.team import Member

@@ -14,7 +14,7 @@ from teamwright.core.errors import ToolError
 from teamwright.core.ids import CallId
 from teamwright.core.permissions.consent import Deny
 from teamwright.core.permissions.rules import READ
-from teamwright.core.text import shown
+from teamwright.core.text import neutral, quoted, shown
 from teamwright.library.includes import imports
 from teamwright.runtime.agents.agent import Agent
 from teamwright.runtime.extensions.skills import MOST_INCLUDED, Judge, find_file, look_up, read_judged
@@ -60,7 +60,7 @@ async def _resource(choices: tuple[str, ...], pool: "ServerPool | None", clean: 
     except ToolError as error:
         return f"<attached-resource {mark}>\n[it cannot be had: {error}]\n</attached-resource>"
     said = "\n".join(part.text for part in answer.parts if isinstance(part, Text))
-    return f"<attached-resource {mark}>\n{_framed(clean(said)[:MOST_INCLUDED])}\n</attached-resource>"
+    return f"<attached-resource {mark}>\n{neutral(clean(said)[:MOST_INCLUDED])}\n</attached-resource>"
 
 
 async def _file(choices: tuple[str, ...], agent: Agent, ask: Judge, clean: Callable[[str], str]) -> str:
@@ -76,13 +76,8 @@ async def _file(choices: tuple[str, ...], agent: Agent, ask: Judge, clean: Calla
         content = await look_up(read_judged, path, decision)
     except ToolError as error:
         return f"<attached-file {mark}>\n[it is not included: {error}]\n</attached-file>"
-    return f"<attached-file {mark}>\n{_framed(clean(content).rstrip(chr(10)))}\n</attached-file>"
+    return f"<attached-file {mark}>\n{neutral(clean(content).rstrip(chr(10)))}\n</attached-file>"
 
 
 def _quoted(name: str) -> str:
-    return f'name="{shown(str(Path(name)) if "://" not in name else name, 500).replace(chr(34), chr(39))}"'
-
-
-def _framed(text: str) -> str:
-    """It cannot close its own frame."""
-    return text.replace("</attached-", "<\\/attached-")
+    return f"name={quoted(shown(str(Path(name)) if '://' not in name else name, 500))}"

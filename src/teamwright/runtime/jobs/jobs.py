@@ -175,8 +175,11 @@ class Jobs:
     async def _post(self, row: JobRow, output: Path) -> None:
         """Nothing happens unless the notice is owed."""
         result = row.result
-        text = f"{result.error}\n\n{result.result}".strip() if result.error else result.result
-        notice = Notice(row.id, row.status, result.summary, text, str(output), row.call, result.usage)
+        known = not result.error or result.error.rstrip(".").casefold() in result.summary.casefold()
+        text = result.result if known else f"{result.error}\n\n{result.result}".strip()
+        # What a monitor has seen was told line by line: that it has come to its end is no news of its own.
+        quiet = row.kind == "monitor" and row.status == "completed"
+        notice = Notice(row.id, row.status, result.summary, text, str(output), row.call, result.usage, quiet)
         letter = Letter(letter_id(row.id, row.run), row.owner, SYSTEM, notice, "later")
         if await self._table.post_notice(row.id, row.run, letter):
             self._ring(row.owner)

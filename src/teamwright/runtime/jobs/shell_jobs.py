@@ -28,6 +28,7 @@ from teamwright.runtime.jobs.jobs import Job
 from teamwright.store.tables.state import now_ms
 
 MOST_RESULT = 4_000  # characters of the output in the word about an end
+MOST_OF_SUCCESS = 1_000  # of one that ended well
 LAST_WORDS = 1_000  # and in the word about a silence
 MOST_LINES = 8_000  # bytes of a monitor's lines in one letter
 LETTERS = 20  # of one monitor in a minute
@@ -52,14 +53,14 @@ class Tap(Capture):
         super().__init__(output, at_once=True)
         self.heard = anyio.current_time()
         self.news = anyio.Event()
-        self._keeps_lines = lines
+        self.keeps_lines = lines
         self._fresh, self._lost = bytearray(), 0
         self.letters = 0  # sent so far
         self._lock = threading.Lock()  # bytes come in from a thread, because they go to the disk
 
     def add(self, data: bytes) -> None:
         super().add(data)
-        if not self._keeps_lines:
+        if not self.keeps_lines:
             return
         with self._lock:
             self._fresh += data
@@ -151,9 +152,9 @@ class ShellJobs:
 
     async def _conclude(self, job: Job, order: Order, found: Ended | str | None, tap: Tap) -> None:
         verdict = _judge(job, order, found)
-        printed = _last(self._clean(plain(tap.text())), MOST_RESULT)
+        rest = tap.take(half_lines=True)
         result = JobResult(
-            "\n".join(part for part in (printed, verdict.note) if part),
+            self._printed(tap, verdict),
             verdict.error,
             f"{_name(job)} {verdict.words}",
             Figures(duration_ms=now_ms() - job.started),
@@ -161,12 +162,19 @@ class ShellJobs:
         )
         try:
             await self._supervisor.jobs.finish(job, verdict.status, result)
-            if rest := tap.take(half_lines=True):
+            if rest:
                 await self._send_lines(job, tap, rest)
             await self._supervisor.jobs.notify(job)
         except StoreError as fault:
             self._supervisor.trouble.report(fault, f"the end of job {job.id} could not be recorded")
             self._supervisor.jobs.close(job)
+
+    def _printed(self, tap: Tap, verdict: "_Verdict") -> str:
+        """The end of its output; that of a monitor has been told already."""
+        if tap.keeps_lines:
+            return ""
+        most = MOST_OF_SUCCESS if verdict.status == "completed" else MOST_RESULT
+        return _last(self._clean(plain(tap.text())), most)
 
     # --- what is told while it runs
 
@@ -216,13 +224,12 @@ class ShellJobs:
 
 
 class _Verdict(Struct, frozen=True):
-    """`words` for the summary, `error` where it did not end well, `note` beneath the output."""
+    """`words` for the summary, `error` where it did not end well."""
 
     status: JobStatus
     words: str
     error: str = ""
     code: int | None = None
-    note: str = ""
 
 
 def _judge(job: Job, order: Order, found: Ended | str | None) -> _Verdict:
@@ -232,11 +239,11 @@ def _judge(job: Job, order: Order, found: Ended | str | None) -> _Verdict:
     if isinstance(found, str):
         return _Verdict("failed", "failed", found)
     if found.timed_out and order.kind == "monitor":
-        note = f"its time limit of {order.limit or 0:g} s was reached and it was stopped"
-        return _Verdict("completed", f"completed: {note}", note=f"[{note}]")
+        words = f"completed: its time limit of {order.limit or 0:g} s was reached and it was stopped"
+        return _Verdict("completed", words)
     words, code = describe_end(found, order.limit)
     if not words:
-        return _Verdict("completed", "completed", code=code)
+        return _Verdict("completed", "completed (exit code 0)" if code == 0 else "completed", code=code)
     return _Verdict("failed", f"failed: {words[0].lower()}{words[1:]}", f"{words}.", code)
 
 

@@ -3,6 +3,7 @@
 import anyio
 
 from teamwright.core.data.event import TeamChanged, TeamKind, Warned
+from teamwright.core.data.letter import Letter, is_idle_notice, is_quiet
 from teamwright.core.data.team import Member, Team, split_address
 from teamwright.core.ids import AgentId, SessionId
 from teamwright.runtime.agents.supervisor import Supervisor
@@ -75,6 +76,13 @@ class Roster:
 
     def _by_agent(self, team: str, agent: AgentId) -> Member | None:
         return next((m for m in self._members.get(team, []) if m.agent == agent), None)
+
+    def is_outdated(self, letter: Letter) -> bool:
+        """That one is idle, without news, and is not so any more: it works again, or has shut down."""
+        if not (is_idle_notice(letter) and is_quiet(letter)):
+            return False
+        idle = {m.agent for team in self._epochs for m in self.members(team) if m.state == "idle"}
+        return letter.sender.id is None or letter.sender.id not in idle
 
     def describe(self, agent: AgentId) -> list[str]:
         """For an agent whose conversation was shortened: what it must still know of its team."""

@@ -44,7 +44,7 @@ class Teammate:
 
     def finished(self, task: Task) -> None:
         """It has completed a task."""
-        self._life.finished = task
+        self._life.finished.append(task)
 
     async def run(self) -> None:
         """The boundary: whatever happens inside, its end is reported and its tasks are free again."""

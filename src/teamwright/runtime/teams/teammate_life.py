@@ -17,6 +17,7 @@ from teamwright.store.tables.mail import ATTEMPTS
 from teamwright.store.tables.state import now_ms
 
 LAST_WORDS = 4_000  # characters that an idle notice repeats
+KNOWN_WORDS = 400  # and of a turn in which it wrote to the lead
 CLAIM_SENDER = "task-list"
 Reason = Literal["available", "interrupted", "failed"]
 
@@ -27,7 +28,7 @@ class TeammateLife:
     def __init__(self, state: TeammateState, deps: TeammateDeps) -> None:
         self._state, self._agent, self._deps = state, state.agent, deps
         self._tables, self._roster, self._mail, self._supervisor = deps.tables, deps.roster, deps.mail, deps.supervisor
-        self.finished: Task | None = None  # part of its next idle notice
+        self.finished: list[Task] = []  # named in its next idle notice
         self._waited = 0.0  # seconds for which commands alone have held its idleness up, since its last turn
         self._tries: dict[LetterId, int] = {}  # of letters that it could not even read
 
@@ -103,9 +104,9 @@ class TeammateLife:
         if back := await self._deps.hooks.before_idle(self._state.member):
             await self._mail.notify(self._state.member, back)
         elif end is not None:
-            reason, notice = self._idle_notice(end)
+            reason, notice = await self._idle_notice(end)
             await self._state.set_idle(notice, reason)
-            self.finished = None
+            self.finished = []
 
     async def _claim(self) -> bool:
         """The first task that is free; the word about it is stored with the claim. Not while it plans."""
@@ -119,29 +120,33 @@ class TeammateLife:
             agent.inbox.ring()
         return task is not None
 
-    def _idle_notice(self, end: TurnEnded) -> tuple[Reason, Mail | None]:
-        lead = self._roster.lead_of(self._state.member.team)
-        reason, said = idle_reason(end), end.text.strip()
-        body: dict[str, Any] = {
-            "type": "idle_notification",
-            "from": self._state.member.name,
-            "timestamp": iso(now_ms()),
-            "idleReason": reason,
-        }
-        if said:
-            body["lastMessage"] = said if len(said) <= LAST_WORDS else f"{said[:LAST_WORDS]} [...]"
-        if (task := self.finished) is not None:
-            body |= {"completedTaskId": str(task.id), "completedStatus": "resolved"}
-        if end.error:
-            body["failureReason"] = end.error
-        quiet = not said and self.finished is None and reason == "available"
-        line = msgspec.json.encode(body).decode()
-        signal = Signal("idle_notification", line, self._state.member.color, quiet)
+    async def _idle_notice(self, end: TurnEnded) -> tuple[Reason, Mail | None]:
+        """Quiet where there is no news: after a good turn without a finished task, whose words the lead has heard."""
+        member, reason = self._state.member, idle_reason(end)
+        lead = self._roster.lead_of(member.team)
         if lead is None:
             return reason, None
+        wrote = await self._tables.mail.has_written(member.agent, lead.agent, since=member.since)
+        body = {"type": "idle_notification", "from": member.name, "timestamp": iso(now_ms()), "idleReason": reason}
+        body |= _news(end, self.finished, KNOWN_WORDS if wrote else LAST_WORDS)
+        quiet = reason == "available" and not self.finished and (wrote or not end.text.strip())
+        signal = Signal("idle_notification", msgspec.json.encode(body).decode(), quiet=quiet)
         # The number of the turn makes it the same notice after a crash.
         id = f"i-{self._agent.id}-{self._agent.history.ends}"
-        return reason, self._mail.draft(self._state.member, lead, signal, id=id)
+        return reason, self._mail.draft(member, lead, signal, id=id)
+
+
+def _news(end: TurnEnded, finished: Sequence[Task], most: int) -> dict[str, Any]:
+    """Its last words, the tasks that it completed, and what went wrong."""
+    said, tasks = end.text.strip(), list(dict.fromkeys(str(task.id) for task in finished))
+    body: dict[str, Any] = {}
+    if said:
+        body["lastMessage"] = said if len(said) <= most else f"{said[:most]} [...]"
+    if tasks:
+        body |= {"completedTaskId": ", ".join(tasks), "completedStatus": "resolved"}
+    if end.error:
+        body["failureReason"] = end.error
+    return body
 
 
 def idle_reason(end: TurnEnded) -> Reason:

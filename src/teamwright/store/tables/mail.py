@@ -124,6 +124,14 @@ class MailTable:
         sql = "SELECT count(*) FROM mail WHERE reader = (SELECT n FROM agents WHERE id = ?) AND state = 'stored'"
         return (await self._db.read(fetch_one(sql, (reader,))))[0]
 
+    async def has_written(self, sender: AgentId, reader: AgentId, *, since: int) -> bool:
+        """Has it told the reader something from that moment on, besides that it is idle?"""
+        sql = """
+            SELECT 1 FROM mail WHERE sender = (SELECT n FROM agents WHERE id = ?) AND sent_at >= ?
+            AND reader = (SELECT n FROM agents WHERE id = ?) AND state <> 'refused' AND id NOT LIKE 'i-%' LIMIT 1
+        """
+        return bool(await self._db.read(fetch_all(sql, (sender, since, reader))))
+
     # --- what cannot be delivered
 
     async def failed(self, letters: Sequence[LetterId], why: str) -> list[LetterId]:

@@ -67,6 +67,8 @@ class Printer:
         self.printed = anyio.Event()
         self.broken = False  # nobody reads any more
         self._last_result: dict[str, Any] = {}
+        self._outlived = False  # by its team: events of that came after the last result
+        self._ended_at = 0
         self._replay = replay
         self._data: Any = None  # the answer as data, where a program wants it so
         self._reminders = 0
@@ -127,6 +129,7 @@ class Printer:
             case JobStarted() | JobProgressed() | JobEnded() as event:
                 await self._job(event)
             case Suggested() | TeamChanged() as event:
+                self._outlived = self._outlived or isinstance(event, TeamChanged)
                 await self._line({"type": "system"} | lines.news_of(event))
             case Warned() as event:
                 sys.stderr.write(f"teamwright: {visible(event.text)}\n")
@@ -154,7 +157,9 @@ class Printer:
         await self._line(line)
 
     async def finish(self) -> None:
-        """What the other two formats print: the last result alone."""
+        """What the other two formats print: the last result alone. In a stream it is the last line, too."""
+        if self._outlived and self.last is not None:  # its team went on for a while: with the figures of all
+            await self._line(self._result(self.last, self._ended_at))
         if self._format == "json" and self._last_result:
             await self._out.write(lines.encode_line(self._last_result | self._stamp()))
         elif self._format == "text" and self.last:
@@ -176,6 +181,7 @@ class Printer:
             message = lines.message_of(failure, "", None, Usage()) | {"model": "<synthetic>"}
             line = {"type": "assistant", "message": message, "error": _error_kind(end.status)}
             await self._line(line | {"parent_tool_use_id": None})
+        self._outlived, self._ended_at = False, at
         self._last_result = self._result(end, at)
         self._told = len(self._denials)
         await self._line(self._last_result)

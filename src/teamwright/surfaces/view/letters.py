@@ -4,9 +4,9 @@ import html
 import json
 import re
 
-from teamwright.core.data.letter import escape
 from teamwright.core.data.message import Image, Message, Text
 from teamwright.core.ids import CallId
+from teamwright.core.text import neutral, restored
 from teamwright.surfaces.view.shapes import Item, Note, Spoken, Step
 from teamwright.surfaces.view.text import one_line
 from teamwright.tools.bounds import bounded
@@ -32,8 +32,8 @@ _SIGNALS = {
 
 def shell_text(command: str, status: int, output: str) -> str:
     """How a `!` line of the person reaches the model."""
-    body = escape(bounded(output))
-    return f'<shell-input>{escape(command)}</shell-input>\n<shell-output exit="{status}">\n{body}\n</shell-output>'
+    body = neutral(bounded(output))
+    return f'<shell-input>{neutral(command)}</shell-input>\n<shell-output exit="{status}">\n{body}\n</shell-output>'
 
 
 def items_of(message: Message, n: int, at: int) -> list[Item]:
@@ -49,18 +49,18 @@ def items_of(message: Message, n: int, at: int) -> list[Item]:
 
 def _item(text: str, n: int, at: int) -> Item:
     if text.startswith("<teammate-message ") and (mail := _MAIL.match(text)):
-        who, summary, body = (html.unescape(part or "") for part in mail.groups())
-        return Note("message", _words(body, summary), who, n=n, at=at)
+        who, summary = (html.unescape(part or "") for part in mail.groups()[:2])
+        return Note("message", _words(restored(mail[3]), summary), who, n=n, at=at)
     if text.startswith("<task-notification"):
         return Note("notice", _ended(_tag("summary", text), _tag("status", text)), n=n, at=at)
     if text.startswith("<monitor-lines>"):
-        return Note("notice", html.unescape(text.removeprefix("<monitor-lines>")), n=n, at=at)
+        return Note("notice", restored(text.removeprefix("<monitor-lines>")), n=n, at=at)
     if text.startswith("<hook-context>"):
         return Note("info", f"a hook adds: {one_line(text.removeprefix('<hook-context>'))}", n=n, at=at)
     if attached := _ATTACHED.match(text):
         return Note("info", f"attached: {one_line(attached[1])}", n=n, at=at)
     if text.startswith("<shell-input>") and (ran := _SHELL.match(text)):
-        return _shell_step(html.unescape(ran[1]), int(ran[2]), html.unescape(ran[3]), n, at)
+        return _shell_step(restored(ran[1]), int(ran[2]), restored(ran[3]), n, at)
     return Spoken("person", text, n=n, at=at)
 
 
@@ -80,7 +80,7 @@ def _shell_step(command: str, status: int, output: str, n: int, at: int) -> Step
 
 def _tag(name: str, text: str) -> str:
     found = _TAG[name].search(text)
-    return html.unescape(found[1]) if found else ""
+    return restored(found[1], name) if found else ""
 
 
 def _ended(summary: str, status: str) -> str:
@@ -91,7 +91,7 @@ def _words(body: str, summary: str) -> str:
     """A record becomes a sentence; a teammate's own text stays as it is."""
     if body.startswith("{"):
         try:
-            kind = json.loads(body).get("type")
+            kind = json.loads(body.partition("\n")[0]).get("type")
         except (ValueError, AttributeError):
             kind = None
         if isinstance(kind, str) and kind in _SIGNALS:

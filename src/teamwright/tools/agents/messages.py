@@ -15,6 +15,7 @@ from teamwright.core.ports import Outcome, ToolContext, said
 from teamwright.runtime.agents.outcomes import Outcomes, lost
 from teamwright.runtime.agents.spawner import Spawner
 from teamwright.runtime.agents.supervisor import Supervisor
+from teamwright.runtime.jobs.jobs import Job
 from teamwright.runtime.teams.service import Teamwork
 from teamwright.runtime.tool_traits import Args, Told, ToolTraits
 from teamwright.runtime.unbroken import unbroken
@@ -39,6 +40,7 @@ class SendArgs(Struct, frozen=True):
 class Structured(Struct, frozen=True):
     type: Literal["shutdown_request", "shutdown_response", "plan_approval_response"]
     request_id: str = ""
+    requestId: str = ""
     approve: bool | None = None
     reason: str = ""
     feedback: str = ""
@@ -69,7 +71,8 @@ async def _outcome(found: Outcomes, agent: AgentId, call: ToolCall, when: str) -
     if books is None:
         return None
     body: Any = args.get("message")
-    id = body.get("request_id") if isinstance(body, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    answer = cast("dict[str, Any]", body) if isinstance(body, dict) else {}
+    id = answer.get("request_id") or answer.get("requestId")
     request = await books.requests.by_id(RequestId(id)) if isinstance(id, str) else None
     if request is not None and request.answerer == agent and request.answer is not None:
         return f"Your answer to {request.id} was stored before {when}.", False
@@ -139,6 +142,7 @@ class SendMessage:
         self, work: Teamwork, member: Member, to: str, message: Mapping[str, Any], ctx: ToolContext
     ) -> Outcome:
         asked = read_args(Structured, message)
+        asked = replace(asked, request_id=asked.request_id or asked.requestId)
         if to == "*":
             raise ToolError("A structured message goes to one member: it cannot be broadcast.")
         requests = work.requests
@@ -219,7 +223,12 @@ class ListAgentsArgs(Struct, frozen=True):
 
 
 class ListAgents:
-    spec = spec("ListAgents", "Lists the agents of this session: id, name, kind, state.", ListAgentsArgs, parallel=True)
+    spec = spec(
+        "ListAgents",
+        "Lists the agents of this session (id, name, kind, state), and the background commands and monitors that run.",
+        ListAgentsArgs,
+        parallel=True,
+    )
     traits = ToolTraits(
         name=spec.name, effects="none", needed_by=frozenset({"coordinator", "teammate"}), own=True, talks=True
     )
@@ -239,7 +248,10 @@ class ListAgents:
             {"agentId": m.address, "name": m.name, "type": m.kind, "status": m.state, "description": m.description}
             for m in (roster.members(team) if team else ())
         ]
+        mates = {m.agent for name in roster.names for m in roster.everybody(name)}
         for known in self._spawner().known.values():
+            if known.id in mates:  # it has its row already, or has shut down
+                continue
             job = supervisor.job_of(AgentId(known.id))
             living = supervisor.agent(AgentId(known.id))
             status = "waits for its turn to run" if living and living.slot.queued else job.status if job else "ended"
@@ -253,4 +265,11 @@ class ListAgents:
                 }
             )
         lines = [f"{r['agentId']}  {r['name']}  {r['type']}  {r['status']}  {r['description']}" for r in rows]
-        return said("\n".join(lines) or "There are no other agents.", {"agents": rows})
+        jobs = [_job_row(job) for job in supervisor.jobs.running() if job.kind != "agent"]
+        lines += [f"{j['taskId']}  {j['type']}  {j['status']}  {j['description']}" for j in jobs]
+        return said("\n".join(lines) or "There are no other agents.", {"agents": rows, "jobs": jobs})
+
+
+def _job_row(job: Job) -> dict[str, str]:
+    kind = "background command" if job.kind == "shell" else job.kind
+    return {"taskId": job.id, "type": kind, "status": job.status, "description": job.description}

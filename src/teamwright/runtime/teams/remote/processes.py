@@ -33,6 +33,7 @@ class TeammateProcesses:
         self._deps, self._owner = deps, owner
         self._tables, self._roster = deps.tables, deps.roster
         self._open: dict[str, tuple[Member, Pane]] = {}  # by address
+        self._stopped = set[Pane]()  # on purpose
         self._closing = False
 
     async def start(self, member: Member) -> Member:
@@ -74,7 +75,7 @@ class TeammateProcesses:
         await self._panes.watch(pane)
         if self._open.get(member.address, (None, None))[1] is pane:  # it may have another one by now
             del self._open[member.address]
-        if not self._closing:
+        if not self._closing and pane not in self._stopped:
             await self._died(member)
 
     async def _died(self, member: Member) -> None:
@@ -112,6 +113,7 @@ class TeammateProcesses:
         found = self._open.pop(member.address, None)
         pane = found[1] if found else self._pane(member)
         if pane is not None:
+            self._stopped.add(pane)
             await self._panes.close(pane)
 
     async def close(self) -> None:

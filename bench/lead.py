@@ -1,0 +1,114 @@
+"""What a team costs its lead: requests, and tokens of the conversation without system prompt and tools.
+
+`python bench/lead.py` plays the demo, and a crew whose members report as models do: each tells the lead what it has
+done and ends its turn with a word. Four characters are a token.
+"""
+
+import asyncio
+import io
+import os
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from uuid import uuid4
+
+import anyio
+from msgspec import Struct
+
+from teamwright.app import Options, open_session
+from teamwright.core.data.event import LettersTaken, Replied
+from teamwright.core.data.history import History
+from teamwright.core.data.message import Request, Text
+from teamwright.core.data.op import Say
+from teamwright.core.policies.compaction import size
+from teamwright.models.script import read_step
+from teamwright.models.scripted import ScriptedModel, ScriptStep, call
+from teamwright.runtime.agents.resume import Origin
+from teamwright.store.files import transcripts
+from teamwright.store.files.paths import Home, find_transcript
+from teamwright.surfaces.demo.screen import Screen
+from teamwright.surfaces.demo.shop import make_shop
+from teamwright.surfaces.demo.stage import DemoPlan, Stage
+
+CREW = ("ada", "ben", "cleo")
+REPORT = "Done: `if a < b && c > d` in src/{}.py was wrong, commit ab4d95c on my branch. All 223 tests pass."
+PACE = {"ada": 0.3, "ben": 0.8, "cleo": 1.3}  # seconds: they do not end at the same moment
+
+
+class LeadCost(Struct):
+    requests: int = 0
+    arrived: int = 0  # tokens of letters
+    all: int = 0  # tokens at the end
+    sent: int = 0  # tokens of all requests together
+
+
+def cost_of(home: Path, session: str) -> LeadCost:
+    path = find_transcript(Home(home), session)
+    assert path is not None
+    found, history = LeadCost(), History()
+    for _, line in transcripts.read(path):
+        event = line.event
+        if isinstance(event, LettersTaken):
+            found.arrived += size(event.message) // 4
+        if isinstance(event, Replied):
+            found.requests += 1
+            found.sent += sum(map(size, history.messages)) // 4
+        history.apply(event)
+    found.all = sum(map(size, history.messages)) // 4
+    return found
+
+
+async def play_demo(root: Path) -> LeadCost:
+    plan = DemoPlan(str(root), str(uuid4()), fast=True)
+    make_shop(plan.shop)
+    await Stage(plan, Screen(io.StringIO(), colours=False)).play()
+    return cost_of(plan.home, plan.session)
+
+
+def _team() -> list[Any]:
+    mates = [call("Agent", name=name, description=f"{name}'s part", prompt=f"You are {name}.") for name in CREW]
+    return [call("TeamCreate", team_name="crew", description="x"), *mates]
+
+
+def _work(name: str) -> list[Any]:
+    return [call("SendMessage", to="team-lead", message=REPORT.format(name), summary=f"part of {name} is done")]
+
+
+async def crew(request: Request) -> ScriptStep:
+    """The lead sets all up in one reply and has little to say afterwards."""
+    first = request.messages[0].text
+    name = next((name for name in CREW if f"You are {name}." in first), "")
+    told = sum(message.role == "assistant" for message in request.messages)
+    if not name:
+        return read_step(_team() if not told else ["I wait for the others."], ())
+    await asyncio.sleep(PACE[name])
+    steps = [[call("Glob", pattern="*")], _work(name), ["My part is done, and team-lead knows."]]
+    return read_step(steps[told] if told < len(steps) else ["Nothing is left for me."], ())
+
+
+async def play_crew(root: Path) -> LeadCost:
+    session, home = str(uuid4()), root / "home"
+    env = dict(os.environ) | {"TEAMWRIGHT_HOME": str(home), "XDG_RUNTIME_DIR": str(root)}
+    options = Options(
+        cwd=root, env=env, origin=Origin(id=session), own_model=ScriptedModel(crew), mode="bypassPermissions",
+        may_bypass=True, setting_sources=(), teammate_mode="in-process",
+    )  # fmt: skip
+    async with await open_session(options) as opened:
+        await opened.submit(Say((Text("Mend it."),)))
+        with anyio.fail_after(60):
+            await opened.idle()
+    return cost_of(home, session)
+
+
+def main() -> int:
+    print(f"{'':8}{'requests':>10}{'letters':>10}{'at the end':>12}{'all requests':>14}")
+    for name, play in (("demo", play_demo), ("crew", play_crew)):
+        with TemporaryDirectory(prefix="lead-") as root:
+            cost = anyio.run(play, Path(root))
+        print(f"{name:8}{cost.requests:>10,}{cost.arrived:>10,}{cost.all:>12,}{cost.sent:>14,}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
