@@ -6,7 +6,7 @@ import anyio
 
 from teamwright.core.data.definition import AgentDefinition
 from teamwright.core.data.event import LettersTaken
-from teamwright.core.data.tasks import Task
+from teamwright.core.data.tasks import Actor, Task
 from teamwright.core.data.team import LEAD_NAME, Member, Refused, Team, TeamRequest, new_request_id
 from teamwright.core.errors import StoreError, ToolError
 from teamwright.core.ids import AgentId, CallId
@@ -74,7 +74,7 @@ class Teamwork:
 
     def _open_board(self) -> TaskBoard:
         deps, hooks = self._deps, self._deps.hooks
-        session, table = self.roster.session, TaskTable(deps.state.database)
+        session, table = self.roster.session, TaskTable(deps.state.database, limits=deps.limits)
         alone = SessionTaskScope(session, self.supervisor, deps.spawner)
         scope = TeamTaskScope(self.roster, self.wakeups, alone, hooks if hooks.guards else None)
 
@@ -268,6 +268,8 @@ class Teamwork:
         await self.teammates.resume(member)
 
     async def look(self) -> None:
+        for team in self.roster.led_here():
+            await self.mail.tell_of_rounds(team)
         await self.teammates.apply_all()
         await self.teammates.look()
         await self.responder.look()
@@ -308,6 +310,7 @@ class Teamwork:
             if not await self.rests(name):
                 return False
             await self.mail.tell_of_failures(name)  # also of what another process could not deliver
+            await self.mail.tell_of_rounds(name)
             if (await self.tables.teams.unrest(name)).lead and (lead := self.roster.lead_of(name)) is not None:
                 self.supervisor.ring(lead.agent)  # the bell for it has not been heard yet
                 return False
@@ -319,7 +322,7 @@ class Teamwork:
             with anyio.move_on_after(LOOK):  # news that came while the store was read
                 await self.roster.news()
             return False
-        if len(self.roster.members(name)) > 1 and await self.board.table.has_claimable(name):
+        if await self.board.table.has_claimable(name, [Actor(m.agent, m.name) for m in self.roster.mates(name)]):
             with anyio.move_on_after(STILL) as scope:
                 await self.roster.news()
             return scope.cancelled_caught

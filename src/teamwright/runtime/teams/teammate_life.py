@@ -27,7 +27,7 @@ class TeammateLife:
     def __init__(self, state: TeammateState, deps: TeammateDeps) -> None:
         self._state, self._agent, self._deps = state, state.agent, deps
         self._tables, self._roster, self._mail, self._supervisor = deps.tables, deps.roster, deps.mail, deps.supervisor
-        self.finished: Task | None = None  # part of its next idle notice
+        self.finished: list[Task] = []  # part of its next idle notice
         self._waited = 0.0  # seconds for which commands alone have held its idleness up, since its last turn
         self._tries: dict[LetterId, int] = {}  # of letters that it could not even read
 
@@ -102,10 +102,23 @@ class TeammateLife:
         await self._mail.tell_of_failures(self._state.member.team)
         if back := await self._deps.hooks.before_idle(self._state.member):
             await self._mail.notify(self._state.member, back)
-        elif end is not None:
+        elif end is not None and not await self._remind(end):
             reason, notice = self._idle_notice(end)
             await self._state.set_idle(notice, reason)
-            self.finished = None
+            self.finished.clear()
+            if self._roster.leads(self._state.member.team):
+                await self._mail.tell_of_rounds(self._state.member.team)
+
+    async def _remind(self, end: TurnEnded) -> bool:
+        """Before it goes idle with something open that only it can end: it is told how to, once for each."""
+        if idle_reason(end) != "available":
+            return False
+        member, agent = self._state.member, self._agent
+        for id, words in await self._deps.requests.reminders(member, planning=agent.mode == "plan"):
+            if id not in agent.history.letters:
+                await self._mail.notify(member, words, id)
+                return True
+        return False
 
     async def _claim(self) -> bool:
         """The first task that is free; the word about it is stored with the claim. Not while it plans."""
@@ -114,7 +127,7 @@ class TeammateLife:
         if agent.mode == "plan" or (end is not None and idle_reason(end) != "available"):
             return False
         by = Actor(agent.id, self._state.member.name)
-        task = await self._deps.board.claim_first(team, by, partial(_claim_letter, team=team, agent=agent.id))
+        task = await self._deps.board.claim_first(team, by, partial(claim_letter, team=team, agent=agent.id))
         if task is not None:
             agent.inbox.ring()
         return task is not None
@@ -130,11 +143,12 @@ class TeammateLife:
         }
         if said:
             body["lastMessage"] = said if len(said) <= LAST_WORDS else f"{said[:LAST_WORDS]} [...]"
-        if (task := self.finished) is not None:
-            body |= {"completedTaskId": str(task.id), "completedStatus": "resolved"}
+        if self.finished:
+            done = ", ".join(dict.fromkeys(str(task.id) for task in self.finished))
+            body |= {"completedTaskId": done, "completedStatus": "resolved"}
         if end.error:
             body["failureReason"] = end.error
-        quiet = not said and self.finished is None and reason == "available"
+        quiet = not said and not self.finished and reason == "available"
         line = msgspec.json.encode(body).decode()
         signal = Signal("idle_notification", line, self._state.member.color, quiet)
         if lead is None:
@@ -155,13 +169,16 @@ def idle_reason(end: TurnEnded) -> Reason:
             return "failed"
 
 
-def _claim_letter(task: Task, team: str, agent: AgentId) -> Letter:
+def claim_letter(task: Task, team: str, agent: AgentId) -> Letter:
     """Its words are its author's, who is named where no text can pretend to be another: beside them."""
     made = f"made by {task.author}" if task.author else ""
+    why = f"{task.assigner} has given it to you" if task.assigner else "you were free, and it was the first open one"
     text = (
-        f"You have claimed task #{task.id}: {task.subject}\n\n{task.description}\n\n"
+        f"Task #{task.id} is yours now: {why}.\n\n#{task.id}: {task.subject}\n\n{task.description}\n\n"
         f"{f'It was {made}. ' if made else ''}"
-        "Do it, mark it completed with TaskUpdate, then go on with further open tasks (TaskList)."
+        "Do it, mark it completed with TaskUpdate, then go on with further open tasks (TaskList). "
+        "If it is for somebody else, give it to them (TaskUpdate, owner); if you cannot do it, give it back (status "
+        "pending) and tell team-lead why: you are not given it again."
     )
     sender = Sender("system", CLAIM_SENDER)
     return Letter(claim_id(team, task), agent, sender, Said(text, f"task #{task.id}, {made}" if made else ""))

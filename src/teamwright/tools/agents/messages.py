@@ -129,6 +129,8 @@ class SendMessage:
         words = f"Stored for {', '.join(posted.to)}."
         if posted.refused:
             words += " Not for all: " + " ".join(posted.refused)
+        for open_one in await work.requests.unanswered(member, posted.to):
+            words += f" Still open: {open_one}"
         for name in posted.to:
             reader = work.roster.find(member.team, name)
             if reader is not None and (why := work.why_absent(reader.agent)):
