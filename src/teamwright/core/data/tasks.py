@@ -139,9 +139,11 @@ class Done(Struct, frozen=True):
         """Is there something to claim, for anybody or for one, that was not there before?"""
         if any(is_claimable(task) for task in self.freed):
             return True
-        task, was = self.task, self.before is not None and is_claimable(self.before)
-        asked_anew = self.before is not None and task is not None and self.before.given_back != task.given_back
-        return task is not None and is_claimable(task) and (asked_anew or not was)
+        task, before = self.task, self.before
+        if task is None or not is_claimable(task):
+            return False
+        same = before is not None and (before.owner, before.given_back) == (task.owner, task.given_back)
+        return before is None or not is_claimable(before) or not same
 
     def to_tell(self, by: Actor) -> list[Task]:
         """Tasks whose owners must hear of it: given to them just now, or theirs and now free to be begun."""
