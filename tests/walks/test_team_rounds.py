@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from team_steps import REQUEST_ID, answers, create, mate, say, scene, shutdown, task, tasks, texts, update
 
 from conftest import Walker
-from crew import LIMIT, bash, crew, script_of
+from crew import ID, LIMIT, agent, bash, crew, script_of
 from teamwright.core.data.event import Warned
 from teamwright.core.data.message import Request, Text, ToolResult
 from teamwright.core.data.op import Say
@@ -156,3 +156,20 @@ async def test_a_person_who_speaks_to_a_teammate_wakes_the_team_again(walker: Wa
         with anyio.fail_after(LIMIT):
             await play.session.idle()
     assert any("the person has spoken" in texts(r) for r in play.requests())
+
+
+@pytest.mark.spec("K11", "X11")
+@pytest.mark.parametrize("works", [False, True])
+async def test_an_agent_and_one_that_it_started_do_not_answer_each_other_for_ever(walker: Walker, works: bool) -> None:
+    """Unless there is work in it: then it goes on as long as the script does."""
+    again = call("SendMessage", to=ID, message="and you?", summary="s")
+    reply = [bash("true"), "and you?"] if works else ["and you?"]
+    scripts = {
+        "main": [agent("child", run_in_background=True), "on", *[again, "on"] * 10, *["on"] * 9],
+        "child": reply * 60,
+    }
+    async with crew(walker, scripts, settings=FEW) as play:
+        await play.play()
+        refused = [text for text, is_error in answers(play.requests()[-1], "SendMessage") if is_error]
+        assert len(play.requests("child")) == (22 if works else 1 + EACH)
+        assert bool(refused) is not works and all("answered 3 times without using a tool" in text for text in refused)

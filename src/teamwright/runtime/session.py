@@ -219,6 +219,7 @@ class Session:
         self.trouble.clear()
         to = op.agent or self.main.id
         letter = Letter(new_letter_id(), to, PERSON, Prompt(op.content), op.priority)
+        self.supervisor.asked += 1
         self.teamwork.mail.worked(to)  # whoever is told something new has something to talk about
         if to == self.main.id:
             await self.main.inbox.post(letter)

@@ -52,6 +52,7 @@ class Supervisor:
         self._group: TaskGroup | None = None
         self._live: dict[AgentId, Agent] = {}
         self._housed: set[AgentId] = set()  # those of them that are teammates
+        self.asked = 0  # how often a person has spoken
         self.summaries: Summaries | None = None  # of agents in the background, if they are wanted
 
     def open(self, group: TaskGroup) -> None:

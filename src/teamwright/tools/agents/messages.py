@@ -189,6 +189,7 @@ class SendMessage:
             raise ToolError(f"There is no agent {to!r} {where}. Agents: {names}. ListAgents shows them.")
         if known.id == ctx.agent:
             raise ToolError("That is you: a message to oneself goes nowhere.")
+        spawner.count_answer(known, self._teamwork().mail.limits.answers)
         # The id is made of the call, so that a crash between here and the result cannot send it twice.
         letter = Letter(LetterId(f"m-{ctx.agent}-{ctx.call_id}"), known.id, Sender("agent", me.name, me.id), text)
         await unbroken(supervisor.post(letter))
