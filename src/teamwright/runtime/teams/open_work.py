@@ -45,9 +45,9 @@ async def find_open(roster: Roster, table: TaskTable) -> list[OpenWork]:
 
 
 async def ask_lead(main: Agent, roster: Roster, mail: TeamMail, found: Sequence[OpenWork]) -> bool:
-    """Before the end: the lead may still see to it. Not after a turn that ended at a limit, or was interrupted."""
+    """Before the end: the lead may still see to it. Not after a turn that ended badly, or where turns are counted."""
     end = main.history.ended
-    if end is None or end.reason != "done":
+    if end is None or end.reason != "done" or main.meter.limits.turns is not None:
         return False
     for work in found:
         if (lead := roster.lead_of(work.team)) is not None:

@@ -29,6 +29,7 @@ class TeammateLife:
         self._tables, self._roster, self._mail, self._supervisor = deps.tables, deps.roster, deps.mail, deps.supervisor
         self.finished: list[Task] = []  # part of its next idle notice
         self._waited = 0.0  # seconds for which commands alone have held its idleness up, since its last turn
+        self._reminded: set[LetterId] = set()  # by this process
         self._tries: dict[LetterId, int] = {}  # of letters that it could not even read
 
     async def begin(self) -> None:
@@ -115,7 +116,8 @@ class TeammateLife:
             return False
         member, agent = self._state.member, self._agent
         for id, words in await self._deps.requests.reminders(member, planning=agent.mode == "plan"):
-            if id not in agent.history.letters:
+            if id not in agent.history.letters and id not in self._reminded:  # also one that it could not read
+                self._reminded.add(id)
                 await self._mail.notify(member, words, id)
                 return True
         return False
