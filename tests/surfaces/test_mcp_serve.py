@@ -22,7 +22,7 @@ SCRIPTS = {
     "bob": [tool("Write", file_path="bob.txt", content="bob was here\n"), "wrote it"],
     "more": [tool("SendMessage", to="team-lead", message="more", summary="more"), "resting again"],
     "claimed": {"when": "is yours now", "steps": [
-        tool("TaskUpdate", taskId="{{re:claimed task #(\\d+)}}", status="completed"), "did it",
+        tool("TaskUpdate", taskId="{{re:Task #(\\d+) is yours now}}", status="completed"), "did it",
     ]},
 }  # fmt: skip
 TOOLS = {
