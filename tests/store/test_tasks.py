@@ -13,8 +13,8 @@ import pytest
 from teamwright.core.data.letter import SYSTEM, Letter, Said
 from teamwright.core.data.tasks import MOST_TASKS, NOBODY, Actor, Change, Done, Draft, Owner, Refusal, Task, TaskId
 from teamwright.core.ids import AgentId, CallId, LetterId, SessionId
-from teamwright.store.tables import tasks
 from teamwright.store.tables.state import StateStore
+from teamwright.store.tables.task_changes import FREE, KEPT
 from teamwright.store.tables.tasks import TaskTable
 
 pytestmark = pytest.mark.anyio
@@ -205,9 +205,9 @@ async def test_the_first_free_task_is_claimed(house: House) -> None:
     await house.change(1, add_blocked_by=(5,))
     await house.change(2, owner=Owner("bob", BOB.agent))
     await house.change(3, status="completed")
-    assert await house.table.has_claimable("crew")
+    assert await house.table.has_claimable("crew", [ADA])
     assert [done.id for _ in range(2) if (done := await house.table.claim_first("crew", ADA))] == [4, 5]
-    assert await house.table.claim_first("crew", ADA) is None and not await house.table.has_claimable("crew")
+    assert await house.table.claim_first("crew", ADA) is None and not await house.table.has_claimable("crew", [ADA])
     await house.change(5, ADA, status="completed")
     done = await house.table.claim_first("crew", ADA)
     assert done and done.task and (done.id, done.task.owner, done.task.status) == (1, "ada", "in_progress")
@@ -378,12 +378,13 @@ async def test_a_list_has_room_for_so_many_and_metadata_for_so_much(house: House
     assert refusal.code == "too_large" and (await house.task(1)).subject == "1"
 
 
-async def test_a_claim_in_a_long_list_looks_at_few_rows(house: House) -> None:
+@pytest.mark.parametrize(("sql", "index"), [(FREE, "tasks_free"), (KEPT, "tasks_kept")])
+async def test_a_claim_in_a_long_list_looks_at_few_rows(house: House, sql: str, index: str) -> None:
     """By the query plan, not by a clock."""
 
     def plan(db: sqlite3.Connection) -> str:
-        sql = f"EXPLAIN QUERY PLAN SELECT id FROM tasks WHERE list = 1 AND {tasks._FREE} ORDER BY id"
-        return " ".join(str(row[3]) for row in db.execute(sql))
+        found = db.execute(f"EXPLAIN QUERY PLAN {sql}", {"n": 1, "name": "ada", "me": '"A"'})
+        return " ".join(str(row[3]) for row in found)
 
     words = await house.state.database.read(plan)
-    assert "tasks_free" in words and "SCAN" not in words and "TEMP B-TREE" not in words
+    assert index in words and "SCAN" not in words and "TEMP B-TREE" not in words

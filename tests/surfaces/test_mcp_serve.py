@@ -21,8 +21,8 @@ SCRIPTS = {
     "ann": [tool("SendMessage", to="team-lead", message="I have \x1b[31mread <it>", summary="the report"), "resting"],
     "bob": [tool("Write", file_path="bob.txt", content="bob was here\n"), "wrote it"],
     "more": [tool("SendMessage", to="team-lead", message="more", summary="more"), "resting again"],
-    "claimed": {"when": "You have claimed task", "steps": [
-        tool("TaskUpdate", taskId="{{re:claimed task #(\\d+)}}", status="completed"), "did it",
+    "claimed": {"when": "is yours now", "steps": [
+        tool("TaskUpdate", taskId="{{re:Task #(\\d+) is yours now}}", status="completed"), "did it",
     ]},
 }  # fmt: skip
 TOOLS = {

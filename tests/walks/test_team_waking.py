@@ -85,7 +85,7 @@ async def test_mail_comes_before_a_task_that_could_be_claimed(walker: Walker) ->
         with anyio.fail_after(LIMIT):
             await play.session.idle()
     second, third = play.requests("ada")[1:3]
-    assert "a note" in texts(second) and "You have claimed" not in texts(second) and "You have claimed" in texts(third)
+    assert "a note" in texts(second) and "is yours now" not in texts(second) and "is yours now" in texts(third)
     assert tasks(walker)["1"]["status"] == "completed"
 
 

@@ -24,7 +24,7 @@ async def test_a_claimed_task_names_its_author(walker: Walker) -> None:
     }
     async with crew(walker, scene(scripts)) as play:
         await play.play()
-    told = next(texts(r) for r in play.model.requests if "You have claimed task #1" in texts(r))
+    told = next(texts(r) for r in play.model.requests if "Task #1 is yours now" in texts(r))
     assert '<teammate-message teammate_id="task-list" summary="task #1, made by ada">' in told
     assert "It was made by ada. Do it" in told
 

@@ -48,6 +48,7 @@ def make_main(parts: Parts, workshop: AgentFactory) -> Agent:
         desk=build_desk(parts),
         mode=mode or "default",
         meter=AgentMeter(limits, cost, time.monotonic),
+        approver="person" if options.can_ask or options.answer else "nobody",
     )
     main = workshop.make(shape, opened.history, opened.transcript)
     asked = options.system_prompt is not None or options.append_system_prompt or options.agent

@@ -27,7 +27,7 @@ from teamwright.runtime.agents.agent import Agent
 from teamwright.runtime.agents.resume import Opened, close_open_calls, open_history
 from teamwright.runtime.agents.sub_agents import AgentRecord
 from teamwright.runtime.session import Session
-from teamwright.runtime.teams.teammate import note_work
+from teamwright.runtime.teams.effort import Effort
 from teamwright.runtime.worktrees import Worktrees
 from teamwright.store.tables.jobs import JobTable
 from teamwright.store.tables.member_worktrees import housed
@@ -85,7 +85,7 @@ async def _compose(parts: Parts) -> Session:
     core.supervisor.own(main)
     parts.company.extras.resolve_model = core.ways.resolve_model
     parts.company.extras.rerender = lambda served: rerender(parts, core.workshop, main, served)
-    main.on_event = partial(note_work, teamwork.mail, main)
+    main.on_event = Effort(teamwork.mail, main).note
     main.inbox.on_read = partial(teamwork.mirrors.read_by, main.id)
     main.inbox.is_outdated = teamwork.roster.is_outdated
     schedules = parts.company.schedules = open_schedules(options, ground, parts.state, main, core.log.write)

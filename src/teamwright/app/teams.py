@@ -60,6 +60,7 @@ def open_teamwork(parts: Parts, core: Services, meter: AgentMeter | None = None)
         put=core.questions.put if options.can_ask or options.answer else None,
         patience=own.shutdown_timeout_seconds,
         limits=MailLimits(mail.unread, mail.kib * 1024, mail.per_minute, mail.answers),
+        ended_at=parts.opened.ended_at,
         since=parts.since,
         places=None if meter else open_places(options, ground, parts.notes, parts.since),
     )

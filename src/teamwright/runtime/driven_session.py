@@ -1,6 +1,7 @@
 """Session in this process, driven by a program: prompts with commands, hooks, servers and usage figures."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -13,12 +14,13 @@ from teamwright.core.data.message import Usage
 from teamwright.core.data.op import Say
 from teamwright.core.data.server import ServerState
 from teamwright.core.data.team import split_address
-from teamwright.core.errors import UsageError
+from teamwright.core.errors import StoreError, UsageError
 from teamwright.core.ids import AgentId
 from teamwright.core.policies.compaction import size
 from teamwright.runtime.agents.agent import RenderedPrompt
 from teamwright.runtime.local_session import LocalSession
 from teamwright.runtime.slash_commands import take_prompt
+from teamwright.runtime.teams.open_work import OpenWork
 
 if TYPE_CHECKING:
     from teamwright.runtime.agents.resources import Exchange
@@ -144,6 +146,12 @@ class DrivenSession(LocalSession):
         return pool
 
     # --- how far it is
+
+    async def open_work(self) -> list[OpenWork]:
+        """Tasks that its teams have not completed; none where the store cannot be read."""
+        with suppress(StoreError):
+            return await self._session.teamwork.open_work()
+        return []
 
     async def sync(self) -> None:
         """Bring the main agent's transcript to the disk."""

@@ -219,6 +219,7 @@ class Session:
         self.trouble.clear()
         to = op.agent or self.main.id
         letter = Letter(new_letter_id(), to, PERSON, Prompt(op.content), op.priority)
+        self.supervisor.asked += 1
         self.teamwork.mail.worked(to)  # new input: its answers count as work again
         if to == self.main.id:
             if op.quiet and await self.main.hear(Message("user", op.content)):

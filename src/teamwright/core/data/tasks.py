@@ -18,6 +18,8 @@ MOST_METADATA = 16 * 1024  # bytes of one task's, as JSON
 
 
 class Owner(Struct, frozen=True):
+    """Without `agent` a name that nobody has yet: the task is kept for whoever joins under it."""
+
     name: str
     agent: AgentId | None
 
@@ -26,7 +28,10 @@ NOBODY = Owner("", None)
 
 
 class Task(Struct, frozen=True):
-    """`agent` is the incarnation that owns it. `epoch` grows with every change of owner, and `former` had it before."""
+    """`agent` is the incarnation that owns it. `epoch` grows with every change of owner, and `former` had it before.
+
+    Those in `given_back` had it and did not want it: it is not handed to them by itself until somebody else changes it.
+    """
 
     id: TaskId
     subject: str
@@ -44,6 +49,8 @@ class Task(Struct, frozen=True):
     updated: int = 0
     author: str = ""  # the name of its author; empty where that is not known
     maker: AgentId = AgentId("")  # and its id
+    given_back: tuple[AgentId, ...] = ()
+    assigner: str = ""  # who gave it to its owner; empty if the owner claimed it
 
 
 def claim_id(list: str, task: Task) -> LetterId:
@@ -129,11 +136,14 @@ class Done(Struct, frozen=True):
 
     @property
     def claimable(self) -> bool:
-        """Is there something to claim that was not there before?"""
+        """Is there something to claim, for anybody or for one, that was not there before?"""
         if any(is_claimable(task) for task in self.freed):
             return True
-        was = self.before is not None and is_claimable(self.before)
-        return self.task is not None and is_claimable(self.task) and not was
+        task, before = self.task, self.before
+        if task is None or not is_claimable(task):
+            return False
+        same = before is not None and (before.owner, before.given_back) == (task.owner, task.given_back)
+        return before is None or not is_claimable(before) or not same
 
     def to_tell(self, by: Actor) -> list[Task]:
         """Tasks whose owners must hear of it: given to them just now, or theirs and now free to be begun."""
@@ -145,7 +155,23 @@ class Done(Struct, frozen=True):
 
 
 def is_claimable(task: Task) -> bool:
+    """By anybody, or by the one that it is kept for."""
     return task.status == "pending" and task.agent is None and not task.blocked_by
+
+
+def is_kept_for(task: Task, name: str) -> bool:
+    """Is it kept for the one that has, or will have, this name?"""
+    return task.agent is None and task.owner is not None and task.owner.casefold() == name.casefold()
+
+
+def given_back(task: Task, ask: Change, hold: Hold, by: Actor) -> tuple[AgentId, ...]:
+    """To whom it is not handed by itself from now on. Whoever gave it back does not undo that by changing its words."""
+    left = task.agent == by.agent and hold.agent != by.agent and hold.status == "pending"
+    kept = (*task.given_back, by.agent) if left else task.given_back
+    told = Change(status=ask.status, owner=ask.owner)
+    if ask != told and by.agent not in kept:
+        kept = ()
+    return tuple(agent for agent in dict.fromkeys(kept) if agent != hold.agent)
 
 
 def not_found(id: int) -> Refusal:
@@ -175,7 +201,8 @@ def decide(task: Task, ask: Change, by: Actor, held: int | None = None) -> Hold 
     if ask.owner is None:
         return _set_status(task, ask.status, by, held)
     if ask.owner.agent is None:
-        return _release(task, ask.status, by, held)
+        keep = _keep(task, ask.owner.name, by, held) if ask.owner.name else None
+        return keep or _release(task, ask.status, by, held)
     if ask.owner.agent == by.agent:
         return _claim(task, ask.status, by)
     return _assign(task, ask.status, ask.owner, by, held)
@@ -183,12 +210,14 @@ def decide(task: Task, ask: Change, by: Actor, held: int | None = None) -> Hold 
 
 def is_mine(task: Task, by: Actor, held: int | None) -> bool:
     """A result that comes under an epoch that has passed is a former owner's, even if it has the same id."""
+    if task.agent is None:
+        return is_kept_for(task, by.name)
     return task.agent == by.agent and (held in (None, task.epoch) or task.status == "pending")
 
 
 def _refuse_others(task: Task, by: Actor, held: int | None) -> Refusal | None:
     """The task belongs to somebody else, and the caller is not the lead."""
-    if task.agent is None or by.lead or is_mine(task, by, held):
+    if task.owner is None or by.lead or is_mine(task, by, held):
         return None
     if task.status == "completed":
         return _resolved(task)
@@ -205,7 +234,9 @@ def refuse_wait(task: Task, by: Actor, held: int | None = None) -> Refusal | Non
 
 def _taken(task: Task, by: Actor) -> Refusal:
     words = f"#{task.id} belongs to {task.owner}."
-    if task.agent == by.agent:
+    if task.agent is None:
+        words = f"#{task.id} is kept for {task.owner}, who has not joined yet."
+    elif task.agent == by.agent:
         words = f"#{task.id} was taken from you and claimed again since. Claim it anew to go on with it."
     elif by.agent in task.former:
         words += " It is not yours any more, so a late result is not taken."
@@ -224,7 +255,7 @@ def _claim(task: Task, status: Status | None, by: Actor) -> Hold | Refusal:
     own = task.agent == by.agent
     if task.status == "completed":
         return Hold("completed", task.owner, task.agent) if own and status == "completed" else _resolved(task)
-    if task.agent is not None and not own:
+    if not own and (task.agent is not None or _refuse_others(task, by, None)):
         return _taken(task, by)
     if task.blocked_by and not (own and task.status == "in_progress"):
         return _blocked(task)
@@ -240,6 +271,13 @@ def _assign(task: Task, status: Status | None, to: Owner, by: Actor, held: int |
     return _refuse_others(task, by, held) or Hold("pending", to.name, to.agent)
 
 
+def _keep(task: Task, name: str, by: Actor, held: int | None) -> Hold | Refusal:
+    """For one that joins later."""
+    if task.status == "completed":
+        return _resolved(task)
+    return _refuse_others(task, by, held) or Hold("pending", name)
+
+
 def _release(task: Task, status: Status | None, by: Actor, held: int | None) -> Hold | Refusal:
     if refusal := _refuse_others(task, by, held):
         return refusal
@@ -253,7 +291,7 @@ def _set_status(task: Task, status: Status | None, by: Actor, held: int | None) 
         case None:
             return now
         case "pending":
-            if task.status == "pending":
+            if task.status == "pending" and task.agent != by.agent:
                 return now
             return _refuse_others(task, by, held) or Hold("pending")  # given back: anybody may claim it
         case "in_progress":

@@ -79,7 +79,8 @@ def _conclude(findings: Sequence[Finding], mode: Mode) -> Verdict:
     path = next((f.path for f in asked if f.path), None)
     if mode == "plan" and not all(f.reading for f in asked):
         changing = next(f for f in asked if not f.reading)
-        return Verdict("deny", f"{changing.reason} In plan mode only reading is allowed.", blocked_path=path)
+        until = "In plan mode only reading is allowed until your plan is approved: hand it in with ExitPlanMode."
+        return Verdict("deny", f"{changing.reason} {until}", blocked_path=path)
     if mode == "dontAsk":
         return Verdict("deny", f"{first.reason} The mode dontAsk denies calls that need approval.", blocked_path=path)
     suggestions = dict.fromkeys(s for f in asked for s in f.suggestions)

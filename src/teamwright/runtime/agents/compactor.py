@@ -9,6 +9,7 @@ from teamwright.core.errors import ModelError, UsageError
 from teamwright.core.ids import AgentId
 from teamwright.core.policies import compaction
 from teamwright.runtime.agents.agent import Agent
+from teamwright.runtime.agents.plan_words import plan_on
 from teamwright.runtime.side_questions.fork import Aside, run_forked
 
 Facts = Callable[[AgentId], Awaitable[Sequence[str]]]
@@ -130,7 +131,7 @@ class AgentCompactor:
         agent = self._agent
         facts = [f"Your working directory is {agent.desk.cwd}."]
         if agent.mode == "plan":
-            facts.append("Plan mode is on: read and search only, until the plan is approved.")
+            facts.append(plan_on(self._agent.approver))
         if changed := list(agent.history.changed)[-50:]:
             facts.append("Files that you have changed: " + ", ".join(changed))
         return facts

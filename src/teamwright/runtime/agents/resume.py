@@ -51,6 +51,7 @@ class Opened(Struct):
     lock: Lock
     notes: list[str]
     new: bool = False
+    ended_at: int = 0  # when it was last written before, in milliseconds
 
     def answered(self, agent: AgentId, call: CallId) -> bool:
         """Is the result of this call in its agent's transcript?"""
@@ -176,6 +177,7 @@ def _resume(path: Path, home: Home, origin: Origin) -> Opened:
 
 
 def _go_on(id: SessionId, path: Path, lock: Lock, kept: int | None = None) -> Opened:
+    ended_at = int(path.stat().st_mtime * 1000)
     transcript, events, torn = Transcript.open(path)
     history = fold(events)
     if history.started is None:
@@ -191,7 +193,7 @@ def _go_on(id: SessionId, path: Path, lock: Lock, kept: int | None = None) -> Op
         cut = Compacted(tuple(_rewound(events, kept).messages), "manual", 0, Usage())
         transcript.append(cut, now_ms())
         history.apply(cut)
-    return Opened(id, SessionFiles(path), transcript, history, lock, notes)
+    return Opened(id, SessionFiles(path), transcript, history, lock, notes, ended_at=ended_at)
 
 
 def _rewound(events: Sequence[Durable], kept: int) -> History:

@@ -47,6 +47,7 @@ class Spawner:
         self.known: dict[AgentId, AgentRecord] = {}
         self.teams: TeamsPort | None = None
         self._resuming: set[AgentId] = set()
+        self._answers: dict[AgentId, tuple[tuple[int, int], int]] = {}  # since a person spoke, or a tool was used
         self._names: set[str] = set()  # given out, also to agents that are still being made
 
     async def spawn(self, ask: Ask, ctx: ToolContext) -> tuple[Job | Member, Plan]:
@@ -167,6 +168,20 @@ class Spawner:
         if given:
             return given[-1]
         return named[0] if len(named) == 1 else None  # a kind is a name as long as only one has it
+
+    def count_answer(self, known: AgentRecord, most: int) -> None:
+        """It is about to be told something by an agent. Two that only answer each other are stopped: ToolError."""
+        living, job = self._supervisor.agent(known.id), self._supervisor.job_of(known.id)
+        used = living.history.tool_uses if living else job.result.usage.tool_uses if job else 0
+        now = (self._supervisor.asked, used)
+        before, many = self._answers.get(known.id, (now, 0))
+        many = many + 1 if before == now else 1
+        if many > most:
+            raise ToolError(
+                f"{known.name} has answered {most} times without using a tool, so this was not sent. Do the next step "
+                "yourself, start another agent, or end your turn and say what is missing."
+            )
+        self._answers[known.id] = (now, many)
 
     async def resume(self, known: AgentRecord, owner: AgentId, call: CallId | None) -> Job | None:
         """Its letter is stored. A living agent is woken, one that has ended continues in the background; never two."""

@@ -11,6 +11,7 @@ from teamwright.core.ids import AgentId, CallId, SessionId
 from teamwright.core.permissions.consent import Mode
 from teamwright.core.ports import Desk, Tool
 from teamwright.runtime.agents.meter import AgentMeter
+from teamwright.runtime.agents.plan_words import Approver
 
 
 class Toolset(Struct, frozen=True):
@@ -41,6 +42,7 @@ class AgentSpec(Struct, frozen=True, kw_only=True):
     worktree: str = ""  # its own directory, if it has one
     source: Source | None = None  # where a fork branches off
     team: str = ""  # of a teammate
+    approver: Approver = "nobody"  # of its plans
 
 
 def started(spec: AgentSpec, session: SessionId) -> AgentStarted:

@@ -61,6 +61,7 @@ class Supervisor:
         self._live: dict[AgentId, Agent] = {}
         self._housed: set[AgentId] = set()  # those of them that are teammates
         self.recall_after = RECALL
+        self.asked = 0  # how often a person has spoken
         self.summaries: Summaries | None = None  # of agents in the background, if they are wanted
 
     def open(self, group: TaskGroup) -> None:

@@ -96,5 +96,6 @@ class TeamDeps(Struct, frozen=True, kw_only=True):
     put: Put | None  # a person, if one can be asked
     patience: float  # seconds for the answer to a shutdown request
     limits: MailLimits = LIMITS
+    ended_at: int = 0  # when the process before this one ended, in milliseconds; 0: there was none
     since: int = 0  # when the lead's process began, in milliseconds: what is spent from then on counts
     places: TeammatePlaces | None = None  # None: in this process

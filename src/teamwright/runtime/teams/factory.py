@@ -79,6 +79,7 @@ class TeammateFactory:
             description=member.description,
             worktree=member.worktree,
             team=member.team,
+            approver="lead",
         )
 
     def _begin(self, spec: AgentSpec, member: Member, definition: AgentDefinition) -> Agent:

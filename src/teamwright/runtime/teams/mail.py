@@ -88,10 +88,27 @@ class TeamMail:
             raise ToolError(f"Session {session!r}: {error} `teamwright sessions --all` lists them.") from None
         return await self._wakeups.ring_session(session)
 
-    def worked(self, agent: AgentId) -> None:
-        """It has done something, or was told something new: an answer to it now is not idle chatter."""
+    def worked(self, agent: AgentId, *, effect: bool = True) -> None:
+        """It has done something, or was told something new: an answer to it now is not idle chatter.
+
+        With an `effect`, or a person's words, its whole team may wake each other anew.
+        """
         if self._roster.member_of(agent) is not None:
             self._table.worked_soon(agent)
+            if effect:
+                self._table.progressed_soon(agent)
+
+    async def tell_of_rounds(self, team: str) -> None:
+        """Members that only wake each other are stopped; lead and person are told, once until something is done."""
+        lead = self._roster.lead_of(team)
+        if lead is None or not (rounds := await self._table.untold_rounds(team)):
+            return
+        words = (
+            f"The members of {team} have woken each other {rounds} times without any effect (no file changed, no task "
+            "made or completed, no word of the person), so messages and tasks wake nobody until there is one"
+        )
+        self._roster.warn(lead.agent, f"{words}.")
+        await self.notify(lead, f"{words}: do the next step yourself, or end your turn and say what is missing.")
 
     # --- what the runtime itself says
 

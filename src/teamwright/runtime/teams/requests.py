@@ -1,5 +1,6 @@
 """Shutdown and plan requests as records with ids. No decision is read out of text that a model wrote."""
 
+from collections.abc import Collection
 from functools import partial
 from typing import Any
 
@@ -9,7 +10,7 @@ import msgspec
 from teamwright.core.data.letter import Signal, SignalKind
 from teamwright.core.data.team import Mail, Member, Refused, RequestId, TeamRequest, iso, new_request_id
 from teamwright.core.errors import ToolError
-from teamwright.core.ids import CallId
+from teamwright.core.ids import CallId, LetterId
 from teamwright.core.permissions.consent import MODES
 from teamwright.core.permissions.judge import mode_allowed
 from teamwright.runtime.agents.supervisor import Supervisor
@@ -109,6 +110,27 @@ class TeamRequests:
                     await self._mail.store(mail)
                 await self.gone(member, request)
 
+    # --- what is open
+
+    async def reminders(self, member: Member, *, planning: bool) -> list[tuple[LetterId, str]]:
+        """What one that is about to go idle should not leave open, each under the id of the letter that says so."""
+        asked = await self._open_for(member)
+        found = [(LetterId(f"o-{r.id}"), f"Still open: {how_to_answer(r, who)}") for r, who in asked]
+        plans = await self._table.plans_of(member.agent) if planning else []
+        if planning and all(plan.state != "open" for plan in plans):
+            found.append((LetterId(f"o-plan-{member.agent}-{len(plans)}"), PLAN_OPEN))
+        return found
+
+    async def unanswered(self, sender: Member, readers: Collection[str]) -> list[str]:
+        """Requests of those that it writes to, which words do not answer: each with how it is answered."""
+        return [how_to_answer(request, who) for request, who in await self._open_for(sender) if who in readers]
+
+    async def _open_for(self, member: Member) -> list[tuple[TeamRequest, str]]:
+        """What waits for its answer, each with the name of whoever asked."""
+        found = [r for r in await self._table.open_for(member.agent) if r.kind in ("shutdown", "plan")]
+        asked = [(request, self._roster.find(member.team, request.asker)) for request in found]
+        return [(request, asker.name) for request, asker in asked if asker is not None]
+
     # --- plans
 
     async def submit_plan(self, member: Member, plan: str, call: CallId) -> RequestId:
@@ -150,7 +172,7 @@ class TeamRequests:
     async def _asked(self, id: str, kind: str) -> TeamRequest:
         found = await self._table.by_id(RequestId(id))
         if found is None or found.kind != kind:
-            raise ToolError(f"There is no open {kind} request {id!r}. Use the requestId of the message you were sent.")
+            raise ToolError(f"There is no open {kind} request {id!r}. Use the request_id of the message you were sent.")
         return found
 
     def _other(self, asker: Member, to: str) -> Member:
@@ -165,6 +187,20 @@ class TeamRequests:
         if member.is_lead:
             raise ToolError("The lead does not shut down on request: it ends its own session.")
         return member
+
+
+PLAN_OPEN = (
+    "You are in plan mode, and no plan of yours waits for an answer. Hand it in with ExitPlanMode: it goes to "
+    "team-lead, whose answer wakes you. A plan that you merely write cannot be approved."
+)
+
+
+def how_to_answer(request: TeamRequest, asker: str) -> str:
+    kind, more = ("plan_approval", "feedback?") if request.kind == "plan" else ("shutdown", "reason?")
+    return (
+        f"{kind}_request {request.id} of {asker}. Words do not answer it: SendMessage to {asker} with message "
+        f'{{type: "{kind}_response", request_id: "{request.id}", approve, {more}}} does.'
+    )
 
 
 def _signal(kind: SignalKind, body: dict[str, Any], color: str = "") -> Signal:

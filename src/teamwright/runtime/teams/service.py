@@ -5,8 +5,9 @@ from collections.abc import Sequence
 import anyio
 
 from teamwright.core.data.definition import AgentDefinition
-from teamwright.core.data.event import LettersTaken
-from teamwright.core.data.tasks import Task
+from teamwright.core.data.event import LettersTaken, Reminded
+from teamwright.core.data.message import user
+from teamwright.core.data.tasks import Actor, Task
 from teamwright.core.data.team import LEAD_NAME, Member, Refused, Team, TeamRequest, new_request_id
 from teamwright.core.errors import StoreError, ToolError
 from teamwright.core.ids import AgentId, CallId
@@ -18,9 +19,11 @@ from teamwright.runtime.teams.deps import TeamDeps
 from teamwright.runtime.teams.factory import TeammateFactory
 from teamwright.runtime.teams.mail import TeamMail
 from teamwright.runtime.teams.mirrors import Mirrors
+from teamwright.runtime.teams.open_work import OpenWork, ask_lead, find_open
 from teamwright.runtime.teams.remote.events import RemoteEvents
 from teamwright.runtime.teams.remote.permission_relay import PermissionResponder
 from teamwright.runtime.teams.requests import TeamRequests
+from teamwright.runtime.teams.resumed import resumed_words
 from teamwright.runtime.teams.roster import Roster
 from teamwright.runtime.teams.task_scope import SessionTaskScope, TeamTaskScope
 from teamwright.runtime.teams.tasks import TaskBoard
@@ -45,7 +48,7 @@ class Teamwork:
 
     def __init__(self, deps: TeamDeps) -> None:
         agents, supervisor, home = deps.agents, deps.supervisor, deps.home
-        self._deps, self.supervisor = deps, supervisor
+        self._deps, self.supervisor, self._asked = deps, supervisor, False
         self.tables = tables = open_team_tables(deps.state.database, home.run, deps.limits)
         self.roster = roster = Roster(agents.session, tables.teams, supervisor, deps.tell)
         mirror = TeamMirror(home.root, tables.teams, tables.mail)
@@ -74,7 +77,7 @@ class Teamwork:
 
     def _open_board(self) -> TaskBoard:
         deps, hooks = self._deps, self._deps.hooks
-        session, table = self.roster.session, TaskTable(deps.state.database)
+        session, table = self.roster.session, TaskTable(deps.state.database, limits=deps.limits)
         alone = SessionTaskScope(session, self.supervisor, deps.spawner)
         scope = TeamTaskScope(self.roster, self.wakeups, alone, hooks if hooks.guards else None)
 
@@ -209,6 +212,8 @@ class Teamwork:
             await self._resume_team(name, main, ours=True)
         if team is not None:
             await self._resume_team(team, main, ours=False)
+        if words := resumed_words(self._deps.ended_at, self.mates(), self.teammates.absent):
+            main.emit(Reminded(user(words)))
         if names or team:
             await self.mirrors.rebuild()
             self.supervisor.launch(self.wakeups.look)  # questions may wait since before
@@ -268,6 +273,8 @@ class Teamwork:
         await self.teammates.resume(member)
 
     async def look(self) -> None:
+        for team in self.roster.led_here():
+            await self.mail.tell_of_rounds(team)
         await self.teammates.apply_all()
         await self.teammates.look()
         await self.responder.look()
@@ -308,6 +315,7 @@ class Teamwork:
             if not await self.rests(name):
                 return False
             await self.mail.tell_of_failures(name)  # also of what another process could not deliver
+            await self.mail.tell_of_rounds(name)
             if (await self.tables.teams.unrest(name)).lead and (lead := self.roster.lead_of(name)) is not None:
                 self.supervisor.ring(lead.agent)  # the bell for it has not been heard yet
                 return False
@@ -319,7 +327,7 @@ class Teamwork:
             with anyio.move_on_after(LOOK):  # news that came while the store was read
                 await self.roster.news()
             return False
-        if len(self.roster.members(name)) > 1 and await self.board.table.has_claimable(name):
+        if await self.board.table.has_claimable(name, [Actor(m.agent, m.name) for m in self.roster.mates(name)]):
             with anyio.move_on_after(STILL) as scope:
                 await self.roster.news()
             return scope.cancelled_caught
@@ -330,6 +338,17 @@ class Teamwork:
         dropped = {m.name for m in self.roster.members(name) if m.agent in self.teammates.dropped}
         idle = all(m.state == "idle" or m.name in dropped for m in self.roster.mates(name))
         return not idle or (await self.tables.teams.unrest(name, without=dropped)).mates
+
+    async def open_work(self) -> list[OpenWork]:
+        """Tasks that nobody has completed."""
+        return await find_open(self.roster, self.board.table)
+
+    async def ask_about_open_work(self) -> bool:
+        """The lead hears of it, once; False if there is none, or if it was asked before."""
+        if self._asked or not (found := await self.open_work()):
+            return False
+        self._asked = True
+        return await ask_lead(self.supervisor.main, self.roster, self.mail, found)
 
     async def close(self) -> None:
         await self.teammates.park_all()

@@ -149,17 +149,23 @@ class TeamTaskScope(TaskScope):
         member = self._roster.member_of(task.agent) if task.agent else None
         if member is None or task.agent is None:
             return None
+        giver = self._giver(task, member.team, by)
         said = {
             "type": "task_assignment",
             "taskId": str(task.id),
             "subject": task.subject,
             "description": task.description,
-            "assignedBy": by.name,
+            "assignedBy": giver.name,
             "timestamp": iso(now_ms()),
         }
         line = msgspec.json.encode(said).decode()
         id = LetterId(f"a-{member.team}-{task.id}-{task.epoch}-{len(task.former)}")
-        return Letter(id, task.agent, Sender("agent", by.name, by.agent), Signal("task_assignment", line))
+        return Letter(id, task.agent, Sender("agent", giver.name, giver.agent), Signal("task_assignment", line))
+
+    def _giver(self, task: Task, team: str, by: Actor) -> Actor:
+        """Who gave it to its owner: not whoever completed what it waited for."""
+        found = self._roster.find(team, task.assigner) if task.assigner else None
+        return Actor(found.agent, found.name) if found is not None else by
 
     async def assigned(self, task: Task, by: Actor) -> None:
         member = self._roster.member_of(task.agent) if task.agent else None

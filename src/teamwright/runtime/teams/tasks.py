@@ -75,9 +75,11 @@ class TaskBoard:
 
     # --- what the runtime does by itself
 
-    async def claim_first(self, list: str, by: Actor, letter: Callable[[Task], Letter]) -> Task | None:
-        """For one that has nothing else to do; `letter` tells it what it claimed."""
-        done = await unbroken(self.table.claim_first(list, by, letter))
+    async def claim_first(
+        self, list: str, by: Actor, letter: Callable[[Task], Letter], *, kept: bool = False
+    ) -> Task | None:
+        """For one that has nothing else to do, or, `kept`, that has just joined; `letter` tells it what it claimed."""
+        done = await unbroken(self.table.claim_first(list, by, letter, kept=kept))
         if done is None:
             return None
         await self._follow(list, by, done)

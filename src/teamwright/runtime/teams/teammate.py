@@ -6,7 +6,7 @@ from functools import partial
 
 import anyio
 
-from teamwright.core.data.event import AgentEnded, Event, ToolEnded
+from teamwright.core.data.event import AgentEnded
 from teamwright.core.data.letter import Letter, Said
 from teamwright.core.data.tasks import Actor, Task
 from teamwright.core.data.team import Mail, Member
@@ -15,10 +15,10 @@ from teamwright.core.ids import LetterId
 from teamwright.host.git.worktree import Worktree
 from teamwright.runtime.agents.agent import Agent, current_agent, current_teammate
 from teamwright.runtime.agents.life import live
-from teamwright.runtime.teams.mail import SYSTEM_SENDER, TeamMail
+from teamwright.runtime.teams.effort import Effort
+from teamwright.runtime.teams.mail import SYSTEM_SENDER
 from teamwright.runtime.teams.teammate_life import TeammateLife
 from teamwright.runtime.teams.teammate_state import TeammateDeps, TeammateState
-from teamwright.runtime.tool_traits import told_by
 from teamwright.runtime.worktrees import words
 from teamwright.store.tables.state import now_ms
 
@@ -50,7 +50,7 @@ class Teammate:
         """The boundary: whatever happens inside, its end is reported and its tasks are free again."""
         current_agent.set(self.agent.id)
         current_teammate.set(self.agent.id)
-        self.agent.on_event = partial(note_work, self._mail, self.agent)
+        self.agent.on_event = Effort(self._mail, self.agent).note
         self.agent.inbox.on_read = partial(self._deps.mirrors.read_by, self.agent.id)
         self.agent.inbox.on_signal = self.state.apply_answers
         with self.state.scope:
@@ -125,17 +125,6 @@ class Teammate:
         self._roster.tell(member, "shutdown")
         await self._roster.refresh(member.team)
         await self._wakeups.ring_lead(member.team)
-
-
-def note_work(mail: TeamMail, agent: Agent, event: Event) -> None:
-    """A tool that does more than talk: an answer after it is not idle chatter."""
-    if not isinstance(event, ToolEnded) or event.is_error or event.call_id not in agent.history.used:
-        return
-    calls = (c for m in reversed(agent.history.messages) if m.role == "assistant" for c in m.calls)
-    call = next((c for c in calls if c.id == event.call_id), None)
-    traits = told_by(agent.tools.get(call.name)) if call is not None else None
-    if call is not None and not (traits and traits.talks):
-        mail.worked(agent.id)
 
 
 async def free_tasks(deps: TeammateDeps, member: Member, why: str) -> None:

@@ -30,6 +30,7 @@ class TeammateLife:
         self._tables, self._roster, self._mail, self._supervisor = deps.tables, deps.roster, deps.mail, deps.supervisor
         self.finished: list[Task] = []  # named in its next idle notice
         self._waited = 0.0  # seconds for which commands alone have held its idleness up, since its last turn
+        self._reminded: set[LetterId] = set()  # by this process
         self._tries: dict[LetterId, int] = {}  # of letters that it could not even read
 
     async def begin(self) -> None:
@@ -103,10 +104,24 @@ class TeammateLife:
         await self._mail.tell_of_failures(self._state.member.team)
         if back := await self._deps.hooks.before_idle(self._state.member):
             await self._mail.notify(self._state.member, back)
-        elif end is not None:
+        elif end is not None and not await self._remind(end):
             reason, notice = await self._idle_notice(end)
             await self._state.set_idle(notice, reason)
             self.finished = []
+            if self._roster.leads(self._state.member.team):
+                await self._mail.tell_of_rounds(self._state.member.team)
+
+    async def _remind(self, end: TurnEnded) -> bool:
+        """Before it goes idle with something open that only it can end: it is told how to, once for each."""
+        if idle_reason(end) != "available":
+            return False
+        member, agent = self._state.member, self._agent
+        for id, words in await self._deps.requests.reminders(member, planning=agent.mode == "plan"):
+            if id not in agent.history.letters and id not in self._reminded:  # also one that it could not read
+                self._reminded.add(id)
+                await self._mail.notify(member, words, id)
+                return True
+        return False
 
     async def _claim(self) -> bool:
         """The first task that is free; the word about it is stored with the claim. Not while it plans."""
@@ -115,7 +130,7 @@ class TeammateLife:
         if agent.mode == "plan" or (end is not None and idle_reason(end) != "available"):
             return False
         by = Actor(agent.id, self._state.member.name)
-        task = await self._deps.board.claim_first(team, by, partial(_claim_letter, team=team, agent=agent.id))
+        task = await self._deps.board.claim_first(team, by, partial(claim_letter, team=team, agent=agent.id))
         if task is not None:
             agent.inbox.ring()
         return task is not None
@@ -160,13 +175,16 @@ def idle_reason(end: TurnEnded) -> Reason:
             return "failed"
 
 
-def _claim_letter(task: Task, team: str, agent: AgentId) -> Letter:
+def claim_letter(task: Task, team: str, agent: AgentId) -> Letter:
     """Its words are its author's, who is named where no text can pretend to be another: beside them."""
     made = f"made by {task.author}" if task.author else ""
+    why = f"{task.assigner} has given it to you" if task.assigner else "you were free, and it was the first open one"
     text = (
-        f"You have claimed task #{task.id}: {task.subject}\n\n{task.description}\n\n"
+        f"Task #{task.id} is yours now: {why}.\n\n#{task.id}: {task.subject}\n\n{task.description}\n\n"
         f"{f'It was {made}. ' if made else ''}"
-        "Do it, mark it completed with TaskUpdate, then go on with further open tasks (TaskList)."
+        "Do it, mark it completed with TaskUpdate, then go on with further open tasks (TaskList). "
+        "If it is for somebody else, give it to them (TaskUpdate, owner); if you cannot do it, give it back (status "
+        "pending) and tell team-lead why: you are not given it again."
     )
     sender = Sender("system", CLAIM_SENDER)
     return Letter(claim_id(team, task), agent, sender, Said(text, f"task #{task.id}, {made}" if made else ""))

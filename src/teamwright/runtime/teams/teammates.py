@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from teamwright.core.data.definition import AgentDefinition
 from teamwright.core.data.letter import Said
-from teamwright.core.data.tasks import Task
+from teamwright.core.data.tasks import Actor, Task
 from teamwright.core.data.team import Mail, Member, Refused
 from teamwright.core.errors import AgentLost, DiskError, StoreError, ToolError
 from teamwright.core.ids import AgentId, LetterId, new_agent_id
@@ -26,6 +26,7 @@ from teamwright.runtime.teams.deps import TeammatePlaces
 from teamwright.runtime.teams.factory import TeammateFactory
 from teamwright.runtime.teams.remote.processes import TeammateProcesses
 from teamwright.runtime.teams.teammate import Teammate, free_tasks
+from teamwright.runtime.teams.teammate_life import claim_letter
 from teamwright.runtime.teams.teammate_state import TeammateDeps
 from teamwright.runtime.unbroken import unbroken
 from teamwright.store.tables.jobs import NewAgent
@@ -120,10 +121,16 @@ class Teammates:
             self._roster.tell(member, "spawn", draft.description)
             await mirrors.write_config(member.team)
             await mirrors.write_inboxes(member.team, member.name)
+            await self._hand_kept(member)
             placed = await self._place(member, tree)
             if placed != member:  # where it runs
                 await mirrors.write_config(member.team)
         return placed
+
+    async def _hand_kept(self, member: Member) -> None:
+        """The first task that was kept for its name, to be read with its first message; others come when it is idle."""
+        by, letter = Actor(member.agent, member.name), partial(claim_letter, team=member.team, agent=member.agent)
+        await self._deps.board.claim_first(member.team, by, letter, kept=True)
 
     async def _place(self, member: Member, tree: Worktree | None) -> Member:
         """In a process of its own, or here if that cannot be."""

@@ -5,6 +5,7 @@ Tables of later steps (rosters, tasks, claims, requests, leases) hang on `agents
 """
 
 from teamwright.store.db.schema_authors import AUTHORS
+from teamwright.store.db.schema_rounds import ROUNDS
 from teamwright.store.db.schema_schedules import SCHEDULES
 from teamwright.store.db.schema_tasks import TASKS
 from teamwright.store.db.schema_teams import TEAMS
@@ -95,4 +96,4 @@ _SECOND = (
 )
 
 Step = tuple[str, ...]
-STEPS: tuple[Step, ...] = (_FIRST, _SECOND, TASKS, TEAMS, SCHEDULES, AUTHORS)
+STEPS: tuple[Step, ...] = (_FIRST, _SECOND, TASKS, TEAMS, SCHEDULES, AUTHORS, ROUNDS)

@@ -5,6 +5,7 @@ The rows stay after the delivery: they are the audit log.
 
 import sqlite3
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -23,6 +24,7 @@ from teamwright.store.tables.mail_insert import (
     post,
     set_aside,
 )
+from teamwright.store.tables.rounds import note_progress, rounds_spent, tell_of_rounds
 from teamwright.store.tables.state import now_ms
 
 MOST_READ = 200  # of the messages that were read, an inbox shows the last ones
@@ -176,6 +178,16 @@ class MailTable:
                 db.execute(f"DELETE FROM volleys WHERE {side} = (SELECT n FROM agents WHERE id = ?)", (agent,))  # noqa: S608
 
         self._db.write_soon(work)
+
+    def progressed_soon(self, agent: AgentId) -> None:
+        """Queued: the agent has changed something, or a person has spoken to it."""
+        self._db.write_soon(partial(note_progress, agent=agent))
+
+    async def untold_rounds(self, team: str) -> int:
+        """How often members of a team have woken each other, if nothing came of it and that was not told yet; or 0."""
+        if not await self._db.read(partial(rounds_spent, team=team, each=self.limits.answers)):
+            return 0
+        return await self._db.write(partial(tell_of_rounds, team=team, each=self.limits.answers))
 
     async def _entries(self, where: str, *values: object) -> list[MailEntry]:
         sql = f"""

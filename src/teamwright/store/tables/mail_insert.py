@@ -5,15 +5,18 @@ from typing import NamedTuple
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from teamwright.core.crashpoint import crashpoint
 from teamwright.core.data.letter import Letter, Said, Signal
 from teamwright.core.data.team import Code, Mail, MailState, Refused
 from teamwright.core.ids import AgentId, LetterId
+from teamwright.store.tables.rounds import count_round, rounds_spent
 from teamwright.store.tables.state import agent_number
 
 ASIDE = 0  # `delivered_at` of a letter that is handed to nobody any more
 _MINUTE = 60_000
+_ASKING = ("shutdown_request", "plan_approval_request")  # what runs on by itself if it is refused again and again
 _encoder = msgspec.json.Encoder()
 _letters = msgspec.json.Decoder(Letter)
 
@@ -22,7 +25,7 @@ class MailLimits(Struct, frozen=True):
     unread: int = 1000
     bytes: int = 256 * 1024
     per_minute: int = 600
-    answers: int = 40  # in a row between two, without any work in between
+    answers: int = 40  # in a row between two, without any work in between; for all of a team as many times its members
 
 
 LIMITS = MailLimits()
@@ -44,9 +47,10 @@ class _Route(NamedTuple):
 
 
 def post(db: sqlite3.Connection, mail: Mail, limits: MailLimits, at: int) -> Stored | Refused:
-    letter = mail.letter
-    if (known := find_outcome(db, letter.id)) is not None:
+    if (known := find_outcome(db, mail.letter.id)) is not None:
         return known
+    mail = _hushed(db, mail, limits)
+    letter = mail.letter
     team = db.execute("SELECT n FROM teams WHERE name = ?", (mail.team,)).fetchone()
     if team is None:
         return Refused("no_team", f"There is no team {mail.team}: it was deleted.")
@@ -58,8 +62,19 @@ def post(db: sqlite3.Connection, mail: Mail, limits: MailLimits, at: int) -> Sto
     crashpoint("mail.post")
     if refused is not None:
         return refused
+    if letter.sender.id is not None and not (isinstance(letter.body, Signal) and letter.body.quiet):
+        count_round(db, mail.team, letter.sender.id)
     talks = not mail.control or _is_idle_news(letter)
     return Stored(letter.id, _count_volley(db, sender, route.reader or 0) if talks and sender is not None else 0)
+
+
+def _hushed(db: sqlite3.Connection, mail: Mail, limits: MailLimits) -> Mail:
+    """In a team that goes round the news of one that is idle start no turn: they wait for what comes next."""
+    letter = mail.letter
+    if not _is_idle_news(letter) or not rounds_spent(db, mail.team, limits.answers):
+        return mail
+    assert isinstance(letter.body, Signal)
+    return replace(mail, letter=replace(letter, body=replace(letter.body, quiet=True)))
 
 
 def _insert(db: sqlite3.Connection, mail: Mail, route: _Route, refused: Refused | None, at: int) -> None:
@@ -111,12 +126,25 @@ def _refusal(db: sqlite3.Connection, mail: Mail, route: _Route, limits: MailLimi
         return Refused(
             "too_long", f"The message is longer than {limits.bytes // 1024} KiB: write it to a file and name the file."
         )
+    body = mail.letter.body
     if mail.control:
-        return None
+        asks = isinstance(body, Signal) and body.kind in _ASKING
+        return _rounds_refusal(db, mail, limits) if asks else None
     return (
-        _inbox_refusal(db, mail, route, limits)
+        _rounds_refusal(db, mail, limits)
+        or _inbox_refusal(db, mail, route, limits)
         or _pace_refusal(db, mail, route, limits, at)
         or _volley_refusal(db, mail, route, limits)
+    )
+
+
+def _rounds_refusal(db: sqlite3.Connection, mail: Mail, limits: MailLimits) -> Refused | None:
+    if mail.letter.sender.kind != "agent" or not (spent := rounds_spent(db, mail.team, limits.answers)):
+        return None
+    return Refused(
+        "volley",
+        f"The members of {mail.team} have woken each other {spent} times without any effect, so this was not sent. "
+        "Do the next step yourself (change a file, run a command, make or complete a task), or end your turn.",
     )
 
 

@@ -120,6 +120,10 @@ class RequestTable:
             agent,
         )
 
+    async def plans_of(self, agent: AgentId) -> list[TeamRequest]:
+        """All plans that it has handed in."""
+        return await self._select("askers.id = ? AND requests.kind = 'plan'", agent)
+
     async def pending_permission(self, asker: AgentId, tool: str, input: Any) -> TeamRequest | None:
         """The last question about this very call that is still open, or whose answer came when nobody waited."""
         open_or_kept = "(state = 'open' OR (answer IS NOT NULL AND handled = 0))"

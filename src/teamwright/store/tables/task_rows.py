@@ -11,7 +11,7 @@ from teamwright.core.ids import AgentId
 
 _COLUMNS = """
     id, subject, description, status, owner, agent, epoch, former, active_form, metadata, created, updated,
-    author, maker
+    author, maker, given_back, assigner
 """
 _former = msgspec.json.Decoder(tuple[AgentId, ...])
 _metadata = msgspec.json.Decoder(dict[str, Any])
@@ -75,6 +75,7 @@ def _task(row: Sequence[Any], before: tuple[TaskId, ...], after: tuple[TaskId, .
     record = dict(zip(_COLUMNS.replace(",", " ").split(), row, strict=True))
     try:
         record["former"] = _former.decode(record["former"])
+        record["given_back"] = _former.decode(record["given_back"])
         record["metadata"] = _metadata.decode(record["metadata"])
         return msgspec.convert(record | {"blocked_by": before, "blocks": after}, Task)
     except (msgspec.MsgspecError, TypeError, UnicodeDecodeError) as error:
@@ -99,15 +100,28 @@ def write(db: sqlite3.Connection, n: int, task: Task) -> None:
     db.execute(sql, (task.subject, task.description, task.active_form, metadata, n, task.id))
 
 
-def give(db: sqlite3.Connection, n: int, task: Task, hold: Hold) -> None:
+def give(db: sqlite3.Connection, n: int, task: Task, hold: Hold, given_back: Sequence[AgentId], assigner: str) -> None:
     """Status and owner. A new owner means a new epoch, and the one before is remembered as a former one."""
     former = [agent for agent in task.former if agent != hold.agent]
     if task.agent is not None and task.agent != hold.agent:
         former = [*(agent for agent in former if agent != task.agent), task.agent]
     epoch = task.epoch + (task.agent != hold.agent)
-    sql = "UPDATE tasks SET status = ?, owner = ?, agent = ?, epoch = ?, former = ? WHERE list = ? AND id = ?"
-    values = (hold.status, hold.owner, hold.agent, epoch, _encoder.encode(former[-_MOST_FORMER:]).decode())
-    db.execute(sql, (*values, n, task.id))
+    sql = """
+        UPDATE tasks SET status = ?, owner = ?, agent = ?, epoch = ?, former = ?, given_back = ?, assigner = ?
+        WHERE list = ? AND id = ?
+    """
+    lists = [_encoder.encode(agents[-_MOST_FORMER:]).decode() for agents in (former, given_back)]
+    db.execute(sql, (hold.status, hold.owner, hold.agent, epoch, *lists, assigner, n, task.id))
+
+
+def name_of(db: sqlite3.Connection, n: int) -> str:
+    return db.execute("SELECT name FROM task_lists WHERE n = ?", (n,)).fetchone()[0]
+
+
+def credit(db: sqlite3.Connection, n: int, id: TaskId) -> bool:
+    """Its completion counts as progress. False if it did so before."""
+    sql = "UPDATE tasks SET credited = 1 WHERE list = ? AND id = ? AND credited = 0"
+    return db.execute(sql, (n, id)).rowcount > 0
 
 
 def stamp(db: sqlite3.Connection, n: int, ids: Iterable[TaskId], now: int) -> None:

@@ -7,14 +7,11 @@ from functools import partial
 from msgspec import Struct
 from msgspec.structs import replace
 
-from teamwright.core.data.letter import Letter
 from teamwright.core.data.tasks import (
-    MOST_TASKS,
     Actor,
     Change,
     Done,
     Draft,
-    Edge,
     Hold,
     Owner,
     Refusal,
@@ -25,7 +22,6 @@ from teamwright.core.data.tasks import (
     not_found,
     refuse_edges,
     refuse_size,
-    refuse_wait,
 )
 from teamwright.core.data.team import Mail
 from teamwright.core.ids import AgentId, CallId
@@ -33,10 +29,26 @@ from teamwright.store.db.database import Database
 from teamwright.store.db.statements import change, fetch_all, fetch_one
 from teamwright.store.tables import task_rows as rows
 from teamwright.store.tables.jobs import insert_letter
-from teamwright.store.tables.mail_insert import LIMITS, post
+from teamwright.store.tables.mail_insert import LIMITS, MailLimits, post
+from teamwright.store.tables.rounds import count_handed, note_team_progress, rounds_spent
 from teamwright.store.tables.state import now_ms
-
-LetterFor = Callable[[Task], Letter | None]  # what the owner of a task is to be told, in the same transaction
+from teamwright.store.tables.task_changes import (
+    LetterFor,
+    apply,
+    delete,
+    edges_of,
+    ends_of,
+    find_free,
+    find_repeated,
+    find_task,
+    next_id,
+    post_letters,
+    record_call,
+    refuse_new,
+    refuse_waits,
+    with_edges,
+    with_words,
+)
 
 
 class Listing(Struct, frozen=True):
@@ -50,16 +62,16 @@ class Listing(Struct, frozen=True):
 class TaskTable:
     """One for a process: it knows under which epoch the agents here made their claims."""
 
-    def __init__(self, database: Database, now: Callable[[], int] = now_ms) -> None:
+    def __init__(self, database: Database, now: Callable[[], int] = now_ms, limits: MailLimits = LIMITS) -> None:
         self._db = database
-        self._now = now
+        self._now, self._each = now, limits.answers
         self._held: dict[tuple[str, TaskId, AgentId], int] = {}
 
     # --- reading
 
     async def get(self, list: str, id: TaskId) -> Task | None:
         def work(db: sqlite3.Connection) -> Task | None:
-            found = _find(db, list, id)
+            found = find_task(db, list, id)
             return found and found[1]
 
         return await self._db.read(work)
@@ -97,9 +109,16 @@ class TaskTable:
         row = await self._db.read(fetch_one(sql, (agent, call)))
         return row[0] if row else None
 
-    async def has_claimable(self, list: str) -> bool:
-        sql = f"SELECT 1 FROM tasks JOIN task_lists l ON l.n = list WHERE l.name = ? AND {_FREE} LIMIT 1"  # noqa: S608
-        return await self._db.read(fetch_one(sql, (list,))) is not None
+    async def has_claimable(self, list: str, by: Iterable[Actor]) -> bool:
+        """Could one of these be handed a task now?"""
+
+        def work(db: sqlite3.Connection) -> bool:
+            n = rows.list_number(db, list)
+            if n is None or rounds_spent(db, list, self._each):
+                return False
+            return any(find_free(db, n, actor) is not None for actor in by)
+
+        return await self._db.read(work)
 
     # --- changing tasks
 
@@ -111,7 +130,7 @@ class TaskTable:
         """A number for a task that may be made."""
 
         def work(db: sqlite3.Connection) -> TaskId:
-            return _next_id(db, rows.make_list(db, list))
+            return next_id(db, rows.make_list(db, list))
 
         return await self._db.write(work)
 
@@ -130,27 +149,28 @@ class TaskTable:
         now = self._now()
 
         def work(db: sqlite3.Connection) -> Done | Refusal:
-            if (before := _repeated(db, by.agent, call)) is not None:
+            if (before := find_repeated(db, by.agent, call)) is not None:
                 return before
             n = rows.make_list(db, list)
             (count, following) = db.execute("SELECT count, next FROM task_lists WHERE n = ?", (n,)).fetchone()
             own = TaskId(following) if id is None else id
-            edges = _edges(own, draft.blocked_by, draft.blocks)
-            refusal = _refuse_new(db, n, own, edges, count) or _refuse_waits(db, n, edges, by, own=own)
+            edges = edges_of(own, draft.blocked_by, draft.blocks)
+            refusal = refuse_new(db, n, own, edges, count) or refuse_waits(db, n, edges, by, own=own)
             if refusal is not None:
                 return refusal
             if id is None:
-                _next_id(db, n)
+                next_id(db, n)
             rows.insert(db, n, own, draft, by, now)
+            note_team_progress(db, list)
             rows.connect(db, n, edges)
-            others = _ends(edges) - {own}
+            others = ends_of(edges) - {own}
             rows.stamp(db, n, others, now)
-            _record_call(db, n, by.agent, call, own, f"Task #{own} had been created before the program ended.")
+            record_call(db, n, by.agent, call, own, f"Task #{own} had been created before the program ended.")
             done = Done(own, rows.load_good(db, n, own), None, (own, *sorted(others)))
             if owner is not None and done.task is not None:
-                given = _apply(db, n, done.task, Change(), Hold("pending", owner.name, owner.agent), [], now)
+                given = apply(db, n, done.task, Hold("pending", owner.name, owner.agent), now, by=by)
                 done = replace(done, task=given.task)
-                _post_letters(db, done, by, letter)
+                post_letters(db, list, done, by, letter, self._each)
             return done
 
         return await self._db.write(work)
@@ -162,26 +182,27 @@ class TaskTable:
         now, held = self._now(), self._held.get((list, id, by.agent))
 
         def work(db: sqlite3.Connection) -> Done | Refusal:
-            if (before := _repeated(db, by.agent, call)) is not None:
+            if (before := find_repeated(db, by.agent, call)) is not None:
                 return before
-            if (found := _find(db, list, id)) is None:
+            if (found := find_task(db, list, id)) is None:
                 return not_found(id)
             n, task = found
-            edges = _edges(id, ask.add_blocked_by, ask.add_blocks)
+            edges = edges_of(id, ask.add_blocked_by, ask.add_blocks)
             refusal = (
-                refuse_edges(edges, rows.existing(db, n, _ends(edges)), partial(rows.blocked, db, n))
-                or _refuse_waits(db, n, edges, by, own=id, held=held)
-                or refuse_size(_with_words(task, ask).metadata)
+                refuse_edges(edges, rows.existing(db, n, ends_of(edges)), partial(rows.blocked, db, n))
+                or refuse_waits(db, n, edges, by, own=id, held=held)
+                or refuse_size(with_words(task, ask).metadata)
             )
             if refusal is not None:
                 return refusal
-            hold = decide(_with_edges(db, n, task, ask), ask, by, held)
+            hold = decide(with_edges(db, n, task, ask), ask, by, held)
             if isinstance(hold, Refusal):
                 return hold
-            done = _delete(db, n, task, now) if ask.status == "deleted" else _apply(db, n, task, ask, hold, edges, now)
-            _post_letters(db, done, by, letter)
+            deleted = ask.status == "deleted"
+            done = delete(db, n, task, now) if deleted else apply(db, n, task, hold, now, ask, edges, by)
+            post_letters(db, list, done, by, letter, self._each)
             what = "deleted" if done.task is None else "changed"
-            _record_call(db, n, by.agent, call, id, f"Task #{id} had been {what} before the program ended.")
+            record_call(db, n, by.agent, call, id, f"Task #{id} had been {what} before the program ended.")
             return done
 
         done = await self._db.write(work)
@@ -192,24 +213,26 @@ class TaskTable:
         """Owner and `in_progress` in one step."""
         return await self.update(list, id, Change(owner=Owner(by.name, by.agent)), by)
 
-    async def claim_first(self, list: str, by: Actor, letter: LetterFor | None = None) -> Done | None:
-        """The first task that is pending, nobody's and waits for nothing; None if there is none.
+    async def claim_first(
+        self, list: str, by: Actor, letter: LetterFor | None = None, *, kept: bool = False
+    ) -> Done | None:
+        """The first task that is pending, kept for it or nobody's, and waits for nothing; None if there is none.
 
-        `letter` is stored with the claim, so the new owner is sure to be told.
+        One that it gave back is none; with `kept` neither is one that is nobody's. `letter` is stored with the claim,
+        so the new owner is sure to be told.
         """
         now = self._now()
 
         def work(db: sqlite3.Connection) -> Done | None:
-            if (n := rows.list_number(db, list)) is None:
+            n = rows.list_number(db, list)
+            task = None if n is None else find_free(db, n, by, kept=kept)
+            if n is None or task is None or rounds_spent(db, list, self._each):
                 return None
-            sql = f"SELECT id FROM tasks WHERE list = ? AND {_FREE} ORDER BY id"  # noqa: S608
-            for (id,) in db.execute(sql, (n,)):
-                if (task := rows.load_good(db, n, id)) is not None:  # a row that cannot be read is passed over
-                    done = _apply(db, n, task, Change(), Hold("in_progress", by.name, by.agent), [], now)
-                    if letter is not None and done.task is not None and (found := letter(done.task)) is not None:
-                        insert_letter(db, found)
-                    return done
-            return None
+            done = apply(db, n, task, Hold("in_progress", by.name, by.agent), now)
+            count_handed(db, list)
+            if letter is not None and done.task is not None and (found := letter(done.task)) is not None:
+                insert_letter(db, found)
+            return done
 
         done = await self._db.write(work)
         if done is not None:
@@ -230,7 +253,7 @@ class TaskTable:
             sql = "SELECT id FROM tasks WHERE list = ? AND agent = ? AND status <> 'completed' ORDER BY id"
             ids = [] if n is None else [id for (id,) in db.execute(sql, (n, agent)).fetchall()]
             owned = [task for id in ids if n is not None and (task := rows.load_good(db, n, id)) is not None]
-            freed = [_apply(db, n, task, Change(), Hold("pending"), [], now) for task in owned if n is not None]
+            freed = [apply(db, n, task, Hold("pending"), now) for task in owned if n is not None]
             unread = "DELETE FROM letters WHERE id = ? AND delivered_at IS NULL"
             db.executemany(unread, [(claim_id(list, task),) for task in owned])
             if tell is not None and (mail := tell(owned)) is not None:
@@ -272,110 +295,3 @@ class TaskTable:
     async def drop(self, list: str) -> bool:
         """The list with all its tasks. False if there was none."""
         return await self._db.write(change("DELETE FROM task_lists WHERE name = ?", (list,))) > 0
-
-
-_FREE = "status = 'pending' AND agent IS NULL AND waits = 0"  # as the index `tasks_free` has it
-
-
-def _find(db: sqlite3.Connection, list: str, id: TaskId) -> tuple[int, Task] | None:
-    """The list's number and the task."""
-    n = rows.list_number(db, list)
-    task = None if n is None else rows.load_good(db, n, id)
-    return None if n is None or task is None else (n, task)
-
-
-def _next_id(db: sqlite3.Connection, n: int) -> TaskId:
-    return db.execute("UPDATE task_lists SET next = next + 1 WHERE n = ? RETURNING next - 1", (n,)).fetchone()[0]
-
-
-def _edges(own: TaskId, before: Iterable[TaskId], after: Iterable[TaskId]) -> list[Edge]:
-    return [*((own, later) for later in after), *((earlier, own) for earlier in before)]
-
-
-def _ends(edges: Iterable[Edge]) -> set[TaskId]:
-    return {end for edge in edges for end in edge}
-
-
-def _repeated(db: sqlite3.Connection, agent: AgentId, call: CallId | None) -> Done | None:
-    row = db.execute("SELECT list, task FROM task_calls WHERE agent = ? AND call = ?", (agent, call)).fetchone()
-    return None if row is None else Done(row[1], rows.load_good(db, row[0], row[1]), repeated=True)
-
-
-def _record_call(db: sqlite3.Connection, n: int, agent: AgentId, call: CallId | None, id: TaskId, words: str) -> None:
-    if call is not None:
-        sql = "INSERT INTO task_calls (agent, call, list, task, result) VALUES (?, ?, ?, ?, ?)"
-        db.execute(sql, (agent, call, n, id, words))
-
-
-def _refuse_new(db: sqlite3.Connection, n: int, own: TaskId, edges: Sequence[Edge], count: int) -> Refusal | None:
-    if count >= MOST_TASKS:
-        return Refusal("list_full", f"the list has {count} tasks, and no more fit. Delete those that are done.")
-    known = rows.existing(db, n, _ends(edges) - {own})
-    return refuse_edges(edges, {*known, own}, partial(rows.blocked, db, n))
-
-
-def _refuse_waits(
-    db: sqlite3.Connection, n: int, edges: Sequence[Edge], by: Actor, *, own: TaskId, held: int | None = None
-) -> Refusal | None:
-    """One of those that would have to wait is another's. `held` is of the task `own` alone."""
-    for id in dict.fromkeys(after for _, after in edges):
-        task = rows.load_good(db, n, id)
-        if task is not None and (refusal := refuse_wait(task, by, held if id == own else None)) is not None:
-            return refusal
-    return None
-
-
-def _with_edges(db: sqlite3.Connection, n: int, task: Task, ask: Change) -> Task:
-    """As it will be with what it is to wait for."""
-    more = [id for id in ask.add_blocked_by if id not in task.blocked_by]
-    open_ones = [id for id in more if (other := rows.load_good(db, n, id)) and other.status != "completed"]
-    return replace(task, blocked_by=(*task.blocked_by, *open_ones)) if open_ones else task
-
-
-def _apply(
-    db: sqlite3.Connection, n: int, task: Task, ask: Change, hold: Hold, edges: Sequence[Edge], now: int
-) -> Done:
-    if (worded := _with_words(task, ask)) != task:
-        rows.write(db, n, worded)
-    rows.give(db, n, task, hold)
-    rows.connect(db, n, edges)
-    touched = _ends(edges) | {task.id}
-    freed: list[TaskId] = []
-    if (task.status == "completed") != (hold.status == "completed"):
-        freed = rows.count_waits(db, n, task.blocks)
-        touched.update(task.blocks)
-    rows.stamp(db, n, touched, now)
-    loose = tuple(other for id in freed if (other := rows.load_good(db, n, id)))
-    return Done(task.id, rows.load_good(db, n, task.id), task, tuple(sorted(touched)), loose)
-
-
-def _with_words(task: Task, ask: Change) -> Task:
-    metadata = dict(task.metadata)
-    for key, value in (ask.metadata or {}).items():
-        if value is None:
-            metadata.pop(key, None)
-        else:
-            metadata[key] = value
-    return replace(
-        task,
-        subject=task.subject if ask.subject is None else ask.subject,
-        description=task.description if ask.description is None else ask.description,
-        active_form=task.active_form if ask.active_form is None else ask.active_form,
-        metadata=metadata,
-    )
-
-
-def _delete(db: sqlite3.Connection, n: int, task: Task, now: int) -> Done:
-    others = {*rows.all_blockers(db, n, task.id), *task.blocks}
-    rows.remove(db, n, task.id)
-    freed = rows.count_waits(db, n, task.blocks)
-    rows.stamp(db, n, others, now)
-    loose = tuple(other for id in freed if (other := rows.load_good(db, n, id)))
-    return Done(task.id, None, task, (task.id, *sorted(others)), loose)
-
-
-def _post_letters(db: sqlite3.Connection, done: Done, by: Actor, letter: LetterFor | None) -> None:
-    if letter is not None:
-        for task in done.to_tell(by):
-            if (found := letter(task)) is not None:
-                insert_letter(db, found)

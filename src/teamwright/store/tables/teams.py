@@ -30,6 +30,7 @@ from teamwright.store.db.statements import change, fetch_all
 from teamwright.store.tables.jobs import NewAgent, insert_agent
 from teamwright.store.tables.mail_insert import LIMITS, MailLimits, abandon, post
 from teamwright.store.tables.processes import ProcessTable, lease_epoch, process_number
+from teamwright.store.tables.rounds import note_team_progress
 from teamwright.store.tables.state import agent_number, now_ms
 from teamwright.store.tables.team_rows import (
     IN_TEAM,
@@ -190,9 +191,9 @@ class TeamTable:
         """
         rows = await self._db.read(fetch_all(sql, {"name": name}))
         rows = [row for row in rows if row[0] not in without]
-        mates = any(who != LEAD_NAME and (letter is not None or state != "idle") for who, state, letter in rows)
-        mail = (letter for who, _, letter in rows if who == LEAD_NAME and letter is not None)
-        return Unrest(mates, any(map(_is_loud, mail)))
+        loud = {who for who, _, letter in rows if letter is not None and _is_loud(letter)}
+        mates = any(who != LEAD_NAME and (who in loud or state != "idle") for who, state, _ in rows)
+        return Unrest(mates, LEAD_NAME in loud)
 
     async def made_by(self, agent: AgentId, call: CallId) -> str | None:
         """What a call that was in flight at a crash had made or ended, in words; None if it had done nothing."""
@@ -242,6 +243,7 @@ class TeamTable:
             if agent is not None:
                 insert_agent(db, replace(agent, name=member.name))
             add_member(db, member, key)
+            note_team_progress(db, member.team)
             crashpoint("team.member")
             if first is not None and isinstance(refused := post(db, first(member), self._limits, at), Refused):
                 raise StoreError(refused.reason)

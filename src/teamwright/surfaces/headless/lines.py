@@ -2,7 +2,7 @@
 
 import re
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any, assert_never, cast
 
@@ -42,6 +42,7 @@ from teamwright.core.data.message import (
 )
 from teamwright.core.ids import QuestionId
 from teamwright.core.permissions.consent import Question
+from teamwright.runtime.teams.open_work import OpenWork
 
 LONGEST = 1_048_576  # bytes of one line
 _SHORT, _FEW = 256, 32  # characters of a text, and items of our own part of a line, that are never cut
@@ -325,3 +326,22 @@ def _rule_parts(rule: str) -> dict[str, str]:
     found = _RULE.match(rule)
     name, content = found.groups() if found else (rule, None)
     return {"toolName": name} | ({"ruleContent": content} if content else {})
+
+
+# --- what teams leave open
+
+
+def open_of(found: Sequence[OpenWork]) -> dict[str, Any]:
+    """For a result."""
+    tasks = [
+        {"team": work.team, "id": str(task.id), "subject": task.subject, "status": task.status, "owner": task.owner}
+        for work in found
+        for task in work.tasks
+    ]
+    return {"open_tasks": tasks} if tasks else {}
+
+
+def with_open(text: str, found: Sequence[OpenWork]) -> str:
+    """An answer that does not name every open task itself ends with a line that does."""
+    unsaid = [work for work in found if any(not re.search(rf"#{task.id}(?!\d)", text) for task in work.tasks)]
+    return "\n\n".join(filter(None, (text, *(f"[There are {work}.]" for work in unsaid))))

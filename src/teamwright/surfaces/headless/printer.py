@@ -2,7 +2,7 @@
 
 import sys
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Literal
 
 import anyio
@@ -32,6 +32,7 @@ from teamwright.core.data.hook import Fired
 from teamwright.core.data.message import Delta, Message, Retrying, Text, Usage
 from teamwright.core.ids import AgentId, CallId, line_uuid
 from teamwright.runtime.driven_session import DrivenSession
+from teamwright.runtime.teams.open_work import OpenWork
 from teamwright.surfaces.headless import lines
 from teamwright.surfaces.headless.greeting import init_of
 from teamwright.surfaces.headless.out import Sink
@@ -72,6 +73,7 @@ class Printer:
         self._replay = replay
         self._data: Any = None  # the answer as data, where a program wants it so
         self._reminders = 0
+        self.open_work: Sequence[OpenWork] = ()  # what teams had not done at the last result
         self._place: tuple[AgentId, int] | None = None  # the line of a transcript that is being shown
         self.heard: Callable[[Record], Awaitable[None]] | None = None
         self.mirror: Callable[[Record], dict[str, Any] | None] | None = None  # a line besides, told first
@@ -159,12 +161,17 @@ class Printer:
     async def finish(self) -> None:
         """What the other two formats print: the last result alone. In a stream it is the last line, too."""
         if self._outlived and self.last is not None:  # its team went on for a while: with the figures of all
-            await self._line(self._result(self.last, self._ended_at))
+            await self._line(self._result(self.last, self._ended_at) | lines.open_of(self.open_work))
+        for work in self.open_work:
+            sys.stderr.write(f"teamwright: {visible(str(work))}; `teamwright --resume {self._session.id}` continues\n")
         if self._format == "json" and self._last_result:
-            await self._out.write(lines.encode_line(self._last_result | self._stamp()))
+            result = self._last_result | lines.open_of(self.open_work)
+            if self._data is None:
+                result["result"] = lines.with_open(result["result"], self.open_work)
+            await self._out.write(lines.encode_line(result | self._stamp()))
         elif self._format == "text" and self.last:
-            if self.last.text:
-                await self._out.write(visible(self.last.text).encode() + b"\n")
+            if text := lines.with_open(self.last.text, () if self._data is not None else self.open_work):
+                await self._out.write(visible(text).encode() + b"\n")
             if self.last.reason != "done":
                 sys.stderr.write(f"teamwright: {visible(self.last.error)}\n")
 
@@ -182,9 +189,10 @@ class Printer:
             line = {"type": "assistant", "message": message, "error": _error_kind(end.status)}
             await self._line(line | {"parent_tool_use_id": None})
         self._outlived, self._ended_at = False, at
+        self.open_work = await self._session.open_work()
         self._last_result = self._result(end, at)
         self._told = len(self._denials)
-        await self._line(self._last_result)
+        await self._line(self._last_result | lines.open_of(self.open_work))
 
     async def _line(self, line: dict[str, Any]) -> None:
         if self._format == "stream-json":

@@ -80,6 +80,9 @@ async def run(headless: Headless, options: Options) -> int:
                 await _feed(session, prompt, driver)
                 with suppress(StoreError):  # which is the session's trouble from then on
                     await opened.idle(jobs=headless.wait)
+                    if headless.wait and await opened.teamwork.ask_about_open_work():
+                        await opened.idle()
+                    printer.open_work = await session.open_work()
             if work.cancel_called:
                 opened.hurry()
         with anyio.move_on_after(PRINT_LIMIT):

@@ -132,6 +132,8 @@ class SendMessage:
         words = f"Stored for {', '.join(posted.to)}."
         if posted.refused:
             words += " Not for all: " + " ".join(posted.refused)
+        for open_one in await work.requests.unanswered(member, posted.to):
+            words += f" Still open: {open_one}"
         for name in posted.to:
             reader = work.roster.find(member.team, name)
             if reader is not None and (why := work.why_absent(reader.agent)):
@@ -191,6 +193,7 @@ class SendMessage:
             raise ToolError(f"There is no agent {to!r} {where}. Agents: {names}. ListAgents shows them.")
         if known.id == ctx.agent:
             raise ToolError("That is you: a message to oneself goes nowhere.")
+        spawner.count_answer(known, self._teamwork().mail.limits.answers)
         # The id is made of the call, so that a crash between here and the result cannot send it twice.
         letter = Letter(LetterId(f"m-{ctx.agent}-{ctx.call_id}"), known.id, Sender("agent", me.name, me.id), text)
         await unbroken(supervisor.post(letter))

@@ -27,7 +27,7 @@ class EnterPlanArgs(Struct, frozen=True):
 
 
 class ExitPlanArgs(Struct, frozen=True):
-    plan: Annotated[str, Meta(description="The plan, step by step, as the person will read it")] = ""
+    plan: Annotated[str, Meta(description="The plan, step by step, with the files that each step changes")] = ""
 
 
 class EnterPlanMode:
@@ -65,7 +65,8 @@ async def _outcome(found: Outcomes, agent: AgentId, call: ToolCall, when: str) -
 class ExitPlanMode:
     spec = spec(
         "ExitPlanMode",
-        "Gives your plan to the person. Once it is approved, plan mode ends and you may carry it out.",
+        "Hands in your plan: to the person, or to team-lead if you are a teammate. Once it is approved, plan mode ends "
+        "and you carry it out; otherwise you read what to change, and hand it in again.",
         ExitPlanArgs,
         stores=True,
     )
@@ -91,12 +92,15 @@ class ExitPlanMode:
         asked = read_args(ExitPlanArgs, args)
         agent = _agent(self._supervisor, ctx)
         if agent.mode != "plan":
-            return said("Plan mode is not on. Give the plan as your answer.")
+            return said(
+                "You are not in plan mode yourself, so no plan of yours needs approval. If calls are refused because "
+                "the session is in plan mode, give the plan as your answer."
+            )
         work = self._teamwork()
         member = work.member_of(agent.id)
         if member is not None and not member.is_lead:
             id = await work.requests.submit_plan(member, asked.plan, ctx.call_id)
-            words = "The plan is with the lead; its answer wakes you."
+            words = "The plan is with team-lead, whose answer wakes you."
             return replace(said(f"{words}\nrequest_id: {id}", {"request_id": id}), ends_turn=True)
         put = self._put()
         if put is None:
@@ -113,8 +117,10 @@ class ExitPlanMode:
         async with agent.slot.waiting():
             decision = await put(question)
         if isinstance(decision, Deny):
-            refused = said(f"The plan was not approved: {decision.reason}", is_error=True)
-            return replace(refused, words=f"(to the plan) {decision.words}" if decision.words else "")
+            words = f"The plan was not approved: {decision.reason} Change it and hand it in again."
+            return replace(
+                said(words, is_error=True), words=f"(to the plan) {decision.words}" if decision.words else ""
+            )
         agent.leave_plan()
         return said("The plan is approved and plan mode is off: carry it out.")
 

@@ -21,6 +21,7 @@ from teamwright.core.data.tasks import (
     not_found,
     refuse_size,
 )
+from teamwright.core.data.team import safe_name
 from teamwright.core.errors import ToolError
 from teamwright.core.ids import AgentId
 from teamwright.core.ports import Outcome, ToolContext, said
@@ -50,6 +51,9 @@ class TaskCreateArgs(Struct, frozen=True):
     metadata: Annotated[dict[str, Any] | None, Meta(description="Anything to keep with it")] = None
     blocks: Annotated[Ids | None, Meta(description="Ids of tasks that must wait for this one")] = None
     blockedBy: Annotated[Ids | None, Meta(description="Ids of tasks that must be completed before this one")] = None
+    owner: Annotated[
+        str, Meta(description="Whom it is for, by name, also one that joins later; else it is anybody's")
+    ] = ""
 
 
 class GetArgs(Struct, frozen=True):
@@ -72,7 +76,11 @@ class UpdateArgs(Struct, frozen=True):
     addBlocks: Annotated[Ids | None, Meta(description="Ids of tasks that must wait for this one")] = None
     addBlockedBy: Annotated[Ids | None, Meta(description="Ids of tasks that must be completed before this one")] = None
     owner: Annotated[
-        str | None, Meta(description="Your own name claims it; another's assigns it; an empty text gives it back")
+        str | None,
+        Meta(
+            description="Your own name claims it; another's, also of one that joins later, assigns it; an empty text "
+            "gives it back"
+        ),
     ] = None
     metadata: Annotated[dict[str, Any] | None, Meta(description="Merged with what is there; null removes a key")] = None
 
@@ -102,7 +110,8 @@ class TaskCreate(_TaskTool):
     spec = spec(
         "TaskCreate",
         "Puts a task on the list that all agents here share. Use it for work of several steps or for several agents. "
-        "A new task is pending and nobody's; whoever is free may claim it once nothing blocks it.",
+        "A new task is pending. With an owner it is kept for that one; else it is given to the first teammate that is "
+        "idle, once nothing blocks it.",
         TaskCreateArgs,
         stores=True,
     )
@@ -118,17 +127,26 @@ class TaskCreate(_TaskTool):
             _ids(asked.blocks, "blocks"),
             _ids(asked.blockedBy, "blockedBy"),
         )
-        done = await self._board().create(ctx.agent, draft, ctx.call_id)
+        board = self._board()
+        owner = _named(board, ctx.agent, asked.owner)
+        done = await board.create(ctx.agent, draft, ctx.call_id, owner=None if owner == NOBODY else owner)
         if isinstance(done, Refusal):
             return _refused(done)
         words = f"Task #{done.id} created: {visible(draft.subject)}"
         if done.task is not None and done.task.blocked_by:
             words += f" [blocked by {listed(done.task.blocked_by)}]"
+        if done.task is not None and done.task.owner:
+            words += f" (owner {done.task.owner})" + _kept(board, done.task, ctx.agent)
         return said(words, {"success": True, "taskId": str(done.id), "task": _data(done.task)})
 
 
 class TaskGet(_TaskTool):
-    spec = spec("TaskGet", "Shows one task of the shared list with all its details.", GetArgs, parallel=True)
+    spec = spec(
+        "TaskGet",
+        "Shows one task of the shared list with all its details (not a background job: TaskOutput).",
+        GetArgs,
+        parallel=True,
+    )
     traits = ToolTraits(name=spec.name, effects="none", needed_by=_NEEDED, own=True, subject=_change)
 
     async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:
@@ -175,7 +193,8 @@ class TaskUpdate(_TaskTool):
     spec = spec(
         "TaskUpdate",
         "Changes a task of the shared list: claim it before you begin (owner: your name), set it completed only when "
-        "it is really done, give it back if you cannot do it, assign it to another, or say what it waits for.",
+        "it is really done, give it back (status pending) if you cannot do it, assign it to another, or say what it "
+        "waits for.",
         UpdateArgs,
         stores=True,
     )
@@ -209,7 +228,10 @@ class TaskUpdate(_TaskTool):
             return _refused(done)
         freed = [str(task.id) for task in done.freed]
         data = {"success": True, "taskId": str(id), "task": _data(done.task), "freed": freed}
-        return said(_words(done, ctx.agent), data)
+        words = _words(done, ctx.agent)
+        if done.task is not None and change.owner is not None:
+            words += _kept(board, done.task, ctx.agent)
+        return said(words, data)
 
 
 # --- words
@@ -236,6 +258,16 @@ def _words(done: Done, me: AgentId) -> str:
     if done.freed:
         words += f"\nNot blocked any more: {listed(task.id for task in done.freed)}"
     return words
+
+
+def _kept(board: TaskBoard, task: Task, me: AgentId) -> str:
+    """Of a task whose owner is still to come: a name that was misspelt is seen here."""
+    if task.agent is not None or not task.owner or task.status != "pending":
+        return ""
+    there = ", ".join(board.scope.names(me)[:50])
+    return (
+        f"\nNobody is called {visible(task.owner)} yet (there are: {there}): it is kept for whoever joins by that name."
+    )
 
 
 def _refused(refusal: Refusal) -> Outcome:
@@ -318,13 +350,20 @@ def _metadata(found: dict[str, Any]) -> dict[str, Any]:
 def _owner(board: TaskBoard, me: AgentId, asked: UpdateArgs) -> Owner | None:
     if asked.owner is None:
         return None
-    name = asked.owner.strip().removeprefix("@")
-    if name.lower() in _NONE:
-        return NOBODY
-    found = board.scope.find(me, name)
-    if found is None:
-        names = ", ".join(board.scope.names(me)[:50])
-        raise ToolError(f"There is nobody called {visible(name[:100])!r} who could own a task. There are: {names}.")
-    if found.agent != me and asked.status == "completed":
+    found = _named(board, me, asked.owner)
+    if found != NOBODY and found.agent != me and asked.status == "completed":
         raise ToolError("A task is assigned or completed, not both: leave out owner or status.")
     return found
+
+
+def _named(board: TaskBoard, me: AgentId, owner: str) -> Owner:
+    """Whoever has that name, or will have it."""
+    name = owner.strip().removeprefix("@")
+    if name.lower() in _NONE:
+        return NOBODY
+    if (found := board.scope.find(me, name)) is not None:
+        return found
+    if safe_name(name) != name:
+        names = ", ".join(board.scope.names(me)[:50])
+        raise ToolError(f"Nobody can be called {visible(name[:100])!r}. There are: {names}.")
+    return Owner(name, None)

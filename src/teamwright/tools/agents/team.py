@@ -21,6 +21,18 @@ STAYS = (
 )
 
 
+MADE = """\
+The team {name} is made; you lead it as team-lead.
+- Put the work on the list (TaskCreate; blockedBy for what must wait; owner for what is for one of them, also before \
+it joins), and add teammates (Agent with name and a prompt that names their tasks). Idle teammates are given any open \
+task that is nobody's.
+- End your turn whenever there is nothing to do: messages, plans and notices that somebody is idle come by \
+themselves. Idle only means that a turn has ended.
+- plan_approval_request: answer with SendMessage {{type: plan_approval_response, request_id, approve, feedback?}}.
+- Bring the branches of worktrees in yourself (git merge). The session ends when everybody is idle and nothing is \
+open; shutdown_request and TeamDelete are for ending the team earlier."""
+
+
 class CreateArgs(Struct, frozen=True):
     team_name: Annotated[str, Meta(description="A short name")]
     description: Annotated[str, Meta(description="What the team is for")] = ""
@@ -64,8 +76,7 @@ class TeamCreate:
         assert agent is not None
         team = await work.create(agent, asked.team_name, asked.description, asked.agent_type, ctx.call_id)
         data = config(team, work.roster.members(team.name))
-        words = f"The team {team.name} is made, and you lead it as team-lead. Agent with a name adds teammates."
-        return said(words, data | {"team_name": team.name})
+        return said(MADE.format(name=team.name), data | {"team_name": team.name})
 
 
 class DeleteArgs(Struct, frozen=True):
