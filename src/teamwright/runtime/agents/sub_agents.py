@@ -172,7 +172,8 @@ class SubAgents:
         desk = child_desk(main.desk, Path(history.cwd), known.id, known.name)
         tree = None
         if history.started is not None and history.started.worktree:
-            tree = await self._rooms.open(main.desk.roots[0], known.id)  # the same one, if it was kept
+            before = history.started.worktree
+            tree = await self._rooms.open_again(main.desk.roots[0], known.id, before)
             move_in(desk, tree)
         desk.seen = dict(history.seen)
         gear = await self._equip_again(definition, known, transcript, tree)
