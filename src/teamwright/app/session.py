@@ -20,6 +20,7 @@ from teamwright.core.data.event import Reminded
 from teamwright.core.data.message import user
 from teamwright.core.ids import AgentId
 from teamwright.core.text import shown
+from teamwright.host.git.now import read_now
 from teamwright.host.git.record import left_behind
 from teamwright.host.process.rlimits import allow_many_files
 from teamwright.models.prices import cost
@@ -80,6 +81,7 @@ async def _compose(parts: Parts) -> Session:
     teamwork = open_teamwork(parts, core)
     parts.company.teamwork = teamwork
     put = core.questions.put if options.can_ask or options.answer else None
+    parts.git = None if options.driven else await read_now(ground.cwd)
     parts.company.introduce(core.spawner, core.supervisor, core.workshop, core.rooms, put)
     main = make_main(parts, core.workshop)
     core.supervisor.own(main)

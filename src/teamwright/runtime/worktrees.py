@@ -21,6 +21,7 @@ from teamwright.core.ports import Desk
 from teamwright.core.text import shown
 from teamwright.host.files.mounts import is_near
 from teamwright.host.files.paths import is_directory, resolve
+from teamwright.host.git.record import PLACE
 from teamwright.host.git.run import commit_of, count_commits
 from teamwright.host.git.worktree import KeptTree, Worktree, check_name, close, make, release, remove, state
 from teamwright.osfiles.private import write_file
@@ -257,6 +258,26 @@ def tree_name(name: str) -> str:
     with suppress(ToolError):
         return check_name(plain)
     return check_name(f"agent-{plain.replace('.', '-')}")  # git or another system keeps that name for itself
+
+
+_MOVED = """\
+You work in a git worktree of your own: {here}{branch}. {there} is the tree of whoever started you: a path {there}/x \
+means {here}/x for you, and nothing outside is yours to change. What was not committed there is not here; read files \
+here before you edit them. Commit, here, what is to be merged: the rest is not taken over."""
+
+
+def worktree_words(tree: Worktree, stood: Path) -> str:
+    """What an agent in a worktree is told. `stood` is the directory of whoever started it, whose paths it hears of."""
+    branch = f", on the branch {tree.branch} from {tree.base[:7]}" if tree.branch else ""
+    return _MOVED.format(here=tree.path, branch=branch, there=_tree_around(stood, tree))
+
+
+def _tree_around(stood: Path, tree: Worktree) -> Path:
+    """The main tree, or the worktree of it, in which somebody stands."""
+    if tree.kind != "git" or not stood.is_relative_to(tree.repo):
+        return stood
+    inner = stood.relative_to(tree.repo).parts
+    return tree.repo.joinpath(*inner[:3]) if inner[:2] == PLACE and len(inner) > 2 else tree.repo
 
 
 def told_worktree(path: Path, branch: str) -> str:

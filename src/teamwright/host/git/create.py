@@ -108,7 +108,9 @@ async def _own_name(tree: Worktree) -> str:
     """The first of NAME, NAME-2, NAME-3 ... that is the owner's already, or that nobody has: neither git nor a
     directory, a record or a branch. Upper and lower case are one, as they are on some disks."""
     front = f"refs/heads/{tree.branch}"
-    told = await git_text("for-each-ref", "--format=%(refname)", "--ignore-case", f"{front}*", f"{front}*/**", cwd=tree.repo)
+    told = await git_text(
+        "for-each-ref", "--format=%(refname)", "--ignore-case", f"{front}*", f"{front}*/**", cwd=tree.repo
+    )
     taken = {line.removeprefix("refs/heads/").partition("/")[0] for line in told.splitlines()}
     taken |= {branch_of(name) for name in recorded(tree.common)}
     taken |= {branch_of(path.name) for path, _ in registered(tree.common)}

@@ -162,7 +162,7 @@ def _previewed(found: FoundTree, seen: Preview) -> dict[str, Any]:
 
 
 def clean_worktrees(names: list[str], *, as_json: bool = False) -> int:
-    """Named ones, or all that hold no work, or none that is not merged. The state of what is removed stays under a hidden ref."""
+    """Named ones, or all without work that is not merged. The state of what is removed stays under a hidden ref."""
     chosen = _choose(names)
     if used := [e for e in chosen if e.use == "in_use"]:
         notes = "".join(f"; {e.worktree.name} {e.note}" for e in used if e.note)

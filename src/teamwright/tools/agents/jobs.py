@@ -35,7 +35,8 @@ class TaskOutput:
     spec = spec(
         "TaskOutput",
         "Reads what a background job has said or printed, and by default waits for its end. You are told of every end "
-        "anyway, so prefer to go on with other work; to look at the output of a running job, Read its output file.",
+        "anyway, so prefer to go on with other work; to look at the output of a running job, Read its output file. "
+        "Not for the task list.",
         OutputArgs,
         parallel=True,
     )
@@ -113,7 +114,11 @@ async def _stopped(found: Outcomes, _agent: AgentId, call: ToolCall, when: str) 
 
 class TaskStop:
     spec = spec(
-        "TaskStop", "Stops a running background job: an agent or a command; or, as name@team, a teammate.", StopArgs
+        "TaskStop",
+        "Stops a running background job: an agent, a command or a monitor; or, as name@team, a teammate. Not for the "
+        "task list.",
+        StopArgs,
+        unseen=("shell_id",),
     )
     traits = ToolTraits(
         name=spec.name, effects="stored", outcome=_stopped, needed_by=frozenset({"coordinator"}), own=True
