@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from teamwright.app.models import GIVEN
 from teamwright.app.parts import Parts
-from teamwright.app.prompts import main_system, roots_of, still_holds
+from teamwright.app.prompts import main_system, roots_of
 from teamwright.core.ids import AgentId
 from teamwright.core.policies.budget import Limits
 from teamwright.core.ports import Desk, Tool
@@ -19,6 +19,7 @@ from teamwright.runtime.agents.agent import Agent
 from teamwright.runtime.agents.factory import AgentFactory
 from teamwright.runtime.agents.meter import AgentMeter
 from teamwright.runtime.agents.spec import AgentSpec
+from teamwright.store.files import prompts
 from teamwright.store.settings.schema import Settings
 
 
@@ -48,7 +49,8 @@ def make_main(parts: Parts, workshop: AgentFactory) -> Agent:
     main = workshop.make(shape, opened.history, opened.transcript)
     asked = options.system_prompt is not None or options.append_system_prompt or options.agent
     same = before and not asked and before.model == model and before.effort == effort
-    if before and same and still_holds(parts, mode or "default", kit.specs):
+    served = bool(parts.company.extras.serving.configs)  # those tools are still to come
+    if before and same and (served or prompts.get(opened.files.prompts, before.prompt)[1] == kit.specs):
         main.prompt = workshop.stored_prompt(before.prompt)
     else:
         prompt = workshop.prompt("main", lambda: main_system(parts, model, mode or "default"), kit.specs)

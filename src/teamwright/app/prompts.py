@@ -6,31 +6,21 @@ from pathlib import Path
 
 from teamwright.app.asides import earlier_notes
 from teamwright.app.parts import Parts
-from teamwright.core.data.message import ToolSpec
 from teamwright.core.permissions.consent import Mode
 from teamwright.core.permissions.judge import mode_allowed
 from teamwright.host.git.now import in_words
 from teamwright.library import instructions
+from teamwright.runtime.agents.agent import Agent
 from teamwright.runtime.agents.prompt import (
     COORDINATE,
     WORK,
     Surroundings,
     audience,
-    is_outdated,
+    changed_facts,
     permission_words,
     system_prompt,
 )
 from teamwright.runtime.agents.supervisor import Supervisor
-from teamwright.store.files import prompts
-
-
-def still_holds(parts: Parts, mode: Mode, specs: tuple[ToolSpec, ...]) -> bool:
-    """Does the prompt that was stored say what is so now, for the tools that there are now?"""
-    opened = parts.opened
-    assert opened.history.rendered is not None
-    system, tools = prompts.get(opened.files.prompts, opened.history.rendered.prompt)
-    served = bool(parts.company.extras.serving.configs)  # those tools are still to come
-    return (served or tools == specs) and not is_outdated(system, _reader(parts), permissions_of(parts, mode))
 
 
 def main_system(parts: Parts, model: str, mode: Mode) -> tuple[str, ...]:
@@ -44,9 +34,17 @@ def main_system(parts: Parts, model: str, mode: Mode) -> tuple[str, ...]:
     return (*system_of(parts, model, parts.ground.cwd, role=role, mode=mode, main=True), *told)
 
 
+def news_of(parts: Parts, main: Agent) -> str:
+    """What is not as the main agent was told before, in its prompt or since; empty if all is. The prompt stays."""
+    if parts.options.system_prompt is not None:
+        return ""
+    facts = (_reader(parts), permissions_of(parts, main.mode or "default"))
+    since = (message.text for message in reversed(main.history.messages) if message.role == "user")
+    return changed_facts("\n".join(main.prompt.system), since, facts)
+
+
 def _reader(parts: Parts) -> str:
-    options = parts.options
-    return audience(person=options.interactive, asked=_is_asked(parts))
+    return audience(person=parts.options.interactive, asked=_is_asked(parts))
 
 
 def _is_asked(parts: Parts) -> bool:

@@ -11,6 +11,7 @@ from teamwright.app.main_agent import make_main, rerender
 from teamwright.app.models import open_models
 from teamwright.app.options import Options
 from teamwright.app.parts import Parts, Services
+from teamwright.app.prompts import news_of
 from teamwright.app.schedules import open_schedules
 from teamwright.app.services import build_services, left_by, look_up
 from teamwright.app.teams import open_teamwork
@@ -144,10 +145,13 @@ async def _take_over(parts: Parts, core: Services) -> None:
 
 
 def _open_with(parts: Parts, main: Agent) -> None:
-    """What the kind of agent that the session runs as puts before its first prompt; a resumed one has it already."""
+    """What the kind of agent that the session runs as puts before its first prompt; a resumed one has it already, and
+    hears what is different now."""
     definition = parts.company.main_definition
     if parts.opened.new and definition is not None and definition.initial_prompt:
         main.emit(Reminded(user(definition.initial_prompt)))
+    elif not parts.opened.new and (words := news_of(parts, main)):
+        main.emit(Reminded(user(words)))
 
 
 async def _go_back(parts: Parts, rooms: Worktrees, main: Agent) -> None:

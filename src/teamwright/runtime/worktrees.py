@@ -261,9 +261,9 @@ def tree_name(name: str) -> str:
 
 
 _MOVED = """\
-You work in a git worktree of your own: {here}{branch}. {there} is the tree of whoever started you: a path {there}/x \
-means {here}/x for you, and nothing outside is yours to change. What was not committed there is not here; read files \
-here before you edit them. Commit, here, what is to be merged: the rest is not taken over."""
+You work in a git worktree of your own{branch}: a path {there}/x means {here}/x for you, and nothing outside is yours \
+to change. What was not committed there is not here; read files here before you edit them. Commit what is to be \
+merged."""
 
 
 def worktree_words(tree: Worktree, stood: Path) -> str:

@@ -37,7 +37,7 @@ def schema_of(args: type[Struct]) -> dict[str, Any]:
             del about["default"]
     for name, values in _choices(args):
         _put_in_order(schema["properties"][name], values)
-    return schema | {"additionalProperties": False}
+    return schema if schema.get("required") else {key: value for key, value in schema.items() if key != "required"}
 
 
 def _choices(args: type[Struct]) -> Iterator[tuple[str, tuple[str, ...]]]:

@@ -25,13 +25,13 @@ above say about forking was meant for the original, so ignore it.
   Files changed: each, with the hash of its commit if you made one; leave the part out if there are none
   Issues: what the original must know or decide; leave the part out if there are none
 </fork-boilerplate>"""
-_APART = "Commit your changes before you report. The paths above are those of the original."
+_APART = "Do that before you report. The paths above are those of the original."
 _SHARED = "You and the original work on the same files: commit nothing unless the task says so."
 
 
 def directive(task: str, *, moved: str = "") -> str:
     """The one text in which siblings differ. `moved` tells of the fork's worktree, if it has one."""
-    notice = f"{moved}\n{_APART}" if moved else _SHARED
+    notice = f"{moved} {_APART}" if moved else _SHARED
     return "\n\n".join([_RULES, notice, f"fork-directive: {task}"])
 
 

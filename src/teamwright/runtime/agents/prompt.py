@@ -1,6 +1,6 @@
 """System prompts: how every agent works, who reads it and may order it, where it is, what it may do there."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
@@ -76,6 +76,7 @@ def audience(*, person: bool, asked: bool) -> str:
 # --- where it is
 
 PLACE = "# Where you are"
+_NOW = "From now on:"
 _UNASKED = {
     "default": "reading, and commands that only read",
     "acceptEdits": "reading, commands that only read, and changing files in the working directories",
@@ -137,10 +138,16 @@ def system_prompt(
     return tuple(part for part in parts if part.strip())
 
 
-def is_outdated(system: Sequence[str], *facts: str) -> bool:
-    """Does a prompt of ours that was stored say something else than these facts? What a person wrote never does."""
-    text = "\n".join(system)
-    return PLACE in text and not all(fact in text for fact in facts)
+def changed_facts(prompt: str, since: Iterable[str], facts: Sequence[str]) -> str:
+    """What to tell an agent that goes on under other circumstances; empty if these facts are what it was told last.
+
+    `since` is what it heard after its prompt, newest first. A prompt that a person wrote tells nothing of the kind, and
+    nothing is added to it.
+    """
+    if PLACE not in prompt:
+        return ""
+    last = next((text for text in since if text.startswith(_NOW)), prompt)
+    return "" if all(fact in last for fact in facts) else "\n".join([_NOW, *facts])
 
 
 # --- teammates
@@ -160,7 +167,7 @@ assign it to whom it is for, or give it back, and say so to team-lead.
 - Report results to team-lead, with branch and commit if you made one; send what others need to them directly.
 - Answer a shutdown_request with a shutdown_response: approve if your work is done, else say why not. In plan mode, \
 hand in your plan with ExitPlanMode.
-- Agents that you start are your own helpers: they report to you and end. Only the lead adds teammates."""
+- Only the lead adds teammates."""
 _ROLE = "# Your role in the team"
 
 
