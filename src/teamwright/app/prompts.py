@@ -18,6 +18,7 @@ from teamwright.runtime.agents.prompt import (
     audience,
     changed_facts,
     permission_words,
+    reader,
     system_prompt,
 )
 from teamwright.runtime.agents.supervisor import Supervisor
@@ -38,13 +39,13 @@ def news_of(parts: Parts, main: Agent) -> str:
     """What is not as the main agent was told before, in its prompt or since; empty if all is. The prompt stays."""
     if parts.options.system_prompt is not None:
         return ""
-    facts = (_reader(parts), permissions_of(parts, main.mode or "default"))
     since = (message.text for message in reversed(main.history.messages) if message.role == "user")
-    return changed_facts("\n".join(main.prompt.system), since, facts)
+    allowed = permissions_of(parts, main.mode or "default")
+    return changed_facts("\n".join(main.prompt.system), since, _reader(parts), allowed)
 
 
 def _reader(parts: Parts) -> str:
-    return audience(person=parts.options.interactive, asked=_is_asked(parts))
+    return reader(person=parts.options.interactive, asked=_is_asked(parts))
 
 
 def _is_asked(parts: Parts) -> bool:
@@ -87,7 +88,7 @@ def system_of(parts: Parts, model: str, cwd: Path, *, role: str, mode: Mode, mai
     told = "\n\n".join(filter(None, (instructions.render(found), earlier_notes(ground, parts.notes))))
     bare = options.system_prompt is not None
     append = options.append_system_prompt
-    return system_prompt(place, told, role=role, reader=_reader(parts), append=append, bare=bare)
+    return system_prompt(place, told, role=role, work_for=audience(_reader(parts)), append=append, bare=bare)
 
 
 def _git(parts: Parts, *, main: bool) -> str:

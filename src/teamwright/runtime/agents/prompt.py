@@ -67,9 +67,13 @@ PLAN_ON = (
 PLAN_OFF = "Plan mode is off: you may make changes again, as far as the permission rules allow."
 
 
-def audience(*, person: bool, asked: bool) -> str:
-    """Who reads the main agent, and who may order it. `person`: at a terminal; `asked`: somebody answers questions."""
-    reads = _WATCHED if person else _FOLLOWED if asked else _ALONE
+def reader(*, person: bool, asked: bool) -> str:
+    """Who reads the main agent. `person`: at a terminal; `asked`: somebody answers questions."""
+    return _WATCHED if person else _FOLLOWED if asked else _ALONE
+
+
+def audience(reads: str) -> str:
+    """Who reads the main agent, and who may order it."""
     return f"# Who you work for\n{reads}\n{_ORDERS}"
 
 
@@ -77,6 +81,7 @@ def audience(*, person: bool, asked: bool) -> str:
 
 PLACE = "# Where you are"
 _NOW = "From now on:"
+_PERMISSIONS = "Permissions: "
 _UNASKED = {
     "default": "reading, and commands that only read",
     "acceptEdits": "reading, commands that only read, and changing files in the working directories",
@@ -109,16 +114,17 @@ def describe(place: Surroundings) -> str:
 def permission_words(mode: Mode, allow: Sequence[str], *, asked: bool) -> str:
     """What runs without a question in this mode and by these rules, and what becomes of the rest."""
     if mode == "bypassPermissions":
-        return f"Permissions: {mode}: nothing is asked."
+        return f"{_PERMISSIONS}{mode}: nothing is asked."
     if mode == "plan":
-        return "Permissions: plan mode."
+        return f"{_PERMISSIONS}plan mode."
     rules = [shown(rule, MOST_SHOWN) for rule in dict.fromkeys(allow)]
     more = f" and {len(rules) - MOST_RULES} more" if len(rules) > MOST_RULES else ""
     listed = f"; {', '.join(rules[:MOST_RULES])}{more}" if rules else ""
     rest = "needs the person's yes" if asked and mode != "dontAsk" else "is refused: nobody is there to be asked"
     if mode == "dontAsk":
         rest = "is refused"
-    return f"Permissions: {mode}. Unasked: {_UNASKED.get(mode, _UNASKED['default'])}{listed}. Anything else {rest}."
+    free = _UNASKED.get(mode, _UNASKED["default"])
+    return f"{_PERMISSIONS}{mode}. Unasked: {free}{listed}. Anything else {rest}."
 
 
 def system_prompt(
@@ -126,28 +132,31 @@ def system_prompt(
     instructions: str,
     *,
     role: str,
-    reader: str = "",
+    work_for: str = "",
     append: str = "",
     bare: bool = False,
 ) -> tuple[str, ...]:
-    """`role` is what the agent is, `reader` whom it works for; `append` comes last; `bare`: nothing of either's place.
+    """`role` is what the agent is, `work_for` for whom; `append` comes last; `bare`: nothing of either's place.
 
     The parts that rarely change come first, so that sessions share the beginning.
     """
-    parts = [role, "" if bare else reader, "" if bare else describe(place), instructions, append]
+    parts = [role, "" if bare else work_for, "" if bare else describe(place), instructions, append]
     return tuple(part for part in parts if part.strip())
 
 
-def changed_facts(prompt: str, since: Iterable[str], facts: Sequence[str]) -> str:
-    """What to tell an agent that goes on under other circumstances; empty if these facts are what it was told last.
+def changed_facts(prompt: str, since: Iterable[str], reader: str, permissions: str) -> str:
+    """What to tell an agent that goes on under other circumstances; empty if it was told this last.
 
     `since` is what it heard after its prompt, newest first. A prompt that a person wrote tells nothing of the kind, and
     nothing is added to it.
     """
     if PLACE not in prompt:
         return ""
-    last = next((text for text in since if text.startswith(_NOW)), prompt)
-    return "" if all(fact in last for fact in facts) else "\n".join([_NOW, *facts])
+    told = [*(text for text in since if text.startswith(_NOW)), prompt]
+    kinds = ((reader, (_ALONE, _FOLLOWED, _WATCHED)), (permissions, (_PERMISSIONS,)))
+    last = ((fact, next((text for text in told if any(mark in text for mark in marks)), "")) for fact, marks in kinds)
+    news = [fact for fact, text in last if fact not in text]
+    return "\n".join([_NOW, *news]) if news else ""
 
 
 # --- teammates
