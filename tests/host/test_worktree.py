@@ -8,7 +8,7 @@ import pytest
 
 from teamwright.core.errors import ToolError
 from teamwright.host.git.guard import trust_repository
-from teamwright.host.git.worktree import KeptTree, check_name, close, find, make, state
+from teamwright.host.git.worktree import KeptTree, check_name, close, find, make, release, state
 from worktree_kit import branches, git, kept_refs, known, new_repo, nothing_left, save, untouched
 
 
@@ -38,6 +38,61 @@ async def test_bad_names_are_refused_and_make_nothing(repo: Path, name: str):
         await make(repo, name)
     assert str(refused.value).isprintable()
     assert not (repo / ".teamwright").exists()
+
+
+@pytest.mark.spec("W9")
+async def test_a_name_that_somebody_else_has_gets_a_number(repo: Path):
+    """Whatever has it: a worktree, a branch, a directory, in any case; and whoever had it gets it again."""
+    first = await make(repo, "ada", owner="a1", apart=True)
+    git(repo, "branch", "worktree-Ada-2")
+    (repo / ".teamwright" / "worktrees" / "ada-3").mkdir()
+    git(repo, "branch", "worktree-ada-4/inner")
+    second = await make(repo, "ada", owner="a2", apart=True)
+    assert (first.name, second.name, second.branch) == ("ada", "ada-5", "worktree-ada-5") and second.made
+    again = await make(repo, "ada-5", owner="a2", apart=True)
+    assert again.path == second.path and not again.made
+    assert (await make(repo, "ada", owner="a1", apart=True)).path == first.path
+    assert await close(first) is None
+    third = await make(repo, "ada", owner="a3", apart=True)
+    assert third.name == "ada" and third.made
+
+
+@pytest.mark.spec("W9")
+async def test_agents_of_one_name_at_once_get_a_worktree_each(repo: Path):
+    made: list[str] = []
+
+    async def one(owner: str) -> None:
+        made.append((await make(repo, "ada", owner=owner, apart=True)).name)
+
+    async with anyio.create_task_group() as group:
+        for owner in ("a1", "a2", "a3"):
+            group.start_soon(one, owner)
+    assert sorted(made) == ["ada", "ada-2", "ada-3"]
+
+
+# --- merged
+
+
+@pytest.mark.spec("W9")
+async def test_what_is_in_another_branch_too_is_merged(repo: Path):
+    tree = await make(repo, "ada", owner="a1")
+    (tree.path / "new.txt").write_text("new\n")
+    save(tree.path)
+    await release(tree)
+
+    async def use() -> str:
+        (found,) = await find(tree.path)  # asked from inside, where its own HEAD is the current one
+        return found.use
+
+    assert await use() == "changed"
+    git(repo, "branch", "worktree-ben", tree.branch)
+    assert await use() == "changed", "another agent's branch is not the person's"
+    git(tree.path, "checkout", "-q", "-b", "topic")
+    assert await use() == "changed", "nor is the one that is checked out there"
+    git(repo, "merge", "-q", "--no-ff", "-m", "merged", tree.branch)
+    assert await use() == "merged"
+    (tree.path / "loose.txt").write_text("loose\n")
+    assert await use() == "changed", "what is not committed is not merged"
 
 
 # --- making

@@ -118,7 +118,7 @@ async def test_the_figures_and_the_summary(repo: Path):
     before = git(tree.path, "status", "--porcelain")
     found = await state(tree)
     assert (found.ahead, found.files, found.insertions, found.deletions) == (1, 4, 4, 1)
-    assert found.summary.splitlines()[-1] == "4 files changed, +4 -1; 1 commit"
+    assert found.summary.splitlines()[-1] == "4 files changed, +4 -1; 1 commit; not all is committed"
     assert "old.txt => moved.txt | +0 -0" in found.summary and "new.txt | +3 -0" in found.summary
     assert git(tree.path, "status", "--porcelain") == before
 

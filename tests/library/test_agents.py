@@ -12,6 +12,7 @@ from teamwright.core.errors import UsageError
 from teamwright.library.agents.book import MOST_PROBLEMS, DefinitionBook, Definitions, Objects, load_definitions
 from teamwright.library.agents.definition_file import MOST_BYTES
 from teamwright.library.agents.places import MOST_FILES
+from teamwright.library.documentation import documentation
 
 KINDS = {kind.name for kind in BUILT_IN}
 
@@ -234,11 +235,19 @@ def test_later_sources_win_and_the_others_are_listed_as_shadowed(house: House) -
 
 @pytest.mark.spec("D3", "D4")
 def test_built_ins_are_there_and_can_be_replaced_in_any_case(house: House) -> None:
-    assert house.load().by_name == {d.name: d for d in BUILT_IN}
+    assert [(d.name, d.tools) for d in house.load().by_name.values()] == [(d.name, d.tools) for d in BUILT_IN]
     path = house.write(f"{PROJECT}/x.md", name="Explore", description="mine")
     found = house.load()
     assert found.find("explore") == found.by_name["Explore"] and "explore" not in found.by_name
     assert [e.shadowed_by for e in found.entries if e.name == "explore"] == [str(path)]
+
+
+@pytest.mark.spec("D4")
+def test_the_guide_knows_where_the_documentation_is(house: House) -> None:
+    where = documentation()
+    guide = house.load().find("guide")
+    assert where is not None and guide is not None and f"{where}/*.md" in guide.prompt
+    assert {"index.md", "settings.md", "permissions.md"} <= {page.name for page in where.glob("*.md")}
 
 
 @pytest.mark.spec("D3")

@@ -195,3 +195,27 @@ def test_a_file_that_somebody_else_left_above_the_project_is_not_read(tree: Tree
 def test_looking_for_imports_never_fails_and_finds_only_what_is_there(parts: list[str]) -> None:
     text = "".join(parts)
     assert all(f"@{choices[0]}" in text.replace("\\ ", " ") for choices in imports(text))
+
+
+# --- worktrees
+
+
+def test_a_worktree_inside_the_repository_speaks_for_itself(tree: Tree) -> None:
+    """Each file once: as the worktree has it, or, where it has none, as the main tree has it."""
+    apart = tree.project / ".teamwright" / "worktrees" / "ada"
+    for name in ("AGENTS.md", ".claude/CLAUDE.md", ".teamwright/AGENTS.md", "pkg/CLAUDE.md"):
+        tree.write(tree.project / name, f"main {name}")
+        tree.write(apart / name, f"apart {name}")
+    tree.write(tree.project / "CLAUDE.local.md", "never committed")
+    tree.write(tree.home / "work" / "AGENTS.md", "above")
+    tree.cwd = apart / "pkg"
+    assert tree.texts() == [
+        "above",
+        "never committed",
+        "apart AGENTS.md",
+        "apart .claude/CLAUDE.md",
+        "apart .teamwright/AGENTS.md",
+        "apart pkg/CLAUDE.md",
+    ]
+    tree.cwd = tree.project
+    assert "main AGENTS.md" in tree.texts() and "apart AGENTS.md" not in tree.texts()

@@ -50,7 +50,9 @@ async def test_a_call_in_flight_is_answered_by_what_is_true_of_it(walker: Walker
     first = await walker.walk([call("Bash", command="touch ran"), "one"], mode="bypassPermissions")
     cut_after(transcript(walker), cut)
     (walker.project / "ran").unlink()
-    again = await walker.walk(lambda _: "two", ["more"], origin=Origin(resume=first.session.id))
+    again = await walker.walk(
+        lambda _: "two", ["more"], origin=Origin(resume=first.session.id), mode="bypassPermissions"
+    )
     (request,) = again.model.requests
     assert results(request.messages[2]) == [(words, True)] and request.messages[3].text == "more"
     assert not (walker.project / "ran").exists()  # and it is not run again
@@ -71,7 +73,7 @@ async def test_a_prompt_that_was_stored_but_not_read_is_read_after_resume(walker
 @pytest.mark.spec("Q5", "X2")
 async def test_a_prompt_that_the_transcript_has_is_not_read_again(walker: Walker) -> None:
     """Killed after the transcript's line and before the store's mark: the line is what counts."""
-    first = await walker.walk(["one"])
+    first = await walker.walk(["one"], mode="bypassPermissions")
     cut_after(transcript(walker), LettersTaken)
     (taken,) = [e for e in events(transcript(walker)) if isinstance(e, LettersTaken)]
     async with living(walker, lambda _: "x", origin=Origin(resume=first.session.id)) as live:

@@ -95,3 +95,15 @@ def test_one_in_use_can_be_looked_at_but_not_cleaned(program: Program, repo: Pat
     assert "in_use" in program.run("worktrees", "show", "work").out
     ran = program.run("worktrees", "clean", "work")
     assert ran.rc == 2 and "in use" in ran.err and tree.path.is_dir()
+
+
+@pytest.mark.spec("W9")
+def test_merged_ones_are_cleared_away_without_being_named(program: Program, repo: Path) -> None:
+    work(program, COMMIT)
+    work(program, "echo other > other.txt", name="still")
+    git(repo, "merge", "-q", "--no-ff", "-m", "merged", "worktree-fix+it")
+    rows = json.loads(program.run("worktrees", "--json").out)
+    assert {row["name"]: row["state"] for row in rows} == {"fix+it": "merged", "still": "changed"}
+    done = program.run("worktrees", "clean")
+    assert done.rc == 0 and "fix+it" in done.out and "still" not in done.out
+    assert [row["name"] for row in json.loads(program.run("worktrees", "--json").out)] == ["still"]

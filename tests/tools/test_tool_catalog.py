@@ -64,7 +64,7 @@ def test_who_has_which_tools() -> None:
     assert set(needed_by("coordinator")) == {"Agent", "Read", "TaskOutput", "TaskStop", *tasks, *talk, *teams}
     assert set(needed_by("teammate")) == {"ExitPlanMode", *tasks, *talk}
     assert needed_by("memory") == ("Read", "Write", "Edit")
-    assert only_for("lead") == {"EnterPlanMode", *teams}
-    assert only_for("main") == {"CronCreate", "CronDelete", "CronList", "StructuredOutput"}
+    assert only_for("lead") == {"EnterPlanMode"}
+    assert only_for("main") == {"CronCreate", "CronDelete", "CronList", "StructuredOutput", *teams}
     assert only_for("person") == {"AskUserQuestion"}
     assert {name for name, traits in CATALOG.items() if traits.talks} == talk

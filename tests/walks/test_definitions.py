@@ -43,7 +43,7 @@ async def test_all_tools_where_none_are_named(walker: Walker, line: str) -> None
     write_agent(walker, "all", *([line] if line else []), "disallowedTools: Bash")
     play = await play_child(walker, "all")
     missing = tools_of(play.requests()[0]) - tools_of(play.requests("child")[0])
-    missing -= {"CronCreate", "CronDelete", "CronList"}  # the main agent's alone
+    missing -= {"CronCreate", "CronDelete", "CronList", "TeamCreate", "TeamDelete"}  # the main agent's alone
     assert "Bash" in missing and missing <= {"Bash", "Monitor"}  # a monitor is a shell too
 
 

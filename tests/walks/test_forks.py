@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -15,8 +16,10 @@ from teamwright.core.data.event import AgentEnded, AgentStarted, ModeChanged, So
 from teamwright.core.data.fork import PLACEHOLDER, TAG, directive, is_fork, placeholders
 from teamwright.core.data.message import Message, Text, ToolCall, ToolResult, user
 from teamwright.core.data.op import Say
+from teamwright.host.git.record import Worktree
 from teamwright.models.scripted import call
 from teamwright.runtime.agents.resume import Origin
+from teamwright.runtime.worktrees import worktree_words
 
 pytestmark = pytest.mark.anyio
 MODEL = "claude-sonnet-4-5"
@@ -262,8 +265,17 @@ def test_the_directive_has_the_form_of_the_report_and_ends_with_the_task() -> No
 
 @pytest.mark.spec("F7")
 def test_a_fork_in_a_worktree_is_told_how_paths_translate() -> None:
-    words = directive("x", moved=("/tree/w", "/tree"))
-    assert "/tree/w" in words and "read a file again" in words and "/tree/x means /tree/w/x" in words
+    tree = Worktree(
+        "w", Path("/tree/.teamwright/worktrees/w"), "worktree-w", "0123456789", Path("/tree"), Path("/t/.git")
+    )
+    words = directive("x", moved=worktree_words(tree, Path("/tree/deep")))
+    assert f"a path /tree/x means {tree.path}/x" in words and "read files here before you edit" in words
+    assert "worktree-w from 0123456" in words and "Commit what is to be merged. Do that before you report" in words
+
+
+@pytest.mark.spec("F4", "F7")
+def test_a_fork_that_shares_the_files_is_not_told_to_commit() -> None:
+    assert "commit nothing unless the task says so" in directive("x") and "merged" not in directive("x")
 
 
 @pytest.mark.spec("F5")

@@ -27,9 +27,10 @@ from teamwright.runtime.teams.service import Teamwork
 from teamwright.runtime.teams.tasks import TaskBoard
 from teamwright.runtime.tool_traits import register
 from teamwright.runtime.worktrees import Worktrees
-from teamwright.tools.agents.agent import AgentTool, agent_spec
+from teamwright.tools.agents.agent import AgentTool, Offer, agent_spec
 from teamwright.tools.agents.ask import AskTool
 from teamwright.tools.agents.plan import EnterPlanMode, ExitPlanMode, Put
+from teamwright.tools.agents.team import TeamCreate
 from teamwright.tools.bounds import visible
 from teamwright.tools.catalog import CATALOG
 from teamwright.tools.pool import (
@@ -212,7 +213,9 @@ class AgentRegistry:
         team, leading = needed_by("teammate"), only_for("lead")
         wanted = {name: tool for name, tool in self._tools.items() if name in team and name not in kit.tools}
         tools = {name: tool for name, tool in ({**kit.tools} | wanted).items() if name not in leading}
-        shown = [spec for spec in kit.specs if spec.name not in leading]
+        if AGENT in tools:
+            tools[AGENT] = self._agent_tool(kit.may_start, tools, teammate=True)
+        shown = [tools[spec.name].spec for spec in kit.specs if spec.name not in leading]
         return Toolset(tools, (*shown, *(tool.spec for tool in wanted.values())), kit.limits, kit.may_start)
 
     def kit_of(self, specs: tuple[ToolSpec, ...], depth: int, served: Served = None) -> Toolset:
@@ -223,7 +226,7 @@ class AgentRegistry:
         unfit = only_for("main") if depth else ()
         tools = {name: tool for name, tool in self._tools.items() if choice.sees(name) and name not in unfit}
         if AGENT in self._made and choice.sees(AGENT) and depth < self.features.max_depth:
-            tools = self._agent_tool(choice.may_start, tools) | tools
+            tools = {AGENT: self._agent_tool(choice.may_start, tools)} | tools
         if SKILL in self._made and SKILL not in tools and choice.sees(SKILL):
             tools |= self._skill_tool(tools)
         tools |= self._served(choice, self.extras.serving.tools() if served is None else served)
@@ -232,11 +235,14 @@ class AgentRegistry:
         specs = tuple(tool.spec for name, tool in tools.items() if name not in unseen)
         return Toolset(tools, specs, limits, choice.may_start)
 
-    def _agent_tool(self, may_start: Sequence[str] | None, tools: Mapping[str, Tool]) -> dict[str, Tool]:
+    def _agent_tool(
+        self, may_start: Sequence[str] | None, tools: Mapping[str, Tool], *, teammate: bool = False
+    ) -> Tool:
+        """As it is offered to an agent with these other tools."""
         allowed = None if may_start is None else {name.lower() for name in may_start}
         kinds = [d for n, d in self.startable().items() if allowed is None or n.lower() in allowed]
-        spec = agent_spec(kinds, self.features)
-        return {AGENT: AgentTool(self._get_spawner, spec, can_read=can_read(tools))}
+        offer = Offer(self.features, leads=TeamCreate.traits.name in tools, teammate=teammate)
+        return AgentTool(self._get_spawner, agent_spec(kinds, offer), can_read=can_read(tools))
 
     def _skill_tool(self, tools: Mapping[str, Tool]) -> dict[str, Tool]:
         skills = self.extras.skills

@@ -1,26 +1,23 @@
 """The main agent of a session: its model, its prompt, its tools, where it stands."""
 
-import os
 import time
 from collections.abc import Mapping
 from pathlib import Path
 
 from msgspec.structs import replace
 
-from teamwright.app.asides import earlier_notes
 from teamwright.app.models import GIVEN
 from teamwright.app.parts import Parts
+from teamwright.app.prompts import main_system, roots_of
 from teamwright.core.ids import AgentId
 from teamwright.core.policies.budget import Limits
 from teamwright.core.ports import Desk, Tool
 from teamwright.host.files.mounts import is_near
-from teamwright.library import instructions
 from teamwright.models.catalog import default_model
 from teamwright.models.prices import cost
 from teamwright.runtime.agents.agent import Agent
 from teamwright.runtime.agents.factory import AgentFactory
 from teamwright.runtime.agents.meter import AgentMeter
-from teamwright.runtime.agents.prompt import Surroundings, system_prompt
 from teamwright.runtime.agents.spec import AgentSpec
 from teamwright.store.files import prompts
 from teamwright.store.settings.schema import Settings
@@ -57,18 +54,10 @@ def make_main(parts: Parts, workshop: AgentFactory) -> Agent:
     if before and same and (served or prompts.get(opened.files.prompts, before.prompt)[1] == kit.specs):
         main.prompt = workshop.stored_prompt(before.prompt)
     else:
-        prompt = workshop.prompt("main", lambda: _main_system(parts, model), kit.specs)
+        prompt = workshop.prompt("main", lambda: main_system(parts, model, mode or "default"), kit.specs)
         main.render(prompt, model, "resume" if before else "start", effort)
     main.set_mode(mode or "default")
     return main
-
-
-def _main_system(parts: Parts, model: str) -> tuple[str, ...]:
-    definition = parts.company.main_definition
-    if definition is None:
-        return system_of(parts, model, parts.ground.cwd, own=parts.options.system_prompt, main=True)
-    told = parts.company.extras.told(definition)
-    return (*system_of(parts, model, parts.ground.cwd, own=definition.prompt, main=True), *told)
 
 
 def rerender(parts: Parts, workshop: AgentFactory, main: Agent, served: Mapping[str, Tool] | None) -> None:
@@ -76,7 +65,7 @@ def rerender(parts: Parts, workshop: AgentFactory, main: Agent, served: Mapping[
     kit = parts.company.main_kit(served)
     main.use_tools(kit.tools, kit.limits)
     if main.prompt.tools != kit.specs:
-        prompt = workshop.prompt(object(), lambda: _main_system(parts, main.model), kit.specs)
+        prompt = workshop.prompt(object(), lambda: main_system(parts, main.model, main.mode or "default"), kit.specs)
         main.render(prompt, main.model, "tools", main.effort)
 
 
@@ -92,38 +81,6 @@ def _model(parts: Parts) -> str:
     return names.default or names.resolve(default_model(parts.ground.env, parts.ground.settings.model))
 
 
-def system_of(parts: Parts, model: str, cwd: Path, *, own: str | None, main: bool = False) -> tuple[str, ...]:
-    ground, options = parts.ground, parts.options
-    found = instructions.collect(
-        cwd,
-        ground.project,
-        home=ground.user,
-        state=ground.home.root,
-        trusted=ground.trusted,
-        sources=options.setting_sources,
-    )
-    place = Surroundings(
-        str(cwd),
-        _platform(),
-        time.strftime("%Y-%m-%d"),
-        model,
-        git=(ground.project / ".git").exists(),
-        directories=tuple(map(str, _roots(parts)[1:])),
-    )
-    if main:
-        parts.notes.extend(found.problems)
-    append = options.append_system_prompt if main else ""
-    noted = earlier_notes(ground, parts.notes) if main else ""
-    told = "\n\n".join(filter(None, (instructions.render(found), noted)))
-    return system_prompt(place, told, own=own, append=append, bare=main and options.system_prompt is not None)
-
-
-def _platform() -> str:
-    """Without the program that `platform.platform` starts for it."""
-    system = os.uname()
-    return f"{system.sysname} {system.release} {system.machine}"
-
-
 def build_limits(limits: Limits, settings: Settings) -> Limits:
     """The command line's, else the settings'."""
     budget = settings.own.budget
@@ -131,14 +88,8 @@ def build_limits(limits: Limits, settings: Settings) -> Limits:
     return Limits(limits.turns, usd, limits.tokens or budget.tokens, limits.seconds or budget.seconds)
 
 
-def _roots(parts: Parts) -> tuple[Path, ...]:
-    ground = parts.ground
-    more = (*(ground.cwd / d for d in parts.options.add_dirs), *ground.settings.permissions.additional_directories)
-    return tuple(dict.fromkeys((ground.cwd, *(d.resolve() for d in more if d.is_dir()))))
-
-
 def build_desk(parts: Parts) -> Desk:
-    opened, roots = parts.opened, _roots(parts)
+    opened, roots = parts.opened, roots_of(parts)
     kept = Path(opened.history.cwd)
     cwd = kept if kept.is_dir() and any(kept.is_relative_to(root) for root in roots) else parts.ground.cwd
     env = {"TEAMWRIGHT_AGENT_ID": opened.id, "TEAMWRIGHT_AGENT_NAME": "main", "TEAMWRIGHT_PARENT_SESSION_ID": opened.id}

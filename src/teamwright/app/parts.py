@@ -9,6 +9,7 @@ from teamwright.app.workspace import Workspace
 from teamwright.core.data.event import Event, Record
 from teamwright.core.ids import AgentId
 from teamwright.core.permissions.consent import Mode
+from teamwright.host.git.now import GitNow
 from teamwright.models.routed import RoutedModel
 from teamwright.runtime.agents.factory import AgentFactory
 from teamwright.runtime.agents.resume import Opened
@@ -39,6 +40,7 @@ class Parts(Struct, kw_only=True):
     notes: list[str]
     mode: Mode | None = None  # the session's, where the main agent does not live here
     since: int = field(default_factory=now_ms)  # when the lead's process began
+    git: GitNow | None = None  # the repository, as the session began
 
 
 class Services(Struct, kw_only=True):

@@ -12,6 +12,7 @@ from teamwright.core.ids import AgentId
 from teamwright.core.permissions.consent import Mode
 from teamwright.core.permissions.judge import mode_allowed
 from teamwright.core.permissions.rules import Rules
+from teamwright.library.documentation import documentation
 from teamwright.runtime.agents.agent import Agent
 from teamwright.runtime.agents.resume import Opened
 from teamwright.runtime.agents.supervisor import Supervisor
@@ -76,7 +77,8 @@ def open_guard(
         make=law.make_hooks,
         home=ground.cwd,
     )
-    readable = _resolved(opened.files.outputs, opened.files.jobs)
+    docs = documentation()
+    readable = _resolved(opened.files.outputs, opened.files.jobs, *([docs] if docs else []))
     protected = _resolved(ground.home.root, *map(Path, started_files(ground)))
 
     def standing(id: AgentId) -> Standing:

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
-from teamwright.app.main_agent import system_of
 from teamwright.app.parts import Parts, Services
 from teamwright.app.permissions import Guard, Law, open_guard
+from teamwright.app.prompts import mode_here, system_of
 from teamwright.app.servers import Person
 from teamwright.app.workspace import Workspace, without_keys
 from teamwright.core.data.event import Event, Record
@@ -65,7 +65,7 @@ def build_services(parts: Parts) -> Services:
         windows=Windows(parts.names.window, parts.models.window),
         letter_room=lambda model: parts.names.window(model) or 200_000, fallback=parts.names.fallback,
     )  # fmt: skip
-    ways = _ways(parts)
+    ways = _ways(parts, supervisor)
     spawner = Spawner(workshop, supervisor, rooms, ways)
     _introduce(parts, guard, supervisor, spawner, tell, log)
     if options.interactive:
@@ -149,7 +149,7 @@ def _most_agents(ground: Workspace) -> int:
     return int(said) if said.isdigit() and int(said) else ground.settings.own.max_agents
 
 
-def _ways(parts: Parts) -> SpawnDeps:
+def _ways(parts: Parts, supervisor: Supervisor) -> SpawnDeps:
     company, ground = parts.company, parts.ground
 
     def resolve(name: str) -> str:
@@ -163,7 +163,8 @@ def _ways(parts: Parts) -> SpawnDeps:
         absence=company.absence,
         kit=company.kit,
         kit_of=company.kit_of,
-        system=lambda definition, model, cwd: system_of(parts, model, cwd, own=definition.prompt),
+        mode=lambda own: mode_here(parts, supervisor, own),
+        system=lambda definition, model, cwd, mode: system_of(parts, model, cwd, role=definition.prompt, mode=mode),
         told=company.extras.told,
         equip=company.extras.equip,
         resolve_model=resolve,

@@ -11,6 +11,7 @@ from teamwright.app.main_agent import make_main, rerender
 from teamwright.app.models import open_models
 from teamwright.app.options import Options
 from teamwright.app.parts import Parts, Services
+from teamwright.app.prompts import news_of
 from teamwright.app.schedules import open_schedules
 from teamwright.app.services import build_services, left_by, look_up
 from teamwright.app.teams import open_teamwork
@@ -20,6 +21,7 @@ from teamwright.core.data.event import Reminded
 from teamwright.core.data.message import user
 from teamwright.core.ids import AgentId
 from teamwright.core.text import shown
+from teamwright.host.git.now import read_now
 from teamwright.host.git.record import left_behind
 from teamwright.host.process.rlimits import allow_many_files
 from teamwright.models.prices import cost
@@ -80,6 +82,7 @@ async def _compose(parts: Parts) -> Session:
     teamwork = open_teamwork(parts, core)
     parts.company.teamwork = teamwork
     put = core.questions.put if options.can_ask or options.answer else None
+    parts.git = None if options.driven else await read_now(ground.cwd)
     parts.company.introduce(core.spawner, core.supervisor, core.workshop, core.rooms, put)
     main = make_main(parts, core.workshop)
     core.supervisor.own(main)
@@ -143,10 +146,13 @@ async def _take_over(parts: Parts, core: Services) -> None:
 
 
 def _open_with(parts: Parts, main: Agent) -> None:
-    """What the kind of agent that the session runs as puts before its first prompt; a resumed one has it already."""
+    """What the kind of agent that the session runs as puts before its first prompt; a resumed one has it already, and
+    hears what is different now."""
     definition = parts.company.main_definition
     if parts.opened.new and definition is not None and definition.initial_prompt:
         main.emit(Reminded(user(definition.initial_prompt)))
+    elif not parts.opened.new and (words := news_of(parts, main)):
+        main.emit(Reminded(user(words)))
 
 
 async def _go_back(parts: Parts, rooms: Worktrees, main: Agent) -> None:

@@ -2,13 +2,14 @@
 
 from pathlib import Path
 
-from teamwright.app.main_agent import build_desk, system_of
+from teamwright.app.main_agent import build_desk
 from teamwright.app.parts import Parts, Services
+from teamwright.app.prompts import mode_here, system_of
 from teamwright.app.teammate_places import open_places
-from teamwright.core.data.definition import AgentDefinition
+from teamwright.core.data.definition import AgentDefinition, role_of
 from teamwright.core.data.team import Member
 from teamwright.runtime.agents.meter import AgentMeter
-from teamwright.runtime.agents.prompt import team_prompt
+from teamwright.runtime.agents.prompt import WORK, team_words
 from teamwright.runtime.agents.spec import Toolset
 from teamwright.runtime.agents.sub_agents import Served
 from teamwright.runtime.agents.supervisor import Supervisor
@@ -33,9 +34,11 @@ class SessionTeammates:
         return self._parts.company.team_kit(definition, 1, served)
 
     def system(self, definition: AgentDefinition, model: str, cwd: Path, member: Member) -> tuple[str, ...]:
-        role = team_prompt(member.name, member.team, definition.prompt)
-        extras = self._parts.company.extras
-        return (*system_of(self._parts, model, cwd, own=None), role, *extras.told(definition))
+        parts = self._parts
+        words = team_words(member.name, member.team, role_of(definition))
+        mode = mode_here(parts, self._supervisor, member.mode)  # plan mode, if it begins in that, is told as it goes
+        first, *rest = system_of(parts, model, cwd, role=WORK, mode=mode)
+        return (first, words, *rest, *parts.company.extras.told(definition))
 
 
 def open_teamwork(parts: Parts, core: Services, meter: AgentMeter | None = None) -> Teamwork:

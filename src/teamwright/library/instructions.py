@@ -19,6 +19,7 @@ MOST_DEPTH = 5
 
 _NAMES = ("AGENTS.md", "CLAUDE.md", ".claude/CLAUDE.md", ".teamwright/AGENTS.md")
 _LOCAL = ("AGENTS.local.md", "CLAUDE.local.md")
+WORKTREES = (".teamwright", "worktrees")  # in the main tree of a repository, each by its name
 Origin = Literal["user", "project"]
 
 
@@ -64,17 +65,22 @@ def collect(
     trusted: bool,
     sources: Collection[str] = ("user", "project", "local"),
 ) -> Instructions:
-    """The person's files first, then from the top of the tree down to `cwd`: the nearest comes last."""
+    """The person's files first, then from the top of the tree down to `cwd`: the nearest comes last.
+
+    A worktree of ours lies inside the repository: a file that both have counts as the worktree has it.
+    """
     real_home = Path(os.path.realpath(home))
     own = (Path(os.path.realpath(state)), real_home / ".claude")
     reader = _Reader(real_home, own, Path(os.path.realpath(project)), trusted, [], [], set())
     if "user" in sources:
         _add_own(reader)
     names = (_NAMES if "project" in sources else ()) + (_LOCAL if "local" in sources else ())
-    for folder in _way_down(Path(os.path.realpath(cwd)), real_home):
+    here = Path(os.path.realpath(cwd))
+    for folder in _way_down(here, real_home):
         place = _Place("user" if folder == real_home else "project", folder)
         for name in names:
-            if folder.is_relative_to(reader.project) or not _is_foreign(folder / name):
+            foreign = not folder.is_relative_to(reader.project) and _is_foreign(folder / name)
+            if not foreign and not _is_copied(folder / name, here):
                 _add(reader, folder / name, place)
     return Instructions(tuple(reader.files), tuple(reader.problems), trusted)
 
@@ -91,6 +97,14 @@ def _way_down(cwd: Path, home: Path) -> list[Path]:
     if home in way:
         way = way[: way.index(home) + 1]
     return way[::-1]
+
+
+def _is_copied(path: Path, cwd: Path) -> bool:
+    """Has the worktree around `cwd`, if there is one, a file of its own in the place of this one?"""
+    tree = next((one for one in (cwd, *cwd.parents) if one.parts[-3:-1] == WORKTREES), None)
+    if tree is None or path.is_relative_to(tree) or not path.is_relative_to(tree.parents[2]):
+        return False
+    return (tree / path.relative_to(tree.parents[2])).is_file()
 
 
 def _is_foreign(path: Path) -> bool:

@@ -14,12 +14,14 @@ import msgspec
 from msgspec import Struct
 
 from teamwright.core.crashpoint import crashpoint
+from teamwright.core.data.team import safe_name
 from teamwright.core.errors import ToolError
 from teamwright.core.ids import AgentId
 from teamwright.core.ports import Desk
 from teamwright.core.text import shown
 from teamwright.host.files.mounts import is_near
 from teamwright.host.files.paths import is_directory, resolve
+from teamwright.host.git.record import PLACE
 from teamwright.host.git.run import commit_of, count_commits
 from teamwright.host.git.worktree import KeptTree, Worktree, check_name, close, make, release, remove, state
 from teamwright.osfiles.private import write_file
@@ -64,12 +66,21 @@ class Worktrees:
         self._make_by_hook, self._removed_by_hook = make_by_hook, removed_by_hook
         self._stays: dict[AgentId, EnteredTree] = {}
 
-    async def open(self, parent: Path, agent: AgentId, name: str = "") -> Worktree:
-        """The worktree of that name, or of the agent's own; locked for the agent."""
-        name = check_name(name or agent)
-        if self._make_by_hook and (path := await self._make_by_hook(name, parent)) is not None:
-            return _made_by_hook(name, path, agent, self._session)
-        return await make(parent, name, links=self._links, owner=agent, session=self._session)
+    async def open(self, parent: Path, agent: AgentId, name: str = "", *, own: str = "") -> Worktree:
+        """The worktree of that name, whoever made it; else the agent's own, locked for it.
+
+        `own` is what its own is called if nobody else's is, as a person reads it; else its id is.
+        """
+        wanted = check_name(name or agent)  # a hook cannot know whose `own` it is: it gets the id
+        if self._make_by_hook and (path := await self._make_by_hook(wanted, parent)) is not None:
+            return _made_by_hook(wanted, path, agent, self._session)
+        apart = bool(own) and not name and own != agent
+        called = tree_name(own) if apart else wanted
+        return await make(parent, called, links=self._links, owner=agent, session=self._session, apart=apart)
+
+    async def open_again(self, parent: Path, agent: AgentId, before: str) -> Worktree:
+        """The one that the agent had at the path `before`, if it was kept."""
+        return await self.open(parent, agent, own=Path(before).name)
 
     async def close(self, tree: Worktree) -> KeptTree | None:
         """Its agent has ended. None if nothing was changed and it is gone. Whatever goes wrong, it is kept."""
@@ -241,6 +252,39 @@ class Worktrees:
             path.unlink(missing_ok=True)
 
 
+def tree_name(name: str) -> str:
+    """An agent's name as its worktree and its branch have it."""
+    plain = safe_name(name, empty="agent")[:50].rstrip("._-")
+    with suppress(ToolError):
+        return check_name(plain)
+    return check_name(f"agent-{plain.replace('.', '-')}")  # git or another system keeps that name for itself
+
+
+_MOVED = """\
+You work in a git worktree of your own{branch}: a path {there}/x means {here}/x for you, and nothing outside is yours \
+to change. What was not committed there is not here; read files here before you edit them. Commit what is to be \
+merged."""
+
+
+def worktree_words(tree: Worktree, stood: Path) -> str:
+    """What an agent in a worktree is told. `stood` is the directory of whoever started it, whose paths it hears of."""
+    branch = f", on the branch {tree.branch} from {tree.base[:7]}" if tree.branch else ""
+    return _MOVED.format(here=tree.path, branch=branch, there=_tree_around(stood, tree))
+
+
+def _tree_around(stood: Path, tree: Worktree) -> Path:
+    """The main tree, or the worktree of it, in which somebody stands."""
+    if tree.kind != "git" or not stood.is_relative_to(tree.repo):
+        return stood
+    inner = stood.relative_to(tree.repo).parts
+    return tree.repo.joinpath(*inner[:3]) if inner[:2] == PLACE and len(inner) > 2 else tree.repo
+
+
+def told_worktree(path: Path, branch: str) -> str:
+    """Where an agent works, for whoever must merge it."""
+    return f"{path} (branch {branch})" if branch else str(path)
+
+
 def _write_path(path: Any) -> str:
     """Byte by byte: a path need not be UTF-8."""
     return os.fsencode(path).decode("latin-1")
@@ -295,6 +339,5 @@ def move_in(desk: Desk, tree: Worktree) -> None:
 
 def words(kept: KeptTree) -> str:
     """What was kept, for the end of a report."""
-    branch = f" (branch {kept.branch})" if kept.branch else ""
-    lines = [f"Its worktree was kept: {kept.path}{branch}", kept.summary, kept.note]
+    lines = [f"Its worktree was kept: {told_worktree(kept.path, kept.branch)}", kept.summary, kept.note]
     return "\n".join(line for line in lines if line)

@@ -1,7 +1,7 @@
 """Defines a tool from one struct of arguments: the schema that the model sees and the check of what it sends."""
 
-from collections.abc import Mapping
-from typing import Any, TypeVar, cast
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import Struct
@@ -13,9 +13,19 @@ from teamwright.core.text import shown
 Args = TypeVar("Args", bound=Struct)
 
 
-def spec(name: str, description: str, args: type[Struct], *, parallel: bool = False, stores: bool = False) -> ToolSpec:
-    """The tool as the model is told of it; for the two flags see `ToolSpec`."""
-    return ToolSpec(name, description, schema_of(args), parallel, stores)
+def spec(
+    name: str,
+    description: str,
+    args: type[Struct],
+    *,
+    parallel: bool = False,
+    stores: bool = False,
+    unseen: Collection[str] = (),
+) -> ToolSpec:
+    """The tool as the model is told of it; for the two flags see `ToolSpec`. `unseen`: understood, not told."""
+    schema = schema_of(args)
+    shown = {key: about for key, about in schema["properties"].items() if key not in unseen}
+    return ToolSpec(name, description, schema | {"properties": shown}, parallel, stores)
 
 
 def schema_of(args: type[Struct]) -> dict[str, Any]:
@@ -23,7 +33,29 @@ def schema_of(args: type[Struct]) -> dict[str, Any]:
     (top,), parts = msgspec.json.schema_components([args])
     schema = cast("dict[str, Any]", _plain(top, parts))
     schema.pop("description", None)  # the docstring is for readers of the code
-    return schema | {"additionalProperties": False}
+    for about in schema["properties"].values():
+        if about.get("default") in (False, ""):  # what is left out is off, or empty
+            del about["default"]
+    for name, values in _choices(args):
+        _put_in_order(schema["properties"][name], values)
+    return schema if schema.get("required") else {key: value for key, value in schema.items() if key != "required"}
+
+
+def _choices(args: type[Struct]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Each field with a choice of words, and the words in the order in which they were written."""
+    hints = get_type_hints(args)
+    for field, name in zip(args.__struct_fields__, args.__struct_encode_fields__, strict=True):
+        kinds = (hints[field], *get_args(hints[field]))
+        if found := next((get_args(kind) for kind in kinds if get_origin(kind) is Literal), ()):
+            yield name, found
+
+
+def _put_in_order(node: dict[str, Any], values: tuple[str, ...]) -> None:
+    """msgspec sorts them by the alphabet and leaves out their type."""
+    for part in (node, *node.get("anyOf", ())):
+        if "enum" in part:
+            about = {key: part.pop(key) for key in ("description", "default") if key in part}
+            part.update({"type": "string", "enum": list(values)} | about)
 
 
 def _plain(node: Any, parts: Mapping[str, Any]) -> Any:

@@ -18,24 +18,21 @@ have to answer. From here on:
 - Do the task below yourself, at once, with your tools. Do not start or ask other agents; whatever the instructions \
 above say about forking was meant for the original, so ignore it.
 - Talk to nobody. Nobody answers; there is no next question and no small talk. Stay within the task.
-- If you changed files in a repository, commit them before you report.
 - Your last reply is the report, in at most 500 words. It begins with the word `Scope:` and has these parts:
   Scope: the task in one sentence, as you understood it
   Result: what you found out or did
   Key files: the paths that matter
-  Files changed: each with the hash of its commit; leave the part out if there are none
+  Files changed: each, with the hash of its commit if you made one; leave the part out if there are none
   Issues: what the original must know or decide; leave the part out if there are none
 </fork-boilerplate>"""
-_MOVED = """\
-You work in a worktree of your own: {here}. The paths above are those of the original, which is in {there}: a path \
-{there}/x means {here}/x for you, and nothing outside of your worktree is yours to change. Its files are those of the \
-last commit; read a file again before you edit it."""
+_APART = "Do that before you report. The paths above are those of the original."
+_SHARED = "You and the original work on the same files: commit nothing unless the task says so."
 
 
-def directive(task: str, *, moved: tuple[str, str] | None = None) -> str:
-    """The one text in which siblings differ. `moved`: where the fork works, and where its parent does."""
-    notice = [_MOVED.format(here=moved[0], there=moved[1])] if moved else []
-    return "\n\n".join([_RULES, *notice, f"fork-directive: {task}"])
+def directive(task: str, *, moved: str = "") -> str:
+    """The one text in which siblings differ. `moved` tells of the fork's worktree, if it has one."""
+    notice = f"{moved} {_APART}" if moved else _SHARED
+    return "\n\n".join([_RULES, notice, f"fork-directive: {task}"])
 
 
 def placeholders(calls: Iterable[ToolCall]) -> tuple[ToolResult, ...]:

@@ -19,6 +19,7 @@ from teamwright.host.git.record import (
     Worktree,
     WorktreeRecord,
     alone,
+    branch_of,
     claim,
     forget,
     holder_of,
@@ -27,7 +28,9 @@ from teamwright.host.git.record import (
     lock_reason,
     private_of,
     read_record,
+    recorded,
     refuse_if_used,
+    registered,
     write_record,
 )
 from teamwright.host.git.run import Repository, commit_of, count_commits, git, git_text, locate
@@ -57,28 +60,34 @@ def check_name(name: str) -> str:
     return flat
 
 
-async def make(repo: Path, name: str, *, links: Sequence[str] = (), owner: str = "", session: str = "") -> Worktree:
+async def make(
+    repo: Path, name: str, *, links: Sequence[str] = (), owner: str = "", session: str = "", apart: bool = False
+) -> Worktree:
     """The worktree of that name, made from the HEAD of `repo` unless it is there already; locked for us.
 
     `owner` names the agent that will use it: another one cannot have it meanwhile, also not in this process.
+    `apart`: never one that is anybody else's, but another name after it, with a number.
     """
     name, owner = check_name(name), re.sub(r"[^A-Za-z0-9._@+-]", "_", owner)[:100]
     place = await locate(repo)
-    path = place.top.joinpath(*PLACE, name)
-    tree = Worktree(name, path, f"worktree-{name}", place.head, place.top, place.common, owner=owner, session=session)
-    record = WorktreeRecord(tree.branch, tree.base, "making", owner, session, time.time())
     begun = done = False
     handle = None
+    tree = _named(place, name, owner, session)
+    record = WorktreeRecord(tree.branch, tree.base, "making", owner, session, time.time())
     try:
         async with alone(place.common) as held:
             _prepare(place)
+            if apart and (own := await _own_name(tree)) != name:
+                tree = _named(place, own, owner, session)
+                record = replace(record, branch=tree.branch)
             if known := await _reuse(tree, held):
                 return _finish(replace(tree, base=known.base), known, links)
             begun = True
             record = await _add(tree, record, held)
             private = private_of(tree)
             handle = claim(private) if private else None
-        await git_text("reset", "--hard", "--quiet", "--no-recurse-submodules", cwd=path, limit=CHECKOUT, held=handle)
+        whole = ("reset", "--hard", "--quiet", "--no-recurse-submodules")
+        await git_text(*whole, cwd=tree.path, limit=CHECKOUT, held=handle)
         crashpoint("worktree.filled")
         done = True
     finally:
@@ -88,6 +97,36 @@ async def make(repo: Path, name: str, *, links: Sequence[str] = (), owner: str =
         if handle is not None:
             os.close(handle)
     return _finish(replace(tree, base=record.base, made=True), record, links)
+
+
+def _named(place: Repository, name: str, owner: str, session: str) -> Worktree:
+    path = place.top.joinpath(*PLACE, name)
+    return Worktree(name, path, branch_of(name), place.head, place.top, place.common, owner=owner, session=session)
+
+
+async def _own_name(tree: Worktree) -> str:
+    """The first of NAME, NAME-2, NAME-3 ... that is the owner's already, or that nobody has: neither git nor a
+    directory, a record or a branch. Upper and lower case are one, as they are on some disks."""
+    front = f"refs/heads/{tree.branch}"
+    told = await git_text(
+        "for-each-ref", "--format=%(refname)", "--ignore-case", f"{front}*", f"{front}*/**", cwd=tree.repo
+    )
+    taken = {line.removeprefix("refs/heads/").partition("/")[0] for line in told.splitlines()}
+    taken |= {branch_of(name) for name in recorded(tree.common)}
+    taken |= {branch_of(path.name) for path, _ in registered(tree.common)}
+    with suppress(OSError):
+        taken |= {branch_of(entry.name) for entry in tree.path.parent.iterdir()}
+    used = {branch.casefold() for branch in taken}
+    own, number = tree.name, 1
+    while branch_of(own).casefold() in used and not _is_owners(tree, own):
+        number += 1
+        own = f"{tree.name}-{number}"
+    return own
+
+
+def _is_owners(tree: Worktree, name: str) -> bool:
+    record = read_record(replace(tree, name=name))
+    return bool(tree.owner) and record is not None and record.owner == tree.owner
 
 
 def _prepare(place: Repository) -> None:

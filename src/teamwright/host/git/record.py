@@ -65,6 +65,15 @@ class Holder(Struct, frozen=True):
     owner: str = ""
 
 
+def branch_of(name: str) -> str:
+    return f"worktree-{name}"
+
+
+def branch_at(path: Path) -> str:
+    """The branch of the worktree that we made there; empty where one of ours cannot be, as where a hook made it."""
+    return branch_of(path.name) if path.parts[-3:-1] == PLACE else ""
+
+
 # --- records
 
 

@@ -198,6 +198,7 @@ class TreeState(Struct, frozen=True):
 
     changed: bool
     ahead: int = 0
+    loose: bool = False  # something is not committed
     files: int = 0
     insertions: int = 0
     deletions: int = 0
@@ -222,10 +223,12 @@ async def state(tree: Worktree, among: Sequence[Path] | None = None) -> TreeStat
         return TreeState(changed=False)
     lines = await read_diffstat(tree.path, private, tree.base, untracked)
     plus, minus = sum(map(attrgetter("plus"), lines)), sum(map(attrgetter("minus"), lines))
-    summary = _summary(lines, plus, minus, ahead, notes)
+    loose = bool(status.changed or untracked)
+    summary = _summary(lines, plus, minus, [*_committed(ahead, loose=loose), *notes])
     return TreeState(
         changed=True,
         ahead=ahead,
+        loose=loose,
         files=len(lines),
         insertions=plus,
         deletions=minus,
@@ -304,13 +307,20 @@ async def _stashes(tree: Worktree, record: WorktreeRecord | None) -> list[str]:
     return [f"{len(mine)} stashed"] if mine else []
 
 
-def _summary(lines: Sequence[StatusLine], plus: int, minus: int, ahead: int, notes: Iterable[str]) -> str:
+def _committed(ahead: int, *, loose: bool) -> list[str]:
+    """How much of it a merge would bring."""
+    commits = [plural(ahead, "commit")] if ahead else []
+    if not loose:
+        return commits
+    return [*commits, "not all is committed"] if ahead else ["nothing is committed"]
+
+
+def _summary(lines: Sequence[StatusLine], plus: int, minus: int, notes: Iterable[str]) -> str:
     rows = [f"{shown(line.path, 100)} | +{line.plus} -{line.minus}" for line in lines[:MOST_LINES]]
     if len(lines) > MOST_LINES:
         rows.append(f"... and {len(lines) - MOST_LINES} more")
-    total = [f"{plural(len(lines), 'file')} changed, +{plus} -{minus}"]
-    total.append(plural(ahead, "commit") if ahead else "nothing committed")
-    return "\n".join([*rows, "; ".join([*total, *notes])])
+    total = f"{plural(len(lines), 'file')} changed, +{plus} -{minus}"
+    return "\n".join([*rows, "; ".join([total, *notes])])
 
 
 # --- nothing is lost

@@ -20,6 +20,7 @@ from teamwright.host.git.record import (
     Worktree,
     WorktreeRecord,
     alone,
+    branch_of,
     forget,
     holder_of,
     is_alive,
@@ -44,6 +45,7 @@ from teamwright.host.git.status import (
     own_links,
     read_status,
     state,
+    tips,
 )
 
 __all__ = [
@@ -76,10 +78,11 @@ class KeptTree(Struct, frozen=True):
 
 
 class FoundTree(Struct, frozen=True):
-    """A worktree in a listing. `orphan`: half-made, half-removed, or left by a process that is gone."""
+    """A worktree in a listing. `merged`: all its work is in another branch, too; `orphan`: half-made, half-removed, or
+    left by a process that is gone."""
 
     worktree: Worktree
-    use: Literal["in_use", "changed", "clean", "orphan"]
+    use: Literal["in_use", "changed", "merged", "clean", "orphan"]
     state: TreeState
     note: str = ""
 
@@ -234,7 +237,7 @@ async def find_one(repo: Path, name: str) -> FoundTree | None:
 
 
 async def _look(place: Repository, path: Path, among: Sequence[Path] | None = None) -> FoundTree | None:
-    tree = Worktree(path.name, path, f"worktree-{path.name}", place.head, place.top, place.common)
+    tree = Worktree(path.name, path, branch_of(path.name), place.head, place.top, place.common)
     private, record = private_of(tree), read_record(tree)
     tree = await _with_base(tree, private, record)
     held = _process_in(private)
@@ -249,7 +252,21 @@ async def _look(place: Repository, path: Path, among: Sequence[Path] | None = No
         return FoundTree(tree, "in_use", seen, note)
     if note or held or (record and record.phase != "ready"):
         return FoundTree(tree, "orphan", seen, note)
+    if seen.changed and await _is_merged(tree, seen):
+        return FoundTree(tree, "merged", seen, note)
     return FoundTree(tree, "changed" if seen.changed else "clean", seen, note)
+
+
+async def _is_merged(tree: Worktree, seen: TreeState) -> bool:
+    """Is all of its work in a branch that is neither a worktree's nor checked out there?"""
+    if not seen.ahead or seen.loose or seen.notes:
+        return False
+    head = await commit_of("HEAD", cwd=tree.path)
+    out = (await git("symbolic-ref", "--quiet", "--short", "HEAD", cwd=tree.path)).out.strip()
+    others = [f"--exclude={name}" for name in (branch_of("*"), out) if name]
+    ends = await tips(tree, head) if head else []
+    rest = ("rev-list", "--max-count=1", *ends, "--not", *others, "--branches")
+    return bool(ends) and await git_text(*rest, cwd=tree.repo) == ""
 
 
 def _process_in(private: Path | None) -> Holder | None:

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from teamwright.core.data.definition import BUILT_IN, AgentDefinition, DefinitionSource
+from teamwright.core.data.definition import BUILT_IN, GUIDE_DOCS, AgentDefinition, DefinitionSource
 from teamwright.core.errors import SettingsError, UsageError
 from teamwright.core.jsontext import decode_object
 from teamwright.core.text import shown
@@ -23,6 +24,7 @@ from teamwright.library.agents.definition_file import (
     read_object,
 )
 from teamwright.library.agents.places import Listing, Signature, changed_at, scan
+from teamwright.library.documentation import documentation
 from teamwright.library.jsonfile import read_plain
 
 MOST_PROBLEMS = 50
@@ -82,7 +84,7 @@ class DefinitionBook:
         `cache` is a directory of ours in which what was read is kept from one start to the next.
         """
         self._places = tuple(places)
-        self._fixed = [_of(definition) for definition in BUILT_IN]
+        self._fixed = [_of(_informed(definition)) for definition in BUILT_IN]
         self._fixed += [_given(definition) for definition in given]
         for group in (*objects, *([] if flag is None else [read_flag(flag, cwd or Path.cwd())])):
             self._fixed += [read_object(n, v, group.source, group.where, group.path) for n, v in group.agents.items()]
@@ -168,6 +170,14 @@ def read_flag(flag: str, cwd: Path) -> Objects:
         return Objects("flag", str(path), decode_object(data, str(path)), str(path))
     except (SettingsError, RuntimeError) as error:  # RuntimeError: `~` of a user that does not exist
         raise UsageError(shown(f"--agents: {str(error).removeprefix('--agents:').lstrip()}", 1000)) from None
+
+
+def _informed(definition: AgentDefinition) -> AgentDefinition:
+    """With the place of the documentation in it, where it speaks of that."""
+    if GUIDE_DOCS not in definition.prompt:
+        return definition
+    where = documentation()
+    return replace(definition, prompt=definition.prompt.replace(GUIDE_DOCS, str(where or "docs")))
 
 
 def _of(definition: AgentDefinition) -> ReadDefinition:

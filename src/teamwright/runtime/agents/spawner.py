@@ -79,7 +79,9 @@ class Spawner:
         self, ask: Ask, plan: Plan, definition: AgentDefinition | None, parent: Agent, ctx: ToolContext
     ) -> Job:
         own, name = new_agent_id(), definition.name if definition else plan.kind
-        tree = await self._rooms.open(parent.desk.cwd, own) if plan.room == "worktree" else None
+        tree = None
+        if plan.room == "worktree":
+            tree = await self._rooms.open(parent.desk.cwd, own, own=ask.name or "")
         gear: AgentResources | None = None
         made: tuple[Agent, AgentRecord, str] | None = None
         try:

@@ -1,7 +1,6 @@
 """Makes sub-agents and forks from a call, and resumes them from their transcripts."""
 
 from collections.abc import Callable, Mapping
-from functools import partial
 from pathlib import Path
 
 import anyio
@@ -27,7 +26,7 @@ from teamwright.runtime.agents.factory import AgentFactory, Answers, own_limits
 from teamwright.runtime.agents.resources import AgentResources, Equip
 from teamwright.runtime.agents.spec import AgentSpec, Toolset
 from teamwright.runtime.agents.supervisor import Supervisor
-from teamwright.runtime.worktrees import Worktrees, move_in
+from teamwright.runtime.worktrees import Worktrees, move_in, worktree_words
 from teamwright.store.files.transcripts import Transcript
 
 
@@ -54,7 +53,8 @@ class SpawnDeps(Struct, frozen=True, kw_only=True):
     absence: Callable[[str], str]  # why one of a kind that is not among them cannot continue, and what brings it back
     kit: Callable[[AgentDefinition, int, Served], Toolset]  # the tools of a definition at a depth
     kit_of: Callable[[tuple[ToolSpec, ...], int, Served], Toolset]  # and of an agent that was rendered before
-    system: Callable[[AgentDefinition, str, Path], tuple[str, ...]]  # definition, model, cwd
+    mode: Callable[[Mode | None], Mode]  # in which an agent works whose own mode is this
+    system: Callable[[AgentDefinition, str, Path, Mode], tuple[str, ...]]  # definition, model, cwd, mode
     told: Callable[[AgentDefinition], tuple[str, ...]]  # what it is told besides: its skills, its memory
     equip: Equip  # what it has for as long as it lives
     resolve_model: Callable[[str], str]
@@ -104,19 +104,21 @@ class SubAgents:
             call=birth.call,
             worktree=str(tree.path) if tree else "",
         )
-        agent = self._workshop.begin(spec, self._prompt(definition, spec))
+        moved = worktree_words(tree, parent.desk.cwd) if tree else ""
+        agent = self._workshop.begin(spec, self._prompt(definition, spec, moved))
         first = f"{definition.initial_prompt}\n\n{ask.prompt}" if definition.initial_prompt else ask.prompt
         return agent, AgentRecord(own, name, definition.name, parent.id, parent.depth + 1, ask.description, 1), first
 
-    def _prompt(self, definition: AgentDefinition, spec: AgentSpec) -> RenderedPrompt:
-        told = self._ways.told(definition)
-        cwd = spec.desk.cwd
-        key = (id(spec.toolset), spec.model, cwd, told)  # a toolset belongs to one definition, and is kept
-        system = partial(self._system, definition, spec.model, cwd, told)
-        return self._workshop.prompt(key, system, spec.toolset.specs)
+    def _prompt(self, definition: AgentDefinition, spec: AgentSpec, moved: str) -> RenderedPrompt:
+        """`moved` tells of its worktree, if it has one."""
+        told = (*self._ways.told(definition), *([moved] if moved else []))
+        cwd, mode = spec.desk.cwd, self._ways.mode(spec.mode)
+        key = (id(spec.toolset), spec.model, cwd, told, mode)  # a toolset belongs to one definition, and is kept
 
-    def _system(self, definition: AgentDefinition, model: str, cwd: Path, told: tuple[str, ...]) -> tuple[str, ...]:
-        return (*self._ways.system(definition, model, cwd), *told)
+        def system() -> tuple[str, ...]:
+            return (*self._ways.system(definition, spec.model, cwd, mode), *told)
+
+        return self._workshop.prompt(key, system, spec.toolset.specs)
 
     def fork(self, ask: Ask, parent: Agent, ctx: ToolContext, birth: Birth) -> tuple[Agent, AgentRecord, str]:
         """Prompt, tools, model and history are the parent's very objects: they are not encoded again."""
@@ -143,7 +145,7 @@ class SubAgents:
         )
         branch = parent.history.branch((*ctx.request.messages, ctx.reply.message), ctx.reply.message.calls)
         agent = self._workshop.begin(spec, parent.prompt, FORK, branch)
-        moved = (str(desk.cwd), str(parent.desk.cwd)) if tree else None
+        moved = worktree_words(tree, parent.desk.cwd) if tree else ""
         known = AgentRecord(own, name, FORK, parent.id, parent.depth + 1, ask.description, 1)
         return agent, known, directive(ask.prompt, moved=moved)
 
@@ -172,7 +174,8 @@ class SubAgents:
         desk = child_desk(main.desk, Path(history.cwd), known.id, known.name)
         tree = None
         if history.started is not None and history.started.worktree:
-            tree = await self._rooms.open(main.desk.roots[0], known.id)  # the same one, if it was kept
+            before = history.started.worktree
+            tree = await self._rooms.open_again(main.desk.roots[0], known.id, before)
             move_in(desk, tree)
         desk.seen = dict(history.seen)
         gear = await self._equip_again(definition, known, transcript, tree)

@@ -1,6 +1,5 @@
 """Makes the agents of teammates, new or resumed from their transcripts."""
 
-from functools import partial
 from pathlib import Path
 
 import anyio
@@ -18,7 +17,7 @@ from teamwright.runtime.agents.spec import AgentSpec
 from teamwright.runtime.agents.sub_agents import Served, SpawnDeps, child_desk
 from teamwright.runtime.teams.deps import TeammateSetup
 from teamwright.runtime.teams.roster import Roster
-from teamwright.runtime.worktrees import move_in
+from teamwright.runtime.worktrees import move_in, worktree_words
 
 
 class TeammateFactory:
@@ -55,7 +54,8 @@ class TeammateFactory:
         path = self._agents.files_of(member.agent).agent(member.agent)
         if path.is_file() and (agent := await self._resume(spec, member)):
             return agent
-        return self._begin(spec, member, definition)
+        moved = worktree_words(tree, self.root) if tree else ""
+        return self._begin(spec, member, definition, moved)
 
     def _spec(self, member: Member, definition: AgentDefinition, tree: Worktree | None, served: Served) -> AgentSpec:
         base = self._setup.base()
@@ -82,9 +82,13 @@ class TeammateFactory:
             approver="lead",
         )
 
-    def _begin(self, spec: AgentSpec, member: Member, definition: AgentDefinition) -> Agent:
+    def _begin(self, spec: AgentSpec, member: Member, definition: AgentDefinition, moved: str) -> Agent:
+        """`moved` tells of its worktree, if it has one."""
         kit, cwd = spec.toolset, spec.desk.cwd
-        system = partial(self._setup.system, definition, member.model, cwd, member)
+
+        def system() -> tuple[str, ...]:
+            return (*self._setup.system(definition, member.model, cwd, member), *([moved] if moved else []))
+
         prompt = self._agents.prompt((id(kit), member.model, cwd, member.agent), system, kit.specs)
         agent = self._agents.begin(spec, prompt)
         agent.rest()

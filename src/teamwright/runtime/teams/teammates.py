@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from teamwright.core.data.definition import AgentDefinition
 from teamwright.core.data.letter import Said
 from teamwright.core.data.tasks import Actor, Task
-from teamwright.core.data.team import Mail, Member, Refused
+from teamwright.core.data.team import Mail, Member, Refused, safe_name
 from teamwright.core.errors import AgentLost, DiskError, StoreError, ToolError
 from teamwright.core.ids import AgentId, LetterId, new_agent_id
 from teamwright.core.permissions.consent import Mode
@@ -72,7 +72,10 @@ class Teammates:
             raise ToolError(f"Only the lead of {plan.team} can add teammates to it.")
         await parent.sync()  # the call is on disk before its teammate is on the roster
         own = new_agent_id()
-        tree = await self._deps.worktrees.open(parent.desk.cwd, own) if plan.room == "worktree" else None
+        tree = None
+        if plan.room == "worktree":
+            called = safe_name(ask.name, [mate.name for mate in self._roster.mates(plan.team)])
+            tree = await self._deps.worktrees.open(parent.desk.cwd, own, own=called)
         draft = Member(own, ask.name, plan.team, definition.name, model, ask.prompt, session=self._roster.session)
         draft = self._equipped(draft, ask, definition, parent, tree)
         with self._starts(own):  # a look at the roster must not find it first
@@ -167,7 +170,7 @@ class Teammates:
             return None
         try:
             if tree is None and member.worktree:
-                tree = await self._deps.worktrees.open(self._factory.root, member.agent)  # the same one, if kept
+                tree = await self._deps.worktrees.open_again(self._factory.root, member.agent, member.worktree)
             agent = await self._factory.make(member, tree)
         except ToolError:  # it waits, and nobody runs it meanwhile
             await processes.release_agent(member.agent, own)

@@ -165,7 +165,7 @@ def _previewed(found: FoundTree, seen: Preview) -> dict[str, Any]:
 
 
 def clean_worktrees(names: list[str], *, as_json: bool = False) -> int:
-    """Named ones, or all that hold no work. The state of what is removed stays under a hidden ref."""
+    """Named ones, or all without work that is not merged. The state of what is removed stays under a hidden ref."""
     chosen = _choose(names)
     if used := [e for e in chosen if e.use == "in_use"]:
         notes = "".join(f"; {e.worktree.name} {e.note}" for e in used if e.note)
@@ -184,12 +184,13 @@ def clean_worktrees(names: list[str], *, as_json: bool = False) -> int:
 
 
 def _choose(names: list[str]) -> list[FoundTree]:
-    """Those that are named, else all that hold no work and are not in use."""
+    """Those that are named, else all that are not in use and hold no work, or only work that is merged."""
     found = {entry.worktree.name: entry for entry in _run(_find_all)}
     names = [_flat(name) for name in names]
     if missing := [name for name in names if name not in found]:
         raise UsageError(f"there is no worktree {', '.join(missing)}; nothing was removed")
-    return [found[name] for name in names] or [e for e in found.values() if e.use != "in_use" and not e.state.changed]
+    done = [e for e in found.values() if e.use == "merged" or (e.use != "in_use" and not e.state.changed)]
+    return [found[name] for name in names] or done
 
 
 def _remove(tree: Worktree) -> str | None:

@@ -136,7 +136,7 @@ def _recruit(name: str, prompt: str, about: str) -> Callable[[Request], Sequence
 
 
 def _merge(request: Request) -> Sequence[Any]:
-    merges = [_bash(f"git merge -q --no-ff --no-edit {b}") for b in reversed(branches(request)[:2])]
+    merges = [_bash(f"git merge -q --no-ff --no-edit {b}") for b in branches(request)[:2]]
     return [*merges, _bash("python3 -m unittest -q")]
 
 

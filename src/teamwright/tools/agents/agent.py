@@ -1,6 +1,7 @@
 """Agent: starts another agent and waits for its report, or lets it work in the background."""
 
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
@@ -10,37 +11,54 @@ from teamwright.core.data.message import Effort, ToolCall, ToolSpec
 from teamwright.core.data.team import Member
 from teamwright.core.errors import ToolError
 from teamwright.core.ids import AgentId
-from teamwright.core.permissions.consent import Mode
+from teamwright.core.permissions.consent import MODES, Mode
 from teamwright.core.policies.spawn import DEFAULT_KIND, Ask, Features, Plan
 from teamwright.core.ports import Outcome, ToolContext, said
+from teamwright.host.git.record import branch_at
 from teamwright.runtime.agents.outcomes import Outcomes, team_made
 from teamwright.runtime.agents.spawner import Spawner
 from teamwright.runtime.agents.sub_agents import AgentRecord
 from teamwright.runtime.jobs.jobs import Job
 from teamwright.runtime.tool_traits import Args, Told, ToolTraits
+from teamwright.runtime.worktrees import told_worktree
 from teamwright.tools.bounds import bounded, visible
 from teamwright.tools.define import read_args, schema_of
 
 NAME = "Agent"
 DESCRIPTION = """\
-Starts another agent, which works on its own with a fresh context and reports once.
-
-- Give it everything it needs in `prompt`: it sees nothing of this conversation. Say what to find out or to change, \
-what is known already, and what its report must contain.
-- Several calls in one reply run at the same time. Use that for independent pieces of work.
-- Use it for work that would fill your context (searching widely, reading much) or that can go on beside yours; do \
-small things yourself.
-- Its report is a model's words: check what matters before you rely on it. It cannot ask you anything; SendMessage \
-with its id continues it."""
-BACKGROUND = """
-- run_in_background returns at once; you are told when it ends. Do not wait or poll for it: go on, or end your turn."""
-ALL_IN_BACKGROUND = """
-- Every agent works in the background: the call returns at once, and you are told when it ends. Do not wait for it."""
-
+Starts another agent, which works on its own and reports once. The person does not see its report: tell them what \
+matters.
+"""
+FRESH = """
+- It begins with a fresh context and sees nothing of this conversation: `prompt` must hold all it needs. Say what to \
+find out or to change, what is known already, and what its report must contain."""
 FORKS = """
-- Leave subagent_type out to fork yourself: a copy of you, with this whole conversation, does what `prompt` says and \
-reports. It knows what you know, so say only what is to be done. Forks share what is cached of this conversation: they \
-cost little, several at once above all. Name a subagent_type where fresh eyes or other tools are better."""
+Without subagent_type it is a fork: a copy of you, with this whole conversation. Say only what is to be done. Forks \
+share what is cached of this conversation, so they cost little, above all several at once.
+
+With a subagent_type, where fresh eyes or other tools are better, it sees nothing of this conversation: `prompt` must \
+hold all it needs.
+"""
+ALWAYS = """
+- Several calls in one reply run at the same time. Use that for independent pieces of work."""
+SMALL = """
+- Use it for work that would fill your context (searching widely, reading much) or that can go on beside yours; do \
+small things yourself, and do not do again what you have given away."""
+REPORT = """
+- Its report is a model's words: check what matters. It cannot ask you anything; SendMessage with its name or id \
+continues it."""
+BACKGROUND = """
+- run_in_background returns at once, and you are told when it ends. Do not wait or poll, and do not guess its result: \
+go on, or end your turn."""
+ALL_IN_BACKGROUND = """
+- It works in the background: the call returns at once, and you are told when it ends. Do not wait, and do not guess \
+its result."""
+TEAM = """
+- With `name`, in a team that you lead (TeamCreate), it becomes a teammate: it stays, has an inbox and shares the task \
+list."""
+WORKTREE = """
+- isolation "worktree" gives it a directory and a branch of its own, from the current commit; use paths relative to \
+the repository in `prompt`. If it changes nothing, both are removed at its end; else you are told where they are."""
 
 
 class AgentArgs(Struct, frozen=True):
@@ -48,38 +66,71 @@ class AgentArgs(Struct, frozen=True):
     prompt: Annotated[str, Meta(description="The task, complete in itself")]
     subagent_type: Annotated[str | None, Meta(description="Which kind of agent; general-purpose if left out")] = None
     model: Annotated[str | None, Meta(description="Another model than this agent's: an alias or provider/name")] = None
-    effort: Annotated[Effort | int | None, Meta(description="How hard it thinks")] = None
+    effort: Annotated[Effort | int | None, Meta(description="How hard it thinks; only if the person spoke of it")] = (
+        None
+    )
     run_in_background: Annotated[bool | None, Meta(description="Return at once; its end is told later")] = None
     name: Annotated[str | None, Meta(description="A name to address it by")] = None
-    team_name: Annotated[str | None, Meta(description="The team it joins")] = None
-    mode: Annotated[Mode | None, Meta(description="A narrower permission mode")] = None
+    team_name: str | None = None  # not shown: the current team is meant unless it is named
+    mode: Annotated[
+        Mode | None,
+        Meta(
+            description="A permission mode, never wider than yours. plan: it only reads; a teammate may do more once "
+            "you have approved its plan"
+        ),
+    ] = None
     isolation: Annotated[Literal["worktree", "remote"] | None, Meta(description="A git worktree of its own")] = None
     cwd: Annotated[str | None, Meta(description="Its directory")] = None
 
 
-def agent_spec(kinds: Iterable[AgentDefinition], features: Features) -> ToolSpec:
-    """What is offered depends on what has an effect now."""
-    schema = schema_of(AgentArgs)
-    shown = dict(schema["properties"])
-    hidden = {"cwd"} - ({"cwd"} if features.assistant else set())
+class Offer(Struct, frozen=True):
+    """Who is shown the tool: a teammate adds nobody to the team and starts nothing in the background."""
+
+    features: Features
+    leads: bool = True  # can it have a team?
+    teammate: bool = False
+
+
+def agent_spec(kinds: Iterable[AgentDefinition], offer: Offer) -> ToolSpec:
+    """What is offered depends on what has an effect now, and for whom."""
+    schema, features = schema_of(AgentArgs), offer.features
+    forks = features.may_fork and not offer.teammate
+    shown = {name: about for name, about in schema["properties"].items() if name not in _hidden(offer)}
+    shown["isolation"] |= {"enum": ["worktree"]}
+    if "mode" in shown:
+        shown["mode"] |= {"enum": [mode for mode in MODES if mode != "bypassPermissions"]}
+    shown["effort"] = _words_alone(shown["effort"])
+    if forks:
+        shown["subagent_type"] |= {"description": "Which kind of agent; a fork of yourself if left out"}
+        shown["prompt"] |= {"description": "The task; for a fork only what is to be done"}
+    words = DESCRIPTION + (FORKS if forks else FRESH) + ALWAYS
+    words += "" if features.coordinator else SMALL
+    words += REPORT + _time(offer) + (TEAM if offer.leads else "") + WORKTREE
+    words += "\n\nKinds of agents:\n" + "\n".join(f"- {kind.name}: {kind.description}" for kind in kinds)
+    return ToolSpec(NAME, words, schema | {"properties": shown}, parallel=True)
+
+
+def _hidden(offer: Offer) -> set[str]:
+    features, hidden = offer.features, {"team_name"}
+    if not features.assistant:
+        hidden.add("cwd")
     if not features.background or features.all_in_background:
         hidden.add("run_in_background")
     if features.coordinator:
         hidden.add("model")
-    for name in hidden:
-        shown.pop(name, None)
-    shown["isolation"] = {k: v for k, v in shown["isolation"].items() if k != "enum"} | {"enum": ["worktree"]}
-    words = DESCRIPTION
-    if features.all_in_background:
-        words += ALL_IN_BACKGROUND
-    elif features.background:
-        words += BACKGROUND
-    if features.may_fork:
-        words += FORKS
-        kind = {"description": "Which kind of agent; a fork of yourself if left out"}
-        shown["subagent_type"] = shown["subagent_type"] | kind
-    words += "\n\nKinds of agents:\n" + "\n".join(f"- {kind.name}: {kind.description}" for kind in kinds)
-    return ToolSpec(NAME, words, schema | {"properties": shown}, parallel=True)
+    return hidden | {"name", "run_in_background", "mode"} if offer.teammate else hidden
+
+
+def _time(offer: Offer) -> str:
+    if offer.teammate or not offer.features.background:
+        return ""
+    return ALL_IN_BACKGROUND if offer.features.all_in_background else BACKGROUND
+
+
+def _words_alone(node: dict[str, Any]) -> dict[str, Any]:
+    """A number is understood, too, but nobody needs to be told."""
+    words = next(part for part in node["anyOf"] if "enum" in part)
+    return words | {key: value for key, value in node.items() if key != "anyOf"}
 
 
 def _kind(args: Args) -> str:
@@ -141,9 +192,13 @@ class AgentTool:
 
 
 def recruited(member: Member, notes: Iterable[str] = ()) -> Outcome:
+    where = ""
+    if member.worktree:
+        path = Path(member.worktree)
+        where = f" in {told_worktree(path, branch_at(path))}"
     words = (
-        f"{member.name} has joined the team {member.team} and is at work. SendMessage to {member.name!r} reaches it; "
-        "you are told when it goes idle."
+        f"{member.name} has joined the team {member.team} and is at work{where}. SendMessage reaches it; you are told "
+        "when it goes idle: end your turn if there is nothing else to do."
     )
     data = {
         "status": "teammate_spawned",
@@ -162,6 +217,7 @@ def launched(job: Job, known: AgentRecord, prompt: str, notes: Iterable[str] = (
     lines = [
         "It works in the background; you are told when it ends.",
         f"agentId: {known.id}",
+        *([f"worktree: {told_worktree(job.tree.path, job.tree.branch)}"] if job.tree else []),
         f"output file: {job.output}",
         *notes,
     ]

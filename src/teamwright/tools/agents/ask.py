@@ -15,8 +15,7 @@ from teamwright.runtime.tool_traits import Args, ToolTraits, first_text
 from teamwright.tools.define import read_args, spec
 
 DESCRIPTION = """\
-Asks the user one to four questions with two to four options each, where a choice is really theirs to make. \
-The user can always give another answer of their own."""
+Asks the person, where a choice is really theirs to make. They can always give another answer than the options."""
 
 DECLINED = (
     "Nobody is there to answer: this session runs without a person. Decide yourself: take the choice that is easiest "
@@ -28,13 +27,13 @@ Put = Callable[[Question], Awaitable[Decision]]
 
 
 class Option(Struct):
-    label: Annotated[str, Meta(description="What the user sees and chooses; one to five words.")]
-    description: Annotated[str, Meta(description="What choosing it means.")]
+    label: Annotated[str, Meta(description="What they choose; one to five words.")]
+    description: Annotated[str, Meta(description="What choosing it means")]
 
 
 class AskedQuestion(Struct, rename="camel"):
-    question: Annotated[str, Meta(description="The whole question, ending with a question mark.")]
-    header: Annotated[str, Meta(description="A very short label, at most 12 characters.")]
+    question: Annotated[str, Meta(description="The whole question")]
+    header: Annotated[str, Meta(description="A label of at most 12 characters")]
     options: Annotated[list[Option], Meta(min_length=2, max_length=4)]
     multi_select: Annotated[bool, Meta(description="May several options be chosen?")] = False
 

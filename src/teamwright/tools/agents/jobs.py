@@ -115,8 +115,10 @@ async def _stopped(found: Outcomes, _agent: AgentId, call: ToolCall, when: str) 
 class TaskStop:
     spec = spec(
         "TaskStop",
-        "Stops a running background job: an agent or a command; or, as name@team, a teammate. Not for the task list.",
+        "Stops a running background job: an agent, a command or a monitor; or, as name@team, a teammate. Not for the "
+        "task list.",
         StopArgs,
+        unseen=("shell_id",),
     )
     traits = ToolTraits(
         name=spec.name, effects="stored", outcome=_stopped, needed_by=frozenset({"coordinator"}), own=True

@@ -15,22 +15,20 @@ from teamwright.runtime.tool_traits import Told, ToolTraits
 from teamwright.tools.define import read_args, spec
 
 LOST = "{} before the team was stored: it was not made. Call it again if it is still needed."
+MADE = """\
+The team {name} is made; you lead it as team-lead.
+- Put the work on the list (TaskCreate; blockedBy for what must wait; owner for what is for one of them, also before \
+it joins), and add teammates (Agent with name, isolation "worktree" where they change files, and a prompt that names \
+their tasks). Idle teammates are given any open task that is nobody's.
+- End your turn whenever there is nothing to do: messages, plans to approve and notices that somebody is idle come by \
+themselves. Idle only means that a turn has ended: it needs no answer.
+- plan_approval_request: answer with SendMessage {{type: plan_approval_response, request_id, approve, feedback?}}.
+- Bring their branches in yourself (git merge). The session ends when everybody is idle and nothing is open; \
+shutdown_request and TeamDelete are for ending the team earlier."""
 STAYS = (
     "{} before the team was deleted: it is still there, though idle teammates may have been shut down. "
     "Call it again if it is still to go."
 )
-
-
-MADE = """\
-The team {name} is made; you lead it as team-lead.
-- Put the work on the list (TaskCreate; blockedBy for what must wait; owner for what is for one of them, also before \
-it joins), and add teammates (Agent with name and a prompt that names their tasks). Idle teammates are given any open \
-task that is nobody's.
-- End your turn whenever there is nothing to do: messages, plans and notices that somebody is idle come by \
-themselves. Idle only means that a turn has ended.
-- plan_approval_request: answer with SendMessage {{type: plan_approval_response, request_id, approve, feedback?}}.
-- Bring the branches of worktrees in yourself (git merge). The session ends when everybody is idle and nothing is \
-open; shutdown_request and TeamDelete are for ending the team earlier."""
 
 
 class CreateArgs(Struct, frozen=True):
@@ -50,18 +48,17 @@ async def _deleted(found: Outcomes, agent: AgentId, call: ToolCall, when: str) -
 class TeamCreate:
     spec = spec(
         "TeamCreate",
-        "Makes a team that you lead. Then add teammates with Agent (name, and a task as prompt): each works on its own "
-        "for as long as the team lives, has an inbox (SendMessage) and shares the task list (TaskCreate, TaskList). "
-        "An idle teammate takes the next open task by itself, and you are told when one goes idle: do not wait or ask. "
-        "For work that several do side by side for a while; a single question needs only a sub-agent.",
+        "Makes a team that you lead: teammates work side by side for as long as it lives, write to each other and "
+        "share the task list. For work that several do for a while; a single question needs only a sub-agent.",
         CreateArgs,
         stores=True,
+        unseen=("agent_type",),
     )
     traits = ToolTraits(
         name=spec.name,
         effects="stored",
         outcome=_created,
-        audience="lead",
+        audience="main",
         needed_by=frozenset({"coordinator"}),
         own=True,
     )
@@ -95,7 +92,7 @@ class TeamDelete:
         name=spec.name,
         effects="stored",
         outcome=_deleted,
-        audience="lead",
+        audience="main",
         needed_by=frozenset({"coordinator"}),
         own=True,
     )

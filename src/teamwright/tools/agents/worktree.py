@@ -32,9 +32,9 @@ class ExitArgs(Struct, frozen=True):
 class EnterWorktree:
     spec = spec(
         "EnterWorktree",
-        "Moves you into a git worktree of the project: a directory and a branch of its own, from the current commit. Your "  # noqa: E501
-        "tools then work there and the project's own files stay as they are. A worktree that is there already under that "  # noqa: E501
-        "name is used again. It stays until ExitWorktree removes it.",
+        "Moves you into a git worktree of the project, if worktrees were spoken of: a directory and a branch of its "
+        "own, from the current commit. Your tools then work there, and the project's own files stay as they are. One "
+        "that is there already under that name is used again. It stays until ExitWorktree removes it.",
         EnterArgs,
     )
     traits = ToolTraits(name=spec.name, own=True)

@@ -1,0 +1,66 @@
+"""docs/prompts.md is what `scripts/prompts` prints, and the texts in it stay within their budgets."""
+
+import json
+import re
+import subprocess
+import sys
+from functools import cache
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SINGLE = 6_200  # tokens of the first request of a single agent
+TEAMMATE = 900  # and of a teammate's system prompt
+LONG = 25  # characters from which on a sentence counts as one
+
+
+@cache
+def printed(*args: str) -> str:
+    command = [sys.executable, str(ROOT / "scripts" / "prompts"), *args]
+    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=120).stdout
+
+
+@cache
+def agents() -> dict[str, Any]:
+    return json.loads(printed("--json"))["agents"]
+
+
+@pytest.mark.spec("A15")
+def test_the_page_is_current() -> None:
+    page = ROOT / "docs" / "prompts.md"
+    assert page.read_text() == printed(), "run scripts/prompts --write"
+
+
+@pytest.mark.spec("A15")
+def test_the_budgets_hold() -> None:
+    for name in ("main agent, headless", "main agent, in the app", "main agent, with forks"):
+        assert agents()[name]["system_tokens"] + agents()[name]["tool_tokens"] <= SINGLE, name
+    for name in ("teammate, in a worktree", "teammate explore"):
+        assert agents()[name]["system_tokens"] <= TEAMMATE, name
+
+
+def sentences(text: str) -> list[str]:
+    parts = (part.strip(" -\n") for part in re.split(r"(?<=[.:;!?])\s+|\n", text))
+    return [part for part in parts if len(part) >= LONG]
+
+
+@pytest.mark.spec("A15")
+def test_no_agent_reads_a_sentence_twice() -> None:
+    for name, found in agents().items():
+        about = (description for description, _ in found["tools"].values())
+        every = list(chain.from_iterable(sentences(text) for text in (*found["system"], *about)))
+        assert sorted(one for one in set(every) if every.count(one) > 1) == [], name
+
+
+@pytest.mark.spec("A15", "P3")
+def test_prompts_name_no_tool_that_their_agent_has_not() -> None:
+    """In backticks or not: a name of ours in a prompt or a description is a promise. Kinds of agents do not count."""
+    ours = set(chain.from_iterable(found["tools"] for found in agents().values()))
+    plain = {"Agent", "Read", "Write", "Edit", "Bash", "Monitor", "Skill"}  # words, too
+    for name, found in agents().items():
+        text = "\n".join(found["system"])
+        named = {tool for tool in ours - plain if re.search(rf"\b{tool}\b", text)}
+        assert named <= set(found["tools"]), name
