@@ -16,6 +16,7 @@ from teamwright.core.data.letter import (
     Said,
     Sender,
     Signal,
+    SignalKind,
     is_idle_notice,
     is_quiet,
 )
@@ -190,14 +191,17 @@ def _signal(sender: Sender, body: Signal) -> str:
         del fields["assignedBy"]
     seen = {key: value for key, value in fields.items() if key not in _UNSEEN and value not in (None, "", [])}
     line = msgspec.json.encode(seen).decode()
-    if body.kind not in _ANSWERS:
-        return line
-    kind, words = _ANSWERS[body.kind]
-    answer = {"type": kind, "request_id": seen.get("request_id", ""), "approve": True}
-    return (
-        f"{line}\nAnswer it by SendMessage to {sender.name} with the message {msgspec.json.encode(answer).decode()}; "
-        f"to refuse, approve is false, with {words}."
-    )
+    answer = how_to_answer(body.kind, str(seen.get("request_id", "")), sender.name)
+    return f"{line}\n{answer}" if answer else line
+
+
+def how_to_answer(kind: SignalKind, request: str, asker: str) -> str:
+    """Empty for a record that is no request of an agent."""
+    if kind not in _ANSWERS:
+        return ""
+    type, words = _ANSWERS[kind]
+    message = msgspec.json.encode({"type": type, "request_id": request, "approve": True}).decode()
+    return f"Answer it by SendMessage to {asker} with the message {message}; to refuse, approve is false, with {words}."
 
 
 def _notice(body: Notice, most: int | None) -> str:

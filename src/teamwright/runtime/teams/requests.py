@@ -8,6 +8,7 @@ import anyio
 import msgspec
 
 from teamwright.core.data.letter import Signal, SignalKind
+from teamwright.core.data.letter_text import how_to_answer
 from teamwright.core.data.team import Mail, Member, Refused, RequestId, TeamRequest, iso, new_request_id
 from teamwright.core.errors import ToolError
 from teamwright.core.ids import CallId, LetterId
@@ -115,7 +116,7 @@ class TeamRequests:
     async def reminders(self, member: Member, *, planning: bool) -> list[tuple[LetterId, str]]:
         """What one that is about to go idle should not leave open, each under the id of the letter that says so."""
         asked = await self._open_for(member)
-        found = [(LetterId(f"o-{r.id}"), f"Still open: {how_to_answer(r, who)}") for r, who in asked]
+        found = [(LetterId(f"o-{r.id}"), f"Still open: {_reminder(r, who)}") for r, who in asked]
         plans = await self._table.plans_of(member.agent) if planning else []
         if planning and all(plan.state != "open" for plan in plans):
             found.append((LetterId(f"o-plan-{member.agent}-{len(plans)}"), PLAN_OPEN))
@@ -123,7 +124,7 @@ class TeamRequests:
 
     async def unanswered(self, sender: Member, readers: Collection[str]) -> list[str]:
         """Requests of those that it writes to, which words do not answer: each with how it is answered."""
-        return [how_to_answer(request, who) for request, who in await self._open_for(sender) if who in readers]
+        return [_reminder(request, who) for request, who in await self._open_for(sender) if who in readers]
 
     async def _open_for(self, member: Member) -> list[tuple[TeamRequest, str]]:
         """What waits for its answer, each with the name of whoever asked."""
@@ -195,12 +196,9 @@ PLAN_OPEN = (
 )
 
 
-def how_to_answer(request: TeamRequest, asker: str) -> str:
-    kind, more = ("plan_approval", "feedback?") if request.kind == "plan" else ("shutdown", "reason?")
-    return (
-        f"{kind}_request {request.id} of {asker}. Words do not answer it: SendMessage to {asker} with message "
-        f'{{type: "{kind}_response", request_id: "{request.id}", approve, {more}}} does.'
-    )
+def _reminder(request: TeamRequest, asker: str) -> str:
+    kind: SignalKind = "plan_approval_request" if request.kind == "plan" else "shutdown_request"
+    return f"{kind} {request.id} of {asker}. Words do not answer it. {how_to_answer(kind, request.id, asker)}"
 
 
 def _signal(kind: SignalKind, body: dict[str, Any], color: str = "") -> Signal:

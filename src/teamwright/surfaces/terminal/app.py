@@ -18,7 +18,6 @@ from teamwright.core.data.op import Interrupt, SendToBackground, SetMode
 from teamwright.core.errors import TeamwrightError
 from teamwright.core.ids import AgentId
 from teamwright.core.permissions.consent import Mode
-from teamwright.core.text import plural
 from teamwright.models.prices import cost
 from teamwright.runtime.agents.resume import Origin
 from teamwright.runtime.port import SessionPort
@@ -28,7 +27,7 @@ from teamwright.surfaces.terminal.alert import read_alert
 from teamwright.surfaces.terminal.dialogs.picker import SessionPicker
 from teamwright.surfaces.terminal.follow import EventFollower, read_again
 from teamwright.surfaces.terminal.greeting import greeting
-from teamwright.surfaces.terminal.leave import Leave
+from teamwright.surfaces.terminal.leave import Leave, warning
 from teamwright.surfaces.terminal.moments import Hint, Presses
 from teamwright.surfaces.terminal.pace import Pace
 from teamwright.surfaces.terminal.prompt import shell_actions as errands
@@ -48,12 +47,7 @@ from teamwright.surfaces.view.shapes import AgentView, Item, Note, NoteKind
 from teamwright.surfaces.view.text import one_line
 from teamwright.surfaces.view.view import SessionFold
 
-SLOW = (
-    "teamwright.surfaces.terminal.render.markdown",
-    "multidict",
-    "yarl",
-    "attr",
-)  # imports, the last ones of a client
+SLOW = ("teamwright.surfaces.terminal.render.markdown", "multidict", "yarl", "attr")  # imports; the last of a client
 SETTLE = 0.3  # seconds after the first picture
 NEXT_MODE: dict[str, Mode] = {"default": "acceptEdits", "acceptEdits": "plan"}
 
@@ -151,8 +145,8 @@ class TerminalApp(App[Leave]):
         base.query_one("#queue", QueueList).show(self.view.queue)
         hint = self._hint.text or self.clerk.doing
         status = base.query_one("#status", StatusLine)
-        facts, agent = self.session.facts, self.view.agent(self.here)
-        changed |= status.show(facts, agent, self.view, branch=self._branch, hint=hint)
+        agent = self.view.agent(self.here)
+        changed |= status.show(self.session.facts, agent, self.view, branch=self._branch, hint=hint)
         self._questions.look()
         if self._coach is not None:
             self._coach.look(self)
@@ -170,8 +164,8 @@ class TerminalApp(App[Leave]):
 
     def _settle_in(self) -> None:
         """What the first picture need not wait for."""
-        if not self.screen_stack:  # the app was left meanwhile
-            return
+        if not self.screen_stack:
+            return  # the app was left meanwhile
         self.side.prepare()
         self.run_worker(self._read_branch(), name="branch")
         for name in SLOW:
@@ -317,8 +311,7 @@ class TerminalApp(App[Leave]):
         if self.side.display:
             self.close_side()
         elif agent.state in ("running", "waiting"):
-            main = agent.id == self.view.main
-            await self._try(self.session.submit(Interrupt(None if main else agent.id)))
+            await self._interrupt()
         elif agent.id != self.view.main:
             self.open_agent(self.view.main)
         elif self.prompt.text:
@@ -331,22 +324,23 @@ class TerminalApp(App[Leave]):
         else:
             self.hint("Esc again brings back the last prompt")
 
-    def action_interrupt_or_leave(self) -> None:
-        selected = self.screen.get_selected_text() or self.prompt.selected_text
-        if selected:
+    async def action_interrupt_or_leave(self) -> None:
+        if selected := self.screen.get_selected_text() or self.prompt.selected_text:
             self.copy_to_clipboard(selected)
             self.screen.clear_selection()
             self.hint("copied")
         elif self.prompt.text:
             self.prompt.send_away()
             self.hint("cleared; Up restores it")
+        elif self.view.agent(self.here).state in ("running", "waiting"):
+            await self._interrupt()
         elif self._presses.twice("leave"):
             self.exit(Leave())
         else:
-            running = [a for a in self.view.agents.values() if a.state == "running" and a.id != self.view.main]
-            what = f"stops {plural(len(running), 'agent')} and quits" if running else "quits"
-            what = "quits; the session keeps running" if self.session.elsewhere else what
-            self.hint(f"Ctrl+C again {what}")
+            self.hint(warning(self.view, elsewhere=self.session.elsewhere))
+
+    async def _interrupt(self) -> None:
+        await self._try(self.session.submit(Interrupt(None if self.here == self.view.main else self.here)))
 
     @on(PromptInput.Ended)
     def leave(self) -> None:

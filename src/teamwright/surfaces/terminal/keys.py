@@ -24,7 +24,7 @@ KEYS: tuple[tuple[Place, str, str], ...] = (
     ("agents", "F2", "show agents, then tasks, then mail"),
     ("agents", "Ctrl+B", "move the agents in the foreground to the background"),
     ("everywhere", "Shift+Tab", "switch to the next permission mode"),
-    ("everywhere", "Ctrl+C", "clear the input; twice: quit"),
+    ("everywhere", "Ctrl+C", "clear the input; interrupt the turn; at rest, twice: quit"),
     ("everywhere", "Ctrl+D (empty)", "quit"),
 )
 
