@@ -218,3 +218,10 @@ def test_a_command_that_was_killed_with_the_program_is_reported_once_after_resum
     )
     (output,) = re.findall(r"<output-file>(.+)</output-file>", told[0])
     assert Path(output).is_file()
+
+
+@pytest.mark.spec("B7", "Q3")
+def test_the_end_of_a_forgotten_monitor_does_not_replace_the_answer(program: Program) -> None:
+    watch = tool("Monitor", command="exec sleep 60", description="the log", timeout_ms=700)
+    ran = program.prompt([watch, "the answer", "noted"])
+    assert ran.rc == 0 and ran.result["result"] == "the answer"

@@ -177,9 +177,9 @@ class Supervisor:
             return 0.0
         began = anyio.current_time()
         with anyio.move_on_after(max(0.0, self._job_wait - waited)) as scope:
-            if all(job.kind == "monitor" for job in owned):
-                await self._recall_monitors(agent, owned)
-            await agent.inbox.wait()
+            monitors = all(job.kind == "monitor" for job in owned)
+            if not (monitors and await self._recall_monitors(agent, owned)):
+                await agent.inbox.wait()
         if scope.cancelled_caught:
             why = f"it still ran {self._job_wait:g} s after everything else was done"
             async with anyio.create_task_group() as group:
@@ -190,15 +190,18 @@ class Supervisor:
                     await job.closed.wait()  # then the word about it is there
         return anyio.current_time() - began
 
-    async def _recall_monitors(self, agent: Agent, owned: Sequence[Job]) -> None:
-        """Nothing else holds its end up, and they say nothing: it may have forgotten them. Each is named once."""
+    async def _recall_monitors(self, agent: Agent, owned: Sequence[Job]) -> bool:
+        """Nothing else holds its end up, and they say nothing: it may have forgotten them. Each is named once.
+
+        True if the agent was rung for: somebody else may have looked already, so it is not waited for again.
+        """
         silent = [job for job in owned if job.status == "running" and not job.named]
         ended = agent.history.ended
         if not silent or ended is None or ended.reason != "done":
-            return
+            return False
         with anyio.move_on_after(self.recall_after):
             await agent.inbox.wait()
-            return
+            return True
         for job in silent:
             job.named = True
             figures = Figures(duration_ms=now_ms() - job.started)
@@ -206,6 +209,7 @@ class Supervisor:
                 job.id, "running", FORGOTTEN.format(job.description), "", str(job.output), job.call, figures
             )
             await self.post(Letter(LetterId(f"r-{job.id}-{job.run}"), job.owner, SYSTEM, notice))
+        return True
 
     def _left_running(self, agent: Agent, letters: Sequence[Letter]) -> str:
         """What an earlier turn of it left running, in words, each job once; not what the letters tell of anyway."""
