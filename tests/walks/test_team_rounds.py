@@ -75,7 +75,7 @@ def player(picks: list[int]) -> ScriptedModel:
 
 @pytest.mark.spec("K11", "X11")
 @given(picks=st.lists(st.integers(0, 50), min_size=1, max_size=12))
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
 def test_agents_that_only_wake_each_other_come_to_rest(picks: list[int]) -> None:
     """Whatever they say, give back, refuse or hand on: so many requests and no more, and the session is idle."""
 

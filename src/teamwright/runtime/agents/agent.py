@@ -31,7 +31,7 @@ from teamwright.core.loop import TurnContext, run_turn
 from teamwright.core.permissions.consent import Decision, Mode
 from teamwright.core.ports import Compactor, OnDelta, Tool
 from teamwright.runtime.agents.inbox import AgentInbox
-from teamwright.runtime.agents.plan_words import PLAN_OFF, plan_on
+from teamwright.runtime.agents.plan_words import PLAN_OFF, Approver, plan_on
 from teamwright.runtime.agents.shared import ResourcesPort, Shared, TranscriptPort
 from teamwright.runtime.agents.spec import AgentSpec
 from teamwright.runtime.trouble import innermost
@@ -60,7 +60,7 @@ class Agent:
         self.prompt = RenderedPrompt("", (), ())  # until it is rendered
         self.limits, self.may_start = spec.toolset.limits, spec.toolset.may_start
         self.mode: Mode | None = spec.mode  # of its own; None: its parent's
-        self.approver = spec.approver
+        self.approver: Approver = spec.approver
         self.on_event: Callable[[Event], None] | None = None  # writes its output file
         self.left_running: Callable[[Sequence[Letter]], str] | None = None  # jobs of earlier turns, in words, each once
         self.gear: ResourcesPort | None = None

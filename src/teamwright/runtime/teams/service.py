@@ -327,7 +327,8 @@ class Teamwork:
             with anyio.move_on_after(LOOK):  # news that came while the store was read
                 await self.roster.news()
             return False
-        if await self.board.table.has_claimable(name, [Actor(m.agent, m.name) for m in self.roster.mates(name)]):
+        able = [Actor(m.agent, m.name) for m in self.roster.mates(name) if not self.teammates.plans(m.agent)]
+        if await self.board.table.has_claimable(name, able):
             with anyio.move_on_after(STILL) as scope:
                 await self.roster.news()
             return scope.cancelled_caught

@@ -333,6 +333,11 @@ class Teammates:
         if teammate := self.running.get(agent):
             teammate.finished(task)
 
+    def plans(self, agent: AgentId) -> bool:
+        """Is it in plan mode here, and so given no task?"""
+        teammate = self.running.get(agent)
+        return teammate is not None and teammate.agent.mode == "plan"
+
     async def apply_answers(self, member: Member) -> None:
         if teammate := self.running.get(member.agent):
             await teammate.state.apply_answers()
