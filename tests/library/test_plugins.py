@@ -100,7 +100,7 @@ def test_no_plugin_at_all(kit: Path, manifest: Any, tmp_path: Path, state: Path)
     found = find_plugins(state, flags=(kit, tmp_path / "none"))
     assert found.plugins == () and len(found.problems) == 2
     (tmp_path / "empty").mkdir()
-    with pytest.raises(SettingsError, match="no plugin"):
+    with pytest.raises(SettingsError, match="not a plugin"):
         read_plugin(tmp_path / "empty")
 
 
