@@ -52,7 +52,7 @@ async def to_the_end(pilot: Pilot[Any], host: Host) -> None:
 async def test_enter_alone_never_allows(asked: Question) -> None:
     host = dialog(asked)
     async with host.run_test(size=(80, 30)) as pilot:
-        await until(pilot, lambda: "Esc: later" in screen_text(host))
+        await until(pilot, lambda: "Esc: decide later" in screen_text(host))
         await pilot.press("enter")
         await until(pilot, lambda: host.heard)
     assert isinstance(answered(host)[0][1], Deny)
@@ -69,7 +69,7 @@ async def test_enter_alone_never_allows(asked: Question) -> None:
 async def test_padding_is_a_count(padding: str, mark: str) -> None:
     host = dialog(question(command=f"echo hi{padding}; touch pwned"))
     async with host.run_test(size=(80, 24)) as pilot:
-        await until(pilot, lambda: "Esc: later" in screen_text(host))
+        await until(pilot, lambda: "Esc: decide later" in screen_text(host))
         assert mark in screen_text(host) and "; touch pwned" in screen_text(host)
     view = make_view()
     ask(view, question(command=f"echo hi{padding}; touch pwned"))
