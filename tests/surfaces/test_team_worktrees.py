@@ -44,7 +44,7 @@ def test_that_of_a_parked_teammate_is_in_use_and_never_cleaned(program: Program,
     assert "nothing to clean up" in program.run("worktrees", "clean").out
     refused = program.run("worktrees", "clean", rows[0]["name"])
     assert refused.rc == 2 and "@crew" in refused.err and "shuts down" in refused.err
-    assert "parked" in program.run("worktrees", "show", rows[0]["name"]).out
+    assert "not running" in program.run("worktrees", "show", rows[0]["name"]).out
     back = program.prompt(SCRIPT, FREE, "--resume", program.transcript().stem, text="SCRIPT:back")
     assert back.rc == 0 and "left by a process" not in back.err, back.err
     (tree,) = (Path(row["path"]) for row in listed(program) if row["files_changed"])
@@ -62,7 +62,7 @@ def test_after_a_kill_it_is_its_teammates_and_not_left_behind(program: Program, 
     assert {row["state"] for row in listed(program)} == {"in_use"}
     os.kill(live.process.pid, signal.SIGKILL)
     live.process.wait(LIMIT)
-    assert {row["state"] for row in listed(program)} == {"in_use"} and "parked" in program.run("worktrees").out
+    assert {row["state"] for row in listed(program)} == {"in_use"} and "not running" in program.run("worktrees").out
     back = program.prompt(SCRIPT, FREE, "--resume", program.transcript().stem, text="SCRIPT:back")
     assert back.rc == 0 and "left by a process" not in back.err, back.err
 

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     import argparse
 
 Value = TypeVar("Value")
+_USED, _KEPT = "in use by ", "kept for "  # how the note on a teammate's worktree begins
+_WAY_OUT = "a teammate's worktree can be removed when the teammate shuts down or its team is deleted"
 
 
 def run_worktrees(parser: "argparse.ArgumentParser", args: list[str]) -> int:
@@ -169,7 +171,8 @@ def clean_worktrees(names: list[str], *, as_json: bool = False) -> int:
     chosen = _choose(names)
     if used := [e for e in chosen if e.use == "in_use"]:
         notes = "".join(f"; {e.worktree.name} {e.note}" for e in used if e.note)
-        raise UsageError(f"in use, so nothing was removed: {', '.join(e.worktree.name for e in used)}{notes}")
+        way = f"; {_WAY_OUT}" if any(e.note.startswith((_USED, _KEPT)) for e in used) else ""
+        raise UsageError(f"in use, so nothing was removed: {', '.join(e.worktree.name for e in used)}{notes}{way}")
     done: list[dict[str, Any]] = []
     for entry in chosen:
         ref = _remove(entry.worktree)
@@ -228,7 +231,7 @@ def _housed(entry: FoundTree, members: Mapping[Path, Member]) -> FoundTree:
     member = members.get(entry.worktree.path)
     if member is None:
         return entry
-    note = f"in use by {member.address}" if entry.use == "in_use" else f"kept for {member.address} (not running)"
+    note = f"{_USED}{member.address}" if entry.use == "in_use" else f"{_KEPT}{member.address} (not running)"
     return replace(entry, use="in_use", note=f"{note}; {entry.note}" if entry.note else note)
 
 
