@@ -68,7 +68,8 @@ def _plain(node: Any, parts: Mapping[str, Any]) -> Any:
         return _plain(parts[found["$ref"].rsplit("/", 1)[1]], parts)
     if {"type": "null"} in found.get("anyOf", []):
         return _optional(found, parts)
-    return {k: _plain(v, parts) for k, v in found.items() if k != "title"}
+    dull = {"title"} | ({"minimum"} if found.get("minimum") in (0, 1) else set())  # nobody counts from below
+    return {k: _plain(v, parts) for k, v in found.items() if k not in dull}
 
 
 def _optional(node: dict[str, Any], parts: Mapping[str, Any]) -> dict[str, Any]:

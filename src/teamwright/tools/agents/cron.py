@@ -75,7 +75,7 @@ class CronCreate(_CronTool):
         "CronCreate",
         "Gives you a prompt at a later time, once (at) or again and again (cron), as a message in an element "
         "scheduled-prompt. Schedules stay with the session, also when the program ends and is resumed. For reminders, "
-        "regular checks, or work that must wait. Choose a minute other than 0 and 30 where it does not matter.",
+        "regular checks, or work that must wait.",
         CronCreateArgs,
         stores=True,
     )
