@@ -143,6 +143,7 @@ def test_every_name_of_our_own_block_is_read(house: House) -> None:
         "providers": {"ollama": {"baseUrl": "http://x", "keyEnv": "K", "wire": "openai"}}, "windows": {"m": 8192},
         "trustedDirectories": ["~/work", "/srv/x"],
         "mail": {"kib": 1, "perMinute": 2, "unread": 3, "answers": 4},
+        "webSearch": {"provider": "searxng", "url": "http://x", "keyEnv": "K", "model": "m", "results": 5},
     }  # fmt: skip
     house.write(house.state / "settings.json", {"teamwright": block, "worktree": {"symlinkDirectories": [".venv"]}})
     settings = house.load()
@@ -256,13 +257,14 @@ def test_what_a_project_may_not_decide_even_if_trusted(house: House, name: str) 
         "teamwright": {
             "providers": {"x": {"baseUrl": "http://bad"}},
             "trustedDirectories": ["/"],
+            "webSearch": {"provider": "searxng", "url": "http://bad"},
             "maxDepth": 1,
         },
     }
     house.write(house.project / ".claude" / name, values)
     house.write(house.state / "settings.json", {"permissions": {"defaultMode": "plan"}})
     settings = house.load()
-    assert len(settings.problems) == 9
+    assert len(settings.problems) == 10
     assert settings.env == {"DEBUG": "1"} and settings.own == Own(max_depth=1)
     assert settings.permissions.default_mode == "plan" and settings.permissions.default_mode_source == "user"
     assert not settings.enable_all_project_mcp_servers and settings.trusted_directories == ()

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from teamwright.app.extensions import Extras, Served
 from teamwright.app.options import Options
+from teamwright.app.web_search import WebSearching
 from teamwright.app.workspace import Workspace, passed_names
 from teamwright.core.data.definition import AgentDefinition
 from teamwright.core.data.message import ToolSpec
@@ -52,6 +53,7 @@ class AgentRegistry:
     def __init__(self, options: Options, ground: Workspace, rules: Rulebook) -> None:
         self._options, self._ground, self._rules = options, ground, rules
         self.extras = Extras(options, ground, rules)
+        self.searching = WebSearching(ground)
         places = find_places(
             cwd=ground.cwd,
             project=ground.project,
@@ -65,7 +67,8 @@ class AgentRegistry:
             places, flag=options.agents, cwd=ground.cwd, given=options.definitions, cache=ground.home.root / "cache"
         )
         self.extras.define = lambda agents: self._book.add(Objects("flag", "initialize", agents))
-        self.problems = (*self._book.current().problems, *self.extras.problems, *self.extras.skills.problems)
+        brought = (*self.extras.problems, *self.extras.skills.problems, *self.searching.problems)
+        self.problems = (*self._book.current().problems, *brought)
         self.features = _features(options, ground)
         self.main_definition = self.extras.main_definition = self._find_main()
         self._spawner: Spawner | None = None
@@ -160,7 +163,9 @@ class AgentRegistry:
     def _make_tools(self) -> dict[str, Tool]:
         passed = passed_names(self._ground)
         background = self.features.background
-        tools = built_in_tools(self._ground.env, passed, self._get_commands if background else None)
+        tools = (
+            built_in_tools(self._ground.env, passed, self._get_commands if background else None) | self.searching.tools
+        )
         tools |= colleague_tools(self._get_spawner, self._get_supervisor, self._get_rooms, self.get_teamwork)
         tools |= task_tools(self.get_board) | cron_tools(self.get_schedules)
         plan = (

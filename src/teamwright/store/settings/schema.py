@@ -23,6 +23,21 @@ class Provider(Struct, frozen=True, rename="camel"):
     wire: Literal["openai", "anthropic"] = "openai"
 
 
+class WebSearch(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """Who searches the web for agents. One source gives all of it: a key never meets another source's address."""
+
+    provider: Literal["anthropic", "openai", "searxng", "brave"]
+    url: str | None = None  # of an engine
+    key_env: str | None = None  # likewise
+    model: str | None = None  # of a provider of models: the one that searches
+    results: Annotated[int, Meta(ge=1, le=20)] = 10
+
+    @property
+    def key_name(self) -> str | None:
+        """The variable that holds an engine's key."""
+        return self.key_env or ("BRAVE_API_KEY" if self.provider == "brave" else None)
+
+
 class Budget(Struct, frozen=True, rename="camel"):
     usd: Annotated[float, Meta(ge=0)] | None = None
     tokens: Annotated[int, Meta(ge=0)] | None = None
@@ -70,6 +85,7 @@ class Own(Struct, frozen=True, rename="camel"):
     budget: Budget = Budget()
     mail: MailPart = MailPart()
     providers: dict[str, Provider] = {}
+    web_search: WebSearch | None = None
     windows: dict[str, Count] = {}  # model name -> tokens that fit, where the catalogue does not know better
     trusted_directories: tuple[str, ...] = ()
 
