@@ -34,6 +34,7 @@ from teamwright.tools.agents.plan import EnterPlanMode, ExitPlanMode, Put
 from teamwright.tools.agents.team import TeamCreate
 from teamwright.tools.bounds import visible
 from teamwright.tools.catalog import CATALOG
+from teamwright.tools.deferred import DEFERRED, deferred_tools
 from teamwright.tools.pool import (
     MADE,
     built_in_tools,
@@ -225,7 +226,8 @@ class AgentRegistry:
 
     def kit_of(self, specs: tuple[ToolSpec, ...], depth: int, served: Served = None) -> Toolset:
         """Of an agent that was rendered before: the same tools, as far as they still are there."""
-        return self._kit(ToolChoice(names=frozenset(spec.name for spec in specs)), depth, served)
+        names = frozenset(name for spec in specs for name in (spec.name, *spec.behind))
+        return self._kit(ToolChoice(names=names), depth, served)
 
     def _kit(self, choice: ToolChoice, depth: int, served: Served = None) -> Toolset:
         unfit = only_for("main") if depth else ()
@@ -234,11 +236,23 @@ class AgentRegistry:
             tools = {AGENT: self._agent_tool(choice.may_start, tools)} | tools
         if SKILL in self._made and SKILL not in tools and choice.sees(SKILL):
             tools |= self._skill_tool(tools)
-        tools |= self._served(choice, self.extras.serving.tools() if served is None else served)
+        brought = self._served(choice, self.extras.serving.tools() if served is None else served)
+        search = self._search_tools(choice, brought)
+        tools |= brought | search
         tools, limits = share_shell(tools, choice.limits)
         unseen = unoffered(person=self._options.interactive and depth == 0, background=self.features.background)
+        many = search and len(brought) > self._ground.settings.own.max_mcp_tools
+        unseen |= brought.keys() if many else search.keys()
         specs = tuple(tool.spec for name, tool in tools.items() if name not in unseen)
         return Toolset(tools, specs, limits, choice.may_start)
+
+    def _search_tools(self, choice: ToolChoice, brought: Mapping[str, Tool]) -> dict[str, Tool]:
+        """What stands for tools of servers if they are too many; none where it is denied, or its name is taken.
+
+        They answer also where they are not shown: an agent may have been rendered when there were more tools.
+        """
+        taken = hidden_tools(self._rules.rules, DEFERRED) | choice.denied | self._tools.keys()
+        return deferred_tools(brought) if brought and not taken.intersection(DEFERRED) else {}
 
     def _agent_tool(
         self, may_start: Sequence[str] | None, tools: Mapping[str, Tool], *, teammate: bool = False

@@ -12,6 +12,7 @@ from teamwright.tools.agents.tasks import TaskCreate, TaskGet, TaskList, TaskUpd
 from teamwright.tools.agents.team import TeamCreate, TeamDelete
 from teamwright.tools.agents.worktree import EnterWorktree, ExitWorktree
 from teamwright.tools.bash import BashTool
+from teamwright.tools.deferred import CallTool, ToolSearch
 from teamwright.tools.files.edit import EditTool
 from teamwright.tools.files.notebook import NotebookEditTool
 from teamwright.tools.files.read import ReadTool
@@ -28,8 +29,11 @@ _AGENTS = (AgentTool, SendMessage, ListAgents, TaskOutput, TaskStop, TeamCreate,
 _TASKS = (TaskCreate, TaskGet, TaskList, TaskUpdate)
 _MODES = (EnterPlanMode, ExitPlanMode, EnterWorktree, ExitWorktree, AskTool)
 _MAIN = (CronCreate, CronDelete, CronList, StructuredOutput)
+_DEFERRED = (ToolSearch, CallTool)
 
-CATALOG: Catalog = make_catalog(tool.traits for tool in (*_FILES, *_SHELL_AND_WEB, *_AGENTS, *_TASKS, *_MODES, *_MAIN))
+CATALOG: Catalog = make_catalog(
+    tool.traits for tool in (*_FILES, *_SHELL_AND_WEB, *_AGENTS, *_TASKS, *_MODES, *_MAIN, *_DEFERRED)
+)
 
 
 def traits_of(name: str) -> ToolTraits:

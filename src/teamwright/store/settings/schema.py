@@ -63,6 +63,7 @@ class Own(Struct, frozen=True, rename="camel"):
     silence_seconds: Seconds = 120.0
     model_silence_seconds: Seconds = 60.0
     max_agents: Count = 100
+    max_mcp_tools: Annotated[int, Meta(ge=0)] = 40  # listed in every request; if there are more, behind a search
     max_depth: Annotated[int, Meta(ge=0)] = 3
     question_timeout_seconds: Seconds = 300.0
     shutdown_timeout_seconds: Seconds = 60.0
