@@ -384,3 +384,14 @@ def test_decoding_gives_an_object_or_a_settings_error(data: bytes) -> None:
         assert isinstance(decode_object(data, "file"), dict)
     except SettingsError as error:
         assert str(error).startswith("file")
+
+
+@pytest.mark.spec("A16")
+def test_language_servers_are_read_one_by_one(house: House) -> None:
+    good = {"command": "x", "args": ["--stdio"], "extensions": [".py"], "options": {"a": {"b": 1}}, "waitSeconds": 3}
+    bad = {"none": {"command": "x"}, "typo": good | {"comand": "y"}, "slow": good | {"waitSeconds": 99}, "odd": 5}
+    house.write(house.home / ".claude" / "settings.json", {"lsp": {"py": good, **bad}})
+    house.write(house.state / "settings.json", {"lsp": {"go": {"command": "gopls", "extensions": ["go"]}}})
+    settings = house.load()
+    assert list(settings.lsp) == ["py", "go"] and settings.lsp["py"].wait_seconds == 3
+    assert [any(f"lsp.{name}" in problem for problem in settings.problems) for name in bad] == [True] * 4

@@ -35,6 +35,7 @@ from teamwright.tools.agents.team import TeamCreate
 from teamwright.tools.bounds import visible
 from teamwright.tools.catalog import CATALOG
 from teamwright.tools.deferred import DEFERRED, deferred_tools
+from teamwright.tools.files.checked import checked_tools
 from teamwright.tools.pool import (
     MADE,
     built_in_tools,
@@ -180,7 +181,7 @@ class AgentRegistry:
         wanted = self._options.tools
         if wanted is not None and "default" not in wanted:
             wanted = [*wanted, *(tool.spec.name for tool in self._options.own_tools)]
-        kept = chosen(tools, names, wanted, hidden)
+        kept = checked_tools(chosen(tools, names, wanted, hidden), self.extras.languages)
         shown = set(MADE) - set(hidden)
         self._made = shown if wanted is None or "default" in wanted else shown & set(wanted)  # for each kit anew
         return kept

@@ -134,7 +134,8 @@ def started_files(ground: Workspace) -> tuple[str, ...]:
 
     if not ground.trusted:
         return ()
-    values = [{"hooks": x.values.get("hooks"), "mcp": x.values.get("mcp")} for x in ground.settings.layers]
+    kinds = ("hooks", "mcp", "lsp")
+    values = [{kind: layer.values.get(kind) for kind in kinds} for layer in ground.settings.layers]
     servers = b""
     with suppress(SettingsError):
         servers = read_plain(ground.project / ".mcp.json", MOST_JSON) or b""

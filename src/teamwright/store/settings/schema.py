@@ -99,6 +99,18 @@ class PermissionsPart(Struct, frozen=True, rename="camel"):
     additional_directories: tuple[str, ...] = ()
 
 
+class LanguageServer(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """A program that says what is wrong with a file. One source gives all of it."""
+
+    command: str
+    extensions: Annotated[tuple[str, ...], Meta(min_length=1)]  # `.py`
+    args: tuple[str, ...] = ()
+    env: dict[str, str] = {}
+    language: str = ""  # as the protocol names it; else the extension
+    options: dict[str, Any] = {}  # what it is told at its start and when it asks
+    wait_seconds: Annotated[float, Meta(gt=0, le=30)] = 2.0  # after an edit
+
+
 class WorktreePart(Struct, frozen=True, rename="camel"):
     symlink_directories: tuple[str, ...] = ()
 
@@ -112,6 +124,7 @@ class SettingsFile(Struct, frozen=True, rename="camel"):
     effort: Effort | None = None
     hooks: dict[str, Any] = {}
     mcp: dict[str, Any] = {}
+    lsp: dict[str, LanguageServer] = {}
     worktree: WorktreePart = WorktreePart()
     enable_all_project_mcp_servers: bool = False
     enabled_plugins: dict[str, bool] = {}
@@ -167,6 +180,7 @@ class Settings(Struct, frozen=True):
     effort: Effort | None = None
     hooks: tuple[HookSettings, ...] = ()
     mcp: dict[str, Any] = {}
+    lsp: dict[str, LanguageServer] = {}
     enable_all_project_mcp_servers: bool = False
     symlink_directories: tuple[str, ...] = ()
     own: Own = Own()
