@@ -52,6 +52,7 @@ def test_everything_that_is_decided_is_shown(tmp_path: Path) -> None:
             {"type": "http", "url": "http://x"}]}]},
         "env": {"BASH_ENV": "./evil.sh", "DEPLOY_TOKEN": "hunter2hunter2"},
         "mcp": {"near": {"command": "node", "args": ["near.js"], "env": {"NODE_OPTIONS": "--require ./x.js"}}},
+        "lsp": {"python": {"command": "./lsp.sh", "args": ["--stdio"], "extensions": [".py"]}},
         "enabledPlugins": {"paint@shop": True},
         "apiKeyHelper": "./key.sh", "statusLine": {"type": "command", "command": "date"}, "theme": "dark",
         "teamwright": {"coordinator": True},
@@ -76,6 +77,7 @@ def test_everything_that_is_decided_is_shown(tmp_path: Path) -> None:
         "near: NODE_OPTIONS=--require ./x.js node near.js", "far: https://far.example",
     )  # fmt: skip
     assert "agent cook, oven: node oven.js" in found["MCP servers"]
+    assert found["language servers"] == ("python: ./lsp.sh --stdio",)
     assert found["commands"] == ("/paint: touch made", "/paint: make all", "/go: ./go.sh")
     assert found["plugins"] == ("paint@shop: on",)
     others = "\n".join(found["other settings"])

@@ -27,10 +27,11 @@ from teamwright.core.data.message import (
     Thinking,
     ToolCall,
     ToolResult,
+    user,
 )
 from teamwright.core.ids import CallId
 from teamwright.models.http import HttpClient
-from teamwright.models.openai import OpenAI
+from teamwright.models.openai import OpenAI, OpenAIWire
 
 
 def calls_of(*deltas: list[dict[str, Any]]) -> tuple[ToolCall, ...]:
@@ -121,3 +122,13 @@ async def test_the_window_of_a_local_server_is_asked_once(plays: list[list[Step]
 def test_every_argument_is_sent_back_as_valid_json() -> None:
     (broken,) = calls_of([call(0, "{oops", "x", "Bash")])
     assert json.loads(bytes(broken.input)) == {}
+
+
+@pytest.mark.spec("A14")
+def test_a_call_through_another_tool_is_sent_as_the_call_of_that_one() -> None:
+    call = ToolCall(CallId("c"), "mcp__a__b", Raw(b'{"x":1}'), via="CallTool")
+    answered = Message("user", (ToolResult(CallId("c"), (Text("ok"),)),))
+    asked = Request("openai/m", (), (), (user("go"), Message("assistant", (call,)), answered))
+    sent = json.loads(b"".join(bytes(piece) for piece in OpenAIWire().body(asked, {"model": "m"})))
+    (made,) = sent["messages"][1]["tool_calls"]
+    assert made["function"] == {"name": "CallTool", "arguments": '{"name":"mcp__a__b","arguments":{"x":1}}'}

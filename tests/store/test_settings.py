@@ -134,7 +134,7 @@ def test_hooks_of_all_sources_are_kept_beside_each_other(house: House) -> None:
 def test_every_name_of_our_own_block_is_read(house: House) -> None:
     block = {
         "fork": True, "background": False, "teammateMode": "tmux", "backgroundAfterSeconds": 9, "silenceSeconds": 1.5,
-        "modelSilenceSeconds": 2, "maxAgents": 4, "maxDepth": 5, "questionTimeoutSeconds": 6,
+        "modelSilenceSeconds": 2, "maxAgents": 4, "maxDepth": 5, "maxMcpTools": 7, "questionTimeoutSeconds": 6,
         "shutdownTimeoutSeconds": 7, "adoptSeconds": 8, "jobWaitSeconds": 10, "assistant": True, "coordinator": True,
         "proactiveSeconds": 11, "agentSummaries": True, "summarySeconds": 12, "promptSuggestions": True,
         "sessionMemory": True, "memoryTurns": 13, "consolidateMemory": True, "consolidateSeconds": 14,
@@ -143,6 +143,7 @@ def test_every_name_of_our_own_block_is_read(house: House) -> None:
         "providers": {"ollama": {"baseUrl": "http://x", "keyEnv": "K", "wire": "openai"}}, "windows": {"m": 8192},
         "trustedDirectories": ["~/work", "/srv/x"],
         "mail": {"kib": 1, "perMinute": 2, "unread": 3, "answers": 4},
+        "webSearch": {"provider": "searxng", "url": "http://x", "keyEnv": "K", "model": "m", "results": 5},
     }  # fmt: skip
     house.write(house.state / "settings.json", {"teamwright": block, "worktree": {"symlinkDirectories": [".venv"]}})
     settings = house.load()
@@ -256,13 +257,14 @@ def test_what_a_project_may_not_decide_even_if_trusted(house: House, name: str) 
         "teamwright": {
             "providers": {"x": {"baseUrl": "http://bad"}},
             "trustedDirectories": ["/"],
+            "webSearch": {"provider": "searxng", "url": "http://bad"},
             "maxDepth": 1,
         },
     }
     house.write(house.project / ".claude" / name, values)
     house.write(house.state / "settings.json", {"permissions": {"defaultMode": "plan"}})
     settings = house.load()
-    assert len(settings.problems) == 9
+    assert len(settings.problems) == 10
     assert settings.env == {"DEBUG": "1"} and settings.own == Own(max_depth=1)
     assert settings.permissions.default_mode == "plan" and settings.permissions.default_mode_source == "user"
     assert not settings.enable_all_project_mcp_servers and settings.trusted_directories == ()
@@ -382,3 +384,14 @@ def test_decoding_gives_an_object_or_a_settings_error(data: bytes) -> None:
         assert isinstance(decode_object(data, "file"), dict)
     except SettingsError as error:
         assert str(error).startswith("file")
+
+
+@pytest.mark.spec("A16")
+def test_language_servers_are_read_one_by_one(house: House) -> None:
+    good = {"command": "x", "args": ["--stdio"], "extensions": [".py"], "options": {"a": {"b": 1}}, "waitSeconds": 3}
+    bad = {"none": {"command": "x"}, "typo": good | {"comand": "y"}, "slow": good | {"waitSeconds": 99}, "odd": 5}
+    house.write(house.home / ".claude" / "settings.json", {"lsp": {"py": good, **bad}})
+    house.write(house.state / "settings.json", {"lsp": {"go": {"command": "gopls", "extensions": ["go"]}}})
+    settings = house.load()
+    assert list(settings.lsp) == ["py", "go"] and settings.lsp["py"].wait_seconds == 3
+    assert [any(f"lsp.{name}" in problem for problem in settings.problems) for name in bad] == [True] * 4

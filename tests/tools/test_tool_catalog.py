@@ -15,6 +15,7 @@ OWN = {
     *("Agent", "SendMessage", "ListAgents", "TeamCreate", "TeamDelete", "TaskCreate", "TaskGet", "TaskList"),
     *("TaskUpdate", "TaskOutput", "TaskStop", "Skill", "EnterPlanMode", "ExitPlanMode", "EnterWorktree"),
     *("ExitWorktree", "AskUserQuestion", "CronCreate", "CronDelete", "CronList", "StructuredOutput"),
+    *("ToolSearch", "CallTool"),
 }
 
 

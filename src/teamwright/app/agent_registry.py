@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from teamwright.app.extensions import Extras, Served
 from teamwright.app.options import Options
+from teamwright.app.web_search import WebSearching
 from teamwright.app.workspace import Workspace, passed_names
 from teamwright.core.data.definition import AgentDefinition
 from teamwright.core.data.message import ToolSpec
@@ -33,6 +34,8 @@ from teamwright.tools.agents.plan import EnterPlanMode, ExitPlanMode, Put
 from teamwright.tools.agents.team import TeamCreate
 from teamwright.tools.bounds import visible
 from teamwright.tools.catalog import CATALOG
+from teamwright.tools.deferred import DEFERRED, deferred_tools
+from teamwright.tools.files.checked import checked_tools
 from teamwright.tools.pool import (
     MADE,
     built_in_tools,
@@ -52,6 +55,7 @@ class AgentRegistry:
     def __init__(self, options: Options, ground: Workspace, rules: Rulebook) -> None:
         self._options, self._ground, self._rules = options, ground, rules
         self.extras = Extras(options, ground, rules)
+        self.searching = WebSearching(ground)
         places = find_places(
             cwd=ground.cwd,
             project=ground.project,
@@ -65,7 +69,8 @@ class AgentRegistry:
             places, flag=options.agents, cwd=ground.cwd, given=options.definitions, cache=ground.home.root / "cache"
         )
         self.extras.define = lambda agents: self._book.add(Objects("flag", "initialize", agents))
-        self.problems = (*self._book.current().problems, *self.extras.problems, *self.extras.skills.problems)
+        brought = (*self.extras.problems, *self.extras.skills.problems, *self.searching.problems)
+        self.problems = (*self._book.current().problems, *brought)
         self.features = _features(options, ground)
         self.main_definition = self.extras.main_definition = self._find_main()
         self._spawner: Spawner | None = None
@@ -160,7 +165,9 @@ class AgentRegistry:
     def _make_tools(self) -> dict[str, Tool]:
         passed = passed_names(self._ground)
         background = self.features.background
-        tools = built_in_tools(self._ground.env, passed, self._get_commands if background else None)
+        tools = (
+            built_in_tools(self._ground.env, passed, self._get_commands if background else None) | self.searching.tools
+        )
         tools |= colleague_tools(self._get_spawner, self._get_supervisor, self._get_rooms, self.get_teamwork)
         tools |= task_tools(self.get_board) | cron_tools(self.get_schedules)
         plan = (
@@ -174,7 +181,7 @@ class AgentRegistry:
         wanted = self._options.tools
         if wanted is not None and "default" not in wanted:
             wanted = [*wanted, *(tool.spec.name for tool in self._options.own_tools)]
-        kept = chosen(tools, names, wanted, hidden)
+        kept = checked_tools(chosen(tools, names, wanted, hidden), self.extras.languages)
         shown = set(MADE) - set(hidden)
         self._made = shown if wanted is None or "default" in wanted else shown & set(wanted)  # for each kit anew
         return kept
@@ -220,7 +227,8 @@ class AgentRegistry:
 
     def kit_of(self, specs: tuple[ToolSpec, ...], depth: int, served: Served = None) -> Toolset:
         """Of an agent that was rendered before: the same tools, as far as they still are there."""
-        return self._kit(ToolChoice(names=frozenset(spec.name for spec in specs)), depth, served)
+        names = frozenset(name for spec in specs for name in (spec.name, *spec.behind))
+        return self._kit(ToolChoice(names=names), depth, served)
 
     def _kit(self, choice: ToolChoice, depth: int, served: Served = None) -> Toolset:
         unfit = only_for("main") if depth else ()
@@ -229,11 +237,23 @@ class AgentRegistry:
             tools = {AGENT: self._agent_tool(choice.may_start, tools)} | tools
         if SKILL in self._made and SKILL not in tools and choice.sees(SKILL):
             tools |= self._skill_tool(tools)
-        tools |= self._served(choice, self.extras.serving.tools() if served is None else served)
+        brought = self._served(choice, self.extras.serving.tools() if served is None else served)
+        search = self._search_tools(choice, brought)
+        tools |= brought | search
         tools, limits = share_shell(tools, choice.limits)
         unseen = unoffered(person=self._options.interactive and depth == 0, background=self.features.background)
+        many = search and len(brought) > self._ground.settings.own.max_mcp_tools
+        unseen |= brought.keys() if many else search.keys()
         specs = tuple(tool.spec for name, tool in tools.items() if name not in unseen)
         return Toolset(tools, specs, limits, choice.may_start)
+
+    def _search_tools(self, choice: ToolChoice, brought: Mapping[str, Tool]) -> dict[str, Tool]:
+        """What stands for tools of servers if they are too many; none where it is denied, or its name is taken.
+
+        They answer also where they are not shown: an agent may have been rendered when there were more tools.
+        """
+        taken = hidden_tools(self._rules.rules, DEFERRED) | choice.denied | self._tools.keys()
+        return deferred_tools(brought) if brought and not taken.intersection(DEFERRED) else {}
 
     def _agent_tool(
         self, may_start: Sequence[str] | None, tools: Mapping[str, Tool], *, teammate: bool = False

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from teamwright.library.plugins import Plugins
     from teamwright.library.skills.file import Skill
     from teamwright.runtime.extensions.hooks import Hooks
+    from teamwright.runtime.extensions.languages import Languages
     from teamwright.runtime.extensions.mcp_pool import ServerPool
     from teamwright.runtime.extensions.skills import Expanded, Judge
 
@@ -62,6 +63,8 @@ class Extras:
         )
         self.skills = Skillset(options, ground, plugins.plugins if plugins else (), self._grants)
         self.serving = Serving(options, ground, plugins.servers if plugins else ())
+        self._log: Callable[[str], None] = _ignore
+        self.languages = _languages(ground, self._write_log)
         self.problems = (*(plugins.problems if plugins else ()), *problems, *self.serving.problems)
         self._points: HookPoints | None = None
         self._tell: Callable[[AgentId, Event], None] = _ignore
@@ -87,7 +90,7 @@ class Extras:
     ) -> None:
         """Those who are there by now. `say` brings words of a server's channel to the main agent."""
         self._main, self._points, self._tell, self._living = main, points, tell, supervisor.agent
-        self._judge = judge
+        self._judge, self._log = judge, log
         self.skills.introduce(lambda: judge, lambda: (supervisor, spawner))
         self.serving.introduce(lambda event: tell(main, event), log, say)
         self.serving.changed = self._other_tools
@@ -107,6 +110,9 @@ class Extras:
                 self.points.use().add_callable(known[event], matcher, function)
             except re.error as error:
                 raise UsageError(f"hooks: the matcher {matcher!r} of {event} is no expression: {error}") from None
+
+    def _write_log(self, words: str) -> None:
+        self._log(words)
 
     def _find(self, agent: AgentId) -> Agent | None:
         return self._living(agent)
@@ -204,6 +210,8 @@ class Extras:
 
     def open(self, group: TaskGroup) -> None:
         self.serving.open(group)
+        if self.languages is not None:
+            self.languages.open(group)
 
     async def arrive(self) -> None:
         try:
@@ -226,6 +234,8 @@ class Extras:
         if self.serving.pool is not None:
             with anyio.move_on_after(limit):
                 await self.serving.pool.close()
+        if self.languages is not None:
+            await self.languages.close()
         if self._gear is not None:
             await self._gear.close()
 
@@ -317,6 +327,14 @@ def _plugins(options: Options, ground: Workspace) -> "Plugins | None":
         said |= layer.values.get("enabledPlugins", {})
     flags = [ground.cwd / Path(folder).expanduser() for folder in options.plugin_dirs]
     return find_plugins(ground.home.root, settings=said, flags=flags)
+
+
+def _languages(ground: Workspace, log: Callable[[str], None]) -> "Languages | None":
+    if not ground.settings.lsp:
+        return None
+    from teamwright.runtime.extensions.languages import Ground, Languages  # noqa: PLC0415
+
+    return Languages(ground.settings.lsp, Ground(ground.project, ground.env, log))
 
 
 def _read_book(sources: list[tuple[str, Mapping[str, Any]]]) -> tuple[HookBook | None, tuple[str, ...]]:

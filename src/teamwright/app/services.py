@@ -67,6 +67,7 @@ def build_services(parts: Parts) -> Services:
     )  # fmt: skip
     ways = _ways(parts, supervisor)
     spawner = Spawner(workshop, supervisor, rooms, ways)
+    parts.company.searching.introduce(parts.models, state, opened.id, supervisor.agent)
     _introduce(parts, guard, supervisor, spawner, tell, log)
     if options.interactive:
         parts.company.extras.serving.person = Person(AgentId(opened.id), questions.put)

@@ -57,8 +57,10 @@ def _is_our_key(ground: Workspace, name: str, value: str) -> bool:
 
 
 def key_names(settings: Settings) -> tuple[str, ...]:
-    """The variables that hold the keys of providers that the settings name."""
-    return tuple(p.key_env for p in settings.own.providers.values() if p.key_env)
+    """The variables that hold the keys of providers and of the search engine that the settings name."""
+    search = settings.own.web_search
+    names = (*(p.key_env for p in settings.own.providers.values()), search and search.key_name)
+    return tuple(name for name in names if name)
 
 
 def open_workspace(options: Options) -> Workspace:
@@ -132,7 +134,8 @@ def started_files(ground: Workspace) -> tuple[str, ...]:
 
     if not ground.trusted:
         return ()
-    values = [{"hooks": x.values.get("hooks"), "mcp": x.values.get("mcp")} for x in ground.settings.layers]
+    kinds = ("hooks", "mcp", "lsp")
+    values = [{kind: layer.values.get(kind) for kind in kinds} for layer in ground.settings.layers]
     servers = b""
     with suppress(SettingsError):
         servers = read_plain(ground.project / ".mcp.json", MOST_JSON) or b""

@@ -25,7 +25,7 @@ from teamwright.core.data.event import (
 from teamwright.core.data.history import CUT, History
 from teamwright.core.data.letter import Letter
 from teamwright.core.data.letter_text import added, as_message
-from teamwright.core.data.message import Message, Reply, Request, Text, ToolCall, user
+from teamwright.core.data.message import Block, Message, Reply, Request, Text, ToolCall, user
 from teamwright.core.data.picture import admitted, with_fit_pictures
 from teamwright.core.errors import ModelError, ToolError
 from teamwright.core.ids import AgentId
@@ -41,6 +41,7 @@ from teamwright.core.ports import (
     Fate,
     Gate,
     Inbox,
+    Indirect,
     Meter,
     Model,
     Outcome,
@@ -172,9 +173,22 @@ async def _ask(seat: TurnContext) -> tuple[Request, Reply]:
     await seat.sync()  # a finished tool result is durable before the next request leaves
     request, reply = await _reply(seat)
     message = admit(reply.message, seat.history.used) or Message("assistant", (), reply.message.model)
+    message = _with_real_calls(message, seat.tools)
     reply = Reply(message, reply.stop, reply.usage, reply.id, reply.seconds)
     seat.emit(Replied(message, reply.stop, reply.usage, reply.id, round(reply.seconds * 1000)))
     return request, reply
+
+
+def _with_real_calls(message: Message, tools: Mapping[str, Tool]) -> Message:
+    """Of a call through another tool, the call that is meant: from here on nobody sees another one."""
+
+    def real(block: Block) -> Block:
+        tool = tools.get(block.name) if isinstance(block, ToolCall) else None
+        return tool.real(block) if isinstance(block, ToolCall) and isinstance(tool, Indirect) else block
+
+    if not any(isinstance(tools.get(call.name), Indirect) for call in message.calls):
+        return message
+    return Message(message.role, tuple(map(real, message.blocks)), message.model)
 
 
 async def _reply(seat: TurnContext) -> tuple[Request, Reply]:

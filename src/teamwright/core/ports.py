@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from msgspec import Struct, field
 
@@ -72,6 +72,15 @@ class Tool(Protocol):
 
     async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:
         """Raises ToolError for what the model can act on; anything else that escapes is a bug."""
+        ...
+
+
+@runtime_checkable
+class Indirect(Protocol):
+    """A tool through which others are called."""
+
+    def real(self, call: ToolCall) -> ToolCall:
+        """The call that is meant; the same one if it means no tool."""
         ...
 
 

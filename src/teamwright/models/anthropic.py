@@ -223,7 +223,8 @@ def _block(block: Block) -> bytes:
         case Image():
             return encode(_image(block))
         case ToolCall():
-            return encode({"type": "tool_use", "id": block.id, "name": block.name, "input": block.input})
+            name, input = block.made
+            return encode({"type": "tool_use", "id": block.id, "name": name, "input": input})
         case ToolResult():
             return encode(_result(block))
         case Thinking():

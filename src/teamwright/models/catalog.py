@@ -57,6 +57,7 @@ class Packaged(Struct, frozen=True, forbid_unknown_fields=True):
 
     aliases: dict[str, str]
     defaults: dict[str, str]
+    searching: dict[str, str]  # provider -> the model that searches the web, if the settings name none
     models: dict[str, dict[str, ModelFacts]]
     families: dict[str, dict[str, ModelFacts]]
 

@@ -160,7 +160,7 @@ def _piece(message: Message, _own: bool) -> Piece:  # noqa: FBT001 - nothing her
 
 def _assistant(message: Message) -> list[dict[str, Any]]:
     calls = [
-        {"id": c.id, "type": "function", "function": {"name": c.name, "arguments": bytes(c.input).decode()}}
+        {"id": c.id, "type": "function", "function": {"name": c.made[0], "arguments": bytes(c.made[1]).decode()}}
         for c in message.calls
     ]
     said: dict[str, Any] = {"role": "assistant", "content": message.text if message.text.strip() else None}

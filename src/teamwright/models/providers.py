@@ -10,9 +10,11 @@ from teamwright.core.errors import ModelError
 from teamwright.core.ports import Model
 
 if TYPE_CHECKING:
+    from teamwright.core.data.search import WebQuery
     from teamwright.models import anthropic, openai
     from teamwright.models.http import HttpClient
     from teamwright.models.retry import Brake, Patience
+    from teamwright.models.web_search import SearchModel
 
 ThinkingStyle = Literal["adaptive", "budget", "none"]
 
@@ -97,13 +99,50 @@ class Providers:
     def _make(
         self, provider: str, max_output: int | None, thinking: ThinkingStyle
     ) -> "anthropic.Anthropic | openai.OpenAI":
-        from teamwright.models.http import HttpClient  # noqa: PLC0415 - brings aiohttp
-        from teamwright.models.retry import Patience  # noqa: PLC0415
+        shared, http = self._share(provider), self._client()
+        reach = self._reach(shared, max_output)
+        if shared.settings.wire == "openai":
+            from teamwright.models import openai  # noqa: PLC0415 - only the wire that is spoken
+
+            chat = shared.wire = shared.wire if isinstance(shared.wire, openai.OpenAIWire) else openai.OpenAIWire()
+            return openai.OpenAI(http, wire=chat, **reach)
+        from teamwright.models import anthropic  # noqa: PLC0415
+
+        wire = shared.wire = (
+            shared.wire if isinstance(shared.wire, anthropic.AnthropicWire) else anthropic.AnthropicWire()
+        )
+        return anthropic.Anthropic(
+            http, wire=wire, thinking=thinking, betas=self._betas, thinking_display=self._display, **reach
+        )
+
+    def searcher(self, provider: str, query: "WebQuery") -> "SearchModel":
+        """A model that searches the web once, with the provider's own tool."""
+        from teamwright.models.web_search import SearchModel  # noqa: PLC0415
 
         shared = self._share(provider)
+        reach = self._reach(shared, None)
+        return SearchModel(
+            self._client(),
+            query,
+            wire=shared.settings.wire,
+            base=reach["base"],
+            headers=reach["headers"],
+            names=(reach["key_name"], reach["base_name"]),
+            patience=reach["patience"],
+            brake=reach["brake"],
+        )
+
+    def _client(self) -> "HttpClient":
+        from teamwright.models.http import HttpClient  # noqa: PLC0415 - brings aiohttp
+
         if self._http is None:
             self._http = HttpClient(self._env, silence=self._silence, version=self._version)
-        reach: _Reach = {
+        return self._http
+
+    def _reach(self, shared: _Shared, max_output: int | None) -> _Reach:
+        from teamwright.models.retry import Patience  # noqa: PLC0415
+
+        return {
             "base": shared.settings.baseUrl,
             "headers": shared.headers,
             "key_name": shared.key_name,
@@ -112,19 +151,6 @@ class Providers:
             "patience": Patience(self._retries),
             "brake": shared.brake,
         }
-        if shared.settings.wire == "openai":
-            from teamwright.models import openai  # noqa: PLC0415 - only the wire that is spoken
-
-            chat = shared.wire = shared.wire if isinstance(shared.wire, openai.OpenAIWire) else openai.OpenAIWire()
-            return openai.OpenAI(self._http, wire=chat, **reach)
-        from teamwright.models import anthropic  # noqa: PLC0415
-
-        wire = shared.wire = (
-            shared.wire if isinstance(shared.wire, anthropic.AnthropicWire) else anthropic.AnthropicWire()
-        )
-        return anthropic.Anthropic(
-            self._http, wire=wire, thinking=thinking, betas=self._betas, thinking_display=self._display, **reach
-        )
 
     def _share(self, provider: str) -> _Shared:
         from teamwright.models.retry import Brake  # noqa: PLC0415

@@ -1,11 +1,16 @@
 """Routes each request to the provider that its model names."""
 
 from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING
 
 from teamwright.core.data.message import Reply, Request
+from teamwright.core.data.search import WebQuery
 from teamwright.core.ports import Model, OnDelta
 from teamwright.models.catalog import Catalog
 from teamwright.models.providers import Providers
+
+if TYPE_CHECKING:
+    from teamwright.models.web_search import SearchModel
 
 
 class RoutedModel:
@@ -50,6 +55,10 @@ class RoutedModel:
 
     async def reply(self, request: Request, on_delta: OnDelta) -> Reply:
         return await self.open(request.model).reply(request, on_delta)
+
+    def searcher(self, name: str, query: WebQuery) -> "SearchModel":
+        """What searches the web with the tool of this model's provider."""
+        return self._providers.searcher(self._catalog.resolve(name, named=self._named).provider, query)
 
     async def window(self, name: str) -> int | None:
         """What the server itself says; None where nobody knows."""

@@ -12,6 +12,7 @@ from teamwright.tools.agents.tasks import TaskCreate, TaskGet, TaskList, TaskUpd
 from teamwright.tools.agents.team import TeamCreate, TeamDelete
 from teamwright.tools.agents.worktree import EnterWorktree, ExitWorktree
 from teamwright.tools.bash import BashTool
+from teamwright.tools.deferred import CallTool, ToolSearch
 from teamwright.tools.files.edit import EditTool
 from teamwright.tools.files.notebook import NotebookEditTool
 from teamwright.tools.files.read import ReadTool
@@ -19,17 +20,19 @@ from teamwright.tools.files.search import GlobTool, GrepTool
 from teamwright.tools.files.write import WriteTool
 from teamwright.tools.monitor import MonitorTool
 from teamwright.tools.structured import StructuredOutput
-from teamwright.tools.web import SEARCH, FetchTool
+from teamwright.tools.web import FetchTool
+from teamwright.tools.web_search import WebSearchTool
 
 _FILES = (ReadTool, WriteTool, EditTool, NotebookEditTool, GlobTool, GrepTool)
-_SHELL_AND_WEB = (BashTool, MonitorTool, FetchTool)
+_SHELL_AND_WEB = (BashTool, MonitorTool, FetchTool, WebSearchTool)
 _AGENTS = (AgentTool, SendMessage, ListAgents, TaskOutput, TaskStop, TeamCreate, TeamDelete, SkillTool)
 _TASKS = (TaskCreate, TaskGet, TaskList, TaskUpdate)
 _MODES = (EnterPlanMode, ExitPlanMode, EnterWorktree, ExitWorktree, AskTool)
 _MAIN = (CronCreate, CronDelete, CronList, StructuredOutput)
+_DEFERRED = (ToolSearch, CallTool)
 
 CATALOG: Catalog = make_catalog(
-    [*(tool.traits for tool in (*_FILES, *_SHELL_AND_WEB, *_AGENTS, *_TASKS, *_MODES, *_MAIN)), SEARCH]
+    tool.traits for tool in (*_FILES, *_SHELL_AND_WEB, *_AGENTS, *_TASKS, *_MODES, *_MAIN, *_DEFERRED)
 )
 
 

@@ -35,11 +35,6 @@ class WebFetchArgs(Struct):
     prompt: Annotated[str, Meta(description="What you want to learn from the page.")]
 
 
-SEARCH = ToolTraits(
-    name="WebSearch", effects="none"
-)  # not a built-in tool: an extension that brings one uses this name
-
-
 class FetchTool:
     """`allowed` judges every address that is connected to; `env` holds the proxies (by default the process's own)."""
 

@@ -35,10 +35,19 @@ class ToolCall(Struct, frozen=True, tag="tool_use", omit_defaults=True):
     name: str
     input: Raw = EMPTY_INPUT
     fault: str = ""  # why the arguments could not be read; such a call is answered, never run
+    via: str = ""  # the tool through which the model called it
 
     @property
     def args(self) -> dict[str, Any]:
         return msgspec.json.decode(self.input)
+
+    @property
+    def made(self) -> tuple[str, Raw]:
+        """Name and input as providers see them: of the tool that they know."""
+        if not self.via:
+            return self.name, self.input
+        name = msgspec.json.encode(self.name)
+        return self.via, Raw(b'{"name":%b,"arguments":%b}' % (name, bytes(self.input)))
 
 
 class ToolResult(Struct, frozen=True, tag="tool_result", omit_defaults=True):
@@ -77,13 +86,14 @@ def user(text: str) -> Message:
 
 class ToolSpec(Struct, frozen=True, omit_defaults=True):
     """What the model is told of a tool. `parallel`: it has no effects and may run beside its neighbours; `stores`: its
-    effects are rows of our own store, so the call must be on disk before them."""
+    effects are rows of our own store, so the call must be on disk before them; `behind`: tools that it stands for."""
 
     name: str
     description: str
     schema: Mapping[str, Any]
     parallel: bool = False
     stores: bool = False
+    behind: tuple[str, ...] = ()
 
 
 class Usage(Struct, frozen=True, omit_defaults=True):

@@ -1,4 +1,4 @@
-"""Runs a server's program and its pipes: bounded lines of JSON, no process left behind."""
+"""Runs a server's program and its pipes: bounded messages of JSON, no process left behind."""
 
 import os
 import shutil
@@ -23,8 +23,29 @@ _CHUNK = 1 << 16
 _EXEC = 'in=$1 out=$2; shift 2; exec "$@" </dev/fd/"$in" >/dev/fd/"$out"'
 
 
+class Framing(Struct, frozen=True):
+    """How messages stand in a stream. `cut` takes new bytes and what is left of earlier ones, which it keeps current;
+    it raises ValueError for what can be no message."""
+
+    cut: Callable[[bytes, bytearray], list[bytes]]
+    wrap: Callable[[bytes], bytes]
+
+
+def cut_lines(data: bytes, rest: bytearray) -> list[bytes]:
+    *whole, last = data.split(b"\n")
+    lines: list[bytes] = []
+    for piece in whole:
+        lines.append(bytes(rest + piece).strip())
+        rest.clear()
+    rest += last
+    return [line for line in lines if line]
+
+
+LINES = Framing(cut_lines, lambda line: line + b"\n")
+
+
 class ServerPipes(Struct):
-    """Whole lines without their ends, both ways. `lines` ends when the other side is gone."""
+    """Whole messages as their framing has them, both ways. `lines` ends when the other side is gone."""
 
     lines: MemoryObjectReceiveStream[bytes]
     send: Callable[[bytes], Awaitable[None]]
@@ -32,10 +53,12 @@ class ServerPipes(Struct):
 
 
 @asynccontextmanager
-async def open_program(argv: Sequence[str], env: Mapping[str, str], cwd: Path) -> AsyncGenerator[ServerPipes]:
+async def open_program(
+    argv: Sequence[str], env: Mapping[str, str], cwd: Path, framing: Framing = LINES
+) -> AsyncGenerator[ServerPipes]:
     """Start it; at the end close its input, give it a moment, then end it and everything it started."""
     _look_for(argv[0], env, cwd)
-    program = _Program(argv, env, cwd)
+    program = _Program(argv, env, cwd, framing)
     send_lines, lines = anyio.create_memory_object_stream[bytes](0)
     async with anyio.create_task_group() as group:
         group.start_soon(program.live)
@@ -58,8 +81,8 @@ def _look_for(command: str, env: Mapping[str, str], cwd: Path) -> None:
 
 
 class _Program:
-    def __init__(self, argv: Sequence[str], env: Mapping[str, str], cwd: Path) -> None:
-        self._argv, self._env, self._cwd = argv, env, cwd
+    def __init__(self, argv: Sequence[str], env: Mapping[str, str], cwd: Path, framing: Framing) -> None:
+        self._argv, self._env, self._cwd, self._framing = argv, env, cwd, framing
         self.stderr = Capture(head=0, tail=8_000)
         self._theirs_in, self._to = os.pipe()
         self._from, self._theirs_out = os.pipe()
@@ -126,25 +149,25 @@ class _Program:
             self._heard.set()
 
     async def _pass_on(self, data: bytes, rest: bytearray, lines: MemoryObjectSendStream[bytes]) -> None:
-        *whole, last = data.split(b"\n")
-        for piece in whole:
-            line = bytes(rest + piece).strip()
-            rest.clear()
-            if line:
-                try:
-                    await lines.send(line)
-                except (anyio.BrokenResourceError, anyio.ClosedResourceError):
-                    return
-        rest += last
+        fault = ""
+        try:
+            for message in self._framing.cut(data, rest):
+                await lines.send(message)
+        except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+            return
+        except ValueError as error:
+            fault = str(error)
         if len(rest) > LONGEST:
+            fault = f"it sent a line of more than {LONGEST >> 20} MiB"
+        if fault:
             rest.clear()
-            self._fault = f"it sent a line of more than {LONGEST >> 20} MiB"
+            self._fault = fault
             lines.close()
 
     async def send(self, line: bytes) -> None:
         """Raises BrokenResourceError if it is gone. Half a line cannot be taken back: being cut off there ends it."""
         async with self._writing:
-            view = memoryview(line + b"\n")
+            view = memoryview(self._framing.wrap(line))
             whole = len(view)
             try:
                 while view:

@@ -72,3 +72,9 @@ def is_local_name(host: str) -> bool:
     """Names that only a local network knows. Used where somebody else, a proxy, looks the name up."""
     name = host.rstrip(".").lower()
     return "." not in name or name.endswith(tuple(f".{local}" for local in _LOCAL_NAMES))
+
+
+def is_this_machine(host: str) -> bool:
+    """By its name or address: no proxy leads there."""
+    address = literal(host)
+    return host == "localhost" or host.endswith(".localhost") or (address is not None and address.is_loopback)

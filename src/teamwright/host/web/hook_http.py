@@ -12,7 +12,7 @@ from msgspec import Struct
 from yarl import URL
 
 from teamwright.core.data.hook import HttpHook
-from teamwright.host.web.addresses import literal
+from teamwright.host.web.addresses import is_this_machine
 from teamwright.host.web.fetch import proxy_for
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def _told(error: BaseException, hook: HttpHook, env: Mapping[str, str]) -> str:
 
 async def _post(hook: HttpHook, data: bytes, env: Mapping[str, str]) -> HookResponse:
     url = URL(hook.url)
-    proxy = None if _is_here(url.host or "") else proxy_for(url, env)
+    proxy = None if is_this_machine(url.host or "") else proxy_for(url, env)
     secure = url.scheme == "https" or (proxy or "").startswith("https:")
     context = await anyio.to_thread.run_sync(ssl.create_default_context) if secure else True
     headers = {"User-Agent": "teamwright"} | {name: fill(text, hook, env) for name, text in hook.headers}
@@ -76,12 +76,6 @@ def fill(text: str, hook: HttpHook, env: Mapping[str, str]) -> str:
         return env.get(name, "") if name in hook.passed else ""
 
     return _VARIABLE.sub(value, text)
-
-
-def _is_here(host: str) -> bool:
-    """This machine: no proxy leads there."""
-    address = literal(host)
-    return host == "localhost" or host.endswith(".localhost") or (address is not None and address.is_loopback)
 
 
 async def _read(response: "ClientResponse") -> str:

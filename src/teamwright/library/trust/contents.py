@@ -20,6 +20,7 @@ MOST_LINE = 100_000  # characters
 _TITLES = {
     "hooks": "hooks, which run commands",
     "servers": "MCP servers, which are programs",
+    "languages": "language servers, which are programs",
     "git": "git settings, which run programs",
     "commands": "commands that skills and commands run",
     "scripts": "files that these start or read; a change needs your approval",
@@ -62,6 +63,8 @@ def _tell_settings(file: str, path: Path, told: dict[str, list[str]]) -> None:
                 told["hooks"] += _hooks(value)
             case "mcp" | "mcpServers":
                 told["servers"] += _servers(value)
+            case "lsp":
+                told["languages"] += _servers(value)
             case "permissions":
                 _tell_permissions(value, told)
             case "env":

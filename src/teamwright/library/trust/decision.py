@@ -40,6 +40,7 @@ class TrustContents(Struct, frozen=True):
     commands: tuple[str, ...] = ()
     hooks: tuple[str, ...] = ()
     servers: tuple[str, ...] = ()
+    languages: tuple[str, ...] = ()  # language servers
     parts: tuple[Part, ...] = ()  # all of it, line by line: what the person is asked about
     changes: tuple[TrustChange, ...] = ()  # since it was trusted
 
@@ -161,6 +162,7 @@ def what_would_run(project: Path) -> TrustContents:
         commands=_stems(project, "commands"),
         hooks=tuple(dict.fromkeys(name for file in settings for name in _part(project / file, "hooks"))),
         servers=tuple(dict.fromkeys(servers)),
+        languages=tuple(dict.fromkeys(name for file in settings for name in _part(project / file, "lsp"))),
     )
 
 
@@ -208,6 +210,7 @@ def untrusted_line(found: TrustContents) -> str | None:
         ("commands", found.commands),
         ("hooks", found.hooks),
         ("MCP servers", found.servers),
+        ("language servers", found.languages),
     )
     parts = [f"{kind} ({_few(names)})" for kind, names in kinds if names]
     if not parts:

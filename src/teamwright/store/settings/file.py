@@ -115,7 +115,7 @@ def _forbid(values: dict[str, Any], say: Say) -> None:
         say("permissions.defaultMode", "a project cannot choose bypassPermissions; ignored")
         del permissions["defaultMode"]
     own = values.get("teamwright", {})
-    for name in ("providers", "trustedDirectories"):
+    for name in ("providers", "trustedDirectories", "webSearch"):
         if name in own:
             say(f"teamwright.{name}", "a project cannot set this; put it in your own settings")
             del own[name]

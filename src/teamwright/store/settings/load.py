@@ -150,6 +150,7 @@ def _merge(layers: list[Layer], project: Path, home: Path, problems: list[str]) 
         effort=file.effort,
         hooks=hooks,
         mcp=file.mcp,
+        lsp=file.lsp,
         enable_all_project_mcp_servers=file.enable_all_project_mcp_servers,
         symlink_directories=file.worktree.symlink_directories,
         own=file.teamwright,

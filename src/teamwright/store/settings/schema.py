@@ -23,6 +23,21 @@ class Provider(Struct, frozen=True, rename="camel"):
     wire: Literal["openai", "anthropic"] = "openai"
 
 
+class WebSearch(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """Who searches the web for agents. One source gives all of it: a key never meets another source's address."""
+
+    provider: Literal["anthropic", "openai", "searxng", "brave"]
+    url: str | None = None  # of an engine
+    key_env: str | None = None  # likewise
+    model: str | None = None  # of a provider of models: the one that searches
+    results: Annotated[int, Meta(ge=1, le=20)] = 10
+
+    @property
+    def key_name(self) -> str | None:
+        """The variable that holds an engine's key."""
+        return self.key_env or ("BRAVE_API_KEY" if self.provider == "brave" else None)
+
+
 class Budget(Struct, frozen=True, rename="camel"):
     usd: Annotated[float, Meta(ge=0)] | None = None
     tokens: Annotated[int, Meta(ge=0)] | None = None
@@ -48,6 +63,7 @@ class Own(Struct, frozen=True, rename="camel"):
     silence_seconds: Seconds = 120.0
     model_silence_seconds: Seconds = 60.0
     max_agents: Count = 100
+    max_mcp_tools: Annotated[int, Meta(ge=0)] = 40  # listed in every request; if there are more, behind a search
     max_depth: Annotated[int, Meta(ge=0)] = 3
     question_timeout_seconds: Seconds = 300.0
     shutdown_timeout_seconds: Seconds = 60.0
@@ -70,6 +86,7 @@ class Own(Struct, frozen=True, rename="camel"):
     budget: Budget = Budget()
     mail: MailPart = MailPart()
     providers: dict[str, Provider] = {}
+    web_search: WebSearch | None = None
     windows: dict[str, Count] = {}  # model name -> tokens that fit, where the catalogue does not know better
     trusted_directories: tuple[str, ...] = ()
 
@@ -80,6 +97,18 @@ class PermissionsPart(Struct, frozen=True, rename="camel"):
     deny: tuple[str, ...] = ()
     default_mode: DefaultMode | None = None
     additional_directories: tuple[str, ...] = ()
+
+
+class LanguageServer(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """A program that says what is wrong with a file. One source gives all of it."""
+
+    command: str
+    extensions: Annotated[tuple[str, ...], Meta(min_length=1)]  # `.py`
+    args: tuple[str, ...] = ()
+    env: dict[str, str] = {}
+    language: str = ""  # as the protocol names it; else the extension
+    options: dict[str, Any] = {}  # what it is told at its start and when it asks
+    wait_seconds: Annotated[float, Meta(gt=0, le=30)] = 2.0  # after an edit
 
 
 class WorktreePart(Struct, frozen=True, rename="camel"):
@@ -95,6 +124,7 @@ class SettingsFile(Struct, frozen=True, rename="camel"):
     effort: Effort | None = None
     hooks: dict[str, Any] = {}
     mcp: dict[str, Any] = {}
+    lsp: dict[str, LanguageServer] = {}
     worktree: WorktreePart = WorktreePart()
     enable_all_project_mcp_servers: bool = False
     enabled_plugins: dict[str, bool] = {}
@@ -150,6 +180,7 @@ class Settings(Struct, frozen=True):
     effort: Effort | None = None
     hooks: tuple[HookSettings, ...] = ()
     mcp: dict[str, Any] = {}
+    lsp: dict[str, LanguageServer] = {}
     enable_all_project_mcp_servers: bool = False
     symlink_directories: tuple[str, ...] = ()
     own: Own = Own()

@@ -1,0 +1,69 @@
+"""A search of the web: what is asked, and what comes back."""
+
+from collections.abc import Awaitable, Callable, Iterable
+from urllib.parse import urlsplit
+
+from msgspec import Struct
+
+from teamwright.core.ids import AgentId
+
+MOST_TITLE = 200  # characters
+MOST_ADDRESS = 2_000
+MOST_TEXT = 600
+MOST_ANSWER = 8_000
+
+
+class WebQuery(Struct, frozen=True):
+    """`allowed`: only results of these domains and what is below them; `blocked`: none of these."""
+
+    text: str
+    allowed: tuple[str, ...] = ()
+    blocked: tuple[str, ...] = ()
+
+
+class WebHit(Struct, frozen=True):
+    title: str
+    url: str
+    text: str = ""
+
+
+class WebFound(Struct, frozen=True):
+    """`answer` are words of a provider that searches and reads by itself; engines only list."""
+
+    hits: tuple[WebHit, ...]
+    answer: str = ""
+
+
+Search = Callable[[AgentId, WebQuery], Awaitable[WebFound]]  # raises ToolError
+
+
+def kept(hits: Iterable[WebHit], query: WebQuery, most: int) -> tuple[WebHit, ...]:
+    """The first ones that fit, each address once, none of them long. Not every engine heeds the domains."""
+    found: dict[str, WebHit] = {}
+    for hit in hits:
+        if len(found) == most:
+            break
+        if len(hit.url) <= MOST_ADDRESS and _fits(hit.url, query):
+            found.setdefault(hit.url, WebHit(_line(hit.title, MOST_TITLE), hit.url, _line(hit.text, MOST_TEXT)))
+    return tuple(found.values())
+
+
+def _fits(url: str, query: WebQuery) -> bool:
+    try:
+        parts = urlsplit(url)
+        host = (parts.hostname or "").rstrip(".")
+    except ValueError:
+        return False
+    if parts.scheme not in ("http", "https") or not host or any(c.isspace() for c in url):
+        return False
+    inside = not query.allowed or _is_below(host, query.allowed)
+    return inside and not _is_below(host, query.blocked)
+
+
+def _is_below(host: str, domains: tuple[str, ...]) -> bool:
+    return any(host == domain or host.endswith(f".{domain}") for domain in domains)
+
+
+def _line(text: str, most: int) -> str:
+    line = " ".join(text[: most * 4].split())
+    return line if len(line) <= most else line[: most - 1] + "…"

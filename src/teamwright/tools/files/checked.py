@@ -1,0 +1,84 @@
+"""A tool that changes a file, and after it what a language server finds newly wrong there."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import anyio.to_thread
+from msgspec.structs import replace
+
+from teamwright.core.data.diagnostic import Diagnostic
+from teamwright.core.data.message import Text
+from teamwright.core.errors import ToolError
+from teamwright.core.ports import Outcome, Tool, ToolContext
+from teamwright.core.text import shown
+from teamwright.host.files.read_write import read_whole
+from teamwright.runtime.tool_traits import ToolTraits, told_by
+from teamwright.tools.files.desk import judged
+
+if TYPE_CHECKING:
+    from teamwright.runtime.extensions.languages import Languages
+
+MOST_TEXT = 1 << 20  # bytes of a file that is looked at
+MOST_TOLD = 10
+_LONGEST = 300
+
+
+class CheckedTool:
+    """`tool` itself decides what happens to the file; nothing here makes a change fail."""
+
+    def __init__(self, tool: Tool, traits: ToolTraits, languages: "Languages") -> None:
+        assert traits.path is not None
+        self.spec, self.traits = tool.spec, traits
+        self._tool, self._argument, self._languages = tool, traits.path.name, languages
+
+    async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:
+        named = args.get(self._argument)
+        path = judged(named, ctx) if isinstance(named, str) else None
+        if path is None or not self._languages.covers(path):
+            return await self._tool.call(args, ctx)
+        before = await anyio.to_thread.run_sync(_text, path)
+        outcome = await self._tool.call(args, ctx)
+        after = None if outcome.is_error else await anyio.to_thread.run_sync(_text, path)
+        if after is None or after == before:
+            return outcome
+        root = next((root for root in ctx.desk.roots if path.is_relative_to(root)), None)
+        if root is None:
+            return outcome
+        name, found = await self._languages.check(path, root, before, after)
+        if not found:
+            return outcome
+        data = {
+            "diagnostics": [{"line": d.line, "severity": d.severity, "message": d.message} for d in found[:MOST_TOLD]]
+        }
+        return replace(outcome, content=(*outcome.content, Text(_told(name, found))), data=(outcome.data or {}) | data)
+
+
+def checked_tools(tools: Mapping[str, Tool], languages: "Languages | None") -> dict[str, Tool]:
+    """The same tools; those that change a file tell of what a language server finds."""
+    found = dict(tools)
+    if languages is None:
+        return found
+    for name, tool in tools.items():
+        traits = told_by(tool)
+        if traits and traits.path and traits.path.access == "write":
+            found[name] = CheckedTool(tool, traits, languages)
+    return found
+
+
+def _text(path: Path) -> str | None:
+    """None of what a server could not read either."""
+    try:
+        return read_whole(path, MOST_TEXT)[0].decode()
+    except (OSError, ToolError, UnicodeDecodeError):
+        return None
+
+
+def _told(name: str, found: list[Diagnostic]) -> str:
+    lines = [f"New after this change, says the language server ({shown(name, 40)}):"]
+    for one in found[:MOST_TOLD]:
+        code = f" [{shown(one.code, 60)}]" if one.code else ""
+        lines.append(f"line {one.line}: {one.severity}: {shown(' '.join(one.message.split()), _LONGEST)}{code}")
+    if len(found) > MOST_TOLD:
+        lines.append(f"and {len(found) - MOST_TOLD} more")
+    return "\n".join(lines)
