@@ -131,7 +131,7 @@ async def test_leaving_takes_two_presses_and_what_is_typed_is_put_away_first(wal
 
 async def test_ctrl_c_interrupts_a_turn_before_it_leaves(walker: Any) -> None:
     script = ScriptedModel([[call("Bash", command="sleep 60")], "not reached"])
-    async with staged(walker, model=script, mode="bypassPermissions") as stage:
+    async with staged(walker, script, mode="bypassPermissions") as stage:
         await stage.say("wait")
         await stage.until(lambda: bool(steps(stage)) and steps(stage)[0].status == "running")
         await stage.press("ctrl+c")
