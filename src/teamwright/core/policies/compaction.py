@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from teamwright.core.data.message import Block, Message, Text, ToolCall, ToolResult, user
+from teamwright.core.ids import CallId
 
 SHARE = 0.9  # of the window: compaction by itself begins there
 IMAGE = 6_000  # characters that a picture counts for
@@ -61,7 +62,7 @@ def what_fills(messages: Sequence[Message], tokens: int, window: int) -> str:
     return f"{what} have about {most // 4:,} tokens, of {window:,} that fit"
 
 
-def _kind(block: Block, message: Message, names: Mapping[str, str]) -> str:
+def _kind(block: Block, message: Message, names: Mapping[CallId, str]) -> str:
     match block:
         case ToolCall():
             return f"the arguments of a {block.name} call"
