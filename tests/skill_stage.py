@@ -1,17 +1,21 @@
 """A session in whose project there are skills, with a desk for them and a gate that knows what they allow."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+
+from msgspec.structs import replace
 
 from conftest import Walker
 from crew import Crew, stage
 from teamwright.app import open_session
-from teamwright.core.data.message import ToolCall
+from teamwright.core.data.message import ToolCall, ToolSpec
 from teamwright.core.ids import AgentId
 from teamwright.core.permissions.consent import Decision, Mode
 from teamwright.core.permissions.rules import Rules, parse_rules
+from teamwright.core.ports import Outcome, ToolContext
 from teamwright.library.skills.book import SkillBook
 from teamwright.library.skills.places import find_shelves
 from teamwright.models.scripted import ScriptedModel
@@ -21,9 +25,23 @@ from teamwright.runtime.permissions.call_facts import FactReader
 from teamwright.runtime.permissions.gate import SessionGate
 from teamwright.runtime.permissions.grants import Grants
 from teamwright.runtime.permissions.judgement import Standing
+from teamwright.runtime.services import SessionContext
 from teamwright.tools.agents.skill import SkillTool, skill_spec
 from teamwright.tools.bounds import visible
 from teamwright.tools.catalog import CATALOG
+
+
+class StagedSkillTool(SkillTool):
+    """The tool of a session, with the stage's own desk in the place of the session's."""
+
+    def __init__(self, made: "SkillStage", spec: ToolSpec, *, can_read: bool) -> None:
+        super().__init__(spec, can_read=can_read)
+        self._made = made
+
+    async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:
+        assert isinstance(ctx, SessionContext)
+        session: Any = SimpleNamespace(skills=self._made.desk, spawner=ctx.session.spawner)
+        return await super().call(args, replace(ctx, session=session))
 
 
 class SkillStage:
@@ -38,9 +56,9 @@ class SkillStage:
         self.grants = Grants(self.agent, base=walker.project, home=walker.home)
         self.asked: list[ToolCall] = []
         self.crew: Crew | None = None
-        around = SkillContext(agent=self.agent, ask=self.ask, clean=visible, env=walker.env)
-        self.desk = SkillRunner(self.book, self.grants, around, self.spawner)
-        self.tool = SkillTool(lambda: self.desk, self.spawner, skill_spec(self.book.current().offered), can_read=True)
+        around = SkillContext(agent=self.agent, ask=self.ask, clean=visible, env=walker.env, spawner=self.spawner)
+        self.desk = SkillRunner(self.book, self.grants, around)
+        self.tool = StagedSkillTool(self, skill_spec(self.book.current().offered), can_read=True)
 
     def agent(self, id: AgentId) -> Any:
         assert self.crew is not None
@@ -48,7 +66,7 @@ class SkillStage:
 
     def spawner(self) -> Spawner:
         assert self.crew is not None
-        return self.crew.session.main.tools["Agent"]._spawner()
+        return self.crew.session.services.spawner
 
     def standing(self, id: AgentId) -> Standing:
         rules, protected = self.rules + self.grants.of(id), str((self.walker.home / ".teamwright").resolve())

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from teamwright.app.git_programs import git_programs
+from teamwright.app.workspace import git_programs
 from teamwright.library.trust.contents import contents
 from teamwright.library.trust.scripts import MOST_FILES, named_files
 from teamwright.library.trust.snapshot import TrustChange, agree, changes, look

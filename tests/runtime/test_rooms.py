@@ -8,7 +8,7 @@ from teamwright.core.errors import StoreError, ToolError
 from teamwright.core.ids import AgentId
 from teamwright.core.ports import Desk
 from teamwright.host.git.worktree import find
-from teamwright.runtime.worktrees import Worktrees, words
+from teamwright.runtime.worktrees import Worktrees
 from worktree_kit import known, new_repo, nothing_left
 
 pytestmark = pytest.mark.anyio
@@ -49,7 +49,7 @@ async def test_what_a_hook_made_is_used_without_git_and_kept(tmp_path: Path, mad
     assert (tree.path, tree.kind, hook.asked) == (made, "hook", [(ME, tmp_path)])
     kept = await rooms.close(tree)
     assert kept and kept.path == made and made.is_dir()
-    assert "made by a hook" in words(kept) and "branch" not in words(kept)
+    assert "made by a hook" in kept.words and "branch" not in kept.words
 
 
 @pytest.mark.spec("W7")

@@ -239,8 +239,9 @@ async def test_the_same_call_makes_one_and_there_are_not_too_many(state: StateSt
     assert not schedules.hold
     one = await create(schedules, cron="0 9 * * *", call=CallId("same"))
     assert await create(schedules, cron="0 9 * * *", call=CallId("same")) == one and schedules.hold
-    assert await schedules.made_by(MAIN, CallId("same")) == one
-    assert await schedules.made_by(MAIN, CallId("other")) is None
+    made = await ScheduleTable(state.database).made_by(f"{MAIN}/same")
+    assert made is not None and made.id == one
+    assert await ScheduleTable(state.database).made_by(f"{MAIN}/other") is None
     for n in range(MOST - 1):
         await create(schedules, cron="0 9 * * *", call=CallId(f"n{n}"))
     with pytest.raises(ToolError, match=f"{MOST} schedules already"):

@@ -12,7 +12,7 @@ from teamwright.core.data.history import fold
 from teamwright.core.data.letter import SYSTEM, Letter, Said
 from teamwright.core.data.message import Message, Text, ToolCall, Usage
 from teamwright.core.data.tasks import Actor, Draft, claim_id
-from teamwright.core.ids import AgentId, CallId, LetterId
+from teamwright.core.ids import AgentId, CallId, LetterId, SessionId
 from teamwright.runtime.agents.outcomes import Books, Outcomes
 from teamwright.store.tables.tasks import TaskTable
 from teamwright.store.tables.teams import call_key
@@ -41,7 +41,7 @@ async def test_what_was_stored_is_found_and_what_was_not_is_said(tmp_path: Path)
         await house.mail.post_mail(house.note(ada, ada, id=f"m-{ada.agent}-c3"))
         table = TaskTable(house.state.database)
         await table.create("crew", Draft("x"), Actor(ada.agent, "ada"), CallId("c4"))
-        books = Books(mail=house.mail, requests=house.requests, teams=house.teams, tasks=table)
+        books = Books(session=SessionId("s"), mail=house.mail, requests=house.requests, teams=house.teams, tasks=table)
         left = Outcomes(job=no_job, status=lambda _: "", posted=house.state.has_letter, books=books, catalog=CATALOG)
         text = {"message": "hello", "to": "ada"}
         found = [

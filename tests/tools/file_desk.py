@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,12 +11,20 @@ import pytest
 from teamwright.core.data.message import Message, Reply, Request, Usage
 from teamwright.core.errors import ToolError
 from teamwright.core.ports import Desk, Outcome, Tool, ToolContext
+from teamwright.runtime.services import SessionContext
 
 
 def context(cwd: Path, hidden: Callable[[str], bool] | None = None, paths: dict[str, str] | None = None) -> ToolContext:
     reply = Reply(Message("assistant", ()), "tool_use", Usage())
     desk = Desk(cwd, (cwd,), hidden=hidden)
     return ToolContext("agent", "call", desk, Request("m", (), ()), reply, lambda _: None, paths or {})
+
+
+def session_context(cwd: Path, **services: Any) -> SessionContext:
+    """A call in a session that has these services."""
+    session: Any = SimpleNamespace(**services)
+    ctx = context(cwd)
+    return SessionContext(ctx.agent, ctx.call_id, ctx.desk, ctx.request, ctx.reply, ctx.emit, session=session)
 
 
 def use(tool: Tool, ctx: ToolContext, **args: Any) -> Outcome:

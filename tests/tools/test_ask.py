@@ -1,11 +1,12 @@
 """AskUserQuestion without a person: known to the model, and declined with words that let it go on."""
 
-from typing import Any, cast
+from pathlib import Path
+from typing import Any
 
 import pytest
+from file_desk import session_context
 
 from teamwright.core.errors import ToolError
-from teamwright.core.ports import ToolContext
 from teamwright.tools.agents.ask import AskTool
 
 
@@ -17,6 +18,6 @@ def test_the_schema_is_the_one_that_models_know() -> None:
 
 
 @pytest.mark.parametrize("args", [{}, {"questions": [{"question": "Which?", "header": "h", "options": []}]}])
-async def test_every_call_is_declined_and_tells_the_model_to_decide(args: dict[str, Any]) -> None:
+async def test_every_call_is_declined_and_tells_the_model_to_decide(args: dict[str, Any], tmp_path: Path) -> None:
     with pytest.raises(ToolError, match=r"Decide yourself.*say in your answer what you assumed"):
-        await AskTool().call(args, cast("ToolContext", None))
+        await AskTool().call(args, session_context(tmp_path, person=None))

@@ -7,7 +7,7 @@ from typing import Any
 
 import anyio
 import pytest
-from file_desk import context
+from file_desk import session_context
 from msgspec.structs import replace
 
 from conftest import Walker
@@ -77,11 +77,11 @@ class House:
         table = TaskTable(state.database)
         self.board = TaskBoard(table, TaskMirror(root, table), self.desk, self.reports.append)
         kinds = (TaskCreate, TaskGet, TaskList, TaskUpdate)
-        self.tools = {tool.spec.name: tool for tool in (kind(lambda: self.board) for kind in kinds)}
+        self.tools = {kind.spec.name: kind() for kind in kinds}
 
     async def use(self, name: str, who: str = "LEAD", **args: Any) -> Outcome:
         self.calls += 1
-        ctx = context(self.root)
+        ctx = session_context(self.root, board=self.board)
         ctx.agent, ctx.call_id = AgentId(who), f"c{self.calls}"
         return await self.tools[f"Task{name}"].call(args, ctx)
 

@@ -1,7 +1,7 @@
 """WebSearch as the model sees it: checked arguments, results in a frame that they cannot leave."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -9,21 +9,31 @@ from teamwright.core.data.message import Message, Reply, Request, Text, Usage
 from teamwright.core.data.search import WebFound, WebHit, WebQuery
 from teamwright.core.errors import ToolError
 from teamwright.core.ids import AgentId, CallId
-from teamwright.core.ports import Desk, Outcome, ToolContext
+from teamwright.core.ports import Desk, Outcome
+from teamwright.runtime.services import Services, SessionContext
 from teamwright.tools.web_search import WebSearchTool
 
 
 async def searched(found: WebFound, asked: list[WebQuery] | None = None, **args: Any) -> Outcome:
-    async def search(agent: AgentId, query: WebQuery) -> WebFound:
-        assert agent == "a"
-        if asked is not None:
-            asked.append(query)
-        return found
+    class Session:
+        async def search_web(self, agent: AgentId, query: WebQuery) -> WebFound:
+            assert agent == "a"
+            if asked is not None:
+                asked.append(query)
+            return found
 
     reply = Reply(Message("assistant", ()), "tool_use", Usage())
     desk = Desk(Path("/"), (Path("/"),))
-    context = ToolContext(AgentId("a"), CallId("c"), desk, Request("m", (), ()), reply, lambda _: None)
-    return await WebSearchTool(search).call(args, context)
+    context = SessionContext(
+        AgentId("a"),
+        CallId("c"),
+        desk,
+        Request("m", (), ()),
+        reply,
+        lambda _: None,
+        session=cast("Services", Session()),
+    )
+    return await WebSearchTool().call(args, context)
 
 
 def text_of(outcome: Outcome) -> str:

@@ -156,5 +156,5 @@ async def test_it_is_off_by_default_and_where_nobody_could_come_back(walker: Wal
     await _with_notes(walker)
     async with crew(walker, stage(["one"], shorter="x"), **more) as walk:
         await walk.play()
-        assert walk.session._asides._resting is None  # nothing waits for a rest
+        assert walk.session.services.side_questions._resting is None  # nothing waits for a rest
     assert kinds(walk) == ["talk"]

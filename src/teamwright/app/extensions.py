@@ -1,101 +1,108 @@
 """What people bring to a session: plugins, hooks, skills, memory, MCP servers. Each is imported where it is there."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import anyio
 from anyio.abc import TaskGroup
+from msgspec import Struct
 
 from teamwright.app.options import Options, OwnHook
-from teamwright.app.servers import Serving
+from teamwright.app.servers import ServedTools, find_configured
 from teamwright.app.skillset import Skillset
 from teamwright.app.workspace import Workspace, passed_names
 from teamwright.core.data.definition import AgentDefinition
-from teamwright.core.data.event import Event, Warned
+from teamwright.core.data.event import Warned
 from teamwright.core.data.hook import EVENTS, HookBook, HookEvent
 from teamwright.core.data.message import Text
 from teamwright.core.errors import SettingsError, TeamwrightError, ToolError, UsageError
-from teamwright.core.ids import AgentId, SessionId
+from teamwright.core.ids import AgentId
 from teamwright.core.permissions.rules import Rules
 from teamwright.core.ports import Tool
 from teamwright.core.text import shown
-from teamwright.library.agents.tool_choice import ToolChoice
 from teamwright.runtime.agents.agent import Agent
 from teamwright.runtime.agents.resources import AgentResources, Exchange
-from teamwright.runtime.agents.spawner import Spawner
-from teamwright.runtime.agents.supervisor import Supervisor
 from teamwright.runtime.extensions.hook_points import HookPoints
-from teamwright.runtime.permissions.grants import Grants
-from teamwright.runtime.permissions.rulebook import Rulebook
 from teamwright.tools.bounds import visible
-from teamwright.tools.pool import needed_by
 
 if TYPE_CHECKING:
-    from teamwright.core.data.server import ServerPrompt
+    from teamwright.app.services import Services
+    from teamwright.core.data.server import ServerConfig, ServerPrompt
     from teamwright.library.plugins import Plugins
     from teamwright.library.skills.file import Skill
+    from teamwright.runtime.agents.spawner import Spawner
     from teamwright.runtime.extensions.hooks import Hooks
-    from teamwright.runtime.extensions.languages import Languages
     from teamwright.runtime.extensions.mcp_pool import ServerPool
-    from teamwright.runtime.extensions.skills import Expanded, Judge
+    from teamwright.runtime.extensions.skills import Expanded, SkillRunner
+    from teamwright.runtime.permissions.grants import Grants
 
 END_SECONDS = 5.0  # for hooks at the end of a session
-Served = Mapping[str, Tool] | None
+Served = Mapping[str, Tool] | None  # of servers that an agent can reach; None: the session's
 
 
-class Extras:
-    def __init__(self, options: Options, ground: Workspace, rules: Rulebook) -> None:
-        self._options, self._ground, self._rules = options, ground, rules
-        plugins = _plugins(options, ground)
-        self.agent_places = plugins.agent_places if plugins else []
-        sources = [(hooks.file, hooks.events) for hooks in ground.settings.hooks]
-        self.book, problems = _read_book([*sources, *(plugins.hooks if plugins else ())])
+class Configured(Struct, frozen=True):
+    """What people wrote for a session, read before anything of it lives."""
+
+    agent_places: Sequence[tuple[str, Path]]  # of plugins
+    hooks: HookBook | None
+    skills: Skillset
+    servers: "Mapping[str, ServerConfig]"
+    problems: tuple[str, ...]
+
+    def missing(self, definition: AgentDefinition) -> list[str]:
+        """Servers that an agent of this kind needs, and that nobody has configured."""
+        required = definition.required_mcp_servers
+        names = [name for name in definition.mcp_servers if isinstance(name, str)]
+        if not required and not names:
+            return []
+        lower = [name.lower() for name in self.servers]
+        patterns = [p for p in required if not any(p.lower() in name for name in lower)]
+        return [*patterns, *(name for name in names if name not in self.servers)]
+
+
+def read_configured(options: Options, workspace: Workspace) -> Configured:
+    plugins = _plugins(options, workspace)
+    sources = [(hooks.file, hooks.events) for hooks in workspace.settings.hooks]
+    hooks, wrong = _read_hooks([*sources, *(plugins.hooks if plugins else ())])
+    skills = Skillset(options, workspace, plugins.plugins if plugins else ())
+    servers = find_configured(options, workspace, plugins.servers if plugins else ())
+    problems = (*(plugins.problems if plugins else ()), *wrong, *(servers.problems if servers else ()))
+    return Configured(
+        plugins.agent_places if plugins else (),
+        hooks,
+        skills,
+        servers.configs if servers else {},
+        (*problems, *skills.problems),
+    )
+
+
+class SessionExtensions:
+    def __init__(self, services: "Services", written: Configured) -> None:
+        self._services, self._options, self._workspace = services, services.options, services.workspace
+        self._skills, self._book, self._main = written.skills, written.hooks, services.main
+        self.servers = ServedTools(services, written.servers, self._other_tools)
         self._standing: dict[AgentId, Rules] = {}
-        self._living: Callable[[AgentId], Agent | None] = _nobody
-        self._grants = Grants(
-            self._find,
-            base=ground.project,
-            home=ground.user,
-            standing=lambda agent: self._standing.get(agent.id, Rules()),
-        )
-        self.skills = Skillset(options, ground, plugins.plugins if plugins else (), self._grants)
-        self.serving = Serving(options, ground, plugins.servers if plugins else ())
-        self._log: Callable[[str], None] = _ignore
-        self.languages = _languages(ground, self._write_log)
-        self.problems = (*(plugins.problems if plugins else ()), *problems, *self.serving.problems)
-        self._points: HookPoints | None = None
-        self._tell: Callable[[AgentId, Event], None] = _ignore
-        self._main = AgentId("")
-        self._gear: AgentResources | None = None  # the main agent's
+        self._resources: AgentResources | None = None  # the main agent's
         self._here = anyio.Event()
-        self.define: Callable[[Mapping[str, Any]], None] = _ignore  # further kinds of agents
-        self.rerender: Callable[[Served], None] = _ignore  # the main agent, once all tools are there
-        self.main_definition: AgentDefinition | None = None
-        self._judge: Judge | None = None
-        self.resolve_model: Callable[[str], str] = str
 
-    def introduce(
-        self,
-        main: AgentId,
-        points: HookPoints,
-        judge: "Judge",
-        supervisor: Supervisor,
-        spawner: Spawner,
-        tell: Callable[[AgentId, Event], None],
-        log: Callable[[str], None],
-        say: Callable[[str, str], None],
-    ) -> None:
-        """Those who are there by now. `say` brings words of a server's channel to the main agent."""
-        self._main, self._points, self._tell, self._living = main, points, tell, supervisor.agent
-        self._judge, self._log = judge, log
-        self.skills.introduce(lambda: judge, lambda: (supervisor, spawner))
-        self.serving.introduce(lambda event: tell(main, event), log, say)
-        self.serving.changed = self._other_tools
-        if self.book is not None:
-            points.use()
+    @cached_property
+    def _grants(self) -> "Grants":
+        from teamwright.runtime.permissions.grants import Grants  # noqa: PLC0415
+
+        workspace, find = self._workspace, self._services.supervisor.agent
+        return Grants(find, base=workspace.project, home=workspace.user, standing=self._rules_for_life)
+
+    def _rules_for_life(self, agent: Agent) -> Rules:
+        return self._standing.get(agent.id, Rules())
+
+    def add_hooks(self) -> None:
+        """Those of the settings, and functions of whoever opened the session."""
+        if self._book is not None:
+            self.points.use()
         for event, hooks in self._options.hooks.items():
             self._add_own(event, hooks)
 
@@ -111,89 +118,111 @@ class Extras:
             except re.error as error:
                 raise UsageError(f"hooks: the matcher {matcher!r} of {event} is no expression: {error}") from None
 
-    def _write_log(self, words: str) -> None:
-        self._log(words)
-
-    def _find(self, agent: AgentId) -> Agent | None:
-        return self._living(agent)
-
     # --- as others see it
 
     @property
     def points(self) -> HookPoints:
-        assert self._points is not None
-        return self._points
+        return self._services.points
 
     @property
     def pool(self) -> "ServerPool | None":
-        return self.serving.pool
+        return self.servers.pool
 
     @property
     def prompts(self) -> "list[tuple[str, ServerPrompt]]":
-        return self.serving.prompts
+        return self.servers.prompts
 
     @property
     def offered(self) -> "list[Skill]":
-        return self.skills.offered
+        return self._skills.offered
 
     @property
     def commands(self) -> "list[Skill]":
-        return self.skills.commands
+        return self._skills.commands
+
+    def served(self, tools: Served) -> Mapping[str, Tool]:
+        return self.servers.tools() if tools is None else tools
 
     def add_agents(self, agents: Mapping[str, Any]) -> None:
-        self.define(agents)
-        self.rerender(self._gear.tools if self._gear else None)
+        self._services.registry.define(agents)
+        self._render_again(self._resources.tools if self._resources else None)
 
     def only_skills(self, names: Sequence[str]) -> None:
-        self.skills.choose(names)
-        self.rerender(self._gear.tools if self._gear else None)
+        self._skills.choose(names)
+        self._render_again(self._resources.tools if self._resources else None)
+
+    def _render_again(self, served: Served) -> None:
+        from teamwright.app.main_agent import render_again  # noqa: PLC0415  # which knows the services, and they this
+
+        render_again(self._services, self.served(served))
 
     def use_driver(self, exchange: Exchange) -> None:
-        self.serving.use_driver(exchange)
+        self.servers.use_driver(exchange)
 
     def rules_of(self, agent: AgentId) -> Rules:
         """The session's, what skills allow the agent now, and its own memory."""
-        return self._rules.of(agent) + self._grants.of(agent) + self.skills.rules
+        return self._services.rules.of(agent) + self._grants.of(agent) + self._skills.rules
 
-    def make_hooks(self, session: SessionId, transcript: Path, log: Callable[[str], None]) -> "Hooks":
+    def make_hooks(self) -> "Hooks":
         from teamwright.library.config_watch import ConfigWatch, settings_files  # noqa: PLC0415
         from teamwright.runtime.extensions.hooks import Hooks  # noqa: PLC0415
 
-        ground = self._ground
-        self.points.config = ConfigWatch(settings_files(ground.project, ground.user, ground.home.root)).news
+        workspace, store = self._workspace, self._services.store
+        watch = ConfigWatch(settings_files(workspace.project, workspace.user, workspace.home.root))
         return Hooks(
-            self.book or HookBook(),
-            session=session,
-            transcript=transcript,
-            project=ground.project,
-            env=ground.env,
-            log=log,
-            passed=passed_names(ground),
+            self._book or HookBook(),
+            session=store.session,
+            transcript=store.files.transcript,
+            project=workspace.project,
+            env=workspace.env,
+            log=self._services.log,
+            passed=passed_names(workspace),
+            config=watch.news,
         )
 
     async def mentions(self, text: str) -> tuple[Text, ...]:
-        main = self._living(self._main)
+        main = self._services.supervisor.agent(self._main)
         if "@" not in text or main is None:
             return ()
         from teamwright.runtime.extensions.mentions import attached  # noqa: PLC0415
 
-        return tuple(await attached(text, main, self._judge, visible, self.pool))
+        return tuple(await attached(text, main, self._services.judge, visible, self.pool))
 
     async def expand(self, text: str) -> "Expanded | None":
         name, _, words = text.removeprefix("/").partition(" ")
         if text.startswith("/mcp__") and any(name == command for command, _ in self.prompts):
             return await self._prompt(name, words)
-        desk = self.skills.desk() if text.startswith("/") else None
-        found = None if desk is None else await desk.expand(text, self._main)
-        if found is not None and found.model and (main := self._living(self._main)) is not None:
-            self._borrow(main, found.model)
+        if not text.startswith("/") or self._skills.book() is None:
+            return None
+        found = await self.runner.expand(text, self._main)
+        if found is not None and found.model:
+            self._borrow(self._services.supervisor.main, found.model)
         return found
+
+    @cached_property
+    def runner(self) -> "SkillRunner":
+        from teamwright.runtime.extensions.skills import SkillContext, SkillRunner  # noqa: PLC0415
+
+        book, services = self._skills.book(), self._services
+        assert book is not None
+        around = SkillContext(
+            agent=services.supervisor.agent,
+            ask=services.judge,
+            clean=visible,
+            env=self._workspace.env,
+            spawner=self._spawner,
+            passed=passed_names(self._workspace),
+        )
+        return SkillRunner(book, self._grants, around)
+
+    def _spawner(self) -> "Spawner":
+        return self._services.spawner
 
     def _borrow(self, main: Agent, model: str) -> None:
         """A skill's own model, for the turn that it begins; one that is under way keeps its own."""
         try:
             if not main.running and model != "inherit":
-                main.borrow_model(self.resolve_model(model))
+                main.borrow_model(self._services.models.checked(model))
         except TeamwrightError as error:
             self._warn((f"the model {shown(model, 80)} that a skill asks for is not used: {error}",))
 
@@ -201,7 +230,7 @@ class Extras:
         from teamwright.runtime.extensions.skills import Expanded  # noqa: PLC0415
 
         try:
-            answer = await self.serving.use().prompt(name, words.split())
+            answer = await self.servers.use().prompt(name, words.split())
         except ToolError as error:
             return Expanded(error=str(error))
         return Expanded(tuple(part for part in answer.parts if isinstance(part, Text)))
@@ -209,16 +238,14 @@ class Extras:
     # --- the start and the end
 
     def open(self, group: TaskGroup) -> None:
-        self.serving.open(group)
-        if self.languages is not None:
-            self.languages.open(group)
+        self.servers.open(group)
 
     async def arrive(self) -> None:
         try:
-            await self.serving.arrive()
-            self._gear = await self.equip(self.main_definition, self._main, None)
-            if self._gear is not None and self._gear.tools is not None:
-                self.rerender(self._gear.tools)
+            await self.servers.arrive()
+            self._resources = await self.equip(self._services.registry.main_definition, self._main, None)
+            if self._resources is not None and self._resources.tools is not None:
+                self._render_again(self._resources.tools)
         except ToolError as error:  # a server that the main agent's own definition needs
             self._warn((str(error),))
         finally:
@@ -231,18 +258,18 @@ class Extras:
         if ends:
             with anyio.move_on_after(min(limit, END_SECONDS)):
                 await self.points.fire("SessionEnd", self._main, subject="other", reason="other")
-        if self.serving.pool is not None:
+        if self.servers.pool is not None:
             with anyio.move_on_after(limit):
-                await self.serving.pool.close()
-        if self.languages is not None:
-            await self.languages.close()
-        if self._gear is not None:
-            await self._gear.close()
+                await self.servers.pool.close()
+        if (languages := self._services.open_languages) is not None:
+            await languages.close()
+        if self._resources is not None:
+            await self._resources.close()
 
     def _other_tools(self) -> None:
         """A person has agreed to tools of a server that was there already."""
-        own = self._gear.tools if self._gear else None
-        self.rerender({**(own or {}), **self.serving.tools()})
+        own = self._resources.tools if self._resources else None
+        self._render_again({**(own or {}), **self.servers.tools()})
 
     # --- agents
 
@@ -265,7 +292,7 @@ class Extras:
                 self._standing[agent] = memory_rules(folder)
                 stack.callback(self._standing.pop, agent, None)
                 held = True
-            tools = await self.serving.lease(stack, definition, agent, parent)
+            tools = await self.servers.lease(stack, definition, agent, parent)
         except BaseException:
             with anyio.CancelScope(shield=True):
                 await stack.aclose()
@@ -274,16 +301,11 @@ class Extras:
 
     def _warn(self, problems: tuple[str, ...]) -> None:
         for problem in problems:
-            self._tell(self._main, Warned(problem))
+            self._services.tell(self._main, Warned(problem))
 
     def _memory(self, definition: AgentDefinition) -> Path | None:
-        if definition.memory is None:
-            return None
-        from teamwright.library.memory_dir import memory_directory  # noqa: PLC0415
-
         try:
-            ground = self._ground
-            return memory_directory(definition.name, definition.memory, state=ground.home.root, project=ground.project)
+            return memory_folder(self._workspace, definition)
         except SettingsError as error:
             self._warn((str(error),))
             return None
@@ -292,62 +314,41 @@ class Extras:
         """For the system prompt of an agent of this kind: its skills, and its memory as it is now."""
         if not definition.skills and not definition.memory:
             return ()
-        skills, problems = self.skills.preloaded(definition)
+        skills, problems = self._skills.preloaded(definition)
         self._warn(problems)
         folder, memory = self._memory(definition), ""
         if folder is not None:
             from teamwright.library.memory_dir import memory_text  # noqa: PLC0415
 
-            memory = memory_text(folder, trusted=self._ground.trusted or definition.memory == "user")
+            memory = memory_text(folder, trusted=self._workspace.trusted or definition.memory == "user")
         return tuple(filter(None, (skills, memory)))
 
-    def with_memory(self, definition: AgentDefinition, choice: ToolChoice) -> ToolChoice:
-        """An agent with a memory can read and write there, whatever tools its definition names."""
-        folder = self._memory(definition)
-        missing = [] if folder is None else [name for name in needed_by("memory") if not choice.sees(name)]
-        given = [name for name in missing if name not in choice.denied]
-        if folder is None or choice.names is None or not given:
-            return choice
-        from teamwright.library.memory_dir import memory_pattern  # noqa: PLC0415
 
-        limits = dict.fromkeys(given, (memory_pattern(folder),))
-        return ToolChoice(
-            choice.names | set(given), choice.limits | limits, choice.may_start, choice.denied, choice.denied_patterns
-        )
+def memory_folder(workspace: Workspace, definition: AgentDefinition) -> Path | None:
+    """The memory of agents of this kind, if they have one."""
+    if definition.memory is None:
+        return None
+    from teamwright.library.memory_dir import memory_directory  # noqa: PLC0415
+
+    return memory_directory(definition.name, definition.memory, state=workspace.home.root, project=workspace.project)
 
 
-def _plugins(options: Options, ground: Workspace) -> "Plugins | None":
+def _plugins(options: Options, workspace: Workspace) -> "Plugins | None":
     """Looked for only where somebody has installed one, or names one."""
-    if not options.plugin_dirs and not (ground.home.root / "plugins" / "plugins.json").exists():
+    if not options.plugin_dirs and not (workspace.home.root / "plugins" / "plugins.json").exists():
         return None
     from teamwright.library.plugins import find_plugins  # noqa: PLC0415
 
     said: dict[str, Any] = {}
-    for layer in ground.settings.layers:
+    for layer in workspace.settings.layers:
         said |= layer.values.get("enabledPlugins", {})
-    flags = [ground.cwd / Path(folder).expanduser() for folder in options.plugin_dirs]
-    return find_plugins(ground.home.root, settings=said, flags=flags)
+    flags = [workspace.cwd / Path(folder).expanduser() for folder in options.plugin_dirs]
+    return find_plugins(workspace.home.root, settings=said, flags=flags)
 
 
-def _languages(ground: Workspace, log: Callable[[str], None]) -> "Languages | None":
-    if not ground.settings.lsp:
-        return None
-    from teamwright.runtime.extensions.languages import Ground, Languages  # noqa: PLC0415
-
-    return Languages(ground.settings.lsp, Ground(ground.project, ground.env, log))
-
-
-def _read_book(sources: list[tuple[str, Mapping[str, Any]]]) -> tuple[HookBook | None, tuple[str, ...]]:
+def _read_hooks(sources: list[tuple[str, Mapping[str, Any]]]) -> tuple[HookBook | None, tuple[str, ...]]:
     if not sources:
         return None, ()
     from teamwright.library.hooks import read_hooks  # noqa: PLC0415
 
     return read_hooks(sources)
-
-
-def _nobody(_: AgentId) -> Agent | None:
-    return None
-
-
-def _ignore(*_: object) -> None:
-    return

@@ -2,83 +2,131 @@
 
 import time
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from teamwright.app.models import GIVEN
-from teamwright.app.parts import Parts
 from teamwright.app.prompts import main_system, roots_of
-from teamwright.core.ids import AgentId
+from teamwright.core.data.definition import AgentDefinition
+from teamwright.core.data.event import Rendered
+from teamwright.core.data.history import History
 from teamwright.core.policies.budget import Limits
 from teamwright.core.ports import Desk, Tool
 from teamwright.host.files.mounts import is_near
 from teamwright.models.catalog import default_model
 from teamwright.models.prices import cost
 from teamwright.runtime.agents.agent import Agent
-from teamwright.runtime.agents.factory import AgentFactory
 from teamwright.runtime.agents.meter import AgentMeter
+from teamwright.runtime.agents.resume import Opened
 from teamwright.runtime.agents.spec import AgentSpec
 from teamwright.store.files import prompts
 from teamwright.store.settings.schema import Settings
 
+if TYPE_CHECKING:
+    from teamwright.app.services import Services
+    from teamwright.runtime.side_questions.service import SideQuestions
 
-def make_main(parts: Parts, workshop: AgentFactory) -> Agent:
-    options, ground, opened = parts.options, parts.ground, parts.opened
-    definition = parts.company.main_definition
-    kit = parts.company.main_kit()
-    before = opened.history.rendered
-    model = _model(parts)
-    effort = options.effort or (definition and definition.effort)
-    effort = effort or (before.effort if before else ground.settings.effort)
-    mode = options.mode or (definition and definition.permission_mode) or ground.settings.permissions.default_mode
-    limits = build_limits(options.limits, ground.settings)
-    if definition is not None and limits.turns is None:
-        limits = replace(limits, turns=definition.max_turns)
-    shape = AgentSpec(
-        id=AgentId(opened.id),
-        name="main",
-        kind="main",
-        model=model,
-        effort=effort,
-        toolset=kit,
-        desk=build_desk(parts),
-        mode=mode or "default",
-        meter=AgentMeter(limits, cost, time.monotonic),
-        approver="person" if options.can_ask or options.answer else "nobody",
-    )
-    main = workshop.make(shape, opened.history, opened.transcript)
-    asked = options.system_prompt is not None or options.append_system_prompt or options.agent
-    same = before and not asked and before.model == model and before.effort == effort
-    served = bool(parts.company.extras.serving.configs)  # those tools are still to come
-    if before and same and (served or prompts.get(opened.files.prompts, before.prompt)[1] == kit.specs):
-        main.prompt = workshop.stored_prompt(before.prompt)
+
+def make_main(services: "Services", opened: Opened) -> Agent:
+    agents, before = services.agents, opened.history.rendered
+    spec = _spec(services, opened.history)
+    main = agents.make(spec, opened.history, opened.transcript)
+    if before is not None and _is_rendered(services, opened, before, spec):
+        main.prompt = agents.stored_prompt(before.prompt)
     else:
-        prompt = workshop.prompt("main", lambda: main_system(parts, model, mode or "default"), kit.specs)
-        main.render(prompt, model, "resume" if before else "start", effort)
-    main.set_mode(mode or "default")
+        system = partial(main_system, services, spec.model, spec.mode or "default")
+        prompt = agents.prompt("main", system, spec.toolset.specs)
+        main.render(prompt, spec.model, "resume" if before else "start", spec.effort)
+    main.set_mode(spec.mode or "default")
+    services.supervisor.own(main)
     return main
 
 
-def rerender(parts: Parts, workshop: AgentFactory, main: Agent, served: Mapping[str, Tool] | None) -> None:
+def _spec(services: "Services", history: History) -> AgentSpec:
+    options, settings, definition = services.options, services.workspace.settings, services.registry.main_definition
+    before, own = history.rendered, definition or AgentDefinition(name="", description="")
+    limits = build_limits(options.limits, settings)
+    return AgentSpec(
+        id=services.main,
+        name="main",
+        kind="main",
+        model=_model(services, history),
+        effort=options.effort or own.effort or (before.effort if before else settings.effort),
+        toolset=services.registry.main_toolset(services.extensions.served(None)),
+        desk=build_desk(services, history),
+        mode=options.mode or own.permission_mode or settings.permissions.default_mode or "default",
+        meter=AgentMeter(
+            replace(limits, turns=own.max_turns) if limits.turns is None else limits, cost, time.monotonic
+        ),
+        approver="person" if services.approver else "nobody",
+    )
+
+
+def _is_rendered(services: "Services", opened: Opened, before: Rendered, spec: AgentSpec) -> bool:
+    """Does the prompt that it had still hold? Tools of servers are still to come."""
+    options = services.options
+    if options.system_prompt is not None or options.append_system_prompt or options.agent:
+        return False
+    if before.model != spec.model or before.effort != spec.effort:
+        return False
+    stored = services.written.servers or prompts.get(opened.files.prompts, before.prompt)[1] == spec.toolset.specs
+    return bool(stored)
+
+
+def render_again(services: "Services", served: Mapping[str, Tool]) -> None:
     """Other tools are there now. What has been rendered with the very same tools stays."""
-    kit = parts.company.main_kit(served)
-    main.use_tools(kit.tools, kit.limits)
-    if main.prompt.tools != kit.specs:
-        prompt = workshop.prompt(object(), lambda: main_system(parts, main.model, main.mode or "default"), kit.specs)
+    main, agents, toolset = services.supervisor.main, services.agents, services.registry.main_toolset(served)
+    main.use_tools(toolset.tools, toolset.limits)
+    if main.prompt.tools != toolset.specs:
+        system = partial(main_system, services, main.model, main.mode or "default")
+        prompt = agents.prompt(object(), system, toolset.specs)
         main.render(prompt, main.model, "tools", main.effort)
 
 
-def _model(parts: Parts) -> str:
+def _model(services: "Services", history: History) -> str:
     """As asked for; else the session's own; else the default."""
-    names, before, definition = parts.names, parts.opened.history.rendered, parts.company.main_definition
-    if names.model:
-        return names.model
+    models, before, definition = services.models, history.rendered, services.registry.main_definition
+    if models.model:
+        return models.model
     if definition and definition.model and definition.model != "inherit":
-        return names.resolve(definition.model)
+        return models.resolve(definition.model)
     if before and before.model != GIVEN:
         return before.model
-    return names.default or names.resolve(default_model(parts.ground.env, parts.ground.settings.model))
+    workspace = services.workspace
+    return models.default or models.resolve(default_model(workspace.env, workspace.settings.model))
+
+
+def open_side_questions(services: "Services") -> "SideQuestions":
+    """The runtime's own questions to it, as the settings switch them on: nothing leaves that nobody asked for."""
+    from teamwright.runtime.side_questions.memory import Memory  # noqa: PLC0415
+    from teamwright.runtime.side_questions.service import Habits, SideQuestions  # noqa: PLC0415
+    from teamwright.store.files.memories import Notebook  # noqa: PLC0415
+
+    options, workspace, supervisor = services.options, services.workspace, services.supervisor
+    own = workspace.settings.own
+    lasting = options.can_ask or options.assistant or own.assistant or options.proactive
+    habits = Habits(
+        suggest=own.prompt_suggestions,
+        notes_every=own.memory_turns if own.session_memory else None,
+        consolidate_after=own.consolidate_seconds if own.consolidate_memory and lasting else None,
+    )
+    memory = Memory(Notebook(workspace.home, workspace.project), services.without_keys, _today)
+    return SideQuestions(
+        supervisor.main,
+        habits,
+        memory,
+        launch=supervisor.launch,
+        tell=services.tell,
+        log=services.log,
+        jobs=services.jobs,
+    )
+
+
+def _today() -> str:
+    return time.strftime("%Y-%m-%d")
 
 
 def build_limits(limits: Limits, settings: Settings) -> Limits:
@@ -88,19 +136,18 @@ def build_limits(limits: Limits, settings: Settings) -> Limits:
     return Limits(limits.turns, usd, limits.tokens or budget.tokens, limits.seconds or budget.seconds)
 
 
-def build_desk(parts: Parts) -> Desk:
-    opened, roots = parts.opened, roots_of(parts)
-    kept = Path(opened.history.cwd)
-    cwd = kept if kept.is_dir() and any(kept.is_relative_to(root) for root in roots) else parts.ground.cwd
-    env = {"TEAMWRIGHT_AGENT_ID": opened.id, "TEAMWRIGHT_AGENT_NAME": "main", "TEAMWRIGHT_PARENT_SESSION_ID": opened.id}
-    near = all(is_near(root) for root in roots)
+def build_desk(services: "Services", history: History | None = None) -> Desk:
+    """Of the main agent; without a history that of a process in which it does not live."""
+    roots, id, workspace = roots_of(services), services.main, services.workspace
+    kept = Path(history.cwd) if history is not None else workspace.cwd
+    stands = kept.is_dir() and any(kept.is_relative_to(root) for root in roots)
     return Desk(
-        cwd,
+        kept if stands else workspace.cwd,
         roots,
-        dict(opened.history.seen),
-        opened.files.outputs,
-        parts.rules.hides,
-        trusted=parts.ground.trusted,
-        near=near,
-        env=env,
+        dict(history.seen) if history is not None else {},
+        services.store.files.outputs,
+        services.rules.hides,
+        trusted=workspace.trusted,
+        near=all(is_near(root) for root in roots),
+        env={"TEAMWRIGHT_AGENT_ID": id, "TEAMWRIGHT_AGENT_NAME": "main", "TEAMWRIGHT_PARENT_SESSION_ID": id},
     )

@@ -17,9 +17,10 @@ GIVEN = "script/given"  # the name of a model that the caller made itself
 RETRIES = 10
 
 
-class Names(Struct, frozen=True):
-    """Model names as asked for, as `provider/name`; None where nobody said."""
+class Models(Struct, frozen=True):
+    """What opens them, and the names that were asked for, as `provider/name`; None where nobody said."""
 
+    routed: RoutedModel
     model: str | None
     default: str | None
     fallback: str | None
@@ -29,24 +30,42 @@ class Names(Struct, frozen=True):
     def resolve(self, name: str) -> str:
         return self.catalog.resolve(name, named=self.named).full
 
+    def checked(self, name: str) -> str:
+        """A provider without a key is an error now, not in the agent that is to use it."""
+        full = self.resolve(name)
+        self.routed.check(full)
+        return full
+
+    def get_ready(self, *, by_opening: bool) -> None:
+        """No key, no such provider: said before anything begins."""
+        for name in filter(None, (self.model, self.default, self.fallback)):
+            if by_opening:
+                self.routed.open(name)
+            else:
+                self.routed.check(name)
+
+    def letter_room(self, name: str) -> int:
+        """Characters for letters that wait together."""
+        return self.window(name) or 200_000
+
     def window(self, name: str) -> int | None:
         return self.catalog.resolve(name, named=self.named).window
 
 
 def _routed(
-    ground: Workspace,
+    workspace: Workspace,
     retries: int,
     given: Mapping[str, Model],
     *,
     think: bool = True,
     betas: Sequence[str] = (),
     display: str = "",
-) -> tuple[RoutedModel, Names]:
-    own = ground.settings.own
+) -> Models:
+    own = workspace.settings.own
     catalog = Catalog.load(own.windows)
     named = {name: ProviderSettings(p.base_url, p.key_env, p.wire) for name, p in own.providers.items()}
     providers = Providers(
-        ground.env,
+        workspace.env,
         silence=own.model_silence_seconds,
         retries=retries,
         named=named,
@@ -54,31 +73,28 @@ def _routed(
         betas=betas,
         thinking_display=display,
     )
-    return RoutedModel(catalog, providers, tuple(named), given, think=think), Names(
-        None, None, None, catalog, tuple(named)
-    )
+    routed = RoutedModel(catalog, providers, tuple(named), given, think=think)
+    return Models(routed, None, None, None, catalog, tuple(named))
 
 
-def model_for(ground: Workspace, name: str | None) -> tuple[RoutedModel, str]:
+def model_for(workspace: Workspace, name: str | None) -> tuple[RoutedModel, str]:
     """The model that a session here would use, asked without retries; for `doctor`."""
-    models, names = _routed(ground, 0, {})
-    return models, names.resolve(name or default_model(ground.env, ground.settings.model))
+    models = _routed(workspace, 0, {})
+    return models.routed, models.resolve(name or default_model(workspace.env, workspace.settings.model))
 
 
-def open_models(options: Options, ground: Workspace) -> tuple[RoutedModel, Names]:
-    said = ground.env.get("TEAMWRIGHT_MAX_RETRIES", "")
+def open_models(options: Options, workspace: Workspace) -> Models:
+    said = workspace.env.get("TEAMWRIGHT_MAX_RETRIES", "")
     given = {GIVEN: options.own_model} if options.own_model else {}
     retries = int(said) if said.isdigit() else RETRIES
-    models, names = _routed(
-        ground, retries, given, think=options.think, betas=options.betas, display=options.thinking_display
+    models = _routed(
+        workspace, retries, given, think=options.think, betas=options.betas, display=options.thinking_display
     )
-    model = GIVEN if options.own_model else options.model and names.resolve(options.model)
-    fallback = options.fallback_model and names.resolve(options.fallback_model)
+    model = GIVEN if options.own_model else options.model and models.resolve(options.model)
+    fallback = options.fallback_model and models.resolve(options.fallback_model)
     default = None
     if model is None and not (options.origin.resume or options.origin.last):
-        default = names.resolve(default_model(ground.env, ground.settings.model))
-    get_ready = models.check if options.interactive else models.open  # a person types first: what is slow can wait
-    for name in (model, default, fallback):
-        if name is not None:
-            get_ready(name)  # no key, no such provider: said before anything begins
-    return models, replace(names, model=model, default=default, fallback=fallback)
+        default = models.resolve(default_model(workspace.env, workspace.settings.model))
+    models = replace(models, model=model, default=default, fallback=fallback)
+    models.get_ready(by_opening=not options.interactive)  # a person types first: what is slow can wait
+    return models

@@ -3,9 +3,8 @@
 import os
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from teamwright.app.asides import earlier_notes
-from teamwright.app.parts import Parts
 from teamwright.core.permissions.consent import Mode
 from teamwright.core.permissions.judge import mode_allowed
 from teamwright.host.git.now import in_words
@@ -21,56 +20,60 @@ from teamwright.runtime.agents.prompt import (
     reader,
     system_prompt,
 )
-from teamwright.runtime.agents.supervisor import Supervisor
+
+if TYPE_CHECKING:
+    from teamwright.app.services import Services
 
 
-def main_system(parts: Parts, model: str, mode: Mode) -> tuple[str, ...]:
-    definition, company = parts.company.main_definition, parts.company
+def main_system(services: "Services", model: str, mode: Mode) -> tuple[str, ...]:
+    registry = services.registry
+    definition = registry.main_definition
     if definition is not None:
         role = definition.prompt
     else:
-        own = parts.options.system_prompt
-        role = own if own is not None else COORDINATE if company.features.coordinator else WORK
-    told = company.extras.told(definition) if definition else ()
-    return (*system_of(parts, model, parts.ground.cwd, role=role, mode=mode, main=True), *told)
+        own = services.options.system_prompt
+        role = own if own is not None else COORDINATE if registry.features.coordinator else WORK
+    told = services.extensions.told(definition) if definition else ()
+    return (*system_of(services, model, services.workspace.cwd, role=role, mode=mode, main=True), *told)
 
 
-def news_of(parts: Parts, main: Agent) -> str:
+def news_of(services: "Services", main: Agent) -> str:
     """What is not as the main agent was told before, in its prompt or since; empty if all is. The prompt stays."""
-    if parts.options.system_prompt is not None:
+    if services.options.system_prompt is not None:
         return ""
     since = (message.text for message in reversed(main.history.messages) if message.role == "user")
-    allowed = permissions_of(parts, main.mode or "default")
-    return changed_facts("\n".join(main.prompt.system), since, _reader(parts), allowed)
+    allowed = permissions_of(services, main.mode or "default")
+    return changed_facts("\n".join(main.prompt.system), since, _reader(services), allowed)
 
 
-def _reader(parts: Parts) -> str:
-    return reader(person=parts.options.interactive, asked=_is_asked(parts))
+def _reader(services: "Services") -> str:
+    return reader(person=services.options.interactive, asked=_is_asked(services))
 
 
-def _is_asked(parts: Parts) -> bool:
-    return bool(parts.options.can_ask or parts.options.answer)
+def _is_asked(services: "Services") -> bool:
+    return bool(services.options.can_ask or services.answer)
 
 
-def permissions_of(parts: Parts, mode: Mode) -> str:
+def permissions_of(services: "Services", mode: Mode) -> str:
     """What an agent in this mode is told of what it may do."""
-    return permission_words(mode, [str(rule) for rule in parts.rules.rules.allow], asked=_is_asked(parts))
+    return permission_words(mode, [str(rule) for rule in services.rules.rules.allow], asked=_is_asked(services))
 
 
-def mode_here(parts: Parts, supervisor: Supervisor, own: Mode | None) -> Mode:
+def mode_here(services: "Services", own: Mode | None) -> Mode:
     """The session's, or what an agent's own makes of it."""
-    session = parts.mode or supervisor.main.mode or "default"
-    return mode_allowed(session, own) if own else session
+    return mode_allowed(services.mode, own) if own else services.mode
 
 
-def system_of(parts: Parts, model: str, cwd: Path, *, role: str, mode: Mode, main: bool = False) -> tuple[str, ...]:
-    ground, options = parts.ground, parts.options
+def system_of(
+    services: "Services", model: str, cwd: Path, *, role: str, mode: Mode, main: bool = False
+) -> tuple[str, ...]:
+    workspace, options = services.workspace, services.options
     found = instructions.collect(
         cwd,
-        ground.project,
-        home=ground.user,
-        state=ground.home.root,
-        trusted=ground.trusted,
+        workspace.project,
+        home=workspace.user,
+        state=workspace.home.root,
+        trusted=workspace.trusted,
         sources=options.setting_sources,
     )
     place = Surroundings(
@@ -78,27 +81,42 @@ def system_of(parts: Parts, model: str, cwd: Path, *, role: str, mode: Mode, mai
         _platform(),
         time.strftime("%Y-%m-%d"),
         model,
-        git=_git(parts, main=main),
-        directories=tuple(map(str, roots_of(parts)[1:])),
-        permissions=permissions_of(parts, mode),
+        git=_git(services, main=main),
+        directories=tuple(map(str, roots_of(services)[1:])),
+        permissions=permissions_of(services, mode),
     )
     if not main:
         return system_prompt(place, instructions.render(found), role=role)
-    parts.notes.extend(found.problems)
-    told = "\n\n".join(filter(None, (instructions.render(found), earlier_notes(ground, parts.notes))))
+    services.notes.extend(found.problems)
+    told = "\n\n".join(filter(None, (instructions.render(found), _earlier_notes(services))))
     bare = options.system_prompt is not None
     append = options.append_system_prompt
-    return system_prompt(place, told, role=role, work_for=audience(_reader(parts)), append=append, bare=bare)
+    return system_prompt(place, told, role=role, work_for=audience(_reader(services)), append=append, bare=bare)
 
 
-def _git(parts: Parts, *, main: bool) -> str:
+def _git(services: "Services", *, main: bool) -> str:
     """The subjects of commits are somebody's words: those of a directory that is not trusted stay out of the prompt.
 
     Other agents begin later, when much may have changed.
     """
-    if parts.git and main:
-        return in_words(parts.git, commits=parts.ground.trusted)
-    return "a git repository" if (parts.ground.project / ".git").exists() else ""
+    if services.git and main:
+        return in_words(services.git, commits=services.workspace.trusted)
+    return "a git repository" if (services.workspace.project / ".git").exists() else ""
+
+
+def _earlier_notes(services: "Services") -> str:
+    """What earlier sessions noted; empty unless it is wanted."""
+    if not services.workspace.settings.own.session_memory:
+        return ""
+    from teamwright.core.errors import StoreError  # noqa: PLC0415
+    from teamwright.core.policies import notes  # noqa: PLC0415
+    from teamwright.store.files.memories import Notebook  # noqa: PLC0415
+
+    try:
+        return notes.for_prompt(Notebook(services.workspace.home, services.workspace.project).read())
+    except StoreError as error:
+        services.notes.append(f"the notes of earlier sessions were left out: {error}")
+        return ""
 
 
 def _platform() -> str:
@@ -107,7 +125,8 @@ def _platform() -> str:
     return f"{system.sysname} {system.release} {system.machine}"
 
 
-def roots_of(parts: Parts) -> tuple[Path, ...]:
-    ground = parts.ground
-    more = (*(ground.cwd / d for d in parts.options.add_dirs), *ground.settings.permissions.additional_directories)
-    return tuple(dict.fromkeys((ground.cwd, *(d.resolve() for d in more if d.is_dir()))))
+def roots_of(services: "Services") -> tuple[Path, ...]:
+    workspace = services.workspace
+    named = (workspace.cwd / directory for directory in services.options.add_dirs)
+    more = (*named, *workspace.settings.permissions.additional_directories)
+    return tuple(dict.fromkeys((workspace.cwd, *(d.resolve() for d in more if d.is_dir()))))

@@ -1,17 +1,17 @@
 """Which MCP servers a session has, and the pool of their connections, made when there is one to connect to."""
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from anyio.abc import TaskGroup
-from msgspec import Struct
 
 from teamwright.app.options import Options
 from teamwright.app.workspace import Workspace
 from teamwright.core.data.definition import AgentDefinition
 from teamwright.core.data.event import Event, Warned
-from teamwright.core.data.server import ELICITATION, NEW_TOOLS
-from teamwright.core.ids import AgentId, CallId, new_question_id
+from teamwright.core.data.letter import Letter, Said, Sender
+from teamwright.core.ids import AgentId, CallId, new_letter_id, new_question_id
 from teamwright.core.permissions.consent import Allow, Decision, Question
 from teamwright.core.ports import Tool
 from teamwright.core.text import shown
@@ -20,6 +20,7 @@ from teamwright.runtime.agents.resources import Exchange
 if TYPE_CHECKING:
     from contextlib import AsyncExitStack
 
+    from teamwright.app.services import Services
     from teamwright.core.data.server import Elicited, ServerConfig, ServerPrompt
     from teamwright.library.mcp_config import Servers
     from teamwright.runtime.extensions.mcp_connection import Changes
@@ -30,65 +31,54 @@ TOKENS = "mcp-tokens"  # below our home: what was agreed at servers
 
 
 def configured(
-    ground: Workspace,
+    workspace: Workspace,
     flags: Sequence[str] = (),
     *,
     strict: bool = False,
-    plugins: Iterable[tuple[str, Mapping[str, Any]]] = (),
+    plugins: Sequence[tuple[str, Mapping[str, Any]]] = (),
 ) -> "Servers":
     """`flags` are those of `--mcp-config`; `strict` is `--strict-mcp-config`."""
     from teamwright.library.mcp_config import Written, find_servers  # noqa: PLC0415
 
     settings = [Written("plugin", file, servers) for file, servers in plugins]
-    settings += [Written(x.source, x.file, x.values["mcp"]) for x in ground.settings.layers if x.values.get("mcp")]
+    settings += [Written(x.source, x.file, x.values["mcp"]) for x in workspace.settings.layers if x.values.get("mcp")]
     return find_servers(
-        ground.project,
-        trusted=ground.trusted,
-        env=ground.env,
+        workspace.project,
+        trusted=workspace.trusted,
+        env=workspace.env,
         settings=settings,
         flags=flags,
         strict=strict,
-        cwd=ground.cwd,
+        cwd=workspace.cwd,
     )
 
 
-class Person(Struct, frozen=True):
-    """Whom servers may ask, in the main agent's conversation."""
+def find_configured(
+    options: Options, workspace: Workspace, plugins: Sequence[tuple[str, Mapping[str, Any]]]
+) -> "Servers | None":
+    """None: there is no place that names one. Looked at before anything is imported."""
+    named = options.mcp_config or plugins or any(layer.values.get("mcp") for layer in workspace.settings.layers)
+    if not named and not (workspace.trusted and (workspace.project / ".mcp.json").exists()):
+        return None
+    return configured(workspace, options.mcp_config, strict=options.strict_mcp_config, plugins=plugins)
 
-    main: AgentId
-    put: Callable[[Question], Awaitable[Decision]]
 
-    async def ask(self, server: str, tool: str, args: dict[str, Any], reason: str) -> Decision:
-        name = f"MCP server {shown(server, 60)}"
-        return await self.put(Question(new_question_id(), self.main, name, CallId(""), tool, args, reason))
+class ServedTools:
+    """The servers of one session. `changed` is called when there are other tools."""
 
-
-class Serving:
-    """The servers of one session."""
-
-    def __init__(self, options: Options, ground: Workspace, plugins: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
-        self._ground = ground
-        self.configs: dict[str, ServerConfig] = {}
-        self.problems: tuple[str, ...] = ()
+    def __init__(
+        self, services: "Services", configs: "Mapping[str, ServerConfig]", changed: Callable[[], None]
+    ) -> None:
+        self._services, self._workspace, self._changed_tools = services, services.workspace, changed
+        self._configs = configs
         self.pool: ServerPool | None = None
         self.prompts: list[tuple[str, ServerPrompt]] = []
         self._group: TaskGroup | None = None
         self._exchange: Exchange | None = None
-        self._tell: Callable[[Event], None] = _ignore
-        self._log: Callable[[str], None] = _ignore
-        self._say: Callable[[str, str], None] | None = None
-        self.person: Person | None = None  # whoever can be asked
-        self.changed: Callable[[], None] = _ignore  # there are other tools now
         self._asking: set[str] = set()  # servers whose new tools the person is asked about
-        if _any_server(options, ground, plugins):
-            found = configured(ground, options.mcp_config, strict=options.strict_mcp_config, plugins=plugins)
-            self.configs, self.problems = found.configs, found.problems
 
-    def introduce(
-        self, tell: Callable[[Event], None], log: Callable[[str], None], say: Callable[[str, str], None]
-    ) -> None:
-        """`tell` is for the person, `say` brings a channel's words (server, text) to the main agent."""
-        self._tell, self._log, self._say = tell, log, say
+    def _tell(self, event: Event) -> None:
+        self._services.tell(self._services.main, event)
 
     def use_driver(self, exchange: Exchange) -> None:
         self._exchange = exchange
@@ -99,20 +89,20 @@ class Serving:
             from teamwright.runtime.extensions.mcp_pool import ServerPool  # noqa: PLC0415
             from teamwright.tools.mcp import McpTool  # noqa: PLC0415
 
-            connect, call = limits(self._ground.env)
+            connect, call = limits(self._workspace.env)
             self.pool = ServerPool(
-                self.configs,
+                self._configs,
                 McpTool,
-                env=self._ground.env,
-                cwd=self._ground.project,
+                env=self._workspace.env,
+                cwd=self._workspace.project,
                 connect_limit=connect,
                 call_limit=call,
-                log=self._log,
+                log=self._services.log,
                 tell_changed=self._changed,
                 push=self._pushed,
-                elicit=self._elicit if self.person else None,
+                elicit=self._elicit if self._services.person else None,
                 exchange=self._relay,
-                tokens=self._ground.home.root / TOKENS,
+                tokens=self._workspace.home.root / TOKENS,
             )
             if self._group is not None:
                 self.pool.start(self._group)
@@ -129,41 +119,50 @@ class Serving:
         names = ", ".join((*changes.added, *changes.changed))
         if names:
             self._tell(Warned(f"The MCP server {changes.server} has new or changed tools, which are off: {names}"))
-        if names and self.person and self._group and changes.server not in self._asking:
+        if names and self._services.person and self._group and changes.server not in self._asking:
             self._asking.add(changes.server)
-            self._group.start_soon(self._ask_about, changes.server, self.person)
+            self._group.start_soon(self._ask_about, changes.server)
 
-    async def _ask_about(self, server: str, person: "Person") -> None:
+    async def _ask(self, server: str, tool: str, args: dict[str, Any], reason: str) -> Decision:
+        """Of the person, in the main agent's conversation."""
+        put = self._services.person
+        assert put is not None
+        name = f"MCP server {shown(server, 60)}"
+        return await put(Question(new_question_id(), self._services.main, name, CallId(""), tool, args, reason))
+
+    async def _ask_about(self, server: str) -> None:
         """A yes is for the tools as they are described now."""
+        from teamwright.core.data.server import NEW_TOOLS  # noqa: PLC0415
+
         assert self.pool is not None
         try:
             news = self.pool.news(server)
             reason = f"The MCP server {server} has new or changed tools. They are off until you agree."
-            decision = await person.ask(server, NEW_TOOLS, {"server": server, "tools": news}, reason)
+            decision = await self._ask(server, NEW_TOOLS, {"server": server, "tools": news}, reason)
             if isinstance(decision, Allow) and self.pool.news(server) == news:
                 self.pool.approve(server)
-                self.changed()
+                self._changed_tools()
         finally:
             self._asking.discard(server)
 
     async def _elicit(self, server: str, message: str, schema: dict[str, Any]) -> "Elicited":
-        from teamwright.core.data.server import Elicited  # noqa: PLC0415
+        from teamwright.core.data.server import ELICITATION, Elicited  # noqa: PLC0415
 
-        assert self.person is not None
         asked = {"server": server, "message": message, "schema": schema}
-        decision = await self.person.ask(server, ELICITATION, asked, "A server asks you something.")
+        decision = await self._ask(server, ELICITATION, asked, "A server asks you something.")
         if not isinstance(decision, Allow):
             return Elicited("decline")
         return Elicited("accept", (decision.args or {}).get("content") or {})
 
     def _pushed(self, server: str, text: str, meta: dict[str, Any]) -> None:
-        if self._say is not None:
-            self._say(server, text)
+        """Words of a server's channel, for the main agent."""
+        letter = Letter(new_letter_id(), self._services.main, Sender("system", f"mcp:{server}"), Said(text))
+        self._services.supervisor.launch(partial(self._services.supervisor.post, letter))
 
     def open(self, group: TaskGroup) -> None:
         """Begin to connect to what is configured."""
         self._group = group
-        if self.configs:
+        if self._configs:
             self.use()
 
     async def ready(self) -> None:
@@ -171,7 +170,7 @@ class Serving:
         if self.pool is not None:
             from teamwright.library.mcp_config import limits  # noqa: PLC0415
 
-            await self.pool.ready(limits(self._ground.env)[0])
+            await self.pool.ready(limits(self._workspace.env)[0])
 
     async def arrive(self) -> None:
         import anyio  # noqa: PLC0415
@@ -186,20 +185,10 @@ class Serving:
             try:
                 self.prompts = await pool.prompts()
             except ToolError as error:
-                self._log(f"prompts of MCP servers: {error}")
+                self._services.log(f"prompts of MCP servers: {error}")
 
     def tools(self) -> dict[str, Tool]:
         return {} if self.pool is None else self.pool.tools()
-
-    def missing(self, definition: AgentDefinition) -> list[str]:
-        """Servers that an agent of this kind needs, and that nobody has configured."""
-        required = definition.required_mcp_servers
-        names = [name for name in definition.mcp_servers if isinstance(name, str)]
-        if not required and not names:
-            return []
-        lower = [name.lower() for name in self.configs]
-        patterns = [p for p in required if not any(p.lower() in name for name in lower)]
-        return [*patterns, *(name for name in names if name not in self.configs)]
 
     async def lease(
         self, stack: "AsyncExitStack", definition: AgentDefinition | None, agent: AgentId, parent: AgentId | None
@@ -210,7 +199,7 @@ class Serving:
         if any(not isinstance(server, str) for server in servers):
             from teamwright.library.mcp_config import inline_servers  # noqa: PLC0415
 
-            inline = inline_servers(servers, self._ground.env)
+            inline = inline_servers(servers, self._workspace.env)
         if self.pool is None and not inline:
             return None
         pool = self.use()
@@ -221,14 +210,3 @@ class Serving:
             if config.fault:
                 self._tell(Warned(f"MCP server {config.name} of an agent's definition: {config.fault}"))
         return await stack.enter_async_context(pool.lease(inline, agent, parent))
-
-
-def _any_server(options: Options, ground: Workspace, plugins: Sequence[object]) -> bool:
-    """Could there be one? Looked at before anything is imported."""
-    if options.mcp_config or plugins or any(layer.values.get("mcp") for layer in ground.settings.layers):
-        return True
-    return ground.trusted and (ground.project / ".mcp.json").exists()
-
-
-def _ignore(*_: object) -> None:
-    return

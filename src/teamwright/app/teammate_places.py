@@ -16,7 +16,7 @@ from teamwright.core.errors import UsageError
 from teamwright.core.ids import AgentId, SessionId
 from teamwright.core.permissions.consent import Mode
 from teamwright.core.policies.budget import Limits
-from teamwright.core.policies.placement import choose
+from teamwright.core.policies.placement import Asked, choose
 from teamwright.host.panes.base import Panes, look
 from teamwright.runtime.teams.deps import TeammatePlaces
 
@@ -46,13 +46,12 @@ SHARED = (
 )
 
 
-def open_places(options: Options, ground: Workspace, notes: list[str], since: int) -> TeammatePlaces | None:
+def open_places(
+    asked: Asked, options: Options, workspace: Workspace, notes: list[str], since: int
+) -> TeammatePlaces | None:
     """None: in this process, where they always can."""
-    own = ground.settings.own
-    asked = options.teammate_mode or own.teammate_mode
-    if asked == "in-process":
-        return None
-    choice = choose(asked, look(ground.env), interactive=options.can_ask, prefer_tmux=own.prefer_tmux)
+    own = workspace.settings.own
+    choice = choose(asked, look(workspace.env), interactive=options.can_ask, prefer_tmux=own.prefer_tmux)
     if choice.note and asked != "auto":
         notes.append(choice.note)
     if choice.backend == "in-process":
@@ -60,38 +59,38 @@ def open_places(options: Options, ground: Workspace, notes: list[str], since: in
     if options.own_model or options.own_tools or options.definitions or options.answer or options.hooks:
         notes.append("teammates run in this process: what was made in Python cannot be handed on")
         return None
-    panes = _panes(choice.backend, ground, split=own.split_panes)
-    return TeammatePlaces(panes, choice.backend, partial(_command, options=options, ground=ground, since=since))
+    panes = _panes(choice.backend, workspace, split=own.split_panes)
+    return TeammatePlaces(panes, choice.backend, partial(_command, options=options, workspace=workspace, since=since))
 
 
-def _panes(backend: str, ground: Workspace, *, split: bool) -> Panes:
-    seen, room = look(ground.env), ground.home.run / "parcels"
+def _panes(backend: str, workspace: Workspace, *, split: bool) -> Panes:
+    seen, room = look(workspace.env), workspace.home.run / "parcels"
     if backend == "tmux":
         from teamwright.host.panes.tmux import Tmux  # noqa: PLC0415
 
-        return Tmux(seen.tmux, env=ground.env, room=room, name=f"teamwright-{ground.project.name}", split=split)
+        return Tmux(seen.tmux, env=workspace.env, room=room, name=f"teamwright-{workspace.project.name}", split=split)
     if backend == "iterm2":
         from teamwright.host.panes.iterm import Iterm  # noqa: PLC0415
 
-        return Iterm(seen.it2, env=ground.env, room=room, split=split)
+        return Iterm(seen.it2, env=workspace.env, room=room, split=split)
     from teamwright.host.process.local_child import LocalChildren  # noqa: PLC0415
 
-    return LocalChildren(env=ground.env, logs=ground.home.logs)
+    return LocalChildren(env=workspace.env, logs=workspace.home.logs)
 
 
 def _command(
-    member: Member, mode: Mode, options: Options, ground: Workspace, since: int
+    member: Member, mode: Mode, options: Options, workspace: Workspace, since: int
 ) -> tuple[Sequence[str], Mapping[str, str]]:
     """Nothing secret and nothing from outside stands in argv: it is in the environment, which nobody else can read."""
     packed = {name: getattr(options, name) for name in SHARED} | {"model": member.model}
-    packed["trust"] = ground.trusted  # for as long as the session runs: it stands where its lead stands
+    packed["trust"] = workspace.trusted  # for as long as the session runs: it stands where its lead stands
     limits = options.limits
-    env = {name: ground.env[name] for name in ground.env if name in KEYS or name.startswith(("TEAMWRIGHT_", "MCP_"))}
-    env |= {name: ground.env[name] for name in key_names(ground.settings) if name in ground.env}
+    names = {*KEYS, *key_names(workspace.settings)}
+    env = {n: value for n, value in workspace.env.items() if n in names or n.startswith(("TEAMWRIGHT_", "MCP_"))}
     said = {
         "agent": member.agent,
         "session": member.session,
-        "cwd": str(ground.cwd),
+        "cwd": str(workspace.cwd),
         "mode": mode,
         "usd": limits.usd,
         "tokens": limits.tokens,

@@ -1,97 +1,73 @@
-"""A teammate's own process, put together: one agent of a session that somebody else leads."""
+"""Opens the process of one teammate: the same services as a session's, without its main agent."""
 
 import time
 from collections.abc import Mapping
 
-from teamwright.app.agent_registry import AgentRegistry
-from teamwright.app.main_agent import build_limits
-from teamwright.app.models import open_models
-from teamwright.app.options import Options
-from teamwright.app.parts import Parts
-from teamwright.app.services import build_services, left_by, look_up
+from teamwright.app.main_agent import build_desk, build_limits
+from teamwright.app.services import Services, lazy
+from teamwright.app.session import arm_crashpoint
+from teamwright.app.setup import Setup, Store, read_setup
 from teamwright.app.teammate_places import Packed, unpack
-from teamwright.app.teams import open_teamwork
-from teamwright.app.workspace import open_workspace, read_rules, tell_git
-from teamwright.core.crashpoint import arm
-from teamwright.core.data.history import History
 from teamwright.core.errors import SessionMissing
+from teamwright.core.permissions.consent import Mode
 from teamwright.models.prices import cost
 from teamwright.osfiles.locks import hold
 from teamwright.runtime.agents.meter import AgentMeter
-from teamwright.runtime.agents.resume import Opened
+from teamwright.runtime.permissions.questions import Answerer
+from teamwright.runtime.teams.deps import Base
 from teamwright.runtime.teams.remote.permission_relay import PermissionForwarder
 from teamwright.runtime.teams.remote.process_main import TeammateProcess
-from teamwright.store.files.paths import SessionFiles, find_transcript
-from teamwright.store.files.transcripts import Transcript
+from teamwright.store.files.paths import Home, SessionFiles, find_transcript
 from teamwright.store.tables.jobs import JobTable
 from teamwright.store.tables.state import StateStore
 
 
+class TeammateServices(Services):
+    """Where the lead is in another process: mode and limits are those that it handed on, and its person is asked."""
+
+    def __init__(self, setup: Setup, store: Store, packed: Packed) -> None:
+        super().__init__(setup, store, packed.since)
+        self._packed = packed
+
+    @property
+    def places(self) -> None:
+        """A teammate starts no others."""
+
+    @property
+    def mode(self) -> Mode:
+        return self._packed.mode
+
+    @lazy
+    def answer(self) -> Answerer:
+        return PermissionForwarder(self, self._packed.agent).put
+
+    @lazy
+    def _base(self) -> Base:
+        limits = build_limits(self.options.limits, self.workspace.settings)
+        return Base(build_desk(self), AgentMeter(limits, cost, time.monotonic))
+
+    def teammate_base(self) -> Base:
+        return self._base
+
+
 async def open_member(env: Mapping[str, str]) -> TeammateProcess:
     """From what the lead handed on; it begins to live inside `async with`."""
-    if point := env.get("TEAMWRIGHT_TEAMMATE_CRASHPOINT"):  # as TEAMWRIGHT_CRASHPOINT, for these processes alone
-        name, _, passes = point.partition(":")
-        arm(name, int(passes or 1))
+    arm_crashpoint(env, "TEAMWRIGHT_TEAMMATE_CRASHPOINT")
     packed, options = unpack(env)
-    forwarder = PermissionForwarder(packed.agent)
-    options.answer = forwarder.put
-    parts = await _open_parts(packed, options)
-    ground, state = parts.ground, parts.state
-    core = build_services(parts)
-    meter = AgentMeter(build_limits(options.limits, ground.settings), cost, time.monotonic)
-    teamwork = open_teamwork(parts, core, meter)
-    parts.company.teamwork = teamwork
-    parts.company.introduce(core.spawner, core.supervisor, core.workshop, core.rooms, core.questions.put)
-    core.workshop.outcomes = look_up(parts, core.jobs)
-    left = left_by(core.workshop.outcomes, await JobTable(state.database).all(packed.session))
-    teamwork.factory.answers = left.after_crash
-    forwarder.join(teamwork.tables.requests, teamwork.roster, teamwork.wakeups, core.supervisor)
-
-    async def close() -> None:
-        try:
-            await core.rooms.let_all_go()
-            await state.close()
-        finally:
-            await parts.models.aclose()
-            parts.opened.lock.release()
-
-    return TeammateProcess(
-        packed.agent,
-        core.supervisor,
-        teamwork,
-        core.bus,
-        parts.company.extras,
-        close,
-        patience=ground.settings.own.adopt_seconds,
-    )
+    setup = read_setup(options)
+    store = await _open_store(setup.workspace.home, packed)
+    services = TeammateServices(setup, store, packed)
+    services.extensions.add_hooks()
+    services.remember(await JobTable(store.state.database).all(packed.session))
+    return TeammateProcess(services, packed.agent, patience=setup.workspace.settings.own.adopt_seconds)
 
 
-async def _open_parts(packed: Packed, options: Options) -> Parts:
+async def _open_store(home: Home, packed: Packed) -> Store:
     """As for a session, but of its main transcript nothing is opened: that is the lead's."""
-    ground = open_workspace(options)
-    tell_git(ground)
-    rules, problems = read_rules(options, ground)
-    path = find_transcript(ground.home, packed.session)
+    path = find_transcript(home, packed.session)
     if path is None:
         raise SessionMissing(f"there is no session {packed.session}")
-    lock = hold(ground.home.run / f"teammate-{packed.agent}.lock", 5.0)
+    lock = hold(home.run / f"teammate-{packed.agent}.lock", 5.0)
     if lock is None:
         raise SessionMissing(f"the teammate {packed.agent} runs in another process already")
-    state = await StateStore.open(ground.home.state)
-    models, names = open_models(options, ground)
-    history = History()
-    history.cwd = str(ground.cwd)
-    opened = Opened(packed.session, SessionFiles(path), Transcript(path, -1, 0, 0), history, lock, [])
-    return Parts(
-        options=options,
-        ground=ground,
-        rules=rules,
-        models=models,
-        names=names,
-        company=AgentRegistry(options, ground, rules),
-        opened=opened,
-        state=state,
-        notes=problems,
-        mode=packed.mode,
-        since=packed.since,
-    )
+    return Store(packed.session, SessionFiles(path), await StateStore.open(home.state), lock)

@@ -1,6 +1,6 @@
 """Where a session stands: directories, settings, trust and rules."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -39,21 +39,23 @@ class Workspace(Struct, frozen=True):
     changed: tuple[TrustChange, ...] = ()  # since it was trusted
 
 
-def without_keys(ground: Workspace, text: str) -> str:
+def without_keys(workspace: Workspace, text: str) -> str:
     """Fit to be written down: without what the environment and the settings name as secret."""
     from teamwright.core.policies.redaction import redacted, secrets_of, withheld  # noqa: PLC0415  # its patterns take a while
 
-    return redacted(text, [*secrets_of(ground.env), *withheld([layer.values for layer in ground.settings.layers])])
+    hidden = withheld([layer.values for layer in workspace.settings.layers])
+    return redacted(text, [*secrets_of(workspace.env), *hidden])
 
 
-def passed_names(ground: Workspace) -> list[str]:
+def passed_names(workspace: Workspace) -> list[str]:
     """Variables of the settings that commands of agents and hooks see; never our own keys."""
-    return [name for name, value in ground.settings.env.items() if not _is_our_key(ground, name, value)]
+    return [name for name, value in workspace.settings.env.items() if not _is_our_key(workspace, name, value)]
 
 
-def _is_our_key(ground: Workspace, name: str, value: str) -> bool:
+def _is_our_key(workspace: Workspace, name: str, value: str) -> bool:
     """Also an address of a provider that holds one."""
-    return name in KEYS or name in key_names(ground.settings) or (name in _ADDRESSES and ("@" in value or "?" in value))
+    holds_key = name in _ADDRESSES and ("@" in value or "?" in value)
+    return name in KEYS or name in key_names(workspace.settings) or holds_key
 
 
 def key_names(settings: Settings) -> tuple[str, ...]:
@@ -89,16 +91,21 @@ def open_workspace(options: Options) -> Workspace:
     )
     missing = [d for d in settings.permissions.additional_directories if not d.is_dir()]
     notes = [f"the settings name {d} as a working directory, but there is no such directory" for d in missing]
-    if not trusted and (entry := trust.only_linked(project, own.trusted_directories)):
-        notes.append(
-            f"teamwright.trustedDirectories: {shown(str(entry))} is, or leads through, a link, so it trusts nothing. "
-            f"If you mean {shown(str(project))}, write that."
-        )
-    if not trusted and (line := trust.untrusted_line(replace(trust.what_would_run(project), changes=changed))):
-        notes.append(line)
+    if not trusted:
+        notes += _untrusted_notes(project, own, changed)
     env = {**options.env, **settings.env}
     keep_also(key_names(settings))
     return Workspace(cwd, project, user, home, env, settings, trusted, (*settings.problems, *notes), changed)
+
+
+def _untrusted_notes(project: Path, own: Settings, changed: tuple[TrustChange, ...]) -> Iterator[str]:
+    if entry := trust.only_linked(project, own.trusted_directories):
+        yield (
+            f"teamwright.trustedDirectories: {shown(str(entry))} is, or leads through, a link, so it trusts nothing. "
+            f"If you mean {shown(str(project))}, write that."
+        )
+    if line := trust.untrusted_line(replace(trust.what_would_run(project), changes=changed)):
+        yield line
 
 
 def _trusted(
@@ -109,60 +116,72 @@ def _trusted(
         return True, ()
     if not trust.is_trusted(project, state=home.root):
         return False, ()
-    changed = changes(project, cwd, state=home.root, git=_git)
+    changed = changes(project, cwd, state=home.root, git=git_programs)
     return not changed, changed
 
 
-def tell_git(ground: Workspace) -> None:
+def tell_git(workspace: Workspace) -> None:
     """Whether our own git may run the filters that the repository here names. Trust in a directory inside of a
     repository says nothing about the repository, whose configuration lies above."""
-    top, listed = Path(top_of(str(ground.project)) or ground.project), ground.settings.trusted_directories
-    own = top == ground.project
-    trusted = ground.trusted if own else trust.is_trusted(top, state=ground.home.root, listed=listed)
-    trust_repository(ground.project, trusted=trusted)
+    top, listed = Path(top_of(str(workspace.project)) or workspace.project), workspace.settings.trusted_directories
+    own = top == workspace.project
+    trusted = workspace.trusted if own else trust.is_trusted(top, state=workspace.home.root, listed=listed)
+    trust_repository(workspace.project, trusted=trusted)
 
 
-def _git(project: Path) -> tuple[str, ...]:
-    from teamwright.app.git_programs import git_programs  # noqa: PLC0415  # only where a yes is remembered
+def git_programs(project: Path) -> tuple[str, ...]:
+    """What its git configuration would run: `name = value` for each such setting, its name alone if it has none."""
+    from teamwright.host.git.config import local_settings, programs  # noqa: PLC0415  # only where a yes is remembered
+    from teamwright.host.git.config_file import UnreadableError  # noqa: PLC0415
 
-    return git_programs(project)
+    names = programs(str(project))
+    if not names:
+        return ()
+    values: dict[str, list[str]] = {}
+    try:
+        for name, value in local_settings(str(project)):
+            values.setdefault(name, []).append(value or "")
+    except UnreadableError:
+        values.clear()  # the names say so
+    lines = [(name, values.get(name, ())) for name in names]
+    return tuple(line for name, found in lines for line in ([f"{name} = {value}" for value in found] or [name]))
 
 
-def started_files(ground: Workspace) -> tuple[str, ...]:
+def started_files(workspace: Workspace) -> tuple[str, ...]:
     """Files of the project that hooks and servers of the settings name: to change one is to change what runs."""
     from teamwright.library.jsonfile import MOST_JSON, read_plain  # noqa: PLC0415
 
-    if not ground.trusted:
+    if not workspace.trusted:
         return ()
-    kinds = ("hooks", "mcp", "lsp")
-    values = [{kind: layer.values.get(kind) for kind in kinds} for layer in ground.settings.layers]
+    layers = workspace.settings.layers
+    values = [{kind: layer.values.get(kind) for kind in ("hooks", "mcp", "lsp")} for layer in layers]
     servers = b""
     with suppress(SettingsError):
-        servers = read_plain(ground.project / ".mcp.json", MOST_JSON) or b""
+        servers = read_plain(workspace.project / ".mcp.json", MOST_JSON) or b""
     if not servers and not any(part for value in values for part in value.values()):
         return ()
     from teamwright.library.trust.scripts import named_files  # noqa: PLC0415
     from teamwright.library.trust.settings_text import settings_text, started  # noqa: PLC0415
 
     lines = [*(line for value in values for line in started(value)), *settings_text(servers)[2]]
-    named = named_files(lines, ground.project, [ground.cwd])
-    return tuple(str(ground.project / name) for name in named.files)
+    named = named_files(lines, workspace.project, [workspace.cwd])
+    return tuple(str(workspace.project / name) for name in named.files)
 
 
-def look_around(ground: Workspace) -> tuple[trust.TrustContents, dict[str, TrustedFile]]:
+def look_around(workspace: Workspace) -> tuple[trust.TrustContents, dict[str, TrustedFile]]:
     """All that the person is asked about, line by line, and the files as they are at that moment."""
     from teamwright.library.trust.contents import contents  # noqa: PLC0415
 
-    files = look(ground.project, ground.cwd, git=_git)
-    changed = compare(ground.project, files, state=ground.home.root) if ground.changed else ()
+    files = look(workspace.project, workspace.cwd, git=git_programs)
+    changed = compare(workspace.project, files, state=workspace.home.root) if workspace.changed else ()
     lines = files[GIT].commands or () if GIT in files else ()
-    parts = contents(ground.project, files, lines)
-    return replace(trust.what_would_run(ground.project), parts=parts, changes=changed), files
+    parts = contents(workspace.project, files, lines)
+    return replace(trust.what_would_run(workspace.project), parts=parts, changes=changed), files
 
 
-def read_rules(options: Options, ground: Workspace) -> tuple[Rulebook, list[str]]:
+def read_rules(options: Options, workspace: Workspace) -> tuple[Rulebook, list[str]]:
     """Rules of the settings and of the command line; and what is wrong with some of them."""
-    base, home = str(ground.project), str(ground.user.resolve())
+    base, home = str(workspace.project), str(workspace.user.resolve())
     problems: list[str] = []
 
     def read(said: Iterable[SettingsRule], flags: Sequence[str] = ()) -> tuple[Rule, ...]:
@@ -170,6 +189,6 @@ def read_rules(options: Options, ground: Workspace) -> tuple[Rulebook, list[str]
         problems.extend(str(problem) for _, wrong in parsed for problem in wrong)
         return tuple(rule for rules, _ in parsed for rule in rules)
 
-    said = ground.settings.permissions
+    said = workspace.settings.permissions
     rules = Rules(read(said.allow, options.allowed_tools), read(said.ask), read(said.deny, options.disallowed_tools))
     return Rulebook(rules, base=base, home=home), problems

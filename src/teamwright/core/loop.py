@@ -28,7 +28,7 @@ from teamwright.core.data.letter_text import added, as_message
 from teamwright.core.data.message import Block, Message, Reply, Request, Text, ToolCall, user
 from teamwright.core.data.picture import admitted, with_fit_pictures
 from teamwright.core.errors import ModelError, ToolError
-from teamwright.core.ids import AgentId
+from teamwright.core.ids import AgentId, CallId
 from teamwright.core.permissions.consent import Deny
 from teamwright.core.policies.budget import Reached
 from teamwright.core.policies.mending import mend
@@ -76,6 +76,9 @@ class TurnContext(Struct):
     sync: Callable[[], Awaitable[None]]  # returns when everything emitted is on disk
     compactor: Compactor | None = None  # None: a conversation that is too long is an error
     around: Around | None = None
+
+    def context(self, call: CallId, request: Request, reply: Reply, paths: Mapping[str, str]) -> ToolContext:
+        return ToolContext(self.agent, call, self.desk, request, reply, self.emit, paths)
 
 
 async def run_turn(seat: TurnContext, letters: Sequence[Letter] = ()) -> TurnEnded:
@@ -284,7 +287,7 @@ async def _run_call(seat: TurnContext, call: ToolCall, request: Request, reply: 
         args, fate = decision.args, "ran"
         if not tool.spec.parallel:
             seat.emit(ToolStarted(call.id))
-        context = ToolContext(seat.agent, call.id, seat.desk, request, reply, seat.emit, decision.paths)
+        context = seat.context(call.id, request, reply, decision.paths)
         outcome = await tool.call(call.args if args is None else args, context)
     except ToolError as error:
         outcome = said(str(error), is_error=True)

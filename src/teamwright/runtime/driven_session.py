@@ -12,7 +12,6 @@ from teamwright.core.data.event import Warned
 from teamwright.core.data.hook import DEFAULT_SECONDS, HookEvent
 from teamwright.core.data.message import Usage
 from teamwright.core.data.op import Say
-from teamwright.core.data.server import ServerState
 from teamwright.core.data.team import split_address
 from teamwright.core.errors import StoreError, UsageError
 from teamwright.core.ids import AgentId
@@ -20,12 +19,13 @@ from teamwright.core.policies.compaction import size
 from teamwright.runtime.agents.agent import RenderedPrompt
 from teamwright.runtime.local_session import LocalSession
 from teamwright.runtime.slash_commands import take_prompt
-from teamwright.runtime.teams.open_work import OpenWork
 
 if TYPE_CHECKING:
+    from teamwright.core.data.server import ServerState
     from teamwright.runtime.agents.resources import Exchange
     from teamwright.runtime.extensions.hooks import HookFunction, Watch
     from teamwright.runtime.extensions.mcp_pool import ServerPool
+    from teamwright.runtime.teams.open_work import OpenWork
 
 CHARACTERS = 4  # of one token, roughly
 
@@ -129,7 +129,7 @@ class DrivenSession(LocalSession):
         """What the model may call by the Skill tool."""
         return [skill.name for skill in self._brought.offered]
 
-    def servers(self) -> list[ServerState]:
+    def servers(self) -> "list[ServerState]":
         pool = self._brought.pool
         return [] if pool is None else pool.states()
 
@@ -147,10 +147,11 @@ class DrivenSession(LocalSession):
 
     # --- how far it is
 
-    async def open_work(self) -> list[OpenWork]:
+    async def open_work(self) -> "list[OpenWork]":
         """Tasks that its teams have not completed; none where the store cannot be read."""
         with suppress(StoreError):
-            return await self._session.teamwork.open_work()
+            teams = self._session.services.open_teams
+            return [] if teams is None else await teams.open_work()
         return []
 
     async def sync(self) -> None:

@@ -17,14 +17,14 @@ from teamwright.core.errors import StoreError
 from teamwright.core.ids import AgentId, JobId, LetterId, SessionId
 from teamwright.runtime.bus import Cursor, Watch
 from teamwright.runtime.port import Crew, Live, Named, SessionFacts, SessionView
-from teamwright.runtime.replay import read_agent, read_all
 from teamwright.runtime.session import Session
 from teamwright.store.files.paths import Home
-from teamwright.store.tables.mail import MailEntry
 from teamwright.store.tables.state import now_ms
 
 if TYPE_CHECKING:
     from teamwright.runtime.extensions.skills import Expanded
+    from teamwright.runtime.teams.roster import Roster
+    from teamwright.store.tables.mail import MailEntry
 
 Value = TypeVar("Value")
 MOST_MAIL = 1_000  # of a team that the timeline keeps
@@ -37,12 +37,19 @@ class LocalSession:
 
     def __init__(self, session: Session, home: Home) -> None:
         self._session, self.home = session, home
-        self._roster, self._brought = session.teamwork.roster, session.brought
+        self._brought = session.brought
         self.id: SessionId = session.id
         self.main: AgentId = session.main.id
         self.cwd: Path = session.cwd
         self.notes: Sequence[str] = session.notes
-        self.model_names: Sequence[str] = session.model_names
+
+    @property
+    def model_names(self) -> Sequence[str]:
+        return self._session.services.model_names
+
+    @property
+    def _roster(self) -> "Roster":
+        return self._session.teamwork.roster
 
     # --- what there is
 
@@ -110,6 +117,8 @@ class LocalSession:
 
     async def begin(self) -> tuple[list[Record], Live]:
         cursor, now, live = await self.join()
+        from teamwright.runtime.replay import read_all  # noqa: PLC0415
+
         was, elsewhere = await to_thread.run_sync(read_all, self.home, self.id, cursor)
         for agent in elsewhere:
             was += [record for record in await self.past(agent) if record.n <= cursor[agent]]
@@ -146,6 +155,8 @@ class LocalSession:
         return await to_thread.run_sync(self._read, agent, abandon_on_cancel=True)
 
     def _read(self, agent: AgentId) -> list[Record]:
+        from teamwright.runtime.replay import read_agent  # noqa: PLC0415
+
         found = read_agent(self.home, self.id, agent)
         if found is None:  # a teammate's may lie with another session
             with suppress(StoreError):

@@ -1,11 +1,11 @@
 """Session: owns its agents from their first moment, takes ops, publishes events."""
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, Self, assert_never
+from typing import TYPE_CHECKING, Self, assert_never
 
 import anyio
 
@@ -35,18 +35,15 @@ from teamwright.core.errors import StoreError, ToolError, UsageError
 from teamwright.core.ids import AgentId, JobId, LetterId, SessionId, new_letter_id
 from teamwright.core.permissions.consent import MODES, Mode
 from teamwright.runtime.agents.agent import Agent
-from teamwright.runtime.agents.meter import AgentMeter
-from teamwright.runtime.agents.resources import Extensions
-from teamwright.runtime.agents.supervisor import Supervisor
-from teamwright.runtime.bus import Bus, Cursor, Watch
-from teamwright.runtime.jobs.schedule import Schedules
-from teamwright.runtime.permissions.questions import Questions
+from teamwright.runtime.bus import Cursor, Watch
 from teamwright.runtime.port import SessionView
 from teamwright.runtime.races import first
-from teamwright.runtime.side_questions.proactive import tick
-from teamwright.runtime.side_questions.service import SideQuestions
-from teamwright.runtime.teams.service import Teamwork
-from teamwright.runtime.teams.team import LedTeam, lead_team
+from teamwright.runtime.services import Services, SessionPlan
+
+if TYPE_CHECKING:
+    from teamwright.runtime.jobs.schedule import Schedules
+    from teamwright.runtime.teams.service import Teamwork
+    from teamwright.runtime.teams.team import LedTeam
 
 CLOSE_LIMIT = 4.0  # seconds for the running turn to end
 LEAVE_LIMIT, HURRY = 12.0, 0.8  # seconds for hooks, and then for servers, to end in good order
@@ -55,73 +52,57 @@ LEAVE_LIMIT, HURRY = 12.0, 0.8  # seconds for hooks, and then for servers, to en
 class Session:
     """Made by `open_session`; lives inside its `async with`."""
 
-    def __init__(
-        self,
-        id: SessionId,
-        *,
-        cwd: Path,
-        main: Agent,
-        bus: Bus,
-        meter: AgentMeter,
-        questions: Questions,
-        resolve_model: Callable[[str], str],
-        add_rules: Callable[[Literal["allow", "ask", "deny"], Sequence[str], AgentId | None], list[str]],
-        remove_rules: Callable[[Literal["allow", "ask", "deny"], Sequence[str] | None], None],
-        window: Callable[[], Awaitable[int | None]],
-        pass_on: Callable[[Letter], Awaitable[bool]],
-        may_bypass: bool,
-        supervisor: Supervisor,
-        asides: SideQuestions,
-        teamwork: Teamwork,
-        schedules: Schedules,
-        resumes: bool = False,
-        team: str | None = None,
-        kinds: Callable[[], Mapping[str, AgentDefinition]],
-        brought: Extensions,
-        model_names: Sequence[str] = (),
-        tick_seconds: float | None = None,
-        driven: bool = False,
-        notes: Sequence[str] = (),
-        on_close: Sequence[Callable[[], Awaitable[None]]] = (),
-    ) -> None:
-        self.id, self.cwd, self.main, self.meter, self.questions = id, cwd, main, meter, questions
-        self.notes = tuple(notes)  # what the person should know about how the session was opened
-        self.supervisor, self.kinds, self.model_names = supervisor, kinds, list(model_names)
-        self.teamwork, self._resumes, self._team = teamwork, resumes, team
-        self._bus, self._asides = bus, asides
-        self._resolve_model, self._add_rules, self._pass_on = resolve_model, add_rules, pass_on
-        self._remove_rules, self.window = remove_rules, window  # `window`: tokens that fit into the main agent's model
-        self._first_model, self._may_bypass = main.model, may_bypass
-        self._on_close, self._hurried = on_close, False
-        self.brought, self._arriving = brought, anyio.CancelScope()
-        self._tick_seconds, self.schedules, self._driven = tick_seconds, schedules, driven
+    def __init__(self, services: Services, main: Agent, plan: SessionPlan) -> None:
+        self.services, self.main, self._plan = services, main, plan
+        self.id, self.cwd, self.notes, self.meter = SessionId(main.id), plan.cwd, plan.notes, main.meter
+        self.supervisor, self.brought, self.questions = services.supervisor, services.extensions, services.questions
+        self.trouble = self.supervisor.trouble
+        self._first_model = main.model
+        self._arriving, self._hurried = anyio.CancelScope(), False
         self._group = anyio.create_task_group()
-        self.trouble = supervisor.trouble
+        if plan.listens:
+            main.listen(services.side_questions.heard)
+
+    @property
+    def teamwork(self) -> "Teamwork":
+        return self.services.teams
+
+    @property
+    def schedules(self) -> "Schedules":
+        return self.services.schedules
+
+    def kinds(self) -> Mapping[str, AgentDefinition]:
+        return self.services.kinds()
+
+    async def window(self) -> int | None:
+        """Tokens that fit into the main agent's model."""
+        return await self.services.agents.windows.of(self.main.model)
 
     async def __aenter__(self) -> Self:
         await self._group.__aenter__()
         self.supervisor.open(self._group)
         self.brought.open(self._group)
-        if self._resumes or self._team is not None:
+        if self._plan.resumes or self._plan.team is not None:
             await self._resume_teams()
-        if self._resumes:
+        if self._plan.resumes:
             await self.schedules.open()
         self._group.start_soon(self._live)
-        self._group.start_soon(self.schedules.run)
-        if self._tick_seconds is not None:
-            self._group.start_soon(tick, self.main, self._tick_seconds)
+        if self._plan.tick_seconds is not None:
+            from teamwright.runtime.side_questions.proactive import tick  # noqa: PLC0415
+
+            self._group.start_soon(tick, self.main, self._plan.tick_seconds)
         return self
 
     async def _live(self) -> None:
         """What people brought must be there before the first turn."""
         with self._arriving:
             await self.brought.arrive()
-        if not self._driven:
+        if not self._plan.driven:
             await self.supervisor.live_as_main(self.main)
 
     async def _resume_teams(self) -> None:
         try:
-            await self.teamwork.resume(self.main, self._team)
+            await self.teamwork.resume(self.main, self._plan.team)
         except BaseException as error:
             self._group.cancel_scope.cancel()
             await self._leave(None, None, None)
@@ -133,8 +114,8 @@ class Session:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            if kind is None:
-                await self._asides.finish()
+            if kind is None and (asides := self.services.open_side_questions) is not None:
+                await asides.finish()
         finally:
             await self._leave(kind, error, trace)
 
@@ -150,18 +131,20 @@ class Session:
                 with anyio.move_on_after(CLOSE_LIMIT):
                     with self.trouble.kept("the end of the session"):
                         await self.supervisor.stop_all()
-                        await self.teamwork.close()
-                    if not self._driven:
+                        if (teams := self.services.open_teams) is not None:
+                            await teams.close()
+                    if not self._plan.driven:
                         await self.main.closed()
                 await self.brought.leave(limit=HURRY if self._hurried or kind else LEAVE_LIMIT)
             self._group.cancel_scope.cancel()
             await self._group.__aexit__(kind, error, trace)
         finally:
-            self._bus.close()
+            self.services.bus.close()
             with anyio.CancelScope(shield=True):
-                for close in self._on_close:
-                    with self.trouble.kept("the end of the session"):
-                        await close()
+                with self.trouble.kept("the end of the session"):
+                    self.main.close_transcript()
+                with self.trouble.kept("the end of the session"):
+                    await self.services.close()
 
     def _halt(self, error: StoreError) -> None:
         """Every running agent stops as if killed; callers that wait for the main agent are told why."""
@@ -172,7 +155,9 @@ class Session:
 
     def hurry(self) -> None:
         """Close without the notes that a session otherwise leaves for later ones."""
-        self._asides.hurried = self._hurried = True
+        self._hurried = True
+        if (asides := self.services.open_side_questions) is not None:
+            asides.hurried = True
 
     # --- ops in
 
@@ -192,19 +177,19 @@ class Session:
             case SetMode():
                 self._set_mode(op.mode)
             case SetModel():
-                self.main.use_model(self._resolve_model(op.model) if op.model else self._first_model, "model")
+                self.main.use_model(self.services.resolve_model(op.model) if op.model else self._first_model, "model")
             case Compact():
                 if not await self.main.compact(op.instructions):
                     raise UsageError("there is nothing to compact yet")
             case AskAside():
                 await self.aside(op.question)
             case AddRules():
-                for problem in self._add_rules(op.behaviour, op.rules, op.agent):
+                for problem in self.services.rules.add(op.behaviour, op.rules, op.agent):
                     self.tell(self.main.id, Warned(problem))
             case AddDirectories():
                 self._add_directories(op.directories)
             case RemoveRules():
-                self._remove_rules(op.behaviour, op.rules)
+                self.services.rules.remove(op.behaviour, op.rules)
             case RemoveDirectories():
                 self._remove_directories(op.directories)
             case Answer():
@@ -215,12 +200,14 @@ class Session:
 
     async def say(self, op: Say) -> LetterId:
         """A prompt for the main agent or another one; durable when this returns."""
-        self._asides.disturb()
+        if (asides := self.services.open_side_questions) is not None:
+            asides.disturb()
         self.trouble.clear()
         to = op.agent or self.main.id
         letter = Letter(new_letter_id(), to, PERSON, Prompt(op.content), op.priority)
         self.supervisor.asked += 1
-        self.teamwork.mail.worked(to)  # new input: its answers count as work again
+        if (teams := self.services.open_teams) is not None:
+            teams.mail.worked(to)  # new input: its answers count as work again
         if to == self.main.id:
             if op.quiet and await self.main.hear(Message("user", op.content)):
                 return letter.id
@@ -232,12 +219,13 @@ class Session:
 
     async def _say_to(self, letter: Letter) -> None:
         """A teammate, also one in another process; or an agent that was started here, which goes on if it had ended."""
-        member = self.teamwork.member_of(letter.to)
+        teams = self.services.open_teams
+        member = teams.member_of(letter.to) if teams is not None else None
         try:
-            if member is not None:
+            if teams is not None and member is not None:
                 await self.supervisor.post(letter)
-                await self.teamwork.wakeups.ring(member)
-            elif not await self._pass_on(letter):
+                await teams.wakeups.ring(member)
+            elif not await self.services.spawner.pass_on(letter):
                 raise UsageError(
                     f"there is no agent {letter.to} to talk to: it belongs to another session or has shut down"
                 )
@@ -259,7 +247,7 @@ class Session:
 
     async def aside(self, question: str) -> str:
         """Ask about the conversation without entering it, also while a turn runs. It costs a request, but no turn."""
-        return await self._asides.ask(question)
+        return await self.services.side_questions.ask(question)
 
     async def _interrupt(self, id: AgentId | None) -> None:
         mate = next((m for m in self.teamwork.mates() if id in (m.agent, m.address)), None)
@@ -302,7 +290,7 @@ class Session:
     def _set_mode(self, mode: Mode) -> None:
         if mode not in MODES:
             raise UsageError(f"no permission mode {mode!r}; there are {', '.join(MODES)}")
-        if mode == "bypassPermissions" and not self._may_bypass:
+        if mode == "bypassPermissions" and not self._plan.may_bypass:
             raise UsageError(
                 "bypassPermissions was not enabled for this session: start it with --dangerously-skip-permissions"
             )
@@ -320,19 +308,19 @@ class Session:
     # --- events out
 
     def watch(self, since: Cursor | None = None, *, deltas: bool = True) -> Watch:
-        return self._bus.watch(since, deltas=deltas)
+        return self.services.bus.watch(since, deltas=deltas)
 
     def recent(self, lines: int) -> Cursor:
         """A place to watch from: the last lines of every agent come again."""
-        return {agent: max(0, n - lines) for agent, n in self._bus.agents.items()}
+        return {agent: max(0, n - lines) for agent, n in self.services.bus.agents.items()}
 
     def past(self, agent: AgentId) -> Iterator[Record]:
         """The transcript of an agent that lives here, or is followed from here. Blocks."""
-        return self._bus.reread(agent, 0)
+        return self.services.bus.reread(agent, 0)
 
     def tell(self, agent: AgentId, event: Event) -> None:
         """An event that is not an agent's own doing."""
-        self._bus.publish(Record(agent, 0, 0, event))
+        self.services.bus.publish(Record(agent, 0, 0, event))
 
     def snapshot(self) -> SessionView:
         main = self.main
@@ -364,23 +352,33 @@ class Session:
             if owned := self.supervisor.jobs.unfinished(self.main.id):
                 waited += await self.supervisor.wait_for_jobs(self.main, owned, waited)
             elif await self._team_rests() and self.main.resting:
-                if not self.schedules.hold:
+                schedules = self.services.open_schedules
+                if schedules is None or not schedules.hold:
                     return
                 await self.main.woken()
 
     async def _team_rests(self) -> bool:
         """Has nobody in a team anything left to do? Waits for a change of that, or for the main agent to wake."""
-        rest = False
+        teamwork, rest = self.services.open_teams, False
+        if teamwork is None:
+            return True
 
         async def teams() -> None:
             nonlocal rest
-            rest = await self.teamwork.all_rest()
+            rest = await teamwork.all_rest()
 
         await first(teams, self.main.woken)
         return rest
 
-    async def team(self, name: str, description: str = "") -> LedTeam:
+    async def ask_about_open_work(self) -> bool:
+        """The lead hears once of tasks that nobody has completed; False if there are none."""
+        teams = self.services.open_teams
+        return teams is not None and await teams.ask_about_open_work()
+
+    async def team(self, name: str, description: str = "") -> "LedTeam":
         """A team that is led from code; a new one, unless this session leads one of that name already."""
+        from teamwright.runtime.teams.team import lead_team  # noqa: PLC0415
+
         return await lead_team(self.teamwork, self.main, name, description)
 
     async def ask(self, prompt: str) -> TurnEnded:

@@ -280,11 +280,6 @@ def _tree_around(stood: Path, tree: Worktree) -> Path:
     return tree.repo.joinpath(*inner[:3]) if inner[:2] == PLACE and len(inner) > 2 else tree.repo
 
 
-def told_worktree(path: Path, branch: str) -> str:
-    """Where an agent works, for whoever must merge it."""
-    return f"{path} (branch {branch})" if branch else str(path)
-
-
 def _write_path(path: Any) -> str:
     """Byte by byte: a path need not be UTF-8."""
     return os.fsencode(path).decode("latin-1")
@@ -335,9 +330,3 @@ def move_in(desk: Desk, tree: Worktree) -> None:
     if stood.is_relative_to(tree.path) and is_directory(stood):
         desk.cwd = stood
     desk.seen = {}
-
-
-def words(kept: KeptTree) -> str:
-    """What was kept, for the end of a report."""
-    lines = [f"Its worktree was kept: {told_worktree(kept.path, kept.branch)}", kept.summary, kept.note]
-    return "\n".join(line for line in lines if line)

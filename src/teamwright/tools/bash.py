@@ -1,9 +1,9 @@
 """Bash: runs one command line in a fresh shell that starts where the previous one ended."""
 
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import Meta, Struct
 
@@ -13,15 +13,15 @@ from teamwright.core.errors import ToolError
 from teamwright.core.ports import Desk, Outcome, ToolContext
 from teamwright.core.text import shown
 from teamwright.host.files.paths import is_directory
-from teamwright.host.process.bash import describe_end, encode_script, run_script
-from teamwright.host.process.capture import HEAD, Capture, plain
-from teamwright.host.process.environment import tool_environment
-from teamwright.runtime.jobs.jobs import Job
-from teamwright.runtime.jobs.shell_jobs import Order, ShellJobs
+from teamwright.runtime.services import services_of
 from teamwright.runtime.tool_traits import ToolTraits
 from teamwright.tools.bounds import bounded, visible
 from teamwright.tools.define import read_args, schema_of
 from teamwright.tools.exit_status import meaning
+
+if TYPE_CHECKING:
+    from teamwright.host.process.capture import Capture
+    from teamwright.runtime.jobs.jobs import Job
 
 NAME = "Bash"
 DEFAULT_MS = 120_000
@@ -59,27 +59,29 @@ def _spec(*, background: bool) -> ToolSpec:
 class BashTool:
     """The shell's environment is chosen from `env`, ours if not given; `passed` names secrets to let through.
 
-    `commands` runs what is to go on in the background; None where that is off.
+    `background`: commands may go on there.
     """
 
     traits = ToolTraits(name=NAME, runs=True, texts=("command",), output="stdout")
 
     def __init__(
-        self,
-        env: Mapping[str, str] | None = None,
-        passed: Collection[str] = (),
-        commands: Callable[[], ShellJobs] | None = None,
+        self, env: Mapping[str, str] | None = None, passed: Collection[str] = (), *, background: bool = False
     ) -> None:
-        self._env, self._passed, self._commands = env, passed, commands
-        self.spec = _spec(background=commands is not None)
+        self._env, self._passed, self._background = env, passed, background
+        self.spec = _spec(background=background)
 
     async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:
+        from teamwright.host.process.bash import encode_script  # noqa: PLC0415  # nothing of it before a first command
+        from teamwright.host.process.environment import tool_environment  # noqa: PLC0415
+
         asked = read_args(BashArgs, args)
         script = encode_script(asked.command)
         before = ctx.desk.cwd
         notes = stand(ctx.desk)
         env = tool_environment(os.environ if self._env is None else self._env, ctx.desk.env, self._passed)
-        if asked.run_in_background and self._commands is not None:
+        if asked.run_in_background and self._background:
+            from teamwright.runtime.jobs.shell_jobs import Order  # noqa: PLC0415  # most sessions start none
+
             order = Order(
                 kind="shell",
                 script=script,
@@ -88,7 +90,7 @@ class BashTool:
                 description=label(asked.description, asked.command),
                 limit=None if asked.timeout is None else max(asked.timeout, 1) / 1000,
             )
-            job = await self._commands().start(order, ctx)
+            job = await services_of(ctx).shell_jobs.start(order, ctx)
             moved = "" if ctx.desk.cwd == before else str(ctx.desk.cwd)
             return launched(job, "It runs in the background; you are told when it ends.", notes, moved)
         notes += [OFF] if asked.run_in_background else []
@@ -98,6 +100,9 @@ class BashTool:
     async def _run(
         self, command: str, env: Mapping[str, str], limit: float, notes: list[str], before: Path, ctx: ToolContext
     ) -> Outcome:
+        from teamwright.host.process.bash import describe_end, encode_script, run_script  # noqa: PLC0415
+        from teamwright.host.process.capture import Capture  # noqa: PLC0415
+
         desk = ctx.desk
         capture = Capture(desk.spill / f"bash-{os.urandom(6).hex()}.txt" if desk.spill else None)
 
@@ -133,7 +138,7 @@ def label(description: str, command: str) -> str:
     return shown(" ".join((description.strip() or command).split()), 100)
 
 
-def launched(job: Job, words: str, notes: Sequence[str], moved: str) -> Outcome:
+def launched(job: "Job", words: str, notes: Sequence[str], moved: str) -> Outcome:
     """What the caller of a background command is told at once. `moved`: its own directory was gone."""
     lines = [words, f"id: {job.id}", f"output file: {job.output}", *map(visible, notes)]
     data = {"backgroundTaskId": job.id, "outputFile": str(job.output)}
@@ -171,7 +176,9 @@ def _move(desk: Desk, reported: str | None) -> list[str]:
 # --- the result
 
 
-def _shown(capture: Capture, desk: Desk) -> str:
+def _shown(capture: "Capture", desk: Desk) -> str:
+    from teamwright.host.process.capture import HEAD, plain  # noqa: PLC0415
+
     if not capture.shortened:
         return bounded(visible(plain(capture.text())), spill=desk.spill, name="bash")
     # Escapes make binary output longer: bound each side, so that the line between them stays.

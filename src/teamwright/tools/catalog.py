@@ -1,5 +1,6 @@
-"""Catalog of the built-in tools: the traits of each by name."""
+"""Catalog of the built-in tools: those that need nothing but a session, and the traits of all."""
 
+from teamwright.core.ports import Tool
 from teamwright.runtime.tool_traits import Catalog, ToolTraits, find_traits, make_catalog
 from teamwright.tools.agents.agent import AgentTool
 from teamwright.tools.agents.ask import AskTool
@@ -13,27 +14,26 @@ from teamwright.tools.agents.team import TeamCreate, TeamDelete
 from teamwright.tools.agents.worktree import EnterWorktree, ExitWorktree
 from teamwright.tools.bash import BashTool
 from teamwright.tools.deferred import CallTool, ToolSearch
-from teamwright.tools.files.edit import EditTool
-from teamwright.tools.files.notebook import NotebookEditTool
-from teamwright.tools.files.read import ReadTool
-from teamwright.tools.files.search import GlobTool, GrepTool
-from teamwright.tools.files.write import WriteTool
+from teamwright.tools.files.edit import EDIT
+from teamwright.tools.files.notebook import NOTEBOOK_EDIT
+from teamwright.tools.files.read import READ
+from teamwright.tools.files.search import GLOB, GREP
+from teamwright.tools.files.write import WRITE
 from teamwright.tools.monitor import MonitorTool
 from teamwright.tools.structured import StructuredOutput
 from teamwright.tools.web import FetchTool
 from teamwright.tools.web_search import WebSearchTool
 
-_FILES = (ReadTool, WriteTool, EditTool, NotebookEditTool, GlobTool, GrepTool)
-_SHELL_AND_WEB = (BashTool, MonitorTool, FetchTool, WebSearchTool)
-_AGENTS = (AgentTool, SendMessage, ListAgents, TaskOutput, TaskStop, TeamCreate, TeamDelete, SkillTool)
-_TASKS = (TaskCreate, TaskGet, TaskList, TaskUpdate)
-_MODES = (EnterPlanMode, ExitPlanMode, EnterWorktree, ExitWorktree, AskTool)
-_MAIN = (CronCreate, CronDelete, CronList, StructuredOutput)
-_DEFERRED = (ToolSearch, CallTool)
+FILES = (READ, WRITE, EDIT, NOTEBOOK_EDIT, GLOB, GREP)
+_COLLEAGUES = (SendMessage(), ListAgents(), TaskOutput(), TaskStop(), TeamCreate(), TeamDelete())
+_TASKS = (TaskCreate(), TaskGet(), TaskList(), TaskUpdate())
+_MAIN = (CronCreate(), CronDelete(), CronList(), EnterPlanMode(), ExitPlanMode())
+_SESSION = (AskTool(), *_COLLEAGUES, EnterWorktree(), ExitWorktree(), *_TASKS, *_MAIN)
+_MADE = (BashTool, MonitorTool, FetchTool, AgentTool, SkillTool, StructuredOutput)  # for each session or toolset
+_CONFIGURED = (WebSearchTool, ToolSearch, CallTool)  # where settings or many servers call for them
 
-CATALOG: Catalog = make_catalog(
-    tool.traits for tool in (*_FILES, *_SHELL_AND_WEB, *_AGENTS, *_TASKS, *_MODES, *_MAIN, *_DEFERRED)
-)
+SESSION: tuple[Tool, ...] = _SESSION
+CATALOG: Catalog = make_catalog(tool.traits for tool in (*FILES, *_MADE, *_CONFIGURED, *_SESSION))
 
 
 def traits_of(name: str) -> ToolTraits:

@@ -1,16 +1,15 @@
 """Monitor: runs a command beside the agent, which receives its lines as they are printed."""
 
 import os
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
+from teamwright.core.data.job import LETTERS
 from teamwright.core.errors import ToolError
 from teamwright.core.ports import Outcome, ToolContext
-from teamwright.host.process.bash import encode_script
-from teamwright.host.process.environment import tool_environment
-from teamwright.runtime.jobs.shell_jobs import LETTERS, Order, ShellJobs
+from teamwright.runtime.services import services_of
 from teamwright.runtime.tool_traits import ToolTraits
 from teamwright.tools.bash import label, launched, stand
 from teamwright.tools.define import read_args, spec
@@ -39,22 +38,23 @@ class MonitorArgs(Struct, frozen=True):
 
 
 class MonitorTool:
-    """As for Bash: `env` and `passed` make the shell's environment; no `commands` where background jobs are off."""
+    """As for Bash: `env` and `passed` make the shell's environment; without `background` it is off."""
 
     traits = ToolTraits(name=NAME, runs=True, texts=("command",))
 
     def __init__(
-        self,
-        env: Mapping[str, str] | None = None,
-        passed: Collection[str] = (),
-        commands: Callable[[], ShellJobs] | None = None,
+        self, env: Mapping[str, str] | None = None, passed: Collection[str] = (), *, background: bool = False
     ) -> None:
-        self._env, self._passed, self._commands = env, passed, commands
+        self._env, self._passed, self._background = env, passed, background
         self.spec = spec(NAME, DESCRIPTION, MonitorArgs)
 
     async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:
-        if self._commands is None:
+        if not self._background:
             raise ToolError(OFF)
+        from teamwright.host.process.bash import encode_script  # noqa: PLC0415  # nothing of it before a first command
+        from teamwright.host.process.environment import tool_environment  # noqa: PLC0415
+        from teamwright.runtime.jobs.shell_jobs import Order  # noqa: PLC0415
+
         asked = read_args(MonitorArgs, args)
         script = encode_script(asked.command)
         before = ctx.desk.cwd
@@ -67,6 +67,6 @@ class MonitorTool:
             description=label(asked.description, asked.command),
             limit=min(max(asked.timeout_ms or DEFAULT_MS, 1), MOST_MS) / 1000,
         )
-        job = await self._commands().start(order, ctx)
+        job = await services_of(ctx).shell_jobs.start(order, ctx)
         words = f"It runs for {order.limit:g} s at most; its lines reach you as they come."
         return launched(job, words, notes, "" if ctx.desk.cwd == before else str(ctx.desk.cwd))

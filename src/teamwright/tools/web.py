@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import anyio.to_thread
 from msgspec import Meta, Struct
@@ -10,12 +10,13 @@ from msgspec import Meta, Struct
 from teamwright.core.data.message import Text
 from teamwright.core.ports import Outcome, ToolContext, said
 from teamwright.core.text import neutral, quoted, shown
-from teamwright.host.web.addresses import Allowed, is_public
-from teamwright.host.web.charset import decode_text
-from teamwright.host.web.fetch import MOST_BYTES, WebPage, fetch
 from teamwright.runtime.tool_traits import ToolTraits
 from teamwright.tools.bounds import bounded, visible
 from teamwright.tools.define import read_args, spec
+
+if TYPE_CHECKING:
+    from teamwright.host.web.addresses import Allowed
+    from teamwright.host.web.fetch import WebPage
 
 DESCRIPTION = """\
 Fetches a page from the public internet and gives it back as text; HTML becomes plain text with its links.
@@ -41,13 +42,16 @@ class FetchTool:
     spec = spec("WebFetch", DESCRIPTION, WebFetchArgs, parallel=True)
     traits = ToolTraits(name=spec.name, effects="none", fetches=True, texts=("url", "prompt"))
 
-    def __init__(self, allowed: Allowed = is_public, env: Mapping[str, str] | None = None) -> None:
+    def __init__(self, allowed: "Allowed | None" = None, env: Mapping[str, str] | None = None) -> None:
         self._allowed = allowed
         self._env = env
 
     async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:
         wanted = read_args(WebFetchArgs, args)
-        page = await fetch(wanted.url, allowed=self._allowed, env=self._env)
+        from teamwright.host.web.addresses import is_public  # noqa: PLC0415  # with ssl: most sessions fetch nothing
+        from teamwright.host.web.fetch import fetch  # noqa: PLC0415
+
+        page = await fetch(wanted.url, allowed=self._allowed or is_public, env=self._env)
         data = {
             "url": page.url,
             "code": page.status,
@@ -66,7 +70,7 @@ class FetchTool:
         return Outcome((Text(_framed(page, body, wanted.prompt)),), data, is_error=page.status >= 400)
 
 
-def page_text(page: WebPage) -> str | None:
+def page_text(page: "WebPage") -> str | None:
     """The page as text; None if it is not text at all."""
     kind = page.media_type.lower()
     if not kind and b"\0" not in page.body[:2000]:
@@ -78,12 +82,16 @@ def page_text(page: WebPage) -> str | None:
     return _decoded(page, html=False) if _TEXT.match(kind) else None
 
 
-def _decoded(page: WebPage, *, html: bool) -> str:
+def _decoded(page: "WebPage", *, html: bool) -> str:
     declared = _META.search(page.body[:2048]) if html else None
+    from teamwright.host.web.charset import decode_text  # noqa: PLC0415
+
     return decode_text(page.body, page.charset, declared[1].decode() if declared else None)
 
 
-def _framed(page: WebPage, body: str, prompt: str) -> str:
+def _framed(page: "WebPage", body: str, prompt: str) -> str:
+    from teamwright.host.web.fetch import MOST_BYTES  # noqa: PLC0415
+
     status = "" if page.status < 400 else f" answered with status {page.status} {page.reason};"
     cut = f" Only the first {MOST_BYTES:,} bytes were read." if page.cut else ""
     return (
@@ -93,14 +101,16 @@ def _framed(page: WebPage, body: str, prompt: str) -> str:
     )
 
 
-def _moved(page: WebPage) -> str:
+def _moved(page: "WebPage") -> str:
     return (
         f"{page.url} redirects to another host: {shown(page.moved_to or '', 4000)}\n"
         "It was not followed. If you want that page, call WebFetch with the new address."
     )
 
 
-def _binary(page: WebPage) -> str:
+def _binary(page: "WebPage") -> str:
+    from teamwright.host.web.fetch import MOST_BYTES  # noqa: PLC0415
+
     size = f"more than {MOST_BYTES:,}" if page.cut else f"{len(page.body):,}"
     return (
         f"{page.url} is {shown(page.media_type, 100) or 'binary data'}, {size} bytes: not text, so it is not shown. "

@@ -7,10 +7,11 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 
 from teamwright.core.data.message import Text
-from teamwright.core.data.search import Search, WebFound, WebQuery
+from teamwright.core.data.search import WebFound, WebQuery
 from teamwright.core.errors import ToolError
 from teamwright.core.ports import Outcome, ToolContext
 from teamwright.core.text import neutral, shown
+from teamwright.runtime.services import services_of
 from teamwright.runtime.tool_traits import ToolTraits
 from teamwright.tools.bounds import bounded, visible
 from teamwright.tools.define import read_args, spec
@@ -37,17 +38,12 @@ class WebSearchArgs(Struct):
 
 
 class WebSearchTool:
-    """`search` asks whoever the person's settings name."""
-
     spec = spec("WebSearch", DESCRIPTION, WebSearchArgs, parallel=True)
     traits = ToolTraits(name=spec.name, effects="none", texts=("query",))
 
-    def __init__(self, search: Search) -> None:
-        self._search = search
-
     async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:
         query = _query(read_args(WebSearchArgs, args))
-        found = await self._search(ctx.agent, query)
+        found = await services_of(ctx).search_web(ctx.agent, query)
         data = {"query": query.text, "results": [{"title": hit.title, "url": hit.url} for hit in found.hits]}
         text = bounded(_framed(query, found), spill=ctx.desk.spill, name="WebSearch")
         return Outcome((Text(text),), data)

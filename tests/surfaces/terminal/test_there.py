@@ -124,7 +124,7 @@ async def test_a_door_that_closes_ends_the_app_and_refuses_what_comes_late(walke
             async with app.run_test(size=(100, 30)) as pilot:
                 seen = Stage(app, pilot, session)
                 await seen.shows("runs in another terminal")
-                session._bus.close()
+                session.services.bus.close()
                 await seen.until(lambda: not app.is_running, "the end")
                 assert app.return_value is not None and app.return_value.ended
             with pytest.raises(UsageError, match="has ended"):

@@ -7,6 +7,7 @@ from msgspec import Struct
 from teamwright.core.data.letter import Figures
 
 JobKind = Literal["agent", "shell", "monitor"]
+LETTERS = 20  # of one monitor in a minute
 
 
 class JobResult(Struct, frozen=True, omit_defaults=True):

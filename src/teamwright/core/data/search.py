@@ -1,11 +1,9 @@
 """A search of the web: what is asked, and what comes back."""
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Iterable
 from urllib.parse import urlsplit
 
 from msgspec import Struct
-
-from teamwright.core.ids import AgentId
 
 MOST_TITLE = 200  # characters
 MOST_ADDRESS = 2_000
@@ -32,9 +30,6 @@ class WebFound(Struct, frozen=True):
 
     hits: tuple[WebHit, ...]
     answer: str = ""
-
-
-Search = Callable[[AgentId, WebQuery], Awaitable[WebFound]]  # raises ToolError
 
 
 def kept(hits: Iterable[WebHit], query: WebQuery, most: int) -> tuple[WebHit, ...]:

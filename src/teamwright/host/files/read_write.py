@@ -9,7 +9,6 @@ from pathlib import Path
 from teamwright.core.data.event import Seen
 from teamwright.core.errors import ToolError
 from teamwright.host.files.paths import open_directory, open_entry, open_judged, refusal
-from teamwright.host.git.ignored import note_written
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _CANNOT_REPLACE = (errno.EACCES, errno.EPERM, errno.EROFS)  # of the directory; the file itself may still be writable
@@ -55,6 +54,8 @@ def write_whole(path: Path, content: bytes, *, basis: os.stat_result | None) -> 
     """
     folder = open_directory(path.parent, create=True)
     try:
+        from teamwright.host.git.ignored import note_written  # noqa: PLC0415  # nothing of it before a first write
+
         note_written(path)
         if basis is not None and not os.access(path.name, os.W_OK, dir_fd=folder):
             raise ToolError(f"{path} is write-protected. If it must be changed, make it writable first.")

@@ -1,0 +1,1 @@
+PLACE = (".teamwright", "worktrees")  # of worktrees, below the top of a repository

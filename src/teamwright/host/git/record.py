@@ -20,9 +20,9 @@ from msgspec import Struct
 
 from teamwright.core.errors import ToolError
 from teamwright.core.text import shown
+from teamwright.host.git import PLACE
 from teamwright.osfiles.private import replace_file
 
-PLACE = (".teamwright", "worktrees")
 PATIENCE = 60.0  # for the repository's lock, which is held for moments
 _HOLDER = re.compile(r"teamwright pid=(\d+) start=(\S+) host=(\S+) owner=(\S*)\s*")
 

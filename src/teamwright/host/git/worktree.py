@@ -67,6 +67,11 @@ __all__ = [
 AT_ONCE = max(2, min(8, os.cpu_count() or 1))  # worktrees that are looked at together
 
 
+def told_worktree(path: Path, branch: str) -> str:
+    """Where an agent works, for whoever must merge it."""
+    return f"{path} (branch {branch})" if branch else str(path)
+
+
 class KeptTree(Struct, frozen=True):
     """A worktree that stays; `note` says why, where its state does not."""
 
@@ -75,6 +80,12 @@ class KeptTree(Struct, frozen=True):
     summary: str
     state: TreeState | None = None  # None: it could not be told
     note: str = ""
+
+    @property
+    def words(self) -> str:
+        """What was kept, for the end of a report."""
+        lines = [f"Its worktree was kept: {told_worktree(self.path, self.branch)}", self.summary, self.note]
+        return "\n".join(line for line in lines if line)
 
 
 class FoundTree(Struct, frozen=True):

@@ -3,6 +3,7 @@
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
+from typing import TYPE_CHECKING
 
 import anyio
 import msgspec
@@ -27,15 +28,18 @@ from teamwright.core.data.letter import Prompt as Asked
 from teamwright.core.data.message import Effort, Message, Reply, Request, ToolCall, ToolSpec, user
 from teamwright.core.errors import DiskError, ModelError, StoreError, TeamwrightError
 from teamwright.core.ids import AgentId
-from teamwright.core.loop import TurnContext, run_turn
+from teamwright.core.loop import run_turn
 from teamwright.core.permissions.consent import Decision, Mode
 from teamwright.core.ports import Compactor, OnDelta, Tool
 from teamwright.runtime.agents.inbox import AgentInbox
 from teamwright.runtime.agents.plan_words import PLAN_OFF, Approver, plan_on
-from teamwright.runtime.agents.shared import ResourcesPort, Shared, TranscriptPort
-from teamwright.runtime.agents.spec import AgentSpec
+from teamwright.runtime.agents.spec import AgentSpec, ResourcesPort, TranscriptPort
+from teamwright.runtime.services import SessionTurn
 from teamwright.runtime.trouble import innermost
 from teamwright.store.files.logs import brief
+
+if TYPE_CHECKING:
+    from teamwright.runtime.agents.factory import AgentFactory
 
 INTERRUPTED = "[This turn was interrupted {}.]"
 BY_PERSON, BY_STOP, BY_END = "by the person", "because the agent was stopped", "because the program ended"
@@ -53,7 +57,7 @@ class RenderedPrompt(msgspec.Struct, frozen=True):
 
 
 class Agent:
-    def __init__(self, spec: AgentSpec, history: History, transcript: TranscriptPort, shared: Shared) -> None:
+    def __init__(self, spec: AgentSpec, history: History, transcript: TranscriptPort, shared: "AgentFactory") -> None:
         self.id, self.name, self.kind, self.parent, self.depth = spec.id, spec.name, spec.kind, spec.parent, spec.depth
         self.history, self.desk, self.meter = history, spec.desk, spec.meter
         self.inbox, self.slot = AgentInbox(spec.id, shared.letters, history.letters), shared.slots.slot()
@@ -61,7 +65,7 @@ class Agent:
         self.limits, self.may_start = spec.toolset.limits, spec.toolset.may_start
         self.mode: Mode | None = spec.mode  # of its own; None: its parent's
         self.approver: Approver = spec.approver
-        self.on_event: Callable[[Event], None] | None = None  # writes its output file
+        self._listeners: list[Callable[[Event], None]] = []  # e.g. the writer of its output file
         self.left_running: Callable[[Sequence[Letter]], str] | None = None  # jobs of earlier turns, in words, each once
         self.gear: ResourcesPort | None = None
         self.parked = False  # this process leaves it, in the middle of a turn if need be
@@ -71,15 +75,14 @@ class Agent:
         self._bus, self._now, self._trouble, self._settle = shared.bus, shared.now, shared.trouble, shared.settle
         self._inner = shared.metered(spec, history, turns=True)
         self.aside = shared.metered(spec, history, turns=False)  # for the runtime's own questions: they are no turns
-        self._busy = anyio.Lock()  # a turn, or the shortening of the conversation
-        self._told_plan = False
+        self._busy, self._told_plan = anyio.Lock(), False  # busy: a turn, or the shortening of the conversation
         self._lent: str | None = None  # the model that it goes back to after a turn
         self._before_plan: Mode | None = None
         self.closing, self._closed = False, anyio.Event()
         self._scope: anyio.CancelScope | None = None
         self._interrupted = BY_STOP  # by whom or why its turn is, in words
         self._resting, self._woken = anyio.Event(), anyio.Event()
-        self._seat = TurnContext(
+        self._seat = SessionTurn(
             agent=spec.id,
             history=history,
             model=self,
@@ -93,6 +96,7 @@ class Agent:
             request=self.request,
             sync=transcript.sync,
             around=shared.around,
+            session=shared.services,
         )
 
     # --- what the loop sees
@@ -109,10 +113,14 @@ class Agent:
             if isinstance(event, Replied):
                 self.replied_at = n
         self._bus.publish(Record(self.id, n, at, event))
-        if self.on_event is not None:
-            self.on_event(event)
+        for heard in self._listeners:
+            heard(event)
         if self._shared.debug is not None:
             self._shared.debug(brief(self.name, event))
+
+    def listen(self, heard: Callable[[Event], None]) -> None:
+        """Tell somebody of everything that it does from now on, once that is recorded."""
+        self._listeners.append(heard)
 
     def request(self) -> Request:
         rendered = self.history.rendered

@@ -1,7 +1,7 @@
 """Compacts an agent's conversation when the window is nearly full, on request, or after the provider refused it."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from teamwright.core.data.event import Compacted, Warned, Why
 from teamwright.core.data.message import Message, Text
@@ -10,7 +10,9 @@ from teamwright.core.ids import AgentId
 from teamwright.core.policies import compaction
 from teamwright.runtime.agents.agent import Agent
 from teamwright.runtime.agents.plan_words import plan_on
-from teamwright.runtime.side_questions.fork import Aside, run_forked
+
+if TYPE_CHECKING:
+    from teamwright.runtime.side_questions.fork import Aside
 
 Facts = Callable[[AgentId], Awaitable[Sequence[str]]]
 SMALL = 2_000  # tokens that fit everywhere: no server is asked for its window before that
@@ -115,7 +117,9 @@ class AgentCompactor:
             await self._hooks.after(agent.id, why, done.text)
         return True
 
-    async def _summarise(self, old: Sequence[Message], instructions: str, why: Why) -> Aside:
+    async def _summarise(self, old: Sequence[Message], instructions: str, why: Why) -> "Aside":
+        from teamwright.runtime.side_questions.fork import run_forked  # noqa: PLC0415  # few conversations grow so long
+
         asking = [compaction.asking(instructions)]
         if why != "too_long":
             try:

@@ -20,21 +20,20 @@ from teamwright.runtime.agents.agent import Agent, RenderedPrompt
 from teamwright.runtime.agents.compactor import AgentCompactor, Facts, Windows
 from teamwright.runtime.agents.inbox import LetterStore
 from teamwright.runtime.agents.meter import Ledger, MeteredModel
-from teamwright.runtime.agents.outcomes import Outcomes
 from teamwright.runtime.agents.slots import Slots
 from teamwright.runtime.agents.spec import AgentSpec, started
 from teamwright.runtime.bus import Bus
 from teamwright.runtime.extensions.hook_points import HookPoints
 from teamwright.runtime.extensions.hook_services import CompactHooks
+from teamwright.runtime.services import Services
 from teamwright.runtime.trouble import Trouble
 from teamwright.store.files import prompts, transcripts
 from teamwright.store.files.paths import SessionFiles
 from teamwright.store.files.transcripts import Transcript
 
-Answers = Callable[[AgentId, History], Awaitable[list[ToolEnded]]]
-
 
 class AgentFactory(Struct, kw_only=True):
+    services: Services  # what its agents reach through their tools
     session: SessionId
     files: SessionFiles
     bus: Bus
@@ -53,7 +52,6 @@ class AgentFactory(Struct, kw_only=True):
     facts: Facts
     fallback: str | None = None
     around: HookPoints | None = None  # people's hooks
-    outcomes: Outcomes | None = None  # of calls that are interrupted
     rendered: dict[object, RenderedPrompt] = {}
     lodgers: dict[AgentId, SessionFiles] = {}  # agents whose transcripts are with another session
 
@@ -66,9 +64,9 @@ class AgentFactory(Struct, kw_only=True):
         return agent
 
     async def settle(self, agent: AgentId, history: History) -> list[ToolEnded]:
-        if self.outcomes is None or not history.calls:
+        if not history.calls:
             return history.unfinished(crashed=False)
-        return await self.outcomes.at_interrupt(agent, history)
+        return await self.services.outcomes.at_interrupt(agent, history)
 
     def metered(self, spec: AgentSpec, history: History, *, turns: bool) -> MeteredModel:
         return MeteredModel(
@@ -103,10 +101,10 @@ class AgentFactory(Struct, kw_only=True):
         agent.rest()
         return agent
 
-    async def reopen(self, id: AgentId, answers: Answers | None) -> tuple[Transcript, History]:
+    async def reopen(self, id: AgentId) -> tuple[Transcript, History]:
         """The transcript of an agent that has ended, here or in another process, to continue with.
 
-        `answers` knows more than the transcript about calls that were in flight when that process was killed.
+        About calls that were in flight when a process was killed, the store knows more than the transcript.
         """
         path = self.files_of(id).agent(id)
         if not path.is_file():
@@ -121,7 +119,8 @@ class AgentFactory(Struct, kw_only=True):
         transcript.append(resumed, self.now())
         history.apply(resumed)
         try:
-            owed = await answers(id, history) if answers else history.unfinished(crashed=True)
+            left = self.services.left
+            owed = await left.after_crash(id, history) if left else history.unfinished(crashed=True)
             for ended in owed:
                 transcript.append(ended, self.now())
                 history.apply(ended)

@@ -4,22 +4,28 @@ A tool that only changes our own store has its outcome looked up there by key, a
 is unknown.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
+from typing import TYPE_CHECKING
 
 import anyio
 from msgspec import Struct
+from msgspec.structs import replace
 
 from teamwright.core.data.event import ToolEnded
 from teamwright.core.data.history import History
 from teamwright.core.data.message import Text, ToolCall
 from teamwright.core.errors import DiskError, StoreError
-from teamwright.core.ids import AgentId, CallId, LetterId
+from teamwright.core.ids import AgentId, CallId, LetterId, SessionId
 from teamwright.runtime.tool_traits import Catalog, Told, find_traits
-from teamwright.store.tables.jobs import JobRow
-from teamwright.store.tables.mail import MailTable
-from teamwright.store.tables.requests import RequestTable
-from teamwright.store.tables.tasks import TaskTable
-from teamwright.store.tables.teams import TeamTable
+
+if TYPE_CHECKING:
+    from teamwright.runtime.jobs.jobs import Jobs
+    from teamwright.store.tables.jobs import JobRow
+    from teamwright.store.tables.mail import MailTable
+    from teamwright.store.tables.requests import RequestTable
+    from teamwright.store.tables.schedules import ScheduleTable
+    from teamwright.store.tables.tasks import TaskTable
+    from teamwright.store.tables.teams import TeamTable
 
 CRASH, INTERRUPT = "the program ended", "the turn was interrupted"
 LOOK_LIMIT = 10.0  # seconds to find out at an interrupt; then the outcome counts as unknown
@@ -28,18 +34,27 @@ LOOK_LIMIT = 10.0  # seconds to find out at an interrupt; then the outcome count
 class Books(Struct, frozen=True, kw_only=True):
     """Where calls of this session leave their traces."""
 
-    mail: MailTable
-    requests: RequestTable
-    teams: TeamTable
-    tasks: TaskTable
-    made: Callable[[AgentId, CallId], Awaitable[str | None]] | None = None  # the id of a schedule that a call made
-    kept: Callable[[str], Awaitable[bool]] | None = None  # is there still a schedule of this id?
+    session: SessionId
+    mail: "MailTable"
+    requests: "RequestTable"
+    teams: "TeamTable"
+    tasks: "TaskTable"
+    schedules: "ScheduleTable | None" = None
+
+    async def made(self, agent: AgentId, call: CallId) -> str | None:
+        """The id of the schedule that a call made."""
+        found = await self.schedules.made_by(f"{agent}/{call}") if self.schedules else None
+        return found.id if found else None
+
+    async def kept(self, id: str) -> bool:
+        """Is there still a schedule of this id?"""
+        return self.schedules is not None and any(row.id == id for row in await self.schedules.all(self.session))
 
 
 class Outcomes(Struct, frozen=True, kw_only=True):
     """A call's id is unique in its agent's conversation only, so everything is looked up by both."""
 
-    job: Callable[[AgentId, CallId], JobRow | None]  # that the call began
+    job: Callable[[AgentId, CallId], "JobRow | None"]  # that the call began
     status: Callable[[str], str]  # of a job by its id; empty if it is not known here
     posted: Callable[[LetterId], Awaitable[bool]]
     books: Books | None  # None: another session made the calls
@@ -81,6 +96,35 @@ class Outcomes(Struct, frozen=True, kw_only=True):
         return None if lookup is None else await lookup(self, agent, call, when)
 
 
+def outcomes_of(
+    jobs: "Jobs", posted: Callable[[LetterId], Awaitable[bool]], books: Books, catalog: Catalog
+) -> Outcomes:
+    """Of the calls of this process."""
+
+    def job(owner: AgentId, call: CallId) -> "JobRow | None":
+        found = jobs.begun_by(owner, call)
+        return found.row() if found else None
+
+    def status(id: str) -> str:
+        found = jobs.get(id)
+        return found.status if found else ""
+
+    return Outcomes(job=job, status=status, posted=posted, books=books, catalog=catalog)
+
+
+def left_by(outcomes: Outcomes, rows: "Iterable[JobRow]", *, copied: bool) -> Outcomes:
+    """Of the calls of an earlier process: its jobs are known by their rows alone.
+
+    A copy of a session has calls that were made under the other one's id: of those no book tells.
+    """
+    known = {(row.owner, row.call): row for row in rows if row.call}
+
+    def job(owner: AgentId, call: CallId) -> "JobRow | None":
+        return known.get((owner, call))
+
+    return replace(outcomes, job=job, books=None if copied else outcomes.books)
+
+
 async def team_made(found: Outcomes, agent: AgentId, call: ToolCall, when: str, words: str = "") -> Told | None:
     """What a call made of the team; `words` if it made nothing."""
     if found.books is None:
@@ -90,7 +134,7 @@ async def team_made(found: Outcomes, agent: AgentId, call: ToolCall, when: str, 
     return lost(words, when) if words else None
 
 
-def _of_job(job: JobRow, when: str) -> Told:
+def _of_job(job: "JobRow", when: str) -> Told:
     if job.status == "running":
         return f"{job.id} ({job.description}) is at work in the background; you are told when it ends.", False
     text = f"{when.capitalize()} while {job.id} ({job.description}) was at work. It is {job.status}"

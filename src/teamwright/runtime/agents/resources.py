@@ -15,6 +15,7 @@ from teamwright.runtime.extensions.hook_points import HookPoints
 if TYPE_CHECKING:
     from teamwright.core.data.server import ServerPrompt
     from teamwright.library.skills.file import Skill
+    from teamwright.runtime.extensions.hooks import Hooks
     from teamwright.runtime.extensions.mcp_pool import ServerPool
     from teamwright.runtime.extensions.skills import Expanded
 
@@ -61,6 +62,8 @@ class Extensions(Protocol):
     async def expand(self, text: str) -> "Expanded | None":
         """`/name words` instead of a prompt; None: it is meant for the model as it is."""
         ...
+
+    def make_hooks(self) -> "Hooks": ...
 
     def open(self, group: TaskGroup) -> None:
         """Begin to connect to servers."""

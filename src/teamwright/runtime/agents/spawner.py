@@ -1,7 +1,5 @@
 """Spawns agents for the Agent tool (plan, make, own, then join or detach) and resumes those that have ended."""
 
-from typing import Protocol
-
 import anyio
 from msgspec.structs import replace
 
@@ -15,37 +13,19 @@ from teamwright.core.policies.spawn import FORK, Ask, Caller, Plan, plan_spawn
 from teamwright.core.ports import ToolContext
 from teamwright.host.git.worktree import Worktree
 from teamwright.runtime.agents.agent import Agent
-from teamwright.runtime.agents.factory import AgentFactory
 from teamwright.runtime.agents.resources import AgentResources
 from teamwright.runtime.agents.sub_agents import AgentRecord, Birth, SpawnDeps, SubAgents
-from teamwright.runtime.agents.supervisor import Supervisor
 from teamwright.runtime.jobs.jobs import Job
-from teamwright.runtime.worktrees import Worktrees
+from teamwright.runtime.services import Services
 from teamwright.store.tables.jobs import NewAgent
 
 
-class TeamsPort(Protocol):
-    @property
-    def names(self) -> frozenset[str]: ...
-
-    def member_of(self, agent: AgentId) -> Member | None: ...
-
-    async def recruit(
-        self, ask: Ask, plan: Plan, definition: AgentDefinition, parent: Agent, ctx: ToolContext, model: str
-    ) -> Member:
-        """Make a teammate."""
-        ...
-
-
 class Spawner:
-    def __init__(self, workshop: AgentFactory, supervisor: Supervisor, rooms: Worktrees, ways: SpawnDeps) -> None:
-        self._rooms = rooms
-        self._workshop = workshop
-        self._supervisor = supervisor
-        self._ways = ways
-        self.making = SubAgents(workshop, supervisor, rooms, ways)
+    def __init__(self, services: Services, deps: SpawnDeps) -> None:
+        self._services, self._deps = services, deps
+        self._agents, self._supervisor = services.agents, services.supervisor
+        self._making = SubAgents(services, deps)
         self.known: dict[AgentId, AgentRecord] = {}
-        self.teams: TeamsPort | None = None
         self._resuming: set[AgentId] = set()
         self._answers: dict[AgentId, tuple[tuple[int, int], int]] = {}  # since a person spoke, or a tool was used
         self._names: set[str] = set()  # given out, also to agents that are still being made
@@ -54,12 +34,12 @@ class Spawner:
         """Start the agent and, if the plan says so, wait for it. A job that runs still is in the background."""
         parent = self._supervisor.agent(ctx.agent)
         assert parent is not None
-        if ask.kind and (words := self._ways.refusal(ask.kind)):
+        if ask.kind and (words := self._deps.refusal(ask.kind)):
             raise ToolError(words)
-        kinds = self._ways.kinds()
-        features, member = self._ways.features, None
-        if self.teams is not None:
-            features, member = replace(features, teams=self.teams.names), self.teams.member_of(parent.id)
+        kinds, teams = self._deps.kinds(), self._services.open_teams
+        features, member = self._deps.features, None
+        if teams is not None:
+            features, member = replace(features, teams=teams.names), teams.member_of(parent.id)
         forked = parent.kind == FORK or (features.may_fork and ask.kind in (None, FORK) and parent.history.is_fork)
         caller = Caller(
             depth=parent.depth,
@@ -69,10 +49,10 @@ class Spawner:
             is_teammate=member is not None and not member.is_lead,
         )
         plan = plan_spawn(ask, caller, kinds, features)
-        if plan.life == "resident" and self.teams is not None:
+        if plan.life == "resident":
             definition = kinds[plan.kind]
-            model = self.making.model_for(ask, definition, parent)
-            return await self.teams.recruit(ask, plan, definition, parent, ctx, model), plan
+            model = self._making.model_for(ask, definition, parent)
+            return await self._services.teams.recruit(ask, plan, definition, parent, ctx, model), plan
         return await self._start(ask, plan, kinds.get(plan.kind), parent, ctx), plan
 
     async def _start(
@@ -81,25 +61,25 @@ class Spawner:
         own, name = new_agent_id(), definition.name if definition else plan.kind
         tree = None
         if plan.room == "worktree":
-            tree = await self._rooms.open(parent.desk.cwd, own, own=ask.name or "")
+            tree = await self._services.worktrees.open(parent.desk.cwd, own, own=ask.name or "")
         gear: AgentResources | None = None
         made: tuple[Agent, AgentRecord, str] | None = None
         try:
-            gear = await self._ways.equip(definition, own, parent.id)
+            gear = await self._deps.equip(definition, own, parent.id)
             birth = Birth(own, self._free_name(ask.name) if ask.name else name, ctx.call_id, tree, gear)
             if plan.context == "inherit":
                 await parent.sync()  # what it points to is on the disk before it begins
-                made = self.making.fork(ask, parent, ctx, birth)
+                made = self._making.fork(ask, parent, ctx, birth)
             else:
                 assert definition is not None
-                made = self.making.make(ask, definition, parent, birth)
+                made = self._making.make(ask, definition, parent, birth)
             made[0].gear = gear
             job = await self._begin(*made, parent, ctx.call_id, plan, tree)
         except BaseException:
             await self._undo(made[0] if made else None, gear, tree)
             raise
         if not job.background:
-            await self._supervisor.join(job, parent, self._ways.background_after)
+            await self._supervisor.join(job, parent, self._deps.background_after)
         return job
 
     async def _undo(self, agent: Agent | None, gear: AgentResources | None, tree: Worktree | None) -> None:
@@ -109,7 +89,7 @@ class Spawner:
             if gear is not None:
                 await gear.close()
             if tree is not None:
-                await self._rooms.close(tree)
+                await self._services.worktrees.close(tree)
 
     async def _begin(
         self,
@@ -125,7 +105,7 @@ class Spawner:
         job.tree = tree
         sender = Sender("agent", parent.name, parent.id)
         letter = Letter(new_letter_id(), known.id, sender, Prompt((Text(prompt),)))
-        row = NewAgent(known.id, self._workshop.session, parent.id, known.kind, known.name, known.depth)
+        row = NewAgent(known.id, self._agents.session, parent.id, known.kind, known.name, known.depth)
         with anyio.CancelScope(shield=True):  # its row and its life begin together; who joins is cancelled after that
             await self._supervisor.jobs.begin(job, agent=row, letter=letter)
             agent.inbox.begin(letter)
@@ -138,7 +118,7 @@ class Spawner:
             JobId(known.id),
             "agent",
             owner=owner,
-            output=self._workshop.output(known.id),
+            output=self._agents.output(known.id),
             description=known.description,
             call=call,
             background=background,
@@ -156,7 +136,7 @@ class Spawner:
         return found
 
     def is_one_shot(self, kind: str) -> bool:
-        definition = self._ways.kinds().get(kind)
+        definition = self._deps.kinds().get(kind)
         return definition is not None and definition.one_shot
 
     # --- continuing with an agent that has ended
@@ -200,7 +180,7 @@ class Spawner:
                 id, known.name, known.kind, known.parent, known.depth, known.description, known.run + 1
             )
             job = self._job(known, owner, call, background=True)
-            agent, job.tree = await self.making.resume(known)
+            agent, job.tree = await self._making.resume(known)
             with anyio.CancelScope(shield=True):
                 await self._supervisor.jobs.begin(job)
                 self._supervisor.start(agent, job)

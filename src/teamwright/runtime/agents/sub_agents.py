@@ -22,11 +22,11 @@ from teamwright.core.ports import Desk, Tool, ToolContext
 from teamwright.host.files.paths import is_directory, resolve
 from teamwright.host.git.worktree import Worktree
 from teamwright.runtime.agents.agent import Agent, RenderedPrompt
-from teamwright.runtime.agents.factory import AgentFactory, Answers, own_limits
+from teamwright.runtime.agents.factory import own_limits
 from teamwright.runtime.agents.resources import AgentResources, Equip
 from teamwright.runtime.agents.spec import AgentSpec, Toolset
-from teamwright.runtime.agents.supervisor import Supervisor
-from teamwright.runtime.worktrees import Worktrees, move_in, worktree_words
+from teamwright.runtime.services import Services
+from teamwright.runtime.worktrees import move_in, worktree_words
 from teamwright.store.files.transcripts import Transcript
 
 
@@ -51,8 +51,8 @@ class SpawnDeps(Struct, frozen=True, kw_only=True):
     kinds: Callable[[], Mapping[str, AgentDefinition]]  # those that may be started now
     refusal: Callable[[str], str]  # why a kind that exists cannot be started; empty if it can
     absence: Callable[[str], str]  # why one of a kind that is not among them cannot continue, and what brings it back
-    kit: Callable[[AgentDefinition, int, Served], Toolset]  # the tools of a definition at a depth
-    kit_of: Callable[[tuple[ToolSpec, ...], int, Served], Toolset]  # and of an agent that was rendered before
+    toolset: Callable[[AgentDefinition, int, Served], Toolset]  # the tools of a definition at a depth
+    toolset_of: Callable[[tuple[ToolSpec, ...], int, Served], Toolset]  # and of an agent that was rendered before
     mode: Callable[[Mode | None], Mode]  # in which an agent works whose own mode is this
     system: Callable[[AgentDefinition, str, Path, Mode], tuple[str, ...]]  # definition, model, cwd, mode
     told: Callable[[AgentDefinition], tuple[str, ...]]  # what it is told besides: its skills, its memory
@@ -75,16 +75,16 @@ class Birth(Struct, frozen=True):
 class SubAgents:
     """Gives each its tools, its desk, its limits and its prompt."""
 
-    def __init__(self, workshop: AgentFactory, supervisor: Supervisor, rooms: Worktrees, ways: SpawnDeps) -> None:
-        self._workshop, self._supervisor, self._rooms, self._ways = workshop, supervisor, rooms, ways
-        self.answers: Answers | None = None  # to calls that were in flight in an earlier process
+    def __init__(self, services: Services, deps: SpawnDeps) -> None:
+        self._services, self._deps = services, deps
+        self._agents, self._supervisor = services.agents, services.supervisor
 
     def make(
         self, ask: Ask, definition: AgentDefinition, parent: Agent, birth: Birth
     ) -> tuple[Agent, AgentRecord, str]:
         own, name, tree, gear = birth.id, birth.name, birth.tree, birth.gear
         model = self.model_for(ask, definition, parent)
-        kit = self._ways.kit(definition, parent.depth + 1, gear.tools if gear else None)
+        kit = self._deps.toolset(definition, parent.depth + 1, gear.tools if gear else None)
         desk = child_desk(parent.desk, self._cwd(ask, parent), own, name)
         if tree is not None:
             move_in(desk, tree)
@@ -105,20 +105,20 @@ class SubAgents:
             worktree=str(tree.path) if tree else "",
         )
         moved = worktree_words(tree, parent.desk.cwd) if tree else ""
-        agent = self._workshop.begin(spec, self._prompt(definition, spec, moved))
+        agent = self._agents.begin(spec, self._prompt(definition, spec, moved))
         first = f"{definition.initial_prompt}\n\n{ask.prompt}" if definition.initial_prompt else ask.prompt
         return agent, AgentRecord(own, name, definition.name, parent.id, parent.depth + 1, ask.description, 1), first
 
     def _prompt(self, definition: AgentDefinition, spec: AgentSpec, moved: str) -> RenderedPrompt:
         """`moved` tells of its worktree, if it has one."""
-        told = (*self._ways.told(definition), *([moved] if moved else []))
-        cwd, mode = spec.desk.cwd, self._ways.mode(spec.mode)
+        told = (*self._deps.told(definition), *([moved] if moved else []))
+        cwd, mode = spec.desk.cwd, self._deps.mode(spec.mode)
         key = (id(spec.toolset), spec.model, cwd, told, mode)  # a toolset belongs to one definition, and is kept
 
         def system() -> tuple[str, ...]:
-            return (*self._ways.system(definition, spec.model, cwd, mode), *told)
+            return (*self._deps.system(definition, spec.model, cwd, mode), *told)
 
-        return self._workshop.prompt(key, system, spec.toolset.specs)
+        return self._agents.prompt(key, system, spec.toolset.specs)
 
     def fork(self, ask: Ask, parent: Agent, ctx: ToolContext, birth: Birth) -> tuple[Agent, AgentRecord, str]:
         """Prompt, tools, model and history are the parent's very objects: they are not encoded again."""
@@ -144,21 +144,21 @@ class SubAgents:
             source=Source(parent.id, parent.replied_at),
         )
         branch = parent.history.branch((*ctx.request.messages, ctx.reply.message), ctx.reply.message.calls)
-        agent = self._workshop.begin(spec, parent.prompt, FORK, branch)
+        agent = self._agents.begin(spec, parent.prompt, FORK, branch)
         moved = worktree_words(tree, parent.desk.cwd) if tree else ""
         known = AgentRecord(own, name, FORK, parent.id, parent.depth + 1, ask.description, 1)
         return agent, known, directive(ask.prompt, moved=moved)
 
     def model_for(self, ask: Ask, definition: AgentDefinition, parent: Agent) -> str:
-        asked = None if self._ways.features.coordinator else ask.model
+        asked = None if self._deps.features.coordinator else ask.model
         name = next((n for n in (asked, definition.model) if n and n != "inherit"), None)
         try:
-            return self._ways.resolve_model(name) if name else parent.model
+            return self._deps.resolve_model(name) if name else parent.model
         except ModelError as error:
             raise ToolError(f"{error} Leave `model` out to use this agent's own.") from None
 
     def _cwd(self, ask: Ask, parent: Agent) -> Path:
-        if not ask.cwd or not self._ways.features.assistant:
+        if not ask.cwd or not self._deps.features.assistant:
             return parent.desk.cwd
         path = resolve(ask.cwd, parent.desk.cwd)
         if not is_directory(path):
@@ -170,23 +170,23 @@ class SubAgents:
     async def resume(self, known: AgentRecord) -> tuple[Agent, Worktree | None]:
         transcript, history = await self._reopen(known)
         main = self._supervisor.main
-        definition = next((d for d in self._ways.kinds().values() if d.name == known.kind), None)
+        definition = next((d for d in self._deps.kinds().values() if d.name == known.kind), None)
         desk = child_desk(main.desk, Path(history.cwd), known.id, known.name)
         tree = None
         if history.started is not None and history.started.worktree:
             before = history.started.worktree
-            tree = await self._rooms.open_again(main.desk.roots[0], known.id, before)
+            tree = await self._services.worktrees.open_again(main.desk.roots[0], known.id, before)
             move_in(desk, tree)
         desk.seen = dict(history.seen)
         gear = await self._equip_again(definition, known, transcript, tree)
         spec = self._spec_again(known, definition, history, desk, gear)
-        agent = self._workshop.resume(spec, history, transcript)
+        agent = self._agents.resume(spec, history, transcript)
         agent.gear = gear
         return agent, tree
 
     async def _reopen(self, known: AgentRecord) -> tuple[Transcript, History]:
         try:
-            transcript, history = await self._workshop.reopen(known.id, self.answers)
+            transcript, history = await self._agents.reopen(known.id)
         except DiskError:
             raise
         except (SessionMissing, StoreError) as error:
@@ -207,8 +207,8 @@ class SubAgents:
         """As it was made, from its transcript and from what is known of its kind now."""
         rendered, main = history.rendered, self._supervisor.main
         assert rendered is not None
-        tools = self._workshop.stored_prompt(rendered.prompt).tools
-        kit = self._ways.kit_of(tools, known.depth, gear.tools if gear else None)
+        tools = self._agents.stored_prompt(rendered.prompt).tools
+        kit = self._deps.toolset_of(tools, known.depth, gear.tools if gear else None)
         if history.started is not None:  # how far its tools may be used is not in what was rendered
             kit = replace(kit, limits=history.started.limits, may_start=history.started.may_start)
         limits = own_limits(definition) if definition else main.meter.limits
@@ -232,12 +232,12 @@ class SubAgents:
         self, definition: AgentDefinition | None, known: AgentRecord, transcript: Transcript, tree: Worktree | None
     ) -> AgentResources | None:
         try:
-            return await self._ways.equip(definition, known.id, known.parent)
+            return await self._deps.equip(definition, known.id, known.parent)
         except BaseException:
             transcript.close()
             if tree is not None:
                 with anyio.CancelScope(shield=True):
-                    await self._rooms.close(tree)
+                    await self._services.worktrees.close(tree)
             raise
 
 

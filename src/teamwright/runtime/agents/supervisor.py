@@ -7,7 +7,7 @@ import contextvars
 import traceback
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 from anyio.abc import TaskGroup
@@ -20,12 +20,14 @@ from teamwright.core.ids import AgentId, CallId, JobId, LetterId
 from teamwright.runtime.agents.agent import Agent, current_agent, current_teammate
 from teamwright.runtime.agents.inbox import LetterStore
 from teamwright.runtime.agents.life import MainLife, OnceLife, live
-from teamwright.runtime.jobs.jobs import Job, Jobs, Tell, letter_id
-from teamwright.runtime.jobs.outputs import OutputFile
-from teamwright.runtime.side_questions.summaries import Summaries
+from teamwright.runtime.jobs.jobs import Job, Jobs, letter_id
+from teamwright.runtime.services import Services
 from teamwright.runtime.trouble import Trouble
-from teamwright.runtime.worktrees import Worktrees, words
 from teamwright.store.tables.state import now_ms
+
+if TYPE_CHECKING:
+    from teamwright.runtime.jobs.outputs import OutputFile
+    from teamwright.runtime.side_questions.summaries import Summaries
 
 STOP_LIMIT = 10.0  # seconds for a stopped agent to end its tools
 SHELL_KINDS = ("shell", "monitor")
@@ -40,29 +42,31 @@ FORGOTTEN = (
 class Supervisor:
     def __init__(
         self,
+        services: Services,
         jobs: Jobs,
         letters: LetterStore,
-        rooms: Worktrees,
-        tell: Tell,
         log: Callable[[str], None],
+        trouble: Trouble,
         *,
         job_wait: float,
-        trouble: Trouble,
+        summary_seconds: float | None = None,
     ) -> None:
-        self.jobs = jobs
-        self._letters = letters
-        self._rooms = rooms
-        self._main: Agent | None = None
-        self._tell = tell
-        self._log = log
+        """`summary_seconds`: how often agents in the background sum up what they do; None: never."""
+        self._services, self._tell = services, services.tell
+        self.jobs, self._letters, self._log, self.trouble = jobs, letters, log, trouble
         self._job_wait = job_wait
-        self.trouble = trouble
+        self._main: Agent | None = None
         self._group: TaskGroup | None = None
         self._live: dict[AgentId, Agent] = {}
         self._housed: set[AgentId] = set()  # those of them that are teammates
         self.recall_after = RECALL
         self.asked = 0  # how often a person has spoken
-        self.summaries: Summaries | None = None  # of agents in the background, if they are wanted
+        self._summaries = None if summary_seconds is None else self._open_summaries(summary_seconds)
+
+    def _open_summaries(self, seconds: float) -> "Summaries":
+        from teamwright.runtime.side_questions.summaries import Summaries  # noqa: PLC0415  # seldom wanted
+
+        return Summaries(seconds, self.launch, self._tell, self._log)
 
     def open(self, group: TaskGroup) -> None:
         self._group = group
@@ -132,11 +136,13 @@ class Supervisor:
         return who.id if who else None
 
     async def _run(self, agent: Agent, job: Job) -> None:
+        from teamwright.runtime.jobs.outputs import OutputFile  # noqa: PLC0415
+
         current_agent.set(agent.id)
         if teammate := self.teammate_of(agent):
             current_teammate.set(teammate)
         output = OutputFile(job.output)
-        agent.on_event = lambda event: self._heard(agent, job, output, event)
+        agent.listen(partial(self._heard, agent, job, output))
         status, error = cast("tuple[JobStatus, str]", ("killed", ""))
         with job.scope:
             try:
@@ -222,8 +228,8 @@ class Supervisor:
 
     async def _conclude(self, agent: Agent, job: Job, status: JobStatus, error: str) -> None:
         self._live.pop(agent.id, None)
-        if self.summaries is not None:
-            self.summaries.forget(agent.id)
+        if self._summaries is not None:
+            self._summaries.forget(agent.id)
         await self._stop_owned(agent.id)
         said = agent.history.last_words
         if agent.halted is None:  # of one that the disk has stopped, the transcript is left as it is
@@ -236,8 +242,8 @@ class Supervisor:
             await self.jobs.finish(job, status, result)
             await agent.put_away()
             if job.tree is not None:  # slow: readers of the end do not wait for it
-                job.kept = await self._rooms.close(job.tree)
-            await self.jobs.notify(job, words(job.kept) if job.kept else "")
+                job.kept = await self._services.worktrees.close(job.tree)
+            await self.jobs.notify(job, job.kept.words if job.kept else "")
         except StoreError as fault:
             self.trouble.report(fault, f"the end of job {job.id} could not be recorded")
             await agent.put_away()
@@ -299,15 +305,15 @@ class Supervisor:
 
     # --- what is seen of it
 
-    def _heard(self, agent: Agent, job: Job, output: OutputFile, event: Event) -> None:
+    def _heard(self, agent: Agent, job: Job, output: "OutputFile", event: Event) -> None:
         output.note(event)
         if isinstance(event, Replied):
             calls = event.message.calls
             figures = self.figures(agent, job)
             progress = JobProgressed(job.id, job.description, figures, calls[-1].name if calls else "")
             self._tell(job.owner, progress)
-            if self.summaries is not None:
-                self.summaries.heard(agent, job, event, progress)
+            if self._summaries is not None:
+                self._summaries.heard(agent, job, event, progress)
 
     def figures(self, agent: Agent, job: Job) -> Figures:
         took = agent.now() - job.started

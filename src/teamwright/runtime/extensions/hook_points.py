@@ -1,21 +1,22 @@
 """Fires hooks in the life of an agent: its start, prompts, calls and stops."""
 
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from teamwright.core.data.event import Event, TurnEnded, Warned
+from teamwright.core.data.event import TurnEnded, Warned
 from teamwright.core.data.history import History
 from teamwright.core.data.hook import NOTHING, Fired, HookEvent
 from teamwright.core.data.letter import Letter, Prompt
 from teamwright.core.data.message import Text, ToolCall
 from teamwright.core.ids import AgentId, CallId
-from teamwright.core.permissions.consent import Mode, Question
+from teamwright.core.permissions.consent import Question
 from teamwright.core.ports import Fate, Outcome, Received
 from teamwright.runtime.agents.agent import Agent
+from teamwright.runtime.services import Services
 from teamwright.runtime.tool_traits import ToolTraits, told_by
 
 if TYPE_CHECKING:
@@ -27,31 +28,20 @@ MOST_ROUNDS = 10  # that hooks may send an agent back to work in one turn
 class HookPoints:
     """One for a session. Without hooks each point costs a look; the first hook that comes makes `hooks`."""
 
-    def __init__(
-        self,
-        *,
-        agent: Callable[[AgentId], Agent | None],
-        mode: Callable[[AgentId], Mode],
-        tell: Callable[[AgentId, Event], None],
-        works: Callable[[AgentId], bool],
-        transcript: Callable[[AgentId], Path],
-        launch: Callable[[Callable[[], Coroutine[Any, Any, None]]], None],
-        make: "Callable[[], Hooks]",
-        home: Path,
-    ) -> None:
-        """`works`: has the agent jobs of its own still? `home` is where hooks run that concern no living agent."""
-        self._agent, self._mode, self._tell, self._works = agent, mode, tell, works
-        self._transcript, self._launch, self._make, self._home = transcript, launch, make, home
+    def __init__(self, services: Services, home: Path) -> None:
+        """`home` is where hooks run that concern no living agent."""
+        self._services, self._tell, self._home = services, services.tell, home
         self.hooks: Hooks | None = None
-        self.main_kind = ""  # of the main agent, if it runs as a kind
-        self.config: Callable[[], list[tuple[str, str]]] | None = None  # settings files that changed: source, path
         self._met: set[AgentId] = set()
         self._refused: set[AgentId] = set()
         self._held: dict[tuple[AgentId, CallId], Fired] = {}  # what was said before a call, for its result
 
+    def _agent(self, id: AgentId) -> Agent | None:
+        return self._services.supervisor.agent(id)
+
     def use(self) -> "Hooks":
         if self.hooks is None:
-            self.hooks = self._make()
+            self.hooks = self._services.extensions.make_hooks()
         return self.hooks
 
     async def fire(
@@ -61,14 +51,14 @@ class HookPoints:
         if self.hooks is None or not self.hooks.has(event, agent):
             return NOTHING
         found = self._agent(agent)
-        kind = self.main_kind if found is None or found.parent is None else found.kind
+        kind = "" if found is None or found.parent is None else found.kind
         fired = await self.hooks.fire(
             event,
             subject=subject,
             agent=agent,
             agent_type=kind,
             cwd=cwd or (found.desk.cwd if found else self._home),
-            mode=self._mode(agent),
+            mode=self._services.mode_of(agent),
             **fields,
         )
         for words in fired.messages:
@@ -112,11 +102,10 @@ class HookPoints:
     async def _look_at_settings(self, agent: AgentId) -> None:
         """Before each prompt of the main agent. It is too late to refuse a change: such words are for the person."""
         found = self._agent(agent)
-        if self.config is None or found is None or found.parent is not None:
+        hooks = self.hooks
+        if hooks is None or hooks.config is None or found is None or found.parent is not None:
             return
-        if self.hooks is None or not self.hooks.has("ConfigChange"):
-            return
-        for source, path in self.config():
+        for source, path in hooks.config() if hooks.has("ConfigChange") else ():
             fired = await self.fire("ConfigChange", agent, subject=source, source=source, file_path=path)
             if fired.blocked:
                 self._tell(agent, Warned(fired.blocked))
@@ -160,7 +149,7 @@ class HookPoints:
         async def notify() -> None:
             await self.fire("Notification", question.agent, subject=kind, message=words, notification_type=kind)
 
-        self._launch(notify)
+        self._services.supervisor.launch(notify)
 
     async def after(
         self, agent: AgentId, call: ToolCall, args: Mapping[str, Any] | None, outcome: Outcome, fate: Fate
@@ -204,10 +193,10 @@ class HookPoints:
         told: dict[str, Any] = {"stop_hook_active": rounds > 0, "last_assistant_message": text}
         if found.parent is None:
             fired = await self.fire("Stop", agent, **told)
-        elif self._works(agent) or _is_teammate(found.history):
+        elif self._services.supervisor.jobs.unfinished(agent) or _is_teammate(found.history):
             return None  # it only waits for its jobs; or it is a teammate, which goes idle
         else:
-            told["agent_transcript_path"] = self._transcript(agent)
+            told["agent_transcript_path"] = self._services.agents.files.agent(agent)
             fired = await self.fire("SubagentStop", agent, subject=found.kind, **told)
         if fired.blocked is None or fired.stop is not None:
             return None

@@ -1,6 +1,5 @@
 """Fires hooks around shared services: worktrees, tasks, idle teammates and compaction."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 from teamwright.core.data.event import Reminded, Warned, Why
@@ -13,16 +12,17 @@ from teamwright.core.errors import ToolError, UsageError
 from teamwright.core.ids import AgentId
 from teamwright.runtime.agents.agent import Agent
 from teamwright.runtime.extensions.hook_points import MOST_ROUNDS, HookPoints
+from teamwright.runtime.services import Services
 
 
 class WorktreeHooks:
     """Other version control than git: a hook makes the directory and prints its path."""
 
-    def __init__(self, points: Callable[[], HookPoints], main: AgentId) -> None:
-        self._get, self._main = points, main
+    def __init__(self, services: Services, main: AgentId) -> None:
+        self._services, self._main = services, main
 
     async def make(self, name: str, cwd: Path) -> Path | None:
-        points = self._get()
+        points = self._services.points
         hooks = points.hooks
         if hooks is None or not hooks.has("WorktreeCreate"):
             return None
@@ -33,7 +33,7 @@ class WorktreeHooks:
         return Path(fired.printed[-1].strip())
 
     async def removed(self, path: Path) -> bool:
-        points = self._get()
+        points = self._services.points
         hooks = points.hooks
         if hooks is None or not hooks.has("WorktreeRemove"):
             return False

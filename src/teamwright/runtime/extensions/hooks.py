@@ -58,8 +58,11 @@ class Hooks:
         env: Mapping[str, str],
         log: Callable[[str], None],
         passed: Collection[str] = (),
+        config: Callable[[], list[tuple[str, str]]] | None = None,
     ) -> None:
-        """`passed` names variables that commands get although they are not on the list."""
+        """`passed` names variables that commands get although they are not on the list; `config` gives the settings
+        files that have changed (source, path)."""
+        self.config = config
         self._book, self._project, self._env, self._passed, self._log = book, project, env, passed, log
         self._common = {"session_id": session, "transcript_path": str(transcript)}
         self._called: dict[HookEvent, list[Called]] = {}

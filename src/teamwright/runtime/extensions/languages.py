@@ -1,11 +1,11 @@
 """Language servers of a session: started when a file of theirs is edited, asked what is new in it, ended with us."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
+from typing import Any
 
 import anyio
-from anyio.abc import TaskGroup
 from msgspec import Struct, field
 
 from teamwright.core.data.diagnostic import Diagnostic, new_ones
@@ -22,6 +22,8 @@ MOST_STARTS = 3
 MOST_FILES = 200  # that one server has open
 MOST_RUNNING = 6  # servers: each worktree has its own
 MOST_WAITING = 50  # edits that one server has not looked at yet
+
+Launch = Callable[[Callable[[], Coroutine[Any, Any, None]]], None]
 
 
 class _Change(Struct):
@@ -178,23 +180,19 @@ async def _cancel_after(event: anyio.Event, scope: anyio.CancelScope) -> None:
 
 
 class Languages:
-    """`open` gives the task group in which servers live."""
+    """`launch` gives each server a task."""
 
-    def __init__(self, configs: Mapping[str, LanguageServer], ground: Ground) -> None:
-        self._ground = ground
+    def __init__(self, configs: Mapping[str, LanguageServer], ground: Ground, launch: Launch) -> None:
+        self._ground, self._launch = ground, launch
         self._by_suffix = {
             f".{suffix.lower().lstrip('.')}": (name, config)
             for name, config in configs.items()
             for suffix in config.extensions
         }
         self._running: OrderedDict[tuple[str, Path], _Running] = OrderedDict()
-        self._group: TaskGroup | None = None
-
-    def open(self, group: TaskGroup) -> None:
-        self._group = group
 
     def covers(self, path: Path) -> bool:
-        return path.suffix.lower() in self._by_suffix and self._group is not None
+        return path.suffix.lower() in self._by_suffix
 
     async def check(self, path: Path, root: Path, before: str | None, after: str) -> tuple[str, list[Diagnostic]]:
         """(server's name, errors and warnings that the change brought), as far as they are known in time."""
@@ -204,12 +202,11 @@ class Languages:
         return name, change.new if change.done.is_set() else []
 
     def _use(self, name: str, config: LanguageServer, root: Path) -> _Running:
-        assert self._group is not None
         if (name, root) not in self._running:
             while len(self._running) >= MOST_RUNNING:
                 self._running.popitem(last=False)[1].close()
             self._running[name, root] = _Running(name, config, root, self._ground)
-            self._group.start_soon(self._running[name, root].live)
+            self._launch(self._running[name, root].live)
         self._running.move_to_end((name, root))
         return self._running[name, root]
 
@@ -223,4 +220,3 @@ class Languages:
         for server in self._running.values():
             server.abandon()
         self._running.clear()
-        self._group = None

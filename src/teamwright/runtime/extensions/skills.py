@@ -52,6 +52,7 @@ class SkillContext(Struct, frozen=True, kw_only=True):
     ask: Judge  # the gate of the agents themselves
     clean: Callable[[str], str]  # makes text from outside safe to show
     env: Mapping[str, str]
+    spawner: Callable[[], Spawner]  # for skills that run as an agent of their own
     passed: Collection[str] = ()  # variables that the person lets through to commands
 
 
@@ -66,10 +67,8 @@ class Expanded(Struct, frozen=True):
 
 
 class SkillRunner:
-    def __init__(
-        self, book: SkillBook, grants: Grants, around: SkillContext, spawner: Callable[[], Spawner] | None = None
-    ) -> None:
-        self._book, self._grants, self._around, self._spawner = book, grants, around, spawner
+    def __init__(self, book: SkillBook, grants: Grants, around: SkillContext) -> None:
+        self._book, self._grants, self._around = book, grants, around
 
     def skills(self) -> Skills:
         """As they are now."""
@@ -125,8 +124,6 @@ class SkillRunner:
 
     async def run_apart(self, skill: Skill, args: str, ctx: ToolContext) -> tuple[Job, Plan, str]:
         """`context: fork`: an agent of its own, with a fresh context; its job, and the prompt that it was given."""
-        if self._spawner is None:
-            raise ToolError(f"The skill {skill.name} needs an agent of its own, and none can be started here.")
         take_back = self._grants.give(ctx.agent, skill.allowed_tools)
         try:
             prompt = await self.text(skill, args, ctx.agent)
@@ -140,7 +137,7 @@ class SkillRunner:
             model=skill.model,
             effort=skill.effort,
         )
-        job, plan = await self._spawner().spawn(ask, ctx)
+        job, plan = await self._around.spawner().spawn(ask, ctx)
         assert isinstance(job, Job)  # a teammate has a name
         return job, plan, prompt
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import anyio
 from msgspec.structs import replace
@@ -10,9 +11,11 @@ from teamwright.core.data.event import Event, JobEnded, JobStarted
 from teamwright.core.data.job import JobKind, JobResult
 from teamwright.core.data.letter import SYSTEM, JobStatus, Letter, Notice
 from teamwright.core.ids import AgentId, CallId, JobId, LetterId, SessionId
-from teamwright.host.git.worktree import KeptTree, Worktree
 from teamwright.store.tables.jobs import CLAIMED, NONE, JobRow, JobTable, NewAgent
 from teamwright.store.tables.state import now_ms
+
+if TYPE_CHECKING:
+    from teamwright.host.git.worktree import KeptTree, Worktree
 
 Tell = Callable[[AgentId, Event], None]
 Ring = Callable[[AgentId], None]

@@ -24,6 +24,7 @@ from teamwright.core.ids import AgentId, CallId, SessionId
 from teamwright.runtime.races import first
 from teamwright.runtime.unbroken import unbroken
 from teamwright.store.tables.schedules import ScheduleTable, letter_id
+from teamwright.store.tables.state import now_ms
 
 MOST = 100  # schedules of one session
 MOST_PROMPT = 16_000  # characters
@@ -44,6 +45,17 @@ class Clock(Protocol):
         ...
 
     async def sleep(self, seconds: float) -> None: ...
+
+
+class WallClock:
+    def now(self) -> int:
+        return now_ms()
+
+    def steady(self) -> float:
+        return anyio.current_time()
+
+    async def sleep(self, seconds: float) -> None:
+        await anyio.sleep(seconds)
 
 
 class Schedules:
@@ -99,15 +111,6 @@ class Schedules:
         await unbroken(self._reread())
         return made
 
-    async def made_by(self, agent: AgentId, call: CallId) -> ScheduleId | None:
-        """What a call has stored, for when its result was lost in a crash."""
-        made = await self._table.made_by(f"{agent}/{call}")
-        return made.id if made else None
-
-    async def holds(self, id: str) -> bool:
-        """Is there still a schedule of this id?"""
-        return any(row.id == id for row in await self._table.all(self._session))
-
     def _draft(self, cron: str | None, at: str | None, prompt: str, *, recurring: bool | None) -> Schedule:
         _check_prompt(prompt)
         if bool(cron) == bool(at):
@@ -152,6 +155,8 @@ class Schedules:
             await self._plan_again()
         except StoreError as error:
             self._log(f"schedules: {error}")
+        finally:
+            self._changed.set()
 
     async def run(self) -> None:
         """For as long as the session lives."""

@@ -14,7 +14,7 @@ from typing import Literal
 import anyio
 from msgspec import Struct
 
-from teamwright.core.data.job import JobResult
+from teamwright.core.data.job import LETTERS, JobResult
 from teamwright.core.data.letter import SYSTEM, Figures, JobStatus, Letter, Lines, Notice
 from teamwright.core.errors import StoreError, ToolError
 from teamwright.core.ids import LetterId, new_job_id
@@ -31,7 +31,6 @@ MOST_RESULT = 4_000  # characters of the output in the word about an end
 MOST_OF_SUCCESS = 1_000  # of one that ended well
 LAST_WORDS = 1_000  # and in the word about a silence
 MOST_LINES = 8_000  # bytes of a monitor's lines in one letter
-LETTERS = 20  # of one monitor in a minute
 MINUTE = 60.0
 
 

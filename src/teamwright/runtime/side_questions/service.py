@@ -11,6 +11,7 @@ from teamwright.core.errors import UsageError
 from teamwright.core.ids import AgentId
 from teamwright.core.policies.side_prompts import one_line, side_question, suggestion_ask
 from teamwright.runtime.agents.agent import Agent
+from teamwright.runtime.jobs.jobs import Jobs
 from teamwright.runtime.side_questions.fork import run_forked, run_quietly
 from teamwright.runtime.side_questions.memory import Memory, consolidate, take_notes
 
@@ -36,10 +37,10 @@ class SideQuestions:
         launch: Callable[[Callable[[], Coroutine[Any, Any, None]]], None],
         tell: Callable[[AgentId, Event], None],
         log: Callable[[str], None],
-        jobs_run: Callable[[], bool],
+        jobs: Jobs,
     ) -> None:
         self._agent, self._habits, self._memory = agent, habits, memory
-        self._launch, self._tell, self._log, self._jobs_run = launch, tell, log, jobs_run
+        self._launch, self._tell, self._log, self._jobs = launch, tell, log, jobs
         self._unnoted = 0  # turns since the last notes
         self._suggesting: anyio.CancelScope | None = None
         self._resting: anyio.CancelScope | None = None
@@ -134,5 +135,5 @@ class SideQuestions:
         assert self._habits.consolidate_after is not None
         await anyio.sleep(self._habits.consolidate_after)
         await self._agent.at_rest()
-        if not self._jobs_run():
+        if not self._jobs.running():
             await consolidate(self._agent, self._memory)

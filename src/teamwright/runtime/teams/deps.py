@@ -1,6 +1,6 @@
 """Dependencies of teams from the composition root, and ports between their parts."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -10,26 +10,19 @@ from teamwright.core.data.definition import AgentDefinition
 from teamwright.core.data.tasks import Task
 from teamwright.core.data.team import Backend, Member
 from teamwright.core.ids import AgentId
-from teamwright.core.permissions.consent import Decision, Mode, Question
+from teamwright.core.permissions.consent import Mode
 from teamwright.core.ports import Desk
 from teamwright.host.panes.base import Panes
-from teamwright.runtime.agents.factory import AgentFactory
 from teamwright.runtime.agents.meter import AgentMeter
-from teamwright.runtime.agents.spawner import Spawner
 from teamwright.runtime.agents.spec import Toolset
 from teamwright.runtime.agents.sub_agents import Served, SpawnDeps
-from teamwright.runtime.agents.supervisor import Supervisor
-from teamwright.runtime.extensions.hook_services import TeamHooks
-from teamwright.runtime.jobs.jobs import Tell
 from teamwright.runtime.permissions.call_facts import FactReader
-from teamwright.runtime.permissions.rulebook import Rulebook
-from teamwright.runtime.worktrees import Worktrees
+from teamwright.runtime.services import Services
 from teamwright.store.files.paths import Home
 from teamwright.store.tables.mail_insert import LIMITS, MailLimits
 from teamwright.store.tables.state import StateStore
 
 Command = Callable[[Member, Mode], tuple[Sequence[str], Mapping[str, str]]]  # argv and environment
-Put = Callable[[Question], Awaitable[Decision]]  # to a person
 
 
 class TeammateControl(Protocol):
@@ -80,20 +73,13 @@ class TeammatePlaces(Struct, frozen=True):
 class TeamDeps(Struct, frozen=True, kw_only=True):
     """What teams are built on."""
 
+    services: Services
     state: StateStore
     home: Home
     env: Mapping[str, str]
     facts: FactReader
-    agents: AgentFactory
-    supervisor: Supervisor
-    spawner: Spawner
     spawning: SpawnDeps
-    worktrees: Worktrees
-    hooks: TeamHooks
-    rulebook: Rulebook
     setup: TeammateSetup
-    tell: Tell
-    put: Put | None  # a person, if one can be asked
     patience: float  # seconds for the answer to a shutdown request
     limits: MailLimits = LIMITS
     ended_at: int = 0  # when the process before this one ended, in milliseconds; 0: there was none

@@ -12,7 +12,7 @@ from teamwright.core.errors import AgentLost, DiskError, SessionMissing, StoreEr
 from teamwright.core.ids import AgentId
 from teamwright.host.git.worktree import Worktree
 from teamwright.runtime.agents.agent import Agent
-from teamwright.runtime.agents.factory import AgentFactory, Answers, own_limits
+from teamwright.runtime.agents.factory import AgentFactory, own_limits
 from teamwright.runtime.agents.spec import AgentSpec
 from teamwright.runtime.agents.sub_agents import Served, SpawnDeps, child_desk
 from teamwright.runtime.teams.deps import TeammateSetup
@@ -23,7 +23,6 @@ from teamwright.runtime.worktrees import move_in, worktree_words
 class TeammateFactory:
     def __init__(self, agents: AgentFactory, spawning: SpawnDeps, setup: TeammateSetup, roster: Roster) -> None:
         self._agents, self._spawning, self._setup, self._roster = agents, spawning, setup, roster
-        self.answers: Answers | None = None  # to calls that were in flight in an earlier process
 
     @property
     def root(self) -> Path:
@@ -97,7 +96,7 @@ class TeammateFactory:
     async def _resume(self, spec: AgentSpec, member: Member) -> Agent | None:
         """From its transcript. None if it was killed before it could do anything: it starts over."""
         try:
-            transcript, history = await self._agents.reopen(member.agent, self.answers)
+            transcript, history = await self._agents.reopen(member.agent)
         except DiskError:
             raise
         except (SessionMissing, StoreError) as error:

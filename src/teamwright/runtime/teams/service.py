@@ -1,6 +1,7 @@
 """Teams of one process: makes their parts top-down, starts them and ends them."""
 
 from collections.abc import Sequence
+from functools import partial
 
 import anyio
 
@@ -14,8 +15,10 @@ from teamwright.core.ids import AgentId, CallId
 from teamwright.core.policies.spawn import Ask, Plan
 from teamwright.core.ports import ToolContext
 from teamwright.runtime.agents.agent import Agent
+from teamwright.runtime.extensions.hook_services import TeamHooks
 from teamwright.runtime.jobs.jobs import Job
 from teamwright.runtime.teams.deps import TeamDeps
+from teamwright.runtime.teams.effort import Effort
 from teamwright.runtime.teams.factory import TeammateFactory
 from teamwright.runtime.teams.mail import TeamMail
 from teamwright.runtime.teams.mirrors import Mirrors
@@ -47,10 +50,13 @@ class Teamwork:
     """Also the `TeammateControl` of its parts: bells, requests and tasks are made before the teammates they reach."""
 
     def __init__(self, deps: TeamDeps) -> None:
-        agents, supervisor, home = deps.agents, deps.supervisor, deps.home
-        self._deps, self.supervisor, self._asked = deps, supervisor, False
+        services, home = deps.services, deps.home
+        agents, supervisor = services.agents, services.supervisor
+        self._deps, self._services, self.supervisor, self._asked = deps, services, supervisor, False
+        self._hooks = TeamHooks(services.points)
+        self._followed: set[AgentId] = set()  # leads
         self.tables = tables = open_team_tables(deps.state.database, home.run, deps.limits)
-        self.roster = roster = Roster(agents.session, tables.teams, supervisor, deps.tell)
+        self.roster = roster = Roster(agents.session, tables.teams, supervisor, services.tell)
         mirror = TeamMirror(home.root, tables.teams, tables.mail)
         self.mirrors = Mirrors(mirror, roster, supervisor, agents.log)
         self.wakeups = Wakeups(tables, roster, self.mirrors, supervisor, self, deps.env)
@@ -65,20 +71,20 @@ class Teamwork:
             mail=self.mail,
             requests=self.requests,
             board=self.board,
-            worktrees=deps.worktrees,
+            worktrees=services.worktrees,
             supervisor=supervisor,
-            hooks=deps.hooks,
+            hooks=self._hooks,
             log=agents.log,
         )
         self.factory = TeammateFactory(agents, deps.spawning, deps.setup, roster)
         self.teammates = Teammates(parts, self.factory, agents.letters, deps.places, env=deps.env, logs=home.logs)
-        self.responder = PermissionResponder(parts, rulebook=deps.rulebook, put=deps.put, facts=deps.facts)
+        self.responder = PermissionResponder(parts, rulebook=services.rules, put=services.approver, facts=deps.facts)
         self.remote_events = RemoteEvents(tables, roster, supervisor, agents, since=deps.since)
 
     def _open_board(self) -> TaskBoard:
-        deps, hooks = self._deps, self._deps.hooks
+        deps, hooks = self._deps, self._hooks
         session, table = self.roster.session, TaskTable(deps.state.database, limits=deps.limits)
-        alone = SessionTaskScope(session, self.supervisor, deps.spawner)
+        alone = SessionTaskScope(session, self.supervisor, self._services.spawner)
         scope = TeamTaskScope(self.roster, self.wakeups, alone, hooks if hooks.guards else None)
 
         def report(words: str) -> None:
@@ -104,7 +110,7 @@ class Teamwork:
 
     async def spawn(self, ask: Ask, ctx: ToolContext) -> tuple[Job | Member, Plan]:
         """As the Agent tool does it."""
-        return await self._deps.spawner.spawn(ask, ctx)
+        return await self._services.spawner.spawn(ask, ctx)
 
     async def create(self, agent: Agent, name: str, description: str, kind: str, call: CallId) -> Team:
         if agent.parent is not None:
@@ -120,9 +126,18 @@ class Teamwork:
         if isinstance(team, Refused):
             raise ToolError(team.reason)
         await self.roster.lead(team)
+        self._follow(agent)
         await self.mirrors.write_team(team.name)
         await self.board.take_over(self.roster.session, team.name)
         return team
+
+    def _follow(self, lead: Agent) -> None:
+        """What a lead does and reads concerns its team's mail, from its first team on."""
+        if lead.id not in self._followed:
+            self._followed.add(lead.id)
+            lead.listen(Effort(self.mail, lead).note)
+            lead.inbox.on_read = partial(self.mirrors.read_by, lead.id)
+            lead.inbox.is_outdated = self.roster.is_outdated
 
     def _lead(self, agent: Agent, team: str, kind: str) -> Member:
         cwd, session = str(agent.desk.cwd), self.roster.session
@@ -244,6 +259,7 @@ class Teamwork:
         team = await self.tables.teams.take_over(name, self._lead(main, name, main.kind), me.id, current=True)
         if not isinstance(team, Refused):
             await self.roster.lead(team)
+            self._follow(main)
             await self.mirrors.write_team(team.name)
         return team
 
@@ -252,7 +268,7 @@ class Teamwork:
 
     async def _inherit(self, team: Team, members: Sequence[Member]) -> None:
         """Before another session's team is led here: what its lead has read is read; where its members' files are."""
-        home, agents = self._deps.home, self._deps.agents
+        home, agents = self._deps.home, self._services.agents
         path = find_transcript(home, team.session) if team.session else None
         if path is not None and team.session != agents.session:
             taken = [line.event.letters for _, line in transcripts.read(path) if isinstance(line.event, LettersTaken)]
@@ -305,7 +321,7 @@ class Teamwork:
             for team in sorted(self.roster.names):
                 await self.mail.tell_of_failures(team)
         except StoreError as error:
-            self._deps.agents.log(f"that a letter was set aside could not be told: {error}")
+            self._services.agents.log(f"that a letter was set aside could not be told: {error}")
 
     # --- rest
 

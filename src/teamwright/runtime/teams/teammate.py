@@ -19,7 +19,6 @@ from teamwright.runtime.teams.effort import Effort
 from teamwright.runtime.teams.mail import SYSTEM_SENDER
 from teamwright.runtime.teams.teammate_life import TeammateLife
 from teamwright.runtime.teams.teammate_state import TeammateDeps, TeammateState
-from teamwright.runtime.worktrees import words
 from teamwright.store.tables.state import now_ms
 
 
@@ -50,7 +49,7 @@ class Teammate:
         """The boundary: whatever happens inside, its end is reported and its tasks are free again."""
         current_agent.set(self.agent.id)
         current_teammate.set(self.agent.id)
-        self.agent.on_event = Effort(self._mail, self.agent).note
+        self.agent.listen(Effort(self._mail, self.agent).note)
         self.agent.inbox.on_read = partial(self._deps.mirrors.read_by, self.agent.id)
         self.agent.inbox.on_signal = self.state.apply_answers
         with self.state.scope:
@@ -114,7 +113,7 @@ class Teammate:
         await agent.sync()
         agent.close_transcript()
         kept = await deps.worktrees.close(self._tree) if self._tree is not None else None
-        await free_tasks(deps, member, f"{member.name} has shut down" + (f". {words(kept)}" if kept else ""))
+        await free_tasks(deps, member, f"{member.name} has shut down" + (f". {kept.words}" if kept else ""))
         asked = self.state.leaving
         mail = deps.requests.farewell(member, asked) if asked is not None else None
         await self._tables.teams.set_state(member.team, member.agent, "shutdown", epoch=self.state.epoch, mail=mail)

@@ -63,11 +63,15 @@ class StateStore:
     def __init__(self, database: Database, now: Callable[[], int]) -> None:
         self._db = database
         self._now = now
-        self.on_set_aside: Callable[[AgentId, str], None] | None = None  # a letter for whom, and why
+        self._heed_set_aside: Callable[[AgentId, str], None] | None = None
 
     @classmethod
     async def open(cls, path: Path, now: Callable[[], int] = now_ms) -> "StateStore":
         return cls(await open_database(path), now)
+
+    def on_set_aside(self, heed: Callable[[AgentId, str], None]) -> None:
+        """Tell somebody of letters that cannot be read: for whom each is, and why."""
+        self._heed_set_aside = heed
 
     @property
     def database(self) -> Database:
@@ -138,8 +142,8 @@ class StateStore:
                 why = f"what is stored of it cannot be read ({error})"
                 await self._db.write(partial(_set_aside, letter=n, why=why))
                 self._db.notes.append(f"a letter for {agent} was set aside: {why}")
-                if self.on_set_aside is not None:
-                    self.on_set_aside(agent, why)
+                if self._heed_set_aside is not None:
+                    self._heed_set_aside(agent, why)
         return letters
 
     async def withdraw(self, id: LetterId) -> bool:

@@ -22,13 +22,13 @@ from teamwright.runtime.session import Session
 from teamwright.store.files.paths import Home, home_from
 from teamwright.surfaces.headless.out import Out
 from teamwright.surfaces.headless.printer import Format, Printer
-from teamwright.surfaces.headless.states import States
 from teamwright.surfaces.stdin import read_lines, read_text
 from teamwright.tools.bounds import visible
 from teamwright.tools.structured import StructuredOutput
 
 if TYPE_CHECKING:
     from teamwright.surfaces.headless.driver import Driver
+    from teamwright.surfaces.headless.states import States
 
 STATUS = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 READS_STATE = "CLAUDE_CODE_SDK_READS_SESSION_STATE"
@@ -80,7 +80,7 @@ async def run(headless: Headless, options: Options) -> int:
                 await _feed(session, prompt, driver)
                 with suppress(StoreError):  # which is the session's trouble from then on
                     await opened.idle(jobs=headless.wait)
-                    if headless.wait and await opened.teamwork.ask_about_open_work():
+                    if headless.wait and await opened.ask_about_open_work():
                         await opened.idle()
                     printer.open_work = await session.open_work()
             if work.cancel_called:
@@ -110,7 +110,7 @@ def _status(error: StoreError | None, printer: Printer, driver: "Driver | None")
     return 0 if printer.last.reason == "done" else 1
 
 
-def _listen(headless: Headless, session: DrivenSession, printer: Printer, env: Mapping[str, str]) -> States | None:
+def _listen(headless: Headless, session: DrivenSession, printer: Printer, env: Mapping[str, str]) -> "States | None":
     """What a driving program wants to hear besides."""
     if headless.mirror:
         from teamwright.surfaces.headless.mirror import Mirror  # noqa: PLC0415
@@ -122,6 +122,8 @@ def _listen(headless: Headless, session: DrivenSession, printer: Printer, env: M
         session.watch_hooks(printer.hooked)
     if env.get(READS_STATE) != "1":
         return None
+    from teamwright.surfaces.headless.states import States  # noqa: PLC0415
+
     states = States(session, printer.line)
     printer.heard = states.heard
     return states

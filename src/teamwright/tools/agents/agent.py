@@ -1,8 +1,8 @@
 """Agent: starts another agent and waits for its report, or lets it work in the background."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
@@ -14,15 +14,16 @@ from teamwright.core.ids import AgentId
 from teamwright.core.permissions.consent import MODES, Mode
 from teamwright.core.policies.spawn import DEFAULT_KIND, Ask, Features, Plan
 from teamwright.core.ports import Outcome, ToolContext, said
-from teamwright.host.git.record import branch_at
 from teamwright.runtime.agents.outcomes import Outcomes, team_made
-from teamwright.runtime.agents.spawner import Spawner
-from teamwright.runtime.agents.sub_agents import AgentRecord
-from teamwright.runtime.jobs.jobs import Job
+from teamwright.runtime.services import services_of
 from teamwright.runtime.tool_traits import Args, Told, ToolTraits
-from teamwright.runtime.worktrees import told_worktree
 from teamwright.tools.bounds import bounded, visible
 from teamwright.tools.define import read_args, schema_of
+
+if TYPE_CHECKING:
+    from teamwright.host.git.worktree import Worktree
+    from teamwright.runtime.agents.sub_agents import AgentRecord
+    from teamwright.runtime.jobs.jobs import Job
 
 NAME = "Agent"
 DESCRIPTION = """\
@@ -161,8 +162,7 @@ class AgentTool:
         subject=_subject,
     )
 
-    def __init__(self, spawner: Callable[[], Spawner], spec: ToolSpec, *, can_read: bool) -> None:
-        self._spawner = spawner
+    def __init__(self, spec: ToolSpec, *, can_read: bool) -> None:
         self._can_read = can_read  # has the caller a tool to read an output file?
         self.spec = spec
 
@@ -181,7 +181,7 @@ class AgentTool:
             isolation=asked.isolation,
             cwd=asked.cwd,
         )
-        spawner = self._spawner()
+        spawner = services_of(ctx).spawner
         job, plan = await spawner.spawn(ask, ctx)
         if isinstance(job, Member):
             return recruited(job, plan.notes)
@@ -191,9 +191,18 @@ class AgentTool:
         return completed(job, known, ask.prompt, plan, spawner.is_one_shot(known.kind), ctx)
 
 
+def _told_tree(tree: "Worktree") -> str:
+    from teamwright.host.git.worktree import told_worktree  # noqa: PLC0415  # few agents have one
+
+    return told_worktree(tree.path, tree.branch)
+
+
 def recruited(member: Member, notes: Iterable[str] = ()) -> Outcome:
     where = ""
     if member.worktree:
+        from teamwright.host.git.record import branch_at  # noqa: PLC0415  # few agents have a worktree
+        from teamwright.host.git.worktree import told_worktree  # noqa: PLC0415
+
         path = Path(member.worktree)
         where = f" in {told_worktree(path, branch_at(path))}"
     words = (
@@ -213,11 +222,11 @@ def recruited(member: Member, notes: Iterable[str] = ()) -> Outcome:
     return said("\n".join([words, *notes]), data)
 
 
-def launched(job: Job, known: AgentRecord, prompt: str, notes: Iterable[str] = (), *, can_read: bool) -> Outcome:
+def launched(job: "Job", known: "AgentRecord", prompt: str, notes: Iterable[str] = (), *, can_read: bool) -> Outcome:
     lines = [
         "It works in the background; you are told when it ends.",
         f"agentId: {known.id}",
-        *([f"worktree: {told_worktree(job.tree.path, job.tree.branch)}"] if job.tree else []),
+        *([f"worktree: {_told_tree(job.tree)}"] if job.tree else []),
         f"output file: {job.output}",
         *notes,
     ]
@@ -232,7 +241,7 @@ def launched(job: Job, known: AgentRecord, prompt: str, notes: Iterable[str] = (
     return said("\n".join(lines), data)
 
 
-def completed(job: Job, known: AgentRecord, prompt: str, plan: Plan, one_shot: bool, ctx: ToolContext) -> Outcome:  # noqa: FBT001
+def completed(job: "Job", known: "AgentRecord", prompt: str, plan: Plan, one_shot: bool, ctx: ToolContext) -> Outcome:  # noqa: FBT001
     result, usage = job.result, job.result.usage
     text = bounded(visible(result.result), spill=ctx.desk.spill, name=known.id)
     if job.status != "completed" and not text:

@@ -1,6 +1,6 @@
 """AskUserQuestion: questions with options for the person. With nobody attached, the model decides by itself."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Any, cast
 
 from msgspec import Meta, Struct
@@ -8,9 +8,9 @@ from msgspec.structs import replace
 
 from teamwright.core.errors import ToolError
 from teamwright.core.ids import new_question_id
-from teamwright.core.permissions.consent import Decision, Deny, Question
+from teamwright.core.permissions.consent import Deny, Question
 from teamwright.core.ports import Outcome, ToolContext, said
-from teamwright.runtime.agents.supervisor import Supervisor
+from teamwright.runtime.services import services_of
 from teamwright.runtime.tool_traits import Args, ToolTraits, first_text
 from teamwright.tools.define import read_args, spec
 
@@ -22,8 +22,6 @@ DECLINED = (
     "to undo and closest to what was asked for, go on, and say in your answer what you assumed and why."
 )
 UNANSWERED = "The person did not answer. Decide yourself, go on, and say in your answer what you assumed and why."
-
-Put = Callable[[Question], Awaitable[Decision]]
 
 
 class Option(Struct):
@@ -51,22 +49,18 @@ def _subject(args: Args) -> str:
 
 
 class AskTool:
-    """Without `put` nobody can be asked; then arguments are not even checked: a corrected call is declined as well."""
+    """Where nobody can be asked, arguments are not even checked: a corrected call is declined as well."""
 
     spec = spec("AskUserQuestion", DESCRIPTION, AskArgs, parallel=True)
     traits = ToolTraits(name=spec.name, effects="none", audience="person", own=True, asks="questions", subject=_subject)
 
-    def __init__(
-        self, put: Callable[[], Put | None] = lambda: None, supervisor: Callable[[], Supervisor] | None = None
-    ) -> None:
-        self._put, self._supervisor = put, supervisor
-
     async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:
-        put = self._put()
-        if put is None or self._supervisor is None:
+        services = services_of(ctx)
+        put = services.person
+        if put is None:
             raise ToolError(DECLINED)
         asked = read_args(AskArgs, args)
-        agent = self._supervisor().agent(ctx.agent)
+        agent = services.supervisor.agent(ctx.agent)
         assert agent is not None
         question = Question(
             new_question_id(),

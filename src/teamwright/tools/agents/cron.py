@@ -1,20 +1,23 @@
 """CronCreate, CronDelete and CronList: prompts for later."""
 
-from collections.abc import Callable, Mapping
-from typing import Annotated, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import Meta, Struct
 
 from teamwright.core.data.message import ToolCall
-from teamwright.core.data.schedule import Schedule
 from teamwright.core.errors import ToolError
 from teamwright.core.ids import AgentId
 from teamwright.core.ports import Outcome, ToolContext, said
 from teamwright.runtime.agents.outcomes import Outcomes, lost
-from teamwright.runtime.jobs.schedule import Schedules
+from teamwright.runtime.services import services_of
 from teamwright.runtime.tool_traits import Told, ToolTraits
 from teamwright.tools.bounds import visible
 from teamwright.tools.define import read_args, spec
+
+if TYPE_CHECKING:
+    from teamwright.core.data.schedule import Schedule
+    from teamwright.runtime.jobs.schedule import Schedules
 
 MOST_SHOWN = 200  # characters of a prompt in a listing
 CRON = "Five fields in local time: minute, hour, day of month, month, day of week; e.g. '0 9 * * 1-5'"
@@ -43,21 +46,17 @@ class CronListArgs(Struct, frozen=True):
     pass
 
 
-class _CronTool:
-    def __init__(self, schedules: Callable[[], Schedules]) -> None:
-        self._get = schedules
-
-    def _schedules(self, ctx: ToolContext) -> Schedules:
-        schedules = self._get()
-        if ctx.agent != schedules.main:
-            raise ToolError("Only the main agent has schedules: tell it what is to be done, and when.")
-        return schedules
+def _schedules(ctx: ToolContext) -> "Schedules":
+    schedules = services_of(ctx).schedules
+    if ctx.agent != schedules.main:
+        raise ToolError("Only the main agent has schedules: tell it what is to be done, and when.")
+    return schedules
 
 
 async def _created(found: Outcomes, agent: AgentId, call: ToolCall, when: str) -> Told | None:
     if (books := found.books) is None:
         return None
-    made = await books.made(agent, call.id) if books.made else None
+    made = await books.made(agent, call.id)
     return (f"Scheduled as {made} before {when}; CronList shows it.", False) if made else lost(LOST, when)
 
 
@@ -65,12 +64,12 @@ async def _deleted(found: Outcomes, _agent: AgentId, call: ToolCall, when: str) 
     if (books := found.books) is None:
         return None
     id = str(call.args.get("id", "")).strip()
-    if books.kept is not None and await books.kept(id):
+    if await books.kept(id):
         return f"{when.capitalize()} before it was removed: {id} is still there.", True
     return f"There is no schedule {id!r} any more.", False
 
 
-class CronCreate(_CronTool):
+class CronCreate:
     spec = spec(
         "CronCreate",
         "Gives you a prompt at a later time, once (at) or again and again (cron), as a message in an element "
@@ -83,30 +82,30 @@ class CronCreate(_CronTool):
 
     async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:
         asked = read_args(CronCreateArgs, args)
-        schedules = self._schedules(ctx)
+        schedules = _schedules(ctx)
         made = await schedules.create(
             cron=asked.cron, at=asked.at, prompt=asked.prompt, recurring=asked.recurring, call=ctx.call_id
         )
         return said(created_words(schedules, made), _data(schedules, made) | {"keptOpen": schedules.stays})
 
 
-class CronDelete(_CronTool):
+class CronDelete:
     spec = spec("CronDelete", "Removes a schedule: it does not come any more.", CronDeleteArgs)
     traits = ToolTraits(name=spec.name, effects="stored", outcome=_deleted, audience="main", own=True)
 
     async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:
         asked = read_args(CronDeleteArgs, args)
-        await self._schedules(ctx).delete(asked.id.strip())
+        await _schedules(ctx).delete(asked.id.strip())
         return said(f"The schedule {visible(asked.id.strip())} is gone.", {"success": True, "id": asked.id.strip()})
 
 
-class CronList(_CronTool):
+class CronList:
     spec = spec("CronList", "Lists your schedules, the next due one first.", CronListArgs, parallel=True)
     traits = ToolTraits(name=spec.name, effects="none", audience="main", own=True)
 
     async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:
         read_args(CronListArgs, args)
-        schedules = self._schedules(ctx)
+        schedules = _schedules(ctx)
         rows = schedules.rows
         words = "\n".join(_line(schedules, row) for row in rows) or "There are no schedules."
         return said(
@@ -115,21 +114,21 @@ class CronList(_CronTool):
         )
 
 
-def created_words(schedules: Schedules, made: Schedule) -> str:
+def created_words(schedules: "Schedules", made: "Schedule") -> str:
     how = f"again and again ({made.cron})" if made.recurring else "once"
     return (
         f"Scheduled as {made.id}, {how}; due next at {schedules.shown(made.next)}. {STAYS if schedules.stays else ENDS}"
     )
 
 
-def _line(schedules: Schedules, row: Schedule) -> str:
+def _line(schedules: "Schedules", row: "Schedule") -> str:
     prompt = " ".join(visible(row.prompt).split())
     short = prompt if len(prompt) <= MOST_SHOWN else f"{prompt[:MOST_SHOWN]} [...]"
     how = row.cron if row.recurring else "once"
     return f"{row.id}  {schedules.shown(row.next)}  {how}  {short}"
 
 
-def _data(schedules: Schedules, row: Schedule) -> dict[str, Any]:
+def _data(schedules: "Schedules", row: "Schedule") -> dict[str, Any]:
     last = None if row.last is None else schedules.shown(row.last)
     return {
         "id": row.id,

@@ -1,7 +1,7 @@
 """Background jobs: read their output, wait for their end, stop them."""
 
-from collections.abc import Callable, Mapping
-from typing import Annotated, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
 
 import anyio
 from msgspec import Meta, Struct
@@ -11,14 +11,15 @@ from teamwright.core.data.team import split_address
 from teamwright.core.errors import ToolError
 from teamwright.core.ids import AgentId
 from teamwright.core.ports import Outcome, ToolContext, said
-from teamwright.host.process.tail import read_tail
 from teamwright.runtime.agents.outcomes import CRASH, Outcomes
-from teamwright.runtime.agents.supervisor import Supervisor
-from teamwright.runtime.jobs.jobs import Job
-from teamwright.runtime.teams.service import Teamwork
+from teamwright.runtime.services import services_of
 from teamwright.runtime.tool_traits import Told, ToolTraits
 from teamwright.tools.bounds import bounded, visible
 from teamwright.tools.define import read_args, spec
+
+if TYPE_CHECKING:
+    from teamwright.runtime.agents.supervisor import Supervisor
+    from teamwright.runtime.jobs.jobs import Job
 
 MOST_MS = 600_000
 CLEAN_UP = 10.0  # seconds for git to tell what a stopped agent leaves
@@ -42,12 +43,11 @@ class TaskOutput:
     )
     traits = ToolTraits(name=spec.name, effects="none", needed_by=frozenset({"coordinator"}), own=True)
 
-    def __init__(self, supervisor: Callable[[], Supervisor]) -> None:
-        self._supervisor = supervisor
-
     async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:
+        from teamwright.host.process.tail import read_tail  # noqa: PLC0415
+
         asked = read_args(OutputArgs, args)
-        supervisor = self._supervisor()
+        supervisor = services_of(ctx).supervisor
         job = find_job(supervisor, asked.task_id)
         if asked.block and job.status == "running":
             me = supervisor.agent(ctx.agent)
@@ -66,7 +66,7 @@ class TaskOutput:
         return _report(job, "success", text)
 
 
-def find_job(supervisor: Supervisor, id: str) -> Job:
+def find_job(supervisor: "Supervisor", id: str) -> "Job":
     job = supervisor.jobs.get(id)
     if job is None:
         known = ", ".join(j.id for j in supervisor.jobs.all()[-20:]) or "none"
@@ -74,7 +74,7 @@ def find_job(supervisor: Supervisor, id: str) -> Job:
     return job
 
 
-def _report(job: Job, status: str, output: str) -> Outcome:
+def _report(job: "Job", status: str, output: str) -> Outcome:
     shown = bounded(visible(output))
     task: dict[str, Any] = {
         "task_id": job.id,
@@ -124,18 +124,15 @@ class TaskStop:
         name=spec.name, effects="stored", outcome=_stopped, needed_by=frozenset({"coordinator"}), own=True
     )
 
-    def __init__(self, supervisor: Callable[[], Supervisor], teamwork: Callable[[], Teamwork]) -> None:
-        self._supervisor = supervisor
-        self._teamwork = teamwork
-
     async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:
         asked = read_args(StopArgs, args)
         id = asked.task_id or asked.shell_id
         if not id:
             raise ToolError("Say which job: task_id.")
-        supervisor = self._supervisor()
+        services = services_of(ctx)
+        supervisor = services.supervisor
         if "@" in id and (agent := supervisor.agent(ctx.agent)) is not None:
-            member = await self._teamwork().stop(agent, id)
+            member = await services.teams.stop(agent, id)
             message = f"Stopped {member.address}: it has shut down."
             return said(message, {"message": message, "task_id": id, "task_type": "teammate"})
         job = find_job(supervisor, id)

@@ -1,7 +1,7 @@
 """SendMessage and ListAgents: messages to other agents, and the list of them."""
 
-from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Literal, cast
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 from msgspec import Meta, Struct
 from msgspec.structs import replace
@@ -13,13 +13,14 @@ from teamwright.core.errors import ToolError
 from teamwright.core.ids import AgentId, LetterId
 from teamwright.core.ports import Outcome, ToolContext, said
 from teamwright.runtime.agents.outcomes import Outcomes, lost
-from teamwright.runtime.agents.spawner import Spawner
-from teamwright.runtime.agents.supervisor import Supervisor
-from teamwright.runtime.jobs.jobs import Job
-from teamwright.runtime.teams.service import Teamwork
+from teamwright.runtime.services import services_of
 from teamwright.runtime.tool_traits import Args, Told, ToolTraits
 from teamwright.runtime.unbroken import unbroken
 from teamwright.tools.define import read_args, spec
+
+if TYPE_CHECKING:
+    from teamwright.runtime.jobs.jobs import Job
+    from teamwright.runtime.teams.service import Teamwork
 
 ELSEWHERE = "uds:"  # how addresses of other sessions begin
 _NOT_SENT = "{} before this message was stored: it was not sent. Send it again if it is still needed."
@@ -101,20 +102,13 @@ class SendMessage:
         subject=_subject,
     )
 
-    def __init__(
-        self, spawner: Callable[[], Spawner], supervisor: Callable[[], Supervisor], teamwork: Callable[[], Teamwork]
-    ) -> None:
-        self._spawner = spawner
-        self._supervisor = supervisor
-        self._teamwork = teamwork
-
     async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:
         asked = read_args(SendArgs, args)
         if asked.to.startswith("bridge:"):
             raise ToolError("bridge: addresses (sessions on other hosts) are not available. Tell the person instead.")
         if asked.to.startswith(ELSEWHERE):
             return await self._to_session(asked, ctx)
-        work = self._teamwork()
+        work = services_of(ctx).teams
         member = work.roster.member_of(ctx.agent)
         if not isinstance(asked.message, str):
             if member is None:
@@ -127,7 +121,7 @@ class SendMessage:
             raise ToolError("There is no team to broadcast to.")
         return await self._to_agent(asked.to, text, member, ctx)
 
-    async def _to_team(self, work: Teamwork, member: Member, to: str, text: Said, ctx: ToolContext) -> Outcome:
+    async def _to_team(self, work: "Teamwork", member: Member, to: str, text: Said, ctx: ToolContext) -> Outcome:
         posted = await work.mail.say(member, to, text.text, text.summary, ctx.call_id)
         words = f"Stored for {', '.join(posted.to)}."
         if posted.refused:
@@ -141,7 +135,7 @@ class SendMessage:
         return said(words, {"success": True, "message": words, "recipients": list(posted.to)})
 
     async def _structured(
-        self, work: Teamwork, member: Member, to: str, message: Mapping[str, Any], ctx: ToolContext
+        self, work: "Teamwork", member: Member, to: str, message: Mapping[str, Any], ctx: ToolContext
     ) -> Outcome:
         asked = read_args(Structured, message)
         asked = replace(asked, request_id=asked.request_id or asked.requestId)
@@ -171,9 +165,10 @@ class SendMessage:
         """The main agent of another session of this machine, by `uds:SESSION_ID`; the gate has asked about it."""
         if not isinstance(asked.message, str):
             raise ToolError("To another session only text can be sent.")
-        work = self._teamwork()
+        services = services_of(ctx)
+        work = services.teams
         text = _text(asked, work)
-        me = self._supervisor().agent(ctx.agent)
+        me = services.supervisor.agent(ctx.agent)
         assert me is not None
         sender = Sender("agent", f"uds:{work.roster.session}", me.id)
         id = LetterId(f"m-{ctx.agent}-{ctx.call_id}")
@@ -183,7 +178,8 @@ class SendMessage:
         return said(words, {"success": True, "message": words})
 
     async def _to_agent(self, to: str, text: Said, member: Member | None, ctx: ToolContext) -> Outcome:
-        spawner, supervisor = self._spawner(), self._supervisor()
+        services = services_of(ctx)
+        spawner, supervisor = services.spawner, services.supervisor
         me = supervisor.agent(ctx.agent)
         assert me is not None
         known = spawner.find(to)
@@ -193,7 +189,7 @@ class SendMessage:
             raise ToolError(f"There is no agent {to!r} {where}. Agents: {names}. ListAgents shows them.")
         if known.id == ctx.agent:
             raise ToolError("That is you: a message to oneself goes nowhere.")
-        spawner.count_answer(known, self._teamwork().mail.limits.answers)
+        spawner.count_answer(known, services.teams.mail.limits.answers)
         # The id is made of the call, so that a crash between here and the result cannot send it twice.
         letter = Letter(LetterId(f"m-{ctx.agent}-{ctx.call_id}"), known.id, Sender("agent", me.name, me.id), text)
         await unbroken(supervisor.post(letter))
@@ -207,7 +203,7 @@ class SendMessage:
         return said(f"{words}\nagentId: {known.id}\noutput file: {job.output}", data | {"message": words})
 
 
-def _text(asked: SendArgs, work: Teamwork) -> Said:
+def _text(asked: SendArgs, work: "Teamwork") -> Said:
     """The limit of mail holds for every text, also to agents that are in no team."""
     assert isinstance(asked.message, str)
     limits = work.mail.limits
@@ -236,23 +232,17 @@ class ListAgents:
         name=spec.name, effects="none", needed_by=frozenset({"coordinator", "teammate"}), own=True, talks=True
     )
 
-    def __init__(
-        self, spawner: Callable[[], Spawner], supervisor: Callable[[], Supervisor], teamwork: Callable[[], Teamwork]
-    ) -> None:
-        self._spawner = spawner
-        self._supervisor = supervisor
-        self._teamwork = teamwork
-
     async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:
         read_args(ListAgentsArgs, args)
-        supervisor, roster = self._supervisor(), self._teamwork().roster
+        services = services_of(ctx)
+        supervisor, roster = services.supervisor, services.teams.roster
         team = roster.team_of(ctx.agent)
         rows = [
             {"agentId": m.address, "name": m.name, "type": m.kind, "status": m.state, "description": m.description}
             for m in (roster.members(team) if team else ())
         ]
         mates = {m.agent for name in roster.names for m in roster.everybody(name)}
-        for known in self._spawner().known.values():
+        for known in services.spawner.known.values():
             if known.id in mates:  # it has its row already, or has shut down
                 continue
             job = supervisor.job_of(AgentId(known.id))
@@ -273,6 +263,6 @@ class ListAgents:
         return said("\n".join(lines) or "There are no other agents.", {"agents": rows, "jobs": jobs})
 
 
-def _job_row(job: Job) -> dict[str, str]:
+def _job_row(job: "Job") -> dict[str, str]:
     kind = "background command" if job.kind == "shell" else job.kind
     return {"taskId": job.id, "type": kind, "status": job.status, "description": job.description}

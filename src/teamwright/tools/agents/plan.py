@@ -1,7 +1,7 @@
 """EnterPlanMode and ExitPlanMode: the agent enters plan mode by itself and leaves it with an approved plan."""
 
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Annotated, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import Meta, Struct
 from msgspec.structs import replace
@@ -9,17 +9,15 @@ from msgspec.structs import replace
 from teamwright.core.data.message import ToolCall
 from teamwright.core.errors import ToolError
 from teamwright.core.ids import AgentId, new_question_id
-from teamwright.core.permissions.consent import Decision, Deny, Question
+from teamwright.core.permissions.consent import Deny, Question
 from teamwright.core.ports import Outcome, ToolContext, said
-from teamwright.runtime.agents.agent import Agent
-from teamwright.runtime.agents.outcomes import Outcomes
-from teamwright.runtime.agents.supervisor import Supervisor
-from teamwright.runtime.teams.service import Teamwork
+from teamwright.runtime.services import Services, services_of
 from teamwright.runtime.tool_traits import Args, Told, ToolTraits
-from teamwright.store.tables.teams import call_key
 from teamwright.tools.define import read_args, spec
 
-Put = Callable[[Question], Awaitable[Decision]]
+if TYPE_CHECKING:
+    from teamwright.runtime.agents.agent import Agent
+    from teamwright.runtime.agents.outcomes import Outcomes
 
 
 class EnterPlanArgs(Struct, frozen=True):
@@ -39,12 +37,9 @@ class EnterPlanMode:
     )
     traits = ToolTraits(name=spec.name, audience="lead", own=True)
 
-    def __init__(self, supervisor: Callable[[], Supervisor]) -> None:
-        self._supervisor = supervisor
-
     async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:
         read_args(EnterPlanArgs, args)
-        agent = _agent(self._supervisor, ctx)
+        agent = _agent(services_of(ctx), ctx)
         if agent.mode == "plan":
             return said("Plan mode is on already.")
         agent.enter_plan()
@@ -55,9 +50,11 @@ def _subject(args: Args) -> str:
     return str(args.get("plan", "")).strip().partition("\n")[0].lstrip("# ")
 
 
-async def _outcome(found: Outcomes, agent: AgentId, call: ToolCall, when: str) -> Told | None:
+async def _outcome(found: "Outcomes", agent: AgentId, call: ToolCall, when: str) -> Told | None:
     if found.books is None:
         return None
+    from teamwright.store.tables.teams import call_key  # noqa: PLC0415  # teams may never be opened
+
     asked = await found.books.requests.by_key(call_key(agent, call.id))
     return (f"The plan was stored before {when}; the lead answers it.", False) if asked else None
 
@@ -81,28 +78,22 @@ class ExitPlanMode:
         texts=("plan",),
     )
 
-    def __init__(
-        self, supervisor: Callable[[], Supervisor], put: Callable[[], Put | None], teamwork: Callable[[], Teamwork]
-    ) -> None:
-        self._supervisor = supervisor
-        self._put = put
-        self._teamwork = teamwork
-
     async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:
         asked = read_args(ExitPlanArgs, args)
-        agent = _agent(self._supervisor, ctx)
+        services = services_of(ctx)
+        agent = _agent(services, ctx)
         if agent.mode != "plan":
             return said(
                 "You are not in plan mode yourself, so no plan of yours needs approval. If calls are refused because "
                 "the session is in plan mode, give the plan as your answer."
             )
-        work = self._teamwork()
+        work = services.teams
         member = work.member_of(agent.id)
         if member is not None and not member.is_lead:
             id = await work.requests.submit_plan(member, asked.plan, ctx.call_id)
             words = "The plan is with team-lead, whose answer wakes you."
             return replace(said(f"{words}\nrequest_id: {id}", {"request_id": id}), ends_turn=True)
-        put = self._put()
+        put = services.approver
         if put is None:
             raise ToolError("Nobody is attached to approve a plan: end your turn with the plan as your answer.")
         question = Question(
@@ -125,7 +116,7 @@ class ExitPlanMode:
         return said("The plan is approved and plan mode is off: carry it out.")
 
 
-def _agent(supervisor: Callable[[], Supervisor], ctx: ToolContext) -> Agent:
-    agent = supervisor().agent(ctx.agent)
+def _agent(services: Services, ctx: ToolContext) -> "Agent":
+    agent = services.supervisor.agent(ctx.agent)
     assert agent is not None
     return agent

@@ -1,14 +1,15 @@
 """Skill: calls instructions that people wrote for the model, by name."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import Meta, Struct
 
 from teamwright.core.data.message import ToolSpec
 from teamwright.core.errors import ToolError
+from teamwright.core.ids import AgentId
 from teamwright.core.ports import Outcome, ToolContext, said
-from teamwright.runtime.agents.spawner import Spawner
+from teamwright.runtime.services import services_of
 from teamwright.runtime.tool_traits import Args, ToolTraits
 from teamwright.tools.agents.agent import completed, launched
 from teamwright.tools.bounds import bounded, visible
@@ -80,34 +81,30 @@ def _named(args: Args) -> str:
 
 
 class SkillTool:
-    """`spawner` is asked for what is known of the agent that a skill ran as."""
-
     traits = ToolTraits(name=NAME, detail=_named, own=True, texts=("skill", "args"))
 
-    def __init__(
-        self, desk: "Callable[[], SkillRunner]", spawner: Callable[[], Spawner], spec: ToolSpec, *, can_read: bool
-    ) -> None:
-        self._desk, self._spawner, self._can_read = desk, spawner, can_read
+    def __init__(self, spec: ToolSpec, *, can_read: bool) -> None:
+        self._can_read = can_read
         self.spec = spec
 
     async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:
         asked = read_args(SkillArgs, args)
-        desk = self._desk()
-        skill = desk.find(asked.skill)
+        runner = services_of(ctx).skills
+        skill = runner.find(asked.skill)
         if skill.disable_model_invocation:
             raise ToolError(f"The skill {skill.name} is for people alone: they call it as /{skill.name}. Do without.")
-        await desk.judge(skill, asked.skill, ctx.agent)
+        await runner.judge(skill, asked.skill, ctx.agent)
         if skill.context == "fork":
-            return await self._run_apart(desk, skill, asked.args, ctx)
-        desk.grant(skill, ctx.agent)
-        text = await desk.text(skill, asked.args, ctx.agent)
+            return await self._run_apart(runner, skill, asked.args, ctx)
+        runner.grant(skill, ctx.agent)
+        text = await runner.text(skill, asked.args, ctx.agent)
         whole = bounded(text, most=MOST_TEXT, spill=ctx.desk.spill, name=f"skill-{skill.name}")
         return said(f"The skill {skill.name}:\n\n{whole}", {"success": True, "commandName": skill.name})
 
-    async def _run_apart(self, desk: "SkillRunner", skill: "Skill", args: str, ctx: ToolContext) -> Outcome:
-        job, plan, prompt = await desk.run_apart(skill, args, ctx)
-        spawner = self._spawner()
-        known = next(known for known in spawner.known.values() if known.id == job.id)
+    async def _run_apart(self, runner: "SkillRunner", skill: "Skill", args: str, ctx: ToolContext) -> Outcome:
+        job, plan, prompt = await runner.run_apart(skill, args, ctx)
+        spawner = services_of(ctx).spawner
+        known = spawner.known[AgentId(job.id)]
         if job.background:
             return launched(job, known, prompt, plan.notes, can_read=self._can_read)
         return completed(job, known, prompt, plan, spawner.is_one_shot(known.kind), ctx)

@@ -1,8 +1,8 @@
 """The shared task list: TaskCreate, TaskGet, TaskList, TaskUpdate."""
 
 import re
-from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta, Struct
@@ -26,12 +26,14 @@ from teamwright.core.errors import ToolError
 from teamwright.core.ids import AgentId
 from teamwright.core.ports import Outcome, ToolContext, said
 from teamwright.runtime.agents.outcomes import CRASH, Outcomes, lost
-from teamwright.runtime.teams.tasks import TaskBoard
+from teamwright.runtime.services import services_of
 from teamwright.runtime.tool_traits import Args, Need, Told, ToolTraits
-from teamwright.store.mirrors.task import record
 from teamwright.tools.bounds import bounded, visible
 from teamwright.tools.define import read_args, spec
 from teamwright.tools.files.desk import encoded
+
+if TYPE_CHECKING:
+    from teamwright.runtime.teams.tasks import TaskBoard
 
 MOST_SUBJECT = 200  # characters
 MOST_DESCRIPTION = 64 * 1024  # bytes
@@ -101,12 +103,7 @@ def _change(args: Args) -> str:
     return " ".join(filter(None, (f"#{args.get('taskId', '')}", str(args.get("status", "")), owner)))
 
 
-class _TaskTool:
-    def __init__(self, board: Callable[[], TaskBoard]) -> None:
-        self._board = board
-
-
-class TaskCreate(_TaskTool):
+class TaskCreate:
     spec = spec(
         "TaskCreate",
         "Puts a task on the list that all agents here share. Use it for work of several steps or for several agents. "
@@ -127,7 +124,7 @@ class TaskCreate(_TaskTool):
             _ids(asked.blocks, "blocks"),
             _ids(asked.blockedBy, "blockedBy"),
         )
-        board = self._board()
+        board = services_of(ctx).board
         owner = _named(board, ctx.agent, asked.owner)
         done = await board.create(ctx.agent, draft, ctx.call_id, owner=None if owner == NOBODY else owner)
         if isinstance(done, Refusal):
@@ -140,7 +137,7 @@ class TaskCreate(_TaskTool):
         return said(words, {"success": True, "taskId": str(done.id), "task": _data(done.task)})
 
 
-class TaskGet(_TaskTool):
+class TaskGet:
     spec = spec(
         "TaskGet",
         "Shows one task of the shared list with all its details (not a background job: TaskOutput).",
@@ -151,7 +148,7 @@ class TaskGet(_TaskTool):
 
     async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:
         id = _id(read_args(GetArgs, _lenient(args)).taskId, "taskId")
-        task = await self._board().get(ctx.agent, id)
+        task = await services_of(ctx).board.get(ctx.agent, id)
         if task is None:
             return _refused(not_found(id))
         lines = [line_of(task)]
@@ -162,10 +159,10 @@ class TaskGet(_TaskTool):
         if task.metadata:
             lines.append(f"metadata: {visible(msgspec.json.encode(task.metadata).decode())}")
         text = "\n".join([*lines, "", visible(task.description)])
-        return said(bounded(text.rstrip(), most=MOST_DESCRIPTION + 30_000), {"task": record(task)})
+        return said(bounded(text.rstrip(), most=MOST_DESCRIPTION + 30_000), {"task": _data(task)})
 
 
-class TaskList(_TaskTool):
+class TaskList:
     spec = spec(
         "TaskList",
         "Lists the shared tasks: id, status, subject, owner, and what each still waits for. One that is pending, has "
@@ -176,7 +173,7 @@ class TaskList(_TaskTool):
     traits = ToolTraits(name=spec.name, effects="none", needed_by=_NEEDED, own=True)
 
     async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:
-        listing = await self._board().listing(ctx.agent)
+        listing = await services_of(ctx).board.listing(ctx.agent)
         tasks = listing.tasks
         if len(tasks) > MOST_LISTED:
             shown = sorted(tasks, key=lambda task: (task.status == "completed", task.id))[:MOST_LISTED]
@@ -189,7 +186,7 @@ class TaskList(_TaskTool):
         return said(bounded("\n".join(lines)) or "There are no tasks.", data)
 
 
-class TaskUpdate(_TaskTool):
+class TaskUpdate:
     spec = spec(
         "TaskUpdate",
         "Changes a task of the shared list: claim it before you begin (owner: your name), set it completed only when "
@@ -210,7 +207,7 @@ class TaskUpdate(_TaskTool):
 
     async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:
         asked = read_args(UpdateArgs, _lenient(args))
-        id, board = _id(asked.taskId, "taskId"), self._board()
+        id, board = _id(asked.taskId, "taskId"), services_of(ctx).board
         change = Change(
             None if asked.subject is None else _subject(asked.subject),
             None if asked.description is None else _description(asked.description),
@@ -260,7 +257,7 @@ def _words(done: Done, me: AgentId) -> str:
     return words
 
 
-def _kept(board: TaskBoard, task: Task, me: AgentId) -> str:
+def _kept(board: "TaskBoard", task: Task, me: AgentId) -> str:
     """Of a task whose owner is still to come: a name that was misspelt is seen here."""
     if task.agent is not None or not task.owner or task.status != "pending":
         return ""
@@ -276,11 +273,17 @@ def _refused(refusal: Refusal) -> Outcome:
 
 
 def _data(task: Task | None) -> dict[str, Any] | None:
-    return None if task is None else record(task)
+    return None if task is None else _record(task)
+
+
+def _record(task: Task) -> dict[str, Any]:
+    from teamwright.store.mirrors.task import record  # noqa: PLC0415  # a session may have no tasks
+
+    return record(task)
 
 
 def _short(task: Task) -> dict[str, Any]:
-    found = record(task)
+    found = _record(task)
     found["description"] = bounded(task.description, most=MOST_SHOWN)
     return found
 
@@ -347,7 +350,7 @@ def _metadata(found: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _owner(board: TaskBoard, me: AgentId, asked: UpdateArgs) -> Owner | None:
+def _owner(board: "TaskBoard", me: AgentId, asked: UpdateArgs) -> Owner | None:
     if asked.owner is None:
         return None
     found = _named(board, me, asked.owner)
@@ -356,7 +359,7 @@ def _owner(board: TaskBoard, me: AgentId, asked: UpdateArgs) -> Owner | None:
     return found
 
 
-def _named(board: TaskBoard, me: AgentId, owner: str) -> Owner:
+def _named(board: "TaskBoard", me: AgentId, owner: str) -> Owner:
     """Whoever has that name, or will have it."""
     name = owner.strip().removeprefix("@")
     if name.lower() in _NONE:

@@ -1,6 +1,6 @@
 """TeamCreate and TeamDelete."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct
@@ -10,7 +10,7 @@ from teamwright.core.data.team import config
 from teamwright.core.ids import AgentId
 from teamwright.core.ports import Outcome, ToolContext, said
 from teamwright.runtime.agents.outcomes import Outcomes, team_made
-from teamwright.runtime.teams.service import Teamwork
+from teamwright.runtime.services import services_of
 from teamwright.runtime.tool_traits import Told, ToolTraits
 from teamwright.tools.define import read_args, spec
 
@@ -63,12 +63,9 @@ class TeamCreate:
         own=True,
     )
 
-    def __init__(self, teamwork: Callable[[], Teamwork]) -> None:
-        self._teamwork = teamwork
-
     async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:
         asked = read_args(CreateArgs, args)
-        work = self._teamwork()
+        work = services_of(ctx).teams
         agent = work.supervisor.agent(ctx.agent)
         assert agent is not None
         team = await work.create(agent, asked.team_name, asked.description, asked.agent_type, ctx.call_id)
@@ -97,12 +94,9 @@ class TeamDelete:
         own=True,
     )
 
-    def __init__(self, teamwork: Callable[[], Teamwork]) -> None:
-        self._teamwork = teamwork
-
     async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:
         read_args(DeleteArgs, args)
-        work = self._teamwork()
+        work = services_of(ctx).teams
         agent = work.supervisor.agent(ctx.agent)
         assert agent is not None
         team = await work.delete(agent, call=ctx.call_id)

@@ -1,19 +1,22 @@
 """EnterWorktree and ExitWorktree: move the calling agent into a git worktree, and back."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
 from teamwright.core.data.message import Text
 from teamwright.core.errors import ToolError
 from teamwright.core.ports import Outcome, ToolContext
-from teamwright.runtime.agents.supervisor import Supervisor
+from teamwright.runtime.services import services_of
 from teamwright.runtime.tool_traits import Args, ToolTraits
-from teamwright.runtime.worktrees import EnteredTree, ExitedTree, Worktrees
 from teamwright.tools.bounds import visible
 from teamwright.tools.define import read_args, spec
+
+if TYPE_CHECKING:
+    from teamwright.runtime.agents.supervisor import Supervisor
+    from teamwright.runtime.worktrees import EnteredTree, ExitedTree
 
 DISCARD = "discard"
 
@@ -39,15 +42,13 @@ class EnterWorktree:
     )
     traits = ToolTraits(name=spec.name, own=True)
 
-    def __init__(self, rooms: Callable[[], Worktrees], supervisor: Callable[[], Supervisor]) -> None:
-        self._rooms, self._supervisor = rooms, supervisor
-
     async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:
         asked = read_args(EnterArgs, args)
-        job = self._supervisor().job_of(ctx.agent)
-        if job is not None and job.tree is not None and self._rooms().stay_of(ctx.agent) is None:
+        services = services_of(ctx)
+        job, worktrees = services.supervisor.job_of(ctx.agent), services.worktrees
+        if job is not None and job.tree is not None and worktrees.stay_of(ctx.agent) is None:
             raise ToolError(f"You work in a worktree of your own already, {job.tree.path}: stay there.")
-        stay = await self._rooms().enter(ctx.agent, ctx.desk, asked.name)
+        stay = await worktrees.enter(ctx.agent, ctx.desk, asked.name)
         if job is not None:
             job.tree = stay.tree  # so that its end lets go of it, and tells of it
         return _entered(stay)
@@ -72,32 +73,30 @@ class ExitWorktree:
     )
     traits = ToolTraits(name=spec.name, detail=_fate, own=True, weighty=_throws_away)
 
-    def __init__(self, rooms: Callable[[], Worktrees], supervisor: Callable[[], Supervisor]) -> None:
-        self._rooms, self._supervisor = rooms, supervisor
-
     async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:
         asked = read_args(ExitArgs, args)
-        supervisor = self._supervisor()
-        job, stay = supervisor.job_of(ctx.agent), self._rooms().stay_of(ctx.agent)
+        services = services_of(ctx)
+        supervisor, worktrees = services.supervisor, services.worktrees
+        job, stay = supervisor.job_of(ctx.agent), worktrees.stay_of(ctx.agent)
         if stay is None and job is not None and job.tree is not None:
             raise ToolError("Your worktree was given to you for the whole run: it is looked at when you end.")
         if stay is not None and asked.action == "remove":
             _refuse_over_others(supervisor, ctx, stay.tree.path)
         discard = asked.discard_changes if asked.action == "remove" else None
-        left = await self._rooms().leave(ctx.agent, ctx.desk, discard=discard)
+        left = await worktrees.leave(ctx.agent, ctx.desk, discard=discard)
         if job is not None:
             job.tree = None
         return _left(left, str(ctx.desk.cwd))
 
 
-def _refuse_over_others(supervisor: Supervisor, ctx: ToolContext, path: Path) -> None:
+def _refuse_over_others(supervisor: "Supervisor", ctx: ToolContext, path: Path) -> None:
     others = [a.name for a in supervisor.agents if a.id != ctx.agent and a.desk.roots[0] == path]
     if others:
         names = ", ".join(others)
         raise ToolError(f"The worktree was not removed: {names} works in it. Wait for its end, or leave with `keep`.")
 
 
-def _entered(stay: EnteredTree) -> Outcome:
+def _entered(stay: "EnteredTree") -> Outcome:
     tree = stay.tree
     lines = [f"You are in the worktree {tree.name} now: {tree.path}"]
     if tree.kind == "hook":
@@ -117,7 +116,7 @@ def _entered(stay: EnteredTree) -> Outcome:
     return Outcome((Text(visible("\n".join(lines))),), data, cwd=str(tree.path))
 
 
-def _left(left: ExitedTree, cwd: str) -> Outcome:
+def _left(left: "ExitedTree", cwd: str) -> Outcome:
     tree, kept = left.stay.tree, left.kept
     lines = [f"You are back in {cwd}."]
     if left.gone:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import anyio.to_thread
 from msgspec.structs import replace
@@ -13,11 +13,9 @@ from teamwright.core.errors import ToolError
 from teamwright.core.ports import Outcome, Tool, ToolContext
 from teamwright.core.text import shown
 from teamwright.host.files.read_write import read_whole
+from teamwright.runtime.services import services_of
 from teamwright.runtime.tool_traits import ToolTraits, told_by
 from teamwright.tools.files.desk import judged
-
-if TYPE_CHECKING:
-    from teamwright.runtime.extensions.languages import Languages
 
 MOST_TEXT = 1 << 20  # bytes of a file that is looked at
 MOST_TOLD = 10
@@ -27,15 +25,16 @@ _LONGEST = 300
 class CheckedTool:
     """`tool` itself decides what happens to the file; nothing here makes a change fail."""
 
-    def __init__(self, tool: Tool, traits: ToolTraits, languages: "Languages") -> None:
+    def __init__(self, tool: Tool, traits: ToolTraits) -> None:
         assert traits.path is not None
         self.spec, self.traits = tool.spec, traits
-        self._tool, self._argument, self._languages = tool, traits.path.name, languages
+        self._tool, self._argument = tool, traits.path.name
 
     async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:
         named = args.get(self._argument)
         path = judged(named, ctx) if isinstance(named, str) else None
-        if path is None or not self._languages.covers(path):
+        languages = services_of(ctx).languages
+        if path is None or not languages.covers(path):
             return await self._tool.call(args, ctx)
         before = await anyio.to_thread.run_sync(_text, path)
         outcome = await self._tool.call(args, ctx)
@@ -45,7 +44,7 @@ class CheckedTool:
         root = next((root for root in ctx.desk.roots if path.is_relative_to(root)), None)
         if root is None:
             return outcome
-        name, found = await self._languages.check(path, root, before, after)
+        name, found = await languages.check(path, root, before, after)
         if not found:
             return outcome
         data = {
@@ -54,15 +53,13 @@ class CheckedTool:
         return replace(outcome, content=(*outcome.content, Text(_told(name, found))), data=(outcome.data or {}) | data)
 
 
-def checked_tools(tools: Mapping[str, Tool], languages: "Languages | None") -> dict[str, Tool]:
+def checked_tools(tools: Mapping[str, Tool]) -> dict[str, Tool]:
     """The same tools; those that change a file tell of what a language server finds."""
     found = dict(tools)
-    if languages is None:
-        return found
     for name, tool in tools.items():
         traits = told_by(tool)
         if traits and traits.path and traits.path.access == "write":
-            found[name] = CheckedTool(tool, traits, languages)
+            found[name] = CheckedTool(tool, traits)
     return found
 
 

@@ -10,8 +10,6 @@ from typing import Any, cast
 from teamwright.core.data.message import Content, Image, Text
 from teamwright.core.data.picture import MOST_DATA, BadPicture, examine
 from teamwright.core.errors import ToolError
-from teamwright.host.process import pdf_child
-from teamwright.host.process.child import run_child
 from teamwright.tools.bounds import bounded, visible
 from teamwright.tools.files.page import MOST, Shown
 
@@ -66,6 +64,9 @@ async def show_pdf(handle: int, path: Path, first: int, count: int | None) -> Sh
             pages.append(f"--- page {found['page']} ---\n{bounded(visible(found['text']), most=MOST)}")
             size += len(pages[-1])
         return size < MOST
+
+    from teamwright.host.process import pdf_child  # noqa: PLC0415
+    from teamwright.host.process.child import run_child  # noqa: PLC0415
 
     argv = [sys.executable, "-P", pdf_child.__file__, str(first), str(count or _PDF_PAGES)]
     ended = await run_child(argv, take, seconds=_PDF_SECONDS, stdin=handle)

@@ -5,7 +5,7 @@ import stat
 from collections.abc import Callable, Mapping
 from heapq import nsmallest
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from msgspec import Meta, Struct, field
 from msgspec.structs import replace
@@ -13,14 +13,15 @@ from msgspec.structs import replace
 from teamwright.core.errors import ToolError
 from teamwright.core.ports import Outcome, ToolContext, said
 from teamwright.host.files.paths import refusal, resolve
-from teamwright.host.files.search import MEMORY, SECONDS, search_below, search_file
-from teamwright.host.process.child import ChildEnded
 from teamwright.runtime.tool_traits import PathArgument, ToolTraits
 from teamwright.tools.bounds import visible
 from teamwright.tools.define import read_args, spec
 from teamwright.tools.files.desk import judged, look_up, missing
 from teamwright.tools.files.globs import choices, matcher
 from teamwright.tools.files.hits import LINES, MOST_COUNTED, Hits, Shape
+
+if TYPE_CHECKING:
+    from teamwright.host.process.child import ChildEnded
 
 _SHOWN = 100
 _MOST_PATHS = 200_000
@@ -86,6 +87,8 @@ class GlobTool:
         fits = matcher(_below(asked.pattern, root))
         found: list[str] = []
 
+        from teamwright.host.files.search import search_below  # noqa: PLC0415
+
         def take(piece: bytes) -> bool:
             name = os.fsdecode(piece).removeprefix("./")
             if fits(name) and not _is_hidden(ctx, root, name):
@@ -122,7 +125,9 @@ GLOB = GlobTool()
 GREP = GrepTool()
 
 
-async def _grep_below(root: Path, asked: GrepArgs, ctx: ToolContext, more: list[str]) -> tuple[Hits, ChildEnded]:
+async def _grep_below(root: Path, asked: GrepArgs, ctx: ToolContext, more: list[str]) -> tuple[Hits, "ChildEnded"]:
+    from teamwright.host.files.search import search_below  # noqa: PLC0415
+
     hits = _hits(asked, _wanted(asked.glob, root, ctx), _namer(root, ctx))
     options = [*_options(asked), *_narrow(asked), *more]
     if asked.output_mode == "files_with_matches":
@@ -147,6 +152,8 @@ def _hits(asked: GrepArgs, wanted: Callable[[str], bool], name: Callable[[str], 
 
 
 async def _grep_file(path: Path, asked: GrepArgs, ctx: ToolContext) -> Outcome:
+    from teamwright.host.files.search import MEMORY, search_file  # noqa: PLC0415
+
     hits = _hits(asked, lambda _: True, _namer(path.parent, ctx), path.name)
     most = _MOST_MULTILINE if asked.multiline else None
     try:
@@ -161,7 +168,7 @@ async def _grep_file(path: Path, asked: GrepArgs, ctx: ToolContext) -> Outcome:
     return _answer(hits, ended, "[A later line is too long to be searched: this is not all.]" if ended.starved else "")
 
 
-def _answer(hits: Hits, ended: ChildEnded, note: str = "") -> Outcome:
+def _answer(hits: Hits, ended: "ChildEnded", note: str = "") -> Outcome:
     if ended.code == 2 and ended.complaint and not hits.hits:
         words = visible(ended.complaint.strip()).replace("rg: ", "", 1)
         raise ToolError(f"The search could not be run: {words}\nCorrect the arguments and call Grep again.")
@@ -170,7 +177,9 @@ def _answer(hits: Hits, ended: ChildEnded, note: str = "") -> Outcome:
     return said("\n".join([*hits.lines(), *notes]) or "No matches found", hits.data() | {"truncated": bool(notes)})
 
 
-def _notes(ended: ChildEnded, left_out: int) -> list[str]:
+def _notes(ended: "ChildEnded", left_out: int) -> list[str]:
+    from teamwright.host.files.search import SECONDS  # noqa: PLC0415
+
     notes: list[str] = []
     if ended.late:
         notes.append(f"[Stopped after {SECONDS} s: this is not all. Narrow the search.]")

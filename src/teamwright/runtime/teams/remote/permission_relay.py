@@ -15,7 +15,6 @@ from teamwright.core.permissions.consent import Allow, Decision, Deny, Question
 from teamwright.core.permissions.judge import mode_allowed
 from teamwright.core.ports import Desk
 from teamwright.runtime.agents.agent import Agent
-from teamwright.runtime.agents.supervisor import Supervisor
 from teamwright.runtime.permissions.call_facts import FactReader
 from teamwright.runtime.permissions.judgement import (
     DO_WITHOUT,
@@ -26,33 +25,28 @@ from teamwright.runtime.permissions.judgement import (
     refusal,
 )
 from teamwright.runtime.permissions.rulebook import Rulebook
-from teamwright.runtime.teams.deps import Put
+from teamwright.runtime.services import Put, Services
 from teamwright.runtime.teams.roster import Roster
 from teamwright.runtime.teams.teammate_state import TeammateDeps
-from teamwright.runtime.teams.wakeups import Wakeups
 from teamwright.store.tables.requests import RequestTable
 
 
 class PermissionForwarder:
     """In a process without a person: puts a question to the lead's process and waits for the answer."""
 
-    def __init__(self, agent: AgentId) -> None:
-        """Of a teammate's process, whose options know it before there are teams: `join` gives it those."""
-        self._agent = agent
-        self._joined: tuple[RequestTable, Roster, Wakeups, Supervisor] | None = None
-
-    def join(self, table: RequestTable, roster: Roster, wakeups: Wakeups, supervisor: Supervisor) -> None:
-        self._joined = table, roster, wakeups, supervisor
+    def __init__(self, services: Services, agent: AgentId) -> None:
+        """`agent` is the teammate of this process."""
+        self._services, self._agent = services, agent
 
     async def put(self, question: Question) -> Decision:
         """Waits until the caller cancels it; a late answer is kept with the request."""
-        assert self._joined is not None
-        table, roster, wakeups, supervisor = self._joined
+        teams = self._services.teams
+        table, roster = teams.tables.requests, teams.roster
         member = roster.member_of(self._agent)
         lead = roster.lead_of(member.team) if member else None
         if member is None or lead is None:
             return Deny(f"{question.tool} was not run: there is no lead to ask.")
-        body = _body(question, member, supervisor.agent(question.agent))
+        body = _body(question, member, self._services.supervisor.agent(question.agent))
         opened = await table.pending_permission(self._agent, question.tool, question.args)
         if opened is None:  # else it was asked before, by a process that is gone, or answered too late
             request = TeamRequest(
@@ -61,7 +55,7 @@ class PermissionForwarder:
             opened = await table.open(request)
         if isinstance(opened, Refused):
             return Deny(f"{question.tool} was not run: {opened.reason}")
-        await wakeups.ring_lead(member.team)
+        await teams.wakeups.ring_lead(member.team)
         try:
             return await _wait_for_answer(table, roster, opened.id)
         finally:
@@ -133,15 +127,18 @@ class PermissionResponder:
         answer = _answer_of(decision)
         done = await self._tables.requests.answer(request.id, request.answerer, answer)
         member = next((m for m in self._roster.members(request.team) if m.agent == request.asker), None)
-        if member is None:
-            return
+        if member is not None:
+            await self._answered(member, body["tool"], decision, done)
+
+    async def _answered(self, member: Member, tool: str, decision: Decision, done: TeamRequest | Refused) -> None:
+        """Whoever waits for the answer is woken; whoever does not any more is told of it."""
         held = await self._tables.processes.holder(member.agent) is not None
         if held and not isinstance(done, Refused):
             await self._wakeups.ring(member)
         elif not isinstance(done, Refused) or done.code == "expired":
             said = "allowed" if isinstance(decision, Allow) else "denied"
             words = (
-                f"The question whether you may use {body['tool']} was answered when you did not wait for it any more: "
+                f"The question whether you may use {tool} was answered when you did not wait for it any more: "
                 f"{said}. The answer holds for that very call: if it is still needed, make it again."
             )
             await self._mail.notify(member, words)

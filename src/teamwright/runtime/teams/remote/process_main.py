@@ -1,6 +1,5 @@
 """Main loop of a teammate's own process, which ends with the teammate or when it has no lead any more."""
 
-from collections.abc import Awaitable, Callable
 from types import TracebackType
 from typing import Self
 
@@ -9,10 +8,8 @@ import anyio
 from teamwright.core.data.event import is_durable
 from teamwright.core.errors import SessionMissing, ToolError
 from teamwright.core.ids import AgentId
-from teamwright.runtime.agents.resources import Extensions
-from teamwright.runtime.agents.supervisor import Supervisor
-from teamwright.runtime.bus import Bus, Watch
-from teamwright.runtime.teams.service import Teamwork
+from teamwright.runtime.bus import Watch
+from teamwright.runtime.services import Services
 from teamwright.runtime.teams.teammate import Teammate
 
 LOOK = 1.0  # seconds between two looks whether the lead lives
@@ -22,23 +19,14 @@ QUIET = 0.05  # seconds in which what it does is reported to the lead's process 
 
 
 class TeammateProcess:
-    def __init__(
-        self,
-        agent: AgentId,
-        supervisor: Supervisor,
-        teamwork: Teamwork,
-        bus: Bus,
-        brought: Extensions,
-        on_close: Callable[[], Awaitable[None]],
-        *,
-        patience: float,
-    ) -> None:
+    def __init__(self, services: Services, agent: AgentId, *, patience: float) -> None:
         """`patience`: seconds to wait for a new lead."""
-        self._agent, self._supervisor, self._teamwork = agent, supervisor, teamwork
-        self._bus, self._brought, self._on_close, self._patience = bus, brought, on_close, patience
+        self._services, self._agent, self._patience = services, agent, patience
+        self._supervisor, self._teamwork, self._bus = services.supervisor, services.teams, services.bus
+        self._brought = services.extensions
         self._group = anyio.create_task_group()
         self._teammate: Teammate | None = None
-        self.trouble = supervisor.trouble
+        self.trouble = self._supervisor.trouble
 
     async def __aenter__(self) -> Self:
         await self._group.__aenter__()
@@ -82,7 +70,7 @@ class TeammateProcess:
         finally:
             self._bus.close()
             with anyio.CancelScope(shield=True), self.trouble.kept("the end of the process"):
-                await self._on_close()
+                await self._services.close()
 
     def watch(self) -> Watch:
         return self._bus.watch(deltas=False)

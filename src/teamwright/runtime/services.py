@@ -1,0 +1,168 @@
+"""The services of one process: what its parts and its tools reach each other by, at the moment that they need it."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from msgspec import Struct
+
+from teamwright.core.data.event import Event
+from teamwright.core.data.message import Reply, Request, ToolCall
+from teamwright.core.errors import ToolError
+from teamwright.core.ids import AgentId, CallId
+from teamwright.core.loop import TurnContext
+from teamwright.core.permissions.consent import Decision, Mode, Question
+from teamwright.core.ports import ToolContext
+
+if TYPE_CHECKING:
+    from teamwright.core.data.definition import AgentDefinition
+    from teamwright.core.data.search import WebFound, WebQuery
+    from teamwright.runtime.agents.factory import AgentFactory
+    from teamwright.runtime.agents.outcomes import Outcomes
+    from teamwright.runtime.agents.resources import Extensions
+    from teamwright.runtime.agents.spawner import Spawner
+    from teamwright.runtime.agents.supervisor import Supervisor
+    from teamwright.runtime.bus import Bus
+    from teamwright.runtime.extensions.hook_points import HookPoints
+    from teamwright.runtime.extensions.languages import Languages
+    from teamwright.runtime.extensions.skills import SkillRunner
+    from teamwright.runtime.jobs.schedule import Schedules
+    from teamwright.runtime.jobs.shell_jobs import ShellJobs
+    from teamwright.runtime.permissions.questions import Questions
+    from teamwright.runtime.permissions.rulebook import Rulebook
+    from teamwright.runtime.side_questions.service import SideQuestions
+    from teamwright.runtime.teams.service import Teamwork
+    from teamwright.runtime.teams.tasks import TaskBoard
+    from teamwright.runtime.worktrees import Worktrees
+
+Put = Callable[[Question], Awaitable[Decision]]  # to somebody who answers
+
+
+class Services(Protocol):
+    """Each is opened when it is first asked for: the order in which they need each other is nobody's concern."""
+
+    # --- what is always there
+
+    @property
+    def bus(self) -> "Bus": ...
+    @property
+    def rules(self) -> "Rulebook": ...
+    @property
+    def agents(self) -> "AgentFactory": ...
+    @property
+    def supervisor(self) -> "Supervisor": ...
+    @property
+    def points(self) -> "HookPoints": ...
+    @property
+    def questions(self) -> "Questions": ...
+    @property
+    def extensions(self) -> "Extensions": ...
+
+    def tell(self, agent: AgentId, event: Event) -> None:
+        """Show an event that is not an agent's own doing."""
+        ...
+
+    def mode_of(self, agent: AgentId) -> Mode:
+        """How far it may go without asking."""
+        ...
+
+    async def judge(self, agent: AgentId, call: ToolCall) -> Decision:
+        """The gate of all agents."""
+        ...
+
+    def kinds(self) -> "Mapping[str, AgentDefinition]": ...
+    def resolve_model(self, name: str) -> str: ...
+    @property
+    def model_names(self) -> list[str]: ...
+    async def close(self) -> None: ...
+
+    # --- whom to ask
+
+    @property
+    def approver(self) -> Put | None:
+        """A person, or code in its place, if there is one."""
+        ...
+
+    @property
+    def person(self) -> Put | None:
+        """A person, whom an agent may ask questions of its own."""
+        ...
+
+    # --- what only some sessions need
+
+    @property
+    def spawner(self) -> "Spawner": ...
+    @property
+    def shell_jobs(self) -> "ShellJobs": ...
+    @property
+    def languages(self) -> "Languages": ...
+    async def search_web(self, agent: AgentId, query: "WebQuery") -> "WebFound":
+        """Raises ToolError where it fails."""
+        ...
+
+    @property
+    def worktrees(self) -> "Worktrees": ...
+    @property
+    def skills(self) -> "SkillRunner": ...
+    @property
+    def schedules(self) -> "Schedules": ...
+    @property
+    def outcomes(self) -> "Outcomes":
+        """Of calls that are interrupted."""
+        ...
+
+    @property
+    def left(self) -> "Outcomes | None":
+        """Of calls that were in flight in an earlier process, if there was one."""
+        ...
+
+    @property
+    def teams(self) -> "Teamwork": ...
+    @property
+    def board(self) -> "TaskBoard": ...
+    @property
+    def side_questions(self) -> "SideQuestions": ...
+
+    # --- the same for those who have nothing to do with what nobody has opened
+
+    @property
+    def open_teams(self) -> "Teamwork | None": ...
+    @property
+    def open_schedules(self) -> "Schedules | None": ...
+    @property
+    def open_side_questions(self) -> "SideQuestions | None": ...
+
+
+class SessionPlan(Struct, frozen=True, kw_only=True):
+    """How a session is run."""
+
+    cwd: Path
+    notes: tuple[str, ...] = ()  # what the person should know about how the session was opened
+    resumes: bool = False
+    team: str | None = None  # to be led, whose lead is gone
+    listens: bool = False  # side questions follow the conversation
+    tick_seconds: float | None = None
+    driven: bool = False
+    may_bypass: bool = False
+
+
+class SessionContext(ToolContext, kw_only=True):
+    """The context of a call that an agent of a session makes."""
+
+    session: Services
+
+
+class SessionTurn(TurnContext, kw_only=True):
+    """What an agent of a session needs to run a turn."""
+
+    session: Services
+
+    def context(self, call: CallId, request: Request, reply: Reply, paths: Mapping[str, str]) -> ToolContext:
+        return SessionContext(self.agent, call, self.desk, request, reply, self.emit, paths, session=self.session)
+
+
+def services_of(ctx: ToolContext) -> Services:
+    """Those of the session in which a tool is called."""
+    if not isinstance(ctx, SessionContext):
+        raise ToolError("This tool works only in a session, and this call was made outside of one.")
+    return ctx.session
