@@ -18,6 +18,7 @@ from msgspec import Struct
 CANARY = "CANARY-OF-THE-"
 KIND = "ground-"  # every ground is a directory that begins with it
 IN_ATTRIB, IN_OPEN, IN_NONBLOCK, IN_CLOEXEC = 0x4, 0x20, 0o4000, 0o2000000
+IN_READ = 0x1 | 0x10  # something was read, or a file closed that was open for reading alone
 IN_CHANGES = 0x2 | IN_ATTRIB | 0x40 | 0x80 | 0x100 | 0x200 | 0x400 | 0x800
 TRAPS = ["env", "bash", "sh", "xargs", "git", "ls", "cat", "rg", "timeout", "nice", "find", "command", "evil",
     "tools/timeout", "tools/env", "tools/bash", "flags/evil",
@@ -67,7 +68,7 @@ class Watch:
                 number, mask, _, length = struct.unpack_from("iIII", data, at)
                 name = data[at + 16 : at + 16 + length].rstrip(b"\0")
                 at += 16 + length
-                if mask & IN_OPEN:
+                if mask & (IN_OPEN | IN_READ):
                     place = self._names.get(number, "")
                     if place and (not name or not place.endswith("/")):
                         found.add(place)
@@ -205,7 +206,7 @@ class Ground:
             self._watch.add(place, IN_CHANGES, "")
         for name in SECRETS:
             self._watch.add(str(self.home / name), IN_OPEN, name)
-        self._watch.add(str(self.project / ".env"), IN_OPEN, ".env")
+        self._watch.add(str(self.project / ".env"), IN_READ, ".env")  # whoever writes it may open it
         self._watch.add(str(self.home / "vault"), IN_CHANGES | IN_OPEN, "vault")
         self._watch.add(str(self.home), IN_CHANGES | IN_OPEN, "home/")
         self._watch.drain()

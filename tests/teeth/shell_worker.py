@@ -225,8 +225,7 @@ class Worker:
         if faults and NAMES_ONLY.issuperset(faults) and only_echoes(facts):
             self.counts["names"] += 1
             return []
-        # git opens files to tell whether they were changed, and whoever writes one opens it too.
-        opened = ".env" in seen.opened and not uses_git(facts) and str(ground.project / ".env") not in seen.changed
+        opened = ".env" in seen.opened and not uses_git(facts)  # git reads files to tell whether they were changed
         if opened or f"{CANARY}ENV" in shown:
             mode = "acceptEdits" if how == "acceptEdits" else "default"
             if court.kind(facts, mode, "Read(.env)") == "allow":

@@ -17,6 +17,15 @@ SEED = "mutants"
 MUTANTS = [
     # What cannot be parsed is not asked.
     ("core/permissions/shell_rules.py", "    if runs.broken:\n", "    if not runs.text:\n"),
+    # With all questions off, what cannot be read passes any rule whose words do not stand in it.
+    ("core/permissions/shell_rules.py", "firm=rule is not None)", "firm=False)"),
+    # Code that only a pipe holds is nobody's.
+    (
+        "host/shell/simple_command.py",
+        'FileView((UNKNOWN,), None),), name, opaque="it',
+        'FileView((), None),), name, opaque="it',
+    ),
+    ("host/shell/simple_command.py", "(UNKNOWN,) if words and _PIPED", "() if words and _PIPED"),
     # Redirections are not looked at.
     (
         "core/permissions/shell_rules.py",

@@ -1,6 +1,7 @@
 """Shell commands under rules and modes: every simple command must be allowed by itself, and a denied one is found
 wherever it stands."""
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
@@ -25,9 +26,11 @@ from teamwright.core.permissions.patterns import (
     deny_fits,
     mentioned,
 )
-from teamwright.core.permissions.rules import EDIT, READ, SHELL, Rule, names_tool, whole_rule
+from teamwright.core.permissions.rules import EDIT, EDITING, READ, READING, SHELL, Rule, Rules, names_tool, whole_rule
 from teamwright.core.text import shown
 
+_ON_COMMANDS = frozenset((*SHELL, *READING, *EDITING))  # rules on paths cover what a command names, too
+_ANY_LETTER = re.compile(r"\$'|\\[0-7xuU]")  # in such strings a letter can be written as a number
 _RUN_ANYTHING = frozenset(
     {
         "sh",
@@ -71,7 +74,7 @@ def judge_runs(runs: Runs, scene: Scene) -> list[Finding]:
     if runs.doubt:
         findings.append(Finding("ask", f"{runs.doubt}, and that is asked in every mode.", firm=True))
     if runs.broken:
-        findings.append(Finding("ask", f"the command cannot be judged: {runs.broken}."))
+        findings.append(_unreadable(runs, scene.rules))
     for command in runs.commands:
         if not command.shadow:
             findings += _judge_command(command, runs.tool, scene, whole=whole)
@@ -79,6 +82,14 @@ def judge_runs(runs: Runs, scene: Scene) -> list[Finding]:
         findings += [judge_read(place, READ, scene, by_tool=False) for place in runs.reads]
     findings += [_judge_write(place, runs, scene, whole=whole) for place in runs.writes]
     return findings
+
+
+def _unreadable(runs: Runs, rules: Rules) -> Finding:
+    """Every word can be spelt so that nobody finds it in the text: what a rule restricts may be part of it."""
+    restricting = (*rules.deny, *rules.ask)
+    rule = next((r for r in restricting if r.pattern is not None and r.tool in _ON_COMMANDS), None)
+    why = f", and {said_by(rule)} may cover it" if rule else ""
+    return Finding("ask", f"the command cannot be judged: {runs.broken}{why}.", firm=rule is not None)
 
 
 def _patterns(rules: Sequence[Rule], tool: str) -> Iterator[tuple[Rule, CommandPattern]]:
@@ -106,7 +117,7 @@ def _by_command_rules(runs: Runs, scene: Scene) -> Iterator[Finding]:
                     yield Finding("ask", f"{said_by(rule)} may cover {what}.", firm=True)
             if unread and mentioned(pattern, runs.text):
                 yield Finding(kind, f"{said_by(rule)} {verb} a command that seems to be part of it.", firm=True)
-            elif unread and "$'" in runs.text:  # any letter can be written otherwise in such a string
+            elif unread and _ANY_LETTER.search(runs.text):
                 yield Finding("ask", f"{said_by(rule)} may cover a part of it that cannot be read.", firm=True)
 
 

@@ -67,6 +67,8 @@ _EVALUATES = frozenset(
         ".",
     }
 )
+_SAYS_WHAT_IT_IS = (("--version",), ("--help",))
+_PIPED = re.compile(r"/dev/(?:fd/|stdin)|/proc/")
 _MOVES = frozenset({"cd", "pushd", "popd", "source", "."})
 
 
@@ -124,7 +126,7 @@ def simple_commands(
     if name in LAUNCHERS and not shadow:
         _look_behind(texts, layers, found, setting)
     if name in ("source", "."):
-        layers.views.append(FileView(texts[1:], None))  # the script is a command too
+        layers.views.append(_script(texts[1:]))
     if name == "git":
         layers.views.append(FileView(without_git_options(texts), None))
     found.commands.insert(0, _command(layers, shown, setting, found, shadow=shadow))
@@ -134,6 +136,11 @@ def simple_commands(
     if (texts[0] in _EVALUATES and not found.commands[0].harmless) or layers.risky or runs:
         found.commands.append(UNSEEN_CODE)
     return found
+
+
+def _script(words: Sequence[str]) -> FileView:
+    """A script is a command too. What another program writes into a pipe may be any."""
+    return FileView((UNKNOWN,) if words and _PIPED.match(words[0]) else tuple(words), None)
 
 
 def _configures(name: str, texts: Sequence[str]) -> bool:
@@ -215,12 +222,13 @@ def _carry(texts: Sequence[str], layers: _Layers, found: ReadWords) -> bool:
     name = texts[0].rpartition("/")[2]
     code, plain = carried_code(texts)
     script = [t for t in texts[1:] if not t.startswith("-")]
-    if name in SHELLS and code is None and (not script or "-s" in texts):
-        # It may read code from its input: rules that restrict look for their words in the whole text.
-        found.commands.append(Command((FileView((), None),), name, opaque="it reads code", shadow=True))
+    reads = name in SHELLS and code is None and (not script or "-s" in texts)
+    if reads and tuple(texts[1:]) not in _SAYS_WHAT_IT_IS:
+        # Code from its input can be anything: rules that restrict may always cover it.
+        found.commands.append(Command((FileView((UNKNOWN,), None),), name, opaque="it reads code", shadow=True))
     if name in SHELLS and code is None and script:
         at = list(texts).index(script[0])
-        layers.views.append(FileView(tuple(texts[at:]), None))  # the script is a command too
+        layers.views.append(_script(texts[at:]))
     if code is None:
         layers.opaque = layers.opaque or ("" if plain else f"the options of {name} are not understood")
         return False
