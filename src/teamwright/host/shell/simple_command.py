@@ -43,31 +43,12 @@ _RECORDS = frozenset(
 )  # of git: they read what they name
 _LEFT_OUT = re.compile(r"--(?:exclude|ignore)[\w-]*=")
 _LEAVES_OUT = frozenset({"--exclude", "--exclude-dir", "--ignore", "-path", "-name", "-ipath", "-iname", "-wholename"})
-_EVALUATES = frozenset(
-    {
-        "let",
-        "test",
-        "[",
-        "[[",
-        "printf",
-        "read",
-        "mapfile",
-        "readarray",
-        "wait",
-        "getopts",
-        "jobs",
-        "compgen",
-        "complete",
-        "bind",
-        "enable",
-        "hash",
-        "alias",
-        "fc",
-        "source",
-        ".",
-    }
-)
+_EVALUATES = frozenset({
+    "let", "test", "[", "[[", "printf", "read", "mapfile", "readarray", "wait", "getopts", "jobs", "compgen",
+    "complete", "bind", "enable", "hash", "alias", "fc", "source", ".",
+})  # fmt: skip
 _SAYS_WHAT_IT_IS = (("--version",), ("--help",))
+_IS_CODE = re.compile(r"[\s;&|<>()`$]")
 _PIPED = re.compile(r"/dev/(?:fd/|stdin)|/proc/")
 _MOVES = frozenset({"cd", "pushd", "popd", "source", "."})
 
@@ -242,17 +223,28 @@ def _carry(texts: Sequence[str], layers: _Layers, found: ReadWords) -> bool:
         )
     found.code.append(code)
     found.same_shell = name == "eval"
-    return plain and not layers.risky and name != "trap" and not any(w.glob or w.wild for w in layers.inner)
+    return plain and not layers.risky and name != "trap" and not any(w.glob or w.splits for w in layers.inner)
 
 
 def _look_behind(texts: Sequence[str], layers: _Layers, found: ReadWords, setting: Setting) -> None:
     """Whatever follows may be a command, for rules that restrict."""
     layers.views += [FileView(tuple(texts[n:]), None) for n in range(1, min(len(texts), 64)) if texts[n][:1] != "-"]
     if program_name(texts[0]) not in WRAPPERS:
-        code = [t for t in texts[1:] if any(c.isspace() for c in t) and UNKNOWN not in t]
+        glued = [value for text in texts[1:64] for value in _glued(text)]
+        layers.views += [FileView((value,), None) for value in glued]
+        code = [t for t in (*texts[1:], *glued) if _IS_CODE.search(t)][:64]
+        layers.views += [FileView((UNKNOWN,), None)] if any(UNKNOWN in text for text in code) else []
+        code = [text for text in code if UNKNOWN not in text]
         found.code, found.shadows_code = found.code + code, bool(code) or found.shadows_code
     for n in range(1, min(len(texts), 64)):
         found.removal = found.removal.or_else(_removal(layers.inner[n:], setting))
+
+
+def _glued(text: str) -> list[str]:
+    """All that may be the value of a flag inside of this word: `-qctouch`, `--command=touch`."""
+    if text.startswith("--"):
+        return [text.partition("=")[2]] if "=" in text else []
+    return [text[n:] for n in range(2, min(len(text), 8))] if text.startswith("-") else []
 
 
 def _removal(words: Sequence[Word], setting: Setting) -> Removal:

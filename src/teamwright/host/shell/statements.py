@@ -309,7 +309,7 @@ class Walk:
         except Unreadable as error:
             if not shadow:
                 raise
-            inner.commands.append(Command((FileView((), None),), code, opaque=str(error)))
+            inner.commands.append(Command((FileView((UNKNOWN,), None),), code, opaque=str(error)))
         self._globbed += [len(self.commands) + n for n in inner._globbed]
         self.commands += [structs.replace(c, shadow=True) if shadow else c for c in inner.commands]
         self.removal = self.removal.or_else(inner.removal)
