@@ -239,14 +239,6 @@ async def test_worktree_create_prints_where(place: Place) -> None:
     assert (await place.fire(hooks, "WorktreeCreate", "", name="n1")).printed == (str(place.project / "a b"),)
 
 
-@pytest.mark.spec("D9", "A10")
-async def test_what_a_hook_complains_of_reaches_the_model_without_secrets(place: Place) -> None:
-    said = f"printf '%s\\n' 'key hunter2hunter2, then sk-{'x' * 20} and https://me:pw0rd@host/x' >&2"
-    hooks = place.hooks(place.env | {"ANTHROPIC_API_KEY": "hunter2hunter2"}, PreToolUse=[command(f"{said}; exit 2")])
-    fired = await place.fire(hooks, tool_input={})
-    assert fired.reason == "key [secret], then [secret] and https://me:[secret]@host/x"
-
-
 async def test_a_directory_that_is_gone_and_a_machine_without_bash(place: Place, tmp_path: Path) -> None:
     tools = tmp_path / "bin"
     tools.mkdir()

@@ -5,12 +5,15 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
+from msgspec import structs
+
 from teamwright.core.permissions.facts import Command, Place, Runs
 from teamwright.core.permissions.path_rules import (
     FINE,
     Finding,
     Scene,
     is_protected,
+    judge_change,
     judge_edit,
     judge_read,
     restricted,
@@ -141,6 +144,10 @@ def _judge_command(command: Command, tool: str, scene: Scene, *, whole: bool) ->
             return []
         return [judge_read(place, READ, scene, by_tool=False) for place in command.reads]
     rule = None if scene.mode == "plan" else _allowed_by(command, tool, scene)
+    if not whole and rule is None and command.edits_only and scene.mode == "acceptEdits":
+        reads = [judge_read(place, READ, scene, by_tool=False) for place in command.reads]
+        found = [*reads, *(judge_change(place, scene) for place in command.edits)]
+        return [structs.replace(one, suggestions=_suggestions(command)) for one in found if one.kind != "allow"]
     if not whole and rule is None:
         why = f" ({command.opaque})" if command.opaque else ""
         reason = f"no rule allows `{shown(command.shown, 160)}`{why}."

@@ -141,7 +141,7 @@ def _may_become_home(word: Word, cwd: str | None, home: str) -> bool:
 
 
 def _of_path(word: Word, cwd: str | None, home: str) -> Removal:
-    if word == FOUND_PATH:
+    if word.text == FOUND_PATH.text:
         return SAFE  # below where `find` begins, which is looked at by itself
     path = word.glob or word.text
     if word.splits or (UNKNOWN in path) or (cwd is None and not path.startswith("/")):
