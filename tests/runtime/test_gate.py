@@ -274,7 +274,7 @@ async def test_a_refusal_ends_with_what_is_allowed(room: Room) -> None:
     assert isinstance(said, Deny) and "; mkdir, touch, mv, cp, rm, rmdir, ln, git mv, git rm and sed -i" in said.reason
 
 
-@pytest.mark.spec("M11", "W9")
+@pytest.mark.spec("M11")
 async def test_a_refused_path_has_a_copy_in_the_worktree(room: Room) -> None:
     tree = room.root / ".teamwright/worktrees/ada"
     (tree / "keys").mkdir(parents=True)
