@@ -186,3 +186,12 @@ def test_quoted_wildcards_in_a_rule_are_plain() -> None:
 
 def test_many_wildcards_and_words_stay_cheap() -> None:
     assert command_fits(command_pattern("a * b * c * d * e"), ["a"] + ["b", "c", "d"] * 2000) == "no"
+
+
+@pytest.mark.spec("M3")
+def test_names_of_older_rules_mean_the_tools_of_today() -> None:
+    older = [("Task", "Agent"), ("Task(explore)", "Agent(explore)"), ("MultiEdit(a)", "Edit(a)"), ("LS", "Glob")]
+    for old, new in (*older, ("KillShell", "TaskStop"), ("BashOutput", "TaskOutput")):
+        assert str(parse_rule(old, "user")) == new
+    problem = parse_rule("TodoWrite", "user")
+    assert isinstance(problem, Problem) and "TaskCreate" in problem.reason

@@ -95,3 +95,18 @@ def test_git_does_not_wait_for_an_editor(tmp_path: Path) -> None:
     ):
         command = ["git", *argv]
         subprocess.run(command, cwd=tmp_path, env=env | who, stdin=subprocess.DEVNULL, timeout=20, check=True)
+
+
+@pytest.mark.spec("A10")
+@pytest.mark.parametrize(
+    "name",
+    ["PYTHON_API_KEY", "PYTHON_PAT", "NODE_PW", "NODE_MY_PWD", "RUST_CREDS", "CARGO_CRED", "XDG_JWT", "LC_BEARER",
+     "CMAKE_SIG", "NIX_URL_SIGNATURE", "python_pat", "PYTHONTOKEN"],
+)  # fmt: skip
+def test_a_name_like_a_secret_counts_behind_every_prefix(name: str) -> None:
+    assert name not in tool_environment({name: "value"}, {})
+
+
+@pytest.mark.parametrize("name", ["PYTHONPATH", "NIX_PATH", "CARGO_TARGET_DIR", "XDG_DATA_DIRS", "CMAKE_PREFIX_PATH"])
+def test_a_name_that_only_holds_such_letters_passes(name: str) -> None:
+    assert tool_environment({name: "/value"}, {})[name] == "/value"

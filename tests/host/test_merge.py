@@ -102,6 +102,19 @@ async def test_two_lines_of_work_come_together(repo: Path, tree: Worktree):
     assert (repo / "after-the-merge").exists() and tree.path.is_dir()
 
 
+@pytest.mark.spec("A10")
+@pytest.mark.usefixtures("tree")
+async def test_a_hook_of_the_person_gets_their_environment_without_keys(repo: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("MY_EDITOR_OF_CHOICE", "ed")
+    monkeypatch.setenv("SSH_AUTH_SOCK", "/run/agent")
+    for name in ("ANTHROPIC_API_KEY", "SOME_SERVICE_TOKEN", "PYTHON_PAT"):
+        monkeypatch.setenv(name, "never-to-be-seen")
+    hook(repo, "post-merge", "env > seen.txt")
+    await done(repo)
+    seen = (repo / "seen.txt").read_text()
+    assert "MY_EDITOR_OF_CHOICE=ed" in seen and "SSH_AUTH_SOCK=" in seen and "never-to-be-seen" not in seen
+
+
 @pytest.mark.usefixtures("tree")
 async def test_into_another_worktree_and_from_a_subdirectory(repo: Path):
     other = await make(repo, "other", owner="a2")

@@ -179,7 +179,7 @@ def test_accept_edits_lets_redirections_inside_through(bench: Bench) -> None:
         "echo a > $x",
         "echo a > .git/config",
         "cd .git && echo a > config",
-        "touch x",
+        "chmod 600 x",
     ):
         assert bench.kind(command, "acceptEdits") == "ask", command
 

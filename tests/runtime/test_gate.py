@@ -256,3 +256,35 @@ def test_the_parser_is_not_loaded_before_the_first_command() -> None:
 
     code = "import sys, teamwright.runtime.permissions.gate; sys.exit('tree_sitter' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.spec("M11")
+async def test_a_refusal_ends_with_what_is_allowed(room: Room) -> None:
+    room.use(allow=[f"Bash(make t{n} *)" for n in range(11)] + ["Edit(src/**)"])
+    said = await room("Bash", command="pytest -q")
+    assert isinstance(said, Deny)
+    assert said.reason.endswith(f"Allowed: commands that only read; {', '.join(f'make t{n} *' for n in range(10))}.")
+    said = await room("Write", file_path="x", content="")
+    assert isinstance(said, Deny) and said.reason.endswith("Allowed: src/**.")
+    room.mode = "plan"
+    said = await room("Bash", command="pytest -q")
+    assert isinstance(said, Deny) and said.reason.endswith("Allowed: commands that only read.")
+    room.mode = "acceptEdits"
+    said = await room("Bash", command="pytest -q")
+    assert isinstance(said, Deny) and "; mkdir, touch, mv, cp, rm, rmdir, ln, git mv, git rm and sed -i" in said.reason
+
+
+@pytest.mark.spec("M11")
+async def test_a_refused_path_has_a_copy_in_the_worktree(room: Room) -> None:
+    tree = room.root / ".teamwright/worktrees/ada"
+    (tree / "keys").mkdir(parents=True)
+    (tree / "keys/k").write_text("k")
+    room.desk = Desk(tree, (tree,))
+    for call in (
+        {"tool": "Read", "file_path": str(room.root / "keys/k")},
+        {"tool": "Bash", "command": f"cat {room.root}/keys/k"},
+    ):
+        said = await room(**call)
+        assert isinstance(said, Deny) and said.reason.endswith(f"Your copy of it: {tree}/keys/k")
+    said = await room("Read", file_path=str(room.outside))
+    assert isinstance(said, Deny) and "Your copy" not in said.reason

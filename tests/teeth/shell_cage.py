@@ -17,6 +17,14 @@ from shell_ground import CANARY
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
+# In the environment, not in its own arguments: those are anybody's to list.
+ENV = {
+    "PATH": "/usr/bin:/bin",
+    "LANG": "C.UTF-8",
+    "PYTHONPATH": "/cage/source:/cage/teeth",
+    "PYTHONDONTWRITEBYTECODE": "1",
+    "ANTHROPIC_API_KEY": f"{CANARY}KEY",
+}
 PYTHON, TEETH, SOURCE = "/cage/python", "/cage/teeth", "/cage/source"  # never below /tmp, which lines may empty
 
 
@@ -38,7 +46,7 @@ def why_not() -> str:
 
 
 ALONE = [
-    "--unshare-all", "--uid", "1000", "--gid", "1000", "--die-with-parent", "--new-session", "--clearenv",
+    "--unshare-all", "--uid", "1000", "--gid", "1000", "--die-with-parent", "--new-session",
     "--chdir", "/",
 ]  # fmt: skip
 MADE = [
@@ -59,15 +67,6 @@ def _bars(source: Path) -> list[str]:
         argv += ["--ro-bind", place, place]
     for place, inside in ((Path(sys.prefix), PYTHON), (HERE, TEETH), (source, SOURCE)):
         argv += ["--ro-bind", str(place), inside]
-    env = {
-        "PATH": "/usr/bin:/bin",
-        "LANG": "C.UTF-8",
-        "PYTHONPATH": f"{SOURCE}:{TEETH}",
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "ANTHROPIC_API_KEY": f"{CANARY}KEY",
-    }
-    for name, value in env.items():
-        argv += ["--setenv", name, value]
     return [*argv, "--remount-ro", "/dev", "--remount-ro", "/"]  # a line that removes all it can breaks nothing here
 
 
@@ -94,7 +93,7 @@ def _one(order: dict[str, Any], source: Path, heard: Any) -> Report:
     argv = [*_bars(source), f"{PYTHON}/bin/python", "-B", f"{TEETH}/shell_worker.py"]
     report, ended, now = Report(), False, os.memfd_create("now")
     pipe = subprocess.PIPE
-    with subprocess.Popen(argv, stdin=pipe, stdout=pipe, stderr=pipe, pass_fds=(now,)) as child:
+    with subprocess.Popen(argv, stdin=pipe, stdout=pipe, stderr=pipe, pass_fds=(now,), env=ENV) as child:
         assert child.stdin and child.stdout and child.stderr
         child.stdin.write(msgspec.json.encode(order | {"rg": _rg(), "now": now}))
         child.stdin.close()

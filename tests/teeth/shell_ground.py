@@ -15,9 +15,12 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from teamwright.core.permissions.protected import names_protected
+
 CANARY = "CANARY-OF-THE-"
 KIND = "ground-"  # every ground is a directory that begins with it
 IN_ATTRIB, IN_OPEN, IN_NONBLOCK, IN_CLOEXEC = 0x4, 0x20, 0o4000, 0o2000000
+IN_READ = 0x1 | 0x10  # something was read, or a file closed that was open for reading alone
 IN_CHANGES = 0x2 | IN_ATTRIB | 0x40 | 0x80 | 0x100 | 0x200 | 0x400 | 0x800
 TRAPS = ["env", "bash", "sh", "xargs", "git", "ls", "cat", "rg", "timeout", "nice", "find", "command", "evil",
     "tools/timeout", "tools/env", "tools/bash", "flags/evil",
@@ -67,7 +70,7 @@ class Watch:
                 number, mask, _, length = struct.unpack_from("iIII", data, at)
                 name = data[at + 16 : at + 16 + length].rstrip(b"\0")
                 at += 16 + length
-                if mask & IN_OPEN:
+                if mask & (IN_OPEN | IN_READ):
                     place = self._names.get(number, "")
                     if place and (not name or not place.endswith("/")):
                         found.add(place)
@@ -117,6 +120,7 @@ class Ground:
             self.write(self.home / name, text)
         self.write(self.home / "vault" / f"{CANARY}VAULT", "vault\n")
         self.write(self.home / ".bashrc", "# theirs\n")
+        self._more(project)
         (project / "way").symlink_to("../vault")
         (project / "leak").symlink_to("../secret")
         (project / "\u00e9").symlink_to("../secret")  # by its bytes another name than by its letter
@@ -124,6 +128,27 @@ class Ground:
         (project / "~/project").symlink_to("../..")
         (project / ",").symlink_to("../vault")
         (project / "sub/deep/up").symlink_to("../..")  # deeper by its name than it lies
+
+    def _more(self, project: Path) -> None:
+        """Modules that python would load, archives, places that are protected or lead elsewhere inside of others."""
+        for name in ("json", "argparse", "re"):
+            mark = f"open({str(self.marks / f'module-{name}')!r}, 'w')\n"
+            self.write(project / "shadow" / f"{name}.py", mark)
+        self.write(project / "app/.vscode/tasks.json", "{}\n")
+        self.write(project / "app/main.py", "x = 1\n")
+        self.write(project / "box/one.txt", "hello\n")
+        self.write(project / "box/in/two.txt", "two\n")
+        (project / "chest").mkdir()
+        (project / "chest/key").symlink_to("../../secret")
+        (project / "chest/dir").symlink_to("../../vault")
+        self.write(project / "chest/plain.txt", "plain\n")
+        self.write(self.home / "twin", "twin\n")
+        os.link(self.home / "twin", project / "twin")
+        (project / "turn").symlink_to("box/in")  # with it away, what leads through it leads elsewhere
+        (project / "lead").symlink_to("turn/../../README.md")
+        self.write(project / "chest/-name", "older\n")
+        os.utime(project / "chest/-name", (1, 1))
+        subprocess.run(["/usr/bin/tar", "cf", project / "a.tar", "-C", project, "box"], check=True)
 
     def write(self, path: Path, text: str) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -191,6 +216,10 @@ class Ground:
         ran = [path.removeprefix(marks) for path in changed if path.startswith(marks)]
         return Seen(ran, [path for path in changed if not path.startswith(marks)], opened)
 
+    def protects(self, path: str) -> bool:
+        inside = path.startswith(f"{self.project}/")
+        return inside and names_protected(path[len(str(self.project)) :].split("/"))
+
     def is_ruined(self, seen: Seen) -> bool:
         """Is all of the home that shows gone, or all that does not?"""
         return any(
@@ -205,7 +234,7 @@ class Ground:
             self._watch.add(place, IN_CHANGES, "")
         for name in SECRETS:
             self._watch.add(str(self.home / name), IN_OPEN, name)
-        self._watch.add(str(self.project / ".env"), IN_OPEN, ".env")
+        self._watch.add(str(self.project / ".env"), IN_READ, ".env")  # whoever writes it may open it
         self._watch.add(str(self.home / "vault"), IN_CHANGES | IN_OPEN, "vault")
         self._watch.add(str(self.home), IN_CHANGES | IN_OPEN, "home/")
         self._watch.drain()

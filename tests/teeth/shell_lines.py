@@ -13,7 +13,8 @@ from shell_spell import disturb, hide, spell
 
 
 class Line(Struct, frozen=True):
-    """`must`: it has to run unasked. `bypass`: it is tried with all questions off, too. `still`: judged, never run."""
+    """`must`: it has to run unasked; `edits`: in acceptEdits. `bypass`: it is tried with all questions off, too.
+    `still`: judged, never run."""
 
     text: str
     shape: str = ""
@@ -21,6 +22,7 @@ class Line(Struct, frozen=True):
     bypass: bool = False
     must: bool = False
     still: bool = False
+    edits: bool = False
 
 
 def make_line(seed: str, n: int) -> Line:
@@ -263,6 +265,6 @@ SHAPES: dict[str, tuple[float, Say]] = {
     "places": (6, section("places")), "moved": (3, section("moved")),
     "runs": (3, runs), "made": (3, section("made")), "soup": (6, soup), "document": (4, document),
     "evaluation": (5, section("evaluation")), "ruin": (1.5, section("ruin")), "denied": (2, section("denied")),
-    "everyday": (4, everyday),
+    "everyday": (4, everyday), "edits": (9, section("edits")), "reads": (10, section("reads")),
     "deep": (0.05, deep),
 }  # fmt: skip

@@ -20,7 +20,13 @@ from shell_pools import entries
 HERE = Path(__file__).resolve().parent
 CORPUS = HERE / "shell_corpus"
 LINES, WORKERS = 500_000, 2
-KINDS = {"ask": {}, "allowed": {"must": True}, "bypass": {"bypass": True}, "judge": {"still": True}}
+KINDS = {
+    "ask": {},
+    "allowed": {"must": True},
+    "accepted": {"edits": True},
+    "bypass": {"bypass": True},
+    "judge": {"still": True},
+}
 
 
 def corpus() -> list[dict[str, Any]]:

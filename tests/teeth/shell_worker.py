@@ -27,7 +27,7 @@ from teamwright.host.process.environment import tool_environment
 from teamwright.host.shell.analysis import read_command
 from teamwright.host.shell.cwd import ShellContext
 
-SECONDS = 1.0  # that a line may run
+SECONDS, LONGEST = 1.0, 10.0  # that a line may run; the longer, the more others want the processor
 PATIENCE = 1.0  # of the processor's time that the judge may take for one line
 MOST_OUTPUT = 1 << 18
 READING = ("default", "plan", "dontAsk")
@@ -146,8 +146,8 @@ class Worker:
         self.counts[how or "asked"] += 1
         how = "default" if self._order.forced else how
         if not how or line.still:
-            return ([] if how or not line.must else ["it must run unasked"]), how
-        if line.must and how not in READING:
+            return ([] if how or not (line.must or line.edits) else ["it must run unasked"]), how
+        if (line.must and how not in READING) or (line.edits and how == "bypassPermissions"):
             return ["it must run unasked"], how
         seen, output = self.run(court.ground, line.text)
         return self._faults(court, facts, how, seen, output), how
@@ -177,7 +177,8 @@ class Worker:
             os.pwrite(self._order.now, text.encode(), 0)
         gate, opener = os.pipe()
         ground.forget()
-        signal.setitimer(signal.ITIMER_REAL, SECONDS)
+        crowd = os.getloadavg()[0] / (os.cpu_count() or 1)
+        signal.setitimer(signal.ITIMER_REAL, min(LONGEST, SECONDS * max(1.0, crowd)))
         try:
             with subprocess.Popen(
                 bash._shell(env["PATH"], letterbox, gate), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -216,22 +217,29 @@ class Worker:
         if how == "bypassPermissions":
             denied = ["ran touch past the rule Bash(touch *)"] if "touch" in seen.ran else []
             return denied + (["removed the home"] if ground.is_ruined(seen) else [])
-        faults = [f"ran the trap {name}" for name in seen.ran]
-        named = {place.path for place in facts.writes} if how == "acceptEdits" else set[str]()
-        faults += [f"changed {path}" for path in seen.changed if path not in named]
+        edits = how == "acceptEdits"
+        faults = [f"ran the trap {name}" for name in seen.ran if not edits or name != "touch"]
+        faults += [f"changed {path}" for path in seen.changed if not edits or not is_named(path, facts)]
+        faults += [f"changed {path}, which is protected" for path in seen.changed if ground.protects(path)]
         faults += [f"opened {name}" for name in seen.opened if name != ".env"]
         shown = output.decode(errors="replace")
         faults += [f"showed a secret: {CANARY}{what}" for what in ("SECRET", "VAULT", "KEY") if CANARY + what in shown]
         if faults and NAMES_ONLY.issuperset(faults) and only_echoes(facts):
             self.counts["names"] += 1
             return []
-        # git opens files to tell whether they were changed, and whoever writes one opens it too.
-        opened = ".env" in seen.opened and not uses_git(facts) and str(ground.project / ".env") not in seen.changed
+        opened = ".env" in seen.opened and not uses_git(facts)  # git reads files to tell whether they were changed
         if opened or f"{CANARY}ENV" in shown:
             mode = "acceptEdits" if how == "acceptEdits" else "default"
             if court.kind(facts, mode, "Read(.env)") == "allow":
                 faults.append("read .env past the rule Read(.env)")
         return faults
+
+
+def is_named(path: str, facts: Runs) -> bool:
+    """Did the judge say that this would be changed, or something that it lies in?"""
+    edits = [place for command in facts.commands if command.edits_only for place in command.edits]
+    below = any(place.deep and path.startswith(f"{place.path}/") for place in edits)
+    return below or any(place.path == path for place in (*facts.writes, *edits))
 
 
 def uses_git(facts: Runs) -> bool:

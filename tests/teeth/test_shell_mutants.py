@@ -17,6 +17,15 @@ SEED = "mutants"
 MUTANTS = [
     # What cannot be parsed is not asked.
     ("core/permissions/shell_rules.py", "    if runs.broken:\n", "    if not runs.text:\n"),
+    # With all questions off, what cannot be read passes any rule whose words do not stand in it.
+    ("core/permissions/shell_rules.py", "firm=rule is not None)", "firm=False)"),
+    # Code that only a pipe holds is nobody's.
+    (
+        "host/shell/simple_command.py",
+        'FileView((UNKNOWN,), None),), name, opaque="it',
+        'FileView((), None),), name, opaque="it',
+    ),
+    ("host/shell/simple_command.py", "(UNKNOWN,) if words and _PIPED", "() if words and _PIPED"),
     # Redirections are not looked at.
     (
         "core/permissions/shell_rules.py",
@@ -40,7 +49,7 @@ MUTANTS = [
     # A redirection sets no variable.
     ("host/shell/grammar.py", '    if before.endswith(b"}") and not', '    if before.endswith(b"/}") and not'),
     # Bytes are letters.
-    ("host/shell/words.py", 'decoded(found) > "\\x7f"', 'decoded(found) > "\\uffff"'),
+    ("host/shell/ansi.py", 'decoded(found) > "\\x7f"', 'decoded(found) > "\\uffff"'),
     # `env` takes nothing away.
     ("host/shell/simple_command.py", '        risky = risky or (name == "env" and takes_away(given))\n', ""),
     # Whatever lies below /dev/fd is a descriptor.
@@ -53,20 +62,20 @@ MUTANTS = [
     ),
     # A word is one word.
     (
-        "host/shell/simple_command.py",
-        "    if any(w.splits for w in layers.inner) and not is_harmed_by_no_word(layers.inner):\n"
+        "host/shell/harmless.py",
+        "    if any(w.splits for w in words) and not is_harmed_by_no_word(words):\n"
         "        return None  # a word more may be a flag, or a path that is not looked at\n",
         "",
     ),
     # Wildcards list nothing.
     (
-        "host/shell/simple_command.py",
-        '    reads += tuple(listed(layers.inner, setting)) if texts[0] != "[[" else ()\n',
-        "",
+        "host/shell/harmless.py",
+        ", *listed(words, setting)),\n",
+        "),\n",
     ),
     # What git is configured to run is not looked at.
     (
-        "host/shell/simple_command.py",
+        "host/shell/harmless.py",
         "    return setting.around.trusted or not any(programs(cwd) for cwd in setting.cwds)\n",
         "    return True\n",
     ),
@@ -93,6 +102,42 @@ MUTANTS = [
     ("host/shell/redirections.py", '    if targets and operators[0].endswith("-"):\n', "    if False:\n"),
     # A line that writes expands wildcards all the same.
     ("host/shell/statements.py", "        if found.expands:\n", "        if False:\n"),
+    # Links come along with what is moved, and lead elsewhere from there.
+    ("host/shell/edits.py", "        if not links and any(os.path", "        if links and any(os.path"),
+    # Nothing below a directory is protected.
+    ("host/shell/edits.py", " or names_protected(names):", ":"),
+    # A file has one name.
+    ("host/shell/edits.py", "real, deep, is_linked(real))", "real, deep)"),
+    # What one command moves does not change where the next one goes.
+    ("host/shell/settling.py", "return not links and all(", "return True or all("),
+    # Links among the paths that find gives lead nowhere.
+    ("host/shell/feeds.py", "            if os.path.islink(path) and fnmatch", "            if not path and fnmatch"),
+    # A value of `find` is a test.
+    ("host/shell/feeds.py", "        at += 2 if valued else 1\n", "        at += 1\n"),
+    # xargs and find hand over one path.
+    ("host/shell/harmless.py", "_COPIES = (1, 2, 3)", "_COPIES = (1,)"),
+    # The variable of a loop is set by nothing else.
+    ("host/shell/loops.py", " or not _is_only_read(name, body):", ":"),
+    # Python's own modules are its own.
+    (
+        "host/shell/reports.py",
+        "            return not any(_is_module(entry)",
+        "            return True or any(_is_module(entry)",
+    ),
+    # PYTHONPATH changes nothing.
+    ("host/shell/simple_command.py", " and not layers.opaque and not layers.imports\n", " and not layers.opaque\n"),
+    # Environments of processes.
+    ("host/shell/reports.py", "(?:aux|auxww?|", "(?:aux|auxe|auxww?|"),
+    # Scripts that run or write: sed by a flag, awk by a function, by a redirection and through its own arguments.
+    ("host/shell/sed.py", '"[gpiIMm0-9]*"', '"[gpiIMme0-9]*"'),
+    ("host/shell/sed.py", '    elif letter in "aic":', '    elif letter in "aicrwW":'),
+    ("host/shell/awk.py", '_NEVER = frozenset({"system", ', "_NEVER = frozenset({"),
+    ("host/shell/awk.py", '"ARGV", "ARGC", ', ""),
+    ("host/shell/awk.py", '(prints and token == ">")', "False"),
+    # Every setting of git only shows.
+    ("host/shell/git.py", " or not all(map(_only_shows, settings)):", ":"),
+    # git mv and git rm set nothing off.
+    ("host/shell/edits.py", ' or (words[0].text == "git" and not git_runs_nothing(setting)):', ":"),
 ]
 
 

@@ -47,6 +47,7 @@ class Command(Struct, frozen=True):
     reads: tuple[Place, ...] = ()
     touches: tuple[Place, ...] = ()  # of a command that is not harmless: whatever its words may name
     edits: tuple[Place, ...] = ()  # what it is known to change
+    edits_only: bool = False  # it changes `edits` and reads `reads`, and does nothing else
     opaque: str = ""  # why nobody can tell what it runs
     shadow: bool = False  # seen only by rules that restrict: what it carries is listed by itself
 

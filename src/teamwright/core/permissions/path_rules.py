@@ -154,6 +154,18 @@ def judge_edit(place: Place, tool: str, scene: Scene, *, by_tool: bool = True) -
     return Finding("ask", reason, (f"Edit({_suggested(place.path, scene)})",), place.path)
 
 
+def judge_change(place: Place, scene: Scene) -> Finding:
+    """An edit by a shell command that also moves or removes: with a place goes all that lies below."""
+    found = judge_edit(place, EDIT, scene, by_tool=False)
+    if found.kind != "allow":
+        return found
+    if any(within(root, place.path) for root in scene.roots):
+        return Finding("ask", f"{shown(place.path)} is a working directory, or holds one.", path=place.path)
+    if place.deep and any(within(kept, place.path) for kept in scene.protected):
+        return Finding("ask", f"what lies in {shown(place.path)} is partly protected.", path=place.path, guarded=True)
+    return found
+
+
 def _covering(rules: Sequence[Rule], tool: str, place: Place) -> list[Rule]:
     return [rule for rule in rules if path_rule((rule,), tool, (place.path,), wide=False)]
 

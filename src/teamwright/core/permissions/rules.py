@@ -19,6 +19,12 @@ EDITING = (EDIT := "Edit", "Write", "NotebookEdit")
 READING = (READ := "Read", "Glob", "Grep")
 SHELL = (BASH := "Bash", "Monitor")
 FETCH, AGENT, SKILL = "WebFetch", "Agent", "Skill"
+# Names of older rules: of tools that are called otherwise today, and of those that nothing else is quite like.
+_RENAMED = {
+    "Task": AGENT, "MultiEdit": EDIT, "LS": "Glob", "KillShell": "TaskStop", "KillBash": "TaskStop",
+    "BashOutput": "TaskOutput", "AgentOutputTool": "TaskOutput",
+}  # fmt: skip
+_REPLACED = {"TodoWrite": "TaskCreate and TaskUpdate", "TodoRead": "TaskList"}
 _FAMILIES = {EDIT: EDITING, READ: READING, BASH: SHELL}
 _DOTS = dict.fromkeys(map(ord, "\u3002\uff0e\uff61"), ".")  # of other scripts: they part names like ours
 _ON_PATHS = frozenset(EDITING + READING)
@@ -71,7 +77,7 @@ def parse_rule(text: str, source: Source, base: str = "/", home: str = "/") -> R
     found = _RULE.fullmatch(text)
     if found is None:
         return Problem(text, source, "write `Tool` or `Tool(pattern)`, such as `Bash(git log *)` or `Edit(src/**)`")
-    tool, pattern = found[1], found[2]
+    tool, pattern = _RENAMED.get(found[1], found[1]), found[2]
     pattern = pattern.strip() if pattern is not None else None
     reason = _fault(tool, pattern)
     if reason:
@@ -80,6 +86,8 @@ def parse_rule(text: str, source: Source, base: str = "/", home: str = "/") -> R
 
 
 def _fault(tool: str, pattern: str | None) -> str:
+    if tool in _REPLACED:
+        return f"there is no such tool; what it did is done by {_REPLACED[tool]}"
     if pattern is None:
         return ""
     if not pattern:

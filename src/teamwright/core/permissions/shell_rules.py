@@ -1,8 +1,11 @@
 """Shell commands under rules and modes: each simple command must be allowed by itself, and a denied one is found
 wherever it is nested."""
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Literal
+
+from msgspec import structs
 
 from teamwright.core.permissions.facts import Command, Place, Runs
 from teamwright.core.permissions.path_rules import (
@@ -10,6 +13,7 @@ from teamwright.core.permissions.path_rules import (
     Finding,
     Scene,
     is_protected,
+    judge_change,
     judge_edit,
     judge_read,
     restricted,
@@ -25,9 +29,11 @@ from teamwright.core.permissions.patterns import (
     deny_fits,
     mentioned,
 )
-from teamwright.core.permissions.rules import EDIT, READ, SHELL, Rule, names_tool, whole_rule
+from teamwright.core.permissions.rules import EDIT, EDITING, READ, READING, SHELL, Rule, Rules, names_tool, whole_rule
 from teamwright.core.text import shown
 
+_ON_COMMANDS = frozenset((*SHELL, *READING, *EDITING))  # rules on paths cover what a command names, too
+_ANY_LETTER = re.compile(r"\$'|\\[0-7xuU]")  # in such strings a letter can be written as a number
 _RUN_ANYTHING = frozenset(
     {
         "sh",
@@ -71,7 +77,7 @@ def judge_runs(runs: Runs, scene: Scene) -> list[Finding]:
     if runs.doubt:
         findings.append(Finding("ask", f"{runs.doubt}, which needs approval in every mode.", firm=True))
     if runs.broken:
-        findings.append(Finding("ask", f"the command cannot be judged: {runs.broken}."))
+        findings.append(_unreadable(runs, scene.rules))
     for command in runs.commands:
         if not command.shadow:
             findings += _judge_command(command, runs.tool, scene, whole=whole)
@@ -79,6 +85,14 @@ def judge_runs(runs: Runs, scene: Scene) -> list[Finding]:
         findings += [judge_read(place, READ, scene, by_tool=False) for place in runs.reads]
     findings += [_judge_write(place, runs, scene, whole=whole) for place in runs.writes]
     return findings
+
+
+def _unreadable(runs: Runs, rules: Rules) -> Finding:
+    """Every word can be spelt so that nobody finds it in the text: what a rule restricts may be part of it."""
+    restricting = (*rules.deny, *rules.ask)
+    rule = next((r for r in restricting if r.pattern is not None and r.tool in _ON_COMMANDS), None)
+    why = f", and {said_by(rule)} may cover it" if rule else ""
+    return Finding("ask", f"the command cannot be judged: {runs.broken}{why}.", firm=rule is not None)
 
 
 def _patterns(rules: Sequence[Rule], tool: str) -> Iterator[tuple[Rule, CommandPattern]]:
@@ -106,7 +120,7 @@ def _by_command_rules(runs: Runs, scene: Scene) -> Iterator[Finding]:
                     yield Finding("ask", f"{said_by(rule)} may match {what}.", firm=True)
             if unread and mentioned(pattern, runs.text):
                 yield Finding(kind, f"{said_by(rule)} {verb} a command that seems to be part of it.", firm=True)
-            elif unread and "$'" in runs.text:  # any letter can be written otherwise in such a string
+            elif unread and _ANY_LETTER.search(runs.text):
                 yield Finding("ask", f"{said_by(rule)} may match a part of it that cannot be read.", firm=True)
 
 
@@ -130,6 +144,10 @@ def _judge_command(command: Command, tool: str, scene: Scene, *, whole: bool) ->
             return []
         return [judge_read(place, READ, scene, by_tool=False) for place in command.reads]
     rule = None if scene.mode == "plan" else _allowed_by(command, tool, scene)
+    if not whole and rule is None and command.edits_only and scene.mode == "acceptEdits":
+        reads = [judge_read(place, READ, scene, by_tool=False) for place in command.reads]
+        found = [*reads, *(judge_change(place, scene) for place in command.edits)]
+        return [structs.replace(one, suggestions=_suggestions(command)) for one in found if one.kind != "allow"]
     if not whole and rule is None:
         why = f" ({command.opaque})" if command.opaque else ""
         reason = f"no allow rule covers `{shown(command.shown, 160)}`{why}."

@@ -289,11 +289,27 @@ def _gitlinks(path: str, found: os.stat_result, width: int) -> Iterator[str]:
                 beside = os.path.join(folder, name)
                 yield from _gitlinks(beside, os.stat(beside), width)
     if _GITLINK.to_bytes(4) in data:
-        yield from _walk_index(data, width)
+        yield from (os.fsdecode(name) for mode, name in _walk_index(data, width) if mode == _GITLINK)
 
 
-def _walk_index(data: bytes, width: int) -> Iterator[str]:
-    """As `gitformat-index` describes it."""
+def index_paths(directory: str, most: int) -> list[str] | None:
+    """What the repository here tracks, from the top of its tree; None where that cannot be told, or is more."""
+    git = next((git for _, git in _sure(directory)), "")
+    path = os.path.join(git, "index")
+    try:
+        if not os.path.exists(path):
+            return []
+        with open(path, "rb") as file:
+            data = file.read(most * 400)
+        if data[:4] != b"DIRC" or int.from_bytes(data[8:12]) > most or b"link" in data[-64_000:]:
+            return None
+        return [os.fsdecode(name) for _, name in _walk_index(data, _width(git))]
+    except (OSError, ValueError, IndexError, UnreadableError):
+        return None
+
+
+def _walk_index(data: bytes, width: int) -> Iterator[tuple[int, bytes]]:
+    """Mode and path of each entry, as `gitformat-index` describes it."""
     version, count = int.from_bytes(data[4:8]), int.from_bytes(data[8:12])
     at, last = 12, b""
     for _ in range(count):
@@ -306,8 +322,7 @@ def _walk_index(data: bytes, width: int) -> Iterator[str]:
         end = data.index(b"\0", start)
         last = last[: len(last) - cut] + data[start:end] if version == 4 else data[start:end]
         at = end + 1 if version == 4 else at + ((end - at + 8) & ~7)
-        if mode == _GITLINK:
-            yield os.fsdecode(last)
+        yield mode, last
 
 
 def _offset(data: bytes, at: int) -> tuple[int, int]:

@@ -14,7 +14,7 @@ from msgspec import Struct
 from teamwright.core.errors import ToolError
 from teamwright.core.text import shown
 from teamwright.host.git.guard import guarding, refuse_elsewhere
-from teamwright.host.process.environment import tool_environment
+from teamwright.host.process.environment import holds_secret, tool_environment
 
 MOST_OUT = 32 << 20
 MOST_ERR = 16_000
@@ -61,8 +61,6 @@ _ELSEWHERE = frozenset(
     }
 )
 
-_KEYS = frozenset({"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "OPENAI_API_KEY"})  # ours, no business of any hook's
-
 
 class Ran(Struct, frozen=True):
     """How git ended and what it said. Bytes that are no UTF-8 stay as surrogates, so that paths remain true."""
@@ -84,7 +82,8 @@ class Ran(Struct, frozen=True):
 def _environment(cwd: Path, extra: Mapping[str, str], *, as_person: bool) -> dict[str, str]:
     if not as_person:
         return tool_environment(os.environ, _NOBODY_THERE | guarding(cwd) | dict(extra))
-    kept = {name: value for name, value in os.environ.items() if name not in _ELSEWHERE and name not in _KEYS}
+    # No key is any business of a hook's, ours least of all.
+    kept = {name: value for name, value in os.environ.items() if name not in _ELSEWHERE and not holds_secret(name)}
     return kept | tool_environment(os.environ, _NOBODY_THERE | dict(extra))
 
 

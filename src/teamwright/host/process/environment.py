@@ -48,7 +48,12 @@ _PREFIXES = (
     "GIT_AUTHOR_",
     "GIT_COMMITTER_",
 )
-_SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASS|CREDENTIAL|COOKIE|HEADERS|AUTH(?!OR(_|$))", re.IGNORECASE)
+_SECRET_NAME = re.compile(
+    r"KEY|TOKEN|SECRET|PASS|CREDENTIAL|COOKIE|HEADERS|AUTH(?!OR(_|$))"
+    r"|(?<![A-Z])(?:PAT|PWD?|CREDS?|JWT|BEARER|SIG|SIGNATURE)(?![A-Z])",
+    re.IGNORECASE,
+)
+_SECRETS_PLACE = re.compile(r"(?:SOCK|FILE|PATH|DIR|ASKPASS|XAUTHORITY)$", re.IGNORECASE)  # not the secret itself
 # A password or a token inside an address; a proxy may be written without its scheme.
 _SECRET_VALUE = re.compile(
     r"(?i)://[^/\s@]*:[^\s@]*@|://[^/\s@]{8,}@|[?&][\w.%-]*(?:key|token|secret|pass|credential|auth|sig)[\w.%-]*="
@@ -102,6 +107,11 @@ def tool_environment(env: Mapping[str, str], extra: Mapping[str, str], passed: C
 def _absolute(path: str) -> str:
     """Without `.` and its like: a file of the directory that a command stands in must not pass for `ls`."""
     return ":".join(folder for folder in path.split(":") if folder.startswith("/")) or _PATH
+
+
+def holds_secret(name: str) -> bool:
+    """Is a variable of this name a key, a token or a password, and not the place where one lies?"""
+    return bool(_SECRET_NAME.search(name)) and not _SECRETS_PLACE.search(name)
 
 
 def _harmless(name: str, value: str) -> bool:

@@ -141,7 +141,7 @@ def _may_become_home(word: Word, cwd: str | None, home: str) -> bool:
 
 
 def _of_path(word: Word, cwd: str | None, home: str) -> Removal:
-    if word == FOUND_PATH:
+    if word.text == FOUND_PATH.text:
         return SAFE  # below where `find` begins, which is looked at by itself
     path = word.glob or word.text
     if word.splits or (UNKNOWN in path) or (cwd is None and not path.startswith("/")):
@@ -170,7 +170,8 @@ def _expanded(path: str, cwd: str, *, glob: bool) -> Iterator[str]:
 def _by_find(words: Sequence[Word], cwd: str | None, home: str) -> Removal:
     texts = [w.text for w in words]
     runs = next((n for n, t in enumerate(texts) if t in ("-exec", "-execdir", "-ok", "-okdir")), len(texts))
-    if "-delete" not in texts and not any(_ENDS_FILES.search(_QUOTES.sub("", t)) for t in texts[runs:]):
+    ends = "-delete" in texts or any(_ENDS_FILES.search(_QUOTES.sub("", t)) for t in texts[runs:])
+    if not ends and not any(UNKNOWN in t for t in texts[runs:]):
         return SAFE
     starts: list[Word] = []
     for word in words:
@@ -186,6 +187,8 @@ def _by_find(words: Sequence[Word], cwd: str | None, home: str) -> Removal:
         removal = removal.or_else(_of_path(_entered(start) if follows else start, cwd, home))
     if follows:  # any link below may lead to a home
         removal = removal.or_else(_UNSURE)
+    if not ends:  # what it runs may turn out to remove
+        return _UNSURE if removal.ruin else SAFE
     if removal.ruin and not _BY_KIND.isdisjoint(texts):
         return structs.replace(removal, ruin="", doubt=f"it would remove much of {removal.ruin}")
     return removal

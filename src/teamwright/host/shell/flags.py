@@ -45,7 +45,20 @@ _PERMUTES = sys.platform != "darwin"  # elsewhere than with GNU a flag behind an
 
 def read_flags(flags: Flags, words: Sequence[str], *, permutes: bool = _PERMUTES) -> Use | None:
     """Flags that are all known, and the operands; None where a flag is not known, or a word that matters."""
-    operands, reads, seen, at = list[str](), list[str](), set[str](), 0
+    read = split_words(flags, words, permutes=permutes)
+    if read is None:
+        return None
+    operands, values = read
+    reads = [value for name, told in values.items() if name in flags.paths.split() for value in told]
+    skipped = 0 if not values.keys().isdisjoint({"e", "f", "--regexp", "--file", "--files"}) else flags.skip
+    return _use(flags, operands, reads, set(values), skipped)
+
+
+def split_words(
+    flags: Flags, words: Sequence[str], *, permutes: bool = _PERMUTES
+) -> tuple[list[str], dict[str, list[str]]] | None:
+    """The operands, and every flag with the values that it was given; None where a flag is not known."""
+    operands, values, at = list[str](), dict[str, list[str]](), 0
     while at < len(words):
         word = words[at]
         at += 1
@@ -58,15 +71,15 @@ def read_flags(flags: Flags, words: Sequence[str], *, permutes: bool = _PERMUTES
         names, value = _split_flag(flags, word)
         if names is None or (operands and not permutes):
             return None
-        seen.update(names)
+        for name in names:
+            values.setdefault(name, [])
         if value is None and _takes_value(flags, names[-1]):
             if at == len(words) or (_IS_FLAG.match(words[at]) and not _may_be_any(names[-1], words[at])):
                 return None  # should the program read it as a flag after all, nobody has looked at it
             value, at = words[at], at + 1
-        if value is not None and names[-1] in flags.paths.split():
-            reads.append(value)
-    skipped = 0 if {"e", "f", "--regexp", "--file", "--files"} & seen else flags.skip
-    return _use(flags, operands, reads, seen, skipped)
+        if value is not None:
+            values[names[-1]].append(value)
+    return operands, values
 
 
 def _may_be_any(name: str, value: str) -> bool:

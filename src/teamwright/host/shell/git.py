@@ -1,7 +1,8 @@
 """Git commands that only read, by subcommand and flags, and git's own options before the subcommand."""
 
 import os.path
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -52,7 +53,7 @@ GIT: dict[str, Flags] = {
     "whatchanged": _LOG,
     "show": _DIFF,
     "diff": _DIFF,
-    "diff-tree": _DIFF,
+    "diff-tree": structs.replace(_DIFF, long=f"{_COMMITS} --no-commit-id --root"),
     "rev-list": _REVISIONS,
     "rev-parse": Flags("q", "", "--abbrev-ref --short --show-toplevel --show-prefix --show-cdup --git-dir"
         " --git-common-dir"
@@ -100,36 +101,119 @@ _BEFORE_VALUED = frozenset(
     {"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--super-prefix", "--config-env"}
 )
 _TWO_WORDS = {
-    ("remote",), ("remote", "-v"), ("remote", "--verbose"), ("stash", "list"), ("worktree", "list"), ("reflog",),
-    ("config", "--list"), ("config", "-l"), ("bisect", "log"), ("sparse-checkout", "list"),
+    ("remote",), ("remote", "-v"), ("remote", "--verbose"), ("bisect", "log"), ("sparse-checkout", "list"),
 }  # fmt: skip
-_TWO_WORDS_AND_NAMES = {
-    ("remote", "get-url"), ("stash", "show"), ("reflog", "show"), ("config", "--get"), ("config", "--get-all"),
-    ("notes", "list"),
+_TWO_WORDS_AND_NAMES = {("remote", "get-url"), ("notes", "list")}
+_STASHED = structs.replace(_DIFF, long=f"{_COMMITS} --include-untracked --only-untracked")
+_WORKTREES = Flags("vz", "", "--verbose --porcelain", free=True, most=0)
+_REFLOG_CHANGES = frozenset({"expire", "delete", "drop", "write", "migrate"})
+_APPLY = Flags(
+    "vRz", "", "--check --stat --numstat --summary --verbose --reverse --cached --index --recount --unidiff-zero"
+    " --ignore-space-change --ignore-whitespace --inaccurate-eof --allow-empty",
+    "--whitespace --include --exclude --directory", "pC",
+)  # fmt: skip
+_APPLIES_NOTHING = frozenset({"--check", "--stat", "--numstat", "--summary"})
+_CONFIG_READS = frozenset({"--get", "--get-all", "--get-regexp", "--list", "-l"})
+_CONFIG_FLAGS = _CONFIG_READS | {
+    "--show-origin", "--show-scope", "--name-only", "--null", "-z", "--local", "--global", "--system", "--worktree",
+    "--bool", "--int", "--bool-or-int", "--path", "--includes", "--no-includes",
 }  # fmt: skip
+_SETTING_NAME = re.compile(r"[\w-]+\.(?:.*\.)?[A-Za-z][\w-]*")
+# Settings that only change how something is shown, whatever their value.
+_SHOWS = re.compile(
+    r"(?:color|column|advice)\..*|core\.(?:quotepath|abbrev)"
+    r"|log\.(?:date|decorate|abbrevcommit|follow|showroot)"
+    r"|diff\.(?:renames|renamelimit|context|interhunkcontext|noprefix|mnemonicprefix|algorithm|colormoved|relative"
+    r"|statgraphwidth|suppressblankempty|wordregex|indentheuristic)"
+    r"|status\.(?:short|branch|showuntrackedfiles|relativepaths|renames|aheadbehind)"
+    r"|grep\.(?:linenumber|column|patterntype|extendedregexp|fullname)|blame\.(?:date|showemail|coloring)"
+)
+_NO_PAGER = re.compile(r"core\.pager=(?:cat)?|pager\.[\w-]+=(?:false|no|off|0)")
 
 
 def git_use(words: Sequence[str]) -> Use | None:
-    """What this git command reads, if it does no more. `words` begin after `git`."""
-    at = 0
-    while at < len(words) and words[at] in _BEFORE:
-        at += 1
-    if at == len(words):
+    """What this git command reads, if it does no more. `words` begin after `git`; `-C` is for the caller to heed."""
+    _, settings, at = split_options(words)
+    if at == len(words) or not all(map(_only_shows, settings)):
         return None
     name, rest = words[at], words[at + 1 :]
     if name in GIT:
-        use = read_flags(GIT[name], rest, permutes=True)
-        named = "--" in rest and rest[-1] != "--"
-        # Without paths of its own it shows whatever the repository holds.
-        return Use((*use.reads, "."), deep=True) if use and use.deep and not named else use
+        return _read_repository(GIT[name], rest)
     if name in _LISTING:
         return _listing(_LISTING[name], rest)
+    if name in _PARTS:
+        return _PARTS[name](rest)
     if (name, *rest) in _TWO_WORDS:
         return NOTHING
-    if (name, *rest[:1]) in _TWO_WORDS_AND_NAMES and all(not w.startswith(("-", UNKNOWN)) for w in rest[1:]):
-        # `git stash show` of something shows contents; the others take no path.
-        return Use((".",), deep=True) if tuple(rest[:1]) == ("show",) else NOTHING
-    return None
+    plain = all(not w.startswith(("-", UNKNOWN)) for w in rest[1:])
+    return NOTHING if plain and (name, *rest[:1]) in _TWO_WORDS_AND_NAMES else None
+
+
+def split_options(words: Sequence[str]) -> tuple[list[str], list[str], int]:
+    """Of git's own options: the directories of `-C`, the settings of `-c`, and where the command begins."""
+    folders, settings, at = list[str](), list[str](), 0
+    while at < len(words):
+        if words[at] in _BEFORE:
+            at += 1
+        elif words[at] in ("-C", "-c") and at + 1 < len(words):
+            (folders if words[at] == "-C" else settings).append(words[at + 1])
+            at += 2
+        else:
+            break
+    return folders, settings, at
+
+
+def _only_shows(setting: str) -> bool:
+    name, equals, value = setting.partition("=")
+    told = f"{_lowered(name)}{equals}{value}"
+    return UNKNOWN not in setting and bool(_SHOWS.fullmatch(_lowered(name)) or _NO_PAGER.fullmatch(told))
+
+
+def _read_repository(flags: Flags, words: Sequence[str]) -> Use | None:
+    use = read_flags(flags, words, permutes=True)
+    named = "--" in words and words[-1] != "--"
+    # Without paths of its own it shows whatever the repository holds.
+    return Use((*use.reads, "."), deep=True) if use and use.deep and not named else use
+
+
+def _config(words: Sequence[str]) -> Use | None:
+    """Settings are read by `--get` and `--list`, and by a name without a value."""
+    flags = [w for w in words if w.startswith("-")]
+    names = [w for w in words if not w.startswith("-")]
+    if any(w not in _CONFIG_FLAGS and not w.startswith("--type=") for w in flags):
+        return None
+    if any(UNKNOWN in w for w in words) or not names + flags:
+        return None
+    if not _CONFIG_READS.isdisjoint(flags):
+        return NOTHING
+    return NOTHING if len(names) == 1 and _SETTING_NAME.fullmatch(names[0]) else None
+
+
+def _stash(words: Sequence[str]) -> Use | None:
+    if "list" in words[:1]:
+        return _read_repository(_LOG, words[1:])
+    return _read_repository(_STASHED, words[1:]) if "show" in words[:1] else None
+
+
+def _reflog(words: Sequence[str]) -> Use | None:
+    if not _REFLOG_CHANGES.isdisjoint(words):
+        return None
+    return _read_repository(_LOG, words[1:] if "show" in words[:1] else words)
+
+
+def _worktree(words: Sequence[str]) -> Use | None:
+    return read_flags(_WORKTREES, words[1:], permutes=True) if "list" in words[:1] else None
+
+
+def _apply(words: Sequence[str]) -> Use | None:
+    """With one of these flags it only tells what the patch is; `--apply` behind it would undo that."""
+    use = None if _APPLIES_NOTHING.isdisjoint(words) else read_flags(_APPLY, words, permutes=True)
+    return Use((*use.reads, "."), deep=True) if use else None
+
+
+_PARTS: dict[str, Callable[[Sequence[str]], Use | None]] = {
+    "config": _config, "stash": _stash, "reflog": _reflog, "worktree": _worktree, "apply": _apply,
+}  # fmt: skip
 
 
 def _listing(flags: Flags, words: Sequence[str]) -> Use | None:

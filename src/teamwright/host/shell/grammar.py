@@ -32,7 +32,7 @@ _HOLDS_COMMANDS = frozenset({
     "function_definition", "redirected_statement", "negated_command", "test_command", "declaration_command",
     "unset_command", "command", "command_substitution", "process_substitution", "heredoc_redirect",
 })  # fmt: skip
-WRITING = frozenset({">", ">>", "&>", "&>>", ">|", "<>"})
+WRITING = frozenset({">", ">>", "&>", "&>>", ">|"})
 JOINERS = frozenset({
     ";", ";;", "&", "\n", "|", "|&", "&&", "||", "(", ")", "{", "}", "!", "do", "done", "then", "fi", "if", "elif",
         "else",

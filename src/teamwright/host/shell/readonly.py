@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 
 from teamwright.core.permissions.patterns import UNKNOWN
 from teamwright.host.shell.flags import NOTHING, Flags, Use, read_flags
+from teamwright.host.shell.reports import REPORTS, is_json_tool, json_use, version_use
 from teamwright.host.shell.special import SPECIAL, printf
 from teamwright.host.shell.words import Word
 
@@ -100,6 +101,8 @@ KNOWN: dict[str, Flags] = {
     "id": Flags("agGnru", free=True),
     "uname": Flags("asnrvmpio", "", "--all", most=0),
     "arch": Flags(most=0),
+    "base64": Flags("di", "w", "--decode --ignore-garbage", "--wrap", most=1),
+    "free": Flags("bkmghtwl", "", "--bytes --kibi --mebi --gibi --mega --giga --human --si --total --wide", most=0),
     "nproc": Flags("", "", "--all", most=0),
     "hostname": Flags("fsid", most=0),
     "uptime": Flags("ps", most=0),
@@ -110,8 +113,6 @@ KNOWN: dict[str, Flags] = {
 
 _ANYTHING = frozenset({"echo", "true", "false", ":", "exit", "return", "break", "continue"})
 _READS_MODULES = re.compile(r"\b(?:import|include|modulemeta)\b")
-_VERSIONED = frozenset({"python", "python3", "node", "npm", "pip", "git", "rustc", "cargo", "go", "gcc", "make",
-    "java", "ruby", "uv", "rg", "bash"})  # fmt: skip
 
 
 def is_harmed_by_no_word(words: Sequence[Word]) -> bool:
@@ -122,14 +123,19 @@ def is_harmed_by_no_word(words: Sequence[Word]) -> bool:
     return name in _ANYTHING or name == "[["
 
 
-def known_use(words: Sequence[str]) -> Use | None:
-    """What this command reads, if it is known to do no more than that."""
+def rests_on_files(words: Sequence[str]) -> bool:
+    """Is it harmless only because of the files that lie where it runs?"""
+    return is_json_tool(words)
+
+
+def known_use(words: Sequence[str], cwds: Sequence[str] | None = None) -> Use | None:
+    """What this command reads, if it is known to do no more than that. `cwds`: where it may run."""
     name = words[0]
-    if name in _ANYTHING:
+    if name in _ANYTHING or version_use(words):
         return NOTHING
-    if len(words) == 2 and words[1] == "--version" and name in _VERSIONED:
-        return NOTHING
-    special = SPECIAL.get(name)
+    if is_json_tool(words):
+        return json_use(words, cwds)
+    special = SPECIAL.get(name) or REPORTS.get(name)
     if special:
         return special(words[1:])
     flags = KNOWN.get(name)

@@ -1,11 +1,13 @@
 """Redirections and here-documents, read as bash reads them."""
 
 import re
+from collections.abc import Sequence
 
 from tree_sitter import Node
 
 from teamwright.host.shell.words import Unreadable, require_one_line, source
 
+_QUIET = re.compile(r"2>>?\s*/dev/null")
 _DELIMITER = re.compile(r"(['\"]?)[\w.+@%^,:/-]+\1")
 
 
@@ -50,3 +52,21 @@ def redirection(node: Node) -> tuple[str, list[Node]]:
     if targets and operators[0].endswith("-"):
         raise Unreadable("a word in it stands behind a redirection that has no target")
     return operators[0], targets
+
+
+def fed_command(pipeline: Sequence[Node]) -> Node | None:
+    """The last part of a pipeline, if it is one command that reads nothing but what the command before it prints."""
+    if len(pipeline) < 3 or pipeline[-2].type != "|":
+        return None
+    before, command = _bare_command(pipeline[-3]), _bare_command(pipeline[-1])
+    return command if before is not None else None
+
+
+def _bare_command(node: Node) -> Node | None:
+    """A simple command, whose messages may go elsewhere and nothing else."""
+    if node.type == "redirected_statement":
+        command, *redirects = node.named_children
+        quiet = all(_QUIET.fullmatch(source(one)) for one in redirects)
+        return _bare_command(command) if quiet and command.type == "command" else None
+    redirected = any(child.type.endswith("_redirect") for child in node.children)
+    return node if node.type == "command" and not redirected else None

@@ -1,21 +1,20 @@
 """Analyses one simple command: the command inside its wrappers, the files it reads, and what its words may touch."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from glob import iglob
-from itertools import islice
-from pathlib import Path
+from collections.abc import Sequence
 
-from msgspec import Struct, field
+from msgspec import Struct, field, structs
 
-from teamwright.core.permissions.facts import NOWHERE, Command, FileView, Place
+from teamwright.core.permissions.facts import Command, FileView, Place
+from teamwright.core.permissions.path_rules import within
 from teamwright.core.permissions.patterns import UNKNOWN
 from teamwright.core.permissions.protected import mentioned
-from teamwright.host.git.config import is_program, programs
-from teamwright.host.shell.cwd import ShellContext
+from teamwright.host.git.config import is_program
 from teamwright.host.shell.destructive import SAFE, Removal, removal_of
-from teamwright.host.shell.git import git_use, given_settings, is_own_repository, without_git_options
-from teamwright.host.shell.readonly import Use, is_harmed_by_no_word, known_use
+from teamwright.host.shell.edits import changes_of
+from teamwright.host.shell.feeds import Feed, fed_words, find_feed
+from teamwright.host.shell.git import given_settings, split_options, without_git_options
+from teamwright.host.shell.harmless import Setting, expanded, harmless_use
 from teamwright.host.shell.special import harmless_name
 from teamwright.host.shell.words import ANY_WORDS, FOUND_PATH, Unreadable, Word
 from teamwright.host.shell.wrappers import (
@@ -32,8 +31,6 @@ from teamwright.host.shell.wrappers import (
     unwrapped,
 )
 
-_MOST_LEVELS = 3  # of directories that wildcards stand for
-MOST_MATCHES = 200  # of one wildcard; more are as good as unknown
 _WRITERS = frozenset({
     "rm", "mv", "cp", "touch", "mkdir", "rmdir", "ln", "install", "tee", "truncate", "chmod", "chown", "dd",
     "sed", "rsync", "shred", "unlink", "patch",
@@ -43,43 +40,18 @@ _RECORDS = frozenset(
 )  # of git: they read what they name
 _LEFT_OUT = re.compile(r"--(?:exclude|ignore)[\w-]*=")
 _LEAVES_OUT = frozenset({"--exclude", "--exclude-dir", "--ignore", "-path", "-name", "-ipath", "-iname", "-wholename"})
-_EVALUATES = frozenset(
-    {
-        "let",
-        "test",
-        "[",
-        "[[",
-        "printf",
-        "read",
-        "mapfile",
-        "readarray",
-        "wait",
-        "getopts",
-        "jobs",
-        "compgen",
-        "complete",
-        "bind",
-        "enable",
-        "hash",
-        "alias",
-        "fc",
-        "source",
-        ".",
-    }
-)
+_EVALUATES = frozenset({
+    "let", "test", "[", "[[", "printf", "read", "mapfile", "readarray", "wait", "getopts", "jobs", "compgen",
+    "complete", "bind", "enable", "hash", "alias", "fc", "source", ".", "awk", "gawk", "mawk", "sed",
+})  # fmt: skip
+_SAYS_WHAT_IT_IS = (("--version",), ("--help",))
+_IS_CODE = re.compile(r"[\s;&|<>()`$]")
+_PIPED = re.compile(r"/dev/(?:fd/|stdin)|/proc/")
 _MOVES = frozenset({"cd", "pushd", "popd", "source", "."})
 
 
 # Seen only by rules that restrict: they look for their words in the whole text.
 UNSEEN_CODE = Command((FileView((), None),), "code", opaque="it may run code that is in its words", shadow=True)
-
-
-class Setting(Struct, frozen=True):
-    """Where the command would run, as far as it is known, and how a path becomes places."""
-
-    cwds: tuple[str, ...] | None
-    around: ShellContext
-    places: Callable[..., list[Place]]
 
 
 class ReadWords(Struct):
@@ -91,7 +63,8 @@ class ReadWords(Struct):
     shadows_code: bool = False
     same_shell: bool = False
     cd: str | None = None
-    expands: bool = False  # that it is harmless rests on what its wildcards match now
+    expands: bool = False  # what it does rests on the files that are there now
+    links: bool = False  # it makes a link
     removal: Removal = SAFE
 
 
@@ -102,16 +75,25 @@ class _Layers(Struct):
     inner: list[Word]
     names: list[str]
     risky: bool  # it changes what the inner command would mean
+    imports: bool = False  # it changes what a python loads, which a rule for that python covers
     opaque: str = ""
 
 
 def simple_commands(
-    words: Sequence[Word], shown: str, assigned: Sequence[tuple[str, Word]], setting: Setting, depth: int = 0
+    words: Sequence[Word],
+    shown: str,
+    assigned: Sequence[tuple[str, Word]],
+    setting: Setting,
+    *,
+    depth: int = 0,
+    feed: Feed | None = None,
 ) -> ReadWords:
-    """`depth`: how many commands run this one in turn."""
+    """`depth`: how many commands run this one in turn. `feed`: what it reads from a pipe, if that is known."""
     if depth > MOST_WRAPPERS:
         raise Unreadable("one command in it runs another, more often than is followed")
-    layers = _unwrap(words, assigned)
+    layers = _unwrap(words, assigned, setting, feed)
+    if feed is not None:
+        setting = structs.replace(setting, found=feed.found)
     found = ReadWords()
     texts = tuple(w.text for w in layers.inner)
     found.removal = _removal(layers.inner, setting)
@@ -124,26 +106,43 @@ def simple_commands(
     if name in LAUNCHERS and not shadow:
         _look_behind(texts, layers, found, setting)
     if name in ("source", "."):
-        layers.views.append(FileView(texts[1:], None))  # the script is a command too
+        layers.views.append(_script(texts[1:]))
     if name == "git":
-        layers.views.append(FileView(without_git_options(texts), None))
+        layers.views.append(FileView(without_git_options(texts), _need_of_git(texts, layers, setting)))
     found.commands.insert(0, _command(layers, shown, setting, found, shadow=shadow))
     if (name in _MOVES or (UNKNOWN in name and "/" not in texts[0])) and found.cd is None:
         found.cd = UNKNOWN  # wherever that is
     runs = hands_over(texts, splits=any(word.splits for word in layers.inner)) or _configures(name, texts)
-    if (texts[0] in _EVALUATES and not found.commands[0].harmless) or layers.risky or runs:
+    known = found.commands[0].harmless or found.commands[0].edits_only
+    if (texts[0] in _EVALUATES and not known) or layers.risky or runs:
         found.commands.append(UNSEEN_CODE)
     return found
+
+
+def _script(words: Sequence[str]) -> FileView:
+    """A script is a command too. What another program writes into a pipe may be any."""
+    return FileView((UNKNOWN,) if words and _PIPED.match(words[0]) else tuple(words), None)
+
+
+def _need_of_git(texts: Sequence[str], layers: _Layers, setting: Setting) -> int | None:
+    """`git -C DIR add` is a `git add` to a rule, as `cd DIR && git add` is, where DIR is a working directory."""
+    folders, settings, at = split_options(texts[1:])
+    places = [place.path for folder in folders if UNKNOWN not in folder for place in setting.places(folder)]
+    inside = all(any(within(path, root) for root in setting.around.roots) for path in places)
+    known = len(folders) == 1 and len(places) == len(setting.cwds or ()) and at + 1 < len(texts)
+    plain = not settings and not layers.risky
+    return 2 if known and inside and plain and texts[at + 1][:1] != "-" else None
 
 
 def _configures(name: str, texts: Sequence[str]) -> bool:
     return name == "git" and any(is_program(*pair) for pair in given_settings(texts))
 
 
-def _unwrap(words: Sequence[Word], assigned: Sequence[tuple[str, Word]]) -> _Layers:
+def _unwrap(
+    words: Sequence[Word], assigned: Sequence[tuple[str, Word]], setting: Setting, feed: Feed | None
+) -> _Layers:
     texts = [word.text for word in words]
-    inner, names, opaque = list(words), list[str](), ""
-    risky = any(not harmless_name(name, value.text) for name, value in assigned)
+    inner, names, opaque, risky = list(words), list[str](), "", False
     starts = [0]
     while inner and not _is_lookup(inner):
         at = starts[-1]
@@ -164,31 +163,35 @@ def _unwrap(words: Sequence[Word], assigned: Sequence[tuple[str, Word]]) -> _Lay
         risky = risky or any(is_assignment(word) and not harmless_name(*word.split("=", 1)) for word in given)
         risky = risky or (name == "env" and takes_away(given))
         fed = WRAPPERS[name].feeds
-        inner = _fed(inner, step) if fed else inner[step:]
+        inner = fed_words(inner, step, feed) if fed else inner[step:]
         while name == "time" and inner[0].text == "!" and len(inner) > 1:
             inner, step = inner[1:], step + 1
         starts.append(at + step)
+    odd = [(name, value.text) for name, value in assigned if not harmless_name(name, value.text)]
+    imports = bool(odd) and not risky and _only_imports(odd, inner, setting)
+    risky = risky or (bool(odd) and not imports)
     prefix = tuple(f"{name}={value.text}" for name, value in assigned)
     last = starts[-1]
     views = [FileView(prefix + tuple(texts), len(prefix) + last + 1)] if prefix else []
     for n, start in enumerate(starts):
         own = tuple(w.text for w in inner) if n == len(starts) - 1 else tuple(texts[start:])
         views.append(FileView(own, None if risky else last - start + 1))
-    return _Layers(views, inner, names, risky, opaque)
+    return _Layers(views, inner, names, risky, imports, opaque)
+
+
+def _only_imports(assigned: Sequence[tuple[str, str]], inner: Sequence[Word], setting: Setting) -> bool:
+    """`PYTHONPATH=src python -m pytest` loads code of the project, as `python -m` does in any case."""
+    python = re.fullmatch(r"python(?:3(?:\.\d{1,2})?)?", inner[0].text) if len(inner) > 2 else None
+    if not python or inner[1].text != "-m" or [name for name, _ in assigned] != ["PYTHONPATH"]:
+        return False
+    paths = assigned[0][1].split(":")
+    places = [place for path in paths for place in ([] if UNKNOWN in path or not path else setting.places(path))]
+    inside = all(any(within(place.path, root) for root in setting.around.roots) for place in places)
+    return inside and len(places) == len(paths) * len(setting.cwds or ())
 
 
 def _is_lookup(words: Sequence[Word]) -> bool:
     return words[0].text == "command" and len(words) > 1 and words[1].text in ("-v", "-V")
-
-
-def _fed(words: Sequence[Word], step: int) -> list[Word]:
-    """What xargs runs: its input becomes further words, or takes the place of a mark."""
-    marks = {"{}"}
-    for n, word in enumerate(words[:step]):
-        if found := re.match(r"-[a-z0]*I", word.text):
-            marks.add(word.text[found.end() :] or words[n + 1].text)
-    marked = [Word(UNKNOWN) if any(m in w.text for m in marks) else w for w in words[step:]]
-    return [*marked, ANY_WORDS]
 
 
 def _take_find_apart(layers: _Layers, shown: str, setting: Setting, found: ReadWords, depth: int) -> None:
@@ -198,10 +201,16 @@ def _take_find_apart(layers: _Layers, shown: str, setting: Setting, found: ReadW
     if spans is None or any(w.splits or w.glob for start, end in spans for w in words[start:end]):
         layers.opaque = layers.opaque or "what it would run for each match is not certain"
         spans = [(n, len(words)) for n, w in enumerate(words) if w.text.startswith(("-exec", "-ok"))][:1]
+    feed = _feed_of_find(layers, spans, setting)
     for start, end in spans:
-        inner = [FOUND_PATH if w.text == "{}" else ANY_WORDS if "{}" in w.text else w for w in words[start + 1 : end]]
+        known = feed if words[start].text == "-exec" else None
+        many = end < len(words) and words[end].text == "+"
+        path = structs.replace(FOUND_PATH, choices=known.choices(many=many)) if known else FOUND_PATH
+        inner = [path if w.text == "{}" else ANY_WORDS if "{}" in w.text else w for w in words[start + 1 : end]]
         if inner:
-            part = simple_commands(inner, shown, (), setting, depth + 1)
+            place = structs.replace(setting, found=known.found) if known else setting
+            part = simple_commands(inner, shown, (), place, depth=depth + 1)
+            found.expands = found.expands or part.expands
             found.commands += part.commands
             found.writes += part.writes
             found.code += part.code
@@ -210,17 +219,25 @@ def _take_find_apart(layers: _Layers, shown: str, setting: Setting, found: ReadW
         layers.inner = [*layers.inner[:start], *layers.inner[end + 1 :]]
 
 
+def _feed_of_find(layers: _Layers, spans: Sequence[tuple[int, int]], setting: Setting) -> Feed | None:
+    inside = {n for start, end in spans for n in range(start, end + 1)}
+    rest = [w for n, w in enumerate(layers.inner) if n not in inside]
+    unsure = layers.opaque or any(w.splits or w.glob for w in rest) or not spans
+    return None if unsure else find_feed([w.text for w in rest], setting)
+
+
 def _carry(texts: Sequence[str], layers: _Layers, found: ReadWords) -> bool:
     """Code as text, which is judged by itself; True if nothing else is left to judge of the command that carries it."""
     name = texts[0].rpartition("/")[2]
     code, plain = carried_code(texts)
     script = [t for t in texts[1:] if not t.startswith("-")]
-    if name in SHELLS and code is None and (not script or "-s" in texts):
-        # It may read code from its input: rules that restrict look for their words in the whole text.
-        found.commands.append(Command((FileView((), None),), name, opaque="it reads code", shadow=True))
+    reads = name in SHELLS and code is None and (not script or "-s" in texts)
+    if reads and tuple(texts[1:]) not in _SAYS_WHAT_IT_IS:
+        # Code from its input can be anything: rules that restrict may always cover it.
+        found.commands.append(Command((FileView((UNKNOWN,), None),), name, opaque="it reads code", shadow=True))
     if name in SHELLS and code is None and script:
         at = list(texts).index(script[0])
-        layers.views.append(FileView(tuple(texts[at:]), None))  # the script is a command too
+        layers.views.append(_script(texts[at:]))
     if code is None:
         layers.opaque = layers.opaque or ("" if plain else f"the options of {name} are not understood")
         return False
@@ -234,17 +251,28 @@ def _carry(texts: Sequence[str], layers: _Layers, found: ReadWords) -> bool:
         )
     found.code.append(code)
     found.same_shell = name == "eval"
-    return plain and not layers.risky and name != "trap" and not any(w.glob or w.wild for w in layers.inner)
+    return plain and not layers.risky and name != "trap" and not any(w.glob or w.splits for w in layers.inner)
 
 
 def _look_behind(texts: Sequence[str], layers: _Layers, found: ReadWords, setting: Setting) -> None:
     """Whatever follows may be a command, for rules that restrict."""
     layers.views += [FileView(tuple(texts[n:]), None) for n in range(1, min(len(texts), 64)) if texts[n][:1] != "-"]
     if program_name(texts[0]) not in WRAPPERS:
-        code = [t for t in texts[1:] if any(c.isspace() for c in t) and UNKNOWN not in t]
+        glued = [value for text in texts[1:64] for value in _glued(text)]
+        layers.views += [FileView((value,), None) for value in glued]
+        code = [t for t in (*texts[1:], *glued) if _IS_CODE.search(t)][:64]
+        layers.views += [FileView((UNKNOWN,), None)] if any(UNKNOWN in text for text in code) else []
+        code = [text for text in code if UNKNOWN not in text]
         found.code, found.shadows_code = found.code + code, bool(code) or found.shadows_code
     for n in range(1, min(len(texts), 64)):
         found.removal = found.removal.or_else(_removal(layers.inner[n:], setting))
+
+
+def _glued(text: str) -> list[str]:
+    """All that may be the value of a flag inside of this word: `-qctouch`, `--command=touch`."""
+    if text.startswith("--"):
+        return [text.partition("=")[2]] if "=" in text else []
+    return [text[n:] for n in range(2, min(len(text), 8))] if text.startswith("-") else []
 
 
 def _removal(words: Sequence[Word], setting: Setting) -> Removal:
@@ -256,109 +284,26 @@ def _removal(words: Sequence[Word], setting: Setting) -> Removal:
 
 def _command(layers: _Layers, shown: str, setting: Setting, found: ReadWords, *, shadow: bool) -> Command:
     views, texts = tuple(layers.views), [w.text for w in layers.inner]
-    use = None if layers.risky or layers.opaque else _use(layers, setting)
-    found.expands = use is not None and any(w.glob for w in layers.inner)
+    known = not layers.risky and not layers.opaque and not layers.imports
+    use = harmless_use(layers.inner, layers.names, setting) if known else None
     if use is None:
         reads, touches = _touched(layers.inner, setting)
+        changes = changes_of(layers.inner, setting) if known else None
+        if changes is not None:
+            found.expands, found.links = found.expands or any(map(_is_fleeting, layers.inner)), changes.links
+            touches += tuple(place for place in changes.edits if place.deep)
+            reads, edits = (*reads, *changes.reads), tuple(changes.edits)
+            return Command(views, shown, reads=reads, touches=touches, edits=edits, edits_only=True, shadow=shadow)
         edits = touches if texts[0].rpartition("/")[2] in _WRITERS else ()
         return Command(views, shown, reads=reads, touches=touches, edits=edits, opaque=layers.opaque, shadow=shadow)
-    if texts[0] == "cd":
-        found.cd = use.reads[0]
-    reads = tuple(place for path in use.reads for place in _places(path, setting, deep=use.deep))
-    reads += tuple(listed(layers.inner, setting)) if texts[0] != "[[" else ()
-    found.writes += [place for path in use.writes for place in _places(path, setting)]
-    return Command(views, shown, harmless=True, reads=reads, shadow=shadow)
+    found.expands = found.expands or use.fleeting
+    found.cd = use.cd
+    found.writes += use.writes
+    return Command(views, shown, harmless=True, reads=use.reads, shadow=shadow)
 
 
-def _use(layers: _Layers, setting: Setting) -> Use | None:
-    name = layers.inner[0].text
-    if any(w.splits for w in layers.inner) and not is_harmed_by_no_word(layers.inner):
-        return None  # a word more may be a flag, or a path that is not looked at
-    if name == "[[":
-        return known_use([w.text for w in layers.inner])  # bash expands nothing in there
-    words = expanded(layers.inner, setting)
-    if words is None:
-        return None
-    use = _use_of(words, layers.names, setting)
-    matched = [word for w in layers.inner if w.glob for word in expanded([w], setting) or ()]
-    if use is None or is_harmed_by_no_word(layers.inner):
-        return use
-    # Wildcards may only stand for paths that are read, every one of them: which comes first depends on the locale.
-    return use if all(word[:1] != "-" and word in use.reads for word in matched) else None
-
-
-def _use_of(words: list[str], wrappers: Sequence[str], setting: Setting) -> Use | None:
-    name = words[0]
-    if name == "cd":
-        if not {"command", "builtin"}.issuperset(wrappers):
-            return None
-        targets = [w for w in words[1:] if w not in ("--", "-L")]
-        words = ["cd", *(targets or [setting.around.home])]
-    if name == "git":
-        return (git_use(words[1:]) or known_use(words)) if _git_runs_nothing(setting) else None
-    use = known_use(words)
-    if use and name == "diff" and any(Path(p.path).is_dir() for r in use.reads for p in _places(r, setting)):
-        return None  # it would follow links inside
-    return use
-
-
-def _git_runs_nothing(setting: Setting) -> bool:
-    """Is it the project's own repository, with a configuration that was agreed to or that makes git run nothing?"""
-    if setting.cwds is None or not all(is_own_repository(cwd, setting.around.roots) for cwd in setting.cwds):
-        return False
-    return setting.around.trusted or not any(programs(cwd) for cwd in setting.cwds)
-
-
-def expanded(words: Sequence[Word], setting: Setting) -> list[str] | None:
-    """The words with their wildcards expanded as bash would now; None where that is not known."""
-    out: list[str] = []
-    for word in words:
-        if not word.glob:
-            out.append(word.text)
-            continue
-        if setting.cwds is None or len(setting.cwds) != 1:
-            return None
-        (cwd,) = setting.cwds
-        if len(re.findall(r"(?:^|/)[^/]*[*?]", word.glob)) > _MOST_LEVELS:
-            return None
-        found = _matches(word.glob, cwd)
-        if len(found) > MOST_MATCHES or ("?" in word.glob and not _are_plain(word.glob, cwd)):
-            return None
-        out += found or [word.glob]
-    return out
-
-
-def _matches(pattern: str, cwd: str) -> list[str]:
-    try:
-        # Path.glob does not match as a shell does: it also gives hidden files.
-        return list(islice(iglob(pattern, root_dir=cwd), MOST_MATCHES + 1))  # noqa: PTH207
-    except (OSError, ValueError):
-        return []
-
-
-def listed(words: Sequence[Word], setting: Setting) -> Iterator[Place]:
-    """The directories in which wildcards look for names: a command that only shows its words shows these."""
-    for word in words:
-        if word.wild:
-            yield NOWHERE
-        if word.glob:
-            head, slash, _ = re.split(r"[*?]", word.glob, maxsplit=1)[0].rpartition("/")
-            yield from setting.places(head + slash or ".")
-            parts = word.glob.rstrip("/").split("/")
-            for n in range(1, len(parts)):  # on its way down it looks into every directory that matches so far
-                if re.search(r"[*?]", "/".join(parts[:n])):
-                    for folder in expanded([Word(UNKNOWN, "/".join(parts[:n]) + "/")], setting) or [UNKNOWN]:
-                        yield from _places(folder, setting)
-
-
-def _are_plain(pattern: str, cwd: str) -> bool:
-    """How many letters a `?` stands for depends on the locale, unless all names are plain ones."""
-    wide = _matches(re.sub(r"[?*]+", "*", pattern), cwd)
-    return len(wide) <= MOST_MATCHES and all(name.isascii() for name in wide)
-
-
-def _places(path: str, setting: Setting, *, deep: bool = False) -> list[Place]:
-    return [NOWHERE] if UNKNOWN in path else setting.places(path, deep=deep)
+def _is_fleeting(word: Word) -> bool:
+    return bool(word.glob) or (word.choices is not None and word.choices.fleeting)
 
 
 def _touched(words: Sequence[Word], setting: Setting) -> tuple[tuple[Place, ...], tuple[Place, ...]]:

@@ -4,7 +4,9 @@ import re
 from collections.abc import Callable, Sequence
 
 from teamwright.core.permissions.patterns import UNKNOWN
+from teamwright.host.shell.awk import awk_use
 from teamwright.host.shell.flags import NOTHING, Use
+from teamwright.host.shell.sed import sed_use
 
 _TREE_SHORT = frozenset("adfpugshDFiqNQrtxACnJ")
 _TREE_LONG = frozenset({"--dirsfirst", "--noreport", "--prune", "--du", "--si", "--gitignore"})
@@ -15,16 +17,15 @@ _COUNTS = frozenset({"-eq", "-ne", "-lt", "-le", "-gt", "-ge"})
 _UNARY = frozenset(f"-{letter}" for letter in "abcdefghknprstuwxzGLNOS")
 _BINARY = frozenset({"=", "==", "!=", "<", ">", "-nt", "-ot", "-ef"}) | _COUNTS
 _TEST_WORDS = frozenset({"=", "==", "!=", "!", "<", ">", "(", ")", "=~", "&&", "||"})
-_PRINT_LINES = re.compile(r"(\d+|\$)(,(\d+|\$|\+\d+))?p")
 _FIND_PLAIN = frozenset({
     "-depth", "-empty", "-print", "-print0", "-ls", "-prune", "-quit", "-not", "!", "-a", "-and", "-o", "-or", ",",
     "(", ")", "-true", "-false", "-readable", "-writable", "-executable", "-daystart", "-mount", "-xdev", "-nouser",
     "-nogroup", "-noleaf",
 })  # fmt: skip
-_FIND_VALUED = frozenset({
+FIND_VALUED = frozenset({
     "-name", "-iname", "-path", "-ipath", "-wholename", "-iwholename", "-regex", "-iregex", "-type", "-xtype",
     "-size", "-mtime", "-mmin", "-atime", "-amin", "-ctime", "-cmin", "-perm", "-user", "-group", "-uid", "-gid",
-    "-maxdepth", "-mindepth", "-printf", "-links", "-inum", "-regextype", "-fstype", "-used",
+    "-maxdepth", "-mindepth", "-printf", "-links", "-inum", "-regextype", "-fstype", "-used", "-newer", "-samefile",
 })  # fmt: skip
 
 
@@ -41,10 +42,8 @@ def _find(words: Sequence[str]) -> Use | None:
     while at < len(words):
         if words[at] in _FIND_PLAIN:
             at += 1
-        elif words[at] in _FIND_VALUED and at + 1 < len(words):
-            at += 2
-        elif words[at] in ("-newer", "-samefile") and at + 1 < len(words):
-            reads.append(words[at + 1])
+        elif words[at] in FIND_VALUED and at + 1 < len(words):
+            reads += [words[at + 1]] if words[at] in ("-newer", "-samefile") else []
             at += 2
         else:
             return None
@@ -52,10 +51,8 @@ def _find(words: Sequence[str]) -> Use | None:
 
 
 def _sed(words: Sequence[str]) -> Use | None:
-    """Only the printing of lines by number: scripts of sed can write and run."""
-    if len(words) < 2 or words[0] != "-n" or not _PRINT_LINES.fullmatch(words[1]):
-        return None
-    return None if any(w.startswith(("-", UNKNOWN)) for w in words[2:]) else Use(tuple(words[2:]))
+    use = sed_use(words)
+    return Use(use.files) if use and use.suffix is None else None
 
 
 def _test(words: Sequence[str]) -> Use | None:
@@ -179,7 +176,8 @@ def _cd(words: Sequence[str]) -> Use | None:
 
 
 SPECIAL: dict[str, Callable[[Sequence[str]], Use | None]] = {
-    "find": _find, "sed": _sed, "test": _test, "[": _test, "[[": _double_test, "printf": printf, "read": _read,
+    "find": _find, "sed": _sed, "awk": awk_use, "gawk": awk_use, "mawk": awk_use,
+    "test": _test, "[": _test, "[[": _double_test, "printf": printf, "read": _read,
     "set": _set, "tee": _tee, "command": _lookup, "cd": _cd, "tree": _tree, "xxd": _xxd,
 }  # fmt: skip
 

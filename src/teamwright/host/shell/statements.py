@@ -11,9 +11,12 @@ from teamwright.core.permissions.patterns import UNKNOWN
 from teamwright.host.shell import grammar
 from teamwright.host.shell.cwd import CwdTracker
 from teamwright.host.shell.destructive import SAFE, SHIFTS
-from teamwright.host.shell.git import makes_repository
-from teamwright.host.shell.redirections import behind_heredoc, check_heredoc, redirection
-from teamwright.host.shell.simple_command import UNSEEN_CODE, Setting, listed, simple_commands
+from teamwright.host.shell.feeds import Feed, feed_of
+from teamwright.host.shell.harmless import Setting, listed
+from teamwright.host.shell.loops import read_loop
+from teamwright.host.shell.redirections import behind_heredoc, check_heredoc, fed_command, redirection
+from teamwright.host.shell.settling import settled
+from teamwright.host.shell.simple_command import UNSEEN_CODE, simple_commands
 from teamwright.host.shell.special import harmless_name
 from teamwright.host.shell.words import Reader, Unreadable, Word, require_gaps, require_one_line, source, test_words
 
@@ -32,7 +35,10 @@ class Walk:
         self.reads: list[Place] = []
         self.writes: list[Place] = []
         self.removal = SAFE
-        self._globbed: list[int] = []  # commands that are harmless only as far as wildcards match what they do now
+        self._globbed: list[int] = []  # commands that are harmless only because of the files that are there now
+        self._links = False  # something in it makes a link
+        self._fed: Node | None = None  # the command that reads what `_last` prints
+        self._last: Feed | None = None
         self._text = b""
         self._shaky = 0  # inside of a pipeline a `cd` may be for one part of it only
         self._later = False  # code was defined that runs wherever the shell stands by then
@@ -45,13 +51,7 @@ class Walk:
         self.statements(root)
 
     def settled(self) -> tuple[Command, ...]:
-        """The commands. Where something is written, wildcards may come to match what was just made."""
-        if self.writes or not all(c.harmless or c.shadow for c in self.commands):
-            for n in self._globbed:
-                self.commands[n] = structs.replace(self.commands[n], harmless=False)
-        if any(makes_repository(place.path) for place in self.writes):
-            self.commands = [structs.replace(c, harmless=c.harmless and not c.is_git) for c in self.commands]
-        return tuple(self.commands)
+        return settled(self.commands, self.reads, self.writes, self._globbed, links=self._links)
 
     # --- statements
 
@@ -103,7 +103,11 @@ class Walk:
     def pipeline(self, node: Node) -> None:
         """The tree may hold more in a pipeline than bash would: `a | b && c` is one here."""
         self._shaky += 1
-        self.statements(node)
+        for n, child in enumerate(node.children):
+            before, self._fed = self.where.cwds, fed_command(node.children[: n + 1])
+            self._last = self._last if self._fed or not child.is_named else None
+            self.statement(child)
+            self.where.either(before)
         self._shaky -= 1
 
     def repeated(self, node: Node) -> None:
@@ -121,13 +125,18 @@ class Walk:
     def loop(self, node: Node) -> None:
         if node.children[0].type == "select":
             self._vague("it waits for an answer")
+        words, outer = list[Word](), self._reader.loop
         for child in node.named_children:
             if child.type == "variable_name":
                 self._name(child)
             elif child.type == "do_group":
+                name = source(node.child_by_field_name("variable"))
+                self._reader.loop = read_loop(name, words, child, self._setting())
                 self.repeated(child)
+                self._reader.loop = outer
             else:
-                self.reads += listed([self._reader.word(child)], self._setting())
+                words.append(self._reader.word(child))
+                self.reads += listed(words[-1:], self._setting())
 
     def case(self, node: Node) -> None:
         for child in node.named_children:
@@ -199,6 +208,7 @@ class Walk:
     def command(self, node: Node) -> None:
         require_one_line(node)
         require_gaps(node)
+        feed, self._last = (self._last if node == self._fed else None), None
         words, assigned = list[Word](), list[tuple[str, Word]]()
         for child in node.children:
             match child.type:
@@ -216,7 +226,7 @@ class Walk:
                     words.append(Word(child.type))
                 case _:
                     raise Unreadable(f"it has a part of an unknown kind ({child.type})")
-        self._simple(words, source(node), assigned)
+        self._simple(words, source(node), assigned, feed)
         for child in node.children:
             self._behind_heredoc(child)
 
@@ -277,16 +287,24 @@ class Walk:
     def _vague(self, why: str) -> None:
         self.commands.append(Command((FileView((), None),), why, opaque=why))
 
-    def _simple(self, words: Sequence[Word], shown: str, assigned: Sequence[tuple[str, Word]] = ()) -> None:
+    def _simple(
+        self,
+        words: Sequence[Word],
+        shown: str,
+        assigned: Sequence[tuple[str, Word]] = (),
+        feed: Feed | None = None,
+    ) -> None:
         if not words:
             return
         self._words_left[0] -= sum(_GLOB_COST if word.glob else 1 for word in words)
         if self._words_left[0] < 0:
             raise Unreadable("it has more words than are looked at")
-        found = simple_commands(words, shown, assigned, self._setting())
+        found = simple_commands(words, shown, assigned, self._setting(), feed=feed)
         self._later = self._later or words[0].text == "trap"
         if found.expands:
-            self._globbed.append(len(self.commands))
+            self._globbed += range(len(self.commands), len(self.commands) + len(found.commands))
+        self._links = self._links or found.links
+        self._last = feed_of(words, self._setting()) if found.commands[0].harmless and not assigned else None
         self.commands += found.commands
         self.writes += found.writes
         self.removal = self.removal.or_else(found.removal)
@@ -309,8 +327,9 @@ class Walk:
         except Unreadable as error:
             if not shadow:
                 raise
-            inner.commands.append(Command((FileView((), None),), code, opaque=str(error)))
+            inner.commands.append(Command((FileView((UNKNOWN,), None),), code, opaque=str(error)))
         self._globbed += [len(self.commands) + n for n in inner._globbed]
+        self._links = self._links or inner._links
         self.commands += [structs.replace(c, shadow=True) if shadow else c for c in inner.commands]
         self.removal = self.removal.or_else(inner.removal)
         if not shadow:
@@ -369,27 +388,12 @@ class Walk:
 
 
 _HANDLERS: dict[str, Callable[[Walk, Node], None]] = {
-    "program": Walk.statements,
-    "command": Walk.command,
-    "list": Walk.chain,
-    "pipeline": Walk.pipeline,
-    "subshell": Walk.apart,
-    "compound_statement": Walk.compound,
-    "do_group": Walk.statements,
-    "if_statement": Walk.statements,
-    "elif_clause": Walk.statements,
-    "else_clause": Walk.statements,
-    "while_statement": Walk.repeated,
-    "for_statement": Walk.loop,
-    "c_style_for_statement": Walk.arithmetic_for,
-    "case_statement": Walk.case,
-    "function_definition": Walk.function,
-    "redirected_statement": Walk.redirected,
-    "negated_command": Walk.statements,
-    "test_command": Walk.test,
-    "declaration_command": Walk.declaration,
-    "unset_command": Walk.unset,
-    "variable_assignment": Walk.assignments,
-    "variable_assignments": Walk.assignments,
+    "program": Walk.statements, "command": Walk.command, "list": Walk.chain, "pipeline": Walk.pipeline,
+    "subshell": Walk.apart, "compound_statement": Walk.compound, "do_group": Walk.statements,
+    "if_statement": Walk.statements, "elif_clause": Walk.statements, "else_clause": Walk.statements,
+    "while_statement": Walk.repeated, "for_statement": Walk.loop, "c_style_for_statement": Walk.arithmetic_for,
+    "case_statement": Walk.case, "function_definition": Walk.function, "redirected_statement": Walk.redirected,
+    "negated_command": Walk.statements, "test_command": Walk.test, "declaration_command": Walk.declaration,
+    "unset_command": Walk.unset, "variable_assignment": Walk.assignments, "variable_assignments": Walk.assignments,
     "comment": lambda _walk, _node: None,
-}
+}  # fmt: skip

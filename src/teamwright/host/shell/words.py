@@ -4,28 +4,12 @@ import re
 from collections.abc import Callable
 from itertools import pairwise
 
-from msgspec import Struct
+from msgspec import Struct, structs
 from tree_sitter import Node
 
 from teamwright.core.permissions.patterns import UNKNOWN
+from teamwright.host.shell.ansi import ANSI_STRING, unescaped
 
-_ANSI = re.compile(r"\\(?:([abeEfnrtv\\'\"?])|x([0-9a-fA-F]{1,2})|([0-7]{1,3})|u([0-9a-fA-F]{1,4}))")
-_ANSI_STRING = re.compile(r"\$'(?:[^'\\]|\\.)*'", re.DOTALL)
-_ANSI_PLAIN = {
-    "a": "\a",
-    "b": "\b",
-    "e": "\033",
-    "E": "\033",
-    "f": "\f",
-    "n": "\n",
-    "r": "\r",
-    "t": "\t",
-    "v": "\v",
-    "\\": "\\",
-    "'": "'",
-    '"': '"',
-    "?": "?",
-}
 _EXPANDS = re.compile(r"\$[\w({@*#?$!\-\[]|`")  # a dollar that bash would act on
 _PLAIN_EXPANSION = re.compile(
     r"\$\{(?:"
@@ -60,6 +44,28 @@ class Word(Struct, frozen=True):
     glob: str = ""
     splits: bool = False
     wild: bool = False
+    choices: "Choices | None" = None
+
+
+class Choices(Struct, frozen=True):
+    """All that a word may come to, one by one. Only whether a command is harmless may rest on it.
+
+    `source` says what chooses: two words of one source come to the value of the same number. `fleeting`: they are
+    what files are named now. `many`: there may be several such words.
+    """
+
+    values: tuple[str, ...]
+    source: str
+    fleeting: bool = False
+    many: bool = False
+
+
+class Loop(Struct, frozen=True):
+    """A loop whose variable comes to these values, one after the other, and is set by nothing else inside."""
+
+    name: str
+    values: tuple[str, ...]
+    fleeting: bool
 
 
 class _Piece(Struct):
@@ -72,7 +78,8 @@ class _Piece(Struct):
 
 
 ANY_WORDS = Word(UNKNOWN, splits=True)
-FOUND_PATH = Word(UNKNOWN + "{}")  # one path that `find` gives
+FOUND = UNKNOWN + "{}"  # the end of a path that only another command knows
+FOUND_PATH = Word(FOUND)  # one path that `find` gives
 
 
 class Reader:
@@ -81,9 +88,34 @@ class Reader:
     def __init__(
         self, enter: Callable[[Node], None], vague: Callable[[str], None], variable: Callable[[str], str | None]
     ) -> None:
-        self._enter, self._vague, self._variable = enter, vague, variable
+        self._enter, self._vague, self._outer = enter, vague, variable
+        self.loop: Loop | None = None  # the innermost one that we are in
+        self._chosen: dict[str, str] = {}
+
+    def _variable(self, name: str) -> str | None:
+        return self._chosen[name] if name in self._chosen else self._outer(name)
 
     def word(self, node: Node) -> Word:
+        word = self._word(node)
+        return structs.replace(word, choices=self._choices(node)) if self.loop and UNKNOWN in word.text else word
+
+    def _choices(self, node: Node) -> Choices | None:
+        """What the word is in each round, if the loop's variable is all that is not known of it."""
+        assert self.loop
+        name = re.escape(self.loop.name)
+        if "`" in source(node) or "$" in re.sub(rf"\$(?:{name}(?!\w)|{{{name}}})", "", source(node)):
+            return None
+        values = list[str]()
+        for value in self.loop.values:
+            self._chosen = {self.loop.name: value}
+            word = self._word(node)
+            self._chosen = {}
+            if word.splits or word.glob or UNKNOWN in word.text:
+                return None
+            values.append(word.text)
+        return Choices(tuple(values), "loop", self.loop.fleeting)
+
+    def _word(self, node: Node) -> Word:
         if node.type == "concatenation":
             _require_adjacent(node)
             parts = [self._piece(child, first=n == 0) for n, child in enumerate(node.children)]
@@ -117,6 +149,10 @@ class Reader:
                 return _Piece(self.expansion(node), splits="@" in text)
             case "arithmetic_expansion" | "process_substitution":
                 return _Piece(self.expansion(node))
+            case "command_substitution" if text == "$(pwd)":
+                self.expansion(node)
+                here = self._variable("PWD")  # a single word that begins with a slash, whatever `pwd` is by then
+                return _Piece("/" + UNKNOWN, splits=here is None or _BREAKS.search(here) is not None)
             case _:
                 known = self.expansion(node)
                 return _Piece(known, splits=UNKNOWN in known or _BREAKS.search(known) is not None)
@@ -185,9 +221,9 @@ class Reader:
                 self._enter(node)
                 return "/dev/fd/63"
             case "ansi_c_string":
-                if not _ANSI_STRING.fullmatch(text):
+                if not ANSI_STRING.fullmatch(text):
                     raise Unreadable("a quoted string in it is not what it seems")
-                return _ansi(text[2:-1])
+                return unescaped(text[2:-1])
             case "arithmetic_expansion":
                 if not _NUMBERS_ONLY.fullmatch(text):
                     self._vague("arithmetic on variables can run code")
@@ -342,16 +378,3 @@ def _unquoted(text: str, closing: str) -> str:
             out += c
         n += 1
     return out
-
-
-def _ansi(text: str) -> str:
-    def decoded(found: re.Match[str]) -> str:
-        if found[1]:
-            return _ANSI_PLAIN[found[1]]
-        return chr(int(found[2] or found[4], 16) if found[2] or found[4] else int(found[3], 8))
-
-    if re.search(r"\\[^abeEfnrtv\\'\"?x0-7u]|\\x(?![0-9a-fA-F])|\\u(?![0-9a-fA-F])", text.replace("\\\\", "")):
-        return UNKNOWN
-    if any(decoded(found) > "\x7f" for found in _ANSI.finditer(text)):
-        return UNKNOWN  # bytes that make a letter together, or a letter that another locale writes otherwise
-    return _ANSI.sub(decoded, text)

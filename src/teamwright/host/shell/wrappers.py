@@ -143,6 +143,8 @@ def carried_code(words: Sequence[str]) -> tuple[str | None, bool]:
         return (words[1] if len(words) > 2 else None), True
     if name not in SHELLS:
         return None, True
+    if list(words[1:]) == ["--version"]:
+        return None, True
     plain, carries, at = program_name(words[0]) in SHELLS, False, 1
     while at < len(words) and words[at][:1] in ("-", "+") and words[at] not in ("-", "--"):
         flags = set(words[at][1:])

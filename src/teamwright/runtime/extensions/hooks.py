@@ -182,7 +182,13 @@ class Hooks:
             return unanswered(event, who, ended.fault)
         if ended.status not in (0, 2):
             self._log(f"a hook for {event} of {hook.source} ended with exit status {ended.status}")
-        return read_exit(event, ended.status, ended.out, ended.err, who)
+        return read_exit(event, ended.status, ended.out, self._without_secrets(ended.err), who)
+
+    def _without_secrets(self, words: str) -> str:
+        """What a hook complains of is read by the model: a trace may hold what the hook itself is trusted with."""
+        from teamwright.core.policies.redaction import redacted, secrets_of  # noqa: PLC0415  # where one complains
+
+        return redacted(words, secrets_of(self._env)) if words else words
 
     def _stand(self, cwd: Path) -> Path:
         """An agent's directory may be gone."""

@@ -1,6 +1,7 @@
 """Reads from a call's traits and arguments the facts for the judge and the paths to open."""
 
 import os.path
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from teamwright.host.files.paths import is_linked, resolve
 from teamwright.runtime.tool_traits import Catalog, PathArgument, ToolTraits, find_traits
 
 _LONG = 4_096
+_LOOKS_FAR = re.compile(r"\*|\b(?:rm|mv|cp|find|xargs)\b")
 
 
 class Intent(Struct, frozen=True):
@@ -45,9 +47,10 @@ def _touches_disk(tool: ToolTraits) -> bool:
 
 
 def _is_long(tool: ToolTraits, args: Mapping[str, Any]) -> bool:
-    """A command that may take so long to read that others should not wait for it: long, or with wildcards."""
+    """A command that may take so long to read that others should not wait for it: long, with wildcards, or one that
+    changes or walks whole directories."""
     command = args.get("command")
-    return tool.runs and isinstance(command, str) and (len(command) > _LONG or "*" in command)
+    return tool.runs and isinstance(command, str) and (len(command) > _LONG or _LOOKS_FAR.search(command) is not None)
 
 
 def _read_now(tool: ToolTraits, args: Mapping[str, Any], desk: Desk, home: Path) -> Intent:

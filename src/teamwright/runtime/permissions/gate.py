@@ -66,7 +66,7 @@ class SessionGate:
         if verdict.kind == "allow":
             return Ruling(Allow(said.updated_input, intent.paths), intent)
         if verdict.kind == "deny":
-            return self._refuse(agent, call, verdict.reason, DO_WITHOUT)
+            return self._refuse(agent, call, verdict.reason, DO_WITHOUT, verdict.blocked_path)
         return await self._request(agent, call, args, said, verdict)
 
     async def _request(
@@ -80,7 +80,7 @@ class SessionGate:
             changed = said.updated_input if fired.updated_input is None else fired.updated_input
             return await self._allowed(agent, call, args, changed)
         if self._put is None:
-            return self._refuse(agent, call, verdict.reason, NOBODY)
+            return self._refuse(agent, call, verdict.reason, NOBODY, verdict.blocked_path)
         question = question_about(agent, call, args, self._standing(agent), verdict)
         if self._points is not None:
             self._points.waits(question)
@@ -97,14 +97,14 @@ class SessionGate:
         intent = await self._read(agent, call.name, args if changed is None else changed)
         verdict = judge_intent(intent, self._standing(agent))
         if verdict.kind == "deny" and verdict.final:
-            return self._refuse(agent, call, verdict.reason, DO_WITHOUT)
+            return self._refuse(agent, call, verdict.reason, DO_WITHOUT, verdict.blocked_path)
         return Ruling(Allow(changed, intent.paths), intent)
 
     async def _read(self, agent: AgentId, tool: str, args: Mapping[str, Any]) -> Intent:
         return await self._facts.read(tool, args, self._standing(agent).desk)
 
-    def _refuse(self, agent: AgentId, call: ToolCall, reason: str, advice: str = "") -> Ruling:
-        return Ruling(refusal(self._standing(agent), call.name, reason, advice))
+    def _refuse(self, agent: AgentId, call: ToolCall, reason: str, advice: str = "", path: str | None = None) -> Ruling:
+        return Ruling(refusal(self._standing(agent), call.name, reason, advice, path))
 
 
 def _heed(said: Fired, verdict: Verdict, standing: Standing) -> Verdict:

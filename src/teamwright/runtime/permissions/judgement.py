@@ -1,12 +1,14 @@
 """Applies the pure judge to an agent's calls, and words the outcome."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
 
 from teamwright.core.data.message import ToolCall
 from teamwright.core.ids import AgentId, new_question_id
+from teamwright.core.permissions.allowed import allowed_words
 from teamwright.core.permissions.consent import Deny, Mode, Question
 from teamwright.core.permissions.judge import Verdict, judge
 from teamwright.core.permissions.rules import Rules
@@ -43,9 +45,24 @@ def judge_intent(intent: Intent, standing: Standing) -> Verdict:
     )
 
 
-def refusal(standing: Standing, tool: str, reason: str, advice: str = "") -> Deny:
+def refusal(standing: Standing, tool: str, reason: str, advice: str = "", path: str | None = None) -> Deny:
+    """`advice`: what to do now, given where our own rules refuse. `path`: the one that was in the way."""
     who = "" if standing.name == _MAIN else f" for the agent {standing.name}"
-    return Deny(f"{tool} was not run{who}: {reason} {advice}".rstrip())
+    allowed = allowed_words(tool, standing.mode, standing.rules) if advice else ""
+    copy = _copy_of(path, standing.desk) if advice and path else ""
+    return Deny(" ".join(part for part in (f"{tool} was not run{who}: {reason}", advice, allowed, copy) if part))
+
+
+def _copy_of(path: str, desk: Desk) -> str:
+    """An agent in a worktree is often given paths of the tree that it was made from."""
+    here = desk.roots[0]
+    if here.parts[-3:-1] != (".teamwright", "worktrees"):
+        return ""
+    there = here.parents[2]
+    if not Path(path).is_relative_to(there) or Path(path).is_relative_to(here):
+        return ""
+    copy = here / Path(path).relative_to(there)
+    return f"Your copy of it: {copy}" if copy.exists() else ""
 
 
 def question_about(

@@ -149,9 +149,9 @@ class PermissionResponder:
         if verdict.kind == "allow":
             return Allow()
         if verdict.kind == "deny":
-            return refusal(standing, call.name, verdict.reason, DO_WITHOUT)
+            return refusal(standing, call.name, verdict.reason, DO_WITHOUT, verdict.blocked_path)
         if self._put is None:
-            return refusal(standing, call.name, verdict.reason, NOBODY)
+            return refusal(standing, call.name, verdict.reason, NOBODY, verdict.blocked_path)
         decision = await self._put(question_about(agent, call, call.args, standing, verdict))
         if isinstance(decision, Deny):
             return decision

@@ -1,0 +1,203 @@
+"""Is a command harmless: does it only read, whatever its words come to, and which places?"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from glob import iglob
+from itertools import islice
+from pathlib import Path
+
+from msgspec import Struct, structs
+
+from teamwright.core.permissions.facts import NOWHERE, Place
+from teamwright.core.permissions.patterns import UNKNOWN
+from teamwright.host.git.config import programs
+from teamwright.host.shell.cwd import CwdTracker, ShellContext
+from teamwright.host.shell.git import git_use, is_own_repository, split_options
+from teamwright.host.shell.readonly import Use, is_harmed_by_no_word, known_use, rests_on_files
+from teamwright.host.shell.words import Word
+
+_MOST_LEVELS = 3  # of directories that wildcards stand for
+MOST_MATCHES = 200  # of one wildcard; more are as good as unknown
+_COPIES = (1, 2, 3)  # of a word of which there may be several: with two of them many a command reads flags otherwise
+
+
+class Setting(Struct, frozen=True):
+    """Where the command would run, as far as it is known, and how a path becomes places. `found`: those of words that
+    only another command knows, by what is known of them."""
+
+    cwds: tuple[str, ...] | None
+    around: ShellContext
+    places: Callable[..., list[Place]]
+    found: Mapping[str, tuple[Place, ...]] = {}
+
+
+class Harmless(Struct, frozen=True):
+    """What it reads and writes. `fleeting`: that it is harmless rests on the files that are there now."""
+
+    reads: tuple[Place, ...] = ()
+    writes: tuple[Place, ...] = ()
+    cd: str | None = None
+    fleeting: bool = False
+
+
+def harmless_use(words: Sequence[Word], wrappers: Sequence[str], setting: Setting) -> Harmless | None:
+    """None where it may do more than read and write these places."""
+    found = [_one(chosen, wrappers, setting) for chosen in chosen_words(words) or ()]
+    if not found or None in found:
+        return None
+    uses = [one for one in found if one is not None]
+    fleeting = any(w.glob or (w.choices and w.choices.fleeting) for w in words) or any(one.fleeting for one in uses)
+    return Harmless(
+        tuple(dict.fromkeys(place for one in uses for place in one.reads)),
+        tuple(dict.fromkeys(place for one in uses for place in one.writes)),
+        uses[0].cd if len({one.cd for one in uses}) == 1 else UNKNOWN,
+        fleeting,
+    )
+
+
+def chosen_words(words: Sequence[Word]) -> list[list[Word]] | None:
+    """The command for every choice that its words leave; None where two of them are chosen by different sources."""
+    choices = [word.choices for word in words if word.choices]
+    if not choices:
+        return [list(words)]
+    if len({(one.source, len(one.values)) for one in choices}) != 1:
+        return None
+    copies = _COPIES if any(one.many for one in choices) else (1,)
+    return [
+        [chosen for word in words for chosen in _chosen(word, n, many)]
+        for n in range(len(choices[0].values))
+        for many in copies
+    ]
+
+
+def _chosen(word: Word, n: int, many: int) -> list[Word]:
+    if word.choices is None:
+        return [word]
+    return [Word(word.choices.values[n])] * (many if word.choices.many else 1)
+
+
+def _one(words: Sequence[Word], wrappers: Sequence[str], setting: Setting) -> Harmless | None:
+    name = words[0].text
+    if any(w.splits for w in words) and not is_harmed_by_no_word(words):
+        return None  # a word more may be a flag, or a path that is not looked at
+    if name == "[[":  # bash expands nothing in there
+        use = known_use([w.text for w in words])
+        return None if use is None else Harmless(_all_places(use, setting))
+    texts = expanded(words, setting)
+    if texts is None:
+        return None
+    moved = _moved(texts, setting) if name == "git" else setting
+    use = None if moved is None else _use_of(texts, wrappers, moved)
+    matched = [word for w in words if w.glob for word in expanded([w], setting) or ()]
+    if use is None or moved is None:
+        return None
+    # Wildcards may only stand for paths that are read, every one of them: which comes first depends on the locale.
+    if not is_harmed_by_no_word(words) and not all(word[:1] != "-" and word in use.reads for word in matched):
+        return None
+    entered = tuple(Place(cwd, cwd) for cwd in moved.cwds or ()) if moved is not setting else ()
+    return Harmless(
+        (*_all_places(use, moved), *entered, *listed(words, setting)),
+        tuple(place for path in use.writes for place in places_of(path, moved)),
+        use.reads[0] if name == "cd" else None,
+        rests_on_files(texts),
+    )
+
+
+def _all_places(use: Use, setting: Setting) -> tuple[Place, ...]:
+    return tuple(place for path in use.reads for place in places_of(path, setting, deep=use.deep))
+
+
+def _use_of(words: list[str], wrappers: Sequence[str], setting: Setting) -> Use | None:
+    name = words[0]
+    if name == "cd":
+        if not {"command", "builtin"}.issuperset(wrappers):
+            return None
+        targets = [w for w in words[1:] if w not in ("--", "-L")]
+        words = ["cd", *(targets or [setting.around.home])]
+    if name == "git":
+        return (git_use(words[1:]) or known_use(words)) if git_runs_nothing(setting) else None
+    use = known_use(words, setting.cwds)
+    if use and name == "diff" and any(Path(p.path).is_dir() for r in use.reads for p in places_of(r, setting)):
+        return None  # it would follow links inside
+    return use
+
+
+def _moved(words: Sequence[str], setting: Setting) -> Setting | None:
+    """Where git goes by `-C` before it begins; None where that is not known."""
+    folders = split_options(words[1:])[0]
+    if not folders:
+        return setting
+    if setting.cwds is None or any(UNKNOWN in word for word in words):
+        return None
+    cwds = list(setting.cwds)
+    for folder in folders:
+        tracker = CwdTracker(setting.around, tuple(cwds))
+        cwds = [place.path for place in tracker.places(folder)]
+    if not cwds or not all(cwds):
+        return None
+    tracker = CwdTracker(setting.around, tuple(dict.fromkeys(cwds)))
+    return structs.replace(setting, cwds=tracker.cwds, places=tracker.places, found={})
+
+
+def git_runs_nothing(setting: Setting) -> bool:
+    """Is it the project's own repository, with a configuration that was agreed to or that makes git run nothing?"""
+    if setting.cwds is None or not all(is_own_repository(cwd, setting.around.roots) for cwd in setting.cwds):
+        return False
+    return setting.around.trusted or not any(programs(cwd) for cwd in setting.cwds)
+
+
+# --- wildcards
+
+
+def expanded(words: Sequence[Word], setting: Setting) -> list[str] | None:
+    """The words with their wildcards expanded as bash would now; None where that is not known."""
+    out: list[str] = []
+    for word in words:
+        if not word.glob:
+            out.append(word.text)
+            continue
+        if setting.cwds is None or len(setting.cwds) != 1:
+            return None
+        (cwd,) = setting.cwds
+        if len(re.findall(r"(?:^|/)[^/]*[*?]", word.glob)) > _MOST_LEVELS:
+            return None
+        found = _matches(word.glob, cwd)
+        if len(found) > MOST_MATCHES or ("?" in word.glob and not _are_plain(word.glob, cwd)):
+            return None
+        out += found or [word.glob]
+    return out
+
+
+def _matches(pattern: str, cwd: str) -> list[str]:
+    try:
+        # Path.glob does not match as a shell does: it also gives hidden files.
+        return list(islice(iglob(pattern, root_dir=cwd), MOST_MATCHES + 1))  # noqa: PTH207
+    except (OSError, ValueError):
+        return []
+
+
+def listed(words: Sequence[Word], setting: Setting) -> Iterator[Place]:
+    """The directories in which wildcards look for names: a command that only shows its words shows these."""
+    for word in words:
+        if word.wild:
+            yield NOWHERE
+        if word.glob:
+            head, slash, _ = re.split(r"[*?]", word.glob, maxsplit=1)[0].rpartition("/")
+            yield from setting.places(head + slash or ".")
+            parts = word.glob.rstrip("/").split("/")
+            for n in range(1, len(parts)):  # on its way down it looks into every directory that matches so far
+                if re.search(r"[*?]", "/".join(parts[:n])):
+                    for folder in expanded([Word(UNKNOWN, "/".join(parts[:n]) + "/")], setting) or [UNKNOWN]:
+                        yield from places_of(folder, setting)
+
+
+def _are_plain(pattern: str, cwd: str) -> bool:
+    """How many letters a `?` stands for depends on the locale, unless all names are plain ones."""
+    wide = _matches(re.sub(r"[?*]+", "*", pattern), cwd)
+    return len(wide) <= MOST_MATCHES and all(name.isascii() for name in wide)
+
+
+def places_of(path: str, setting: Setting, *, deep: bool = False) -> list[Place]:
+    if path in setting.found:
+        return list(setting.found[path])
+    return [NOWHERE] if UNKNOWN in path else setting.places(path, deep=deep)

@@ -1,0 +1,43 @@
+"""Loops over words that are known: what their variable may be in each round."""
+
+import re
+from collections.abc import Sequence
+
+from tree_sitter import Node
+
+from teamwright.host.shell.harmless import Setting, expanded
+from teamwright.host.shell.words import Loop, Word, source
+
+_MOST_ROUNDS = 64
+
+
+def read_loop(name: str, words: Sequence[Word], body: Node, setting: Setting) -> Loop | None:
+    """None where a round may see another value."""
+    values = list[str]()
+    for word in words:
+        if word.splits or word.choices or (not word.glob and "\0" in word.text):
+            return None
+        found = expanded([word], setting)
+        if found is None:
+            return None
+        values += found
+    if not 0 < len(values) <= _MOST_ROUNDS or not _is_only_read(name, body):
+        return None
+    return Loop(name, tuple(values), any(word.glob for word in words))
+
+
+def _is_only_read(name: str, body: Node) -> bool:
+    """Does the name stand nowhere but behind a dollar sign? Whatever else sets it by name would need to spell it."""
+    spelt = re.compile(rf"(?<![\w$-]){re.escape(name)}(?!\w)")
+    waiting = [body]
+    while waiting:
+        node = waiting.pop()
+        if node.type == "ansi_c_string":
+            return False
+        if node.type in ("simple_expansion", "expansion"):
+            if source(node) in (f"${name}", f"${{{name}}}"):
+                continue
+        elif not node.named_children and spelt.search(source(node)):
+            return False
+        waiting += node.children
+    return True
