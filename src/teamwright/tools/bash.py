@@ -129,7 +129,7 @@ class BashTool:
     def _advice(self, limit: float) -> str:
         """What lets a command run for longer."""
         ways = [f"a longer `timeout` (milliseconds, {MOST_MS} at most)"] if limit * 1000 < MOST_MS else []
-        ways += ["run_in_background, which has no limit"] if self._commands is not None else []
+        ways += ["run_in_background, which has no limit"] if self._background else []
         return f". If it needs more time: {' or '.join(ways)}." if ways else ""
 
 
