@@ -23,6 +23,7 @@ IN_ATTRIB, IN_OPEN, IN_NONBLOCK, IN_CLOEXEC = 0x4, 0x20, 0o4000, 0o2000000
 IN_READ = 0x1 | 0x10  # something was read, or a file closed that was open for reading alone
 IN_CHANGES = 0x2 | IN_ATTRIB | 0x40 | 0x80 | 0x100 | 0x200 | 0x400 | 0x800
 TRAPS = ["env", "bash", "sh", "xargs", "git", "ls", "cat", "rg", "timeout", "nice", "find", "command", "evil",
+    "deno",  # which the judge knows, and hardly any machine has
     "tools/timeout", "tools/env", "tools/bash", "flags/evil",
     "10/ls", "10/cat", "0/ls", "0/cat"]  # fmt: skip  # where a number that bash stores in PATH leads to
 FLAG_FILES = ["-rf", "--pre=zz", "-delete", "--compress-program=zz", "-exec", "-oPW", "-S1b", "-n", "README.md"]

@@ -177,10 +177,12 @@ def _read_repository(flags: Flags, words: Sequence[str]) -> Use | None:
 
 
 def _config(words: Sequence[str]) -> Use | None:
-    """Settings are read by `--get` and `--list`, and by a name without a value."""
-    flags = [w for w in words if w.startswith("-")]
-    names = [w for w in words if not w.startswith("-")]
+    """Settings are read by `--get` and `--list`, and by a name without a value. Behind a name nothing is a flag."""
+    first = next((n for n, w in enumerate(words) if not w.startswith("-")), len(words))
+    flags, names = [*words[:first]], [*words[first:]]
     if any(w not in _CONFIG_FLAGS and not w.startswith("--type=") for w in flags):
+        return None
+    if any(w.startswith("-") for w in names):
         return None
     if any(UNKNOWN in w for w in words) or not names + flags:
         return None

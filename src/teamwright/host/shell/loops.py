@@ -14,6 +14,8 @@ _MOST_ROUNDS = 64
 def read_loop(name: str, words: Sequence[Word], body: Node, setting: Setting) -> Loop | None:
     """None where a round may see another value."""
     values = list[str]()
+    if not name.isidentifier():
+        return None
     for word in words:
         if word.splits or word.choices or (not word.glob and "\0" in word.text):
             return None

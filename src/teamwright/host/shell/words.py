@@ -103,7 +103,7 @@ class Reader:
         """What the word is in each round, if the loop's variable is all that is not known of it."""
         assert self.loop
         name = re.escape(self.loop.name)
-        if "`" in source(node) or "$" in re.sub(rf"\$(?:{name}(?!\w)|{{{name}}})", "", source(node)):
+        if "`" in source(node) or "$" in re.sub(rf"\$(?:{name}(?!\w)|\{{{name}\}})", "", source(node)):
             return None
         values = list[str]()
         for value in self.loop.values:
