@@ -41,7 +41,8 @@ def test_accept_edits_lets_files_be_moved_and_removed(bench: Bench, command: str
         "rm -r ../project", "sed -i s/a/b/ ../outside/secret", "touch way/x", "cp b.txt leak", "ln -s ../outside x",
         "rm $x", "rm \"$x\"", "mv b.txt way", "mkdir -p a/../../x", "sed -i 'w x' b.txt", "git rm '*'",
         "touch x; rm *", "ln -s src x; touch x/y", "rm way; mkdir way; touch way/x", "cp --backup b.txt c.txt",
-        "chmod 600 b.txt", "rm -r src/.", "git -C src mv a.py b.py",
+        "chmod 600 b.txt", "rm -r src/.", "git -C src mv a.py b.py", "for f in src b.txt; do ln -s $f new; done",
+        "for f in src b.txt; do mv $f new; done",
     ],
 )  # fmt: skip
 def test_accept_edits_reaches_nothing_else(bench: Bench, command: str) -> None:

@@ -64,7 +64,7 @@ def changes_of(words: Sequence[Word], setting: Setting) -> Changes | None:
     every = chosen_words(words)
     if setting.cwds is None or every is None or (words[0].text == "git" and not git_runs_nothing(setting)):
         return None
-    whole = Changes()
+    whole, goals = Changes(), list[str]()
     for chosen in every:
         texts = expanded(chosen, setting)
         matched = [text for w in chosen if w.glob for text in expanded([w], setting) or ()]
@@ -77,7 +77,14 @@ def changes_of(words: Sequence[Word], setting: Setting) -> Changes | None:
         whole.reads += changes.reads
         whole.edits += changes.edits
         whole.links = whole.links or changes.links
-    return whole
+        goals += texts[-1:] if texts[0] in _TO_LAST else []
+    return None if len(every) > 1 and _repeats_differ(goals, setting.cwds, links=whole.links) else whole
+
+
+def _repeats_differ(goals: Sequence[str], cwds: Sequence[str], *, links: bool) -> bool:
+    """In a loop one round may change what the next one means: by a link, or by a goal that has become a directory."""
+    again = {goal for goal in goals if goals.count(goal) > 1}
+    return links or not all(os.path.isdir(os.path.join(cwd, goal)) for cwd in cwds for goal in again)
 
 
 def _names_all(matched: Sequence[str], changes: Changes, cwds: Sequence[str]) -> bool:
