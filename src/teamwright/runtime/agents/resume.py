@@ -25,7 +25,7 @@ from teamwright.core.ids import AgentId, CallId, SessionId, line_uuid, new_sessi
 from teamwright.osfiles.locks import Lock, hold
 from teamwright.runtime.agents.outcomes import Outcomes
 from teamwright.store.files import prompts, transcripts
-from teamwright.store.files.paths import Home, SessionFiles, find_transcript, is_session_id, list_sessions
+from teamwright.store.files.paths import Home, SessionFiles, find_transcript, is_session_id, list_sessions, one_session
 from teamwright.store.files.transcripts import Transcript
 from teamwright.store.tables.state import now_ms
 
@@ -97,10 +97,7 @@ def open_history(origin: Origin, home: Home, cwd: Path) -> Opened:
 
 def _find(origin: Origin, home: Home, cwd: Path) -> Path | None:
     if origin.resume:
-        found = find_transcript(home, origin.resume)
-        if found is None:
-            raise SessionMissing(f"there is no session {origin.resume}; `teamwright sessions --all` lists them")
-        return found
+        return one_session(home, origin.resume)
     if origin.last:
         sessions = [entry for entry in list_sessions(home, cwd) if not entry.fault]
         if not sessions:

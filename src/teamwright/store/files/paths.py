@@ -11,16 +11,18 @@ import msgspec
 from msgspec import Struct
 
 from teamwright.core.data.event import FORMAT, AgentStarted, LettersTaken, Line
-from teamwright.core.errors import StoreError
+from teamwright.core.errors import SessionMissing, StoreError, UsageError
 from teamwright.core.ids import AgentId, SessionId
 from teamwright.osfiles.private import fault
 
 _SESSION = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_BEGINNING = re.compile(r"[0-9a-f-]{4,36}")  # of an id: fewer characters could be a name
 _AGENT = re.compile(r"[A-Za-z0-9_-]{1,100}")
 _PLAIN = re.compile(r"[A-Za-z0-9/]*")
 _LONGEST_SLUG = 100
 _HEAD = 64 * 1024  # bytes of a transcript that a listing reads
 _LONGEST_PROMPT = 200
+_MOST_NAMED = 5  # sessions in a sentence
 
 
 class SessionFiles(Struct, frozen=True):
@@ -141,6 +143,29 @@ def find_transcript(home: Home, session: str) -> Path | None:
         return None
     found = [p for d in project_dirs(home) if (p := d / f"{session}.jsonl").is_file()]
     return max(found, key=_written_at, default=None)
+
+
+def sessions_named(home: Home, named: str) -> list[Path]:
+    """The main transcripts of the sessions that an id, or at least four characters of its beginning, can mean."""
+    if is_session_id(named):
+        found = find_transcript(home, named) or find_transcript(home, named.lower())
+        return [found] if found else []
+    start = named.lower()
+    if not _BEGINNING.fullmatch(start):
+        return []
+    ids = {p.stem for d in project_dirs(home) for p in d.glob(f"{start}*.jsonl") if is_session_id(p.stem)}
+    return [path for id in sorted(ids) if (path := find_transcript(home, id))]
+
+
+def one_session(home: Home, named: str) -> Path:
+    """The main transcript of the session that is meant."""
+    found = sessions_named(home, named)
+    if not found:
+        raise SessionMissing(f"there is no session {named}; `teamwright sessions --all` lists them")
+    if len(found) > 1:
+        ids = ", ".join(path.stem for path in found[:_MOST_NAMED]) + (", ..." if len(found) > _MOST_NAMED else "")
+        raise UsageError(f"{named} is the beginning of {len(found)} sessions: {ids}")
+    return found[0]
 
 
 def _written_at(path: Path) -> int:

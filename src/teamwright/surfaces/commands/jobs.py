@@ -16,7 +16,7 @@ from teamwright.core.errors import SessionMissing
 from teamwright.core.ids import SessionId
 from teamwright.osfiles.locks import hold
 from teamwright.store.files import transcripts
-from teamwright.store.files.paths import Home, SessionFiles, find_transcript, home_from, list_sessions
+from teamwright.store.files.paths import Home, SessionFiles, home_from, list_sessions, one_session, sessions_named
 from teamwright.store.tables.jobs import JobRow, JobTable
 from teamwright.store.tables.state import StateStore
 from teamwright.surfaces.commands.tables import print_json, print_table
@@ -37,10 +37,7 @@ def _find(session: str | None) -> tuple[Home, Path | None]:
     """None: none is named, and there is none here."""
     home = home_from(os.environ)
     if session:
-        found = find_transcript(home, session)
-        if found is None:
-            raise SessionMissing(f"there is no session {session}; `teamwright sessions --all` lists them")
-        return home, found
+        return home, one_session(home, session)
     here = list_sessions(home, Path.cwd())
     return home, here[0].path if here else None
 
@@ -123,7 +120,7 @@ def show_why(session: str | None, agent: str | None, *, as_json: bool) -> int:
 
     One name alone that is no session is an agent of the last one here.
     """
-    if session and agent is None and find_transcript(home_from(os.environ), session) is None:
+    if session and agent is None and not sessions_named(home_from(os.environ), session):
         session, agent = None, session
     home, path = _find(session)
     if path is None:

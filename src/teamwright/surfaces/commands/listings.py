@@ -22,9 +22,9 @@ from teamwright.store.files.paths import (
     Home,
     SessionEntry,
     SessionFiles,
-    find_transcript,
     home_from,
     list_sessions,
+    one_session,
     remove_files,
 )
 from teamwright.store.mirrors.task import TaskMirror
@@ -77,7 +77,10 @@ def delete_sessions(ids: Sequence[str], *, older_than: float | None) -> int:
     if bool(ids) == (older_than is not None):
         raise UsageError("sessions delete: give ids, or --older-than DAYS")
     home = home_from(os.environ)
-    paths = [_transcript(home, id) for id in ids]
+    try:
+        paths = list(dict.fromkeys(one_session(home, id) for id in ids))
+    except (SessionMissing, UsageError) as error:
+        raise type(error)(f"{error}; nothing was deleted") from None
     if older_than is not None:
         limit = time.time() * 1000 - older_than * DAY_MS
         paths = [entry.path for entry in list_sessions(home) if entry.modified < limit]
@@ -86,13 +89,6 @@ def delete_sessions(ids: Sequence[str], *, older_than: float | None) -> int:
     if busy:
         raise SessionBusy(f"still running, not deleted: {', '.join(busy)}")
     return 0
-
-
-def _transcript(home: Home, id: str) -> Path:
-    found = find_transcript(home, id)
-    if found is None:
-        raise SessionMissing(f"there is no session {id}; nothing was deleted")
-    return found
 
 
 async def _delete(home: Home, paths: Sequence[Path]) -> list[str]:
@@ -188,13 +184,12 @@ def _forks_line(forks: Sequence[Cost], saved: float) -> str:
 
 async def _costs(session: str | None) -> list[Cost]:
     home = home_from(os.environ)
-    if session is not None and find_transcript(home, session) is None:
-        raise SessionMissing(f"there is no session {session}")
+    named = None if session is None else SessionId(one_session(home, session).stem)
     if not home.state.exists():
         return []
     state = await StateStore.open(home.state)
     try:
-        return await state.costs(None if session is None else SessionId(session))
+        return await state.costs(named)
     finally:
         await state.close()
 

@@ -94,7 +94,7 @@ def _add_permissions(add: Callable[..., object]) -> None:
 
 
 def _add_session(add: Callable[..., object]) -> None:
-    add("--resume", "-r", nargs="?", const="", metavar="ID", help="resume a session")
+    add("--resume", "-r", nargs="?", const="", metavar="ID", help="resume a session, by its id or its beginning")
     add("--continue", "-c", dest="continue_", action="store_true", help="resume the last session of this directory")
     add("--session-id", metavar="UUID", help="id for the new session")
     add("--listen", action="store_true", help="let `teamwright attach` connect and answer permission requests")
