@@ -119,7 +119,7 @@ COMMANDS = {
     "demo": "watch a team of agents fix a small demo repository; needs no key",
     "agents": "list agent types and their sources",
     "sessions": "list sessions; `sessions delete ID ...` or `--older-than DAYS` removes them",
-    "teams": "list teams and their members",
+    "teams": "list teams and their members; `teams delete NAME` removes one whose lead is gone",
     "inbox": "list a team's messages in order, with the status of each",
     "tasks": "show the shared task list of a session or a team",
     "jobs": "list a session's background jobs, running and finished",
@@ -232,10 +232,19 @@ def _of_teams(name: str, parser: "argparse.ArgumentParser", args: list[str]) -> 
     if name == "inbox":
         parser.add_argument("team", nargs="?", metavar="TEAM", help="a team, or one inbox: NAME@TEAM (default: all)")
         parser.add_argument("agent", nargs="?", metavar="AGENT", help="only messages to this agent")
+    else:
+        parser.add_argument("action", nargs="?", choices=("list", "delete"), default="list")
+        parser.add_argument("team", nargs="?", metavar="TEAM", help="with delete: a team whose lead is gone")
     found = parser.parse_args(args)
+    if name == "teams" and (found.action == "delete") != bool(found.team):
+        parser.error("delete needs the name of a team" if found.action == "delete" else "list takes no name")
     from teamwright.surfaces.commands import inbox as inbox_command
     from teamwright.surfaces.commands import teams as teams_command
 
+    if name == "teams" and found.action == "delete":
+        from teamwright.surfaces.commands.team_delete import delete_team
+
+        return delete_team(found.team, as_json=found.json)
     if name == "teams":
         return teams_command.show_teams(as_json=found.json)
     return inbox_command.show_inbox(found.team, found.agent, as_json=found.json)

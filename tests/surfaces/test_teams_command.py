@@ -1,6 +1,7 @@
 """`teamwright teams` and `teamwright inbox`: what a person and a program see of teams."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,20 @@ async def test_teams_are_listed_with_their_members(program: Program) -> None:
     ]  # fmt: skip
     shown = program.run("teams").out
     assert "crew" in shown and "lead gone" in shown and "reviewer" in shown and S in shown
+    assert [line.split()[2] for line in shown.splitlines() if line.startswith(f"  {LEAD_NAME}")] == ["gone"]
+    assert "not running" in shown and not re.search(r"\d\dT\d\d", shown)  # a local time
+
+
+@pytest.mark.anyio
+@pytest.mark.spec("U3")
+async def test_a_team_without_a_lead_is_deleted_with_its_mail_and_tasks(program: Program) -> None:
+    await fill(program.state)
+    near = program.run("teams", "delete", "crwe")
+    assert near.rc == 2 and "did you mean crew?" in near.err
+    assert program.run("teams", "delete").rc == program.run("teams", "crew").rc == 2
+    assert "deleted crew (2 teammates)" in program.run("teams", "delete", "Crew").out
+    assert (read(program, "teams"), read(program, "inbox")) == ([], [])
+    assert program.run("teams", "delete", "crew").rc == 2
 
 
 @pytest.mark.anyio

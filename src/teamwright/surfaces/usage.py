@@ -26,7 +26,10 @@ EXAMPLES: Mapping[str, tuple[tuple[str, str], ...]] = {
         ("teamwright sessions delete 3f2a", "by the beginning of its id"),
         ("teamwright sessions delete --older-than 30", "days since the last use"),
     ),
-    "teams": (("teamwright teams", "members and their states"),),
+    "teams": (
+        ("teamwright teams", "members and their states"),
+        ("teamwright teams delete crew", "once its session has ended"),
+    ),
     "inbox": (
         ("teamwright inbox crew", "all messages of the team crew"),
         ("teamwright inbox ada@crew", "those to its member ada"),

@@ -2,7 +2,6 @@
 
 import os
 import sys
-import time
 from typing import Any
 
 import anyio
@@ -14,7 +13,7 @@ from teamwright.store.tables.mail import MailEntry, MailTable
 from teamwright.store.tables.processes import ProcessTable
 from teamwright.store.tables.state import StateStore
 from teamwright.store.tables.teams import TeamTable
-from teamwright.surfaces.commands.tables import print_json, print_table
+from teamwright.surfaces.commands.tables import local_time, print_json, print_table
 
 _PAGE = 1000
 
@@ -42,7 +41,15 @@ def _check_team(team: str | None, known: list[str]) -> None:
 
 
 def _row(e: MailEntry) -> list[str]:
-    return [_clock(e.sent_at), _clock(e.delivered_at), e.team, e.from_name, e.to_name, e.state, e.reason or _line(e)]
+    return [
+        local_time(e.sent_at),
+        local_time(e.delivered_at),
+        e.team,
+        e.from_name,
+        e.to_name,
+        e.state,
+        e.reason or _line(e),
+    ]
 
 
 async def _read(home: Home, team: str | None) -> tuple[list[str], list[MailEntry]]:
@@ -82,7 +89,3 @@ def _record(entry: MailEntry) -> dict[str, Any]:
 
 def _line(entry: MailEntry) -> str:
     return entry.summary or " ".join(entry.text[:200].split())
-
-
-def _clock(at: int | None) -> str:
-    return "-" if at is None else time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at / 1000))

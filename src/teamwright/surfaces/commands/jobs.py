@@ -2,7 +2,6 @@
 
 import os
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from teamwright.store.files import transcripts
 from teamwright.store.files.paths import Home, SessionFiles, home_from, list_sessions, one_session, sessions_named
 from teamwright.store.tables.jobs import JobRow, JobTable
 from teamwright.store.tables.state import StateStore
-from teamwright.surfaces.commands.tables import print_json, print_table
+from teamwright.surfaces.commands.tables import local_time, print_json, print_table
 from teamwright.surfaces.commands.team_waits import Mate, TeamWaits, lead_waits, mate_waits, read_crew
 
 
@@ -82,7 +81,7 @@ def show_jobs(session: str | None, *, as_json: bool) -> int:
         sys.stdout.write(f"no jobs in session {path.stem}\n")
     else:
         head = ["ID", "KIND", "STATUS", "SINCE", "DESCRIPTION"]
-        cells = [[j["id"], j["kind"], j["status"], _clock(j["since"]), j["description"]] for j in found]
+        cells = [[j["id"], j["kind"], j["status"], local_time(j["since"]), j["description"]] for j in found]
         print_table([head, *cells])
     return 0
 
@@ -136,7 +135,7 @@ def show_why(session: str | None, agent: str | None, *, as_json: bool) -> int:
         print_json(found)
     else:
         head = ["AGENT", "STATE", "SINCE", "WAITS FOR"]
-        print_table([head, *([w.agent, w.state, _clock(w.since), w.waiting_for] for w in found)])
+        print_table([head, *([w.agent, w.state, local_time(w.since), w.waiting_for] for w in found)])
     return 0
 
 
@@ -201,7 +200,3 @@ def _open_calls(history: History, jobs: list[JobRow]) -> str:
         return f"its calls: {working} (running)"
     names = ", ".join(call.name for call in history.open_calls)
     return f"a person's answer, or its calls: {names}"
-
-
-def _clock(at: int) -> str:
-    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at / 1000))

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 Value = TypeVar("Value")
 _USED, _KEPT = "in use by ", "kept for "  # how the note on a teammate's worktree begins
-_WAY_OUT = "a teammate's worktree can be removed when the teammate shuts down or its team is deleted"
 
 
 def run_worktrees(parser: "argparse.ArgumentParser", args: list[str]) -> int:
@@ -122,7 +121,7 @@ def _described(seen: WorktreeView, owner: str) -> list[str]:
 
 def merge_worktree(name: str, *, preview: bool, as_json: bool) -> int:
     """Its branch into the branch here. A preview ends with status 1 if the merge would not go through."""
-    found, _ = _find_one(name)
+    found, houses = _find_one(name)
     tree = found.worktree
     if preview:
         return _show_preview(found, _run(preview_merge, found, Path.cwd()), as_json=as_json)
@@ -132,9 +131,20 @@ def merge_worktree(name: str, *, preview: bool, as_json: bool) -> int:
         return 0
     how = "was fast-forwarded to" if done.forward else "has the merge commit"
     _say(f"merged {tree.branch}: {_count(done.preview)}; {done.preview.into} {how} {done.commit[:12]}")
-    still = "while it is in use; afterwards" if found.use == "in_use" else "until"
-    _say(f"the worktree is kept {still} `teamwright worktrees clean {tree.name}` removes it with its branch")
+    removes = f"`teamwright worktrees clean {tree.name}` removes it with its branch"
+    if member := houses.members.get(tree.path):
+        _say(f"the worktree is kept for {member.address}: {_way_out(member, houses)}; then {removes}")
+    else:
+        still = "while it is in use; afterwards" if found.use == "in_use" else "until"
+        _say(f"the worktree is kept {still} {removes}")
     return 0
+
+
+def _way_out(member: Member, houses: Houses) -> str:
+    """How a teammate's worktree becomes free."""
+    if member.team in houses.led:
+        return f"ask the lead of {member.team} to shut {member.name} down"
+    return f"its lead is gone, so `teamwright teams delete {member.team}` ends the team"
 
 
 def _show_preview(found: FoundTree, seen: Preview, *, as_json: bool) -> int:
@@ -176,11 +186,12 @@ def _previewed(found: FoundTree, seen: Preview) -> dict[str, Any]:
 
 def clean_worktrees(names: list[str], *, as_json: bool = False) -> int:
     """Named ones, or all without work that is not merged. The state of what is removed stays under a hidden ref."""
-    chosen = _choose(names)
+    chosen, houses = _choose(names)
     if used := [e for e in chosen if e.use == "in_use"]:
         notes = "".join(f"; {e.worktree.name} {e.note}" for e in used if e.note)
-        way = f"; {_WAY_OUT}" if any(e.note.startswith((_USED, _KEPT)) for e in used) else ""
-        raise UsageError(f"in use, so nothing was removed: {', '.join(e.worktree.name for e in used)}{notes}{way}")
+        members = [houses.members[e.worktree.path] for e in used if e.worktree.path in houses.members]
+        ways = "".join(f"; {way}" for way in dict.fromkeys(_way_out(member, houses) for member in members))
+        raise UsageError(f"in use, so nothing was removed: {', '.join(e.worktree.name for e in used)}{notes}{ways}")
     done: list[dict[str, Any]] = []
     for entry in chosen:
         ref = _remove(entry.worktree)
@@ -194,16 +205,17 @@ def clean_worktrees(names: list[str], *, as_json: bool = False) -> int:
     return 0
 
 
-def _choose(names: list[str]) -> list[FoundTree]:
+def _choose(names: list[str]) -> tuple[list[FoundTree], Houses]:
     """Those that are named, else all that are not in use and hold no work, or only work that is merged."""
     found, houses = _run(_find_all)
     if not names:
-        return [e for e in found if e.use == "merged" or (e.use != "in_use" and not e.state.changed)]
+        done = [e for e in found if e.use == "merged" or (e.use != "in_use" and not e.state.changed)]
+        return done, houses
     try:
         chosen = {e.worktree.name: e for e in [pick(name, found, houses) for name in names]}
     except UsageError as error:
         raise UsageError(f"{error}; nothing was removed") from None
-    return list(chosen.values())
+    return list(chosen.values()), houses
 
 
 def _remove(tree: Worktree) -> str | None:
