@@ -34,7 +34,7 @@ class Origin(Struct, frozen=True):
     """What a surface asked for. At most one of `resume` and `last`."""
 
     resume: str | None = None
-    last: bool = False  # the latest session of this directory
+    last: bool = False  # the latest session of this directory in which something was said
     fork: bool = False  # continue under a new id; the original stays as it is
     id: str | None = None  # of the new session
     at: str | None = None  # only up to this line, by the UUID under which programs know it
@@ -102,7 +102,7 @@ def _find(origin: Origin, home: Home, cwd: Path) -> Path | None:
         sessions = [entry for entry in list_sessions(home, cwd) if not entry.fault]
         if not sessions:
             raise SessionMissing(f"there is no session to continue in {cwd}")
-        return sessions[0].path
+        return next((entry for entry in sessions if entry.said), sessions[0]).path
     return None
 
 

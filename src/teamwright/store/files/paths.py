@@ -110,6 +110,7 @@ class SessionEntry(Struct, frozen=True):
     cwd: str = ""
     prompt: str = ""  # the first one, shortened, on one line
     fault: str = ""
+    said: bool = True  # somebody has said something in it, or its head does not show that nobody has
 
 
 def home_from(env: Mapping[str, str]) -> Home:
@@ -200,26 +201,27 @@ def _entry(path: Path) -> SessionEntry | None:
     except OSError as error:
         return SessionEntry(SessionId(path.stem), path, 0, 0, fault=f"cannot be read: {error.strerror}")
     started, prompt, fault = _read_head(head)
+    said = prompt is not None or stat.st_size > len(head)
     cwd = started.cwd if started else ""
     id = SessionId(path.stem)
-    return SessionEntry(id, path, stat.st_mtime_ns // 1_000_000, stat.st_size, cwd, prompt, fault)
+    return SessionEntry(id, path, stat.st_mtime_ns // 1_000_000, stat.st_size, cwd, prompt or "", fault, said)
 
 
-def _read_head(head: bytes) -> tuple[AgentStarted | None, str, str]:
-    """How the agent began, its first prompt as far as the head shows it, and what is wrong."""
+def _read_head(head: bytes) -> tuple[AgentStarted | None, str | None, str]:
+    """How the agent began, its first prompt if the head shows it, and what is wrong."""
     started = None
     for line in head.split(b"\n")[:-1]:  # the last piece is cut, or empty
         try:
             event = msgspec.json.decode(line, type=Line).event
         except (ValueError, RecursionError) as error:
-            return started, "", f"damaged, or written by a newer version ({error})"
+            return started, None, f"damaged, or written by a newer version ({error})"
         if isinstance(event, AgentStarted):
             started = event
             if event.format > FORMAT:
-                return started, "", "written by a newer version of teamwright"
+                return started, None, "written by a newer version of teamwright"
         elif isinstance(event, LettersTaken):
             return started, " ".join(event.message.text[: 4 * _LONGEST_PROMPT].split())[:_LONGEST_PROMPT], ""
-    return started, "", "" if started else "empty: it ended before it began"
+    return started, None, "" if started else "empty: it ended before it began"
 
 
 def remove_files(files: SessionFiles) -> None:
