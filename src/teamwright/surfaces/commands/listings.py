@@ -31,7 +31,7 @@ from teamwright.store.mirrors.task import TaskMirror
 from teamwright.store.settings.load import describe
 from teamwright.store.tables.state import Cost, StateStore
 from teamwright.store.tables.tasks import TaskTable
-from teamwright.surfaces.commands.tables import print_json, print_table
+from teamwright.surfaces.commands.tables import local_time, print_json, print_table
 from teamwright.tools.bounds import visible
 
 DAY_MS = 86_400_000
@@ -67,7 +67,7 @@ def _entry(entry: SessionEntry) -> dict[str, Any]:
 
 
 def _row(entry: SessionEntry, *, everywhere: bool) -> list[str]:
-    used = time.strftime("%Y-%m-%d %H:%M", time.localtime(entry.modified / 1000))
+    used = local_time(entry.modified)[:-3]
     words = f"({entry.fault})" if entry.fault else entry.prompt[:80]
     return [entry.id, used, *([entry.cwd] if everywhere else []), words]
 
@@ -167,7 +167,8 @@ def show_cost(session: str | None, *, as_json: bool) -> int:
     else:
         head = ["AGENT", "NAME", "INPUT", "CACHED", "OUTPUT", "TURNS", "TIME", "COST", "MODEL"]
         print_table([head, *(_cost_row(row, depth) for row, depth in [*_tree(list(agents.values())), (total, 0)])])
-        sys.stdout.write(f"saved by the prompt cache: ${saved:.4f}\n")
+        if saved or not total.unknown_cost:
+            sys.stdout.write(f"saved by the prompt cache: ${saved:.4f}\n")
         if forks:
             sys.stdout.write(_forks_line(forks, by_forks))
     return 0

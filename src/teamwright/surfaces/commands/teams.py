@@ -18,7 +18,7 @@ from teamwright.store.tables.teams import TeamTable
 from teamwright.surfaces.commands.tables import local_time, print_json, print_table
 from teamwright.tools.bounds import visible
 
-_LEFT = "lead gone: `teamwright --team NAME` takes it over, `teams delete NAME` removes it"
+_LEFT = "lead gone: `teamwright --team NAME` leads it, `teams delete NAME` removes it"
 
 
 class TeamRow(Struct, frozen=True):
