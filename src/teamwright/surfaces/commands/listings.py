@@ -35,6 +35,7 @@ from teamwright.surfaces.commands.tables import local_time, print_json, print_ta
 from teamwright.tools.bounds import visible
 
 DAY_MS = 86_400_000
+_SHORT_ID = 9  # characters of an id in a table; `--json` has it whole
 
 
 # --- sessions
@@ -213,7 +214,7 @@ def _tree(rows: Sequence[AgentCost]) -> list[tuple[AgentCost, int]]:
 def _cost_row(row: AgentCost, depth: int) -> list[str]:
     share = 100 * row.cached_tokens / row.input_tokens if row.input_tokens else 0
     return [
-        "  " * depth + row.id,
+        "  " * depth + row.id[:_SHORT_ID].rstrip("-"),
         row.name,
         f"{row.input_tokens:,}",
         f"{share:.0f} %",
@@ -221,7 +222,7 @@ def _cost_row(row: AgentCost, depth: int) -> list[str]:
         str(row.turns),
         f"{row.seconds:.1f} s",
         _money(row.usd, unknown=row.unknown_cost),
-        ", ".join(row.models),
+        ", ".join(row.models) if row.session else "",
     ]
 
 

@@ -57,7 +57,7 @@ def _print_members(row: TeamRow) -> None:
     line = f"{row.team.name}, session {row.team.session or 'none'}"
     sys.stdout.write(visible(line).replace("\n", " ") + "\n")
     cells = [
-        [f"  {m.name}", m.kind, _state(m, row), local_time(m.since), m.backend, m.model]
+        [f"  {m.name}", m.kind, _state(m, row), local_time(m.since)[:-3], m.backend, m.model]
         for m in sorted(row.members, key=lambda m: (m.state == "shutdown", not m.is_lead))
     ]
     print_table([["  NAME", "KIND", "STATE", "SINCE", "RUNS", "MODEL"], *cells])
