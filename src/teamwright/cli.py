@@ -17,7 +17,7 @@ USAGE = 2
 def main(argv: Sequence[str] | None = None) -> "NoReturn":
     """The program's entry point."""
     args = list(sys.argv[1:] if argv is None else argv)
-    if args in (["--version"], ["-v"]):
+    if args in (["--version"], ["-v"], ["-V"]):
         from teamwright import __version__
 
         sys.stdout.write(f"{__version__} (Teamwright)\n")
@@ -119,7 +119,7 @@ COMMANDS = {
     "demo": "watch a team of agents fix a small demo repository; needs no key",
     "agents": "list agent types and their sources",
     "sessions": "list sessions; `sessions delete ID ...` or `--older-than DAYS` removes them",
-    "teams": "list teams and their members",
+    "teams": "list teams and their members; `teams delete NAME` removes one whose lead is gone",
     "inbox": "list a team's messages in order, with the status of each",
     "tasks": "show the shared task list of a session or a team",
     "jobs": "list a session's background jobs, running and finished",
@@ -131,14 +131,15 @@ COMMANDS = {
     "config": "show the settings in effect and the source of each",
     "plugins": "list plugins and their contents; `install PATH_OR_GIT_ADDRESS`, `enable`, `disable`, `remove NAME`",
     "doctor": "check this machine, its keys, servers and files",
+    "help": "show all commands and options, or those of one command",
 }
 
 
 def _run_command(name: str, args: list[str]) -> int:
-    import argparse
+    from teamwright.surfaces.usage import Parser
 
-    parser = argparse.ArgumentParser(prog=f"teamwright {name}", description=COMMANDS[name], allow_abbrev=False)
-    if name != "demo":
+    parser = Parser(name, COMMANDS[name])
+    if name not in ("demo", "help"):
         parser.add_argument("--json", action="store_true", help="print JSON")
     if run := _COMMANDS_HERE.get(name):
         return run(parser, args)
@@ -148,7 +149,9 @@ def _run_command(name: str, args: list[str]) -> int:
         case "teams" | "inbox":
             return _of_teams(name, parser, args)
         case _:
-            parser.add_argument("session", nargs="?", metavar="SESSION", help="session id (default: the last one here)")
+            default = "all" if name == "cost" else "the last one here"
+            words = f"session id or its beginning (default: {default})"
+            parser.add_argument("session", nargs="?", metavar="SESSION", help=words)
             if name == "why":
                 parser.add_argument("agent", nargs="?", metavar="AGENT", help="only this agent")
             return _of_session(name, parser.parse_args(args))
@@ -229,10 +232,19 @@ def _of_teams(name: str, parser: "argparse.ArgumentParser", args: list[str]) -> 
     if name == "inbox":
         parser.add_argument("team", nargs="?", metavar="TEAM", help="a team, or one inbox: NAME@TEAM (default: all)")
         parser.add_argument("agent", nargs="?", metavar="AGENT", help="only messages to this agent")
+    else:
+        parser.add_argument("action", nargs="?", choices=("list", "delete"), default="list")
+        parser.add_argument("team", nargs="?", metavar="TEAM", help="with delete: a team whose lead is gone")
     found = parser.parse_args(args)
+    if name == "teams" and (found.action == "delete") != bool(found.team):
+        parser.error("delete needs the name of a team" if found.action == "delete" else "list takes no name")
     from teamwright.surfaces.commands import inbox as inbox_command
     from teamwright.surfaces.commands import teams as teams_command
 
+    if name == "teams" and found.action == "delete":
+        from teamwright.surfaces.commands.team_delete import delete_team
+
+        return delete_team(found.team, as_json=found.json)
     if name == "teams":
         return teams_command.show_teams(as_json=found.json)
     return inbox_command.show_inbox(found.team, found.agent, as_json=found.json)
@@ -255,12 +267,26 @@ def _doctor(parser: "argparse.ArgumentParser", args: list[str]) -> int:
     return run_doctor(found.model, as_json=found.json)
 
 
+def _help(parser: "argparse.ArgumentParser", args: list[str]) -> int:
+    from teamwright.core.errors import UsageError
+    from teamwright.surfaces.usage import did_you_mean
+
+    parser.add_argument("command", nargs="?", metavar="COMMAND", help="the one to explain")
+    name = parser.parse_args(args).command
+    if name and name not in COMMANDS:
+        raise UsageError(
+            f"there is no command {name}{did_you_mean(name, COMMANDS) or '; `teamwright help` lists them'}"
+        )
+    return _run_command(name, ["--help"]) if name else _run_prompt(["--help"])
+
+
 _COMMANDS_HERE: "dict[str, Callable[[argparse.ArgumentParser, list[str]], int]]" = {
     "demo": _demo,
     "agents": _agents,
     "sessions": _sessions,
     "config": _config,
     "doctor": _doctor,
+    "help": _help,
 }
 
 
@@ -284,11 +310,15 @@ def _run_prompt(args: list[str]) -> int:
 
     gc.disable()  # until the session is open: what is imported stays
     from teamwright.surfaces.headless.arguments import headless_of, options_of, prompt_parser
+    from teamwright.surfaces.usage import check_command
 
+    if args and "-p" not in args and "--print" not in args:
+        check_command(args[0], COMMANDS)
     found = prompt_parser(COMMANDS).parse_args(args)
     if found.version:
         main(["--version"])
     if not found.print and found.input_format != "stream-json":
+        check_command(found.prompt or "", COMMANDS)
         return _run_app(found)
     import anyio
 

@@ -40,6 +40,7 @@ COMMANDS = (
     "attach",
     "mcp",
     "plugins",
+    "help",
 )
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -136,7 +137,7 @@ def test_every_command_and_option_that_is_told_of_exists(name: str) -> None:
 
 def test_every_option_is_told_of() -> None:
     told = " ".join((ROOT / name).read_text() for name in ("docs/using.md", "docs/permissions.md", "docs/protocol.md"))
-    quiet = {"-h", "--help", "-v", "--version", "--allowedTools", "--disallowedTools"}
+    quiet = {"-h", "--help", "-v", "-V", "--version", "--allowedTools", "--disallowedTools"}
     help = help_of("")
     flags = set(re.findall(r"^  (?:-\w, )?(--[\w-]+)", help, re.MULTILINE)) - quiet
     assert len(flags) > 20 and [flag for flag in sorted(flags) if flag not in told] == []

@@ -144,7 +144,13 @@ def test_a_first_prompt_that_is_larger_than_the_head(tmp_path: Path) -> None:
     picture = Message("user", (Image("image/png", "A" * 200_000), Text("look")))
     transcript.append(LettersTaken((LetterId("l1"),), picture), 2)
     transcript.close()
-    assert [(e.prompt, e.fault) for e in list_sessions(home)] == [("", "")]
+    assert [(e.prompt, e.fault, e.said) for e in list_sessions(home)] == [("", "", True)]
+
+
+def test_a_session_in_which_nothing_was_said_is_told_apart(tmp_path: Path) -> None:
+    home = Home(tmp_path / "home")
+    quiet, loud = begin(home, tmp_path), begin(home, tmp_path, "hi")
+    assert {e.id: e.said for e in list_sessions(home)} == {quiet: False, loud: True}
 
 
 def test_broken_sessions_are_listed_with_their_fault_beside_the_good_ones(tmp_path: Path) -> None:

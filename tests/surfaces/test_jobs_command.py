@@ -66,7 +66,7 @@ def test_why_tells_a_question_from_a_tool_at_work(program: Program) -> None:
     live.answer(question, behavior="deny", message="no")
     live.answer(live.question(1), behavior="allow", updatedInput=SLOW["input"])
     wait_file(program.project / "pid")
-    assert rows(program, "why")[0]["waiting_for"] == "its calls: Bash (at work)"
+    assert rows(program, "why")[0]["waiting_for"] == "its calls: Bash (running)"
 
 
 @pytest.mark.spec("O7")

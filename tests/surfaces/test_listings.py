@@ -142,6 +142,16 @@ def test_config_says_what_holds_and_where_it_comes_from(program: Program) -> Non
     assert table.rc == 0 and "sonnet" in table.out and "not trusted" in table.out and "rm *" in table.out
 
 
+@pytest.mark.spec("U5")
+def test_a_long_value_is_wrapped_on_a_terminal_and_pushes_nothing_away_elsewhere(program: Program) -> None:
+    settings = json.dumps({"model": "sonnet", "permissions": {"deny": [f"Bash(rm {n} *)" for n in range(30)]}})
+    narrow = program.run("config", "--settings", settings, env={"COLUMNS": "80"}).out.split("\n\n")[1]
+    assert max(map(len, narrow.splitlines())) <= 80 and "rm 29 *" in " ".join(narrow.split())
+    piped = program.run("config", "--settings", settings).out
+    (model,) = (line for line in piped.splitlines() if line.startswith("model "))
+    assert len(model) < 120 and "Bash(rm 29 *)" in piped
+
+
 def test_config_tells_of_a_rule_that_does_not_count(program: Program) -> None:
     """A rule that cannot be read forbids nothing: whoever wrote it must hear of it."""
     ran = program.run("config", "--settings", '{"permissions": {"deny": ["Bash("]}}')

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from program import ARGV, Program, bash, tool
+from teamwright.cli import COMMANDS
 
 
 def init(program: Program, *args: str, **more: Any) -> dict[str, Any]:
@@ -87,6 +88,68 @@ def test_wrong_use_is_status_2_and_leaves_nothing(program: Program, args: list[s
     ran = program.run(*args, *model)
     assert ran.rc == 2 and words in ran.err and ran.out == ""
     assert not list(program.state.glob("projects/*/*.jsonl"))
+
+
+@pytest.mark.spec("U1")
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["--modle", "x"], "there is no option --modle; did you mean --model?"),
+        (["-p", "x", "--nothing-like-it"], "there is no option --nothing-like-it; `teamwright --help` lists them"),
+        (
+            ["-p", "x", "--output-format", "jsn"],
+            "--output-format: 'jsn' is not one of text, json, stream-json; did you mean json?",
+        ),
+        (["-p", "x", "--max-turns", "0"], "--max-turns: '0' is not a whole number above 0"),
+        (["-p", "x", "--model"], "--model: expected one argument"),
+        (["sessions", "delte", "x"], "sessions: 'delte' is not one of list, delete; did you mean delete?"),
+        (["worktrees", "--jsn"], "worktrees: there is no option --jsn; did you mean --json?"),
+        (["mcp", "lst"], "did you mean list?"),
+        (["help", "wortrees"], "there is no command wortrees; did you mean worktrees?"),
+        (["sesions"], "there is no command sesions; did you mean sessions?"),
+        (["sesions", "delete", "x"], "there is no command sesions; did you mean sessions?"),
+        (["Worktree", "--model", "x"], "there is no command Worktree; did you mean worktrees?"),
+        (["--model", "x", "sessions"], "a command comes before its options: `teamwright sessions ...`"),
+        (["repair", "the", "parser"], "put a prompt of several words in quotes"),
+    ],
+    ids=str,
+)
+def test_wrong_use_is_one_line_that_says_what_was_meant(program: Program, args: list[str], said: str) -> None:
+    ran = program.run(*args)
+    assert ran.rc == 2 and ran.out == "" and said in ran.err
+    assert ran.err.startswith("teamwright: ") and ran.err.count("\n") == 1
+
+
+@pytest.mark.spec("U1")
+@pytest.mark.parametrize("prompt", ["hello", "sesions of this week", "list sessions", "test"])
+def test_in_doubt_a_prompt_stays_a_prompt(program: Program, prompt: str) -> None:
+    ran = program.run(prompt)  # it goes to the app, which needs a terminal
+    assert ran.rc == 2 and "needs a terminal" in ran.err
+
+
+@pytest.mark.spec("U1")
+def test_a_word_like_a_command_can_be_sent_with_p(program: Program) -> None:
+    assert program.run("-p", "sesions", script=["sent"]).out == "sent\n"
+
+
+@pytest.mark.spec("U1")
+def test_a_mistyped_model_is_told_the_one_that_was_meant(program: Program) -> None:
+    ran = program.run("-p", "x", "--model", "sonet")
+    assert ran.rc == 1 and "did you mean `sonnet`?" in ran.err and ran.err.count("\n") == 1
+
+
+def test_help_begins_with_the_commands_and_ends_with_examples(program: Program) -> None:
+    top = program.run("help")
+    assert top.rc == 0 and top.out == program.run("--help").out
+    assert top.out.index("commands (") < top.out.index("options:") < top.out.index("examples:")
+    for name in COMMANDS:
+        ran = program.run("help", name)
+        assert ran.rc == 0 and f"examples:\n  teamwright {name}" in ran.out, name
+        assert max(map(len, ran.out.splitlines())) <= 80, name
+
+
+def test_the_version(program: Program) -> None:
+    assert program.run("-V").out == program.run("--version").out == program.run("-v").out != ""
 
 
 @pytest.mark.parametrize("settings", ['{"permissions": ', "{nonsense}", "[1]"])

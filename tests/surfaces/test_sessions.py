@@ -33,6 +33,24 @@ def test_resume_continue_and_fork_go_on_where_the_session_was(program: Program) 
     assert say(program, "-r", id)["result"] == "three"  # the fork did not touch it
 
 
+@pytest.mark.spec("U2")
+def test_the_beginning_of_an_id_is_enough(program: Program) -> None:
+    one, two = "aaaa0001" + MISSING[8:], "aaaa0002" + MISSING[8:]
+    for id in (one, two):
+        say(program, "--session-id", id)
+    assert say(program, "--resume", "AAAA0001")["session_id"] == one
+    assert json.loads(program.run("cost", "aaaa0002", "--json").out)["agents"][0]["session"] == two
+    assert one in program.run("jobs", "aaaa0001").out and one in program.run("tasks", "--session", one[:12]).out
+    assert program.run("why", "aaaa0001").rc == 0
+    for args in (["-p", "x", "--resume", "aaaa"], ["cost", "aaaa"], ["sessions", "delete", "aaaa000"]):
+        ran = program.run(*args, *(program.model(SCRIPT) if "-p" in args else ()))
+        assert ran.rc == 2 and "2 sessions" in ran.err and one in ran.err and two in ran.err, args
+    short = program.run("sessions", "delete", "aaa")  # it could be a name
+    assert short.rc == 1 and "there is no session aaa" in short.err
+    assert "deleted 1 of 1" in program.run("sessions", "delete", "aaaa0002").out
+    assert [entry["id"] for entry in json.loads(program.run("sessions", "--json").out)] == [one]
+
+
 def test_a_session_id_names_a_new_session(program: Program) -> None:
     id = str(uuid.uuid4())
     assert say(program, "--session-id", id)["session_id"] == id
@@ -57,7 +75,7 @@ def test_a_home_that_is_no_directory_is_one_sentence(program: Program) -> None:
         (["--continue"], 1, "no session to continue"),
         (["--fork-session"], 2, "--fork-session needs"),
         (["--session-id", "me"], 2, "not a UUID"),
-        (["--resume", MISSING, "--continue"], 2, "exclude"),
+        (["--resume", MISSING, "--continue"], 2, "cannot be combined"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )

@@ -1,6 +1,7 @@
 """`teamwright teams` and `teamwright inbox`: what a person and a program see of teams."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,20 @@ async def test_teams_are_listed_with_their_members(program: Program) -> None:
     ]  # fmt: skip
     shown = program.run("teams").out
     assert "crew" in shown and "lead gone" in shown and "reviewer" in shown and S in shown
+    assert [line.split()[2] for line in shown.splitlines() if line.startswith(f"  {LEAD_NAME}")] == ["gone"]
+    assert "not running" in shown and not re.search(r"\d\dT\d\d", shown)  # a local time
+
+
+@pytest.mark.anyio
+@pytest.mark.spec("U3")
+async def test_a_team_without_a_lead_is_deleted_with_its_mail_and_tasks(program: Program) -> None:
+    await fill(program.state)
+    near = program.run("teams", "delete", "crwe")
+    assert near.rc == 2 and "did you mean crew?" in near.err
+    assert program.run("teams", "delete").rc == program.run("teams", "crew").rc == 2
+    assert "deleted crew (2 teammates)" in program.run("teams", "delete", "Crew").out
+    assert (read(program, "teams"), read(program, "inbox")) == ([], [])
+    assert program.run("teams", "delete", "crew").rc == 2
 
 
 @pytest.mark.anyio
@@ -84,3 +99,21 @@ async def test_the_inbox_tells_what_became_of_each_message(program: Program) -> 
     assert read(program, "inbox", "crew", "bob") == found[2:] == read(program, "inbox", "bob@crew")
     shown = program.run("inbox").out
     assert "note 1" in shown and "refused" in shown and len(shown.splitlines()) == 4
+    assert shown.splitlines()[2].split()[2:5] == ["unread", LEAD_NAME, "ada"]
+
+
+@pytest.mark.anyio
+@pytest.mark.spec("U5")
+async def test_records_are_words_and_long_messages_are_wrapped(program: Program) -> None:
+    await fill(program.state)
+    state = await StateStore.open(program.state / "state.db")
+    notice = json.dumps({"type": "idle_notification", "from": "ada", "lastMessage": "x" * 300})
+    for n, text in enumerate((notice, "many words " * 15)):
+        letter = Letter(LetterId(f"m{n}"), AgentId(S), Sender("agent", "ada", AgentId("a1")), Said(text))
+        await MailTable(state.database).post_mail(Mail(letter, "crew", "ada", LEAD_NAME, text))
+    await state.close()
+    assert "is idle" in program.run("inbox").out and "idle_notification" not in program.run("inbox").out
+    for command in ("inbox", "teams"):
+        lines = program.run(command, env={"COLUMNS": "80"}).out.splitlines()
+        assert lines and max(map(len, lines)) <= 80, command
+    assert program.run("inbox", env={"COLUMNS": "80"}).out.count("many") == 15

@@ -63,6 +63,20 @@ def test_merged_then_cleaned(program: Program, repo: Path) -> None:
     assert gone["name"] == "fix+it" and nothing_left(repo) and kept_refs(repo) == [gone["kept_ref"]]
 
 
+@pytest.mark.spec("U2")
+def test_one_is_meant_by_branch_session_or_the_beginning_of_its_name(program: Program, repo: Path) -> None:
+    result = work(program, COMMIT)
+    for name in ("worktree-fix+it", "fix", "worktree-f", str(result["session_id"])):
+        assert "fix+it  changed" in program.run("worktrees", "show", name).out, name
+    assert f"session {str(result['session_id'])[:8]}" in program.run("worktrees").out
+    anyio.run(make, repo, "fixture")
+    several = program.run("worktrees", "clean", "fix")
+    assert several.rc == 2 and "fix+it (session" in several.err and "fixture (worktree-fixture)" in several.err
+    missing = program.run("worktrees", "merge", "fixtrue")
+    assert missing.rc == 2 and "did you mean fixture?" in missing.err
+    assert program.run("worktrees", "merge", "fix/").rc == 0 and (repo / "new.txt").exists()
+
+
 def test_conflicts_are_shown_and_refused(program: Program, repo: Path) -> None:
     work(program, "echo there > README.md; git commit -qam there")
     (repo / "README.md").write_text("here\n")

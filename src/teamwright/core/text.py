@@ -1,6 +1,7 @@
-"""Outside text made safe: for an element of ours, an attribute, a line on a screen; and counted nouns."""
+"""Outside text made safe: for an element of ours, an attribute, a line; counted nouns; the word that was meant."""
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 
 OWN_ELEMENTS = (  # in which the runtime shows a model what others say
@@ -44,6 +45,15 @@ def shown(text: str, most: int = 300) -> str:
     """One line: control, invisible and direction characters are written out, and what is too long is cut."""
     line = "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in text[: most + 1])
     return line if len(line) <= most else line[: most - 1] + "…"
+
+
+def closest(word: str, known: Iterable[str], cutoff: float = 0.6) -> str:
+    """The known word that was probably meant; empty if none is near."""
+    import difflib  # noqa: PLC0415 -- only wrong words need it
+
+    by_case = {name.lower(): name for name in known}
+    found = difflib.get_close_matches(word.lower(), by_case, n=1, cutoff=cutoff)
+    return by_case[found[0]] if found else ""
 
 
 def plural(count: int, noun: str) -> str:

@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from teamwright.core.errors import ModelError
+from teamwright.core.text import closest
 
 Thinking = Literal["adaptive", "budget", "none"]
 
@@ -110,8 +111,10 @@ class Catalog:
         aliases = ", ".join(f"`{alias}`" for alias in self.aliases)
         forms = [f"`{provider}/NAME`" for provider in ("anthropic", "openai", *sorted(set(named) - set(BUILT_IN)))]
         what = f"The model `{name}` is not known" if name else "The name of a model is empty"
+        meant = closest(name, [*self.names(), *(model for models in self._models.values() for model in models)])
+        end = f": did you mean `{meant}`?" if meant else "."
         raise ModelError(
-            f"{what}. Use {aliases}, {', '.join(forms)} or `script/FILE`; "
+            f"{what}{end} Use {aliases}, {', '.join(forms)} or `script/FILE`; "
             "a model of a local server is `openai/NAME` with OPENAI_BASE_URL set.",
             "config",
         )

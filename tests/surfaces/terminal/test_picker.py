@@ -43,6 +43,22 @@ async def test_a_session_is_found_and_chosen(walker: Walker, width: int) -> None
 
 
 @pytest.mark.anyio
+@pytest.mark.spec("U4")
+async def test_a_session_in_which_nothing_was_said_is_neither_listed_nor_continued(walker: Walker) -> None:
+    real = (await walker.walk(["done", "more"], ["fix it"])).session.id
+    async with await open_session(walker.options(stage({"main": []}))) as opened:
+        assert opened.id != real  # and nothing is said in it
+    host = Host(lambda: SessionPicker(home_from(walker.env), walker.project))
+    async with host.run_test(size=(120, 24)) as pilot:
+        await until(pilot, lambda: "1 of 1 sessions" in screen_text(host))
+        await pilot.press("enter")
+        await until(pilot, lambda: host.results)
+        assert host.results == [real]
+    async with await open_session(walker.options(stage({"main": []}), origin=Origin(last=True))) as last:
+        assert last.id == real
+
+
+@pytest.mark.anyio
 async def test_the_open_one_is_left_out_and_other_directories_are_a_key_away(walker: Walker) -> None:
     here = (await walker.walk(["done"], ["one"])).session.id
     elsewhere = walker.project.parent / "other"

@@ -25,7 +25,7 @@ from teamwright.core.ids import AgentId, CallId, SessionId, line_uuid, new_sessi
 from teamwright.osfiles.locks import Lock, hold
 from teamwright.runtime.agents.outcomes import Outcomes
 from teamwright.store.files import prompts, transcripts
-from teamwright.store.files.paths import Home, SessionFiles, find_transcript, is_session_id, list_sessions
+from teamwright.store.files.paths import Home, SessionFiles, find_transcript, is_session_id, list_sessions, one_session
 from teamwright.store.files.transcripts import Transcript
 from teamwright.store.tables.state import now_ms
 
@@ -34,7 +34,7 @@ class Origin(Struct, frozen=True):
     """What a surface asked for. At most one of `resume` and `last`."""
 
     resume: str | None = None
-    last: bool = False  # the latest session of this directory
+    last: bool = False  # the latest session of this directory in which something was said
     fork: bool = False  # continue under a new id; the original stays as it is
     id: str | None = None  # of the new session
     at: str | None = None  # only up to this line, by the UUID under which programs know it
@@ -97,15 +97,12 @@ def open_history(origin: Origin, home: Home, cwd: Path) -> Opened:
 
 def _find(origin: Origin, home: Home, cwd: Path) -> Path | None:
     if origin.resume:
-        found = find_transcript(home, origin.resume)
-        if found is None:
-            raise SessionMissing(f"there is no session {origin.resume}; `teamwright sessions --all` lists them")
-        return found
+        return one_session(home, origin.resume)
     if origin.last:
         sessions = [entry for entry in list_sessions(home, cwd) if not entry.fault]
         if not sessions:
             raise SessionMissing(f"there is no session to continue in {cwd}")
-        return sessions[0].path
+        return next((entry for entry in sessions if entry.said), sessions[0]).path
     return None
 
 

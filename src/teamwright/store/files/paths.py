@@ -11,16 +11,18 @@ import msgspec
 from msgspec import Struct
 
 from teamwright.core.data.event import FORMAT, AgentStarted, LettersTaken, Line
-from teamwright.core.errors import StoreError
+from teamwright.core.errors import SessionMissing, StoreError, UsageError
 from teamwright.core.ids import AgentId, SessionId
 from teamwright.osfiles.private import fault
 
 _SESSION = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_BEGINNING = re.compile(r"[0-9a-f-]{4,36}")  # of an id: fewer characters could be a name
 _AGENT = re.compile(r"[A-Za-z0-9_-]{1,100}")
 _PLAIN = re.compile(r"[A-Za-z0-9/]*")
 _LONGEST_SLUG = 100
 _HEAD = 64 * 1024  # bytes of a transcript that a listing reads
 _LONGEST_PROMPT = 200
+_MOST_NAMED = 5  # sessions in a sentence
 
 
 class SessionFiles(Struct, frozen=True):
@@ -108,6 +110,7 @@ class SessionEntry(Struct, frozen=True):
     cwd: str = ""
     prompt: str = ""  # the first one, shortened, on one line
     fault: str = ""
+    said: bool = True  # somebody has said something in it, or its head does not show that nobody has
 
 
 def home_from(env: Mapping[str, str]) -> Home:
@@ -143,6 +146,29 @@ def find_transcript(home: Home, session: str) -> Path | None:
     return max(found, key=_written_at, default=None)
 
 
+def sessions_named(home: Home, named: str) -> list[Path]:
+    """The main transcripts of the sessions that an id, or at least four characters of its beginning, can mean."""
+    if is_session_id(named):
+        found = find_transcript(home, named) or find_transcript(home, named.lower())
+        return [found] if found else []
+    start = named.lower()
+    if not _BEGINNING.fullmatch(start):
+        return []
+    ids = {p.stem for d in project_dirs(home) for p in d.glob(f"{start}*.jsonl") if is_session_id(p.stem)}
+    return [path for id in sorted(ids) if (path := find_transcript(home, id))]
+
+
+def one_session(home: Home, named: str) -> Path:
+    """The main transcript of the session that is meant."""
+    found = sessions_named(home, named)
+    if not found:
+        raise SessionMissing(f"there is no session {named}; `teamwright sessions --all` lists them")
+    if len(found) > 1:
+        ids = ", ".join(path.stem for path in found[:_MOST_NAMED]) + (", ..." if len(found) > _MOST_NAMED else "")
+        raise UsageError(f"{named} is the beginning of {len(found)} sessions: {ids}")
+    return found[0]
+
+
 def _written_at(path: Path) -> int:
     return path.stat().st_mtime_ns
 
@@ -175,26 +201,27 @@ def _entry(path: Path) -> SessionEntry | None:
     except OSError as error:
         return SessionEntry(SessionId(path.stem), path, 0, 0, fault=f"cannot be read: {error.strerror}")
     started, prompt, fault = _read_head(head)
+    said = prompt is not None or stat.st_size > len(head)
     cwd = started.cwd if started else ""
     id = SessionId(path.stem)
-    return SessionEntry(id, path, stat.st_mtime_ns // 1_000_000, stat.st_size, cwd, prompt, fault)
+    return SessionEntry(id, path, stat.st_mtime_ns // 1_000_000, stat.st_size, cwd, prompt or "", fault, said)
 
 
-def _read_head(head: bytes) -> tuple[AgentStarted | None, str, str]:
-    """How the agent began, its first prompt as far as the head shows it, and what is wrong."""
+def _read_head(head: bytes) -> tuple[AgentStarted | None, str | None, str]:
+    """How the agent began, its first prompt if the head shows it, and what is wrong."""
     started = None
     for line in head.split(b"\n")[:-1]:  # the last piece is cut, or empty
         try:
             event = msgspec.json.decode(line, type=Line).event
         except (ValueError, RecursionError) as error:
-            return started, "", f"damaged, or written by a newer version ({error})"
+            return started, None, f"damaged, or written by a newer version ({error})"
         if isinstance(event, AgentStarted):
             started = event
             if event.format > FORMAT:
-                return started, "", "written by a newer version of teamwright"
+                return started, None, "written by a newer version of teamwright"
         elif isinstance(event, LettersTaken):
             return started, " ".join(event.message.text[: 4 * _LONGEST_PROMPT].split())[:_LONGEST_PROMPT], ""
-    return started, "", "" if started else "empty: it ended before it began"
+    return started, None, "" if started else "empty: it ended before it began"
 
 
 def remove_files(files: SessionFiles) -> None:

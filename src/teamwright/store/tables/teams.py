@@ -136,6 +136,38 @@ class TeamTable:
 
         return await self._db.write(work)
 
+    async def delete_left(self, name: str) -> Deleted | Refused:
+        """A team that nobody leads, in whatever state its members were left, with its tasks.
+
+        Never one whose lead or member runs: the check and the change are one transaction.
+        """
+
+        def work(db: sqlite3.Connection) -> Deleted | Refused:
+            team = find_team(db, "teams.name = ?", name)
+            if team is None:
+                return Refused("no_team", f"There is no team {name}.")
+            if team.process is not None and self._processes.alive(team.process):
+                return Refused(
+                    "held", f"Team {name} has a lead that runs. End that session first, or ask the lead to delete it."
+                )
+            others = [member for member in roster(db, name) if not member.is_lead]
+            if busy := [member.name for member in others if self._is_run(db, member.agent)]:
+                return Refused("members_running", f"These still run: {', '.join(busy)}. End their processes first.")
+            db.execute("DELETE FROM teams WHERE name = ?", (name,))
+            db.execute("DELETE FROM task_lists WHERE name = ?", (name,))
+            db.execute("INSERT OR IGNORE INTO removed_teams (name) VALUES (?)", (team.name,))
+            return Deleted(tuple(others))
+
+        return await self._db.write(work)
+
+    def _is_run(self, db: sqlite3.Connection, agent: AgentId) -> bool:
+        sql = """
+            SELECT processes.id FROM leases JOIN processes ON processes.n = leases.process
+            WHERE leases.agent = (SELECT n FROM agents WHERE id = ?)
+        """
+        found = db.execute(sql, (agent,)).fetchone()
+        return found is not None and self._processes.alive(found[0])
+
     async def take_over(self, name: str, lead: Member, process: ProcessId, *, current: bool = True) -> Team | Refused:
         """Lead a team whose lead's process is gone. Never two: the check and the change are one transaction.
 

@@ -2,7 +2,6 @@
 
 import os
 import sys
-import time
 from typing import Any
 
 import anyio
@@ -14,9 +13,11 @@ from teamwright.store.tables.mail import MailEntry, MailTable
 from teamwright.store.tables.processes import ProcessTable
 from teamwright.store.tables.state import StateStore
 from teamwright.store.tables.teams import TeamTable
-from teamwright.surfaces.commands.tables import print_json, print_table
+from teamwright.surfaces.commands.tables import local_time, print_json, print_table
+from teamwright.surfaces.view.letters import mail_words
 
 _PAGE = 1000
+_LONGEST = 20_000  # characters of a record that is still read
 
 
 def show_inbox(team: str | None, agent: str | None, *, as_json: bool) -> int:
@@ -32,7 +33,8 @@ def show_inbox(team: str | None, agent: str | None, *, as_json: bool) -> int:
     elif not found:
         sys.stdout.write("no messages\n")
     else:
-        print_table([["SENT", "READ", "TEAM", "FROM", "TO", "STATE", "SUMMARY"], *map(_row, found)])
+        several = len({entry.team for entry in found}) > 1
+        print_table([["SENT", "READ", "FROM", "TO", "MESSAGE"], *(_row(entry, several=several) for entry in found)])
     return 0
 
 
@@ -41,8 +43,17 @@ def _check_team(team: str | None, known: list[str]) -> None:
         raise UsageError(f"there is no team {team}; teams: {', '.join(known) or 'none'}")
 
 
-def _row(e: MailEntry) -> list[str]:
-    return [_clock(e.sent_at), _clock(e.delivered_at), e.team, e.from_name, e.to_name, e.state, e.reason or _line(e)]
+def _row(e: MailEntry, *, several: bool) -> list[str]:
+    to = f"{e.to_name}@{e.team}" if several else e.to_name
+    return [local_time(e.sent_at), _read_at(e), e.from_name, to, e.reason or _line(e)]
+
+
+def _read_at(e: MailEntry) -> str:
+    """When, or why not."""
+    if e.delivered_at is None or e.state not in ("stored", "delivered"):
+        return "unread" if e.state == "stored" else e.state
+    day, _, clock = local_time(e.delivered_at).partition(" ")
+    return clock if local_time(e.sent_at).startswith(day) else f"{day} {clock}"
 
 
 async def _read(home: Home, team: str | None) -> tuple[list[str], list[MailEntry]]:
@@ -81,8 +92,5 @@ def _record(entry: MailEntry) -> dict[str, Any]:
 
 
 def _line(entry: MailEntry) -> str:
-    return entry.summary or " ".join(entry.text[:200].split())
-
-
-def _clock(at: int | None) -> str:
-    return "-" if at is None else time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at / 1000))
+    """As the app says it: a record becomes a sentence."""
+    return entry.summary or " ".join(mail_words(entry.text[:_LONGEST], "")[:200].split())

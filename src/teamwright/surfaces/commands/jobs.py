@@ -2,7 +2,6 @@
 
 import os
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,10 +15,10 @@ from teamwright.core.errors import SessionMissing
 from teamwright.core.ids import SessionId
 from teamwright.osfiles.locks import hold
 from teamwright.store.files import transcripts
-from teamwright.store.files.paths import Home, SessionFiles, find_transcript, home_from, list_sessions
+from teamwright.store.files.paths import Home, SessionFiles, home_from, list_sessions, one_session, sessions_named
 from teamwright.store.tables.jobs import JobRow, JobTable
 from teamwright.store.tables.state import StateStore
-from teamwright.surfaces.commands.tables import print_json, print_table
+from teamwright.surfaces.commands.tables import local_time, print_json, print_table
 from teamwright.surfaces.commands.team_waits import Mate, TeamWaits, lead_waits, mate_waits, read_crew
 
 
@@ -37,10 +36,7 @@ def _find(session: str | None) -> tuple[Home, Path | None]:
     """None: none is named, and there is none here."""
     home = home_from(os.environ)
     if session:
-        found = find_transcript(home, session)
-        if found is None:
-            raise SessionMissing(f"there is no session {session}; `teamwright sessions --all` lists them")
-        return home, found
+        return home, one_session(home, session)
     here = list_sessions(home, Path.cwd())
     return home, here[0].path if here else None
 
@@ -85,7 +81,7 @@ def show_jobs(session: str | None, *, as_json: bool) -> int:
         sys.stdout.write(f"no jobs in session {path.stem}\n")
     else:
         head = ["ID", "KIND", "STATUS", "SINCE", "DESCRIPTION"]
-        cells = [[j["id"], j["kind"], j["status"], _clock(j["since"]), j["description"]] for j in found]
+        cells = [[j["id"], j["kind"], j["status"], local_time(j["since"]), j["description"]] for j in found]
         print_table([head, *cells])
     return 0
 
@@ -123,7 +119,7 @@ def show_why(session: str | None, agent: str | None, *, as_json: bool) -> int:
 
     One name alone that is no session is an agent of the last one here.
     """
-    if session and agent is None and find_transcript(home_from(os.environ), session) is None:
+    if session and agent is None and not sessions_named(home_from(os.environ), session):
         session, agent = None, session
     home, path = _find(session)
     if path is None:
@@ -139,7 +135,7 @@ def show_why(session: str | None, agent: str | None, *, as_json: bool) -> int:
         print_json(found)
     else:
         head = ["AGENT", "STATE", "SINCE", "WAITS FOR"]
-        print_table([head, *([w.agent, w.state, _clock(w.since), w.waiting_for] for w in found)])
+        print_table([head, *([w.agent, w.state, local_time(w.since), w.waiting_for] for w in found)])
     return 0
 
 
@@ -204,7 +200,3 @@ def _open_calls(history: History, jobs: list[JobRow]) -> str:
         return f"its calls: {working} (running)"
     names = ", ".join(call.name for call in history.open_calls)
     return f"a person's answer, or its calls: {names}"
-
-
-def _clock(at: int) -> str:
-    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at / 1000))

@@ -22,19 +22,20 @@ from teamwright.store.files.paths import (
     Home,
     SessionEntry,
     SessionFiles,
-    find_transcript,
     home_from,
     list_sessions,
+    one_session,
     remove_files,
 )
 from teamwright.store.mirrors.task import TaskMirror
 from teamwright.store.settings.load import describe
 from teamwright.store.tables.state import Cost, StateStore
 from teamwright.store.tables.tasks import TaskTable
-from teamwright.surfaces.commands.tables import print_json, print_table
+from teamwright.surfaces.commands.tables import local_time, print_json, print_table
 from teamwright.tools.bounds import visible
 
 DAY_MS = 86_400_000
+_SHORT_ID = 9  # characters of an id in a table; `--json` has it whole
 
 
 # --- sessions
@@ -67,7 +68,7 @@ def _entry(entry: SessionEntry) -> dict[str, Any]:
 
 
 def _row(entry: SessionEntry, *, everywhere: bool) -> list[str]:
-    used = time.strftime("%Y-%m-%d %H:%M", time.localtime(entry.modified / 1000))
+    used = local_time(entry.modified)[:-3]
     words = f"({entry.fault})" if entry.fault else entry.prompt[:80]
     return [entry.id, used, *([entry.cwd] if everywhere else []), words]
 
@@ -77,7 +78,10 @@ def delete_sessions(ids: Sequence[str], *, older_than: float | None) -> int:
     if bool(ids) == (older_than is not None):
         raise UsageError("sessions delete: give ids, or --older-than DAYS")
     home = home_from(os.environ)
-    paths = [_transcript(home, id) for id in ids]
+    try:
+        paths = list(dict.fromkeys(one_session(home, id) for id in ids))
+    except (SessionMissing, UsageError) as error:
+        raise type(error)(f"{error}; nothing was deleted") from None
     if older_than is not None:
         limit = time.time() * 1000 - older_than * DAY_MS
         paths = [entry.path for entry in list_sessions(home) if entry.modified < limit]
@@ -86,13 +90,6 @@ def delete_sessions(ids: Sequence[str], *, older_than: float | None) -> int:
     if busy:
         raise SessionBusy(f"still running, not deleted: {', '.join(busy)}")
     return 0
-
-
-def _transcript(home: Home, id: str) -> Path:
-    found = find_transcript(home, id)
-    if found is None:
-        raise SessionMissing(f"there is no session {id}; nothing was deleted")
-    return found
 
 
 async def _delete(home: Home, paths: Sequence[Path]) -> list[str]:
@@ -171,7 +168,8 @@ def show_cost(session: str | None, *, as_json: bool) -> int:
     else:
         head = ["AGENT", "NAME", "INPUT", "CACHED", "OUTPUT", "TURNS", "TIME", "COST", "MODEL"]
         print_table([head, *(_cost_row(row, depth) for row, depth in [*_tree(list(agents.values())), (total, 0)])])
-        sys.stdout.write(f"saved by the prompt cache: ${saved:.4f}\n")
+        if saved or not total.unknown_cost:
+            sys.stdout.write(f"saved by the prompt cache: ${saved:.4f}\n")
         if forks:
             sys.stdout.write(_forks_line(forks, by_forks))
     return 0
@@ -188,13 +186,12 @@ def _forks_line(forks: Sequence[Cost], saved: float) -> str:
 
 async def _costs(session: str | None) -> list[Cost]:
     home = home_from(os.environ)
-    if session is not None and find_transcript(home, session) is None:
-        raise SessionMissing(f"there is no session {session}")
+    named = None if session is None else SessionId(one_session(home, session).stem)
     if not home.state.exists():
         return []
     state = await StateStore.open(home.state)
     try:
-        return await state.costs(None if session is None else SessionId(session))
+        return await state.costs(named)
     finally:
         await state.close()
 
@@ -217,7 +214,7 @@ def _tree(rows: Sequence[AgentCost]) -> list[tuple[AgentCost, int]]:
 def _cost_row(row: AgentCost, depth: int) -> list[str]:
     share = 100 * row.cached_tokens / row.input_tokens if row.input_tokens else 0
     return [
-        "  " * depth + row.id,
+        "  " * depth + row.id[:_SHORT_ID].rstrip("-"),
         row.name,
         f"{row.input_tokens:,}",
         f"{share:.0f} %",
@@ -225,7 +222,7 @@ def _cost_row(row: AgentCost, depth: int) -> list[str]:
         str(row.turns),
         f"{row.seconds:.1f} s",
         _money(row.usd, unknown=row.unknown_cost),
-        ", ".join(row.models),
+        ", ".join(row.models) if row.session else "",
     ]
 
 

@@ -89,7 +89,9 @@ def run_mcp(parser: ArgumentParser, args: Sequence[str]) -> int:
 def _add_serving(group: Any) -> None:
     add = group.add_argument
     add("--model", metavar="NAME", help="model of the teammates")
-    add("--permission-mode", choices=MODES, help="what runs without approval; everything else is denied")
+    modes = ", ".join(MODES)
+    words = f"what runs without approval ({modes}); everything else is denied"
+    add("--permission-mode", choices=MODES, metavar="MODE", help=words)
     add("--resume", metavar="ID", help="resume a session and its teams")
     add("--team", metavar="NAME", help="take over a team whose lead has exited")
     add("--teammate-mode", choices=("auto", "in-process", "tmux", "iterm2", "local"), help="where teammates run")

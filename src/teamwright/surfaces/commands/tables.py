@@ -1,13 +1,22 @@
 """Prints listings: plain tables for people, JSON for programs. Nothing reaches a terminal raw."""
 
 import json
+import os
+import shutil
 import sys
+import textwrap
+import time
 from collections.abc import Sequence
+from itertools import zip_longest
 from typing import Any
 
 import msgspec
 
 from teamwright.tools.bounds import visible
+
+_NARROWEST = 40  # columns of a terminal
+_LEAST = 8  # of a column that gives way
+_PADDED = 60  # where rows are lines, longer cells do not push the others away
 
 
 def print_json(value: Any) -> None:
@@ -15,10 +24,54 @@ def print_json(value: Any) -> None:
     sys.stdout.write(json.dumps(msgspec.to_builtins(value), indent=2).replace("\x7f", "\\u007f") + "\n")
 
 
+def local_time(at: int | None) -> str:
+    """Milliseconds since 1970, as the clock on the wall shows them."""
+    return "-" if at is None else time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at / 1000))
+
+
 def print_table(rows: Sequence[Sequence[str]]) -> None:
-    """Columns as wide as their longest cell, but for the last one."""
+    """On a terminal, cells are wrapped so that all columns fit; elsewhere a row is a line, for `grep`."""
     shown = [[visible(cell).replace("\n", " ") for cell in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
-    for row in shown:
-        cells = [cell.ljust(width) for cell, width in zip(row[:-1], widths, strict=False)]
-        sys.stdout.write("  ".join([*cells, row[-1]]).rstrip() + "\n")
+    room = _room()
+    if room is None:
+        widths = [
+            max((len(cell) for cell in column if len(cell) <= _PADDED), default=0)
+            for column in zip(*shown, strict=True)
+        ]
+        lines = [list(map(_whole, row)) for row in shown]
+    else:
+        widths = _fitting([max(map(len, column)) for column in zip(*shown, strict=True)], room)
+        lines = [[_wrapped(cell, width) for cell, width in zip(row, widths, strict=True)] for row in shown]
+    for row in lines:
+        for parts in zip_longest(*row, fillvalue=""):
+            padded = (part.ljust(width) for part, width in zip(parts, widths, strict=True))
+            sys.stdout.write("  ".join(padded).rstrip() + "\n")
+
+
+def _room() -> int | None:
+    """Columns of the terminal, or those that the environment names; None: as many as it takes."""
+    if not (sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit()):
+        return None
+    return max(_NARROWEST, shutil.get_terminal_size().columns)
+
+
+def _fitting(widths: list[int], room: int) -> list[int]:
+    """The widest columns give way, but for the first one, whose words are copied into commands."""
+    fitted, excess = list(widths), sum(widths) + 2 * (len(widths) - 1) - room
+    while excess > 0:
+        n = max(range(1, len(fitted)), key=lambda n: fitted[n], default=0)
+        if n == 0 or fitted[n] <= _LEAST:
+            break
+        fitted[n] -= 1
+        excess -= 1
+    return fitted
+
+
+def _whole(cell: str) -> list[str]:
+    return [cell]
+
+
+def _wrapped(cell: str, width: int) -> list[str]:
+    if len(cell) <= width:
+        return [cell]
+    return textwrap.wrap(cell, max(1, width), break_on_hyphens=False) or [""]

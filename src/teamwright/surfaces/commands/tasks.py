@@ -9,8 +9,8 @@ from pathlib import Path
 import anyio
 
 from teamwright.core.data.tasks import listed
-from teamwright.core.errors import SessionMissing, UsageError
-from teamwright.store.files.paths import Home, find_transcript, home_from, list_sessions
+from teamwright.core.errors import UsageError
+from teamwright.store.files.paths import Home, home_from, list_sessions, one_session
 from teamwright.store.mirrors.task import record
 from teamwright.store.tables.state import StateStore
 from teamwright.store.tables.tasks import Listing, TaskTable
@@ -48,9 +48,7 @@ def show_tasks(team: str | None, session: str | None, *, as_json: bool) -> int:
 def _session(home: Home, session: str | None) -> str | None:
     """The one that is named, or the last one here."""
     if session is not None:
-        if find_transcript(home, session) is None:
-            raise SessionMissing(f"there is no session {session}; `teamwright sessions --all` lists them")
-        return session
+        return one_session(home, session).stem
     here = list_sessions(home, Path.cwd())
     return here[0].id if here else None
 

@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -18,8 +19,9 @@ from teamwright.host.git.listing import MOST_COMMITS, WorktreeView, view
 from teamwright.host.git.merge import Preview, merge, preview_merge
 from teamwright.host.git.worktree import FoundTree, Worktree, find, find_one, remove
 from teamwright.store.files.paths import home_from
-from teamwright.store.tables.member_worktrees import read_housed
+from teamwright.store.tables.member_worktrees import Houses, read_houses
 from teamwright.surfaces.commands.tables import print_json, print_table
+from teamwright.surfaces.commands.worktree_names import owner_of, pick
 from teamwright.tools.bounds import visible
 
 if TYPE_CHECKING:
@@ -27,13 +29,15 @@ if TYPE_CHECKING:
 
 Value = TypeVar("Value")
 _USED, _KEPT = "in use by ", "kept for "  # how the note on a teammate's worktree begins
-_WAY_OUT = "a teammate's worktree can be removed when the teammate shuts down or its team is deleted"
 
 
 def run_worktrees(parser: "argparse.ArgumentParser", args: list[str]) -> int:
     parser.add_argument("action", nargs="?", choices=("list", "show", "merge", "clean"), default="list")
     parser.add_argument(
-        "names", nargs="*", metavar="NAME", help="worktree names; with clean: remove these, whatever they contain"
+        "names",
+        nargs="*",
+        metavar="NAME",
+        help="name, branch or agent of a worktree, or a beginning; with clean: remove these, whatever they contain",
     )
     parser.add_argument("--preview", action="store_true", help="with merge: show what it would do, without doing it")
     parser.add_argument("--trust", action="store_true", help="treat this directory as trusted")
@@ -61,14 +65,14 @@ def _check(parser: "argparse.ArgumentParser", found: "argparse.Namespace") -> No
 
 
 def show_worktrees(*, as_json: bool) -> int:
-    found = _run(_find_all)
+    found, houses = _run(_find_all)
     if as_json:
         print_json([_record(entry) for entry in found])
     elif not found:
         _say("no worktrees of agents here")
     else:
-        rows = [[f.worktree.name, f.use, f.worktree.branch, _changes(f), _notes(f)] for f in found]
-        print_table([["NAME", "STATE", "BRANCH", "CHANGES", "NOTE"], *rows])
+        rows = [[f.worktree.name, owner_of(f, houses) or "-", f.use, _changes(f), _notes(f)] for f in found]
+        print_table([["NAME", "OWNER", "STATE", "CHANGES", "NOTE"], *rows])
     return 0
 
 
@@ -78,7 +82,8 @@ def _notes(found: FoundTree) -> str:
 
 def show_worktree(name: str, *, as_json: bool) -> int:
     """One of them: whose it is, its commits, and all that differs from where it began."""
-    seen = _run(view, _find_one(name), Path.cwd())
+    entry, houses = _find_one(name)
+    seen = _run(view, entry, Path.cwd())
     found = seen.found
     tree = found.worktree
     if as_json:
@@ -86,7 +91,7 @@ def show_worktree(name: str, *, as_json: bool) -> int:
         more = {"base": tree.base, "here": seen.here or None, "ahead_of_here": seen.ahead, "behind_here": seen.behind}
         print_json(_record(found) | more | {"commits": seen.commits, "files": files, "note": found.note})
         return 0
-    for line in _described(seen):
+    for line in _described(seen, owner_of(entry, houses)):
         _say(line)
     if seen.lines:
         print_table([[line.path, f"+{line.plus} -{line.minus}"] for line in seen.lines])
@@ -94,7 +99,7 @@ def show_worktree(name: str, *, as_json: bool) -> int:
     return 0
 
 
-def _described(seen: WorktreeView) -> list[str]:
+def _described(seen: WorktreeView, owner: str) -> list[str]:
     found, here = seen.found, seen.here or "the commit here"
     tree = found.worktree
     lines = [
@@ -103,6 +108,8 @@ def _described(seen: WorktreeView) -> list[str]:
         f"branch  {tree.branch}, {seen.ahead} ahead of {here} and {seen.behind} behind it",
         f"base    {tree.base[:12]}",
     ]
+    if owner:
+        lines.append(f"owner   {owner}")
     if tree.owner:
         lines.append(f"agent   {tree.owner}" + (f" of session {tree.session}" if tree.session else ""))
     lines += [f"note    {note}" for note in (found.note, *found.state.notes) if note]
@@ -114,7 +121,7 @@ def _described(seen: WorktreeView) -> list[str]:
 
 def merge_worktree(name: str, *, preview: bool, as_json: bool) -> int:
     """Its branch into the branch here. A preview ends with status 1 if the merge would not go through."""
-    found = _find_one(name)
+    found, houses = _find_one(name)
     tree = found.worktree
     if preview:
         return _show_preview(found, _run(preview_merge, found, Path.cwd()), as_json=as_json)
@@ -124,9 +131,20 @@ def merge_worktree(name: str, *, preview: bool, as_json: bool) -> int:
         return 0
     how = "was fast-forwarded to" if done.forward else "has the merge commit"
     _say(f"merged {tree.branch}: {_count(done.preview)}; {done.preview.into} {how} {done.commit[:12]}")
-    still = "while it is in use; afterwards" if found.use == "in_use" else "until"
-    _say(f"the worktree is kept {still} `teamwright worktrees clean {tree.name}` removes it with its branch")
+    removes = f"`teamwright worktrees clean {tree.name}` removes it with its branch"
+    if member := houses.members.get(tree.path):
+        _say(f"the worktree is kept for {member.address}: {_way_out(member, houses)}; then {removes}")
+    else:
+        still = "while it is in use; afterwards" if found.use == "in_use" else "until"
+        _say(f"the worktree is kept {still} {removes}")
     return 0
+
+
+def _way_out(member: Member, houses: Houses) -> str:
+    """How a teammate's worktree becomes free."""
+    if member.team in houses.led:
+        return f"ask the lead of {member.team} to shut {member.name} down"
+    return f"its lead is gone, so `teamwright teams delete {member.team}` ends the team"
 
 
 def _show_preview(found: FoundTree, seen: Preview, *, as_json: bool) -> int:
@@ -168,11 +186,12 @@ def _previewed(found: FoundTree, seen: Preview) -> dict[str, Any]:
 
 def clean_worktrees(names: list[str], *, as_json: bool = False) -> int:
     """Named ones, or all without work that is not merged. The state of what is removed stays under a hidden ref."""
-    chosen = _choose(names)
+    chosen, houses = _choose(names)
     if used := [e for e in chosen if e.use == "in_use"]:
         notes = "".join(f"; {e.worktree.name} {e.note}" for e in used if e.note)
-        way = f"; {_WAY_OUT}" if any(e.note.startswith((_USED, _KEPT)) for e in used) else ""
-        raise UsageError(f"in use, so nothing was removed: {', '.join(e.worktree.name for e in used)}{notes}{way}")
+        members = [houses.members[e.worktree.path] for e in used if e.worktree.path in houses.members]
+        ways = "".join(f"; {way}" for way in dict.fromkeys(_way_out(member, houses) for member in members))
+        raise UsageError(f"in use, so nothing was removed: {', '.join(e.worktree.name for e in used)}{notes}{ways}")
     done: list[dict[str, Any]] = []
     for entry in chosen:
         ref = _remove(entry.worktree)
@@ -186,14 +205,17 @@ def clean_worktrees(names: list[str], *, as_json: bool = False) -> int:
     return 0
 
 
-def _choose(names: list[str]) -> list[FoundTree]:
+def _choose(names: list[str]) -> tuple[list[FoundTree], Houses]:
     """Those that are named, else all that are not in use and hold no work, or only work that is merged."""
-    found = {entry.worktree.name: entry for entry in _run(_find_all)}
-    names = [_flat(name) for name in names]
-    if missing := [name for name in names if name not in found]:
-        raise UsageError(f"there is no worktree {', '.join(missing)}; nothing was removed")
-    done = [e for e in found.values() if e.use == "merged" or (e.use != "in_use" and not e.state.changed)]
-    return [found[name] for name in names] or done
+    found, houses = _run(_find_all)
+    if not names:
+        done = [e for e in found if e.use == "merged" or (e.use != "in_use" and not e.state.changed)]
+        return done, houses
+    try:
+        chosen = {e.worktree.name: e for e in [pick(name, found, houses) for name in names]}
+    except UsageError as error:
+        raise UsageError(f"{error}; nothing was removed") from None
+    return list(chosen.values()), houses
 
 
 def _remove(tree: Worktree) -> str | None:
@@ -204,26 +226,27 @@ def _remove(tree: Worktree) -> str | None:
         raise UsageError(f"{tree.name} was not removed: {error}") from None
 
 
-def _flat(name: str) -> str:
-    return name.replace("/", "+")
+def _find_one(name: str) -> tuple[FoundTree, Houses]:
+    return _run(_look, name)
 
 
-def _find_one(name: str) -> FoundTree:
-    found = _run(_look, name)
-    if found is None:
-        raise UsageError(f"there is no worktree {visible(_flat(name))}; `teamwright worktrees` lists them")
-    return found
+async def _find_all() -> tuple[list[FoundTree], Houses]:
+    return await _with_houses(await find(Path.cwd()))
 
 
-async def _find_all() -> list[FoundTree]:
-    found = await find(Path.cwd())
-    members = await read_housed(home_from(os.environ)) if found else {}
-    return [_housed(entry, members) for entry in found]
+async def _look(name: str) -> tuple[FoundTree, Houses]:
+    """The others are looked at only if none has this very name."""
+    own = None
+    with suppress(ToolError):
+        own = await find_one(Path.cwd(), name)
+    found, houses = await _with_houses([own]) if own else await _find_all()
+    return pick(name, found, houses), houses
 
 
-async def _look(name: str) -> FoundTree | None:
-    found = await find_one(Path.cwd(), name)
-    return _housed(found, await read_housed(home_from(os.environ))) if found else None
+async def _with_houses(found: list[FoundTree]) -> tuple[list[FoundTree], Houses]:
+    owners = {entry.worktree.owner for entry in found} - {""}
+    houses = await read_houses(home_from(os.environ), owners) if found else Houses()
+    return [_housed(entry, houses.members) for entry in found], houses
 
 
 def _housed(entry: FoundTree, members: Mapping[Path, Member]) -> FoundTree:

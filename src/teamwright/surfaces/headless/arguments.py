@@ -2,7 +2,7 @@
 
 import math
 import os
-from argparse import ArgumentParser, ArgumentTypeError, Namespace, RawDescriptionHelpFormatter
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,25 +14,25 @@ from teamwright.core.permissions.rules import split_rules
 from teamwright.core.policies.budget import Limits
 from teamwright.runtime.agents.resume import Origin
 from teamwright.surfaces.headless.run import Headless
+from teamwright.surfaces.usage import Parser, listed_commands
 
 MODES = ("default", "acceptEdits", "plan", "dontAsk", "bypassPermissions")
 EFFORTS = ("low", "medium", "high", "xhigh", "max")
 
 
 def prompt_parser(commands: Mapping[str, str]) -> ArgumentParser:
-    """`commands` are told of in the help."""
-    told = "\n".join(f"  teamwright {name:<10} {words}" for name, words in commands.items())
-    parser = ArgumentParser(
-        prog="teamwright",
-        description="A coding agent for your terminal and scripts, on any model.",
-        epilog=f"commands:\n{told}\n\nexit status: 0 success, 1 error, 2 usage error, 130 or 143 ended by a signal",
-        formatter_class=RawDescriptionHelpFormatter,
-        allow_abbrev=False,
+    """`commands` come first in the help."""
+    parser = Parser(
+        "",
+        "A coding agent for your terminal and scripts, on any model.\n\n"
+        f"commands (`teamwright help COMMAND` shows more):\n{listed_commands(commands)}",
+        usage="teamwright [OPTIONS] [PROMPT]\n       teamwright -p [OPTIONS] PROMPT\n       teamwright COMMAND ...",
+        end="\n\nexit status: 0 success, 1 error, 2 usage error, 130 or 143 ended by a signal",
     )
     add = parser.add_argument
     add("prompt", nargs="?", type=_text, help="the task; also read from standard input")
     add("-p", "--print", action="store_true", help="headless: run the prompt, print the answer and exit")
-    add("-v", "--version", action="store_true", help="print the version")
+    add("-v", "-V", "--version", action="store_true", help="print the version")
     _add_formats(parser.add_argument_group("input and output").add_argument)
     _add_model(parser.add_argument_group("model and limits").add_argument)
     _add_permissions(parser.add_argument_group("tools and permissions").add_argument)
@@ -94,7 +94,7 @@ def _add_permissions(add: Callable[..., object]) -> None:
 
 
 def _add_session(add: Callable[..., object]) -> None:
-    add("--resume", "-r", nargs="?", const="", metavar="ID", help="resume a session")
+    add("--resume", "-r", nargs="?", const="", metavar="ID", help="resume a session, by its id or its beginning")
     add("--continue", "-c", dest="continue_", action="store_true", help="resume the last session of this directory")
     add("--session-id", metavar="UUID", help="id for the new session")
     add("--listen", action="store_true", help="let `teamwright attach` connect and answer permission requests")

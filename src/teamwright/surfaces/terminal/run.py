@@ -16,7 +16,7 @@ from teamwright.core.ids import SessionId
 from teamwright.runtime.local_session import LocalSession
 from teamwright.runtime.port import SessionPort
 from teamwright.runtime.session import Session
-from teamwright.store.files.paths import Home, home_from, is_session_id
+from teamwright.store.files.paths import Home, home_from, sessions_named
 from teamwright.surfaces.plain import is_terminal
 from teamwright.surfaces.port.doors import is_open
 from teamwright.surfaces.terminal.signals import heed_signals
@@ -33,8 +33,8 @@ async def run_terminal(options: Options, keep_door: KeepDoor, *, prompt: str | N
     """Until the person leaves; the exit status. `pick`: begin with the list of sessions."""
     options = replace(options, can_ask=True, interactive=True)
     while True:
-        if _runs_elsewhere(options):
-            return await run_attached(SessionId(options.origin.resume or ""), keep_door)
+        if elsewhere := _runs_elsewhere(options):
+            return await run_attached(elsewhere, keep_door)
         leave, status = await _show(options, keep_door, prompt, pick=pick)
         if leave is None or leave.origin is None:
             return status
@@ -57,12 +57,13 @@ async def run_attached(session: SessionId, keep_door: KeepDoor) -> int:
     return 0
 
 
-def _runs_elsewhere(options: Options) -> bool:
+def _runs_elsewhere(options: Options) -> SessionId | None:
     """A session that another process runs cannot be gone on with here, but attached to; its copy can."""
-    named = options.origin.resume or ""
-    if not is_session_id(named) or options.origin.fork:
-        return False
-    return is_open(home_from(options.env), SessionId(named))
+    home, named = home_from(options.env), options.origin.resume
+    if not named or options.origin.fork:
+        return None
+    found = [SessionId(path.stem) for path in sessions_named(home, named)]
+    return found[0] if len(found) == 1 and is_open(home, found[0]) else None
 
 
 def check_terminal() -> None:

@@ -50,7 +50,7 @@ def items_of(message: Message, n: int, at: int) -> list[Item]:
 def _item(text: str, n: int, at: int) -> Item:
     if text.startswith("<teammate-message ") and (mail := _MAIL.match(text)):
         who, summary = (html.unescape(part or "") for part in mail.groups()[:2])
-        return Note("message", _words(restored(mail[3]), summary), who, n=n, at=at)
+        return Note("message", mail_words(restored(mail[3]), summary), who, n=n, at=at)
     if text.startswith("<task-notification"):
         return Note("notice", _ended(_tag("summary", text), _tag("status", text)), n=n, at=at)
     if text.startswith("<monitor-lines>"):
@@ -87,7 +87,7 @@ def _ended(summary: str, status: str) -> str:
     return f"{summary or 'jobs have ended'}{f' ({status})' if status else ''}"
 
 
-def _words(body: str, summary: str) -> str:
+def mail_words(body: str, summary: str) -> str:
     """A record becomes a sentence; a teammate's own text stays as it is."""
     if body.startswith("{"):
         try:

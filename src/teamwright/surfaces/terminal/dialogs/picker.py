@@ -113,7 +113,8 @@ class SessionPicker(ModalScreen[SessionId | None]):
     @on(Input.Changed)
     def _draw(self) -> None:
         palette, now = palette_of(self), int(time.time() * 1000)
-        found = matching(self._entries, self.query_one(Input).value)
+        shown = [e for e in self._entries if e.said or e.fault or e.id in self._teams or e.id in self._attachable]
+        found = matching(shown, self.query_one(Input).value)
 
         def draw(e: SessionEntry, width: int) -> Content:
             team, runs = self._teams.get(e.id, ""), e.id in self._attachable
@@ -125,7 +126,7 @@ class SessionPicker(ModalScreen[SessionId | None]):
         self.query_one(RowList).show(rows)
         where = "everywhere" if self._everywhere else fit(safe(str(self._cwd)), max(10, self.size.width - 66))
         change = "this directory" if self._everywhere else "all directories"
-        words = f"{len(found)} of {len(self._entries)} sessions, {where} · Ctrl+A: {change} · Esc: close"
+        words = f"{len(found)} of {len(shown)} sessions, {where} · Ctrl+A: {change} · Esc: close"
         self.query_one(".picker--note", Static).update(Content(words))
 
     @on(Input.Submitted)
