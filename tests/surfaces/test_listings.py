@@ -142,7 +142,7 @@ def test_config_says_what_holds_and_where_it_comes_from(program: Program) -> Non
     assert table.rc == 0 and "sonnet" in table.out and "not trusted" in table.out and "rm *" in table.out
 
 
-@pytest.mark.spec("U5")
+@pytest.mark.spec("CL5")
 def test_a_long_value_is_wrapped_on_a_terminal_and_pushes_nothing_away_elsewhere(program: Program) -> None:
     settings = json.dumps({"model": "sonnet", "permissions": {"deny": [f"Bash(rm {n} *)" for n in range(30)]}})
     narrow = program.run("config", "--settings", settings, env={"COLUMNS": "80"}).out.split("\n\n")[1]

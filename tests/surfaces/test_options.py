@@ -90,7 +90,7 @@ def test_wrong_use_is_status_2_and_leaves_nothing(program: Program, args: list[s
     assert not list(program.state.glob("projects/*/*.jsonl"))
 
 
-@pytest.mark.spec("U1")
+@pytest.mark.spec("CL1")
 @pytest.mark.parametrize(
     ("args", "said"),
     [
@@ -120,19 +120,19 @@ def test_wrong_use_is_one_line_that_says_what_was_meant(program: Program, args: 
     assert ran.err.startswith("teamwright: ") and ran.err.count("\n") == 1
 
 
-@pytest.mark.spec("U1")
+@pytest.mark.spec("CL1")
 @pytest.mark.parametrize("prompt", ["hello", "sesions of this week", "list sessions", "test"])
 def test_in_doubt_a_prompt_stays_a_prompt(program: Program, prompt: str) -> None:
     ran = program.run(prompt)  # it goes to the app, which needs a terminal
     assert ran.rc == 2 and "needs a terminal" in ran.err
 
 
-@pytest.mark.spec("U1")
+@pytest.mark.spec("CL1")
 def test_a_word_like_a_command_can_be_sent_with_p(program: Program) -> None:
     assert program.run("-p", "sesions", script=["sent"]).out == "sent\n"
 
 
-@pytest.mark.spec("U1")
+@pytest.mark.spec("CL1")
 def test_a_mistyped_model_is_told_the_one_that_was_meant(program: Program) -> None:
     ran = program.run("-p", "x", "--model", "sonet")
     assert ran.rc == 1 and "did you mean `sonnet`?" in ran.err and ran.err.count("\n") == 1

@@ -33,7 +33,7 @@ def test_resume_continue_and_fork_go_on_where_the_session_was(program: Program) 
     assert say(program, "-r", id)["result"] == "three"  # the fork did not touch it
 
 
-@pytest.mark.spec("U2")
+@pytest.mark.spec("CL2")
 def test_the_beginning_of_an_id_is_enough(program: Program) -> None:
     one, two = "aaaa0001" + MISSING[8:], "aaaa0002" + MISSING[8:]
     for id in (one, two):

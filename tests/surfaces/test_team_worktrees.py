@@ -58,7 +58,7 @@ def test_that_of_a_parked_teammate_is_in_use_and_never_cleaned(program: Program,
 COMMITTED = SCRIPT | {"ada": [bash("echo work > new.txt; git add -A; git commit -qm work"), "ready"]}
 
 
-@pytest.mark.spec("U2", "U3", "W8")
+@pytest.mark.spec("CL2", "CL3", "W8")
 def test_a_parked_teammates_work_is_merged_and_its_team_deleted_without_a_model(program: Program, repo: Path) -> None:
     assert program.prompt(COMMITTED, FREE).rc == 0
     table = program.run("worktrees").out
@@ -75,7 +75,7 @@ def test_a_parked_teammates_work_is_merged_and_its_team_deleted_without_a_model(
     assert "removed" in program.run("worktrees", "clean").out and listed(program) == []
 
 
-@pytest.mark.spec("U3")
+@pytest.mark.spec("CL3")
 def test_a_team_that_is_led_is_not_deleted_and_one_left_with_work_keeps_it(program: Program, repo: Path) -> None:
     live = program.talk(SCRIPT, FREE)
     live.say("go")

@@ -72,7 +72,7 @@ async def test_teams_are_listed_with_their_members(program: Program) -> None:
 
 
 @pytest.mark.anyio
-@pytest.mark.spec("U3")
+@pytest.mark.spec("CL3")
 async def test_a_team_without_a_lead_is_deleted_with_its_mail_and_tasks(program: Program) -> None:
     await fill(program.state)
     near = program.run("teams", "delete", "crwe")
@@ -103,7 +103,7 @@ async def test_the_inbox_tells_what_became_of_each_message(program: Program) -> 
 
 
 @pytest.mark.anyio
-@pytest.mark.spec("U5")
+@pytest.mark.spec("CL5")
 async def test_records_are_words_and_long_messages_are_wrapped(program: Program) -> None:
     await fill(program.state)
     state = await StateStore.open(program.state / "state.db")

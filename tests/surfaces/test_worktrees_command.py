@@ -63,7 +63,7 @@ def test_merged_then_cleaned(program: Program, repo: Path) -> None:
     assert gone["name"] == "fix+it" and nothing_left(repo) and kept_refs(repo) == [gone["kept_ref"]]
 
 
-@pytest.mark.spec("U2")
+@pytest.mark.spec("CL2")
 def test_one_is_meant_by_branch_session_or_the_beginning_of_its_name(program: Program, repo: Path) -> None:
     result = work(program, COMMIT)
     for name in ("worktree-fix+it", "fix", "worktree-f", str(result["session_id"])):

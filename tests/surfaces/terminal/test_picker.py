@@ -43,7 +43,7 @@ async def test_a_session_is_found_and_chosen(walker: Walker, width: int) -> None
 
 
 @pytest.mark.anyio
-@pytest.mark.spec("U4")
+@pytest.mark.spec("CL4")
 async def test_a_session_in_which_nothing_was_said_is_neither_listed_nor_continued(walker: Walker) -> None:
     real = (await walker.walk(["done", "more"], ["fix it"])).session.id
     async with await open_session(walker.options(stage({"main": []}))) as opened:
