@@ -80,4 +80,5 @@ def question_about(
         verdict.suggestions,
         verdict.blocked_path,
         standing.color,
+        verdict.wider,
     )
