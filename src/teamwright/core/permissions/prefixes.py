@@ -37,11 +37,12 @@ _PYTHON = re.compile(r"python(3(\.\d+)?)?")
 
 # No rule may stand for these with whatever follows: they run what their words name, send, or destroy.
 RUN_ANYTHING = frozenset({
-    "sh", "bash", "zsh", "dash", "ksh", "fish", "python", "python3", "node", "deno", "bun", "perl", "ruby", "php", "lua",
-    "osascript", "awk", "gawk", "sed", "sudo", "doas", "su", "env", "xargs", "parallel", "eval", "exec", "source", ".",
-    "command", "builtin", "timeout", "nice", "nohup", "time", "watch", "ssh", "scp", "rsync", "curl", "wget", "nc",
-    "npx", "uvx", "uv", "poetry", "pipenv", "bundle", "docker", "podman", "kubectl", "rm", "rmdir", "shred", "dd", "mkfs",
-    "find", "tee", "chmod", "chown", "kill", "pkill", "killall", "crontab", "systemctl", "launchctl",
+    "sh", "bash", "zsh", "dash", "ksh", "fish", "python", "python3", "node", "deno", "bun", "perl", "ruby", "php",
+    "lua", "osascript", "awk", "gawk", "sed", "sudo", "doas", "su", "env", "xargs", "parallel", "eval", "exec",
+    "source", ".", "command", "builtin", "timeout", "nice", "nohup", "time", "watch", "ssh", "scp", "rsync", "curl",
+    "wget", "nc", "npx", "uvx", "uv", "poetry", "pipenv", "bundle", "docker", "podman", "kubectl", "rm", "rmdir",
+    "shred", "dd", "mkfs", "find", "tee", "chmod", "chown", "kill", "pkill", "killall", "crontab", "systemctl",
+    "launchctl",
 })  # fmt: skip
 
 
