@@ -218,7 +218,7 @@ def untrusted_line(found: TrustContents) -> str | None:
         return None
     return (
         f"{shown(str(found.project))} is not trusted, so these of its files were not loaded: {', '.join(parts)}. "
-        "If you trust it, use --trust for one run, or name it in teamwright.trustedDirectories of your own settings."
+        "If you trust it, run `teamwright trust` there, or use --trust for one run."
     )
 
 

@@ -98,7 +98,7 @@ def load(
 
 def _own_rules(project: Path, problems: list[str], files: ReadFiles) -> Layer | None:
     layer = _read(project / LOCAL, "local", problems, files)
-    said = {} if layer is None else layer.values.get("permissions", {})
+    said = cast("dict[str, Any]", {} if layer is None else layer.values.get("permissions", {}))
     rules = {kind: said[kind] for kind in ("allow", "ask", "deny") if kind in said}
     return replace(layer, values={"permissions": rules}) if layer is not None and rules else None
 

@@ -42,4 +42,5 @@ class AnswerQuestion(Message):
         self, question: Question, decision: Decision, rule_scope: Scope = "once", *, wide: bool = False
     ) -> None:
         super().__init__()
-        self.question, self.decision, self.rule_scope, self.wide = question, decision, rule_scope, wide
+        self.question, self.decision, self.wide = question, decision, wide
+        self.rule_scope: Scope = rule_scope
