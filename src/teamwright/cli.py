@@ -129,6 +129,9 @@ COMMANDS = {
     "mcp": "manage MCP servers: `list`, `add NAME COMMAND ...`, `remove NAME`, `test`, `login NAME`; or `serve` as one",
     "cost": "show the tokens, money and time used by sessions and agents",
     "config": "show the settings in effect and the source of each",
+    "permissions": "list permission rules and the source of each; `remove RULE` takes one out of the local settings",
+    "trust": "trust a project's directory: its settings, agents, skills, hooks and MCP servers",
+    "untrust": "take that back",
     "plugins": "list plugins and their contents; `install PATH_OR_GIT_ADDRESS`, `enable`, `disable`, `remove NAME`",
     "doctor": "check this machine, its keys, servers and files",
     "help": "show all commands and options, or those of one command",
@@ -144,7 +147,7 @@ def _run_command(name: str, args: list[str]) -> int:
     if run := _COMMANDS_HERE.get(name):
         return run(parser, args)
     match name:
-        case "worktrees" | "attach" | "tasks" | "mcp" | "plugins":
+        case "worktrees" | "attach" | "tasks" | "mcp" | "plugins" | "permissions" | "trust" | "untrust":
             return _own_parser(name)(parser, args)
         case "teams" | "inbox":
             return _of_teams(name, parser, args)
@@ -174,6 +177,10 @@ def _own_parser(name: str) -> "Callable[[argparse.ArgumentParser, list[str]], in
             from teamwright.surfaces.commands.mcp import run_mcp
 
             return run_mcp
+        case "permissions" | "trust" | "untrust":
+            from teamwright.surfaces.commands import permissions
+
+            return getattr(permissions, f"run_{name}")
         case _:
             from teamwright.surfaces.commands.plugins import run_plugins
 

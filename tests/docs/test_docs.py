@@ -39,6 +39,9 @@ COMMANDS = (
     "doctor",
     "attach",
     "mcp",
+    "permissions",
+    "trust",
+    "untrust",
     "plugins",
     "help",
 )

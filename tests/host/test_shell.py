@@ -354,3 +354,37 @@ def test_suggestions_would_answer_the_question_for_good(bench: Bench) -> None:
         assert asked.kind == "ask" and asked.suggestions, command
         assert bench.kind(command, allow=list(asked.suggestions)) == "allow", asked.suggestions
     assert not bench.judge("sudo bash $x").suggestions and not bench.judge("$x").suggestions
+    for dangerous in ("curl 'https://a/*'", "rm $x", "kubectl delete $x", "uv run $x"):
+        assert not bench.judge(dangerous).suggestions, dangerous
+
+
+@pytest.mark.spec("M5")
+@pytest.mark.parametrize(
+    ("command", "wider", "also"),
+    [
+        ("npm run build", ["Bash(npm run *)"], "npm run lint -- --fix"),
+        ("make a && make b", ["Bash(make *)"], "make c"),
+        ("make a && touch x", ["Bash(make *)", "Bash(touch x)"], "make c; touch x"),
+        ("cd src && python -m pytest -q a.py", ["Bash(python -m pytest *)"], "python -m pytest"),
+        ("timeout 9 make x", ["Bash(make *)"], "timeout 5 make y"),
+        ("git -C src add x", ["Bash(git add *)"], "git add b.txt"),
+        ('git commit -m "$(cat b.txt)"', [], ""),  # the exact command cannot be spelt: the beginning is offered already
+        ("npm run $x", [], ""),
+    ],
+)
+def test_a_wider_rule_is_offered_beside_the_exact_one(bench: Bench, command: str, wider: list[str], also: str) -> None:
+    asked = bench.judge(command)
+    assert asked.kind == "ask" and asked.suggestions and list(asked.wider) == wider
+    if also:
+        assert bench.kind(also, allow=list(asked.suggestions)) == "ask"
+        assert bench.kind(also, allow=wider) == bench.kind(command, allow=wider) == "allow"
+
+
+@pytest.mark.spec("M5")
+@pytest.mark.parametrize(
+    "command",
+    ["make -f .git/config", "sudo make x", "rm -r src", "git push", "PATH=. make x", "$x make"],
+)
+def test_no_wider_rule_where_it_would_not_answer_or_cover_too_much(bench: Bench, command: str) -> None:
+    asked = bench.judge(command)
+    assert asked.kind == "ask" and not asked.wider

@@ -7,24 +7,27 @@ import pytest
 
 from conftest import Walker
 from crew import after, agent, bash, crew, marking, results, stage
-from teamwright.app import open_session
+from teamwright.app import Options, open_session
 from teamwright.core.data.event import Asked, Denied, TurnEnded
 from teamwright.core.data.message import Request, Text
 from teamwright.core.data.op import AddRules, Answer, Say, StopJob
 from teamwright.core.errors import UsageError
 from teamwright.core.ids import AgentId, JobId
-from teamwright.core.permissions.consent import Allow, Deny, Question
+from teamwright.core.permissions.consent import Allow, Decision, Deny, Question
 from teamwright.runtime.local_session import LocalSession
 from teamwright.store.files.paths import home_from
+from teamwright.surfaces.terminal.messages import AnswerQuestion, Scope
 from teamwright.surfaces.terminal.questions import answer
 
 pytestmark = pytest.mark.anyio
 LIMIT = 20.0
 
 
-def seat(walk: Any) -> tuple[LocalSession, list[Question]]:
-    """Where the app sits, and what waits there."""
-    return LocalSession(walk.session, home_from({"HOME": str(walk.session.cwd)})), walk.session.questions.waiting
+async def reply(walk: Any, question: Question, decision: Decision, scope: Scope) -> list[Question]:
+    """As the app does it, from where it sits."""
+    session, options = walk.session, Options(cwd=walk.session.cwd, env={"HOME": str(walk.session.cwd)})
+    port = LocalSession(session, home_from(options.env))
+    return await answer(port, session.questions.waiting, AnswerQuestion(question, decision, scope), options)
 
 
 @pytest.mark.spec("T7")
@@ -88,10 +91,10 @@ async def test_a_yes_for_one_agent_holds_for_it_alone(walker: Walker) -> None:
         await walk.say("go")
         first: Question = (await walk.until(Asked)).question
         assert first.agent in walk.children and first.suggestions
-        assert await answer(*seat(walk), first, Allow(), "agent") == []
+        assert await reply(walk, first, Allow(), "agent") == []
         second: Question = (await walk.until(Asked)).question  # the child's second call was not asked
         assert second.agent == walk.id and second.suggestions == first.suggestions
-        await answer(*seat(walk), second, Deny("No."), "once")
+        await reply(walk, second, Deny("No."), "once")
         await walk.until(TurnEnded)
     assert (walker.project / "made").read_text() == "x\nx\n"
 
@@ -106,7 +109,7 @@ async def test_a_yes_for_all_answers_what_its_rules_cover(walker: Walker) -> Non
         first: Question = (await walk.until(Asked)).question
         second: Question = (await walk.until(Asked)).question
         assert first.suggestions == second.suggestions
-        covered = await answer(*seat(walk), first, Allow(), "all")
+        covered = await reply(walk, first, Allow(), "all")
         assert [question.id for question in covered] == [second.id]
         with anyio.fail_after(LIMIT):
             await walk.session.idle()
@@ -134,7 +137,7 @@ async def test_a_question_is_answered_once(walker: Walker) -> None:
     async with crew(walker, {"main": [bash("touch a"), "Done."]}, mode="default", can_ask=True) as walk:
         await walk.say("go")
         question: Question = (await walk.until(Asked)).question
-        await answer(*seat(walk), question, Allow(), "once")
+        await reply(walk, question, Allow(), "once")
         with pytest.raises(UsageError, match="no question"):
             await walk.submit(Answer(question.id, Allow()))
         await walk.until(TurnEnded)

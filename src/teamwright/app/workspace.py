@@ -15,10 +15,11 @@ from teamwright.host.git.config import top_of
 from teamwright.host.git.guard import trust_repository
 from teamwright.host.process.secrecy import keep_also
 from teamwright.library.trust import decision as trust
-from teamwright.library.trust.snapshot import GIT, TrustChange, TrustedFile, changes, compare, look
+from teamwright.library.trust.snapshot import GIT, TrustChange, TrustedFile, changes, compare, is_agreed, look
 from teamwright.runtime.permissions.rulebook import Rulebook
 from teamwright.store.files.paths import Home, home_from
 from teamwright.store.settings.load import ReadFiles, load, project_root
+from teamwright.store.settings.saved_rules import LOCAL
 from teamwright.store.settings.schema import Settings, SettingsRule
 
 KEYS = frozenset({"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_CUSTOM_HEADERS", "OPENAI_API_KEY"})
@@ -37,6 +38,7 @@ class Workspace(Struct, frozen=True):
     trusted: bool
     notes: tuple[str, ...]
     changed: tuple[TrustChange, ...] = ()  # since it was trusted
+    own_files: tuple[str, ...] = ()  # of a directory that is not trusted: what the person had written there
 
 
 def without_keys(workspace: Workspace, text: str) -> str:
@@ -79,6 +81,7 @@ def open_workspace(options: Options) -> Workspace:
     read: ReadFiles = {}
     own = load(project, home=user, state=home.root, trusted=False, sources=("user",), read=read)
     trusted, changed = _trusted(options, own, home, project, cwd)
+    own_files = (LOCAL,) if not trusted and is_agreed(project, LOCAL, state=home.root) else ()
     settings = load(
         project,
         home=user,
@@ -88,23 +91,26 @@ def open_workspace(options: Options) -> Workspace:
         cwd=cwd,
         sources=options.setting_sources,
         read=read,
+        own_rules=bool(own_files),
     )
     missing = [d for d in settings.permissions.additional_directories if not d.is_dir()]
     notes = [f"the settings name {d} as a working directory, but there is no such directory" for d in missing]
     if not trusted:
-        notes += _untrusted_notes(project, own, changed)
+        notes += _untrusted_notes(project, own, changed, own_files)
     env = {**options.env, **settings.env}
     keep_also(key_names(settings))
-    return Workspace(cwd, project, user, home, env, settings, trusted, (*settings.problems, *notes), changed)
+    return Workspace(cwd, project, user, home, env, settings, trusted, (*settings.problems, *notes), changed, own_files)
 
 
-def _untrusted_notes(project: Path, own: Settings, changed: tuple[TrustChange, ...]) -> Iterator[str]:
+def _untrusted_notes(
+    project: Path, own: Settings, changed: tuple[TrustChange, ...], own_files: tuple[str, ...]
+) -> Iterator[str]:
     if entry := trust.only_linked(project, own.trusted_directories):
         yield (
             f"teamwright.trustedDirectories: {shown(str(entry))} is, or leads through, a link, so it trusts nothing. "
             f"If you mean {shown(str(project))}, write that."
         )
-    if line := trust.untrusted_line(replace(trust.what_would_run(project), changes=changed)):
+    if line := trust.untrusted_line(replace(trust.what_would_run(project, own_files), changes=changed)):
         yield line
 
 
@@ -175,8 +181,10 @@ def look_around(workspace: Workspace) -> tuple[trust.TrustContents, dict[str, Tr
     files = look(workspace.project, workspace.cwd, git=git_programs)
     changed = compare(workspace.project, files, state=workspace.home.root) if workspace.changed else ()
     lines = files[GIT].commands or () if GIT in files else ()
-    parts = contents(workspace.project, files, lines)
-    return replace(trust.what_would_run(workspace.project), parts=parts, changes=changed), files
+    asked = {name: file for name, file in files.items() if name not in workspace.own_files}
+    parts = contents(workspace.project, asked, lines)
+    found = trust.what_would_run(workspace.project, workspace.own_files)
+    return replace(found, parts=parts, changes=changed), files
 
 
 def read_rules(options: Options, workspace: Workspace) -> tuple[Rulebook, list[str]]:

@@ -16,7 +16,7 @@ from teamwright.core.data.team import Member
 from teamwright.core.errors import StoreError
 from teamwright.core.ids import AgentId, JobId, LetterId, SessionId
 from teamwright.runtime.bus import Cursor, Watch
-from teamwright.runtime.port import Crew, Live, Named, SessionFacts, SessionView
+from teamwright.runtime.port import Crew, Live, Named, SessionFacts, SessionView, StandingRule
 from teamwright.runtime.session import Session
 from teamwright.store.files.paths import Home
 from teamwright.store.tables.state import now_ms
@@ -99,6 +99,11 @@ class LocalSession:
 
     async def skills(self) -> list[Named]:
         return self.commands
+
+    async def rules(self) -> list[StandingRule]:
+        names = self.agents()
+        listed = self._session.services.rules.listing()
+        return [StandingRule(kind, str(r), r.source, names.get(id, id) if id else "") for kind, r, id in listed]
 
     async def crew(self) -> Crew:
         """Tasks and mail, as they are now."""

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from msgspec import Struct
 
@@ -50,6 +50,15 @@ class Named(Struct, frozen=True):
     name: str
     description: str
     hint: str = ""  # what may be said after it
+
+
+class StandingRule(Struct, frozen=True):
+    """A permission rule in effect."""
+
+    behaviour: Literal["allow", "ask", "deny"]
+    rule: str
+    source: str
+    agent: str = ""  # the name of the one that it is for, if it is for one alone
 
 
 class Crew(Struct, frozen=True):
@@ -122,6 +131,10 @@ class SessionPort(Protocol):
 
     async def skills(self) -> list[Named]:
         """What can be said as `/name` besides the app's own commands."""
+        ...
+
+    async def rules(self) -> list[StandingRule]:
+        """Those that restrict first."""
         ...
 
     async def crew(self) -> Crew: ...

@@ -184,12 +184,12 @@ class Session:
             case AskAside():
                 await self.aside(op.question)
             case AddRules():
-                for problem in self.services.rules.add(op.behaviour, op.rules, op.agent):
+                for problem in self.services.rules.add(op.behaviour, op.rules, op.agent, op.source):
                     self.tell(self.main.id, Warned(problem))
             case AddDirectories():
                 self._add_directories(op.directories)
             case RemoveRules():
-                self.services.rules.remove(op.behaviour, op.rules)
+                self.services.rules.remove(op.behaviour, op.rules, op.source)
             case RemoveDirectories():
                 self._remove_directories(op.directories)
             case Answer():

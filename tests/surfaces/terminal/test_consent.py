@@ -83,7 +83,7 @@ def test_an_indentation_is_no_padding() -> None:
     assert [row.text for row in rows_of("Write", {"file_path": "/a", "content": code})][1:] == code.rstrip().split("\n")
 
 
-@pytest.mark.parametrize("key", ["y", "1", "t", "a", "2", "3", "click"])
+@pytest.mark.parametrize("key", ["y", "1", "t", "a", "p", "2", "3", "4", "click"])
 @pytest.mark.parametrize("size", [(60, 20), (120, 40)])
 async def test_no_yes_before_the_last_line_was_seen(key: str, size: tuple[int, int]) -> None:
     host = dialog(question(command=LONG))
@@ -118,7 +118,7 @@ async def test_rules_that_are_too_long_for_an_answer_are_read_with_the_rest() ->
     rules = tuple(f"Bash({n} {'x' * 100} *)" for n in range(8))
     host = dialog(question(suggestions=rules))
     async with host.run_test(size=(60, 20)) as pilot:
-        await until(pilot, lambda: "always for all agents: the rules above" in screen_text(host))
+        await until(pilot, lambda: "always in this session: the rules above" in screen_text(host))
         await pilot.press("a")
         await pilot.pause()
         assert not host.heard

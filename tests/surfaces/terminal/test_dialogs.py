@@ -49,7 +49,8 @@ async def test_who_asks_and_the_exact_command_are_seen(width: int) -> None:
         text = screen_text(host)
         assert "■ ada (general-purpose) of site: Bash?" in text
         assert "git push \\" in text and "--force origin main" in text and "description: pushes" in text
-        assert "always for ada: Bash(git push *)" in text and "always for all agents: Bash(git push *)" in text
+        for where in ("in this session", "in this project", "for ada"):
+            assert f"Yes, and always {where}: Bash(git push *)" in " ".join(text.replace("│", " ").split())
         assert "2 more waiting" in text
         color = host.screen.query_one(".dialog--head").visual.spans[0].style  # type: ignore[attr-defined]
         assert "#6ea8fe" in str(color)
@@ -60,9 +61,9 @@ async def test_who_asks_and_the_exact_command_are_seen(width: int) -> None:
 @pytest.mark.parametrize(
     ("key", "decision", "scope"),
     [
-        ("1", Allow(), "once"), ("y", Allow(), "once"), ("enter", Deny(NO), "once"), ("2", Allow(), "agent"),
-        ("t", Allow(), "agent"), ("3", Allow(), "all"), ("a", Allow(), "all"), ("4", Deny(NO), "once"),
-        ("n", Deny(NO), "once"),
+        ("1", Allow(), "once"), ("y", Allow(), "once"), ("enter", Deny(NO), "once"), ("2", Allow(), "all"),
+        ("a", Allow(), "all"), ("3", Allow(), "project"), ("p", Allow(), "project"), ("4", Allow(), "agent"),
+        ("t", Allow(), "agent"), ("5", Deny(NO), "once"), ("n", Deny(NO), "once"),
     ],
 )  # fmt: skip
 async def test_each_answer_has_a_key(key: str, decision: object, scope: str) -> None:
@@ -83,7 +84,7 @@ async def test_no_with_words_reaches_the_model() -> None:
         await until(pilot, lambda: "Yes, " in screen_text(host))
         await pilot.press("w")
         await until(pilot, lambda: host.screen.query_one(Input).has_focus)
-        await pilot.press(*"1y no", "escape", "5", *"!", "enter")
+        await pilot.press(*"1y no", "escape", "6", *"!", "enter")
         await until(pilot, lambda: host.heard)
         assert answered(host) == [("q1", Deny(f"{NO} They say: 1y no!", words="1y no!"), "once")]
 

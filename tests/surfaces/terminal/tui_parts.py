@@ -129,7 +129,7 @@ def add(
 
 def question(
     id: str = "q1", tool: str = "Bash", agent: str = "a1", suggestions: tuple[str, ...] = ("Bash(git push *)",),
-    name: str = "ada", **args: Any,
+    name: str = "ada", wider: tuple[str, ...] = (), **args: Any,
 ) -> Question:  # fmt: skip
     given = args or {"command": "git push origin main"}
     return Question(
@@ -141,6 +141,7 @@ def question(
         given,
         f"no allow rule covers {tool}.",
         suggestions,
+        wider=wider,
     )
 
 

@@ -73,6 +73,7 @@ class AddRules(Struct, frozen=True, tag="add_rules"):
     rules: tuple[str, ...]
     behaviour: Literal["allow", "ask", "deny"]
     agent: AgentId | None = None
+    source: Literal["session", "local"] = "session"  # local: they are in the local settings, too
 
 
 class AddDirectories(Struct, frozen=True, tag="add_directories"):
@@ -82,10 +83,12 @@ class AddDirectories(Struct, frozen=True, tag="add_directories"):
 
 
 class RemoveRules(Struct, frozen=True, tag="remove_rules"):
-    """Rules that were added in this session; None: all of that kind. What settings say stays."""
+    """Rules that were added in this session; None: all of that kind. What settings say stays, unless `source` is
+    `local` and they were taken out of the local settings."""
 
     rules: tuple[str, ...] | None
     behaviour: Literal["allow", "ask", "deny"]
+    source: Literal["session", "local"] = "session"
 
 
 class RemoveDirectories(Struct, frozen=True, tag="remove_directories"):

@@ -45,3 +45,5 @@ class Question(Struct, frozen=True):
     suggestions: tuple[str, ...] = ()  # rules that would answer it for good, e.g. `Bash(git log *)`
     blocked_path: str | None = None
     color: str = ""  # of the teammate that asks, or that its agent works for
+    wider: tuple[str, ...] = ()  # rules that would answer more of its kind besides, e.g. `Bash(npm run *)`
+    is_edit: bool = False  # a change of files that the mode acceptEdits would allow

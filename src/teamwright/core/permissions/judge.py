@@ -32,6 +32,7 @@ class Verdict(Struct, frozen=True):
     blocked_path: str | None = None
     final: bool = False
     guarded: bool = False  # of an ask: a rule or what is protected wants a person's yes, not a hook's
+    wider: tuple[str, ...] = ()  # rules that would answer it too, and more of its kind: `npm run *`
 
 
 def mode_allowed(parent: Mode, child: Mode) -> Mode:
@@ -84,8 +85,10 @@ def _conclude(findings: Sequence[Finding], mode: Mode) -> Verdict:
     if mode == "dontAsk":
         return Verdict("deny", f"{first.reason} The mode dontAsk denies calls that need approval.", blocked_path=path)
     suggestions = dict.fromkeys(s for f in asked for s in f.suggestions)
+    wider = dict.fromkeys(s for f in asked for s in f.wider or f.suggestions)
     guarded = any(f.firm or f.guarded for f in asked)
-    return Verdict("ask", first.reason, tuple(suggestions)[:8], path, guarded=guarded)
+    more = () if wider == suggestions else tuple(wider)[:8]
+    return Verdict("ask", first.reason, tuple(suggestions)[:8], path, guarded=guarded, wider=more)
 
 
 def _judge_fetch(facts: Fetches, scene: Scene) -> Finding:

@@ -24,6 +24,7 @@ class Finding(Struct, frozen=True):
     firm: bool = False
     reading: bool = False
     guarded: bool = False  # no hook's yes answers it, only a person's
+    wider: tuple[str, ...] = ()  # rules that cover more of the same kind, in place of `suggestions`
 
 
 class Scene(Struct, frozen=True):

@@ -7,7 +7,7 @@ from typing import Literal
 
 from msgspec import structs
 
-from teamwright.core.permissions.facts import Command, Place, Runs
+from teamwright.core.permissions.facts import Command, FileView, Place, Runs
 from teamwright.core.permissions.path_rules import (
     FINE,
     Finding,
@@ -29,41 +29,23 @@ from teamwright.core.permissions.patterns import (
     deny_fits,
     mentioned,
 )
-from teamwright.core.permissions.rules import EDIT, EDITING, READ, READING, SHELL, Rule, Rules, names_tool, whole_rule
+from teamwright.core.permissions.prefixes import RUN_ANYTHING, prefix_of
+from teamwright.core.permissions.rules import (
+    BASH,
+    EDIT,
+    EDITING,
+    READ,
+    READING,
+    SHELL,
+    Rule,
+    Rules,
+    names_tool,
+    whole_rule,
+)
 from teamwright.core.text import shown
 
 _ON_COMMANDS = frozenset((*SHELL, *READING, *EDITING))  # rules on paths cover what a command names, too
 _ANY_LETTER = re.compile(r"\$'|\\[0-7xuU]")  # in such strings a letter can be written as a number
-_RUN_ANYTHING = frozenset(
-    {
-        "sh",
-        "bash",
-        "zsh",
-        "dash",
-        "ksh",
-        "fish",
-        "python",
-        "python3",
-        "node",
-        "perl",
-        "ruby",
-        "php",
-        "sudo",
-        "doas",
-        "env",
-        "xargs",
-        "eval",
-        "exec",
-        "source",
-        ".",
-        "ssh",
-        "npx",
-        "uvx",
-        "docker",
-        "rm",
-        "find",
-    }
-)
 
 
 def judge_runs(runs: Runs, scene: Scene) -> list[Finding]:
@@ -151,7 +133,7 @@ def _judge_command(command: Command, tool: str, scene: Scene, *, whole: bool) ->
     if not whole and rule is None:
         why = f" ({command.opaque})" if command.opaque else ""
         reason = f"no allow rule covers `{shown(command.shown, 160)}`{why}."
-        return [Finding("ask", reason, _suggestions(command))]
+        return [Finding("ask", reason, _suggestions(command), wider=_wider(command, scene))]
     exact = rule is not None and command_pattern(rule.pattern or "").is_exact
     for place in () if exact else command.touches:
         if any(is_protected(p, scene.roots, scene.protected) for p in (place.path, place.given)):
@@ -183,21 +165,46 @@ def _judge_write(place: Place, runs: Runs, scene: Scene, *, whole: bool) -> Find
 
 def _suggestions(command: Command) -> tuple[str, ...]:
     """The command as it is; or its known beginning, unless that would stand for anything at all."""
-    view = command.views[-1]
-    if command.opaque or view.need is None:
-        view = command.views[0]
-    words = list(view.words)
-    if command.opaque or view.need is None or not words:
+    view = _ruled_view(command)
+    if view is None:
         return ()
-    known = next(
-        (n for n, word in enumerate(words) if UNKNOWN in word or "*" in word or '"' in word or "'" in word), len(words)
-    )
+    words, known = view.words, _known(view.words)
     if known == len(words) and sum(map(len, words)) <= 200:
-        return (f"Bash({' '.join(_quoted(word) for word in words)})",)
+        return (_rule_for(words),)
     beginning = words[: min(known, 2)]
-    if not beginning or any(word.rpartition("/")[2] in _RUN_ANYTHING for word in beginning):
+    if not beginning or any(word.rpartition("/")[2] in RUN_ANYTHING for word in beginning):
         return ()
-    return (f"Bash({' '.join(_quoted(word) for word in beginning)} *)",)
+    return (_rule_for((*beginning, "*")),)
+
+
+def _wider(command: Command, scene: Scene) -> tuple[str, ...]:
+    """A rule for its subcommand with whatever follows. None where it would not answer: what is protected is named."""
+    view = _ruled_view(command)
+    beginning = () if view is None else prefix_of(view.words)
+    if view is None or view.need is None or not view.need <= len(beginning) <= _known(view.words):
+        return ()
+    named = (path for place in command.touches for path in (place.path, place.given))
+    if any(is_protected(path, scene.roots, scene.protected) for path in named):
+        return ()
+    return (_rule_for((*beginning, "*")),)
+
+
+def _ruled_view(command: Command) -> FileView | None:
+    """The command as a rule would name it: without its wrappers, if they may be left out."""
+    if command.opaque:
+        return None
+    view = next((view for view in (command.views[-1], command.views[0]) if view.need is not None), None)
+    return view if view is not None and view.words else None
+
+
+def _known(words: Sequence[str]) -> int:
+    """How many words at its beginning a rule can spell."""
+    odd = (n for n, word in enumerate(words) if UNKNOWN in word or any(c in word for c in "*\"'"))
+    return next(odd, len(words))
+
+
+def _rule_for(words: Sequence[str]) -> str:
+    return f"{BASH}({' '.join(map(_quoted, words))})"
 
 
 def _quoted(word: str) -> str:

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from teamwright.core.crashpoint import crashpoint
 from teamwright.core.errors import ToolError
 from teamwright.core.text import shown
+from teamwright.host.git.exclude import leave_out
 from teamwright.host.git.record import (
     PATIENCE,
     PLACE,
@@ -131,20 +132,14 @@ def _is_owners(tree: Worktree, name: str) -> bool:
 
 def _prepare(place: Repository) -> None:
     """The directory for worktrees, which must really lie in the main tree, and git's order not to see it."""
-    folder, exclude = place.top, place.common / "info" / "exclude"
-    line = f"/{'/'.join(PLACE)}/".encode()
+    folder = place.top
     try:
         for part in PLACE:
             folder /= part
             folder.mkdir(mode=0o700, exist_ok=True)
             if folder.is_symlink():
                 raise ToolError(f"{shown(str(folder))} is a link; worktrees are made only in a true directory there.")
-        exclude.parent.mkdir(exist_ok=True)
-        with exclude.open("a+b") as file:
-            file.seek(0)
-            known = file.read()
-            if line not in known.splitlines():
-                file.write(b"\n" * (known[-1:] not in (b"", b"\n")) + line + b"\n")
+        leave_out(place.common, f"/{'/'.join(PLACE)}/")
     except OSError as error:
         why = f"{error.strerror or error} ({shown(str(error.filename))})"
         raise ToolError(f"No worktree can be made below {shown(str(place.top))}: {why}.") from None

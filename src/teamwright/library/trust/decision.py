@@ -145,13 +145,14 @@ def _changing(state: Path) -> Generator[dict[str, dict[str, Any]]]:
             replace(file, {"version": 1, **records})
 
 
-def what_would_run(project: Path) -> TrustContents:
-    """Names only: directories are listed and JSON is read; no definition is opened."""
+def what_would_run(project: Path, own: Iterable[str] = ()) -> TrustContents:
+    """Names only: directories are listed and JSON is read; no definition is opened. `own` are the person's files."""
+    theirs = frozenset(own)
     settings = tuple(
         f"{home}/{name}"
         for home in _HOMES
         for name in ("settings.json", "settings.local.json")
-        if os.path.lexists(project / home / name)
+        if os.path.lexists(project / home / name) and f"{home}/{name}" not in theirs
     )
     servers = [*_part(project / ".mcp.json", "mcpServers"), *(n for f in settings for n in _part(project / f, "mcp"))]
     return TrustContents(
@@ -217,7 +218,7 @@ def untrusted_line(found: TrustContents) -> str | None:
         return None
     return (
         f"{shown(str(found.project))} is not trusted, so these of its files were not loaded: {', '.join(parts)}. "
-        "If you trust it, use --trust for one run, or name it in teamwright.trustedDirectories of your own settings."
+        "If you trust it, run `teamwright trust` there, or use --trust for one run."
     )
 
 

@@ -119,11 +119,14 @@ def _compare(before: Mapping[str, TrustedFile], now: Mapping[str, TrustedFile]) 
 def agree(project: Path, files: Mapping[str, TrustedFile], *, state: Path) -> None:
     """Remember what the person has seen; what was agreed to in other corners of the project stays so."""
     agreed = _load(project, state)
-    whole = {**(agreed.files if agreed else {}), **files}
+    _save(project, {**(agreed.files if agreed else {}), **files}, state)
+
+
+def _save(project: Path, files: dict[str, TrustedFile], state: Path) -> None:
     path = _path(project, state)
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        replace_file(path, msgspec.json.encode(Agreed(os.path.realpath(project), whole)), synced=False)
+        replace_file(path, msgspec.json.encode(Agreed(os.path.realpath(project), files)), synced=False)
     except OSError as error:
         raise SettingsError(f"{path}: trust cannot be recorded: {error.strerror or error}") from None
 
@@ -142,6 +145,34 @@ def agree_to_own(project: Path, path: Path, before: tuple[TrustChange, ...], *, 
     now = look(project, project)
     if name in now:
         agree(project, {name: now[name]}, state=state)
+
+
+def is_agreed(project: Path, name: str, *, state: Path) -> bool:
+    """Is this settings file there, just as the person agreed to it?"""
+    agreed = _load(project, state)
+    if agreed is None or name not in agreed.files:
+        return False
+    real, found = Path(os.path.realpath(project)), dict[str, TrustedFile]()
+    _keep(found, real, str(real / name), agreed.files, _settings_text)
+    return name in found and found[name].digest == agreed.files[name].digest
+
+
+def agree_to_saved(project: Path, name: str, *, state: Path) -> None:
+    """The person had it written, and all of it is theirs: it counts as agreed to, as it is now, also where nothing else
+    of the directory is trusted."""
+    agreed = _load(project, state)
+    real, found = Path(os.path.realpath(project)), dict[str, TrustedFile]()
+    _keep(found, real, str(real / name), {}, _settings_text)
+    others = {file: kept for file, kept in (agreed.files if agreed else {}).items() if file != name}
+    _save(project, others | found, state)
+
+
+def forget(project: Path, *, state: Path) -> None:
+    """Nothing here is agreed to any more."""
+    try:
+        _path(project, state).unlink(missing_ok=True)
+    except OSError as error:
+        raise SettingsError(f"{_path(project, state)} cannot be removed: {error.strerror or error}") from None
 
 
 def _path(project: Path, state: Path) -> Path:

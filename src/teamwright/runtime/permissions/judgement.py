@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from teamwright.core.data.message import ToolCall
 from teamwright.core.ids import AgentId, new_question_id
@@ -66,9 +67,11 @@ def _copy_of(path: str, desk: Desk) -> str:
 
 
 def question_about(
-    agent: AgentId, call: ToolCall, args: Mapping[str, Any], standing: Standing, verdict: Verdict
+    agent: AgentId, call: ToolCall, args: Mapping[str, Any], standing: Standing, verdict: Verdict, intent: Intent
 ) -> Question:
     """The question to the person; `args` are those that the call would run with."""
+    accepting = replace(standing, mode="acceptEdits")
+    is_edit = standing.mode == "default" and judge_intent(intent, accepting).kind == "allow"
     return Question(
         new_question_id(),
         agent,
@@ -80,4 +83,6 @@ def question_about(
         verdict.suggestions,
         verdict.blocked_path,
         standing.color,
+        verdict.wider,
+        is_edit,
     )

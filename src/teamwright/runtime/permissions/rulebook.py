@@ -10,6 +10,7 @@ from teamwright.core.permissions.path_rules import read_denied
 from teamwright.core.permissions.rules import Rule, Rules, parse_rules
 
 Behaviour = Literal["allow", "ask", "deny"]
+Added = Literal["session", "local"]
 
 
 class Rulebook:
@@ -19,23 +20,33 @@ class Rulebook:
         self._home = home
         self._own: dict[AgentId, Rules] = {}  # what was added for one agent alone
 
-    def add(self, behaviour: Behaviour, texts: Sequence[str], agent: AgentId | None = None) -> list[str]:
+    def add(
+        self, behaviour: Behaviour, texts: Sequence[str], agent: AgentId | None = None, source: Added = "session"
+    ) -> list[str]:
         """For the rest of the session, for all or one agent; returns what is wrong with those that cannot be used."""
-        rules, problems = parse_rules(texts, "session", self._base, self._home)
+        rules, problems = parse_rules(texts, source, self._base, self._home)
         if agent is None:
-            self.rules += Rules(**{behaviour: rules})
+            known = getattr(self.rules, behaviour)
+            self.rules += Rules(**{behaviour: tuple(rule for rule in rules if rule not in known)})
         else:
             self._own[agent] = self._own.get(agent, Rules()) + Rules(**{behaviour: rules})
         return [str(problem) for problem in problems]
 
-    def remove(self, behaviour: Behaviour, texts: Sequence[str] | None) -> None:
-        """Those of this session alone: what the settings and the command line say is not undone by an answer."""
+    def remove(self, behaviour: Behaviour, texts: Sequence[str] | None, source: Added = "session") -> None:
+        """Those of this session, or what was taken out of the local settings: nothing else is undone by an answer."""
 
-        def stays(rule: Rule) -> bool:
-            return rule.source != "session" or (texts is not None and str(rule) not in texts)
+        def kept(rules: Rules) -> Rules:
+            found = (r for r in getattr(rules, behaviour) if r.source != source or not _is_meant(r, texts))
+            return replace(rules, **{behaviour: tuple(found)})
 
-        kept = tuple(rule for rule in getattr(self.rules, behaviour) if stays(rule))
-        self.rules = replace(self.rules, **{behaviour: kept})
+        self.rules = kept(self.rules)
+        self._own = {agent: kept(rules) for agent, rules in self._own.items()}
+
+    def listing(self) -> list[tuple[Behaviour, Rule, AgentId | None]]:
+        """Every rule in effect, with the agent that it is for if it is for one alone."""
+        books: list[tuple[AgentId | None, Rules]] = [(None, self.rules), *self._own.items()]
+        kinds: tuple[Behaviour, ...] = ("deny", "ask", "allow")
+        return [(kind, rule, agent) for kind in kinds for agent, rules in books for rule in getattr(rules, kind)]
 
     def of(self, agent: AgentId) -> Rules:
         """Those that hold for an agent: everybody's and its own."""
@@ -45,3 +56,7 @@ class Rulebook:
     def hides(self, path: str) -> bool:
         """Is this resolved path denied to Read? Searches leave it out."""
         return bool(self.rules.deny) and read_denied(self.rules, path)
+
+
+def _is_meant(rule: Rule, texts: Sequence[str] | None) -> bool:
+    return texts is None or str(rule) in texts

@@ -27,7 +27,7 @@ _PRIVATE_ENV_NAMES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "TEAMWRIGHT_HOME")
 def read_layer(path: Path, source: Source, problems: list[str]) -> Layer | None:
     """The file as a layer, or None where there is none. Faults are reported in `problems`."""
     try:
-        data = _read(path)
+        data = read_bytes(path)
         twice = None if source == "managed" else problems
         found = decode_object(data, str(path), twice) if data is not None else None
     except SettingsError as error:
@@ -124,7 +124,7 @@ def _forbid(values: dict[str, Any], say: Say) -> None:
         del values["enableAllProjectMcpServers"]
 
 
-def _read(path: Path) -> bytes | None:
+def read_bytes(path: Path) -> bytes | None:
     """The bytes of a regular file; None if there is none. A FIFO or device must not make us wait."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)

@@ -11,11 +11,13 @@ from typing import Any, cast, get_origin
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from teamwright.core.errors import SettingsError, UsageError
 from teamwright.core.jsontext import decode_object
 from teamwright.core.text import shown
 from teamwright.store.settings.file import fields_of, layer_of, read_layer
+from teamwright.store.settings.saved_rules import LOCAL
 from teamwright.store.settings.schema import (
     PARTS,
     HookSettings,
@@ -70,11 +72,13 @@ def load(
     sources: Collection[str] = SOURCES,
     managed: Path = MANAGED,
     read: ReadFiles | None = None,
+    own_rules: bool = False,
 ) -> Settings:
     """Read and merge all sources. `state` is TEAMWRIGHT_HOME; `flag` is `--settings FILE_OR_JSON`, relative to `cwd`.
 
     Project and local files are opened only if the directory is `trusted`. Faults are told in `problems`; only a
-    `flag` or a managed policy that cannot be read at all raises. `read` has what an earlier call read.
+    `flag` or a managed policy that cannot be read at all raises. `read` has what an earlier call read. `own_rules`: the
+    local file holds what the person said to keep, so its rules count in a directory that is not trusted, too.
     """
     problems: list[str] = []
     layers: list[Layer] = []
@@ -87,7 +91,16 @@ def load(
         if real not in seen and (layer := _read(path, source, problems, files)):
             layers.append(layer)
         seen.add(real)
+    if own_rules and not trusted and "local" in sources and (own := _own_rules(project, problems, files)):
+        layers.append(own)
     return _merge(layers, project, home, problems)
+
+
+def _own_rules(project: Path, problems: list[str], files: ReadFiles) -> Layer | None:
+    layer = _read(project / LOCAL, "local", problems, files)
+    said = cast("dict[str, Any]", {} if layer is None else layer.values.get("permissions", {}))
+    rules = {kind: said[kind] for kind in ("allow", "ask", "deny") if kind in said}
+    return replace(layer, values={"permissions": rules}) if layer is not None and rules else None
 
 
 def _read(path: Path, source: Source, problems: list[str], files: ReadFiles) -> Layer | None:

@@ -15,6 +15,7 @@ from teamwright.surfaces.port.app_protocol import (
     AskCrew,
     AskExpand,
     AskPast,
+    AskRules,
     AskSay,
     AskSkills,
     AskStop,
@@ -107,6 +108,8 @@ class AppGuest:
                 return await session.expand(text)
             case AskSkills():
                 return await session.skills()
+            case AskRules():
+                return await session.rules()
             case AskCrew():
                 return await session.crew()
             case AskPast(agent):

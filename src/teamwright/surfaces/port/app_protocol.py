@@ -47,6 +47,10 @@ class AskSkills(Wanted, frozen=True):
     pass
 
 
+class AskRules(Wanted, frozen=True):
+    pass
+
+
 class AskCrew(Wanted, frozen=True):
     pass
 
@@ -55,7 +59,7 @@ class AskPast(Wanted, frozen=True):
     agent: AgentId
 
 
-AnyWanted = AskWatch | AskSubmit | AskSay | AskWithdraw | AskStop | AskExpand | AskSkills | AskCrew | AskPast
+AnyWanted = AskWatch | AskSubmit | AskSay | AskWithdraw | AskStop | AskExpand | AskSkills | AskRules | AskCrew | AskPast
 
 
 class Welcome(Struct, frozen=True):

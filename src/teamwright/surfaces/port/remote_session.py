@@ -16,7 +16,7 @@ from teamwright.core.errors import UsageError
 from teamwright.core.ids import AgentId, LetterId, SessionId
 from teamwright.host.ipc.unix_stream import UnixStream
 from teamwright.runtime.extensions.skills import Expanded
-from teamwright.runtime.port import Crew, Live, Named, SessionFacts
+from teamwright.runtime.port import Crew, Live, Named, SessionFacts, StandingRule
 from teamwright.runtime.replay import read_agent, read_all
 from teamwright.store.files.paths import Home
 from teamwright.surfaces.port import app_protocol as speech
@@ -117,6 +117,9 @@ class RemoteSession:
 
     async def skills(self) -> list[Named]:
         return await self._ask(speech.AskSkills(), list[Named])
+
+    async def rules(self) -> list[StandingRule]:
+        return await self._ask(speech.AskRules(), list[StandingRule])
 
     async def crew(self) -> Crew:
         return await self._ask(speech.AskCrew(), Crew)

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable
 from importlib import import_module
 from pathlib import Path
-from typing import ClassVar, cast
+from typing import ClassVar
 
 from anyio import to_thread
 from textual import events, on
@@ -220,8 +220,7 @@ class TerminalApp(App[Leave]):
 
     @on(messages.AnswerQuestion)
     async def _answer(self, event: messages.AnswerQuestion) -> None:
-        scope = cast("messages.Scope", event.rule_scope)
-        await self._try(answer(self.session, self.view.questions, event.question, event.decision, scope))
+        await self._try(answer(self.session, self.view.questions, event, self.options))
 
     # --- what panels and widgets ask for
 

@@ -7,7 +7,8 @@ from textual.message import Message
 from teamwright.core.ids import AgentId
 from teamwright.core.permissions.consent import Decision, Question
 
-Scope = Literal["once", "agent", "all"]  # a yes for this call, or for what its suggested rules cover
+# A yes for this call; or for what its rules cover: for one agent, in this session, in this project; or for all edits.
+Scope = Literal["once", "agent", "all", "project", "edits"]
 
 
 class OpenAgent(Message):
@@ -35,6 +36,11 @@ class Background(Message):
 
 
 class AnswerQuestion(Message):
-    def __init__(self, question: Question, decision: Decision, rule_scope: Scope = "once") -> None:
+    """`wide`: by the wider of its rules."""
+
+    def __init__(
+        self, question: Question, decision: Decision, rule_scope: Scope = "once", *, wide: bool = False
+    ) -> None:
         super().__init__()
-        self.question, self.decision, self.rule_scope = question, decision, rule_scope
+        self.question, self.decision, self.wide = question, decision, wide
+        self.rule_scope: Scope = rule_scope

@@ -3,17 +3,21 @@
 from collections.abc import Sequence
 from typing import Any, cast
 
+from anyio import to_thread
+from msgspec.structs import replace
 from textual.app import App
 
-from teamwright.core.data.op import AddRules, Answer
-from teamwright.core.errors import UsageError
+from teamwright.app import Options
+from teamwright.app.saved_rules import keep_rules
+from teamwright.core.data.op import AddRules, Answer, SetMode
+from teamwright.core.errors import TeamwrightError, UsageError
 from teamwright.core.ids import AgentId
-from teamwright.core.permissions.consent import Allow, Decision, Question
+from teamwright.core.permissions.consent import Allow, Question
 from teamwright.runtime.port import SessionPort
 from teamwright.surfaces.terminal.dialogs.ask_form import AskScreen
 from teamwright.surfaces.terminal.dialogs.base import QuestionScreen
 from teamwright.surfaces.terminal.dialogs.question_list import QuestionsScreen, screen_for
-from teamwright.surfaces.terminal.messages import Scope
+from teamwright.surfaces.terminal.messages import AnswerQuestion, Scope
 from teamwright.surfaces.view.shapes import AgentView
 from teamwright.surfaces.view.view import SessionFold
 
@@ -50,15 +54,23 @@ class QuestionQueue:
 
 
 async def answer(
-    session: SessionPort, waiting: Sequence[Question], question: Question, decision: Decision, scope: Scope
+    session: SessionPort, waiting: Sequence[Question], event: AnswerQuestion, options: Options
 ) -> list[Question]:
-    """Answer it, and add its suggested rules if `scope` says so. Returns what those rules answered too."""
+    """Answer it, and do what else its scope says. Returns what that answered too.
+
+    Rules that cannot be saved hold for this session all the same; the fault is raised when everything is answered.
+    """
+    question, scope = event.question, event.rule_scope
+    rules = question.wider if event.wide else question.suggestions
     covered: list[Question] = []
-    if isinstance(decision, Allow) and scope != "once" and question.suggestions:
-        only = question.agent if scope == "agent" else None
-        await session.submit(AddRules(question.suggestions, "allow", only))
-        covered = _covered(waiting, question, only)
-    await session.submit(Answer(question.id, decision))
+    fault: TeamwrightError | None = None
+    if isinstance(event.decision, Allow) and scope == "edits":
+        await session.submit(SetMode("acceptEdits"))
+        covered = [other for other in waiting if other.id != question.id and other.is_edit]
+    elif isinstance(event.decision, Allow) and scope != "once" and rules:
+        fault = await _add(session, question, rules, scope, options)
+        covered = _covered(waiting, question, rules, question.agent if scope == "agent" else None)
+    await session.submit(Answer(question.id, event.decision))
     done: list[Question] = []
     for other in covered:
         try:
@@ -66,17 +78,35 @@ async def answer(
         except UsageError:  # somebody else was quicker, or it was withdrawn
             continue
         done.append(other)
+    if fault is not None:
+        raise UsageError(f"always holds for this session only: {fault}")
     return done
 
 
-def _covered(waiting: Sequence[Question], question: Question, only: AgentId | None) -> list[Question]:
+async def _add(
+    session: SessionPort, question: Question, rules: tuple[str, ...], scope: Scope, options: Options
+) -> TeamwrightError | None:
+    fault = None
+    if scope == "project":
+        try:
+            await to_thread.run_sync(keep_rules, replace(options, cwd=session.cwd), "allow", rules)
+        except TeamwrightError as error:
+            fault = error
+    only = question.agent if scope == "agent" else None
+    saved = scope == "project" and fault is None
+    await session.submit(AddRules(rules, "allow", only, "local" if saved else "session"))
+    return fault
+
+
+def _covered(
+    waiting: Sequence[Question], question: Question, rules: Sequence[str], only: AgentId | None
+) -> list[Question]:
     """Questions that would not be asked any more: the rules that would answer each are all there now."""
-    rules = set(question.suggestions)
+    there = frozenset(rules)
     return [
         other
         for other in waiting
         if other.id != question.id
-        and other.suggestions
-        and rules.issuperset(other.suggestions)
+        and any(needed and there.issuperset(needed) for needed in (other.suggestions, other.wider))
         and only in (None, other.agent)
     ]

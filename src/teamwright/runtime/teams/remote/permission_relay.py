@@ -145,14 +145,15 @@ class PermissionResponder:
 
     async def _judge(self, agent: AgentId, call: ToolCall, standing: Standing) -> Decision:
         """By the rules here, and if they leave it open by the person. What a rule denies, no yes allows."""
-        verdict = judge_intent(await self._facts.read(call.name, call.args, standing.desk), standing)
+        intent = await self._facts.read(call.name, call.args, standing.desk)
+        verdict = judge_intent(intent, standing)
         if verdict.kind == "allow":
             return Allow()
         if verdict.kind == "deny":
             return refusal(standing, call.name, verdict.reason, DO_WITHOUT, verdict.blocked_path)
         if self._put is None:
             return refusal(standing, call.name, verdict.reason, NOBODY, verdict.blocked_path)
-        decision = await self._put(question_about(agent, call, call.args, standing, verdict))
+        decision = await self._put(question_about(agent, call, call.args, standing, verdict, intent))
         if isinstance(decision, Deny):
             return decision
         now = replace(standing, rules=self._rules(agent))  # the answer may have made a rule, for this one or for all

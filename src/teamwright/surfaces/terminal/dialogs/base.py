@@ -26,8 +26,8 @@ from teamwright.tools.bounds import counted, visible
 from teamwright.tools.catalog import traits_of
 
 UNREAD = "PgDn to the end to allow it"
-YES = ("once", "agent", "all")
-MOST_RULES = 160  # characters of rules that stand in an answer itself
+YES = ("once", "edits", "all", "project", "agent")
+MOST_RULES = 60  # characters of rules that stand in an answer itself
 SMALL, LEAST = 26, 3  # lines of a screen that is used whole, and of the request and its answers
 BOX = """
     align: center bottom;
@@ -50,19 +50,36 @@ def is_plan(question: Question) -> bool:
     return traits_of(question.tool).asks == "plan"
 
 
-def choices_for(question: Question) -> list[Choice]:
-    """No comes first, because Enter chooses it: a yes must be deliberate."""
+def choices_for(question: Question, *, wide: bool = False) -> list[Choice]:
+    """No comes first, because Enter chooses it: a yes must be deliberate. `wide`: always means the wider rules."""
     if is_plan(question):
         yes, no = Choice("once", "Yes, carry out the plan", "y"), Choice("no", "No, keep planning", "n")
         return no_first([yes, no, Choice("words", "No, and say what to change …", "w")], "no")
     choices = [Choice("once", "Yes, this once", "y")]
+    if question.is_edit:
+        choices.append(Choice("edits", "Yes, and accept edits from now on", "e"))
     if question.suggestions:
-        rules = counted(visible(", ".join(question.suggestions))).replace("\n", "\\n")
-        rules = rules if len(rules) <= MOST_RULES else "the rules above"
+        rules = _worded(question.wider if wide else question.suggestions)
         name = one_line(question.agent_name, 30)
+        choices.append(Choice("all", f"Yes, and always in this session: {rules}", "a"))
+        choices.append(Choice("project", f"Yes, and always in this project: {rules}", "p"))
         choices.append(Choice("agent", f"Yes, and always for {name}: {rules}", "t"))
-        choices.append(Choice("all", f"Yes, and always for all agents: {rules}", "a"))
+    if question.wider:
+        other = _worded(question.suggestions if wide else question.wider)
+        choices.append(Choice("wide", f"Let always mean {'only ' * wide}{other}", "x"))
     return no_first([*choices, Choice("no", "No", "n"), Choice("words", "No, and say why …", "w")], "no")
+
+
+def _worded(rules: Sequence[str]) -> str:
+    words = counted(visible(", ".join(rules))).replace("\n", "\\n")
+    return words if len(words) <= MOST_RULES else "the rules above" if len(rules) > 1 else "the rule above"
+
+
+def _rule_rows(question: Question) -> list[DiffRow]:
+    """Rules that are too long to stand in an answer."""
+    kinds = (("always", question.suggestions), ("always, wider", question.wider))
+    long = [(word, rules) for word, rules in kinds if sum(map(len, rules)) + 2 * len(rules) > MOST_RULES]
+    return [row for word, rules in long for rule in rules for row in lines_of("dim", f"{word}: {rule}")]
 
 
 def asked_rows(question: Question, before: str | None = None) -> list[DiffRow]:
@@ -70,9 +87,7 @@ def asked_rows(question: Question, before: str | None = None) -> list[DiffRow]:
     rows = rows_of(question.tool, question.args, before)
     if question.blocked_path and question.blocked_path not in question.reason:
         rows += lines_of("dim", f"path: {question.blocked_path}")
-    if sum(map(len, question.suggestions)) + 2 * len(question.suggestions) > MOST_RULES:
-        rows += [row for rule in question.suggestions for row in lines_of("dim", f"always: {rule}")]
-    return rows
+    return rows + _rule_rows(question)
 
 
 def head_of(question: Question, agent: AgentView | None, palette: Palette) -> list[Piece]:
@@ -159,6 +174,7 @@ class QuestionScreen(ModalScreen[None]):
         self.question = question
         self._agent, self._others, self._grace = agents.get(question.agent), others, grace
         self._rows = asked_rows(question)
+        self._wide = False
 
     def compose(self) -> ComposeResult:
         with Vertical():
@@ -211,9 +227,13 @@ class QuestionScreen(ModalScreen[None]):
     @on(Choices.Chosen)
     def _chosen(self, event: Choices.Chosen) -> None:
         match event.choice:
-            case "once" | "agent" | "all":
+            case "once" | "edits" | "all" | "project" | "agent":
                 if self.query_one(Sheet).is_read:
                     self._answer(Allow(), event.choice)
+            case "wide":
+                self._wide = not self._wide
+                self.query_one(Choices).reword(choices_for(self.question, wide=self._wide))
+                self.call_after_refresh(make_room, self)
             case "no":
                 self._answer(Deny(refusal()))
             case _:
@@ -227,7 +247,7 @@ class QuestionScreen(ModalScreen[None]):
 
     def _answer(self, decision: Decision, scope: Scope = "once") -> None:
         """To the app itself: this screen is gone when it is handled."""
-        app_of(self).post_message(AnswerQuestion(self.question, decision, scope))
+        app_of(self).post_message(AnswerQuestion(self.question, decision, scope, wide=self._wide))
         self.dismiss()
 
     def action_page(self, by: int) -> None:

@@ -29,7 +29,8 @@ from teamwright.surfaces.view.text import one_line
 from teamwright.tools.catalog import traits_of
 
 REFRESH = 0.3
-_KEYS = "Space selects · y allow · a always · n deny · Enter opens · Esc later"
+_KEYS = "Space selects · y allow · a/p always · n deny · Enter opens · Esc later"
+_ALWAYS = "a: in this session · p: in this project"
 
 
 def screen_for(
@@ -71,7 +72,8 @@ class QuestionsScreen(ModalScreen[None]):
         Binding("escape", "dismiss", "Later"),
         Binding("space", "mark", "Mark", priority=True),
         Binding("y", "answer('once')", "Yes"),
-        Binding("a", "answer('all')", "Always"),
+        Binding("a", "answer('all')", "Always in this session"),
+        Binding("p", "answer('project')", "Always in this project"),
         Binding("n", "refuse", "No"),
     ]
     DEFAULT_CSS = """
@@ -145,12 +147,13 @@ class QuestionsScreen(ModalScreen[None]):
         return action not in ("answer", "refuse") or time.monotonic() - self._since >= self._grace
 
     def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
-        """The one under the cursor is shown whole, with the rules that `a` would add."""
+        """The one under the cursor is shown whole, with the rules that `a` and `p` would add."""
         event.stop()
         found = next((q for q in self._waiting() if q.id == event.option_id), None)
         if found is not None:
             self._note_read()
             rules = [row for rule in found.suggestions for row in lines_of("dim", f"always: {rule}")]
+            rules += lines_of("dim", _ALWAYS) if rules else []
             sheet, self._shown = self.query_one(Sheet), found.id
             sheet.show([*rows_of(found.tool, found.args), *rules])
             sheet.scroll_home(animate=False)

@@ -20,6 +20,7 @@ from teamwright.store.settings.load import project_root
 from teamwright.surfaces.terminal import keys
 from teamwright.surfaces.terminal.prompt import shell_actions as errands
 from teamwright.surfaces.terminal.prompt.completion import Completion
+from teamwright.surfaces.terminal.prompt.rules import revoke, rules_page
 from teamwright.surfaces.terminal.render import themes
 from teamwright.surfaces.terminal.widgets.side import Page
 from teamwright.surfaces.terminal.widgets.status import MODES as MODE_WORDS
@@ -97,13 +98,16 @@ async def _model(stage: CommandContext, words: str) -> str:
 
 async def _permissions(stage: CommandContext, words: str) -> str:
     session = stage.session
+    first, _, rest = words.partition(" ")
+    if first == "remove":
+        return await revoke(session, stage.options, rest.strip())
     if words:
         chosen: Mode | None = next((known for known in MODES if known.casefold() == words.casefold()), None)
         if chosen is None:
             raise UsageError(f"unknown permission mode {words!r}; use one of {', '.join(MODES)}")
         await session.submit(SetMode(chosen))
     mode = session.facts.mode
-    rules = await _settings(stage, "permissions.") or "  no rules in the settings"
+    rules = rules_page(await session.rules())
     return f"Mode {mode}: {MODE_WORDS[mode]}. /permissions MODE changes it ({', '.join(MODES)}).\n\n{rules}"
 
 
@@ -211,7 +215,7 @@ COMMANDS: dict[str, SlashCommand] = {
     "why": SlashCommand("show what each waiting agent waits for", _table("why", session=True), "[AGENT]"),
     "cost": SlashCommand("show the tokens, money and time of this session", _table("cost", session=True)),
     "model": SlashCommand("show or change the model", _model, "[NAME]"),
-    "permissions": SlashCommand("show the rules; show or change the mode", _permissions, "[MODE]"),
+    "permissions": SlashCommand("list or remove rules; change the mode", _permissions, "[MODE]"),
     "hooks": SlashCommand("list the hooks in effect here", _hooks),
     "mcp": SlashCommand("list MCP servers", _table("mcp", "list")),
     "memory": SlashCommand("list the instruction files in use", _memory),

@@ -37,6 +37,10 @@ def no_first(choices: Sequence[Choice], no: str) -> list[Choice]:
     return sorted(numbered, key=lambda choice: choice.id != no)
 
 
+def _prompt(choice: Choice, n: int) -> Content:
+    return Content.assemble((f"{choice.key or choice.number or n}  ", "bold"), (choice.text, choice.style))
+
+
 class Choices(OptionList):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("j", "cursor_down", show=False),
@@ -63,13 +67,7 @@ class Choices(OptionList):
             return self.choices
 
     def __init__(self, choices: Sequence[Choice], *, grace: float = GRACE, id: str | None = None) -> None:
-        options = [
-            Option(
-                Content.assemble((f"{choice.key or choice.number or n}  ", "bold"), (choice.text, choice.style)),
-                id=choice.id,
-            )
-            for n, choice in enumerate(choices, 1)
-        ]
+        options = [Option(_prompt(choice, n), id=choice.id) for n, choice in enumerate(choices, 1)]
         super().__init__(*options, id=id, markup=False)
         self._choices, self._grace, self._since = list(choices), grace, time.monotonic()
 
@@ -81,6 +79,12 @@ class Choices(OptionList):
         for id in ids:
             if self.get_option(id).disabled != held:
                 (self.disable_option if held else self.enable_option)(id)
+
+    def reword(self, choices: Sequence[Choice]) -> None:
+        """The same answers in other words."""
+        self._choices = list(choices)
+        for n, choice in enumerate(choices, 1):
+            self.replace_option_prompt(choice.id, _prompt(choice, n))
 
     @property
     def ids(self) -> list[str]:

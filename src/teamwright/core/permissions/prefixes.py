@@ -1,0 +1,65 @@
+"""The beginning of a command that a person may sensibly allow with whatever follows: program and subcommand."""
+
+import re
+from collections.abc import Sequence
+
+# Programs by what the project itself defines (targets, tests, checks), whatever words follow.
+_WHOLE = frozenset({
+    "make", "ninja", "ctest", "pytest", "mypy", "pyright", "basedpyright", "black", "isort", "flake8", "pylint", "jest",
+    "vitest", "eslint", "prettier", "tsc", "rspec", "rubocop", "phpunit", "shellcheck", "rustfmt", "gofmt",
+})  # fmt: skip
+# Subcommands that build, check or record. What publishes, deletes, discards, installs or runs what its words name
+# (`git push`, `git checkout`, `npm install`, `go run`, `coverage run`) is allowed word by word only.
+_SUBCOMMANDS = {
+    "git": ("add", "commit", "mv"),
+    "npm": ("run", "run-script", "test", "t", "ci"),
+    "pnpm": ("run", "test"),
+    "yarn": ("test", "build", "lint"),
+    "bun": ("test",),
+    "cargo": ("build", "check", "test", "clippy", "fmt", "bench", "doc", "nextest run"),
+    "go": ("build", "test", "vet", "fmt", "mod tidy"),
+    "ruff": ("check", "format"),
+    "mvn": ("compile", "test", "verify", "package"),
+    "gradle": ("build", "test", "check", "assemble"),
+    "gradlew": ("build", "test", "check", "assemble"),
+    "dotnet": ("build", "test", "format"),
+    "swift": ("build", "test"),
+    "mix": ("compile", "test", "format"),
+    "rake": ("test", "spec"),
+    "deno": ("test", "lint", "fmt", "check"),
+    "terraform": ("fmt", "validate"),
+}
+_MODULES = frozenset(
+    {"pytest", "unittest", "mypy", "pyright", "ruff", "black", "isort", "flake8", "pylint", "compileall"}
+)
+_RUNNERS = {"uv": "run", "poetry": "run", "pipenv": "run", "bundle": "exec"}  # they start what follows, as it is
+_PYTHON = re.compile(r"python(3(\.\d+)?)?")
+
+# No rule may stand for these with whatever follows: they run what their words name, send, or destroy.
+RUN_ANYTHING = frozenset({
+    "sh", "bash", "zsh", "dash", "ksh", "fish", "python", "python3", "node", "deno", "bun", "perl", "ruby", "php",
+    "lua", "osascript", "awk", "gawk", "sed", "sudo", "doas", "su", "env", "xargs", "parallel", "eval", "exec",
+    "source", ".", "command", "builtin", "timeout", "nice", "nohup", "time", "watch", "ssh", "scp", "rsync", "curl",
+    "wget", "nc", "npx", "uvx", "uv", "poetry", "pipenv", "bundle", "docker", "podman", "kubectl", "rm", "rmdir",
+    "shred", "dd", "mkfs", "find", "tee", "chmod", "chown", "kill", "pkill", "killall", "crontab", "systemctl",
+    "launchctl",
+})  # fmt: skip
+
+
+def prefix_of(words: Sequence[str]) -> tuple[str, ...]:
+    """The words that select what it does, such as `npm run`; nothing where no beginning is known to be harmless."""
+    if not words:
+        return ()
+    name = words[0].rpartition("/")[2]
+    if len(words) > 2 and _RUNNERS.get(name) == words[1]:
+        inner = prefix_of(words[2:])
+        return (*words[:2], *inner) if inner else ()
+    if _PYTHON.fullmatch(name):
+        return tuple(words[:3]) if len(words) > 2 and words[1] == "-m" and words[2] in _MODULES else ()
+    if name in _WHOLE:
+        return (words[0],)
+    for subcommand in _SUBCOMMANDS.get(name, ()):
+        chosen = subcommand.split()
+        if list(words[1 : len(chosen) + 1]) == chosen:
+            return (words[0], *chosen)
+    return ()
