@@ -72,6 +72,7 @@ if TYPE_CHECKING:
     )
     from teamwright.core.errors import (
         ModelError,
+        NoAnswer,
         SessionBusy,
         SessionMissing,
         SettingsError,
@@ -85,6 +86,7 @@ if TYPE_CHECKING:
     from teamwright.models.scripted import ScriptedModel, call, thinking
     from teamwright.runtime.agents.agent import current_agent, current_teammate
     from teamwright.runtime.session import Session
+    from teamwright.runtime.teams.lead_mail import TeamMessage
     from teamwright.runtime.teams.team import LedTeam
     from teamwright.tools.function import tool
 
@@ -105,13 +107,14 @@ _MODULES = {
         "SendToBackground SetMode SetModel StopAll StopJob "
     ),
     "teamwright.core.errors": (
-        "ModelError SessionBusy SessionMissing SettingsError StoreError TeamwrightError ToolError UsageError "
+        "ModelError NoAnswer SessionBusy SessionMissing SettingsError StoreError TeamwrightError ToolError UsageError "
     ),
     "teamwright.core.permissions.consent": "Allow Deny Question",
     "teamwright.core.ports": "Outcome ToolContext",
     "teamwright.models.scripted": "ScriptedModel call thinking",
     "teamwright.runtime.agents.agent": "current_agent current_teammate",
     "teamwright.runtime.session": "Session",
+    "teamwright.runtime.teams.lead_mail": "TeamMessage",
     "teamwright.runtime.teams.team": "LedTeam",
     "teamwright.tools.function": "tool",
 }
@@ -145,6 +148,7 @@ __all__ = [
     "Message",
     "ModeChanged",
     "ModelError",
+    "NoAnswer",
     "Op",
     "Outcome",
     "PromptPosted",
@@ -173,6 +177,7 @@ __all__ = [
     "Streamed",
     "Suggested",
     "TeamChanged",
+    "TeamMessage",
     "TeamwrightError",
     "Text",
     "TextDelta",

@@ -11,18 +11,16 @@
 
 Or lead a team from code:
 
->>> model = ScriptedModel({"main": [], "ada": {"when": "Greet", "steps": ["Ready.", "Hello, lead."]}})
+>>> model = ScriptedModel({"ada": {"when": "Greet", "steps": ["Ready.", "Hello, lead."]}})
 >>> async def lead():
 ...     with tempfile.TemporaryDirectory() as home:
 ...         async with session(home, model=model, home=home) as agent:
 ...             team = await agent.team("crew", "to say hello")
 ...             await team.spawn("ada", "Greet whoever writes to you.")
 ...             await team.idle()
-...             await team.send("ada", "Hello, ada.")
-...             await team.idle()
-...             return [(member.name, member.state) for member in team.members]
+...             return (await team.ask("ada", "Hello, ada.")).text
 >>> anyio.run(lead)
-[('team-lead', 'running'), ('ada', 'idle')]
+'Hello, lead.'
 """
 
 import os
@@ -104,6 +102,7 @@ class session:
             mcp_config=[msgspec.json.encode({"mcpServers": mcp_servers}).decode()] if mcp_servers else [],
             trust=trust,
             answer=answer,
+            code_leads=True,
         )
         self._session: Session | None = None
 

@@ -43,7 +43,7 @@ from teamwright.runtime.services import Services, SessionPlan
 if TYPE_CHECKING:
     from teamwright.runtime.jobs.schedule import Schedules
     from teamwright.runtime.teams.service import Teamwork
-    from teamwright.runtime.teams.team import LedTeam
+    from teamwright.runtime.teams.team import Hearing, LedTeam
 
 CLOSE_LIMIT = 4.0  # seconds for the running turn to end
 LEAVE_LIMIT, HURRY = 12.0, 0.8  # seconds for hooks, and then for servers, to end in good order
@@ -103,6 +103,10 @@ class Session:
     async def _resume_teams(self) -> None:
         try:
             await self.teamwork.resume(self.main, self._plan.team)
+            if self._plan.code_leads:
+                from teamwright.runtime.teams.team import hear_again  # noqa: PLC0415
+
+                await hear_again(self.teamwork, self.main)
         except BaseException as error:
             self._group.cancel_scope.cancel()
             await self._leave(None, None, None)
@@ -375,11 +379,12 @@ class Session:
         teams = self.services.open_teams
         return teams is not None and await teams.ask_about_open_work()
 
-    async def team(self, name: str, description: str = "") -> "LedTeam":
-        """A team that is led from code; a new one, unless this session leads one of that name already."""
+    async def team(self, name: str, description: str = "", *, lead: "Hearing" = "code") -> "LedTeam":
+        """A new team, unless this session leads one of that name already. Who leads it reads what it is told."""
         from teamwright.runtime.teams.team import lead_team  # noqa: PLC0415
 
-        return await lead_team(self.teamwork, self.main, name, description)
+        watch = partial(self.watch, deltas=False)
+        return await lead_team(self.teamwork, self.main, name, description, lead=lead, watch=watch)
 
     async def ask(self, prompt: str) -> TurnEnded:
         """Say something and wait for the end of the turn that answers it."""
