@@ -68,6 +68,7 @@ async def test_what_was_said_before_the_question_was_read_is_no_answer(walker: W
 
     model = model_for({"ada": [slow, "New words."]})
     answers: list[str] = []
+    said: list[TeamMessage] = []
     with anyio.fail_after(LIMIT):
         async with await opened(walker, model) as session, anyio.create_task_group() as group:
             team = await session.team("crew")
@@ -84,7 +85,7 @@ async def test_what_was_said_before_the_question_was_read_is_no_answer(walker: W
                     break  # the question is stored
             watch.close()
             go_on.set()
-            said = await all_of(team)
+            said += await all_of(team)
     assert answers == ["New words."]  # read between her message and these
     assert [m.text for m in said] == ["an old thought"]
 
@@ -117,7 +118,13 @@ async def test_questions_at_once_wait_for_each_other_and_are_not_mixed(walker: W
 @pytest.mark.spec("T14")
 async def test_a_question_without_an_answer_says_why(walker: Walker) -> None:
     silent = {"text": "...", "delay": 60}
-    model = model_for({"ada": ["Ready.", silent], "ben": ["Ready.", {"error": "no", "status": 400}], "eve": ["Ready."]})
+    model = model_for(
+        {
+            "ada": ["Ready.", silent],
+            "ben": ["Ready.", {"error": {"fault": "bad_request", "message": "no", "status": 400}}],
+            "eve": ["Ready."],
+        }
+    )
     with anyio.fail_after(LIMIT):
         async with await opened(walker, model) as session:
             team = await session.team("crew")

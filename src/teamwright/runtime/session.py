@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Self, assert_never
 import anyio
 
 from teamwright.core.data.definition import AgentDefinition
-from teamwright.core.data.event import Event, LettersTaken, PromptPosted, PromptWithdrawn, Record, TurnEnded, Warned
+from teamwright.core.data.event import Event, PromptPosted, PromptWithdrawn, Record, TurnEnded, Warned
 from teamwright.core.data.letter import PERSON, Letter, Prompt
-from teamwright.core.data.message import Message, Text
+from teamwright.core.data.message import Message
 from teamwright.core.data.op import (
     AddDirectories,
     AddRules,
@@ -35,6 +35,7 @@ from teamwright.core.errors import StoreError, ToolError, UsageError
 from teamwright.core.ids import AgentId, JobId, LetterId, SessionId, new_letter_id
 from teamwright.core.permissions.consent import MODES, Mode
 from teamwright.runtime.agents.agent import Agent
+from teamwright.runtime.asking import CLOSED, Asking, TextStream, ask
 from teamwright.runtime.bus import Cursor, Watch
 from teamwright.runtime.port import SessionView
 from teamwright.runtime.races import first
@@ -57,7 +58,7 @@ class Session:
         self.id, self.cwd, self.notes, self.meter = SessionId(main.id), plan.cwd, plan.notes, main.meter
         self.supervisor, self.brought, self.questions = services.supervisor, services.extensions, services.questions
         self.trouble = self.supervisor.trouble
-        self._first_model = main.model
+        self._first_model, self.asking = main.model, Asking(self)
         self._arriving, self._hurried = anyio.CancelScope(), False
         self._group = anyio.create_task_group()
         if plan.listens:
@@ -202,13 +203,15 @@ class Session:
             case _:
                 assert_never(op)
 
-    async def say(self, op: Say) -> LetterId:
+    async def say(self, op: Say, *, id: LetterId | None = None) -> LetterId:
         """A prompt for the main agent or another one; durable when this returns."""
+        if self.main.closing:
+            raise UsageError(CLOSED)
         if (asides := self.services.open_side_questions) is not None:
             asides.disturb()
         self.trouble.clear()
         to = op.agent or self.main.id
-        letter = Letter(new_letter_id(), to, PERSON, Prompt(op.content), op.priority)
+        letter = Letter(id or new_letter_id(), to, PERSON, Prompt(op.content), op.priority)
         self.supervisor.asked += 1
         if (teams := self.services.open_teams) is not None:
             teams.mail.worked(to)  # new input: its answers count as work again
@@ -387,17 +390,9 @@ class Session:
         return await lead_team(self.teamwork, self.main, name, description, lead=lead, watch=watch)
 
     async def ask(self, prompt: str) -> TurnEnded:
-        """Say something and wait for the end of the turn that answers it."""
-        watch = self.watch(deltas=False)
-        try:
-            letter = await self.say(Say((Text(prompt),)))
-            taken = False
-            async for record in watch:
-                if isinstance(record.event, LettersTaken):
-                    taken = taken or letter in record.event.letters
-                over = taken or self.main.halted is not None
-                if over and isinstance(record.event, TurnEnded) and record.agent == self.main.id:
-                    return record.event
-        finally:
-            watch.close()
-        raise UsageError("the session was closed before it answered")
+        """Say something and wait for the end of the turn that answers it. Questions at once wait for each other."""
+        return await ask(self, prompt)
+
+    def stream(self, prompt: str) -> TextStream:
+        """The same, as pieces of text while they come: `async for piece in session.stream("...")`."""
+        return TextStream(self, prompt)

@@ -18,6 +18,7 @@ from teamwright.core.permissions.consent import Mode
 from teamwright.core.policies.spawn import Ask
 from teamwright.core.ports import ToolContext
 from teamwright.runtime.agents.agent import Agent
+from teamwright.runtime.asking import CLOSED
 from teamwright.runtime.bus import Watch
 from teamwright.runtime.teams.lead_mail import LeadMail, TeamMessage
 from teamwright.runtime.teams.service import Teamwork
@@ -242,6 +243,8 @@ class LedTeam:
     @property
     def _lead(self) -> Member:
         """In this team, which need not be the current one of its agent."""
+        if self._agent.closing:
+            raise UsageError(CLOSED)
         lead = self._work.roster.lead_of(self.name)
         if lead is None or lead.agent != self._agent.id:
             raise UsageError(f"this session does not lead the team {self.name}: it was deleted, or has another lead")
