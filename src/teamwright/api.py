@@ -35,10 +35,11 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypedDict, Unpack, cast
+from typing import Any, TypedDict, Unpack, cast, get_args
 
 import anyio
 import msgspec
+from msgspec.structs import replace
 
 from teamwright.app import Options, open_session
 from teamwright.app.options import OwnHook
@@ -49,8 +50,10 @@ from teamwright.core.errors import UsageError
 from teamwright.core.permissions.consent import MODES, Decision, Mode, Question
 from teamwright.core.permissions.rules import Problem, parse_rule
 from teamwright.core.policies.budget import Limits
+from teamwright.core.policies.placement import Asked
 from teamwright.core.ports import Model, Tool
 from teamwright.runtime.agents.resume import Origin
+from teamwright.runtime.asking import PromptInput
 from teamwright.runtime.session import Session
 from teamwright.tools.function import FunctionTool, tool
 
@@ -60,6 +63,8 @@ class SessionOptions(TypedDict, total=False):
 
     model: str | Model | None  # a name as on the command line, or an object such as a `ScriptedModel`
     tools: Sequence[Tool | Callable[..., Any]]
+    built_in_tools: Sequence[str] | None  # those that agents have besides; None: all
+    schema: Mapping[str, Any] | None  # of answers, which are then data: `end.data`
     agents: Sequence[AgentDefinition]
     hooks: Mapping[str, Sequence[OwnHook]] | None  # by event; `("Bash", function)` has a matcher
     mcp_servers: Mapping[str, Mapping[str, Any]] | None
@@ -77,6 +82,9 @@ class SessionOptions(TypedDict, total=False):
     session_id: str | None
     home: str | Path | None  # in the place of TEAMWRIGHT_HOME
     env: Mapping[str, str] | None
+    add_dirs: Sequence[str | Path]
+    settings: str | Path | Mapping[str, Any] | None  # a file, or what would be in it
+    teammate_mode: Asked | None
     trust: bool  # only then do the project's settings count
 
 
@@ -101,16 +109,17 @@ class session:
         await self._session.__aexit__(kind, error, trace)
 
 
-async def query(prompt: str, cwd: str | Path = ".", **options: Unpack[SessionOptions]) -> TurnEnded:
+async def query(prompt: PromptInput, cwd: str | Path = ".", **options: Unpack[SessionOptions]) -> TurnEnded:
     """Ask one question in a session of its own; the last answer, once its background jobs and teams have ended."""
     async with session(cwd, **options) as agent:
         end = await agent.ask(prompt)
         if end.reason == "done":
             await agent.idle()
-        return agent.main.history.ended or end
+        last = agent.main.history.ended or end
+        return replace(last, data=agent.asking.data)
 
 
-def query_sync(prompt: str, cwd: str | Path = ".", **options: Unpack[SessionOptions]) -> TurnEnded:
+def query_sync(prompt: PromptInput, cwd: str | Path = ".", **options: Unpack[SessionOptions]) -> TurnEnded:
     """`query` for scripts that have no event loop."""
     try:
         asyncio.get_running_loop()
@@ -122,16 +131,18 @@ def query_sync(prompt: str, cwd: str | Path = ".", **options: Unpack[SessionOpti
 def _read(cwd: str | Path, given: SessionOptions) -> Options:
     if unknown := sorted(given.keys() - SessionOptions.__annotations__.keys()):
         raise TypeError(f"session() has no argument {', '.join(map(repr, unknown))}")
-    environment = dict(os.environ if (env := given.get("env")) is None else env)
-    if (home := given.get("home")) is not None:
-        environment["TEAMWRIGHT_HOME"] = str(home)
     tools, model, mode = _tools(given.get("tools", ())), _model(given.get("model")), _mode(given.get("permission_mode"))
     asked = {t.spec.name for t in tools if isinstance(t, FunctionTool) and t.ask}
     unasked = [t.spec.name for t in tools if t.spec.name not in asked]
-    servers = given.get("mcp_servers")
+    hooks, servers = dict(given.get("hooks") or {}), given.get("mcp_servers")
+    if (schema := given.get("schema")) is not None:
+        from teamwright.tools.structured import StructuredOutput, WantsData  # noqa: PLC0415
+
+        tools.append(StructuredOutput(schema))
+        hooks["Stop"] = [*hooks.get("Stop", ()), WantsData()]
     return Options(
         cwd=Path(cwd),
-        env=environment,
+        env=_environment(given),
         origin=Origin(given.get("resume"), id=given.get("session_id")),
         model=model if isinstance(model, str) else None,
         own_model=None if isinstance(model, str) else model,
@@ -146,12 +157,22 @@ def _read(cwd: str | Path, given: SessionOptions) -> Options:
         disallowed_tools=_rules("disallowed_tools", given.get("disallowed_tools", ())),
         own_tools=tools,
         definitions=_agents(given.get("agents", ())),
-        hooks=given.get("hooks") or {},
+        tools=_built_in(given.get("built_in_tools")),
+        hooks=hooks,
         mcp_config=[msgspec.json.encode({"mcpServers": servers}).decode()] if servers else [],
+        add_dirs=[str(directory) for directory in _sequence("add_dirs", given.get("add_dirs", ()))],
+        settings=_settings(given.get("settings")),
+        teammate_mode=_place(given.get("teammate_mode")),
         trust=given.get("trust", False),
         answer=given.get("answer"),
         code_leads=True,
     )
+
+
+def _environment(given: SessionOptions) -> dict[str, str]:
+    env, home = given.get("env"), given.get("home")
+    own = {} if home is None else {"TEAMWRIGHT_HOME": str(home)}
+    return {**(os.environ if env is None else env), **own}
 
 
 # --- what callers may get wrong; types do not reach those who do not check them
@@ -167,6 +188,27 @@ def _mode(given: Any) -> Any:
     if given is not None and given not in MODES:
         raise UsageError(f"permission_mode: there is no {given!r}; there are {', '.join(MODES)}")
     return given
+
+
+def _place(given: Any) -> Any:
+    if given is not None and given not in get_args(Asked):
+        raise UsageError(f"teammate_mode: there is no {given!r}; there are {', '.join(get_args(Asked))}")
+    return given
+
+
+def _built_in(given: Any) -> list[str] | None:
+    if given is None:
+        return None
+    from teamwright.tools.catalog import CATALOG  # noqa: PLC0415
+
+    there = CATALOG.keys()
+    if unknown := [name for name in _sequence("built_in_tools", given) if name not in there]:
+        raise UsageError(f"built_in_tools: there is no {unknown[0]!r}; there are {', '.join(sorted(there))}")
+    return list(given)
+
+
+def _settings(given: Any) -> str | None:
+    return msgspec.json.encode(given).decode() if isinstance(given, Mapping) else None if given is None else str(given)
 
 
 def _rules(name: str, given: Any) -> list[str]:

@@ -1,5 +1,6 @@
 """The library's questions: one at a time, as a stream, in one line; wrong arguments are errors at once."""
 
+import base64
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,8 +10,10 @@ import pytest
 import teamwright
 from teamwright import (
     AgentDefinition,
+    Image,
     ScriptedModel,
     ToolError,
+    ToolResult,
     UsageError,
     call,
     query,
@@ -37,7 +40,7 @@ async def test_a_stream_gives_the_words_as_they_come(place: dict[str, Any]) -> N
         async with session(model=model, **place) as agent:
             stream = agent.stream("Where are we?")
             pieces = [piece async for piece in stream]
-            assert "".join(pieces) == "Let me see.\n\nHere we are." and len(pieces) >= 3
+            assert "".join(pieces) == "Let me see.\n\nHere we are." and len(pieces) > 3
             assert stream.end is not None and (stream.end.reason, stream.end.text) == ("done", "Here we are.")
             async for _ in agent.stream("Once more"):
                 break  # stops reading, not the turn
@@ -167,6 +170,72 @@ def test_parameters_are_described() -> None:
     }
 
 
+SCHEMA = {"properties": {"sum": {"type": "integer"}}, "required": ["sum"]}
+
+
+@pytest.mark.anyio
+async def test_an_answer_by_a_schema_is_data(place: dict[str, Any]) -> None:
+    wrong, right = call("StructuredOutput", sum="x"), call("StructuredOutput", sum=3)
+    model = ScriptedModel(["It is three.", wrong, right, "Four.", call("StructuredOutput", sum=4), *["Five."] * 4])
+    with anyio.fail_after(LIMIT):
+        async with session(model=model, schema=SCHEMA, **place) as agent:
+            assert (await agent.ask("1 + 2?")).data == {"sum": 3}
+            assert (await agent.ask("2 + 2?")).data == {"sum": 4}
+            assert (await agent.ask("2 + 3?")).data is None  # it was asked for three times
+        told = [m.text for m in model.requests[1].messages if m.role == "user"]
+        assert "StructuredOutput" in told[-1]
+        assert (await query("1 + 2?", model=ScriptedModel([right]), schema=SCHEMA, **place)).data == {"sum": 3}
+
+
+PNG = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+
+
+@pytest.mark.anyio
+async def test_a_prompt_may_have_pictures(place: dict[str, Any]) -> None:
+    (place["cwd"] / "dot.png").write_bytes(PNG)
+    (place["cwd"] / "no.png").write_text("no picture")
+    model = ScriptedModel(["A dot.", "Two dots."])
+    with anyio.fail_after(LIMIT):
+        async with session(model=model, **place) as agent:
+            await agent.ask(["What is this?", Path("dot.png")])
+            blocks = model.requests[0].messages[-1].blocks
+            assert [type(b).__name__ for b in blocks] == ["Text", "Image"]
+            image: Any = blocks[1]
+            assert image == Image("image/png", base64.b64encode(PNG).decode())
+            await agent.ask([image, "And this?"])
+            for wrong, words in (
+                (["x", Path("no.png")], "is no PNG"),
+                ([Path("none.png")], "cannot be read"),
+                ([7], "7"),
+            ):
+                with pytest.raises(UsageError, match=words):
+                    await agent.ask(wrong)  # pyright: ignore[reportArgumentType]
+            assert len(model.requests) == 2
+
+
+@pytest.mark.anyio
+async def test_directories_settings_and_built_in_tools(place: dict[str, Any], tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "a.txt").write_text("from elsewhere")
+    more: dict[str, Any] = {
+        "add_dirs": [tmp_path / "other"],
+        "settings": {"permissions": {"deny": ["Read(//**/secret.txt)"]}},
+        "built_in_tools": ["Read"],
+        "teammate_mode": "in-process",
+        "tools": [plain],
+    }
+    (place["cwd"] / "secret.txt").write_text("secret")
+    calls = [call("Read", file_path=str(tmp_path / "other" / "a.txt")), call("Read", file_path="secret.txt")]
+    model = ScriptedModel([calls, "Read."])
+    with anyio.fail_after(LIMIT):
+        await query("Read", model=model, **place, **more)
+    first, second = (block for block in model.requests[-1].messages[-1].blocks)
+    assert "from elsewhere" in str(first) and isinstance(second, ToolResult) and second.is_error
+    assert sorted(t.name for t in model.requests[0].tools) == ["Read", "plain"]
+
+
 def plain(city: str) -> str:
     """The weather in a city."""
     return f"rain in {city}"
@@ -194,6 +263,11 @@ async def test_a_plain_function_is_made_a_tool(place: dict[str, Any]) -> None:
         ({"tools": [plain, plain]}, "two of the name plain"),
         ({"agents": [{"name": "x"}]}, "is no AgentDefinition"),
         ({"agents": AgentDefinition(name="x", description="x")}, "takes a list"),
+        ({"teammate_mode": "moon"}, "there is no 'moon'; there are auto"),
+        ({"built_in_tools": ["Bsh"]}, "there is no 'Bsh'; there are .*Bash"),
+        ({"schema": {"type": "array"}}, "must be of type `object`"),
+        ({"schema": {"type": "object", "properties": 7}}, "is no JSON schema"),
+        ({"add_dirs": "/tmp"}, "takes a list"),
         ({"model": 7}, "7 is neither a name nor a model"),
     ],
 )

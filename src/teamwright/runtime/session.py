@@ -35,7 +35,7 @@ from teamwright.core.errors import StoreError, ToolError, UsageError
 from teamwright.core.ids import AgentId, JobId, LetterId, SessionId, new_letter_id
 from teamwright.core.permissions.consent import MODES, Mode
 from teamwright.runtime.agents.agent import Agent
-from teamwright.runtime.asking import CLOSED, Asking, TextStream, ask
+from teamwright.runtime.asking import CLOSED, Asking, PromptInput, TextStream, ask
 from teamwright.runtime.bus import Cursor, Watch
 from teamwright.runtime.port import SessionView
 from teamwright.runtime.races import first
@@ -389,10 +389,10 @@ class Session:
         watch = partial(self.watch, deltas=False)
         return await lead_team(self.teamwork, self.main, name, description, lead=lead, watch=watch)
 
-    async def ask(self, prompt: str) -> TurnEnded:
+    async def ask(self, prompt: PromptInput) -> TurnEnded:
         """Say something and wait for the end of the turn that answers it. Questions at once wait for each other."""
         return await ask(self, prompt)
 
-    def stream(self, prompt: str) -> TextStream:
+    def stream(self, prompt: PromptInput) -> TextStream:
         """The same, as pieces of text while they come: `async for piece in session.stream("...")`."""
         return TextStream(self, prompt)
