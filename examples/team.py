@@ -1,4 +1,4 @@
-"""Lead a team from code: two teammates share a list of tasks, talk to each other, and are sent home.
+"""Lead a team from code: two teammates share a list of tasks, talk to each other and to you, and are sent home.
 
 python examples/team.py
 """
@@ -13,7 +13,6 @@ from teamwright import ScriptedModel, call, session
 # A model decides by itself what to do; these scripts stand in for one, a part for each teammate.
 LEAVE = {"type": "shutdown_response", "request_id": "{{re:(shutdown-[0-9a-f]+)}}", "approve": True}
 SCRIPTS = {
-    "main": [],  # the lead's own model, which need not do anything here: it is told, and says "done"
     "cook": [
         "Ready.",
         call("Write", file_path="soup.txt", content="Leek and potatoes.\n"),
@@ -30,6 +29,7 @@ SCRIPTS = {
         call("Write", file_path="menu.txt", content="Today: soup\n"),
         call("TaskUpdate", taskId="2", status="completed"),
         "The menu is written.",
+        "Soup.",
         call("SendMessage", to="team-lead", message=LEAVE),
     ],
 }
@@ -44,7 +44,9 @@ async def work(project: Path, home: Path) -> None:
 
         soup = await team.add_task("Make soup", "Write to soup.txt what is in it.", owner="cook")
         await team.add_task("Write the menu", "One line, in menu.txt.", blocked_by=[soup.id])
-        await team.idle()
+        async for message in team.messages():  # until everybody is idle
+            print(f"{message.sender}: {message.text}")
+        print("The clerk answers:", await team.ask("clerk", "What is on the menu?"))
         for task in await team.tasks():
             print(f"#{task.id} {task.subject}: {task.status} by {task.owner}")
 

@@ -6,7 +6,7 @@ TYPE_CHECKING = False  # checkers know this name; importing `typing` for it woul
 if TYPE_CHECKING:
     from typing import Any
 
-    from teamwright.api import session
+    from teamwright.api import SessionOptions, query, query_sync, session
     from teamwright.core.data.definition import AgentDefinition
     from teamwright.core.data.event import (
         AgentEnded,
@@ -72,6 +72,7 @@ if TYPE_CHECKING:
     )
     from teamwright.core.errors import (
         ModelError,
+        NoAnswer,
         SessionBusy,
         SessionMissing,
         SettingsError,
@@ -84,12 +85,14 @@ if TYPE_CHECKING:
     from teamwright.core.ports import Outcome, ToolContext
     from teamwright.models.scripted import ScriptedModel, call, thinking
     from teamwright.runtime.agents.agent import current_agent, current_teammate
+    from teamwright.runtime.asking import TextStream
     from teamwright.runtime.session import Session
+    from teamwright.runtime.teams.lead_mail import TeamMessage
     from teamwright.runtime.teams.team import LedTeam
     from teamwright.tools.function import tool
 
 _MODULES = {
-    "teamwright.api": "session",
+    "teamwright.api": "SessionOptions query query_sync session",
     "teamwright.core.data.definition": "AgentDefinition",
     "teamwright.core.data.event": (
         "AgentEnded AgentStarted Answered AsideAnswered Asked Compacted Denied Event JobEnded JobProgressed "
@@ -105,13 +108,15 @@ _MODULES = {
         "SendToBackground SetMode SetModel StopAll StopJob "
     ),
     "teamwright.core.errors": (
-        "ModelError SessionBusy SessionMissing SettingsError StoreError TeamwrightError ToolError UsageError "
+        "ModelError NoAnswer SessionBusy SessionMissing SettingsError StoreError TeamwrightError ToolError UsageError "
     ),
     "teamwright.core.permissions.consent": "Allow Deny Question",
     "teamwright.core.ports": "Outcome ToolContext",
     "teamwright.models.scripted": "ScriptedModel call thinking",
     "teamwright.runtime.agents.agent": "current_agent current_teammate",
+    "teamwright.runtime.asking": "TextStream",
     "teamwright.runtime.session": "Session",
+    "teamwright.runtime.teams.lead_mail": "TeamMessage",
     "teamwright.runtime.teams.team": "LedTeam",
     "teamwright.tools.function": "tool",
 }
@@ -145,6 +150,7 @@ __all__ = [
     "Message",
     "ModeChanged",
     "ModelError",
+    "NoAnswer",
     "Op",
     "Outcome",
     "PromptPosted",
@@ -164,6 +170,7 @@ __all__ = [
     "Session",
     "SessionBusy",
     "SessionMissing",
+    "SessionOptions",
     "SetMode",
     "SetModel",
     "SettingsError",
@@ -173,9 +180,11 @@ __all__ = [
     "Streamed",
     "Suggested",
     "TeamChanged",
+    "TeamMessage",
     "TeamwrightError",
     "Text",
     "TextDelta",
+    "TextStream",
     "Thinking",
     "ThinkingDelta",
     "ToolCall",
@@ -193,6 +202,8 @@ __all__ = [
     "call",
     "current_agent",
     "current_teammate",
+    "query",
+    "query_sync",
     "session",
     "thinking",
     "tool",

@@ -1,5 +1,6 @@
 """The library: a session in code, tools from plain functions, questions answered by a callback, events watched."""
 
+import re
 import sys
 import threading
 from pathlib import Path
@@ -278,3 +279,18 @@ def test_every_public_name_is_there_and_events_ops_and_errors_are_among_them() -
     for kinds in (typing.get_args(Event), typing.get_args(Op)):
         assert {kind.__name__ for kind in kinds} <= set(teamwright.__all__)
     assert raised <= set(teamwright.__all__)
+
+
+def test_every_event_and_every_argument_is_documented() -> None:
+    import typing
+
+    from teamwright import SessionOptions
+    from teamwright.core.data.event import Event
+
+    page = (Path(__file__).parents[2] / "docs" / "library.md").read_text()
+    names = [*(kind.__name__ for kind in typing.get_args(Event)), *SessionOptions.__annotations__]
+    assert [name for name in names if f"`{name}`" not in page] == []
+    fields = {kind.__name__: set(kind.__struct_fields__) for kind in typing.get_args(Event)}
+    for line in page.split("| event | fields |")[1].splitlines()[2:]:
+        names, told = (re.findall(r"`(\w+)`", cell) for cell in line.split("|")[1:3])
+        assert set(told) <= set().union(*(fields[name] for name in names)), line

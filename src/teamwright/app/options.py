@@ -63,4 +63,5 @@ class Options(Struct, kw_only=True):
     coordinator: bool = False
     assistant: bool = False
     proactive: bool = False
+    code_leads: bool = False  # a resume gives teams that code led back to code, not to the model
     driven: bool = False  # a program acts in the main agent's place: its model is never asked

@@ -85,6 +85,7 @@ async def _open(services: Services, opened: Opened) -> Session:
         listens=own.prompt_suggestions or own.session_memory or own.consolidate_memory,
         tick_seconds=own.proactive_seconds if options.proactive else None,
         driven=options.driven,
+        code_leads=options.code_leads,
         may_bypass=options.may_bypass or main.mode == "bypassPermissions",
     )
     return Session(services, main, plan)

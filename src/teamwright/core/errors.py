@@ -43,6 +43,10 @@ class UsageError(TeamwrightError):
     """The program was called wrongly; ends with exit status 2."""
 
 
+class NoAnswer(TeamwrightError):
+    """One that was asked did not answer: in time, or at all."""
+
+
 class SettingsError(TeamwrightError):
     """A file that a person wrote cannot be read as it is."""
 

@@ -15,7 +15,8 @@ from teamwright.core.data.message import Message, Reply, ToolCall, Usage
 from teamwright.core.errors import ToolError
 from teamwright.core.ids import CallId
 from teamwright.core.permissions.consent import Deny
-from teamwright.core.ports import Outcome, Tool, ToolContext
+from teamwright.core.ports import Outcome, Tool
+from teamwright.runtime.services import SessionContext
 from teamwright.runtime.session import Session
 
 
@@ -46,8 +47,9 @@ class ManualLead:
             if isinstance(decision, Deny):
                 raise ToolError(decision.reason)
             nothing = Reply(Message("assistant", ()), "end_turn", Usage())
-            ctx = ToolContext(
-                self.main.id, call.id, self.main.desk, self.main.request(), nothing, self.main.emit, decision.paths
+            main, paths = self.main, decision.paths
+            ctx = SessionContext(
+                main.id, call.id, main.desk, main.request(), nothing, main.emit, paths, session=self.session.services
             )
             return await tool.call(args if decision.args is None else decision.args, ctx)
 

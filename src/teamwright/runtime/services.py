@@ -143,6 +143,7 @@ class SessionPlan(Struct, frozen=True, kw_only=True):
     listens: bool = False  # side questions follow the conversation
     tick_seconds: float | None = None
     driven: bool = False
+    code_leads: bool = False
     may_bypass: bool = False
 
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Self, assert_never
 import anyio
 
 from teamwright.core.data.definition import AgentDefinition
-from teamwright.core.data.event import Event, LettersTaken, PromptPosted, PromptWithdrawn, Record, TurnEnded, Warned
+from teamwright.core.data.event import Event, PromptPosted, PromptWithdrawn, Record, TurnEnded, Warned
 from teamwright.core.data.letter import PERSON, Letter, Prompt
-from teamwright.core.data.message import Message, Text
+from teamwright.core.data.message import Message
 from teamwright.core.data.op import (
     AddDirectories,
     AddRules,
@@ -35,6 +35,7 @@ from teamwright.core.errors import StoreError, ToolError, UsageError
 from teamwright.core.ids import AgentId, JobId, LetterId, SessionId, new_letter_id
 from teamwright.core.permissions.consent import MODES, Mode
 from teamwright.runtime.agents.agent import Agent
+from teamwright.runtime.asking import CLOSED, Asking, PromptInput, TextStream, ask
 from teamwright.runtime.bus import Cursor, Watch
 from teamwright.runtime.port import SessionView
 from teamwright.runtime.races import first
@@ -43,7 +44,7 @@ from teamwright.runtime.services import Services, SessionPlan
 if TYPE_CHECKING:
     from teamwright.runtime.jobs.schedule import Schedules
     from teamwright.runtime.teams.service import Teamwork
-    from teamwright.runtime.teams.team import LedTeam
+    from teamwright.runtime.teams.team import Hearing, LedTeam
 
 CLOSE_LIMIT = 4.0  # seconds for the running turn to end
 LEAVE_LIMIT, HURRY = 12.0, 0.8  # seconds for hooks, and then for servers, to end in good order
@@ -57,7 +58,7 @@ class Session:
         self.id, self.cwd, self.notes, self.meter = SessionId(main.id), plan.cwd, plan.notes, main.meter
         self.supervisor, self.brought, self.questions = services.supervisor, services.extensions, services.questions
         self.trouble = self.supervisor.trouble
-        self._first_model = main.model
+        self._first_model, self.asking = main.model, Asking(self)
         self._arriving, self._hurried = anyio.CancelScope(), False
         self._group = anyio.create_task_group()
         if plan.listens:
@@ -103,6 +104,10 @@ class Session:
     async def _resume_teams(self) -> None:
         try:
             await self.teamwork.resume(self.main, self._plan.team)
+            if self._plan.code_leads:
+                from teamwright.runtime.teams.team import hear_again  # noqa: PLC0415
+
+                await hear_again(self.teamwork, self.main)
         except BaseException as error:
             self._group.cancel_scope.cancel()
             await self._leave(None, None, None)
@@ -198,13 +203,15 @@ class Session:
             case _:
                 assert_never(op)
 
-    async def say(self, op: Say) -> LetterId:
+    async def say(self, op: Say, *, id: LetterId | None = None) -> LetterId:
         """A prompt for the main agent or another one; durable when this returns."""
+        if self.main.closing:
+            raise UsageError(CLOSED)
         if (asides := self.services.open_side_questions) is not None:
             asides.disturb()
         self.trouble.clear()
         to = op.agent or self.main.id
-        letter = Letter(new_letter_id(), to, PERSON, Prompt(op.content), op.priority)
+        letter = Letter(id or new_letter_id(), to, PERSON, Prompt(op.content), op.priority)
         self.supervisor.asked += 1
         if (teams := self.services.open_teams) is not None:
             teams.mail.worked(to)  # new input: its answers count as work again
@@ -375,24 +382,17 @@ class Session:
         teams = self.services.open_teams
         return teams is not None and await teams.ask_about_open_work()
 
-    async def team(self, name: str, description: str = "") -> "LedTeam":
-        """A team that is led from code; a new one, unless this session leads one of that name already."""
+    async def team(self, name: str, description: str = "", *, lead: "Hearing" = "code") -> "LedTeam":
+        """A new team, unless this session leads one of that name already. Who leads it reads what it is told."""
         from teamwright.runtime.teams.team import lead_team  # noqa: PLC0415
 
-        return await lead_team(self.teamwork, self.main, name, description)
+        watch = partial(self.watch, deltas=False)
+        return await lead_team(self.teamwork, self.main, name, description, lead=lead, watch=watch)
 
-    async def ask(self, prompt: str) -> TurnEnded:
-        """Say something and wait for the end of the turn that answers it."""
-        watch = self.watch(deltas=False)
-        try:
-            letter = await self.say(Say((Text(prompt),)))
-            taken = False
-            async for record in watch:
-                if isinstance(record.event, LettersTaken):
-                    taken = taken or letter in record.event.letters
-                over = taken or self.main.halted is not None
-                if over and isinstance(record.event, TurnEnded) and record.agent == self.main.id:
-                    return record.event
-        finally:
-            watch.close()
-        raise UsageError("the session was closed before it answered")
+    async def ask(self, prompt: PromptInput) -> TurnEnded:
+        """Say something and wait for the end of the turn that answers it. Questions at once wait for each other."""
+        return await ask(self, prompt)
+
+    def stream(self, prompt: PromptInput) -> TextStream:
+        """The same, as pieces of text while they come: `async for piece in session.stream("...")`."""
+        return TextStream(self, prompt)

@@ -1,6 +1,7 @@
 """Makes a tool from a typed function: its signature is the schema, its docstring the description for the model."""
 
 import inspect
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, get_type_hints, overload
 
@@ -15,6 +16,8 @@ from teamwright.tools.bounds import bounded, visible
 from teamwright.tools.define import read_args, spec
 
 Function = Callable[..., Any]
+_HEADING = re.compile(r"^(Args|Arguments|Parameters):[ \t]*$", re.MULTILINE)
+_ENTRY = re.compile(r"\*{0,2}(\w+)(?:\s*\([^)]*\))?\s*:\s*(.*)")
 
 
 class FunctionTool:
@@ -27,7 +30,11 @@ class FunctionTool:
         parameters = inspect.signature(function).parameters.values()
         self._context = next((p.name for p in parameters if hints.get(p.name) is ToolContext), None)
         self._args = _struct(name, [p for p in parameters if p.name != self._context], hints)
-        self.spec = spec(name, inspect.getdoc(function) or name, self._args, parallel=parallel)
+        about, notes = read_docstring(inspect.getdoc(function) or "")
+        self.spec = spec(name, about or name, self._args, parallel=parallel)
+        for field, schema in self.spec.schema["properties"].items():
+            if words := _annotated(hints.get(field)) or notes.get(field):
+                schema["description"] = words
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._function(*args, **kwargs)
@@ -61,6 +68,35 @@ def _struct(name: str, parameters: list[inspect.Parameter], hints: Mapping[str, 
     return msgspec.defstruct(f"{name}_arguments", fields, kw_only=True)
 
 
+def read_docstring(text: str) -> tuple[str, dict[str, str]]:
+    """What it says of the function, and of each parameter in its section "Args:".
+
+    >>> read_docstring("Add.\\n\\nArgs:\\n    a: one,\\n        or two\\n    b (int): three\\n\\nReturns a sum.")
+    ('Add.\\n\\nReturns a sum.', {'a': 'one, or two', 'b': 'three'})
+    """
+    heading = _HEADING.search(text)
+    if heading is None:
+        return text, {}
+    lines = text[heading.end() :].strip("\n").split("\n")
+    many = next((n for n, line in enumerate(lines) if line and not line[0].isspace()), len(lines))
+    notes: dict[str, str] = {}
+    indent, name = None, ""
+    for line in filter(str.strip, lines[:many]):
+        deep = len(line) - len(line.lstrip())
+        indent = deep if indent is None else indent
+        if deep <= indent and (entry := _ENTRY.fullmatch(line.strip())):
+            name, notes[entry[1]] = entry[1], entry[2]
+        elif name:
+            notes[name] = f"{notes[name]} {line.strip()}".strip()
+    rest = "\n".join(lines[many:]).strip()
+    return "\n\n".join(part for part in (text[: heading.start()].strip(), rest) if part), notes
+
+
+def _annotated(hint: Any) -> str:
+    """The text in `Annotated[str, "text"]`."""
+    return next((found for found in getattr(hint, "__metadata__", ()) if isinstance(found, str)), "")
+
+
 def _outcome(result: Any, ctx: ToolContext) -> Outcome:
     if result is None:
         return said("(no output)")
@@ -86,6 +122,7 @@ def tool(
     >>> add.spec.name, add(1, 2)
     ('add', 3)
 
+    A parameter is described by `Annotated[int, "how many"]` or by its entry in the docstring's section "Args:".
     `parallel` says that it has no effects and may run beside other calls. A tool that is handed to a session in code
     runs unasked, unless `ask` is set or a rule denies it.
     """

@@ -13,6 +13,7 @@ ASKED = f"Give your answer by calling {NAME} now: plain text is not read. Its ar
 DESCRIPTION = """\
 Gives your final answer as data. Call it exactly once, when everything else is done: its arguments are the answer, \
 and the turn ends with it."""
+MOST_REMINDERS = 3  # in one turn
 _DONE = "The answer was taken."
 
 
@@ -25,11 +26,11 @@ class StructuredOutput:
         from jsonschema import Draft202012Validator, SchemaError  # noqa: PLC0415  # slow to import, seldom needed
 
         if schema.get("type", "object") != "object":
-            raise UsageError("--json-schema: the schema must be of type `object`: its fields are the answer's")
+            raise UsageError("the schema of an answer must be of type `object`: its fields are the answer's")
         try:
             Draft202012Validator.check_schema(schema)
         except SchemaError as error:
-            raise UsageError(f"--json-schema: this is no JSON schema: {error.message}") from None
+            raise UsageError(f"the schema of an answer is no JSON schema: {error.message}") from None
         self._validator: Any = Draft202012Validator(schema)
         self.spec = ToolSpec(NAME, DESCRIPTION, {"type": "object", **schema})
 
@@ -40,3 +41,14 @@ class StructuredOutput:
             raise ToolError(f"{where}: {wrong.message}. Call {NAME} again with an answer that fits its schema.")
         done = said(_DONE, {"structured_output": dict(args)})
         return Outcome(done.content, done.data, ends_turn=True)
+
+
+class WantsData:
+    """Hook at the end of a turn that gave no data: the answer is asked for again, a few times."""
+
+    def __init__(self) -> None:
+        self._reminders = 0
+
+    def __call__(self, payload: dict[str, Any]) -> dict[str, Any] | None:
+        self._reminders = self._reminders + 1 if payload.get("stop_hook_active") else 1
+        return None if self._reminders > MOST_REMINDERS else {"decision": "block", "reason": ASKED}

@@ -59,7 +59,7 @@ async def attached(walker: Any, session: Session) -> AsyncIterator[Stage]:
 async def test_agents_tasks_mail_and_commands_are_seen_from_outside(walker: Any) -> None:
     scripts = {"main": [], "ada": [bash("echo ada was here"), "Ready."]}
     async with opened(walker, stage(scripts), mode="bypassPermissions") as session:
-        team = await session.team("crew")
+        team = await session.team("crew", lead="model")
         ada = await team.spawn("ada", "SCRIPT:ada")
         await team.idle()
         await team.add_task("Paint the fence")

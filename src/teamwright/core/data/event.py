@@ -171,6 +171,7 @@ class TurnEnded(Struct, frozen=True, tag="turn_ended", omit_defaults=True):
     error: str = ""
     stop: Stop | None = None
     status: int | None = None  # of the API, if it refused
+    data: dict[str, Any] | None = None  # the answer by a schema: for code that asked, no transcript has it here
     durable: ClassVar[bool] = True
 
 

@@ -31,6 +31,9 @@ class AgentInbox:
         self._bell.set()  # letters of an earlier process may be waiting
         self._held: list[Letter] = []
         self._handed: set[LetterId] = set()  # given to the loop; the store may not know yet
+        self._read: set[LetterId] = set()  # by code, in the agent's place
+        self._rung, self._looking = anyio.Event(), anyio.Lock(fast_acquire=True)
+        self.is_aside: Callable[[Letter], bool] | None = None  # what code reads: the agent is neither woken nor told
         self.on_read: Callable[[], None] | None = None  # from then on the store shows what was read
         self.on_signal: Callable[[], Awaitable[None]] | None = None  # what a record settles holds before it is read
         self.more_comes: Callable[[], bool] | None = None  # do other jobs of the agent still run?
@@ -47,12 +50,14 @@ class AgentInbox:
 
     def ring(self) -> None:
         self._bell.set()
+        self._rung.set()
+        self._rung = anyio.Event()
 
     async def take(self, *, at_rest: bool) -> list[Letter]:
         await self._look()
         if at_rest:
             await self._gather()
-        now = due(self._held, at_rest=at_rest)
+        now = due(self._own, at_rest=at_rest)
         self._handed.update(letter.id for letter in now)
         self._held = [letter for letter in self._held if letter.id not in self._handed]
         if self.on_signal is not None and any(isinstance(letter.body, Signal) for letter in now):
@@ -63,20 +68,46 @@ class AgentInbox:
         return now if outdated is None else [without_content(x) if outdated(x) else x for x in now]
 
     async def _look(self) -> None:
-        if self._bell.is_set():
+        async with self._looking:
+            if not self._bell.is_set():
+                return
             self._bell = anyio.Event()  # before reading, so that a letter that lands meanwhile rings again
             stored = await self._store.waiting(self._agent)
             if known := [letter.id for letter in stored if letter.id in self._delivered]:
                 self.acknowledge(known)  # an earlier process, or an interrupt, came between the two
-            self._held = [x for x in stored if x.id not in self._handed and x.id not in self._delivered]
-            self._handed &= {letter.id for letter in stored}
+            gone = self._handed | self._read
+            self._held = [x for x in stored if x.id not in gone and x.id not in self._delivered]
+            ids = {letter.id for letter in stored}
+            self._handed, self._read = self._handed & ids, self._read & ids
+
+    @property
+    def rung(self) -> anyio.Event:
+        """Set by the next ring. For code that reads what is aside: have it before looking, and nothing is missed."""
+        return self._rung
+
+    async def aside(self) -> list[Letter]:
+        """What waits for code, in the order it came; `read` takes it away."""
+        with anyio.CancelScope(shield=True):  # a bell that was heard is followed by a look
+            await self._look()
+        return [x for x in self._held if self.is_aside is not None and self.is_aside(x)]
+
+    def read(self, letters: Sequence[LetterId]) -> None:
+        """Code has these. A crash before the store knows gives them once more: no transcript has them."""
+        self._read.update(letters)
+        self._held = [x for x in self._held if x.id not in self._read]
+        self.acknowledge(letters)
+
+    @property
+    def _own(self) -> list[Letter]:
+        aside = self.is_aside
+        return self._held if aside is None else [x for x in self._held if not aside(x)]
 
     async def _gather(self) -> None:
         """Notices alone wait a moment for those of jobs that end just now; anything else is handed over at once."""
         if self.more_comes is None:
             return
         with anyio.move_on_after(GATHER):
-            while self._loud and all(isinstance(x.body, Notice) or is_quiet(x) for x in self._held):
+            while self._loud and all(isinstance(x.body, Notice) or is_quiet(x) for x in self._own):
                 if not self.more_comes():
                     return
                 await self._bell.wait()
@@ -103,7 +134,8 @@ class AgentInbox:
     async def unread(self) -> list[Letter]:
         """Letters that wait to be handed over."""
         stored = await self._store.waiting(self._agent)
-        return [x for x in stored if x.id not in self._handed and x.id not in self._delivered]
+        gone = self._handed | self._read
+        return [x for x in stored if x.id not in gone and x.id not in self._delivered]
 
     def hand_back(self) -> None:
         """A turn ended before it had delivered everything it took: look at the store again."""
@@ -122,7 +154,7 @@ class AgentInbox:
 
     @property
     def _loud(self) -> bool:
-        return not all(map(is_quiet, self._held))
+        return not all(map(is_quiet, self._own))
 
     async def wait(self) -> None:
         if not self._loud:

@@ -20,6 +20,7 @@ from teamwright.runtime.jobs.jobs import Job
 from teamwright.runtime.teams.deps import TeamDeps
 from teamwright.runtime.teams.effort import Effort
 from teamwright.runtime.teams.factory import TeammateFactory
+from teamwright.runtime.teams.lead_mail import LeadMail
 from teamwright.runtime.teams.mail import TeamMail
 from teamwright.runtime.teams.mirrors import Mirrors
 from teamwright.runtime.teams.open_work import OpenWork, ask_lead, find_open
@@ -55,6 +56,7 @@ class Teamwork:
         self._deps, self._services, self.supervisor, self._asked = deps, services, supervisor, False
         self._hooks = TeamHooks(services.points)
         self._followed: set[AgentId] = set()  # leads
+        self.code_mail: LeadMail | None = None  # of the teams that code leads
         self.tables = tables = open_team_tables(deps.state.database, home.run, deps.limits)
         self.roster = roster = Roster(agents.session, tables.teams, supervisor, services.tell)
         mirror = TeamMirror(home.root, tables.teams, tables.mail)
@@ -138,6 +140,13 @@ class Teamwork:
             lead.listen(Effort(self.mail, lead).note)
             lead.inbox.on_read = partial(self.mirrors.read_by, lead.id)
             lead.inbox.is_outdated = self.roster.is_outdated
+
+    def hear_by_code(self, lead: Agent, team: str) -> LeadMail:
+        """From now on code reads what this team tells its lead."""
+        if self.code_mail is None:
+            self.code_mail = LeadMail(lead.inbox, self.roster)
+        self.code_mail.teams.add(team)
+        return self.code_mail
 
     def _lead(self, agent: Agent, team: str, kind: str) -> Member:
         cwd, session = str(agent.desk.cwd), self.roster.session
@@ -332,6 +341,8 @@ class Teamwork:
                 return False
             await self.mail.tell_of_failures(name)  # also of what another process could not deliver
             await self.mail.tell_of_rounds(name)
+            if self.code_mail is not None and name in self.code_mail.teams:
+                continue  # code reads its mail whenever it wants to
             if (await self.tables.teams.unrest(name)).lead and (lead := self.roster.lead_of(name)) is not None:
                 self.supervisor.ring(lead.agent)  # the bell for it has not been heard yet
                 return False

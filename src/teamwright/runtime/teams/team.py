@@ -1,27 +1,33 @@
 """Team led by Python code, through the same paths and checks as a team that a model leads."""
 
 import os
-from collections.abc import Awaitable, Sequence
-from typing import TypeVar
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import Literal, TypeVar
 
 import anyio
 from msgspec import Struct
 
 from teamwright.core.data.definition import Isolation
+from teamwright.core.data.event import LettersTaken, Record, ToolEnded, TurnEnded
 from teamwright.core.data.message import Effort, Message, Reply, Usage
 from teamwright.core.data.tasks import Done, Draft, Owner, Refusal, Task, TaskId
 from teamwright.core.data.team import Member, RequestId, TeamRequest
-from teamwright.core.errors import ToolError, UsageError
-from teamwright.core.ids import CallId
+from teamwright.core.errors import NoAnswer, ToolError, UsageError
+from teamwright.core.ids import CallId, LetterId
 from teamwright.core.permissions.consent import Mode
 from teamwright.core.policies.spawn import Ask
 from teamwright.core.ports import ToolContext
 from teamwright.runtime.agents.agent import Agent
+from teamwright.runtime.asking import CLOSED
+from teamwright.runtime.bus import Watch
+from teamwright.runtime.teams.lead_mail import LeadMail, TeamMessage
 from teamwright.runtime.teams.service import Teamwork
 
 MOST_SUBJECT = 200  # characters of a task's subject
 FEW_WORDS = 60  # characters of a text that stand for it where people read
 LOOK = 1.0  # seconds until an answer is looked for again, if nothing rang
+CODE = "code_"  # how calls begin that code made
+Hearing = Literal["code", "model"]
 T = TypeVar("T")
 
 
@@ -36,13 +42,16 @@ class Gone(Struct, frozen=True):
 
 
 class LedTeam:
-    """Made by `Session.team`. Whatever teammates tell their lead reaches the session's main agent.
+    """Made by `Session.team`. `messages` and `ask` give what teammates tell their lead.
 
     What cannot be done is a UsageError that says why.
     """
 
-    def __init__(self, work: Teamwork, lead: Agent, name: str) -> None:
-        self._work, self._agent = work, lead
+    def __init__(
+        self, work: Teamwork, lead: Agent, name: str, mail: LeadMail | None, watch: Callable[[], Watch]
+    ) -> None:
+        """Without `mail` the main agent's model leads it, and reads what it is told."""
+        self._work, self._agent, self._mail, self._watch = work, lead, mail, watch
         self.name = name  # as it was made safe for files
 
     def __repr__(self) -> str:
@@ -94,10 +103,81 @@ class LedTeam:
 
     async def send(self, to: str, text: str, summary: str = "") -> tuple[str, ...]:
         """Tell a teammate something, or all with `*`. It is stored when this returns; the names that it goes to."""
+        return await self._send(to, text, summary, _new_call())
+
+    async def _send(self, to: str, text: str, summary: str, call: CallId) -> tuple[str, ...]:
         if not text.strip():
             raise UsageError("the message is empty")
-        posted = await _spoken(self._work.mail.say(self._lead, to, text, summary or _few(text), _new_call()))
-        return posted.to
+        mail, lead = self._work.mail, self._lead
+        if self._mail is not None:
+            mail.worked(lead.agent)  # as a person's words: answers to them are no idle chatter
+        return (await _spoken(mail.say(lead, to, text, summary or _few(text), call))).to
+
+    async def ask(self, name: str, text: str, *, within: float = 600.0) -> TeamMessage:
+        """Tell a teammate something and wait for its next message to the lead, or for the last words of its turn.
+
+        What it says before it has read the question is no answer. Questions to the same teammate wait for each other.
+        Raises NoAnswer if `within` seconds pass, its turn fails, or it shuts down.
+        """
+        member, mail, call = self._find(name), self._heard(), _new_call()
+        with anyio.move_on_after(within):
+            async with mail.ask(member.agent):
+                watch = self._watch()
+                try:
+                    await self._send(member.name, text, "", call)
+                    return await self._hear(member, LetterId(f"m-{self._agent.id}-{call}"), watch, mail)
+                finally:
+                    watch.close()
+                    self._agent.inbox.ring()  # those that read `messages` may have what was held back
+        raise NoAnswer(f"{member.name} has not answered within {within:g} s; what it says later is in messages()")
+
+    async def _hear(self, member: Member, question: LetterId, watch: Watch, mail: LeadMail) -> TeamMessage:
+        taken = False
+        while True:
+            record: Record | None = None
+            with anyio.move_on_after(LOOK):
+                record = await anext(watch, None)
+                if record is None:
+                    raise NoAnswer(f"the session was closed before {member.name} answered")
+            if record is None or record.agent != member.agent:
+                self._check_presence(member)
+                continue
+            match record.event:
+                case LettersTaken(letters):
+                    taken = taken or question in letters
+                case ToolEnded(call_id, is_error=False) if taken:
+                    if answer := await mail.claim(f"m-{member.agent}-{call_id}"):
+                        return answer
+                case TurnEnded() as end if taken:
+                    mail.answered(member.agent, record.at)
+                    return _last_words(member, end)
+                case _:
+                    pass
+
+    def _check_presence(self, member: Member) -> None:
+        now = self._work.roster.find(self.name, member.agent)
+        if now is None or now.state == "shutdown":
+            raise NoAnswer(f"{member.name} has shut down without an answer")
+
+    def messages(self, *, forever: bool = False) -> AsyncIterator[TeamMessage]:
+        """What teammates tell the lead, each once: messages, plans, and the last words of their turns.
+
+        Ends when everybody is idle and everything was read; `forever` waits on, until the team is deleted. Answers
+        that `ask` returned are left out.
+        """
+        return self._heard().messages(self.name, anyio.sleep_forever if forever else self.idle)
+
+    def _heard(self) -> LeadMail:
+        if self._mail is None:
+            raise UsageError(f"the model of the main agent leads the team {self.name}, and reads what it is told")
+        return self._mail
+
+    async def answer_plan(
+        self, message: TeamMessage, *, approve: bool, feedback: str = "", mode: Mode | None = None
+    ) -> None:
+        """Answer a `plan_approval_request`; a teammate in plan mode waits for that. `mode` is the one to go on in."""
+        answer = {"approve": approve} | {k: v for k, v in {"feedback": feedback, "mode": mode}.items() if v}
+        await _spoken(self._work.requests.answer_plan(self._lead, message.request, answer))
 
     async def idle(self) -> None:
         """Wait until each teammate is idle, has read everything and finds no task that it could take."""
@@ -156,10 +236,15 @@ class LedTeam:
     async def delete(self) -> None:
         """End the team with its mail and its tasks. Refused while a teammate works; those that are idle are ended."""
         await _spoken(self._work.delete(self._agent, self._lead.team))
+        if self._mail is not None:
+            self._mail.teams.discard(self.name)
+            self._agent.inbox.ring()
 
     @property
     def _lead(self) -> Member:
         """In this team, which need not be the current one of its agent."""
+        if self._agent.closing:
+            raise UsageError(CLOSED)
         lead = self._work.roster.lead_of(self.name)
         if lead is None or lead.agent != self._agent.id:
             raise UsageError(f"this session does not lead the team {self.name}: it was deleted, or has another lead")
@@ -173,13 +258,37 @@ class LedTeam:
         return member
 
 
-async def lead_team(work: Teamwork, agent: Agent, name: str, description: str) -> LedTeam:
+async def lead_team(
+    work: Teamwork, agent: Agent, name: str, description: str, *, lead: Hearing, watch: Callable[[], Watch]
+) -> LedTeam:
     """The team of this name that the agent leads here, or a new one."""
+    if lead not in ("code", "model"):
+        raise UsageError(f"lead={lead!r}: a team is led by 'code' or by the main agent's 'model'")
     for known in work.roster.led_here():
         if known.casefold() == name.casefold():
-            return LedTeam(work, agent, known)
-    team = await _spoken(work.create(agent, name, description, "", _new_call()))
-    return LedTeam(work, agent, team.name)
+            return LedTeam(work, agent, known, await _mail_of(work, agent, known), watch)
+    call = _new_call() if lead == "code" else CallId(_new_call().removeprefix(CODE))
+    team = await _spoken(work.create(agent, name, description, "", call))
+    return LedTeam(work, agent, team.name, await _mail_of(work, agent, team.name), watch)
+
+
+async def hear_again(work: Teamwork, agent: Agent) -> None:
+    """After a resume by code: it leads what it led before."""
+    for name in work.roster.led_here():
+        await _mail_of(work, agent, name)
+
+
+async def _mail_of(work: Teamwork, agent: Agent, team: str) -> LeadMail | None:
+    """None if a model made it."""
+    _, _, call = (await work.tables.teams.key_of(team)).rpartition("/")
+    return work.hear_by_code(agent, team) if call.startswith(CODE) else None
+
+
+def _last_words(member: Member, end: TurnEnded) -> TeamMessage:
+    if end.reason != "done":
+        why = f": {end.error}" if end.error and end.error != end.reason else ""
+        raise NoAnswer(f"the turn of {member.name} ended without an answer ({end.reason}){why}")
+    return TeamMessage(member.name, end.text, "idle_notification")
 
 
 async def _spoken(work: Awaitable[T]) -> T:
@@ -203,7 +312,7 @@ def _refusal(request: TeamRequest) -> str | None:
 
 def _new_call() -> CallId:
     """A call that no model made; the key under which what it does is stored once."""
-    return CallId(f"code_{os.urandom(8).hex()}")
+    return CallId(f"{CODE}{os.urandom(8).hex()}")
 
 
 def _few(text: str) -> str:

@@ -227,6 +227,11 @@ class TeamTable:
         mates = any(who != LEAD_NAME and (who in loud or state != "idle") for who, state, _ in rows)
         return Unrest(mates, LEAD_NAME in loud)
 
+    async def key_of(self, name: str) -> str:
+        """The agent and the call that made a team; empty if that is not known."""
+        rows = await self._db.read(fetch_all("SELECT key FROM teams WHERE name = ?", (name,)))
+        return str(rows[0][0] or "") if rows else ""
+
     async def made_by(self, agent: AgentId, call: CallId) -> str | None:
         """What a call that was in flight at a crash had made or ended, in words; None if it had done nothing."""
         key = call_key(agent, call)

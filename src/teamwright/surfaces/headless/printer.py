@@ -37,9 +37,7 @@ from teamwright.surfaces.headless import lines
 from teamwright.surfaces.headless.greeting import init_of
 from teamwright.surfaces.headless.out import Sink
 from teamwright.tools.bounds import visible
-from teamwright.tools.structured import ASKED
 
-MOST_REMINDERS = 3  # in a turn that should end with data
 Format = Literal["text", "json", "stream-json"]
 
 
@@ -72,7 +70,6 @@ class Printer:
         self._ended_at = 0
         self._replay = replay
         self._data: Any = None  # the answer as data, where a program wants it so
-        self._reminders = 0
         self.open_work: Sequence[OpenWork] = ()  # what teams had not done at the last result
         self._place: tuple[AgentId, int] | None = None  # the line of a transcript that is being shown
         self.heard: Callable[[Record], Awaitable[None]] | None = None
@@ -178,7 +175,7 @@ class Printer:
     def _count(self, started: TurnStarted, at: int) -> None:
         """Restarts at each prompt; a turn that continues it has one result for all of it."""
         if started.asked or not self._turn_began:
-            self._turn_began, self._data, self._reminders = at, None, 0
+            self._turn_began, self._data = at, None
             self._denials, self._told = self._denials[self._told :], 0
 
     async def _ended(self, end: TurnEnded, at: int) -> None:
@@ -207,13 +204,6 @@ class Printer:
         """What stands in a transcript has the same id each time; only the first line that is made of it has it."""
         place, self._place = self._place, None
         return {"session_id": self._session.id, "uuid": line_uuid(*place) if place else str(uuid.uuid4())}
-
-    def want_data(self, payload: dict[str, Any]) -> dict[str, Any] | None:
-        """At the end of a turn: an answer in plain words is asked for again as data."""
-        if self._data is not None or self._reminders >= MOST_REMINDERS:
-            return None
-        self._reminders += 1
-        return {"decision": "block", "reason": ASKED}
 
     async def hooked(self, event: str, name: str, fired: Fired | None) -> None:
         """A hook begins, or has answered."""

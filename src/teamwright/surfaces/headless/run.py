@@ -24,7 +24,7 @@ from teamwright.surfaces.headless.out import Out
 from teamwright.surfaces.headless.printer import Format, Printer
 from teamwright.surfaces.stdin import read_lines, read_text
 from teamwright.tools.bounds import visible
-from teamwright.tools.structured import StructuredOutput
+from teamwright.tools.structured import StructuredOutput, WantsData
 
 if TYPE_CHECKING:
     from teamwright.surfaces.headless.driver import Driver
@@ -117,7 +117,7 @@ def _listen(headless: Headless, session: DrivenSession, printer: Printer, env: M
 
         printer.mirror = Mirror(session, env).frame
     if headless.schema is not None:
-        session.add_hook("Stop", "", printer.want_data, name="the wish for data")
+        session.add_hook("Stop", "", WantsData(), name="the wish for data")
     if headless.hook_events:
         session.watch_hooks(printer.hooked)
     if env.get(READS_STATE) != "1":

@@ -1,0 +1,193 @@
+"""Questions of code to the main agent: one at a time, each answered by the turn that took it."""
+
+import base64
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import anyio
+from msgspec.structs import replace
+
+from teamwright.core.data.event import Event, LettersTaken, Replied, Streamed, ToolEnded, TurnEnded, TurnStarted
+from teamwright.core.data.message import Content, Image, Text, TextDelta
+from teamwright.core.data.op import Say
+from teamwright.core.data.picture import MOST_DATA, BadPicture, examine
+from teamwright.core.errors import UsageError
+from teamwright.core.ids import LetterId, new_letter_id
+from teamwright.runtime.agents.agent import current_agent
+from teamwright.runtime.bus import Watch
+
+if TYPE_CHECKING:
+    from teamwright.runtime.session import Session
+
+LOOK = 1.0  # seconds until it is looked again whether the question before this one still runs
+CLOSED = "the session is closed: use it inside its `async with`"
+PromptInput = str | Sequence[str | Path | Image]  # a path is that of a picture
+GAP = "\n\n"  # between what is said before and after a call
+
+
+class Asked:
+    """A question from its beginning to the end of its turn, whoever still waits for that."""
+
+    def __init__(self) -> None:
+        self.letter: LetterId = new_letter_id()
+        self.over, self.posted = anyio.Event(), False
+        self.taken = False
+
+    def hear(self, event: Event) -> bool:
+        """Is this the end of its turn?"""
+        if isinstance(event, LettersTaken):
+            self.taken = self.taken or self.letter in event.letters
+        return self.taken and isinstance(event, TurnEnded)
+
+
+class Asking:
+    """The order of a session's questions: two in one turn would get the same answer."""
+
+    def __init__(self, session: "Session") -> None:
+        self._session = session
+        self._last: Asked | None = None
+        self.data: dict[str, Any] | None = None  # the answer of the last turn, where it is data
+        session.main.listen(self._heard)
+
+    def _heard(self, event: Event) -> None:
+        self.data = None if isinstance(event, TurnStarted) else data_in(event) or self.data
+        if self._last is not None and self._last.hear(event):
+            self._last.over.set()
+
+    async def begin(self) -> Asked:
+        """When the question before has its answer."""
+        main = self._session.main
+        if current_agent.get(None) == main.id:
+            raise UsageError("the main agent cannot be asked by one of its own tools: its turn would wait for itself")
+        while (before := self._last) is not None and not before.over.is_set():
+            with anyio.move_on_after(LOOK):
+                await before.over.wait()
+            if main.closing or main.halted is not None or (before.posted and main.resting):
+                break  # it was withdrawn, or its end could not be recorded
+        if main.closing:
+            raise UsageError(CLOSED)
+        self._last = asked = Asked()
+        return asked
+
+
+class TextStream:
+    """The words of an answer as they come: an async iterator over pieces of text.
+
+    `end` is what `ask` would have returned, once the last piece was given. Whoever stops reading early stops nothing:
+    the turn goes on, and the next question waits for it.
+    """
+
+    def __init__(self, session: "Session", prompt: PromptInput, *, deltas: bool = True) -> None:
+        self.end: TurnEnded | None = None
+        self._data: dict[str, Any] | None = None
+        self._session, self._prompt, self._deltas = session, prompt, deltas
+        self._watch: Watch | None = None
+        self._asked = Asked()
+        self._said, self._waiting = "", list[str]()  # of this reply so far; pieces that are to be given
+        self._gap = False
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> str:
+        if self._watch is None:
+            self._watch = await self._begin()
+        while not self._waiting:
+            if self.end is not None:
+                raise StopAsyncIteration
+            await self._read(self._watch)
+        return self._waiting.pop(0)
+
+    async def _begin(self) -> Watch:
+        session = self._session
+        content = await anyio.to_thread.run_sync(content_of, self._prompt, session.cwd)
+        self._asked = asked = await session.asking.begin()
+        watch = session.watch(deltas=self._deltas)
+        try:
+            await session.say(Say(content), id=asked.letter)
+        except BaseException as error:
+            watch.close()
+            if isinstance(error, Exception):  # if it was cancelled, it may be stored: then the end of its turn ends it
+                asked.over.set()
+            raise
+        finally:
+            asked.posted = True
+        return watch
+
+    async def _read(self, watch: Watch) -> None:
+        """One event more."""
+        record = await anext(watch, None)
+        if record is None:
+            raise UsageError("the session was closed before it answered")
+        event, main = record.event, self._session.main
+        if record.agent != main.id:
+            return
+        if self._asked.hear(event) or (main.halted is not None and isinstance(event, TurnEnded)):
+            assert isinstance(event, TurnEnded)
+            self.end = replace(event, data=self._data)
+            self._asked.over.set()
+            watch.close()
+        elif self._asked.taken:
+            self._take(event)
+
+    def _take(self, event: Event) -> None:
+        self._data = data_in(event) or self._data
+        match event:
+            case Streamed(delta=TextDelta(text=text)) if text:
+                self._put(text)
+            case Replied(message):
+                if message.text.startswith(self._said) and (rest := message.text[len(self._said) :]):
+                    self._put(rest)  # of a model that does not stream, or for a reader that fell behind
+                self._gap, self._said = self._gap or bool(self._said), ""
+            case _:
+                pass
+
+    def _put(self, text: str) -> None:
+        if self._gap and not self._said:
+            self._waiting.append(GAP)
+        self._said += text
+        self._waiting.append(text)
+
+
+async def ask(session: "Session", prompt: PromptInput) -> TurnEnded:
+    """Wait for the end of the turn that answers it."""
+    stream = TextStream(session, prompt, deltas=False)
+    async for _ in stream:
+        pass
+    assert stream.end is not None
+    return stream.end
+
+
+def data_in(event: Event) -> dict[str, Any] | None:
+    """The answer that fits the session's schema, if this gives it."""
+    return event.data.get("structured_output") if isinstance(event, ToolEnded) and event.data else None
+
+
+def content_of(prompt: PromptInput, cwd: Path) -> tuple[Content, ...]:
+    """Texts and pictures, in their order. Reads files."""
+    parts = [prompt] if isinstance(prompt, str) else list(prompt)
+    return tuple(_content(part, cwd) for part in parts)
+
+
+def _content(part: Any, cwd: Path) -> Content:
+    match part:
+        case str():
+            return Text(part)
+        case Image():
+            return part
+        case Path():
+            return _picture(cwd / part)
+        case _:
+            raise UsageError(f"a prompt is a text, or a list of texts, Images and Paths of pictures; not {part!r}")
+
+
+def _picture(path: Path) -> Image:
+    try:
+        with path.open("rb") as file:
+            raw = file.read(MOST_DATA + 1)
+        return Image(examine(raw).media_type, base64.b64encode(raw).decode())
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror or error}") from None
+    except BadPicture as error:
+        raise UsageError(f"{path} {str(error).rstrip('.')}") from None
