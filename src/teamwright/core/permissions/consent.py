@@ -4,6 +4,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+from teamwright.core.data.patch import Hunk
 from teamwright.core.ids import AgentId, CallId, QuestionId
 
 Mode = Literal["plan", "dontAsk", "default", "acceptEdits", "bypassPermissions", "bubble"]
@@ -45,3 +46,4 @@ class Question(Struct, frozen=True):
     suggestions: tuple[str, ...] = ()  # rules that would answer it for good, e.g. `Bash(git log *)`
     blocked_path: str | None = None
     color: str = ""  # of the teammate that asks, or that its agent works for
+    patch: tuple[Hunk, ...] = ()  # what the call would change in the file as it is now

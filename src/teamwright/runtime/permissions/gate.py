@@ -67,10 +67,16 @@ class SessionGate:
             return Ruling(Allow(said.updated_input, intent.paths), intent)
         if verdict.kind == "deny":
             return self._refuse(agent, call, verdict.reason, DO_WITHOUT, verdict.blocked_path)
-        return await self._request(agent, call, args, said, verdict)
+        return await self._request(agent, call, args, said, verdict, intent.paths)
 
     async def _request(
-        self, agent: AgentId, call: ToolCall, args: dict[str, Any], said: Fired, verdict: Verdict
+        self,
+        agent: AgentId,
+        call: ToolCall,
+        args: dict[str, Any],
+        said: Fired,
+        verdict: Verdict,
+        paths: Mapping[str, str],
     ) -> Ruling:
         """It needs approval: hooks are asked first, then the person."""
         fired = NOTHING if self._points is None else await self._points.requested(agent, call, args)
@@ -81,7 +87,9 @@ class SessionGate:
             return await self._allowed(agent, call, args, changed)
         if self._put is None:
             return self._refuse(agent, call, verdict.reason, NOBODY, verdict.blocked_path)
-        question = question_about(agent, call, args, self._standing(agent), verdict)
+        standing = self._standing(agent)
+        patch = await self._facts.preview(call.name, args, standing.desk, paths)
+        question = question_about(agent, call, args, standing, verdict, patch)
         if self._points is not None:
             self._points.waits(question)
         decision = await self._put(question)

@@ -13,7 +13,7 @@ from teamwright.core.permissions.consent import Deny, Mode, Question
 from teamwright.core.permissions.judge import Verdict, judge
 from teamwright.core.permissions.rules import Rules
 from teamwright.core.ports import Desk
-from teamwright.runtime.permissions.call_facts import Intent
+from teamwright.runtime.permissions.call_facts import Intent, Patch
 
 DO_WITHOUT = "Do without it, or say what you need and why."
 NOBODY = "That needs a person's yes, and nobody is attached to give it: go on without it, or report what you need."
@@ -66,7 +66,7 @@ def _copy_of(path: str, desk: Desk) -> str:
 
 
 def question_about(
-    agent: AgentId, call: ToolCall, args: Mapping[str, Any], standing: Standing, verdict: Verdict
+    agent: AgentId, call: ToolCall, args: Mapping[str, Any], standing: Standing, verdict: Verdict, patch: Patch = ()
 ) -> Question:
     """The question to the person; `args` are those that the call would run with."""
     return Question(
@@ -80,4 +80,5 @@ def question_about(
         verdict.suggestions,
         verdict.blocked_path,
         standing.color,
+        patch,
     )
