@@ -31,7 +31,8 @@ class WriteArgs(Struct):
 
 def preview_write(args: Mapping[str, Any], desk: Desk, paths: Mapping[str, str]) -> tuple[Hunk, ...]:
     asked = read_args(WriteArgs, args)
-    before, _ = _before(asked, judged_path(asked.file_path, desk, paths), desk)
+    encoded(asked.content, "content")
+    before, _ = _before(judged_path(asked.file_path, desk, paths), desk)
     return shown_hunks(before, asked.content)
 
 
@@ -53,9 +54,9 @@ WRITE = WriteTool()
 
 
 def _write(asked: WriteArgs, ctx: ToolContext) -> Outcome:
-    content = asked.content.encode()
+    content = encoded(asked.content, "content")
     path = judged(asked.file_path, ctx)
-    before, basis = _before(asked, path, ctx.desk)
+    before, basis = _before(path, ctx.desk)
     seen = write_whole(path, content, basis=basis)
     verb = "Created" if basis is None else "Replaced"
     lines = asked.content.count("\n") + (not asked.content.endswith("\n") and asked.content != "")
@@ -64,9 +65,8 @@ def _write(asked: WriteArgs, ctx: ToolContext) -> Outcome:
     return Outcome((Text(f"{verb} {path} ({lines:,} lines)."),), data, seen=remember(ctx.desk, seen))
 
 
-def _before(asked: WriteArgs, path: Path, desk: Desk) -> tuple[str, os.stat_result | None]:
+def _before(path: Path, desk: Desk) -> tuple[str, os.stat_result | None]:
     """The text that is replaced, as far as a change of it can be shown, and the file as it is; None: there is none."""
-    encoded(asked.content, "content")
     basis = look(path)
     if basis is None:
         return "", None

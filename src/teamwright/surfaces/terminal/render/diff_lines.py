@@ -26,19 +26,22 @@ class DiffLine(Struct, frozen=True):
     end: int
 
 
-def lay_out(rows: Sequence[DiffRow], width: int) -> list[DiffLine]:
-    """No row is cut: one that is too long continues beneath."""
+def lay_out(rows: Sequence[DiffRow], width: int, *, marked: bool = True) -> list[DiffLine]:
+    """No row is cut: one that is too long continues beneath, behind a mark if there is a gutter for it.
+
+    Without `marked`, rows of which none goes or comes have no gutter.
+    """
     digits = len(str(max((row.number for row in rows), default=0) or ""))
-    signed = any(row.kind in SIGNS for row in rows)
+    marked = marked or any(row.kind in SIGNS for row in rows)
     lines: list[DiffLine] = []
     for row in rows:
         number = f"{row.number or '':>{digits}} " if digits else ""
-        sign = SIGNS.get(row.kind, "  " if signed else "")
+        sign = SIGNS.get(row.kind, "  " if marked else "")
         room = max(4, width - len(number) - len(sign))
         parts = [row.text] if cell_len(row.text) <= room else chop_cells(row.text, room)
         at = 0
         for n, part in enumerate(parts):
-            gutter = f"{' ' * len(number)}{CONTINUES[: len(sign)] or CONTINUES}" if n else f"{number}{sign}"
+            gutter = f"{' ' * len(number)}{CONTINUES[: len(sign)]}" if n else f"{number}{sign}"
             lines.append(DiffLine(row, gutter, at, at + len(part)))
             at += len(part)
     return lines

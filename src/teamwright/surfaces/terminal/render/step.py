@@ -136,7 +136,7 @@ def _draw_rows(rows: list[DiffRow], width: int, palette: Palette) -> list[Strip]
         gap = DiffRow("dim", f"… {len(rows) - MOST_LINES:,} lines; /export writes the whole conversation …")
         rows = [*rows[: MOST_LINES // 2], gap, *rows[-MOST_LINES // 2 :]]
     drawn: list[Strip] = []
-    for line in lay_out(rows, max(10, width - 7)):
+    for line in lay_out(rows, max(10, width - 7), marked=False):
         style = Style.parse(styles.get(line.row.kind, palette.text) or "none")
         strip = Strip([*bar, *draw_line(line, palette, style)])
         back = style.bgcolor if line.row.kind in SIGNS else None
