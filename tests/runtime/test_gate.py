@@ -13,6 +13,7 @@ from teamwright.core.ids import AgentId, CallId
 from teamwright.core.permissions.consent import Allow, Decision, Deny, Mode, Question
 from teamwright.core.permissions.rules import Rules, parse_rules
 from teamwright.core.ports import Desk
+from teamwright.host.files.read_write import seen_of
 from teamwright.runtime.permissions.call_facts import FactReader
 from teamwright.runtime.permissions.gate import SessionGate
 from teamwright.runtime.permissions.judgement import Standing
@@ -288,3 +289,43 @@ async def test_a_refused_path_has_a_copy_in_the_worktree(room: Room) -> None:
         assert isinstance(said, Deny) and said.reason.endswith(f"Your copy of it: {tree}/keys/k")
     said = await room("Read", file_path=str(room.outside))
     assert isinstance(said, Deny) and "Your copy" not in said.reason
+
+
+def known(room: Room, name: str, text: str) -> Path:
+    """A file that the agent has read."""
+    path = room.root / name
+    path.write_text(text)
+    room.desk.seen[str(path)] = seen_of(path, path.stat())
+    return path
+
+
+@pytest.mark.spec("M5")
+async def test_a_question_about_a_change_shows_it_in_the_file_as_it_is(room: Room) -> None:
+    room.answer = lambda _: Deny("no")
+    known(room, "a.py", "".join(f"line {n}\n" for n in range(1, 21)))
+    await room("Edit", file_path="a.py", old_string="line 10\n", new_string="ten\n")
+    await room("Write", file_path="a.py", content="all\n")
+    await room("Write", file_path="new.py", content="first\nsecond\n")
+    edit, write, new = (question.patch for question in room.asked)
+    assert [(hunk.old_start, hunk.lines[3:5]) for hunk in edit] == [(7, ("-line 10", "+ten"))]
+    assert sum(line.startswith("-") for hunk in write for line in hunk.lines) == 20
+    assert [hunk.lines for hunk in new] == [("+first", "+second")]
+
+
+@pytest.mark.spec("M5")
+@pytest.mark.parametrize(("args", "words"), [
+    ({"old_string": "absent", "new_string": "x"}, "was not found"),
+    ({"old_string": "line", "new_string": "x"}, "20 times"),
+    ({"old_string": "line 1\n", "new_string": "line 1\n"}, "equal"),
+])  # fmt: skip
+async def test_a_change_that_cannot_work_is_refused_before_anybody_is_asked(
+    room: Room, args: dict[str, str], words: str
+) -> None:
+    room.answer = lambda _: Allow()
+    known(room, "a.py", "".join(f"line {n}\n" for n in range(1, 21)))
+    with pytest.raises(ToolError, match=words):
+        await room("Edit", file_path="a.py", **args)
+    (room.root / "unread.py").write_text("x")
+    with pytest.raises(ToolError, match="has not been read"):
+        await room("Write", file_path="unread.py", content="y")
+    assert not room.asked

@@ -38,8 +38,8 @@ def test_a_unique_text_is_replaced_and_shown(ctx: ToolContext) -> None:
     assert "     2\t2\n     3\t2b\n" in outcome.content[0].text
     assert outcome.data == {
         "filePath": str(path), "oldString": "two", "newString": "2\n2b", "replaceAll": False,
-        "structuredPatch": [{"oldStart": 1, "oldLines": 4, "newStart": 1, "newLines": 5,
-                             "lines": [" one", "-two", "+2", "+2b", " three", " "]}],
+        "structuredPatch": [{"oldStart": 1, "oldLines": 3, "newStart": 1, "newLines": 4,
+                             "lines": [" one", "-two", "+2", "+2b", " three"]}],
     }  # fmt: skip
     use(EDIT, ctx, file_path="f", old_string="three", new_string="3")  # no need to read again: it was our own change
     assert path.read_bytes() == b"one\n2\n2b\n3\n"

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any, Literal
 from msgspec import Struct
 
 from teamwright.core.data.message import ToolCall
+from teamwright.core.data.patch import Hunk
 from teamwright.core.errors import UsageError
 from teamwright.core.ids import AgentId
-from teamwright.core.ports import Tool
+from teamwright.core.ports import Desk, Tool
 
 if TYPE_CHECKING:
     from teamwright.runtime.agents.outcomes import Outcomes
@@ -19,6 +20,7 @@ Audience = Literal["all", "lead", "main", "person"]  # `lead`: no teammate; `per
 Need = Literal["coordinator", "teammate", "memory"]
 _TELLING = ("command", "file_path", "notebook_path", "pattern", "url", "query", "skill", "task_id", "taskId", "to")
 Told = tuple[str, bool]  # the words of a result, and whether it is an error
+Preview = Callable[[Args, Desk, Mapping[str, str]], tuple[Hunk, ...]]  # with the judged paths, as in Allow
 Lookup = Callable[["Outcomes", AgentId, ToolCall, str], Awaitable[Told | None]]
 
 
@@ -76,6 +78,7 @@ class ToolTraits(Struct, frozen=True, kw_only=True):
     subject: Callable[[Args], str] = first_text  # what a call is about, in a line for a person
     texts: tuple[str, ...] = ()  # arguments that a person is shown as texts of their own, in this order
     change: FileChange | None = None
+    preview: Preview | None = None  # what a call would change now; blocks; raises ToolError for one that would fail
     output: str = "content"  # the key under which hooks find its words
 
 

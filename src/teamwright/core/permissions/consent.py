@@ -4,6 +4,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+from teamwright.core.data.patch import Hunk
 from teamwright.core.ids import AgentId, CallId, QuestionId
 
 Mode = Literal["plan", "dontAsk", "default", "acceptEdits", "bypassPermissions", "bubble"]
@@ -47,3 +48,4 @@ class Question(Struct, frozen=True):
     color: str = ""  # of the teammate that asks, or that its agent works for
     wider: tuple[str, ...] = ()  # rules that would answer more of its kind besides, e.g. `Bash(npm run *)`
     is_edit: bool = False  # a change of files that the mode acceptEdits would allow
+    patch: tuple[Hunk, ...] = ()  # what the call would change in the file as it is now

@@ -9,6 +9,7 @@ from typing import Any
 from anyio import to_thread
 from msgspec import Struct
 
+from teamwright.core.data.patch import Hunk
 from teamwright.core.errors import ToolError
 from teamwright.core.permissions.facts import Edits, Facts, Fetches, Place, Reads, Uses
 from teamwright.core.ports import Desk
@@ -18,6 +19,7 @@ from teamwright.runtime.tool_traits import Catalog, PathArgument, ToolTraits, fi
 
 _LONG = 4_096
 _LOOKS_FAR = re.compile(r"\*|\b(?:rm|mv|cp|find|xargs)\b")
+Patch = tuple[Hunk, ...]
 
 
 class Intent(Struct, frozen=True):
@@ -39,6 +41,13 @@ class FactReader(Struct, frozen=True):
         if (desk.near and not _is_long(traits, args)) or not _touches_disk(traits):
             return _read_now(traits, args, desk, self.home)
         return await to_thread.run_sync(_read_now, traits, args, desk, self.home, abandon_on_cancel=True)
+
+    async def preview(self, tool: str, args: Mapping[str, Any], desk: Desk, paths: Mapping[str, str]) -> Patch:
+        """What the call would change in a file. Raises ToolError if it could change nothing."""
+        traits = find_traits(self.catalog, tool)
+        if traits.preview is None:
+            return ()
+        return await to_thread.run_sync(traits.preview, args, desk, paths, abandon_on_cancel=True)
 
 
 def _touches_disk(tool: ToolTraits) -> bool:

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from teamwright.core.data.hook import NOTHING, Fired
 from teamwright.core.data.message import ToolCall
@@ -81,7 +82,9 @@ class SessionGate:
             return await self._allowed(agent, call, args, changed)
         if self._put is None:
             return self._refuse(agent, call, verdict.reason, NOBODY, verdict.blocked_path)
-        question = question_about(agent, call, args, self._standing(agent), verdict, intent)
+        standing = self._standing(agent)
+        patch = await self._facts.preview(call.name, args, standing.desk, intent.paths)
+        question = replace(question_about(agent, call, args, standing, verdict, intent), patch=patch)
         if self._points is not None:
             self._points.waits(question)
         decision = await self._put(question)

@@ -9,7 +9,9 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
+from teamwright.core.data.patch import Hunk
 from teamwright.runtime.tool_traits import ToolTraits
+from teamwright.surfaces.view.code import highlight, marks_between
 from teamwright.tools.bounds import counted, visible
 from teamwright.tools.catalog import traits_of
 
@@ -21,19 +23,28 @@ TABS = 4
 _DIM = frozenset({"description"})
 
 
+Span = tuple[int, int]  # of characters
+
+
 class DiffRow(Struct, frozen=True):
     """One line of text, safe to draw but for its width."""
 
     kind: Kind
     text: str
+    number: int = 0  # of the line in its file; 0: of none
+    marks: tuple[Span, ...] = ()  # words that differ from the line it replaces, or that replaces it
+    syntax: tuple[tuple[int, int, str], ...] = ()  # Pygments' name of what stands there
 
 
-def rows_of(tool: str, args: Mapping[str, Any], before: str | None = None) -> list[DiffRow]:
-    """`before` is the current content of a file that is rewritten, if it is known."""
+def rows_of(tool: str, args: Mapping[str, Any], before: str | None = None, patch: Sequence[Hunk] = ()) -> list[DiffRow]:
+    """`patch` is what the call changes in its file, if it is known; else `before` is what a replaced file holds now."""
     traits = traits_of(tool)
     if traits.path is not None and (change := traits.change) is not None:
         named = [name for name in (traits.path.name, change.old, change.new) if name]
         if all(isinstance(args.get(name), str) for name in named):
+            path = args[traits.path.name]
+            if patch:
+                return [*lines_of("strong", path), *hunk_rows(patch, path), *_rest(args, set(named))]
             old = args[change.old] if change.old else before or ""
             rows = [*lines_of("strong", args[traits.path.name]), *compare(old, args[change.new])]
             return [*rows, *_rest(args, set(named))]
@@ -65,6 +76,52 @@ def compare(old: str, new: str) -> list[DiffRow]:
         change = "loses" if old.endswith("\n") else "gets"
         rows.append(DiffRow("dim", f"the last line {change} its line end"))
     return rows or [DiffRow("dim", "no line changes")]
+
+
+def hunk_rows(patch: Sequence[Hunk], path: str) -> list[DiffRow]:
+    """Numbered lines: those that go have the number they had, all others the one they get."""
+    rows: list[DiffRow] = []
+    for hunk in patch:
+        if rows or hunk.old_start > 1:
+            rows.append(DiffRow("dim", "⋯"))
+        rows += _one_hunk(hunk, path)
+    return rows
+
+
+def _one_hunk(hunk: Hunk, path: str) -> list[DiffRow]:
+    lines = [(line[:1], _safe(line[1:])) for line in hunk.lines]
+    marks = _marks(lines)
+    gone = highlight([text for sign, text in lines if sign != "+"], path)
+    come = highlight([text for sign, text in lines if sign != "-"], path)
+    old, new = hunk.old_start, hunk.new_start
+    rows: list[DiffRow] = []
+    for n, (sign, text) in enumerate(lines):
+        if sign == "-":
+            rows.append(DiffRow("del", text, old, marks.get(n, ()), gone[old - hunk.old_start]))
+        else:
+            kind: Kind = "add" if sign == "+" else "dim"
+            rows.append(DiffRow(kind, text, new, marks.get(n, ()), come[new - hunk.new_start]))
+        old, new = old + (sign != "+"), new + (sign != "-")
+    return rows
+
+
+def _marks(lines: Sequence[tuple[str, str]]) -> dict[int, tuple[Span, ...]]:
+    """The words that changed, in each pair of a line that goes and the one that takes its place."""
+    found: dict[int, tuple[Span, ...]] = {}
+    at = 0
+    while at < len(lines):
+        middle = _run(lines, at, "-")
+        end = _run(lines, middle, "+")
+        for gone, come in zip(range(at, middle), range(middle, end), strict=False):
+            found[gone], found[come] = marks_between(lines[gone][1], lines[come][1])
+        at = max(end, at + 1)
+    return found
+
+
+def _run(lines: Sequence[tuple[str, str]], at: int, sign: str) -> int:
+    while at < len(lines) and lines[at][0] == sign:
+        at += 1
+    return at
 
 
 def _file_lines(text: str) -> list[str]:
@@ -121,6 +178,12 @@ def _lines(text: str) -> list[str]:
 
 def _safe(text: str) -> str:
     return counted(visible(text)).expandtabs(TABS)
+
+
+def count_lines(patch: Sequence[Hunk]) -> str:
+    """The same of hunks."""
+    added, gone = (sum(line.startswith(sign) for hunk in patch for line in hunk.lines) for sign in "+-")
+    return f"+{added} -{gone}" if added or gone else ""
 
 
 def count(rows: Sequence[DiffRow]) -> str:

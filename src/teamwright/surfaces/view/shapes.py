@@ -8,6 +8,7 @@ from teamwright.core.data.event import TeamKind
 from teamwright.core.data.job import JobKind
 from teamwright.core.data.letter import JobStatus
 from teamwright.core.data.message import Usage
+from teamwright.core.data.patch import Hunk
 from teamwright.core.ids import AgentId, CallId, JobId, LetterId
 
 Status = Literal["running", "ok", "error", "denied"]
@@ -47,6 +48,7 @@ class Step(Struct, eq=False):
     n: int = 0
     at: int = 0
     ended: int = 0
+    patch: tuple[Hunk, ...] = ()  # what it changed in its file
 
 
 class Note(Struct, eq=False):

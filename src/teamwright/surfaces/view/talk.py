@@ -3,6 +3,7 @@
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from teamwright.core.data.event import (
     Compacted,
@@ -28,6 +29,7 @@ from teamwright.core.data.message import (
     Thinking,
     ThinkingDelta,
 )
+from teamwright.core.data.patch import Hunk
 from teamwright.core.ids import CallId
 from teamwright.surfaces.view import text as words
 from teamwright.surfaces.view.letters import MOST_RESULT, items_of
@@ -45,6 +47,12 @@ ENDS = {
     "refused": "The model declined to answer.",
     "failed": "The turn failed.",
 }
+
+
+class ResultHunk(Struct):
+    oldStart: int
+    newStart: int
+    lines: list[str]
 
 
 class TalkFold:
@@ -173,6 +181,7 @@ class TalkFold:
         if step.status != "denied":
             step.status = "error" if event.is_error else "ok"
         step.result, step.ended, step.asked, step.progress = _result(event.content), at, False, ""
+        step.patch = _patch(event.data)
         if event.args is not None:
             step.args, step.title = bounded_args(event.args), words.title(step.tool, event.args)
 
@@ -206,6 +215,15 @@ def _bounded(value: Any) -> Any:
         return value
     data = msgspec.json.encode(value)
     return value if len(data) <= MOST_RESULT else bounded(data.decode(), most=MOST_RESULT)
+
+
+def _patch(data: dict[str, Any] | None) -> tuple[Hunk, ...]:
+    """The hunks of a result; a tool that somebody else brought may have written anything there."""
+    try:
+        hunks = msgspec.convert((data or {}).get("structuredPatch") or [], list[ResultHunk])
+    except msgspec.ValidationError:
+        return ()
+    return tuple(Hunk(hunk.oldStart, hunk.newStart, tuple(hunk.lines)) for hunk in hunks if all(hunk.lines))
 
 
 def _reuse(streamed: list[Spoken | Thought], whole: Spoken | Thought) -> Item:

@@ -2,7 +2,7 @@
 
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import TypeVar, TypeVarTuple
@@ -26,8 +26,12 @@ _SMALL = 128 * 1024
 
 def judged(path: str, ctx: ToolContext) -> Path:
     """The real path that the gate judged for this argument."""
-    found = ctx.paths.get(path)
-    return Path(found) if found else resolve(path, ctx.desk.cwd)
+    return judged_path(path, ctx.desk, ctx.paths)
+
+
+def judged_path(path: str, desk: Desk, paths: Mapping[str, str]) -> Path:
+    found = paths.get(path)
+    return Path(found) if found else resolve(path, desk.cwd)
 
 
 async def look_up(look: Callable[[*Asked], Found], *asked: *Asked) -> Found:

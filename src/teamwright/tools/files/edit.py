@@ -1,5 +1,6 @@
 """Edit: replaces one piece of a file, and leaves every other byte as it was."""
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -8,14 +9,16 @@ import anyio.to_thread
 from msgspec import Meta, Struct
 
 from teamwright.core.data.message import Text
+from teamwright.core.data.patch import Hunk
 from teamwright.core.errors import ToolError
-from teamwright.core.ports import Outcome, ToolContext
+from teamwright.core.ports import Desk, Outcome, ToolContext
 from teamwright.host.files.read_write import read_whole, write_whole
 from teamwright.runtime.tool_traits import FileChange, PathArgument, ToolTraits
 from teamwright.tools.bounds import bounded, visible
 from teamwright.tools.define import read_args, spec
-from teamwright.tools.files.desk import encoded, judged, missing, remember, require_fresh
-from teamwright.tools.files.matching import Span, decode, explain_absence, find_places, line_of, replacement
+from teamwright.tools.files.changes import patch_data, shown_hunks
+from teamwright.tools.files.desk import encoded, judged, judged_path, missing, remember, require_fresh
+from teamwright.tools.files.matching import Coded, Span, decode, explain_absence, find_places, line_of, replacement
 
 _MOST = 64 * 1024 * 1024
 _MOST_PLACES = 1_000_000
@@ -23,7 +26,6 @@ _MOST_NAMED = 1_000  # places are counted so far when only one is wanted
 _AROUND = 2  # lines shown before and after a change
 _MOST_LINES = 20
 _LONGEST = 500
-_PATCH_LINES = 400
 _MOST_ECHOED = 4_000
 _DESCRIPTION = """\
 Replaces a piece of text in a file. old_string must stand in the file exactly once, white space included (without the
@@ -39,6 +41,23 @@ class EditArgs(Struct):
     replace_all: Annotated[bool, Meta(description="Replace every occurrence")] = False
 
 
+class PlannedEdit(Struct):
+    """An edit that can be made: the file as it is, and its text afterwards."""
+
+    before: str
+    after: str
+    coded: Coded
+    found: os.stat_result
+    places: list[Span]
+    pieces: list[str]
+
+
+def preview_edit(args: Mapping[str, Any], desk: Desk, paths: Mapping[str, str]) -> tuple[Hunk, ...]:
+    asked = read_args(EditArgs, args)
+    planned = _plan(asked, judged_path(asked.file_path, desk, paths), desk)
+    return shown_hunks("", asked.new_string) if planned is None else shown_hunks(planned.before, planned.after)
+
+
 class EditTool:
     spec = spec("Edit", _DESCRIPTION, EditArgs)
     traits = ToolTraits(
@@ -46,6 +65,7 @@ class EditTool:
         needed_by=frozenset({"memory"}),
         path=PathArgument("file_path", "write"),
         change=FileChange(new="new_string", old="old_string"),
+        preview=preview_edit,
     )
 
     async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:
@@ -56,27 +76,34 @@ EDIT = EditTool()
 
 
 def _edit(asked: EditArgs, ctx: ToolContext) -> Outcome:
+    path = judged(asked.file_path, ctx)
+    planned = _plan(asked, path, ctx.desk)
+    if planned is None:
+        seen = write_whole(path, asked.new_string.encode(), basis=None)
+        return Outcome((Text(f"Created {path}."),), _data(path, asked), seen=remember(ctx.desk, seen))
+    seen = write_whole(path, planned.coded.encode(planned.after), basis=planned.found)
+    words = _tell(path, planned.after, planned.places, planned.pieces)
+    patch = patch_data(planned.before, planned.after)
+    return Outcome((Text(words),), _data(path, asked) | patch, seen=remember(ctx.desk, seen))
+
+
+def _plan(asked: EditArgs, path: Path, desk: Desk) -> PlannedEdit | None:
+    """None for a file that is made. Raises ToolError for an edit that cannot be made."""
     encoded(asked.old_string, "old_string")
     encoded(asked.new_string, "new_string")
-    path = judged(asked.file_path, ctx)
     if asked.old_string == asked.new_string:
         raise ToolError("old_string and new_string are equal: there is nothing to change.")
     try:
         content, found = read_whole(path, _MOST)
     except FileNotFoundError:
         if asked.old_string:
-            raise missing(path, ctx.desk) from None
-        seen = write_whole(path, asked.new_string.encode(), basis=None)
-        return Outcome((Text(f"Created {path}."),), _data(path, asked), seen=remember(ctx.desk, seen))
-    require_fresh(ctx.desk, path, found)
+            raise missing(path, desk) from None
+        return None
+    require_fresh(desk, path, found)
     coded = decode(content, str(path))
     places = _places(path, coded.text, asked)
     pieces = [replacement(coded.text, place, asked.old_string, asked.new_string) for place in places]
-    text = _put(coded.text, places, pieces)
-    seen = write_whole(path, coded.encode(text), basis=found)
-    patch = _patch(coded.text, text, places)
-    words = _tell(path, text, places, pieces)
-    return Outcome((Text(words),), _data(path, asked) | patch, seen=remember(ctx.desk, seen))
+    return PlannedEdit(coded.text, _put(coded.text, places, pieces), coded, found, places, pieces)
 
 
 def _places(path: Path, text: str, asked: EditArgs) -> list[Span]:
@@ -158,25 +185,3 @@ def _data(path: Path, asked: EditArgs) -> dict[str, Any]:
         "newString": bounded(asked.new_string, most=_MOST_ECHOED),
         "replaceAll": asked.replace_all,
     }
-
-
-def _patch(before: str, after: str, places: Sequence[Span]) -> dict[str, Any]:
-    """The change as hunks for those who show it; left out where it spans too many lines."""
-    from difflib import SequenceMatcher  # noqa: PLC0415  # slow to import
-
-    start = _line_start(before, places[0][0], 3)
-    end = _line_end(before, places[-1][1], 3)
-    old = before[start:end].split("\n")
-    new = after[start : len(after) - (len(before) - end)].split("\n")
-    if len(old) + len(new) > _PATCH_LINES:
-        return {}
-    top = line_of(before, start)
-    hunks: list[dict[str, Any]] = []
-    for group in SequenceMatcher(None, old, new, autojunk=False).get_grouped_opcodes(3):
-        lines: list[str] = []
-        for kind, a, b, c, d in group:
-            lines += [f"{' ' if kind == 'equal' else '-'}{visible(line[:_LONGEST])}" for line in old[a:b]]
-            lines += [f"+{visible(line[:_LONGEST])}" for line in new[c:d] if kind != "equal"]
-        (_, a, _, c, _), (_, _, b, _, d) = group[0], group[-1]
-        hunks.append({"oldStart": top + a, "oldLines": b - a, "newStart": top + c, "newLines": d - c, "lines": lines})
-    return {"structuredPatch": hunks}

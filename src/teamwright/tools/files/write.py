@@ -1,18 +1,23 @@
 """Write: writes a whole file, byte for byte as given."""
 
+import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Any
 
 import anyio.to_thread
 from msgspec import Meta, Struct
 
 from teamwright.core.data.message import Text
-from teamwright.core.ports import Outcome, ToolContext
-from teamwright.host.files.read_write import look, write_whole
+from teamwright.core.data.patch import Hunk
+from teamwright.core.ports import Desk, Outcome, ToolContext
+from teamwright.host.files.read_write import look, read_whole, write_whole
 from teamwright.runtime.tool_traits import FileChange, PathArgument, ToolTraits
 from teamwright.tools.define import read_args, spec
-from teamwright.tools.files.desk import encoded, judged, remember, require_fresh
+from teamwright.tools.files.changes import patch_data, shown_hunks
+from teamwright.tools.files.desk import encoded, judged, judged_path, remember, require_fresh
 
+_MOST_COMPARED = 1_000_000  # bytes of a file that is compared with what replaces it
 _DESCRIPTION = """\
 Writes a whole file as UTF-8, exactly as given; missing directories are made.
 A file that exists is replaced, but only if you have Read it and it has not changed since. To change a part of a file
@@ -24,6 +29,13 @@ class WriteArgs(Struct):
     content: Annotated[str, Meta(description="All that the file shall contain")]
 
 
+def preview_write(args: Mapping[str, Any], desk: Desk, paths: Mapping[str, str]) -> tuple[Hunk, ...]:
+    asked = read_args(WriteArgs, args)
+    encoded(asked.content, "content")
+    before, _ = _before(judged_path(asked.file_path, desk, paths), desk)
+    return shown_hunks(before, asked.content)
+
+
 class WriteTool:
     spec = spec("Write", _DESCRIPTION, WriteArgs)
     traits = ToolTraits(
@@ -31,6 +43,7 @@ class WriteTool:
         needed_by=frozenset({"memory"}),
         path=PathArgument("file_path", "write"),
         change=FileChange(new="content"),
+        preview=preview_write,
     )
 
     async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:
@@ -43,11 +56,25 @@ WRITE = WriteTool()
 def _write(asked: WriteArgs, ctx: ToolContext) -> Outcome:
     content = encoded(asked.content, "content")
     path = judged(asked.file_path, ctx)
-    basis = look(path)
-    if basis is not None:
-        require_fresh(ctx.desk, path, basis)
+    before, basis = _before(path, ctx.desk)
     seen = write_whole(path, content, basis=basis)
     verb = "Created" if basis is None else "Replaced"
     lines = asked.content.count("\n") + (not asked.content.endswith("\n") and asked.content != "")
     data = {"type": "create" if basis is None else "update", "filePath": str(path), "bytes": len(content)}
+    data |= patch_data(before, asked.content) if before else {}
     return Outcome((Text(f"{verb} {path} ({lines:,} lines)."),), data, seen=remember(ctx.desk, seen))
+
+
+def _before(path: Path, desk: Desk) -> tuple[str, os.stat_result | None]:
+    """The text that is replaced, as far as a change of it can be shown, and the file as it is; None: there is none."""
+    basis = look(path)
+    if basis is None:
+        return "", None
+    require_fresh(desk, path, basis)
+    if basis.st_size > _MOST_COMPARED:
+        return "", basis
+    content, basis = read_whole(path, _MOST_COMPARED)
+    try:
+        return content.decode(), basis
+    except UnicodeDecodeError:
+        return "", basis

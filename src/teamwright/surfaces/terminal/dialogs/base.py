@@ -84,7 +84,7 @@ def _rule_rows(question: Question) -> list[DiffRow]:
 
 def asked_rows(question: Question, before: str | None = None) -> list[DiffRow]:
     """All that a yes would cover; what is said beside it may be cut, this is not."""
-    rows = rows_of(question.tool, question.args, before)
+    rows = rows_of(question.tool, question.args, before, question.patch)
     if question.blocked_path and question.blocked_path not in question.reason:
         rows += lines_of("dim", f"path: {question.blocked_path}")
     return rows + _rule_rows(question)
@@ -196,7 +196,7 @@ class QuestionScreen(ModalScreen[None]):
             note = f"a letter, or ↑↓ Enter · Esc: later · {self._others} more waiting"
         self.query_one(".dialog--note", Static).update(Content(note))
         self.query_one(Choices).focus()
-        if replaces_file(traits_of(self.question.tool)):
+        if replaces_file(traits_of(self.question.tool)) and not self.question.patch:
             self._compare()
 
     def on_resize(self) -> None:

@@ -50,7 +50,7 @@ def _asks_for_itself(question: Question) -> bool:
 
 
 def question_row(question: Question, agent: AgentView | None, width: int, palette: Palette, *, marked: bool) -> Content:
-    rows = rows_of(question.tool, question.args)
+    rows = rows_of(question.tool, question.args, patch=question.patch)
     what = rows[0].text if rows else ""
     more = len(rows) - 1
     right: list[Piece] = [(f"  {count(rows) or (f'+{more} lines' if more > 0 else '')}", palette.dim)]
@@ -155,7 +155,7 @@ class QuestionsScreen(ModalScreen[None]):
             rules = [row for rule in found.suggestions for row in lines_of("dim", f"always: {rule}")]
             rules += lines_of("dim", _ALWAYS) if rules else []
             sheet, self._shown = self.query_one(Sheet), found.id
-            sheet.show([*rows_of(found.tool, found.args), *rules])
+            sheet.show([*rows_of(found.tool, found.args, patch=found.patch), *rules])
             sheet.scroll_home(animate=False)
 
     def on_sheet_scrolled(self, event: Sheet.Scrolled) -> None:

@@ -197,6 +197,8 @@ _ANY = Palette(
     code="",
     added="",
     removed="",
+    added_mark="",
+    removed_mark="",
     selected="",
     syntax="bw",
 )

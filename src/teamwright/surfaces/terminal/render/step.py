@@ -5,9 +5,10 @@ from rich.text import Text
 from textual.strip import Strip
 
 from teamwright.surfaces.terminal.render.cells import fit
+from teamwright.surfaces.terminal.render.diff_lines import SIGNS, draw_line, lay_out
 from teamwright.surfaces.terminal.render.paint import draw, draw_text
 from teamwright.surfaces.terminal.render.themes import Palette, agent_style
-from teamwright.surfaces.view.diff import DiffRow, count, rows_of
+from teamwright.surfaces.view.diff import DiffRow, count, count_lines, hunk_rows, rows_of
 from teamwright.surfaces.view.shapes import AgentView, Step
 from teamwright.surfaces.view.text import duration, money, one_line, safe, tokens
 from teamwright.tools.bash import NAME as BASH
@@ -15,6 +16,7 @@ from teamwright.tools.catalog import traits_of
 
 MOST_LINES = 300  # of an opened result
 MOST_OWN = 12  # lines that a line of the person's own printed
+MOST_FOLDED = 20  # lines of a diff that is shown while it is folded
 PEEK = 3  # lines of an error that are shown while it is folded
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 MARKS = {"ok": "✓", "error": "✗", "denied": "⊘", "running": "•"}
@@ -30,6 +32,8 @@ def draw_step(
         return [*lines, *_own_output(step, width, palette)]
     if step.status in ("error", "denied") and step.result.strip():
         return [*lines, *_peek(step, width, palette)]
+    if step.status == "ok" and 0 < sum(len(hunk.lines) for hunk in step.patch) <= MOST_FOLDED:
+        return [*lines, *_draw_rows(hunk_rows(step.patch, step.title), width, palette)]
     if step.status == "running" and step.progress.strip():
         last = one_line(step.progress.rstrip().rpartition("\n")[2])
         return [*lines, *draw(Text(f"    {fit(last, width - 5)}", style=palette.dim, no_wrap=True), width, palette)]
@@ -61,7 +65,7 @@ def _right(step: Step, now: int, agent: AgentView | None) -> str:
     if step.status == "denied":
         return "refused"
     if _changes(step) and step.status == "ok":
-        parts.append(count(rows_of(step.tool, step.args)))
+        parts.append(count_lines(step.patch) or count(rows_of(step.tool, step.args)))
     if agent is not None and agent.tokens:
         parts.append(f"{tokens(agent.tokens)} tokens")
         if agent.usd:
@@ -100,7 +104,7 @@ def _inside(line: str, style: str, palette: Palette) -> Text:
 
 
 def _body(step: Step, width: int, palette: Palette) -> list[Strip]:
-    rows = rows_of(BASH if step.tool == "!" else step.tool, step.args)
+    rows = rows_of(BASH if step.tool == "!" else step.tool, step.args, patch=step.patch)
     if len(rows) > 1 and rows[0].text == step.title:  # it stands above
         del rows[0]
     drawn = _draw_rows(rows, width, palette)
@@ -127,16 +131,14 @@ def _margin(text: str, width: int, palette: Palette, style: str) -> list[Strip]:
 
 def _draw_rows(rows: list[DiffRow], width: int, palette: Palette) -> list[Strip]:
     styles = {"add": palette.added, "del": palette.removed, "dim": palette.dim}
-    signs = {"add": "+ ", "del": "- "}
-    blank = "  " if any(row.kind in signs for row in rows) else ""
+    bar = draw(Text("    │ ", style=palette.dim, end=""), 8, palette)[0]
     if len(rows) > MOST_LINES:
         gap = DiffRow("dim", f"… {len(rows) - MOST_LINES:,} lines; /export writes the whole conversation …")
         rows = [*rows[: MOST_LINES // 2], gap, *rows[-MOST_LINES // 2 :]]
     drawn: list[Strip] = []
-    for row in rows:
-        style = styles.get(row.kind, palette.text)
-        lines = _margin(signs.get(row.kind, blank) + row.text, width, palette, style)
-        if row.kind in signs and (back := Style.parse(style).bgcolor) is not None:
-            lines = [line.extend_cell_length(width - 1, Style(bgcolor=back)) for line in lines]
-        drawn += lines
+    for line in lay_out(rows, max(10, width - 7), marked=False):
+        style = Style.parse(styles.get(line.row.kind, palette.text) or "none")
+        strip = Strip([*bar, *draw_line(line, palette, style)])
+        back = style.bgcolor if line.row.kind in SIGNS else None
+        drawn.append(strip if back is None else strip.extend_cell_length(width - 1, Style(bgcolor=back)))
     return drawn

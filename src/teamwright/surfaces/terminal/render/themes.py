@@ -27,6 +27,8 @@ class Palette(Struct, frozen=True):
     code: str
     added: str
     removed: str
+    added_mark: str  # words that differ in a changed line
+    removed_mark: str
     selected: str  # behind the chosen item
     syntax: str  # the theme of code blocks
 
@@ -45,6 +47,8 @@ DARK = Palette(
     code="#c3a6ff",
     added="#9bd69e on #1c2a22",
     removed="#f29a9a on #30201f",
+    added_mark="on #2c5238",
+    removed_mark="on #66302e",
     selected="#29303f",
     syntax="nord-darker",
 )
@@ -62,6 +66,8 @@ LIGHT = Palette(
     code="#6f42c1",
     added="#116329 on #e0f3e4",
     removed="#9c1c15 on #fae4e2",
+    added_mark="on #a9e2b5",
+    removed_mark="on #f3b7b2",
     selected="#dbe5f3",
     syntax="friendly",
 )
@@ -79,6 +85,8 @@ NONE = Palette(
     code="italic",
     added="bold",
     removed="dim",
+    added_mark="underline",
+    removed_mark="underline",
     selected="reverse",
     syntax="bw",
 )
@@ -167,6 +175,8 @@ def themes() -> list[Theme]:
         code="#e0e0e0",
         added="#e0e0e0",
         removed="#909090",
+        added_mark="underline",
+        removed_mark="underline",
         selected="#404040",
         syntax="bw",
     )

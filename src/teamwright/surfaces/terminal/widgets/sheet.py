@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from typing import ClassVar
 
-from rich.cells import cell_len, chop_cells
-from rich.segment import Segment
 from rich.style import Style
 from textual.binding import Binding, BindingType
 from textual.geometry import Size
@@ -12,11 +10,9 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
+from teamwright.surfaces.terminal.render.diff_lines import DiffLine, draw_line, lay_out
 from teamwright.surfaces.terminal.widgets.rows import palette_of
 from teamwright.surfaces.view.diff import DiffRow
-
-_GUTTER = {"add": "+ ", "del": "- ", "plain": "  ", "strong": "  ", "dim": "  "}
-_CONTINUES = "↪ "
 
 
 class Sheet(ScrollView, can_focus=True):
@@ -46,7 +42,7 @@ class Sheet(ScrollView, can_focus=True):
     def __init__(self, rows: Sequence[DiffRow] = (), *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._rows = list(rows)
-        self._lines: list[tuple[str, str]] = []  # (kind, text with its gutter), as wide as the sheet
+        self._lines: list[DiffLine] = []  # as wide as the sheet
         self._width = 0
         self._ended = False  # has somebody turned to the last line?
 
@@ -90,7 +86,7 @@ class Sheet(ScrollView, can_focus=True):
         if width <= 2 or width == self._width:
             return
         self._width = width
-        self._lines = [line for row in self._rows for line in _wrapped(row, width - 2)]
+        self._lines = lay_out(self._rows, width)
         self.virtual_size = Size(width, len(self._lines))
 
     def _style(self, kind: str) -> Style:
@@ -104,11 +100,6 @@ class Sheet(ScrollView, can_focus=True):
         width = self.scrollable_content_region.width
         if at >= len(self._lines):
             return Strip.blank(width, self.rich_style)
-        kind, text = self._lines[at]
-        style = self._style(kind)
-        return Strip([Segment(text, style)]).adjust_cell_length(width, style).apply_style(self.rich_style)
-
-
-def _wrapped(row: DiffRow, width: int) -> list[tuple[str, str]]:
-    parts = [row.text] if cell_len(row.text) <= width else chop_cells(row.text, width)
-    return [(row.kind, (_CONTINUES if n else _GUTTER[row.kind]) + part) for n, part in enumerate(parts)]
+        line = self._lines[at]
+        style = self._style(line.row.kind)
+        return draw_line(line, palette_of(self), style).adjust_cell_length(width, style).apply_style(self.rich_style)

@@ -1,0 +1,69 @@
+"""Change of a text as hunks: the lines that go and come, with their numbers and some lines around them."""
+
+from collections.abc import Callable
+
+from msgspec import Struct
+
+CONTEXT = 3
+MOST_LINES = 1_500  # of both sides together, between the first change and the last; beyond it there are no hunks
+
+
+class Hunk(Struct, frozen=True):
+    """`lines` begin with a space, `-` or `+`; numbers count from 1."""
+
+    old_start: int
+    new_start: int
+    lines: tuple[str, ...]
+
+
+def hunks_between(before: str, after: str) -> tuple[Hunk, ...]:
+    """None where nothing changes, or where too many lines lie between the first change and the last."""
+    from difflib import SequenceMatcher  # noqa: PLC0415  # slow to import
+
+    start, old_end, new_end = _changed_lines(before, after)
+    old, new = _lines(before[start:old_end]), _lines(after[start:new_end])
+    if len(old) + len(new) > MOST_LINES:
+        return ()
+    top = before.count("\n", 0, start) + 1
+    hunks: list[Hunk] = []
+    for group in SequenceMatcher(None, old, new, autojunk=False).get_grouped_opcodes(CONTEXT):
+        lines: list[str] = []
+        for kind, a, b, c, d in group:
+            lines += [f"{' ' if kind == 'equal' else '-'}{line}" for line in old[a:b]]
+            lines += [f"+{line}" for line in new[c:d] if kind != "equal"]
+        hunks.append(Hunk(top + group[0][1], top + group[0][3], tuple(lines)))
+    return tuple(hunks)
+
+
+def _lines(text: str) -> list[str]:
+    """The end of the last line begins no further one."""
+    return text.removesuffix("\n").split("\n") if text else []
+
+
+def _changed_lines(before: str, after: str) -> tuple[int, int, int]:
+    """Start of the lines that differ, with context, and their ends in both: a big file is not split as a whole."""
+    most = min(len(before), len(after))
+    same = _common(most, lambda n: before[:n] == after[:n])
+    back = _common(most - same, lambda n: before[len(before) - n :] == after[len(after) - n :])
+    start = same
+    for _ in range(CONTEXT + 1):
+        start = before.rfind("\n", 0, max(start, 0))
+        if start < 0:
+            break
+    start = max(start + 1, 0)
+    end = len(before) - back
+    for _ in range(CONTEXT + 1):
+        end = before.find("\n", end) + 1
+        if not end:
+            end = len(before)
+            break
+    return start, end, end + len(after) - len(before)
+
+
+def _common(most: int, agree: Callable[[int], bool]) -> int:
+    """The largest n up to `most` for which they agree; if they do for one, they do for all below."""
+    low, high = 0, most
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if agree(middle) else (low, middle - 1)
+    return low
