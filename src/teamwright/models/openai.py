@@ -28,6 +28,7 @@ from teamwright.models import faults
 from teamwright.models.draft import ReplyDraft, finished, read_json
 from teamwright.models.faults import Endpoint, host_of
 from teamwright.models.http import HttpClient
+from teamwright.models.local_server import LocalServer, ask_server
 from teamwright.models.pieces import Bytes, Once, Piece, Pieces, encode, row
 from teamwright.models.retry import Brake, Patience, persist
 
@@ -65,8 +66,7 @@ class OpenAI:
         self._patience = patience or Patience()
         self._brake = brake or Brake()
         self._wire = wire or OpenAIWire()
-        self._window: int | None = None
-        self._window_asked = False
+        self._server: LocalServer | None = None  # as it was when it was asked
 
     async def reply(self, request: Request, on_delta: OnDelta) -> Reply:
         name = request.model.partition("/")[2].removesuffix("[1m]")
@@ -80,26 +80,26 @@ class OpenAI:
             await self._http.exchange(place, f"{self._base}/chat/completions", headers, body, answer)
             return answer.reply(self._patience.clock() - began)
 
-        return await persist(attempt, self._patience, self._brake, on_delta)
+        reply = await persist(attempt, self._patience, self._brake, on_delta)
+        if self._server is not None and self._server.idle:
+            self._server = None  # the model is loaded now
+        return reply
 
-    async def window(self, limit: float = WINDOW_LIMIT) -> int | None:
-        """The context size that a local server has, in tokens; asked once, None if it does not say."""
-        if not self._window_asked and self._base != BASE:
-            self._window_asked = True
-            root = self._base.removesuffix("/v1")
-            llama = await self._fetch(f"{root}/props", limit / 2)
-            self._window = _number(llama, "default_generation_settings", "n_ctx")
-            if self._window is None:
-                vllm = await self._fetch(f"{self._base}/models", limit / 2)
-                self._window = _number(vllm, "data", 0, "max_model_len")
-        return self._window
+    async def window(self, name: str, limit: float = WINDOW_LIMIT) -> int | None:
+        """The context size that a server of one's own gives a model, in tokens; None if it does not say."""
+        return (await self.server(name, limit)).window
 
-    async def _fetch(self, url: str, limit: float) -> Any:
-        data = await self._http.fetch(url, self._headers, limit=limit)
-        try:
-            return msgspec.json.decode(data)
-        except (msgspec.DecodeError, RecursionError, ValueError):
-            return None
+    async def server(self, name: str, limit: float = WINDOW_LIMIT) -> LocalServer:
+        """Asked once, and once more where the model had still to be loaded."""
+        if self._base == BASE:
+            return LocalServer()
+        if self._server is None:
+
+            async def fetch(url: str, body: bytes | None) -> bytes:
+                return await self._http.fetch(url, self._headers, limit=limit, body=body)
+
+            self._server = await ask_server(fetch, self._base, name, limit)
+        return self._server
 
     def _options(self, request: Request, name: str) -> dict[str, Any]:
         """Everything but the conversation, always in this order."""
@@ -109,17 +109,6 @@ class OpenAI:
         if isinstance(request.effort, str):
             options["reasoning_effort"] = _EFFORTS.get(request.effort, request.effort)
         return options
-
-
-def _number(value: Any, *path: str | int) -> int | None:
-    for step in path:
-        if isinstance(step, int) and isinstance(value, list) and len(cast("list[Any]", value)) > step:
-            value = cast("list[Any]", value)[step]
-        elif isinstance(value, dict):
-            value = cast("dict[Any, Any]", value).get(step)
-        else:
-            return None
-    return value if isinstance(value, int) and value > 0 else None
 
 
 # --- the request

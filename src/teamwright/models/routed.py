@@ -63,7 +63,7 @@ class RoutedModel:
     async def window(self, name: str) -> int | None:
         """What the server itself says; None where nobody knows."""
         ask = getattr(self.open(name), "window", None)
-        return await ask() if ask is not None else None
+        return await ask(self._catalog.resolve(name, named=self._named).name) if ask is not None else None
 
     async def aclose(self) -> None:
         await self._providers.aclose()

@@ -28,15 +28,16 @@ class Windows:
     ) -> None:
         self._known = known
         self._ask = ask
-        self._learnt: dict[str, int | None] = {}
+        self._learnt: dict[str, int] = {}
 
     async def of(self, model: str) -> int | None:
-        if model not in self._learnt:
-            window = self._known(model)
-            if window is None and self._ask is not None:
-                window = await self._ask(model)
+        """A server that does not know yet is asked again: it may have to load the model first."""
+        window = self._learnt.get(model) or self._known(model)
+        if window is None and self._ask is not None:
+            window = await self._ask(model)
+        if window is not None:
             self._learnt[model] = window
-        return self._learnt[model]
+        return window
 
     def learn(self, model: str, tokens: int) -> None:
         before = self._learnt.get(model)

@@ -1,0 +1,72 @@
+"""The context size of a model on a server of one's own, as the server says it."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from streams import ASKED, chat, chunk
+
+from fake_api import HANG, LOCAL, FakeApi, answer, local_routes, said_routes, stream
+from teamwright.core.data.message import Request
+from teamwright.models.http import HttpClient
+from teamwright.models.openai import BASE, OpenAI
+
+pytestmark = [pytest.mark.anyio, pytest.mark.spec("I1")]
+DONE = stream(chat(chunk({"content": "x"}), chunk({}, "stop")))
+
+
+@asynccontextmanager
+async def opened(api: FakeApi) -> AsyncGenerator[OpenAI]:
+    http = HttpClient({})
+    try:
+        yield OpenAI(http, base=f"{api.url}/v1/", headers={"Authorization": "Bearer k"})
+    finally:
+        await http.aclose()
+
+
+@pytest.mark.parametrize("server", LOCAL)
+async def test_each_server_says_it_in_its_own_place(server: str) -> None:
+    async with FakeApi(routes=local_routes(server, 8192)) as api, opened(api) as model:
+        assert await model.window("m") == 8192
+        assert (await model.server("m")).name == server
+        assert len(api.asked) == 5, "asked once"
+        assert {a.headers["authorization"] for a in api.asked} == {"Bearer k"}
+
+
+@pytest.mark.parametrize(
+    ("said", "window"),
+    [
+        ({"/v1/models": {"data": [{"id": "file.gguf", "meta": {"n_ctx": 4096, "n_ctx_train": 131072}}]}}, 4096),
+        ({"/v1/models": {"data": [{"id": "m", "meta": {"n_ctx_train": 131072}}]}}, None),
+        ({"/api/ps": {"models": []}, "/api/show": {"parameters": 'stop "x"\nnum_ctx    16384'}}, 16384),
+        ({"/api/ps": {"models": []}, "/api/show": {"model_info": {"llama.context_length": 131072}}}, None),
+        ({"/api/v0/models": {"data": [{"id": "m", "max_context_length": 131072, "state": "not-loaded"}]}}, None),
+        ({"/v1/models": {"data": [{"id": "a", "max_model_len": 5}, {"id": "b", "max_model_len": 6}]}}, None),
+        ({"/props": [1], "/v1/models": {"data": [{"max_model_len": "x"}]}, "/api/ps": {"models": 3}}, None),
+    ],
+)
+async def test_only_what_the_server_really_gives_counts(said: dict[str, Any], window: int | None) -> None:
+    async with FakeApi(routes=said_routes(said)) as api, opened(api) as model:
+        assert await model.window("m") == window
+
+
+async def test_a_server_that_hangs_or_talks_nonsense_costs_the_limit_at_most() -> None:
+    routes = local_routes("vLLM", 32768) | {"/props": [HANG], "/api/ps": answer(200, b"nonsense")}
+    async with FakeApi(routes=routes) as api, opened(api) as model:
+        assert await model.window("m", 0.3) == 32768
+
+
+async def test_a_model_that_is_not_loaded_yet_is_asked_about_again_after_its_reply() -> None:
+    async with FakeApi([DONE], routes=said_routes({"/api/ps": {"models": []}})) as api, opened(api) as model:
+        assert [await model.window("m") for _ in range(2)] == [None, None]
+        assert len(api.asked) == 5
+        api.routes = local_routes("Ollama", 4096)
+        await model.reply(Request(model="openai/m", system=(), tools=(), messages=ASKED), lambda _: None)
+        assert await model.window("m") == 4096
+
+
+async def test_the_provider_itself_is_never_asked() -> None:
+    http = HttpClient({"HTTPS_PROXY": "http://127.0.0.1:9"})
+    assert (await OpenAI(http, base=BASE).server("m")).name == ""
+    await http.aclose()
