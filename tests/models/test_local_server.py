@@ -10,9 +10,10 @@ from streams import ASKED, chat, chunk
 from fake_api import HANG, LOCAL, FakeApi, answer, local_routes, said_routes, stream
 from teamwright.core.data.message import Request
 from teamwright.models.http import HttpClient
+from teamwright.models.local_server import LocalServer, Name
 from teamwright.models.openai import BASE, OpenAI
 
-pytestmark = [pytest.mark.anyio, pytest.mark.spec("I1")]
+pytestmark = [pytest.mark.anyio, pytest.mark.spec("I9")]
 DONE = stream(chat(chunk({"content": "x"}), chunk({}, "stop")))
 
 
@@ -25,11 +26,16 @@ async def opened(api: FakeApi) -> AsyncGenerator[OpenAI]:
         await http.aclose()
 
 
+async def window_of(model: OpenAI, limit: float = 2.0) -> int | None:
+    server = await model.server("m", limit)
+    assert server is not None
+    return server.window
+
+
 @pytest.mark.parametrize("server", LOCAL)
-async def test_each_server_says_it_in_its_own_place(server: str) -> None:
+async def test_each_server_says_it_in_its_own_place(server: Name) -> None:
     async with FakeApi(routes=local_routes(server, 8192)) as api, opened(api) as model:
-        assert await model.window("m") == 8192
-        assert (await model.server("m")).name == server
+        assert [await model.server("m") for _ in range(2)] == [LocalServer(server, 8192)] * 2
         assert len(api.asked) == 5, "asked once"
         assert {a.headers["authorization"] for a in api.asked} == {"Bearer k"}
 
@@ -48,25 +54,25 @@ async def test_each_server_says_it_in_its_own_place(server: str) -> None:
 )
 async def test_only_what_the_server_really_gives_counts(said: dict[str, Any], window: int | None) -> None:
     async with FakeApi(routes=said_routes(said)) as api, opened(api) as model:
-        assert await model.window("m") == window
+        assert await window_of(model) == window
 
 
 async def test_a_server_that_hangs_or_talks_nonsense_costs_the_limit_at_most() -> None:
     routes = local_routes("vLLM", 32768) | {"/props": [HANG], "/api/ps": answer(200, b"nonsense")}
     async with FakeApi(routes=routes) as api, opened(api) as model:
-        assert await model.window("m", 0.3) == 32768
+        assert await window_of(model, 0.3) == 32768
 
 
 async def test_a_model_that_is_not_loaded_yet_is_asked_about_again_after_its_reply() -> None:
     async with FakeApi([DONE], routes=said_routes({"/api/ps": {"models": []}})) as api, opened(api) as model:
-        assert [await model.window("m") for _ in range(2)] == [None, None]
+        assert [await window_of(model) for _ in range(2)] == [None, None]
         assert len(api.asked) == 5
         api.routes = local_routes("Ollama", 4096)
         await model.reply(Request(model="openai/m", system=(), tools=(), messages=ASKED), lambda _: None)
-        assert await model.window("m") == 4096
+        assert await window_of(model) == 4096
 
 
 async def test_the_provider_itself_is_never_asked() -> None:
     http = HttpClient({"HTTPS_PROXY": "http://127.0.0.1:9"})
-    assert (await OpenAI(http, base=BASE).server("m")).name == ""
+    assert await OpenAI(http, base=BASE).server("m") is None
     await http.aclose()

@@ -85,14 +85,10 @@ class OpenAI:
             self._server = None  # the model is loaded now
         return reply
 
-    async def window(self, name: str, limit: float = WINDOW_LIMIT) -> int | None:
-        """The context size that a server of one's own gives a model, in tokens; None if it does not say."""
-        return (await self.server(name, limit)).window
-
-    async def server(self, name: str, limit: float = WINDOW_LIMIT) -> LocalServer:
-        """Asked once, and once more where the model had still to be loaded."""
+    async def server(self, name: str, limit: float = WINDOW_LIMIT) -> LocalServer | None:
+        """Asked once, and once more where the model had still to be loaded; None if it is not one's own."""
         if self._base == BASE:
-            return LocalServer()
+            return None
         if self._server is None:
 
             async def fetch(url: str, body: bytes | None) -> bytes:

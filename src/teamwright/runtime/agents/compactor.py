@@ -82,7 +82,7 @@ class AgentCompactor:
 
     async def overflowed(self, error: ModelError) -> bool:
         """The provider refused the conversation as too long. True if it is shorter now: worth one more request."""
-        said, tokens = compaction.read_window(str(error)), self._tokens()
+        said, tokens = compaction.read_window(error.said or str(error)), self._tokens()  # our words hold an address
         self._windows.learn(self._agent.model, said or max(tokens * 9 // 10, SMALL))
         self._give_up_in_time(tokens, said or tokens)
         return await self.compact("too_long")
