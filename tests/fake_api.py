@@ -10,6 +10,7 @@ from typing import Any
 CUT = "cut"  # reset the connection
 CLOSE = "close"  # end it in good order
 HANG = "hang"  # say nothing more until the client goes away
+PROBES = ("/props", "/v1/models", "/api/ps", "/api/v0/models")  # where local servers tell of a context size
 PACE = 0.02  # seconds between two drops
 
 
@@ -40,7 +41,10 @@ class Asked:
 
 @dataclass
 class FakeApi:
-    """Each request takes the next play; the last one is played again and again. A path of `routes` has its own play."""
+    """Each request takes the next play; the last one is played again and again. A path of `routes` has its own play.
+
+    Questions for the context size are no part of the play: unless there is a route, the answer is 404.
+    """
 
     plays: list[Sequence[Step]] = field(default_factory=list)
     tls: ssl.SSLContext | None = None
@@ -70,6 +74,9 @@ class FakeApi:
         self._open.add(writer)
         try:
             while asked := await _read(reader):
+                if asked.method == "GET" and asked.path in PROBES and asked.path not in self.routes:
+                    await _play(answer(404, {}), reader, writer)
+                    continue
                 taken = sum(a.path not in self.routes for a in self.asked)
                 play = self.routes.get(asked.path) or self.plays[min(taken, len(self.plays) - 1)]
                 self.asked.append(asked)
@@ -173,5 +180,4 @@ def local_routes(server: str, window: int) -> dict[str, Sequence[Step]]:
 
 def said_routes(said: dict[str, Any]) -> dict[str, Sequence[Step]]:
     """What it does not know it answers with 404."""
-    paths = ("/props", "/v1/models", "/api/ps", "/api/show", "/api/v0/models")
-    return {path: answer(200, said[path]) if path in said else answer(404, {}) for path in paths}
+    return {path: answer(200, said[path]) if path in said else answer(404, {}) for path in (*PROBES, "/api/show")}

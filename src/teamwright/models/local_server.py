@@ -16,36 +16,37 @@ _NUM_CTX = re.compile(r"^num_ctx\s+(\d+)\s*$", re.MULTILINE)
 
 
 class LocalServer(Struct, frozen=True):
-    """`window` in tokens. `idle`: the model is not loaded, so that the size is still to be chosen."""
+    """`window` in tokens. `idle`: it is still to come, since the model is not loaded or the server was slow."""
 
     name: Name = ""
     window: int | None = None
     idle: bool = False
 
 
+_UNLOADED = LocalServer("Ollama", idle=True)
+
+
 async def ask_server(fetch: Fetch, base: str, model: str, limit: float) -> LocalServer:
     """All addresses at once, and what has come after `limit` seconds. A server answers only those it knows."""
     root = base.removesuffix("/v1")
-    asked = {
-        "props": (f"{root}/props", None),
-        "models": (f"{base}/models", None),
-        "ps": (f"{root}/api/ps", None),
-        "show": (f"{root}/api/show", msgspec.json.encode({"model": model})),
-        "lm": (f"{root}/api/v0/models", None),
-    }
     said: dict[str, Any] = {}
 
-    async def ask(key: str, url: str, body: bytes | None) -> None:
+    async def ask(key: str, url: str, body: bytes | None = None) -> None:
         try:
             said[key] = msgspec.json.decode(await fetch(url, body))
         except (msgspec.DecodeError, RecursionError, ValueError):
             said[key] = None
 
-    with anyio.move_on_after(limit):
+    with anyio.move_on_after(limit) as waited:
         async with anyio.create_task_group() as group:
-            for key, (url, body) in asked.items():
-                group.start_soon(ask, key, url, body)
-    return _read(said, model)
+            group.start_soon(ask, "props", f"{root}/props")
+            group.start_soon(ask, "models", f"{base}/models")
+            group.start_soon(ask, "ps", f"{root}/api/ps")
+            group.start_soon(ask, "lm", f"{root}/api/v0/models")
+        if _read(said, model) == _UNLOADED:  # others might take what is posted for a prompt
+            await ask("show", f"{root}/api/show", msgspec.json.encode({"model": model}))
+    found = _read(said, model)
+    return LocalServer(idle=True) if waited.cancelled_caught and not found.name else found
 
 
 def _read(said: dict[str, Any], model: str) -> LocalServer:

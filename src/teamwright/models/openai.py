@@ -82,17 +82,17 @@ class OpenAI:
 
         reply = await persist(attempt, self._patience, self._brake, on_delta)
         if self._server is not None and self._server.idle:
-            self._server = None  # the model is loaded now
+            self._server = None  # the model is loaded now: it can say
         return reply
 
     async def server(self, name: str, limit: float = WINDOW_LIMIT) -> LocalServer | None:
-        """Asked once, and once more where the model had still to be loaded; None if it is not one's own."""
+        """Asked once, and again after a reply if it could not say yet; None if it is not one's own."""
         if self._base == BASE:
             return None
         if self._server is None:
 
             async def fetch(url: str, body: bytes | None) -> bytes:
-                return await self._http.fetch(url, self._headers, limit=limit, body=body)
+                return await self._http.fetch(url, self._headers, limit=2 * limit, body=body)
 
             self._server = await ask_server(fetch, self._base, name, limit)
         return self._server

@@ -70,6 +70,10 @@ class RoutedModel:
         """What searches the web with the tool of this model's provider."""
         return self._providers.searcher(self._catalog.resolve(name, named=self._named).provider, query)
 
+    def is_own(self, name: str) -> bool:
+        """Is it a model on a server of one's own? Nothing is opened to tell."""
+        return self._providers.is_own(self._catalog.resolve(name, named=self._named).provider)
+
     async def window(self, name: str) -> int | None:
         """What the server itself says; None where nobody knows."""
         server = await self._server(name)
