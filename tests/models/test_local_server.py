@@ -1,5 +1,6 @@
 """The context size of a model on a server of one's own, as the server says it."""
 
+import json
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -8,12 +9,14 @@ import pytest
 from streams import ASKED, chat, chunk
 
 from fake_api import HANG, LOCAL, FakeApi, answer, local_routes, said_routes, stream
-from teamwright.core.data.message import Request
+from teamwright.core.data.message import Delta, PromptRead, Request
+from teamwright.models.faults import Endpoint
 from teamwright.models.http import HttpClient
 from teamwright.models.local_server import LocalServer, Name
-from teamwright.models.openai import BASE, OpenAI
+from teamwright.models.openai import BASE, OpenAI, OpenAIStream
 
 pytestmark = [pytest.mark.anyio, pytest.mark.spec("I9")]
+ASK = Request(model="openai/m", system=(), tools=(), messages=ASKED)
 DONE = stream(chat(chunk({"content": "x"}), chunk({}, "stop")))
 
 
@@ -68,8 +71,33 @@ async def test_a_model_that_is_not_loaded_yet_is_asked_about_again_after_its_rep
         assert [await window_of(model) for _ in range(2)] == [None, None]
         assert len(api.asked) == 5
         api.routes = local_routes("Ollama", 4096)
-        await model.reply(Request(model="openai/m", system=(), tools=(), messages=ASKED), lambda _: None)
+        await model.reply(ASK, lambda _: None)
         assert await window_of(model) == 4096
+
+
+@pytest.mark.spec("I11")
+@pytest.mark.parametrize("server", LOCAL)
+async def test_llama_cpp_tells_how_much_of_the_prompt_it_has_read(server: Name) -> None:
+    """Others are not asked to: they might refuse what they do not know."""
+    read = [chunk(prompt_progress={"total": 900, "cache": 0, "processed": n, "time_ms": 1}) for n in (300, 300, 900)]
+    play, deltas = stream(chat(*read, chunk({"content": "x"}), chunk({}, "stop"))), list[Delta]()
+    async with FakeApi([play], routes=local_routes(server, 8192)) as api, opened(api) as model:
+        await model.server("m")
+        await model.reply(ASK, deltas.append)
+        asked = api.asked[-1].json
+    assert asked.get("return_progress") is (True if server == "llama.cpp" else None)
+    assert [d for d in deltas if isinstance(d, PromptRead)] == [PromptRead(300, 900), PromptRead(900, 900)]
+
+
+@pytest.mark.spec("I11")
+async def test_a_prompt_that_is_still_being_read_is_not_silence() -> None:
+    """Each step is news, the same figure again is not."""
+    answer, heard = OpenAIStream("openai/m", Endpoint("h", "m", "K", "B"), lambda _: None), list[int]()
+    for done in (100, 200, 200, 300):
+        data = chunk(prompt_progress={"total": 900, "processed": done})
+        answer.hear("message", json.dumps(data).encode())
+        heard.append(answer.heard)
+    assert heard[0] < heard[1] == heard[2] < heard[3]
 
 
 async def test_the_provider_itself_is_never_asked() -> None:

@@ -12,6 +12,7 @@ from teamwright.core.data.message import (
     Image,
     Message,
     Opaque,
+    PromptRead,
     Reply,
     Request,
     Stop,
@@ -104,6 +105,8 @@ class OpenAI:
             options["max_completion_tokens" if self._base == BASE else "max_tokens"] = most
         if isinstance(request.effort, str):
             options["reasoning_effort"] = _EFFORTS.get(request.effort, request.effort)
+        if self._server is not None and self._server.name == "llama.cpp":
+            options["return_progress"] = True  # others may refuse what they do not know
         return options
 
 
@@ -237,11 +240,17 @@ class _OpenAIUsage(Struct):
     prompt_tokens_details: _Cached | None = None
 
 
+class _Progress(Struct):
+    processed: int = 0
+    total: int = 0
+
+
 class _Chunk(Struct):
     type: str | None = None
     id: str | None = None
     choices: list[_Choice] | None = None
     usage: _OpenAIUsage | None = None
+    prompt_progress: _Progress | None = None
     error: Any = None
 
 
@@ -267,8 +276,10 @@ class OpenAIStream:
         self.finished = False
         self._sent = sent
         self._place = place
+        self._tell = on_delta
         self._draft = ReplyDraft(model, place, on_delta)
         self._begun = False
+        self._read = 0  # tokens of the prompt
         self._stop = ""
         self._refused = False
         self._open = -1  # index of the block that grows
@@ -276,7 +287,7 @@ class OpenAIStream:
 
     @property
     def heard(self) -> int:
-        return self._draft.progress + self._begun + bool(self._stop)
+        return self._draft.progress + self._begun + self._read + bool(self._stop)
 
     def hear(self, event: str, data: bytes) -> None:
         if data.strip() == b"[DONE]":
@@ -310,6 +321,9 @@ class OpenAIStream:
         if not self._begun:
             self._begun = True
             self._draft.begin(chunk.id or "", Usage())
+        if (read := chunk.prompt_progress) is not None and self._read < read.processed <= read.total:
+            self._read = read.processed
+            self._tell(PromptRead(read.processed, read.total))
         if chunk.usage is not None:
             self._draft.usage = _usage(chunk.usage)
         for choice in chunk.choices or ():
