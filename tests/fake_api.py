@@ -10,6 +10,7 @@ from typing import Any
 CUT = "cut"  # reset the connection
 CLOSE = "close"  # end it in good order
 HANG = "hang"  # say nothing more until the client goes away
+PROBES = ("/props", "/v1/models", "/api/ps", "/api/v0/models")  # where local servers tell of a context size
 PACE = 0.02  # seconds between two drops
 
 
@@ -40,13 +41,17 @@ class Asked:
 
 @dataclass
 class FakeApi:
-    """Each request takes the next play; the last one is played again and again."""
+    """Each request takes the next play; the last one is played again and again. A path of `routes` has its own play.
+
+    Questions for the context size are no part of the play: unless there is a route, the answer is 404.
+    """
 
     plays: list[Sequence[Step]] = field(default_factory=list)
     tls: ssl.SSLContext | None = None
     asked: list[Asked] = field(default_factory=list)
     connections: int = 0
     arrived: asyncio.Event = field(default_factory=asyncio.Event)
+    routes: dict[str, Sequence[Step]] = field(default_factory=dict)
 
     async def __aenter__(self) -> "FakeApi":
         self._open: set[asyncio.StreamWriter] = set()
@@ -69,7 +74,11 @@ class FakeApi:
         self._open.add(writer)
         try:
             while asked := await _read(reader):
-                play = self.plays[min(len(self.asked), len(self.plays) - 1)]
+                if asked.method == "GET" and asked.path in PROBES and asked.path not in self.routes:
+                    await _play(answer(404, {}), reader, writer)
+                    continue
+                taken = sum(a.path not in self.routes for a in self.asked)
+                play = self.routes.get(asked.path) or self.plays[min(taken, len(self.plays) - 1)]
                 self.asked.append(asked)
                 self.arrived.set()
                 if not await _play(play, reader, writer):
@@ -153,3 +162,22 @@ def events(values: Iterable[Any], *, named: bool = True, line: str = "\n") -> by
         name = f"event: {value['type']}{line}" if named and isinstance(value, dict) else ""
         out += f"{name}data: {text}{line}{line}"
     return out.encode()
+
+
+LOCAL = ("llama.cpp", "vLLM", "Ollama", "LM Studio")
+
+
+def local_routes(server: str, window: int) -> dict[str, Sequence[Step]]:
+    """How a server of one's own tells of a model `m` with a window of so many tokens."""
+    said: dict[str, dict[str, Any]] = {
+        "llama.cpp": {"/props": {"default_generation_settings": {"n_ctx": window}}},
+        "vLLM": {"/v1/models": {"data": [{"id": "x", "max_model_len": 9}, {"id": "m", "max_model_len": window}]}},
+        "Ollama": {"/api/ps": {"models": [{"name": "m:latest", "context_length": window}]}},
+        "LM Studio": {"/api/v0/models": {"data": [{"id": "m", "loaded_context_length": window}]}},
+    }
+    return said_routes(said[server])
+
+
+def said_routes(said: dict[str, Any]) -> dict[str, Sequence[Step]]:
+    """What it does not know it answers with 404."""
+    return {path: answer(200, said[path]) if path in said else answer(404, {}) for path in (*PROBES, "/api/show")}

@@ -13,6 +13,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 SINGLE = 6_200  # tokens of the first request of a single agent
+LEAN = 1_000  # of a lean one
 TEAMMATE = 900  # and of a teammate's system prompt
 LONG = 25  # characters from which on a sentence counts as one
 
@@ -38,6 +39,8 @@ def test_the_page_is_current() -> None:
 def test_the_budgets_hold() -> None:
     for name in ("main agent, headless", "main agent, in the app", "main agent, with forks"):
         assert agents()[name]["system_tokens"] + agents()[name]["tool_tokens"] <= SINGLE, name
+    lean = agents()["main agent, lean"]
+    assert lean["system_tokens"] + lean["tool_tokens"] <= LEAN
     for name in ("teammate, in a worktree", "teammate explore"):
         assert agents()[name]["system_tokens"] <= TEAMMATE, name
 

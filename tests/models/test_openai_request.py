@@ -16,7 +16,7 @@ from wires import CHAT as MODEL
 from wires import ask_chat as ask
 from wires import hear_chat as hear
 
-from fake_api import HANG, FakeApi, Step, answer, stream
+from fake_api import FakeApi, stream
 from teamwright.core.data.message import (
     Image,
     Message,
@@ -30,8 +30,7 @@ from teamwright.core.data.message import (
     user,
 )
 from teamwright.core.ids import CallId
-from teamwright.models.http import HttpClient
-from teamwright.models.openai import OpenAI, OpenAIWire
+from teamwright.models.openai import OpenAIWire
 
 
 def calls_of(*deltas: list[dict[str, Any]]) -> tuple[ToolCall, ...]:
@@ -96,27 +95,6 @@ async def test_messages_of_every_kind() -> None:
         {"role": "tool", "tool_call_id": "t", "content": "(no output)"},
         {"role": "assistant", "content": None, "tool_calls": functions},
     ]
-
-
-@pytest.mark.anyio
-@pytest.mark.parametrize(
-    ("plays", "window"),
-    [
-        ([answer(200, {"default_generation_settings": {"n_ctx": 8192}})], 8192),
-        ([answer(404, {}), answer(200, {"data": [{"id": "m", "max_model_len": 32768}]})], 32768),
-        ([answer(200, b"nonsense"), answer(200, {"data": []})], None),
-        ([answer(200, [1]), answer(200, {"data": [{"max_model_len": "x"}]})], None),
-        ([[HANG], [HANG]], None),
-    ],
-)
-async def test_the_window_of_a_local_server_is_asked_once(plays: list[list[Step]], window: int | None) -> None:
-    async with FakeApi(plays) as api:
-        http = HttpClient({})
-        model = OpenAI(http, base=f"{api.url}/v1/")
-        assert await model.window(0.4) == window
-        assert await model.window() == window
-        await http.aclose()
-        assert [a.path for a in api.asked] == ["/props", "/v1/models"][: len(plays)]
 
 
 def test_every_argument_is_sent_back_as_valid_json() -> None:

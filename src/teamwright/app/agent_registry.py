@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from teamwright.app.extensions import Configured, memory_folder
 from teamwright.app.options import Options
 from teamwright.app.web_search import WebSearching
@@ -24,6 +26,7 @@ from teamwright.tools.agents.agent import AgentTool, Offer, agent_spec
 from teamwright.tools.agents.team import TeamCreate
 from teamwright.tools.catalog import CATALOG
 from teamwright.tools.deferred import DEFERRED, deferred_tools
+from teamwright.tools.lean import LEAN, lean_spec
 from teamwright.tools.pool import (
     MADE,
     built_in_tools,
@@ -57,10 +60,16 @@ class AgentRegistry:
         )
         self.problems = (*self._book.current().problems, *self.searching.problems)
         self.features = _features(options, workspace)
+        self.lean = False
         self.main_definition = self._find_main()
         self._tools = self._make_tools()
         self.catalog = register(CATALOG, (*self._tools.values(), *options.own_tools))
         self._toolsets: dict[object, tuple[object, Toolset]] = {}
+
+    def use_lean(self) -> None:
+        """Before anybody has got a toolset. Nothing goes on in the background where no tool could stop it."""
+        self.lean, self.features = True, replace(self.features, background=False)
+        self._tools = self._make_tools()
 
     def define(self, agents: Mapping[str, Any]) -> None:
         """Further kinds of agents."""
@@ -116,7 +125,7 @@ class AgentRegistry:
         tools |= self.searching.tools | {tool.spec.name: tool for tool in own}
         names = (*tools, *MADE)
         hidden = hidden_tools(self._rules.rules, names)
-        wanted = self._options.tools
+        wanted = LEAN if self.lean and self._options.tools is None else self._options.tools
         if wanted is not None and "default" not in wanted:
             wanted = [*wanted, *(tool.spec.name for tool in own)]
         kept = chosen(tools, names, wanted, hidden)
@@ -186,6 +195,7 @@ class AgentRegistry:
         many = search and len(brought) > self._workspace.settings.own.max_mcp_tools
         unseen |= brought.keys() if many else search.keys()
         specs = tuple(tool.spec for name, tool in tools.items() if name not in unseen)
+        specs = tuple(map(lean_spec, specs)) if self.lean else specs
         return Toolset(tools, specs, limits, choice.may_start)
 
     def _search_tools(self, choice: ToolChoice, brought: Mapping[str, Tool]) -> dict[str, Tool]:

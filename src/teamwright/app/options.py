@@ -41,6 +41,7 @@ class Options(Struct, kw_only=True):
     allowed_tools: Sequence[str] = ()
     disallowed_tools: Sequence[str] = ()
     tools: Sequence[str] | None = None
+    lean: bool | None = None  # a short prompt and few tools; None: as the settings say, else by the model's window
     own_tools: Sequence[Tool] = ()
     add_dirs: Sequence[str] = ()
     settings: str | None = None

@@ -12,6 +12,7 @@ from teamwright.library import instructions
 from teamwright.runtime.agents.agent import Agent
 from teamwright.runtime.agents.prompt import (
     COORDINATE,
+    LEAN_WORK,
     WORK,
     Surroundings,
     audience,
@@ -22,6 +23,7 @@ from teamwright.runtime.agents.prompt import (
 )
 
 if TYPE_CHECKING:
+    from teamwright.app.agent_registry import AgentRegistry
     from teamwright.app.services import Services
 
 
@@ -32,9 +34,15 @@ def main_system(services: "Services", model: str, mode: Mode) -> tuple[str, ...]
         role = definition.prompt
     else:
         own = services.options.system_prompt
-        role = own if own is not None else COORDINATE if registry.features.coordinator else WORK
+        role = own if own is not None else _role(registry)
     told = services.extensions.told(definition) if definition else ()
     return (*system_of(services, model, services.workspace.cwd, role=role, mode=mode, main=True), *told)
+
+
+def _role(registry: "AgentRegistry") -> str:
+    if registry.features.coordinator:
+        return COORDINATE
+    return LEAN_WORK if registry.lean else WORK
 
 
 def news_of(services: "Services", main: Agent) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
+from teamwright.app.lean import choose_lean
 from teamwright.app.main_agent import make_main
 from teamwright.app.options import Options
 from teamwright.app.prompts import news_of
@@ -34,6 +35,8 @@ async def open_session(options: Options) -> Session:
     setup = read_setup(options)
     opened = open_history(options.origin, setup.workspace.home, setup.workspace.cwd)
     try:
+        if await choose_lean(setup, opened):
+            setup.registry.use_lean()
         state = await _open_state(setup.workspace.home, opened)
         setup.notes.extend((*opened.notes, *state.notes))
         store = Store(opened.id, opened.files, state, opened.lock, opened.ended_at)

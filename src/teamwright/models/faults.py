@@ -13,6 +13,7 @@ from teamwright.core.errors import Fault, ModelError
 
 Tries = Literal["no", "few", "many"]  # how often it is worth another attempt
 SHOWN = 300  # characters of a server's words that we repeat
+COMPACT = " Compact it, start a new one, or use a model with a larger window."
 _KEY = re.compile(r"\b(sk|key|gsk|xai)-[A-Za-z0-9_*.-]{8,}")
 _CONTEXT = re.compile(
     r"prompt is too long|context_length_exceeded|exceed_context_size|exceeds the available context size"
@@ -110,10 +111,10 @@ def by_status(place: Endpoint, status: int, kind: str, message: str, after: floa
     too_much = status == 413 and place.wire == "anthropic"
     if too_much or ((status < 429 or status == 500) and _CONTEXT.search(told)):
         text = (
-            f"The conversation does not fit into the window of {place.model} ({place.host} answered {status}{said}). "
-            "Compact it, start a new one, or use a model with a larger window."
+            f"The conversation does not fit into the window of {place.model} ({place.host} answered {status}{said})."
+            f"{COMPACT}"
         )
-        return Failed(text, "context", status=status)
+        return Failed(text, "context", status=status, said=message)
     if (status >= 500 or status == 404) and _UNFIT.search(told):
         return Failed(*_unfit(place, status, said), status=status, said=message)
     if status == 429:

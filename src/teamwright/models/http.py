@@ -187,12 +187,28 @@ class HttpClient:
         except OSError as error:  # a time limit among them
             raise _broken(place, error, self._silence) from error
 
-    async def fetch(self, url: str, headers: Mapping[str, str], *, limit: float, most: int = 1024 * 1024) -> bytes:
-        """A small document; empty if the server does not have it or does not answer in time."""
+    async def fetch(
+        self,
+        url: str,
+        headers: Mapping[str, str],
+        *,
+        limit: float,
+        body: bytes | None = None,
+        most: int = 1024 * 1024,
+    ) -> bytes:
+        """A small document, got or posted for; empty if the server does not have it or does not answer in time."""
         with anyio.move_on_after(limit), suppress(aiohttp.ClientError, OSError):
             proxy = proxy_for(url, self._env)
             tls = await self._context(url, proxy)
-            async with self._open().get(url, headers=headers, allow_redirects=False, proxy=proxy, ssl=tls) as response:
+            async with self._open().request(
+                "GET" if body is None else "POST",
+                url,
+                data=body,
+                headers=headers,
+                allow_redirects=False,
+                proxy=proxy,
+                ssl=tls,
+            ) as response:
                 data = await _read(response, most)
                 if response.status == 200 and len(data) <= most:
                     return data

@@ -12,6 +12,7 @@ from teamwright.core.data.message import (
     Image,
     Message,
     Opaque,
+    PromptRead,
     Reply,
     Request,
     Stop,
@@ -28,6 +29,7 @@ from teamwright.models import faults
 from teamwright.models.draft import ReplyDraft, finished, read_json
 from teamwright.models.faults import Endpoint, host_of
 from teamwright.models.http import HttpClient
+from teamwright.models.local_server import LocalServer, ask_server
 from teamwright.models.pieces import Bytes, Once, Piece, Pieces, encode, row
 from teamwright.models.retry import Brake, Patience, persist
 
@@ -65,8 +67,7 @@ class OpenAI:
         self._patience = patience or Patience()
         self._brake = brake or Brake()
         self._wire = wire or OpenAIWire()
-        self._window: int | None = None
-        self._window_asked = False
+        self._server: LocalServer | None = None  # as it was when it was asked
 
     async def reply(self, request: Request, on_delta: OnDelta) -> Reply:
         name = request.model.partition("/")[2].removesuffix("[1m]")
@@ -80,26 +81,22 @@ class OpenAI:
             await self._http.exchange(place, f"{self._base}/chat/completions", headers, body, answer)
             return answer.reply(self._patience.clock() - began)
 
-        return await persist(attempt, self._patience, self._brake, on_delta)
+        reply = await persist(attempt, self._patience, self._brake, on_delta)
+        if self._server is not None and self._server.idle:
+            self._server = None  # the model is loaded now: it can say
+        return reply
 
-    async def window(self, limit: float = WINDOW_LIMIT) -> int | None:
-        """The context size that a local server has, in tokens; asked once, None if it does not say."""
-        if not self._window_asked and self._base != BASE:
-            self._window_asked = True
-            root = self._base.removesuffix("/v1")
-            llama = await self._fetch(f"{root}/props", limit / 2)
-            self._window = _number(llama, "default_generation_settings", "n_ctx")
-            if self._window is None:
-                vllm = await self._fetch(f"{self._base}/models", limit / 2)
-                self._window = _number(vllm, "data", 0, "max_model_len")
-        return self._window
-
-    async def _fetch(self, url: str, limit: float) -> Any:
-        data = await self._http.fetch(url, self._headers, limit=limit)
-        try:
-            return msgspec.json.decode(data)
-        except (msgspec.DecodeError, RecursionError, ValueError):
+    async def server(self, name: str, limit: float = WINDOW_LIMIT) -> LocalServer | None:
+        """Asked once, and again after a reply if it could not say yet; None if it is not one's own."""
+        if self._base == BASE:
             return None
+        if self._server is None:
+
+            async def fetch(url: str, body: bytes | None) -> bytes:
+                return await self._http.fetch(url, self._headers, limit=2 * limit, body=body)
+
+            self._server = await ask_server(fetch, self._base, name, limit)
+        return self._server
 
     def _options(self, request: Request, name: str) -> dict[str, Any]:
         """Everything but the conversation, always in this order."""
@@ -108,18 +105,9 @@ class OpenAI:
             options["max_completion_tokens" if self._base == BASE else "max_tokens"] = most
         if isinstance(request.effort, str):
             options["reasoning_effort"] = _EFFORTS.get(request.effort, request.effort)
+        if self._server is not None and self._server.name == "llama.cpp":
+            options["return_progress"] = True  # others may refuse what they do not know
         return options
-
-
-def _number(value: Any, *path: str | int) -> int | None:
-    for step in path:
-        if isinstance(step, int) and isinstance(value, list) and len(cast("list[Any]", value)) > step:
-            value = cast("list[Any]", value)[step]
-        elif isinstance(value, dict):
-            value = cast("dict[Any, Any]", value).get(step)
-        else:
-            return None
-    return value if isinstance(value, int) and value > 0 else None
 
 
 # --- the request
@@ -252,11 +240,17 @@ class _OpenAIUsage(Struct):
     prompt_tokens_details: _Cached | None = None
 
 
+class _Progress(Struct):
+    processed: int = 0
+    total: int = 0
+
+
 class _Chunk(Struct):
     type: str | None = None
     id: str | None = None
     choices: list[_Choice] | None = None
     usage: _OpenAIUsage | None = None
+    prompt_progress: _Progress | None = None
     error: Any = None
 
 
@@ -282,8 +276,10 @@ class OpenAIStream:
         self.finished = False
         self._sent = sent
         self._place = place
+        self._tell = on_delta
         self._draft = ReplyDraft(model, place, on_delta)
         self._begun = False
+        self._read = 0  # tokens of the prompt
         self._stop = ""
         self._refused = False
         self._open = -1  # index of the block that grows
@@ -291,7 +287,7 @@ class OpenAIStream:
 
     @property
     def heard(self) -> int:
-        return self._draft.progress + self._begun + bool(self._stop)
+        return self._draft.progress + self._begun + self._read + bool(self._stop)
 
     def hear(self, event: str, data: bytes) -> None:
         if data.strip() == b"[DONE]":
@@ -325,6 +321,9 @@ class OpenAIStream:
         if not self._begun:
             self._begun = True
             self._draft.begin(chunk.id or "", Usage())
+        if (read := chunk.prompt_progress) is not None and self._read < read.processed <= read.total:
+            self._read = read.processed
+            self._tell(PromptRead(read.processed, read.total))
         if chunk.usage is not None:
             self._draft.usage = _usage(chunk.usage)
         for choice in chunk.choices or ():

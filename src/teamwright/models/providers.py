@@ -115,6 +115,13 @@ class Providers:
             http, wire=wire, thinking=thinking, betas=self._betas, thinking_display=self._display, **reach
         )
 
+    def is_own(self, provider: str) -> bool:
+        """Is its address the person's choice, and chat completions what is spoken there?"""
+        if provider in self._named:
+            return self._named[provider].wire == "openai"
+        base, variable, _ = _OWN["openai"]
+        return provider == "openai" and (self._env.get(variable, "").strip() or base).rstrip("/") != base
+
     def searcher(self, provider: str, query: "WebQuery") -> "SearchModel":
         """A model that searches the web once, with the provider's own tool."""
         from teamwright.models.web_search import SearchModel  # noqa: PLC0415

@@ -5,11 +5,13 @@ from typing import TYPE_CHECKING
 
 from teamwright.core.data.message import Reply, Request
 from teamwright.core.data.search import WebQuery
+from teamwright.core.errors import ModelError
 from teamwright.core.ports import Model, OnDelta
 from teamwright.models.catalog import Catalog
 from teamwright.models.providers import Providers
 
 if TYPE_CHECKING:
+    from teamwright.models.local_server import LocalServer
     from teamwright.models.web_search import SearchModel
 
 
@@ -54,16 +56,33 @@ class RoutedModel:
                 self._providers.check(info.provider)
 
     async def reply(self, request: Request, on_delta: OnDelta) -> Reply:
-        return await self.open(request.model).reply(request, on_delta)
+        model = self.open(request.model)
+        try:
+            return await model.reply(request, on_delta)
+        except ModelError as error:
+            if error.fault != "context" or any(message.role == "assistant" for message in request.messages):
+                raise
+            from teamwright.models.overflow import too_long_at_first  # noqa: PLC0415
+
+            raise too_long_at_first(error, request, await self._server(request.model)) from None
 
     def searcher(self, name: str, query: WebQuery) -> "SearchModel":
         """What searches the web with the tool of this model's provider."""
         return self._providers.searcher(self._catalog.resolve(name, named=self._named).provider, query)
 
+    def is_own(self, name: str) -> bool:
+        """Is it a model on a server of one's own? Nothing is opened to tell."""
+        return self._providers.is_own(self._catalog.resolve(name, named=self._named).provider)
+
     async def window(self, name: str) -> int | None:
         """What the server itself says; None where nobody knows."""
-        ask = getattr(self.open(name), "window", None)
-        return await ask() if ask is not None else None
+        server = await self._server(name)
+        return server.window if server else None
+
+    async def _server(self, name: str) -> "LocalServer | None":
+        """As a server of one's own answers; None where there is none."""
+        ask = getattr(self.open(name), "server", None)
+        return await ask(self._catalog.resolve(name, named=self._named).name) if ask is not None else None
 
     async def aclose(self) -> None:
         await self._providers.aclose()

@@ -28,6 +28,7 @@ from teamwright.core.data.letter_text import as_message
 from teamwright.core.data.message import (
     BlockStarted,
     Message,
+    PromptRead,
     ReplyStarted,
     Retrying,
     Text,
@@ -114,6 +115,17 @@ def test_an_interrupted_reply_stays_to_be_read(feed: Feed) -> None:
     said = feed.items[0]
     assert isinstance(said, Spoken) and said.text == "half" and not said.streaming
     assert feed.view.agents[MAIN].state == "idle"
+
+
+@pytest.mark.spec("I11")
+def test_a_prompt_that_is_read_slowly_shows_how_far(feed: Feed) -> None:
+    shown: list[str] = []
+    deltas = (PromptRead(512, 2048), PromptRead(1_900, 2048), PromptRead(2048, 2048), BlockStarted(0, "text"))
+    for delta in deltas:
+        feed(Streamed(delta))
+        shown.append(feed.view.agents[MAIN].doing)
+    assert shown == ["reading the prompt: 25 %", "reading the prompt: 92 %", "thinking", "writing"]
+    assert not feed.items or not isinstance(feed.items[0], Note)
 
 
 @pytest.mark.parametrize(

@@ -194,4 +194,21 @@ class Retrying(Struct, frozen=True, tag="retrying"):
     status: int | None = None
 
 
-Delta = ReplyStarted | BlockStarted | TextDelta | ThinkingDelta | InputDelta | BlockEnded | ReplyEnded | Retrying
+class PromptRead(Struct, frozen=True, tag="prompt_read"):
+    """So many of the request's tokens the server has read; few servers say so."""
+
+    done: int
+    total: int
+
+
+Delta = (
+    ReplyStarted
+    | PromptRead
+    | BlockStarted
+    | TextDelta
+    | ThinkingDelta
+    | InputDelta
+    | BlockEnded
+    | ReplyEnded
+    | Retrying
+)

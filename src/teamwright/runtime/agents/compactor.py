@@ -28,15 +28,16 @@ class Windows:
     ) -> None:
         self._known = known
         self._ask = ask
-        self._learnt: dict[str, int | None] = {}
+        self._learnt: dict[str, int] = {}
 
     async def of(self, model: str) -> int | None:
-        if model not in self._learnt:
-            window = self._known(model)
-            if window is None and self._ask is not None:
-                window = await self._ask(model)
+        """A server that does not know yet is asked again: it may have to load the model first."""
+        window = self._learnt.get(model) or self._known(model)
+        if window is None and self._ask is not None:
+            window = await self._ask(model)
+        if window is not None:
             self._learnt[model] = window
-        return self._learnt[model]
+        return window
 
     def learn(self, model: str, tokens: int) -> None:
         before = self._learnt.get(model)
@@ -81,7 +82,7 @@ class AgentCompactor:
 
     async def overflowed(self, error: ModelError) -> bool:
         """The provider refused the conversation as too long. True if it is shorter now: worth one more request."""
-        said, tokens = compaction.read_window(str(error)), self._tokens()
+        said, tokens = compaction.read_window(error.said or str(error)), self._tokens()  # our words hold an address
         self._windows.learn(self._agent.model, said or max(tokens * 9 // 10, SMALL))
         self._give_up_in_time(tokens, said or tokens)
         return await self.compact("too_long")

@@ -88,6 +88,7 @@ class Own(Struct, frozen=True, rename="camel"):
     providers: dict[str, Provider] = {}
     web_search: WebSearch | None = None
     windows: dict[str, Count] = {}  # model name -> tokens that fit, where the catalogue does not know better
+    lean: bool | None = None  # None: by the model's window
     trusted_directories: tuple[str, ...] = ()
 
 

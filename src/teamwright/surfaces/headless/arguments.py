@@ -2,7 +2,7 @@
 
 import math
 import os
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from argparse import ArgumentParser, ArgumentTypeError, BooleanOptionalAction, Namespace
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -83,6 +83,7 @@ def _add_permissions(add: Callable[..., object]) -> None:
     )
     add("--disallowed-tools", "--disallowedTools", nargs="+", action="extend", metavar="RULE", help="deny these")
     add("--tools", nargs="+", action="extend", metavar="NAME", help='tools to offer; "" for none, default for all')
+    add("--lean", action=BooleanOptionalAction, help="short prompt and six tools; default: for small context windows")
     add("--permission-prompt-tool", choices=("stdio",), help="send permission requests to stdout")
     add("--add-dir", nargs="+", action="extend", metavar="DIR", help="additional working directories")
     add("--settings", metavar="FILE_OR_JSON", help="additional settings for this run")
@@ -184,6 +185,7 @@ def options_of(found: Namespace) -> Options:
         allowed_tools=_names(found.allowed_tools),
         disallowed_tools=_names(found.disallowed_tools),
         tools=None if found.tools is None else _names(found.tools),
+        lean=found.lean,
         add_dirs=tuple(found.add_dir or ()),
         settings=found.settings,
         mcp_config=tuple(found.mcp_config or ()),

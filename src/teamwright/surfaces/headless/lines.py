@@ -28,6 +28,7 @@ from teamwright.core.data.message import (
     InputDelta,
     Message,
     Opaque,
+    PromptRead,
     ReplyEnded,
     ReplyStarted,
     Retrying,
@@ -174,7 +175,7 @@ def stream_events(delta: Delta) -> Iterator[dict[str, Any]]:
             stop = {"stop_reason": _STOPS.get(delta.stop, delta.stop), "stop_sequence": None}
             yield {"type": "message_delta", "delta": stop, "usage": usage_of(delta.usage)}
             yield {"type": "message_stop"}
-        case Retrying():
+        case Retrying() | PromptRead():
             return
         case _:
             assert_never(delta)

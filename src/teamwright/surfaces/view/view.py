@@ -27,7 +27,7 @@ from teamwright.core.data.event import (
     TurnStarted,
     Warned,
 )
-from teamwright.core.data.message import BlockStarted, Usage
+from teamwright.core.data.message import BlockStarted, PromptRead, Usage
 from teamwright.core.data.tasks import Task
 from teamwright.core.ids import AgentId, JobId, LetterId
 from teamwright.core.permissions.consent import Question
@@ -110,7 +110,7 @@ class SessionFold:
     def apply(self, record: Record) -> None:
         self._fold(record.agent).apply(record)
         if isinstance(record.event, Streamed):
-            if isinstance(record.event.delta, BlockStarted):
+            if isinstance(record.event.delta, BlockStarted | PromptRead):
                 self._write(record.agent, record.event.delta)
             return
         self.version += 1
@@ -190,8 +190,12 @@ class SessionFold:
             if event.parent in self.agents:
                 self._settle(self.agents[event.parent])
 
-    def _write(self, id: AgentId, delta: BlockStarted) -> None:
-        doing = _WRITING.get(delta.kind, f"calling {one_line(delta.name, 40)}" if delta.name else "thinking")
+    def _write(self, id: AgentId, delta: BlockStarted | PromptRead) -> None:
+        if isinstance(delta, PromptRead):
+            left = delta.done < delta.total
+            doing = f"reading the prompt: {100 * delta.done // delta.total} %" if left else "thinking"
+        else:
+            doing = _WRITING.get(delta.kind, f"calling {one_line(delta.name, 40)}" if delta.name else "thinking")
         if (agent := self.agent(id)).doing != doing:
             agent.doing = doing
             self.version += 1

@@ -1,0 +1,92 @@
+"""Which server of one's own answers here, and the context size that it gives a model, as far as it says so."""
+
+import re
+from collections.abc import Awaitable, Callable
+from typing import Any, Literal, cast
+
+import anyio
+import msgspec
+from msgspec import Struct
+
+Name = Literal["llama.cpp", "vLLM", "Ollama", "LM Studio", ""]
+Fetch = Callable[
+    [str, bytes | None], Awaitable[bytes]
+]  # address and what to post there -> a small document, or nothing
+_NUM_CTX = re.compile(r"^num_ctx\s+(\d+)\s*$", re.MULTILINE)
+
+
+class LocalServer(Struct, frozen=True):
+    """`window` in tokens. `idle`: it is still to come, since the model is not loaded or the server was slow."""
+
+    name: Name = ""
+    window: int | None = None
+    idle: bool = False
+
+
+_UNLOADED = LocalServer("Ollama", idle=True)
+
+
+async def ask_server(fetch: Fetch, base: str, model: str, limit: float) -> LocalServer:
+    """All addresses at once, and what has come after `limit` seconds. A server answers only those it knows."""
+    root = base.removesuffix("/v1")
+    said: dict[str, Any] = {}
+
+    async def ask(key: str, url: str, body: bytes | None = None) -> None:
+        try:
+            said[key] = msgspec.json.decode(await fetch(url, body))
+        except (msgspec.DecodeError, RecursionError, ValueError):
+            said[key] = None
+
+    with anyio.move_on_after(limit) as waited:
+        async with anyio.create_task_group() as group:
+            group.start_soon(ask, "props", f"{root}/props")
+            group.start_soon(ask, "models", f"{base}/models")
+            group.start_soon(ask, "ps", f"{root}/api/ps")
+            group.start_soon(ask, "lm", f"{root}/api/v0/models")
+        if _read(said, model) == _UNLOADED:  # others might take what is posted for a prompt
+            await ask("show", f"{root}/api/show", msgspec.json.encode({"model": model}))
+    found = _read(said, model)
+    return LocalServer(idle=True) if waited.cancelled_caught and not found.name else found
+
+
+def _read(said: dict[str, Any], model: str) -> LocalServer:
+    listed = _entry(said.get("models"), "data", model, sole=True)
+    if window := _number(_field(said.get("props"), "default_generation_settings"), "n_ctx"):
+        return LocalServer("llama.cpp", window)
+    if window := _number(_field(listed, "meta"), "n_ctx"):
+        return LocalServer("llama.cpp", window)
+    if window := _number(listed, "max_model_len"):
+        return LocalServer("vLLM", window)
+    if isinstance(_field(said.get("ps"), "models"), list):
+        window = _number(_entry(said["ps"], "models", model), "context_length") or _num_ctx(said.get("show"))
+        return LocalServer("Ollama", window, idle=window is None)
+    if (entry := _entry(said.get("lm"), "data", model)) is not None:
+        window = _number(entry, "loaded_context_length")
+        return LocalServer("LM Studio", window, idle=window is None)
+    return LocalServer()
+
+
+def _num_ctx(show: Any) -> int | None:
+    """As the model's own file sets it. What the model was trained for says nothing of what the server gives it."""
+    text = _field(show, "parameters")
+    found = _NUM_CTX.search(text) if isinstance(text, str) else None
+    return int(found[1]) or None if found else None
+
+
+def _entry(value: Any, key: str, model: str, *, sole: bool = False) -> Any:
+    """The one of this name in a list; with `sole` also the only one, since some servers take any name."""
+    found = _field(value, key)
+    entries = cast("list[Any]", found) if isinstance(found, list) else []
+    for entry in entries:
+        if any(_field(entry, field) in (model, f"{model}:latest") for field in ("id", "name", "model")):
+            return entry
+    return entries[0] if sole and len(entries) == 1 else None
+
+
+def _field(value: Any, key: str) -> Any:
+    return cast("dict[Any, Any]", value).get(key) if isinstance(value, dict) else None
+
+
+def _number(value: Any, key: str) -> int | None:
+    number = _field(value, key)
+    return number if isinstance(number, int) and number > 0 else None
