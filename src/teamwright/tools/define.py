@@ -68,7 +68,7 @@ def _plain(node: Any, parts: Mapping[str, Any]) -> Any:
         return _plain(parts[found["$ref"].rsplit("/", 1)[1]], parts)
     if {"type": "null"} in found.get("anyOf", []):
         return _optional(found, parts)
-    dull = {"title"} | ({"minimum"} if found.get("minimum") in (0, 1) else set())  # nobody counts from below
+    dull = {"title", "minimum"} if found.get("minimum") in (0, 1) else {"title"}  # nobody counts from below
     return {k: _plain(v, parts) for k, v in found.items() if k not in dull}
 
 

@@ -93,7 +93,7 @@ async def test_a_conversation(walker: Walker, same: Check, size: tuple[int, int]
         await stage.shows("min([], default=None)")
         await stage.rests()
         await stage.press("tab", "enter")
-        await stage.shows("+ min(prices, default=None)")
+        await stage.shows("+     return min(prices, default=None)")
         await stage.press("escape")
         await stage.shows("F2 team")
         same(stage.screen)
