@@ -87,7 +87,7 @@ CASES = [
     (MINE, GIVE_BACK, ADA, ("pending", None)),
     (MINE, PUT_BACK, ADA, ("pending", None)),
     (MINE, GIVE_BACK, LEAD, ("pending", None)),
-    (GIVEN, PUT_BACK, ADA, ("pending", "ada")),
+    (GIVEN, PUT_BACK, ADA, ("pending", None)),  # it was meant for her, and she gives it back
     (HIS, GIVE_BACK, ADA, "already_claimed"),
     (HIS, PUT_BACK, ADA, "already_claimed"),
     (MY_DONE, PUT_BACK, ADA, ("pending", None)),

@@ -197,5 +197,5 @@ def test_the_file_of_an_endless_output_stops_growing_and_says_so(tmp_path: Path)
         capture.add(b"0123456789")
     assert not capture.touches_disk(10) and capture.total == 500
     capture.close()
-    assert path.read_bytes() == b"0123456789" * 10 + b"\n[the output goes on, but no more of it is kept]\n"
+    assert path.read_bytes() == b"0123456789" * 10 + b"\n[the output continues, but no more of it is kept]\n"
     assert "the first 100 bytes of the output" in capture.text()

@@ -140,7 +140,7 @@ def test_what_would_run_lists_names_of_every_kind(tmp_path: Path) -> None:
 def test_one_line_says_what_was_not_loaded_and_how_to_trust(tmp_path: Path) -> None:
     hostile(tmp_path)
     line = untrusted_line(what_would_run(tmp_path))
-    assert line and "\n" not in line and str(tmp_path) in line and "--trust" in line and "trustedDirectories" in line
+    assert line and "\n" not in line and str(tmp_path) in line and "--trust" in line and "teamwright trust" in line
     for word in ("settings (", "agents (one", "skills (paint)", "commands (go)", "hooks (Stop", "MCP servers (near)"):
         assert word in line
 

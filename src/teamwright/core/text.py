@@ -68,7 +68,7 @@ def _tags(inside: tuple[str, ...]) -> re.Pattern[str]:
 
 @lru_cache
 def _neutralised(inside: tuple[str, ...]) -> re.Pattern[str]:
-    return re.compile(f"&lt;{_name(inside)}", re.IGNORECASE)
+    return re.compile(f"&lt;(?i:{_name(inside)})")
 
 
 def _name(inside: tuple[str, ...]) -> str:
