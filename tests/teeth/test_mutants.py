@@ -58,8 +58,8 @@ MUTANTS = [
     ),
     (
         "runtime/agents/inbox.py",
-        "self._held = [x for x in stored if x.id not in self._handed and x.id not in self._delivered]",
-        "self._held = [x for x in stored if x.id not in self._handed]",
+        "self._held = [x for x in stored if x.id not in gone and x.id not in self._delivered]",
+        "self._held = [x for x in stored if x.id not in gone]",
         "runtime/test_inbox.py::test_a_letter_that_the_transcript_knows_is_marked_and_not_given",
     ),
     (
@@ -94,8 +94,8 @@ MUTANTS = [
     ),
     (
         "surfaces/headless/printer.py",
-        "visible(self.last.text).encode()",
-        "self.last.text.encode()",
+        "visible(text).encode()",
+        "text.encode()",
         "surfaces/test_formats.py::test_control_and_invisible_characters_never_come_out_raw[text]",
     ),
     # Of teams that are killed: nothing synced, letters marked before they are recorded, claims that anybody takes over.
@@ -114,7 +114,8 @@ MUTANTS = [
     ),
     (
         "core/data/tasks.py",
-        "    if task.agent is not None and not own:\n        return _taken(task, by)\n    if task.blocked_by",
+        "    if not own and (task.agent is not None or _refuse_others(task, by, None)):\n"
+        "        return _taken(task, by)\n    if task.blocked_by",
         "    if task.blocked_by",
         "teeth/test_kill_teams.py::test_killed_at_its_birth_a_teammate_begins_anew",
     ),
