@@ -84,7 +84,7 @@ async def test_worktrees_and_doctor(walker: Any) -> None:
         await seen.shows("trunk")
         await seen.say("go")
         await seen.rests()
-        await ask(seen, "/worktrees", "worktree-", "+1 -0")
+        await ask(seen, "/worktrees", "general-purpose  changed", "+1 -0")
         await seen.say("/doctor")
         await seen.until(lambda: "/doctor …" in seen.screen or "Python" in seen.screen, "a word that it is at work")
         await seen.shows("Python")
