@@ -55,7 +55,7 @@ def test_rules_hooks_and_variables_hold(furnished: Program) -> None:
     read = tool("Read", file_path=str(furnished.project / ".env"))
     script = [
         [bash("touch mine"), bash("echo 'drop table x'"), bash("curl http://x"), bash("echo $SHOP_ENV"), edit],
-        [read, tool("mcp__notes__echo", text="hello"), bash("touch b")],
+        [read, tool("mcp__notes__echo", text="hello"), bash("chmod 600 mine")],
         "end",
     ]
     ran = furnished.prompt(script, "--trust")

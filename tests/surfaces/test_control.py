@@ -256,7 +256,7 @@ def test_the_end_of_input_with_a_question_open_denies_it_and_the_turn_ends(progr
     live.question()
     ran = live.end()
     assert ran.rc == 0 and ran.result["result"] == "the end" and len(ran.result["permission_denials"]) == 2
-    assert all(error and "nobody can be asked" in text for text, error in ran.tool_results)
+    assert all(error and "nobody can approve this" in text for text, error in ran.tool_results)
 
 
 @pytest.mark.spec("A3")

@@ -246,8 +246,10 @@ def only_spoken_to(messages: Sequence[Message]) -> bool:
 
 
 def _of_story(block: object) -> bool:
-    """A result, or words of other agents."""
-    return isinstance(block, ToolResult) or (isinstance(block, Text) and block.text.startswith(ELEMENTS))
+    """A result, or words of other agents; a person's own shell line is neither."""
+    if not isinstance(block, Text):
+        return isinstance(block, ToolResult)
+    return block.text.startswith(ELEMENTS) and not block.text.startswith("<shell-input>")
 
 
 def part_of(request: Request) -> str:
