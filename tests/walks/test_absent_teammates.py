@@ -45,8 +45,8 @@ async def test_it_waits_until_its_kind_is_back(walker: Walker, gone: bool) -> No
         ((stored, is_error),) = [a for a in answers(again.model.requests[-1], "SendMessage") if "tored" in a[0]]
         assert "cannot read it yet" in stored and "painter" in stored and not is_error
     told = "\n".join(texts(request) for request in again.model.requests)
-    assert "ada cannot go on here" in told and ("put it back" if gone else "not trusted") in told
-    assert texts(again.model.requests[-1]).count("ada cannot go on here") == 1
+    assert "ada cannot continue here" in told and ("put it back" if gone else "not trusted") in told
+    assert texts(again.model.requests[-1]).count("ada cannot continue here") == 1
     assert tasks(walker)["1"]["owner"] == "ada" and tasks(walker)["1"]["status"] == "in_progress"
     file.write_text(was)
     async with crew(walker, scene(SCRIPTS), origin=back, trust=True) as third:

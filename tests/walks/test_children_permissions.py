@@ -59,7 +59,7 @@ async def test_a_grandchild_is_no_wider_than_the_child_in_between(walker: Walker
 async def test_the_calls_mode_narrows_and_never_widens(walker: Walker) -> None:
     scripts = {
         "main": [[agent("a", mode="plan"), agent("b", mode="bypassPermissions")]],
-        "a": [write(walker, "a"), "r"], "b": [bash("touch b"), "r"],
+        "a": [write(walker, "a"), "r"], "b": [bash("echo > b; chmod 600 b"), "r"],
     }  # fmt: skip
     async with crew(walker, scripts, mode="acceptEdits") as play:
         await play.play()

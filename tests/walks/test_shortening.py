@@ -70,7 +70,7 @@ async def test_one_that_fills_its_window_is_summarised_by_one_request_and_goes_o
 def _windows(tokens: int) -> str:
     import json
 
-    return json.dumps({"teamwright": {"windows": {"script/given": tokens}}})
+    return json.dumps({"teamwright": {"windows": {"script/given": tokens}, "lean": False}})
 
 
 @pytest.mark.spec("I1")

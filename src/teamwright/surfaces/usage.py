@@ -46,6 +46,12 @@ EXAMPLES: Mapping[str, tuple[tuple[str, str], ...]] = {
         ("teamwright worktrees merge ada", "merge its branch into the one here"),
         ("teamwright worktrees clean", "remove those whose work is merged"),
     ),
+    "permissions": (
+        ("teamwright permissions", "list every rule with its source"),
+        ("teamwright permissions remove 'Bash(make *)'", "forget a saved rule"),
+    ),
+    "trust": (("teamwright trust", "load what this directory configures"),),
+    "untrust": (("teamwright untrust", "stop loading it"),),
     "mcp": (
         ("teamwright mcp add files -- npx -y @modelcontextprotocol/server-filesystem .", ""),
         ("teamwright mcp test", "connect to each server and list its tools"),
@@ -115,7 +121,7 @@ def listed_commands(commands: Mapping[str, str]) -> str:
     import textwrap  # noqa: PLC0415
 
     return "\n".join(
-        textwrap.fill(words, _WIDTH, initial_indent=f"  {name:<11}", subsequent_indent=" " * 13)
+        textwrap.fill(words, _WIDTH, initial_indent=f"  {name:<13}", subsequent_indent=" " * 15)
         for name, words in commands.items()
     )
 
