@@ -166,7 +166,11 @@ async def test_the_mode_in_an_approval_is_never_wider_than_the_leads(walker: Wal
     scripts = {
         "main": [create(), mate("ada", mode="plan"), "on"],
         "approve": [answer_plan("ada", mode="nonsense"), answer_plan("ada", mode="bypassPermissions"), "on"],
-        "ada": [PLAN, [call("Write", file_path=str(file), content="x"), bash("echo > by-shell; chmod 600 by-shell")], "done"],
+        "ada": [
+            PLAN,
+            [call("Write", file_path=str(file), content="x"), bash("echo > by-shell; chmod 600 by-shell")],
+            "done",
+        ],
     }
     async with crew(walker, scene(scripts), mode="acceptEdits") as play:
         await play.play()
