@@ -168,7 +168,7 @@ async def test_the_mode_in_an_approval_is_never_wider_than_the_leads(walker: Wal
         "approve": [answer_plan("ada", mode="nonsense"), answer_plan("ada", mode="bypassPermissions"), "on"],
         "ada": [
             PLAN,
-            [call("Write", file_path=str(file), content="x"), bash("echo > by-shell; chmod 600 by-shell")],
+            [call("Write", file_path=str(file), content="x"), bash("echo > shell; chmod 600 shell")],
             "done",
         ],
     }
@@ -176,7 +176,7 @@ async def test_the_mode_in_an_approval_is_never_wider_than_the_leads(walker: Wal
         await play.play()
         await play.play("SCRIPT:approve")
         (answer,) = signals(parts(play, "ada")[-1], "plan_approval_response")
-    assert answer["mode"] == "acceptEdits" and file.exists() and not (walker.project / "by-shell").exists()
+    assert answer["mode"] == "acceptEdits" and file.exists() and not (walker.project / "shell").exists()
     assert [e for _, e in answers(parts(play, "approve")[-1], "SendMessage")] == [True, False]
 
 
