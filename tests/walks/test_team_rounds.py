@@ -3,6 +3,7 @@
 import json
 import re
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -110,9 +111,14 @@ async def test_a_task_that_is_given_back_comes_to_each_once(walker: Walker) -> N
 
 @pytest.mark.spec("K11", "X11")
 async def test_lead_and_person_are_told_in_one_sentence_and_an_effect_begins_anew(walker: Walker) -> None:
+    def ask_back(to: str) -> Callable[[Request], Any]:
+        """Looking at the list is work, and no effect."""
+        made = [call("TaskList"), say(to, "and you?")]
+        return lambda request: made if "and you?" in request.messages[-1].text else "on"
+
     scripts = {
-        "main": [create(), mate("ada"), *[say("ada", "and you?"), "on"] * 30],
-        "ada": ["ready", *[call("TaskList"), say("team-lead", "and you?"), "on"] * 30],
+        "main": [create(), mate("ada"), say("ada", "and you?"), *[ask_back("ada")] * 90],
+        "ada": [ask_back("team-lead")] * 90,
         "work": [bash("echo done > made"), say("ada", "SCRIPT:thanks"), "on"],
         "thanks": ["good"],
     }
