@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from teamwright.core.data.schedule import (
@@ -152,6 +152,7 @@ CRONS = st.tuples(field(0, 59), field(0, 23), field(1, 28), field(1, 12), field(
 
 
 @given(CRONS, MOMENTS, ZONES)
+@example("* * */7 2 2", 1_325_376_000_000, ZoneInfo("Europe/Berlin"))  # ten years ahead
 @settings(deadline=None, max_examples=200)
 def test_it_is_later_and_matches_and_nothing_lies_between(text: str, now: int, zone: ZoneInfo) -> None:
     cron = read_cron(text)
