@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from teamwright.core.data.definition import BUILT_IN, AgentDefinition, role_of
+from teamwright.core.permissions.consent import Mode
 from teamwright.host.git.record import Worktree
 from teamwright.runtime.agents.prompt import (
     PLACE,
@@ -44,8 +45,8 @@ def test_the_mode_and_the_first_rules_are_named() -> None:
         ("plan", True, "plan mode."),
     ],
 )
-def test_what_becomes_of_the_rest_depends_on_mode_and_person(mode: str, asked: bool, end: str) -> None:
-    assert permission_words(mode, [], asked=asked).endswith(end)  # pyright: ignore[reportArgumentType]
+def test_what_becomes_of_the_rest_depends_on_mode_and_person(mode: Mode, asked: bool, end: str) -> None:
+    assert permission_words(mode, [], asked=asked).endswith(end)
 
 
 def test_a_rule_cannot_break_out_of_its_line() -> None:

@@ -177,12 +177,13 @@ def _content(part: Any, cwd: Path) -> Content:
         case Image():
             return part
         case Path():
-            return _picture(cwd / part)
+            return read_picture(cwd / part)
         case _:
             raise UsageError(f"a prompt is a text, or a list of texts, Images and Paths of pictures; not {part!r}")
 
 
-def _picture(path: Path) -> Image:
+def read_picture(path: Path) -> Image:
+    """Blocks. Raises UsageError for what is not a picture that models take."""
     try:
         with path.open("rb") as file:
             raw = file.read(MOST_DATA + 1)

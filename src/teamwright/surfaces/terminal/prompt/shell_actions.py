@@ -1,20 +1,19 @@
 """Actions of the app on other programs and files: shell lines, command tables, images, exports."""
 
-import base64
 import os
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from teamwright.core.data.message import Content, Image, Text
-from teamwright.core.data.picture import MOST_DATA, BadPicture, examine
+from teamwright.core.data.message import Content, Text
 from teamwright.core.errors import ToolError, UsageError
 from teamwright.host.git.run import git
 from teamwright.host.process.bash import describe_end, encode_script, run_script
 from teamwright.host.process.capture import Capture, plain
 from teamwright.host.process.environment import tool_environment
 from teamwright.host.process.run import run
+from teamwright.runtime.asking import read_picture
 from teamwright.surfaces.view.letters import shell_text
 from teamwright.surfaces.view.shapes import Item, Note, Spoken, Step, Thought
 
@@ -75,19 +74,8 @@ def with_pictures(text: str, cwd: Path) -> tuple[Content, ...]:
     for mention in _MENTION.finditer(text):
         path = cwd / Path(mention[1] or mention[2]).expanduser()
         if path.suffix.lower() in _KINDS and os.path.isfile(path):  # noqa: PTH113  # Path's raises for some names
-            found.append(_picture(path))
+            found.append(read_picture(path))
     return tuple(found)
-
-
-def _picture(path: Path) -> Image:
-    try:
-        with path.open("rb") as file:
-            raw = file.read(MOST_DATA + 1)
-        return Image(examine(raw).media_type, base64.b64encode(raw).decode())
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror or error}") from None
-    except BadPicture as error:
-        raise UsageError(f"{path} {str(error).rstrip('.')}") from None
 
 
 def as_markdown(items: Sequence[Item], title: str) -> str:
