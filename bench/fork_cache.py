@@ -29,8 +29,8 @@ from teamwright.core.data.op import Say
 from teamwright.core.errors import ModelError
 from teamwright.core.ids import CallId
 from teamwright.core.ports import Model, OnDelta
-from teamwright.models import openai
 from teamwright.models.providers import Providers
+from teamwright.models.wires import openai
 
 WIRES = {"openai": ("OPENAI_BASE_URL", "/v1"), "anthropic": ("ANTHROPIC_BASE_URL", "")}
 FORKS = 5

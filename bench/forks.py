@@ -16,12 +16,12 @@ from rows import Row, ms
 from session import Rig
 
 from teamwright.app import Options, open_session
-from teamwright.core.data.fork import TAG
+from teamwright.core.data.conversation.fork import TAG
 from teamwright.core.data.message import Message, Reply, Request, Text, Usage
 from teamwright.core.data.op import Say
 from teamwright.core.ports import Outcome, ToolContext, said
-from teamwright.models.anthropic import AnthropicWire
 from teamwright.models.scripted import call
+from teamwright.models.wires.anthropic import AnthropicWire
 from teamwright.tools.define import spec
 
 FORKS = 30

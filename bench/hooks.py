@@ -14,7 +14,7 @@ from typing import Any
 import anyio
 from rows import Row, ms, table
 
-from teamwright.core.data.hook import Fired, HookBook
+from teamwright.core.data.extensions.hook import Fired, HookBook
 from teamwright.core.ids import AgentId, SessionId
 from teamwright.library.hooks import read_hooks
 from teamwright.runtime.extensions.hooks import Hooks

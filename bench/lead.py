@@ -17,8 +17,8 @@ import anyio
 from msgspec import Struct
 
 from teamwright.app import Options, open_session
+from teamwright.core.data.conversation.history import History
 from teamwright.core.data.event import LettersTaken, Replied
-from teamwright.core.data.history import History
 from teamwright.core.data.message import Request, Text
 from teamwright.core.data.op import Say
 from teamwright.core.policies.compaction import size

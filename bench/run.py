@@ -11,9 +11,14 @@ import time
 
 import bring
 import disk
+import editor
 import forks
 import hooks
+import land
 import memory
+import rewind
+import sandbox
+import sandbox_net
 import start
 import teams
 import terminal
@@ -21,6 +26,8 @@ import turns
 import worktree
 from rows import table
 from session import rig
+
+import telemetry
 
 PARTS = {
     "start": start.measure,
@@ -31,8 +38,14 @@ PARTS = {
     "hooks": hooks.measure,
     "bring": bring.measure,
     "worktree": worktree.measure,
+    "land": land.measure,
+    "sandbox-net": sandbox_net.measure,
+    "rewind": rewind.measure,
+    "sandbox": sandbox.measure,
     "teams": teams.measure,
+    "telemetry": telemetry.measure,
     "terminal": terminal.measure,
+    "editor": editor.measure,
 }
 
 

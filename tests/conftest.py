@@ -1,22 +1,47 @@
 """Fixtures that every room uses."""
 
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 from msgspec import Struct
 
 from program import Program
+from store_kit import Chosen
 from teamwright.app import Options, open_session
 from teamwright.core.data.event import Durable, Record, Replied, ToolEnded, TurnEnded, is_durable
 from teamwright.core.data.message import Message, Text
 from teamwright.models.scripted import ScriptedModel
 from teamwright.runtime.session import Session
 
+# How fast the machine is at the moment is no property of what is tested; where time matters, a test says so itself.
+settings.register_profile("any-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any-machine")
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-snapshots", action="store_true", help="write down anew what the screens show")
+    parser.addoption("--store", choices=("sqlite", "engine"), default="sqlite", help="which store the tests run on")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    Chosen.engine = config.getoption("--store") == "engine"
+
+
+def pytest_unconfigure() -> None:
+    if (kit := sys.modules.get("engine_kit")) is not None:
+        kit.Engines.stop()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if Chosen.engine:
+        alone = pytest.mark.skip(reason="needs the store of one machine")
+        for item in items:
+            if item.get_closest_marker("one_machine") is not None:
+                item.add_marker(alone)
 
 
 @pytest.fixture
@@ -88,3 +113,56 @@ def program(tmp_path: Path) -> Iterator[Program]:
     program = Program(tmp_path)
     yield program
     program.close()
+
+
+# One conftest for all: tests import `Walker` from the module of this name.
+
+
+@pytest.fixture
+def collector() -> Iterator[Callable[..., Any]]:
+    """Opens collectors of telemetry."""
+    from collector import Collector
+
+    opened: list[Collector] = []
+
+    def open_one(status: int = 200, *, holds: bool = False) -> Collector:
+        opened.append(Collector(status, holds=holds))
+        return opened[-1]
+
+    yield open_one
+    for one in opened:
+        one.close()
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Any:
+    """The workshop of the editor tests."""
+    from acp_editor import Workshop
+
+    return Workshop(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    """Closed before tests of other files: Playwright keeps an event loop open, beside which no other can run."""
+    from browser_kit import open_browser
+
+    yield from open_browser()
+
+
+@pytest.fixture
+def web(chromium: Any, program: Program) -> Iterator[Any]:
+    """The hub, which a browser is to open."""
+    from web_kit import WebHub
+
+    hub = WebHub(program).enter()
+    yield hub
+    hub.close()
+
+
+@pytest.fixture
+def page(chromium: Any, web: Any) -> Iterator[Callable[..., Any]]:
+    """Opens pages of the hub."""
+    from browser_kit import open_pages
+
+    yield from open_pages(chromium, web)

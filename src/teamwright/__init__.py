@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         Compacted,
         Denied,
         Event,
+        FilesRestored,
         JobEnded,
         JobProgressed,
         JobStarted,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
         Rendered,
         Replied,
         Resumed,
+        Rewound,
         Streamed,
         Suggested,
         TeamChanged,
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
         TurnStarted,
         Warned,
     )
+    from teamwright.core.data.landing import LandEntry
     from teamwright.core.data.message import (
         Image,
         InputDelta,
@@ -56,17 +59,23 @@ if TYPE_CHECKING:
     from teamwright.core.data.op import (
         AddDirectories,
         AddRules,
+        AddTask,
         Answer,
         AskAside,
+        ChangeTask,
         Compact,
         Interrupt,
         Op,
         RemoveDirectories,
         RemoveRules,
+        Rewind,
         Say,
         SendToBackground,
+        SetEffort,
         SetMode,
         SetModel,
+        SetServer,
+        ShutDown,
         StopAll,
         StopJob,
     )
@@ -86,6 +95,8 @@ if TYPE_CHECKING:
     from teamwright.models.scripted import ScriptedModel, call, thinking
     from teamwright.runtime.agents.agent import current_agent, current_teammate
     from teamwright.runtime.asking import TextStream
+    from teamwright.runtime.landing.plan import LandEnd
+    from teamwright.runtime.landing.service import Landing
     from teamwright.runtime.session import Session
     from teamwright.runtime.teams.lead_mail import TeamMessage
     from teamwright.runtime.teams.team import LedTeam
@@ -95,17 +106,18 @@ _MODULES = {
     "teamwright.api": "SessionOptions query query_sync session",
     "teamwright.core.data.definition": "AgentDefinition",
     "teamwright.core.data.event": (
-        "AgentEnded AgentStarted Answered AsideAnswered Asked Compacted Denied Event JobEnded JobProgressed "
-        "JobStarted LettersTaken Mended ModeChanged PromptPosted PromptWithdrawn Record Reminded Rendered "
-        "Replied Resumed Streamed Suggested TeamChanged ToolEnded ToolProgressed ToolStarted TurnEnded "
-        "TurnStarted Warned "
+        "AgentEnded AgentStarted Answered AsideAnswered Asked Compacted Denied Event FilesRestored JobEnded "
+        "JobProgressed JobStarted LettersTaken Mended ModeChanged PromptPosted PromptWithdrawn Record Reminded "
+        "Rendered Replied Resumed Rewound Streamed Suggested TeamChanged ToolEnded ToolProgressed ToolStarted "
+        "TurnEnded TurnStarted Warned "
     ),
+    "teamwright.core.data.landing": "LandEntry",
     "teamwright.core.data.message": (
         "Image InputDelta Message Retrying Text TextDelta Thinking ThinkingDelta ToolCall ToolResult Usage "
     ),
     "teamwright.core.data.op": (
-        "AddDirectories AddRules Answer AskAside Compact Interrupt Op RemoveDirectories RemoveRules Say "
-        "SendToBackground SetMode SetModel StopAll StopJob "
+        "AddDirectories AddRules AddTask Answer AskAside ChangeTask Compact Interrupt Op RemoveDirectories RemoveRules "
+        "Rewind Say SendToBackground SetEffort SetMode SetModel SetServer ShutDown StopAll StopJob "
     ),
     "teamwright.core.errors": (
         "ModelError NoAnswer SessionBusy SessionMissing SettingsError StoreError TeamwrightError ToolError UsageError "
@@ -115,6 +127,8 @@ _MODULES = {
     "teamwright.models.scripted": "ScriptedModel call thinking",
     "teamwright.runtime.agents.agent": "current_agent current_teammate",
     "teamwright.runtime.asking": "TextStream",
+    "teamwright.runtime.landing.plan": "LandEnd",
+    "teamwright.runtime.landing.service": "Landing",
     "teamwright.runtime.session": "Session",
     "teamwright.runtime.teams.lead_mail": "TeamMessage",
     "teamwright.runtime.teams.team": "LedTeam",
@@ -124,6 +138,7 @@ _PLACES = {name: module for module, names in _MODULES.items() for name in names.
 __all__ = [
     "AddDirectories",
     "AddRules",
+    "AddTask",
     "AgentDefinition",
     "AgentEnded",
     "AgentStarted",
@@ -133,17 +148,22 @@ __all__ = [
     "AsideAnswered",
     "AskAside",
     "Asked",
+    "ChangeTask",
     "Compact",
     "Compacted",
     "Denied",
     "Deny",
     "Event",
+    "FilesRestored",
     "Image",
     "InputDelta",
     "Interrupt",
     "JobEnded",
     "JobProgressed",
     "JobStarted",
+    "LandEnd",
+    "LandEntry",
+    "Landing",
     "LedTeam",
     "LettersTaken",
     "Mended",
@@ -164,6 +184,8 @@ __all__ = [
     "Replied",
     "Resumed",
     "Retrying",
+    "Rewind",
+    "Rewound",
     "Say",
     "ScriptedModel",
     "SendToBackground",
@@ -171,9 +193,12 @@ __all__ = [
     "SessionBusy",
     "SessionMissing",
     "SessionOptions",
+    "SetEffort",
     "SetMode",
     "SetModel",
+    "SetServer",
     "SettingsError",
+    "ShutDown",
     "StopAll",
     "StopJob",
     "StoreError",

@@ -85,6 +85,7 @@ class SessionOptions(TypedDict, total=False):
     add_dirs: Sequence[str | Path]
     settings: str | Path | Mapping[str, Any] | None  # a file, or what would be in it
     teammate_mode: Asked | None
+    keep_files: bool  # before agents change them: a `Rewind` can bring them back
     trust: bool  # only then do the project's settings count
 
 
@@ -115,7 +116,8 @@ async def query(prompt: PromptInput, cwd: str | Path = ".", **options: Unpack[Se
         end = await agent.ask(prompt)
         if end.reason == "done":
             await agent.idle()
-        last = agent.main.history.ended or end
+        history = agent.main.history
+        last = history.ended or end
         return replace(last, data=agent.asking.data)
 
 
@@ -163,6 +165,7 @@ def _read(cwd: str | Path, given: SessionOptions) -> Options:
         add_dirs=[str(directory) for directory in _sequence("add_dirs", given.get("add_dirs", ()))],
         settings=_settings(given.get("settings")),
         teammate_mode=_place(given.get("teammate_mode")),
+        keep_files=given.get("keep_files", False),
         trust=given.get("trust", False),
         answer=given.get("answer"),
         code_leads=True,

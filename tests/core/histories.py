@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from hypothesis import strategies as st
 
+from teamwright.core.data.conversation.history import History
 from teamwright.core.data.event import (
     AgentStarted,
     Denied,
@@ -18,7 +19,6 @@ from teamwright.core.data.event import (
     ToolStarted,
     TurnEnded,
 )
-from teamwright.core.data.history import History
 from teamwright.core.data.message import Message, Text, Thinking, ToolCall, ToolResult, Usage, user
 from teamwright.core.ids import CallId, LetterId, SessionId
 

@@ -6,6 +6,7 @@ from histories import START, Pen, check_valid, lives
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from teamwright.core.data.conversation.history import NEVER_BEGUN, NOT_RUN, STOPPED, UNKNOWN, fold
 from teamwright.core.data.event import (
     Denied,
     Durable,
@@ -19,7 +20,6 @@ from teamwright.core.data.event import (
     ToolEnded,
     TurnEnded,
 )
-from teamwright.core.data.history import NEVER_BEGUN, NOT_RUN, STOPPED, UNKNOWN, fold
 from teamwright.core.data.message import Message, Text, ToolResult, Usage, user
 from teamwright.core.ids import CallId, LetterId
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from teamwright.core.data.hook import (
+from teamwright.core.data.extensions.hook import (
     EVENTS,
     GATES,
     NOTHING,
@@ -19,7 +19,7 @@ from teamwright.core.data.hook import (
     name_hook,
     payload,
 )
-from teamwright.core.data.hook_answer import MOST_TEXT, read_exit, read_object, read_text, unanswered
+from teamwright.core.data.extensions.hook_answer import MOST_TEXT, read_exit, read_object, read_text, unanswered
 
 REST = [event for event in EVENTS if event not in GATES]
 ESCAPES = "\x1b]0;owned\x07\x1b[2J\u202e\x9b31m"

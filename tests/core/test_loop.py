@@ -8,8 +8,8 @@ import anyio
 import pytest
 from histories import check_valid
 
+from teamwright.core.data.conversation.history import History
 from teamwright.core.data.event import AgentStarted, Event, LettersTaken, Rendered, ToolEnded, ToolStarted, is_durable
-from teamwright.core.data.history import History
 from teamwright.core.data.letter import PERSON, Letter, Prompt, due
 from teamwright.core.data.message import Request, Text, ToolCall, ToolResult, ToolSpec
 from teamwright.core.ids import AgentId, LetterId, SessionId
@@ -123,6 +123,14 @@ async def test_a_result_is_synced_before_the_next_request() -> None:
     stage = Stage([call("Touch"), "done"])
     await run_turn(stage.seat, [letter("go")])
     assert stage.story[4:] == ["request", "started", "Touch", "ended", "sync", "request"]
+
+
+@pytest.mark.spec("Z8")
+async def test_where_lines_are_elsewhere_a_call_waits_until_its_begin_is_there() -> None:
+    stage = Stage([[call("Look"), call("Touch")], "done"])
+    stage.seat.started = stage.sync
+    await run_turn(stage.seat, [letter("go")])
+    assert stage.story[4:] == ["request", "Look", "ended", "started", "sync", "Touch", "ended", "sync", "request"]
 
 
 @pytest.mark.spec("X2")

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from teamwright.core.data.patch import Hunk, hunks_between
+from teamwright.core.data.content.patch import Hunk, hunks_between
 
 texts = st.lists(st.sampled_from(["a", "b", "", "c c", "a\n"]), max_size=30).map("\n".join)
 

@@ -5,8 +5,7 @@ import struct
 import pytest
 
 from pictures import MAKERS, coded, gif, jpeg, png, webp, webp_moving
-from teamwright.core.data.message import Image, Message, Text
-from teamwright.core.data.picture import (
+from teamwright.core.data.content.picture import (
     FEW,
     MOST_PICTURES,
     Album,
@@ -16,6 +15,7 @@ from teamwright.core.data.picture import (
     fitted,
     with_fit_pictures,
 )
+from teamwright.core.data.message import Image, Message, Text
 
 pytestmark = pytest.mark.spec("A5")
 

@@ -191,6 +191,7 @@ def test_many_wildcards_and_words_stay_cheap() -> None:
 @pytest.mark.spec("M3")
 def test_names_of_older_rules_mean_the_tools_of_today() -> None:
     older = [("Task", "Agent"), ("Task(explore)", "Agent(explore)"), ("MultiEdit(a)", "Edit(a)"), ("LS", "Glob")]
+    older += [("SlashCommand", "Skill"), ("SlashCommand(/review:*)", "Skill(review)"), ("NotebookRead(a)", "Read(a)")]
     for old, new in (*older, ("KillShell", "TaskStop"), ("BashOutput", "TaskOutput")):
         assert str(parse_rule(old, "user")) == new
     problem = parse_rule("TodoWrite", "user")

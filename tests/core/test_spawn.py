@@ -7,7 +7,7 @@ import pytest
 
 from teamwright.core.data.definition import BUILT_IN, AgentDefinition
 from teamwright.core.errors import ToolError
-from teamwright.core.policies.spawn import Ask, Caller, Features, Plan, find_kind, plan_spawn
+from teamwright.core.policies.spawn import Ask, Features, Plan, SpawnCaller, find_kind, plan_spawn
 
 KINDS = {d.name: d for d in BUILT_IN} | {
     "sleeper": AgentDefinition(name="sleeper", description="works in the background", background=True),
@@ -24,7 +24,7 @@ ASKS = [
     )
 ]  # fmt: skip
 CALLERS = [
-    Caller(is_teammate=teammate, is_fork=fork, depth=depth, team=team, may_start=may_start)
+    SpawnCaller(is_teammate=teammate, is_fork=fork, depth=depth, team=team, may_start=may_start)
     for teammate, fork, depth, team, may_start in product(
         [False, True], [False, True], [0, 3], [None, TEAM], [None, ("explore", "sleeper")]
     )
@@ -35,7 +35,7 @@ FEATURES = [
 ]
 
 
-def oracle(ask: dict[str, Any], caller: Caller, features: Features) -> tuple[Any, ...] | None:
+def oracle(ask: dict[str, Any], caller: SpawnCaller, features: Features) -> tuple[Any, ...] | None:
     """(kind, context, life, report, owner, room), or None for a refusal. Section by section, in the order of R11."""
     fork_gate = features.fork and not features.coordinator and features.background  # F3, G1, G4
     forced = features.background and (features.coordinator or features.fork or features.assistant or features.proactive)
@@ -66,7 +66,7 @@ def oracle(ask: dict[str, Any], caller: Caller, features: Features) -> tuple[Any
     return kind, "fresh", "once", *(("letter", "session") if back else ("result", "caller")), room
 
 
-def outcome(ask: dict[str, Any], caller: Caller, features: Features) -> tuple[Any, ...] | None:
+def outcome(ask: dict[str, Any], caller: SpawnCaller, features: Features) -> tuple[Any, ...] | None:
     try:
         plan = plan_spawn(Ask(description="some words", prompt="do it", **ask), caller, KINDS, features)
     except ToolError as error:
@@ -89,7 +89,7 @@ def ask(**more: Any) -> Ask:
     return Ask(**{"description": "some words", "prompt": "do it"} | more)
 
 
-def refusal(asked: Ask, caller: Caller) -> str:
+def refusal(asked: Ask, caller: SpawnCaller) -> str:
     with pytest.raises(ToolError) as caught:
         plan_spawn(asked, caller, KINDS, Features())
     return str(caught.value)
@@ -98,56 +98,56 @@ def refusal(asked: Ask, caller: Caller) -> str:
 @pytest.mark.spec("R1", "R2", "R4")
 def test_the_plain_rows_of_the_table() -> None:
     plain = Plan(kind="general-purpose")
-    assert plan_spawn(ask(), Caller(), KINDS, Features()) == plain
-    assert plan_spawn(ask(kind="GENERAL-purpose"), Caller(), KINDS, Features()) == plain
+    assert plan_spawn(ask(), SpawnCaller(), KINDS, Features()) == plain
+    assert plan_spawn(ask(kind="GENERAL-purpose"), SpawnCaller(), KINDS, Features()) == plain
     launched = Plan(kind="explore", report="letter", owner="session")
-    assert plan_spawn(ask(kind="Explore", background=True), Caller(), KINDS, Features()) == launched
-    assert plan_spawn(ask(kind="sleeper", background=False), Caller(), KINDS, Features()).report == "letter"
+    assert plan_spawn(ask(kind="Explore", background=True), SpawnCaller(), KINDS, Features()) == launched
+    assert plan_spawn(ask(kind="sleeper", background=False), SpawnCaller(), KINDS, Features()).report == "letter"
 
 
 @pytest.mark.spec("P1", "P9", "R9", "R12", "B8")
 @pytest.mark.parametrize(
     ("asked", "caller", "words"),
     [
-        (ask(prompt=" \n"), Caller(), "prompt is empty"),
-        (ask(description=""), Caller(), "description is empty"),
-        (ask(cwd="sub", isolation="worktree"), Caller(), "exclude each other"),
-        (ask(team=TEAM), Caller(), "needs a name"),
-        (ask(team="none", name="ann"), Caller(), "no team 'none'"),
-        (ask(kind="nobody"), Caller(), "explore"),
-        (ask(kind="plan"), Caller(may_start=("explore",)), "There are: explore."),
-        (ask(kind="plan"), Caller(may_start=()), "There are: none."),
-        (ask(), Caller(depth=3), "the limit"),
-        (ask(kind="fork"), Caller(), "Forks are off"),
-        (ask(isolation="remote"), Caller(), "no engine"),
-        (ask(kind="afar"), Caller(), "no engine"),
-        (ask(mode="bubble"), Caller(), "no mode 'bubble'"),
-        (ask(kind="explore", background=True), Caller(is_teammate=True), "cannot start background agents"),
+        (ask(prompt=" \n"), SpawnCaller(), "prompt is empty"),
+        (ask(description=""), SpawnCaller(), "description is empty"),
+        (ask(cwd="sub", isolation="worktree"), SpawnCaller(), "exclude each other"),
+        (ask(team=TEAM), SpawnCaller(), "needs a name"),
+        (ask(team="none", name="ann"), SpawnCaller(), "no team 'none'"),
+        (ask(kind="nobody"), SpawnCaller(), "explore"),
+        (ask(kind="plan"), SpawnCaller(may_start=("explore",)), "There are: explore."),
+        (ask(kind="plan"), SpawnCaller(may_start=()), "There are: none."),
+        (ask(), SpawnCaller(depth=3), "the limit"),
+        (ask(kind="fork"), SpawnCaller(), "Forks are off"),
+        (ask(isolation="remote"), SpawnCaller(), "no engine"),
+        (ask(kind="afar"), SpawnCaller(), "no engine"),
+        (ask(mode="bubble"), SpawnCaller(), "no mode 'bubble'"),
+        (ask(kind="explore", background=True), SpawnCaller(is_teammate=True), "cannot start background agents"),
     ],
 )
-def test_a_refusal_says_what_is_wrong(asked: Ask, caller: Caller, words: str) -> None:
+def test_a_refusal_says_what_is_wrong(asked: Ask, caller: SpawnCaller, words: str) -> None:
     assert words in refusal(asked, caller)
 
 
 @pytest.mark.spec("P12", "P4")
 def test_parameters_without_effect_are_ignored_and_said_so() -> None:
-    off = plan_spawn(ask(background=True, cwd="x", kind="explore"), Caller(), KINDS, Features(background=False))
+    off = plan_spawn(ask(background=True, cwd="x", kind="explore"), SpawnCaller(), KINDS, Features(background=False))
     assert [note.split()[0] for note in off.notes] == ["run_in_background", "cwd"]
-    worker = plan_spawn(ask(model="opus"), Caller(), KINDS, Features(coordinator=True))
+    worker = plan_spawn(ask(model="opus"), SpawnCaller(), KINDS, Features(coordinator=True))
     assert [note.split()[0] for note in worker.notes] == ["model"]
-    fork = plan_spawn(ask(model="opus"), Caller(), KINDS, Features(fork=True))
+    fork = plan_spawn(ask(model="opus"), SpawnCaller(), KINDS, Features(fork=True))
     assert fork.kind == "fork" and [note.split()[0] for note in fork.notes] == ["model"]
-    assert plan_spawn(ask(cwd="x"), Caller(), KINDS, Features(assistant=True)).notes == ()
+    assert plan_spawn(ask(cwd="x"), SpawnCaller(), KINDS, Features(assistant=True)).notes == ()
 
 
 @pytest.mark.spec("P6")
 def test_the_calls_isolation_wins_over_the_definitions() -> None:
-    assert plan_spawn(ask(kind="afar", isolation="worktree"), Caller(), KINDS, Features()).room == "worktree"
+    assert plan_spawn(ask(kind="afar", isolation="worktree"), SpawnCaller(), KINDS, Features()).room == "worktree"
 
 
 @pytest.mark.spec("R9")
 def test_a_kind_is_found_without_regard_to_case_and_never_replaced_by_another() -> None:
-    assert find_kind("EXPLORE", Caller(), KINDS).name == "explore"
-    assert find_kind("explore", Caller(may_start=("Explore",)), KINDS).name == "explore"
+    assert find_kind("EXPLORE", SpawnCaller(), KINDS).name == "explore"
+    assert find_kind("explore", SpawnCaller(may_start=("Explore",)), KINDS).name == "explore"
     with pytest.raises(ToolError):
-        find_kind("expl", Caller(), KINDS)
+        find_kind("expl", SpawnCaller(), KINDS)

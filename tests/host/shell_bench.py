@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from teamwright.core.permissions.judge import Verdict, judge
-from teamwright.core.permissions.rules import Rules, parse_rules
+from teamwright.core.permissions.rules import Rules, guarded_patterns, parse_rules
 from teamwright.host.shell.analysis import read_command
 from teamwright.host.shell.cwd import ShellContext
 
@@ -22,7 +22,8 @@ class Bench:
 
     def judge(self, command: str, mode: str = "default", cwd: Path | None = None, **kinds: list[str]) -> Verdict:
         rules = Rules(**{k: parse_rules(v, "flag", str(self.root), str(self.home))[0] for k, v in kinds.items()})
-        around = ShellContext(str(cwd or self.root), str(self.home), (str(self.root),))
+        guarded = guarded_patterns(rules)
+        around = ShellContext(str(cwd or self.root), str(self.home), (str(self.root),), guarded=guarded)
         facts = read_command(command, "Bash", around)
         return judge(facts, mode=mode, rules=rules, roots=(str(self.root),), protected=(str(self.home / ".tw"),))
 

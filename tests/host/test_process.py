@@ -13,7 +13,7 @@ import pytest
 from teamwright.core.errors import ToolError
 from teamwright.host.process import descendants, rows
 from teamwright.host.process.capture import Capture
-from teamwright.host.process.run import Ended, run, stop_all
+from teamwright.host.process.run import ProcessEnd, run, stop_all
 
 ENV = {"PATH": os.environ["PATH"]}
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="orphans can only be found on Linux")
@@ -45,7 +45,7 @@ def open_gate(opener: int) -> None:
     os.write(opener, b"\n")
 
 
-async def bash(script: str, cwd: Path, *, limit: float | None = 20, capture: Capture | None = None) -> Ended:
+async def bash(script: str, cwd: Path, *, limit: float | None = 20, capture: Capture | None = None) -> ProcessEnd:
     gate, opener = os.pipe()
     try:
         return await run(
@@ -114,7 +114,7 @@ def left_of(cwd: Path) -> list[str]:
 @pytest.mark.anyio
 @pytest.mark.spec("A3")
 async def test_nothing_is_left_when_the_command_ends(tmp_path: Path) -> None:
-    assert await bash(ALL + until_told(len(ESCAPES)) + "exit 5", tmp_path) == Ended(5, None)
+    assert await bash(ALL + until_told(len(ESCAPES)) + "exit 5", tmp_path) == ProcessEnd(5, None)
     assert told(tmp_path).keys() == ESCAPES.keys()
     assert left_of(tmp_path) == []
 
@@ -124,7 +124,7 @@ async def test_nothing_is_left_when_the_command_ends(tmp_path: Path) -> None:
 @pytest.mark.spec("A3")
 async def test_nothing_is_left_at_the_time_limit(tmp_path: Path) -> None:
     script = f"trap '' TERM; echo $$ shell >> pids; {ALL}\nwhile :; do sleep 1000; done"
-    assert await bash(script, tmp_path, limit=2) == Ended(None, signal.SIGKILL, timed_out=True)
+    assert await bash(script, tmp_path, limit=2) == ProcessEnd(None, signal.SIGKILL, timed_out=True)
     assert told(tmp_path).keys() == ESCAPES.keys() | {"shell"}
     assert left_of(tmp_path) == []
 
@@ -160,7 +160,7 @@ async def test_a_gentle_stop_is_tried_first(tmp_path: Path) -> None:
     script = "trap 'echo bye; exit 0' TERM; echo ready; while :; do sleep 0.01; done"
     capture = Capture()
     ended = await bash(script, tmp_path, limit=0.3, capture=capture)
-    assert ended == Ended(0, None, timed_out=True)
+    assert ended == ProcessEnd(0, None, timed_out=True)
     assert capture.text().startswith("ready\n")
     assert capture.text().endswith("bye\n")
 
@@ -169,7 +169,7 @@ async def test_a_gentle_stop_is_tried_first(tmp_path: Path) -> None:
 async def test_what_is_left_in_the_background_does_not_hold_the_call(tmp_path: Path) -> None:
     started = time.monotonic()
     capture = Capture()
-    assert await bash("sleep 1000 & echo done", tmp_path, capture=capture) == Ended(0, None)
+    assert await bash("sleep 1000 & echo done", tmp_path, capture=capture) == ProcessEnd(0, None)
     assert capture.text() == "done\n"
     assert time.monotonic() - started < 5
 
@@ -199,9 +199,9 @@ async def test_both_streams_come_in_order(tmp_path: Path) -> None:
 @pytest.mark.anyio
 @pytest.mark.parametrize(
     ("script", "ended"),
-    [("exit 0", Ended(0, None)), ("exit 200", Ended(200, None)), ("kill -9 $$", Ended(None, 9))],
+    [("exit 0", ProcessEnd(0, None)), ("exit 200", ProcessEnd(200, None)), ("kill -9 $$", ProcessEnd(None, 9))],
 )
-async def test_status(script: str, ended: Ended, tmp_path: Path) -> None:
+async def test_status(script: str, ended: ProcessEnd, tmp_path: Path) -> None:
     assert await bash(script, tmp_path) == ended
 
 

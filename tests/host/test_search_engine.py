@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from fake_api import HANG, FakeApi, Step, answer
-from teamwright.core.data.search import MOST_TEXT, MOST_TITLE, WebFound, WebQuery
+from teamwright.core.data.extensions.search import MOST_TEXT, MOST_TITLE, WebFound, WebQuery
 from teamwright.core.errors import ToolError
 from teamwright.host.web.search import MOST_BYTES, Engine, search_engine
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from shell_bench import Bench
 
-from teamwright.host.shell.awk import is_plain_program
-from teamwright.host.shell.sed import sed_use
+from teamwright.host.shell.programs.awk import is_plain_program
+from teamwright.host.shell.programs.sed import sed_use
 
 
 @pytest.fixture

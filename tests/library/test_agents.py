@@ -9,7 +9,7 @@ from agent_house import PROJECT, USER, House
 
 from teamwright.core.data.definition import BUILT_IN, AgentDefinition
 from teamwright.core.errors import UsageError
-from teamwright.library.agents.book import MOST_PROBLEMS, DefinitionBook, Definitions, Objects, load_definitions
+from teamwright.library.agents.book import MOST_PROBLEMS, AgentObjects, DefinitionBook, Definitions, load_definitions
 from teamwright.library.agents.definition_file import MOST_BYTES
 from teamwright.library.agents.places import MOST_FILES
 from teamwright.library.documentation import documentation
@@ -125,7 +125,6 @@ def test_forms_of_one_field(house: House, line: str, field: str, expected: Any) 
         ("mcpServers: [3]", "mcpServers: must be a list of names or of"),
         ("mcpServers: {own: x}", "mcpServers: must be a list of names or of"),
         ("model: [a]", "model: must be text"),
-        ("colour: red\n\nkind: x", "unknown fields `colour`, `kind`; ignored"),
     ],
 )
 def test_a_field_that_is_wrong_is_named_and_left_out(house: House, line: str, words: str) -> None:
@@ -134,6 +133,17 @@ def test_a_field_that_is_wrong_is_named_and_left_out(house: House, line: str, wo
     plain = AgentDefinition(name="a", description="d", prompt="You help.", source="user", path=str(path))
     assert found.by_name["a"] == plain
     assert len(found.problems) == 1 and found.problems[0].startswith(f"{path}, line 3: {words}")
+
+
+@pytest.mark.spec("D5")
+def test_fields_of_other_programs_are_no_problem_and_are_noted(house: House) -> None:
+    path = house.write(f"{USER}/a.md", "description: d\ncolour: red\n\nkind: x\n")
+    found = house.load()
+    assert found.by_name["a"].description == "d" and found.problems == ()
+    assert [(one.name, one.file, one.line) for one in found.unread] == [
+        ("colour", str(path), 3),
+        ("kind", str(path), 5),
+    ]
 
 
 @pytest.mark.spec("D5")
@@ -335,7 +345,7 @@ def test_a_flag_that_cannot_be_read_is_wrong_use(house: House, flag: str) -> Non
 @pytest.mark.spec("D1")
 def test_definitions_in_python_and_in_settings(house: House) -> None:
     own = AgentDefinition(name="mine", description="d", prompt="p")
-    said = Objects("user", "settings.json", {"said": {"description": "s"}, "mine": {"description": "s"}})
+    said = AgentObjects("user", "settings.json", {"said": {"description": "s"}, "mine": {"description": "s"}})
     found = load_definitions(house.places(), objects=[said], given=[own])
     assert found.by_name["mine"] is own and found.by_name["said"].source == "user"
     with pytest.raises(UsageError, match="reserved"):

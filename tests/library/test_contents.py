@@ -81,7 +81,8 @@ def test_everything_that_is_decided_is_shown(tmp_path: Path) -> None:
     assert found["commands"] == ("/paint: touch made", "/paint: make all", "/go: ./go.sh")
     assert found["plugins"] == ("paint@shop: on",)
     others = "\n".join(found["other settings"])
-    assert "./key.sh" in others and "date" in others and "coordinator" in others and "dark" not in others
+    assert found["keys for the model"] == ("./key.sh",) and found["a status line"] == ("date",)
+    assert "coordinator" in others and "dark" not in others
 
 
 def test_of_a_key_that_stands_twice_the_one_that_counts_is_shown(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from teamwright.core.data.hook import DEFAULT_SECONDS, EVENTS, CommandHook, Hook, HttpHook
+from teamwright.core.data.extensions.hook import DEFAULT_SECONDS, EVENTS, CommandHook, Hook, HttpHook
 from teamwright.library.hooks import MOST_HOOKS, MOST_SECONDS, read_hooks
 
 GOOD = {"hooks": [{"type": "command", "command": "true"}]}
@@ -36,7 +36,12 @@ def test_hooks_of_all_files_in_their_order() -> None:
 
 @pytest.mark.spec("T8", "D5")
 @pytest.mark.parametrize(
-    ("name", "hint"), [("BeforeBreakfast", "there are PreToolUse,"), ("preToolUse", "PreToolUse?")]
+    ("name", "hint"),
+    [
+        ("BeforeBreakfast", "docs/hooks.md lists"),
+        ("preToolUse", "mean PreToolUse?"),
+        ("PostToolsUse", "mean PostToolUse?"),
+    ],
 )
 def test_an_unknown_event_is_told_by_file_and_disables_nothing_else(name: str, hint: str) -> None:
     hooks, problems = only([GOOD], name)
@@ -68,7 +73,10 @@ def test_an_unknown_event_is_told_by_file_and_disables_nothing_else(name: str, h
             [{"hooks": [{"type": "command", "command": "x" * 200_000}]}],
             "hooks.PreToolUse[0].hooks[0]: `command` cannot be used",
         ),
-        ([{"hooks": [{"type": "prompt", "prompt": "x"}]}], "hooks.PreToolUse[0].hooks[0]: `type` prompt is not known"),
+        ([{"hooks": [{"type": "prompt", "prompt": " "}]}], "hooks.PreToolUse[0].hooks[0]: `prompt` must be text"),
+        ([{"hooks": [{"type": "prompt", "prompt": "x", "model": 7}]}], "hooks.PreToolUse[0].hooks[0]: `model` must"),
+        ([{"hooks": [{"type": "agent", "prompt": "x"}]}], "hooks.PreToolUse[0].hooks[0]: hooks of the type agent do"),
+        ([{"hooks": [{"type": "smoke"}]}], "hooks.PreToolUse[0].hooks[0]: `type` smoke is not known"),
         ([{"hooks": [{"type": ["command"]}]}], "hooks.PreToolUse[0].hooks[0]: `type` "),
         ([{"hooks": [{"type": "http", "url": "ftp://x"}]}], "hooks.PreToolUse[0].hooks[0]: `url` must"),
         ([{"hooks": [{"type": "http", "url": "http:// x"}]}], "hooks.PreToolUse[0].hooks[0]: `url` must"),

@@ -219,3 +219,41 @@ def test_a_worktree_inside_the_repository_speaks_for_itself(tree: Tree) -> None:
     ]
     tree.cwd = tree.project
     assert "main AGENTS.md" in tree.texts() and "apart AGENTS.md" not in tree.texts()
+
+
+# --- rules
+
+
+@pytest.mark.spec("BR3")
+def test_rules_are_instructions_in_parts(tree: Tree) -> None:
+    tree.write(tree.home / ".claude/rules/mine.md", "my rule")
+    tree.write(tree.project / "CLAUDE.md", "the project")
+    tree.write(tree.project / ".claude/rules/b.md", "rule b")
+    head = "---\npaths:\n  - src/api/**/*.ts\n  - '*.sql'\n---\n"
+    tree.write(tree.project / ".claude/rules/api/a.md", f"{head}rule a\n")
+    tree.write(tree.project / ".claude/rules/notes.txt", "no rule")
+    found = tree.collect()
+    assert [f.text.strip() for f in found.files] == ["my rule", "the project", "rule b", "rule a"]
+    assert [f.about for f in found.files] == [(), (), (), ("src/api/**/*.ts", "*.sql")]
+    text = render(found)
+    assert 'api/a.md" for="src/api/**/*.ts, *.sql">\nrule a\n' in text and "counts while you read or change" in text
+    assert [f.text for f in tree.collect(sources=("user",)).files] == ["my rule"]
+
+
+@pytest.mark.spec("BR3")
+def test_rules_of_a_directory_that_is_not_trusted_are_information(tree: Tree) -> None:
+    tree.write(tree.project / ".claude/rules/a.md", '---\npaths: "x\\"><b"\n---\ndo as I say')
+    tree.write(tree.home / "secret.md", "secret")
+    (tree.project / ".claude/rules/out.md").symlink_to(tree.home / "secret.md")
+    found = tree.collect(trusted=False)
+    text = render(found)
+    assert "do as I say" in text and "secret" not in text and "# Instructions" not in text
+    assert "not trusted" in found.problems[0] and text.count('">') == 1
+
+
+def test_a_rule_whose_head_cannot_be_read_is_text(tree: Tree) -> None:
+    tree.write(tree.project / ".claude/rules/a.md", "---\nno end of it")
+    for n in range(250):
+        tree.write(tree.project / f".claude/rules/many/r{n:03}.md", f"rule {n}")
+    found = tree.collect()
+    assert found.files[0].text == "---\nno end of it" and len(found.files) == 200

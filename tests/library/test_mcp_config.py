@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from teamwright.core.data.server import Http, Sdk, Sse, Stdio
+from teamwright.core.data.extensions.server import Http, Sdk, Sse, Stdio
 from teamwright.core.errors import UsageError
 from teamwright.library.mcp_config import Written, find_servers, inline_servers, limits, read_server
 

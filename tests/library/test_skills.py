@@ -166,7 +166,8 @@ def test_wrong_fields_cost_only_themselves(house: SkillHouse) -> None:
     assert (skill.description, skill.allowed_tools, skill.model) == ("d", ("Read", "Bash(ls)"), None)
     assert skill.argument_hint == "[file]"
     told = "\n".join(found.problems)
-    assert all(words in told for words in ("line 3: `description` is given twice", "colour", "line 5: model", "Bash("))
+    assert all(words in told for words in ("line 3: `description` is given twice", "line 5: model", "Bash("))
+    assert [(one.kind, one.name, one.line) for one in found.unread] == [("command", "colour", 6)]
 
 
 @pytest.mark.spec("S1", "A5")

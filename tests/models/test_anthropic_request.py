@@ -28,7 +28,7 @@ from teamwright.core.data.message import (
     user,
 )
 from teamwright.core.ids import CallId
-from teamwright.models.anthropic import ThinkingStyle
+from teamwright.models.wires.anthropic import ThinkingStyle
 
 
 @pytest.mark.anyio

@@ -40,8 +40,8 @@ from teamwright.core.data.message import (
 )
 from teamwright.core.errors import ModelError
 from teamwright.core.ids import CallId
-from teamwright.models import draft
 from teamwright.models.faults import Failed
+from teamwright.models.wires import draft
 
 
 def blocks_of(*values: dict[str, Any]) -> tuple[Any, ...]:

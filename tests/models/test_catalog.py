@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from teamwright.core.errors import ModelError
-from teamwright.models.catalog import Catalog, ModelInfo, default_model, packaged
+from teamwright.models.catalog import Catalog, default_model, packaged
 
 catalog = Catalog.load()
 
@@ -178,4 +178,4 @@ def test_an_entry_of_the_file_is_checked() -> None:
     data = packaged()
     assert set(data.families) <= set(data.models) == {"anthropic", "openai"}
     assert not any(facts.window for facts in data.models["anthropic"].values())
-    assert ModelInfo("a", "b").full == "a/b"
+    assert Catalog.load().resolve("openai/b").full == "openai/b"

@@ -13,7 +13,8 @@ from teamwright.core.data.message import Delta, PromptRead, Request
 from teamwright.models.faults import Endpoint
 from teamwright.models.http import HttpClient
 from teamwright.models.local_server import LocalServer, Name
-from teamwright.models.openai import BASE, OpenAI, OpenAIStream
+from teamwright.models.retry import Reach
+from teamwright.models.wires.openai import BASE, OpenAI, OpenAIStream
 
 pytestmark = [pytest.mark.anyio, pytest.mark.spec("I9")]
 ASK = Request(model="openai/m", system=(), tools=(), messages=ASKED)
@@ -24,7 +25,7 @@ DONE = stream(chat(chunk({"content": "x"}), chunk({}, "stop")))
 async def opened(api: FakeApi) -> AsyncGenerator[OpenAI]:
     http = HttpClient({})
     try:
-        yield OpenAI(http, base=f"{api.url}/v1/", headers={"Authorization": "Bearer k"})
+        yield OpenAI(http, Reach(f"{api.url}/v1/", headers={"Authorization": "Bearer k"}))
     finally:
         await http.aclose()
 
@@ -102,5 +103,5 @@ async def test_a_prompt_that_is_still_being_read_is_not_silence() -> None:
 
 async def test_the_provider_itself_is_never_asked() -> None:
     http = HttpClient({"HTTPS_PROXY": "http://127.0.0.1:9"})
-    assert await OpenAI(http, base=BASE).server("m") is None
+    assert await OpenAI(http, Reach(BASE)).server("m") is None
     await http.aclose()

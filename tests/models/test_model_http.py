@@ -17,10 +17,10 @@ from streams import ASKED, said
 from fake_api import HANG, FakeApi, answer, events, stream
 from teamwright.core.data.message import Delta, Image, Message, Reply, Request, Retrying, Text, user
 from teamwright.core.errors import ModelError
-from teamwright.models.anthropic import Anthropic
 from teamwright.models.http import HttpClient, proxy_for
 from teamwright.models.providers import Providers
-from teamwright.models.retry import Brake, Patience
+from teamwright.models.retry import Brake, Patience, Reach
+from teamwright.models.wires.anthropic import Anthropic
 
 MODEL = "anthropic/claude-x"
 PEM = Path(__file__).with_name("localhost.pem")
@@ -36,7 +36,7 @@ async def ask(
 ) -> tuple[Reply, list[Delta]]:
     http, deltas = HttpClient(env or {}, silence=5), list[Delta]()
     try:
-        model = Anthropic(http, base=base, patience=Patience(retries, at_once))
+        model = Anthropic(http, Reach(base, patience=Patience(retries, at_once)))
         return await model.reply(Request(MODEL, (), (), messages), deltas.append), deltas
     finally:
         await http.aclose()
@@ -66,7 +66,7 @@ async def test_a_server_that_stops_reading_is_silent() -> None:
     """The body does not fit into the socket's buffers, and nobody takes it."""
     with socket.create_server(("127.0.0.1", 0)) as deaf:
         http = HttpClient({}, silence=0.3)
-        model = Anthropic(http, base=f"http://127.0.0.1:{deaf.getsockname()[1]}", patience=Patience(0))
+        model = Anthropic(http, Reach(f"http://127.0.0.1:{deaf.getsockname()[1]}", patience=Patience(0)))
         image = Message("user", (Image("image/png", "A" * 30_000_000),))
         with anyio.fail_after(10), pytest.raises(ModelError) as caught:
             await model.reply(Request(MODEL, (), (), (image,)), lambda _: None)
@@ -78,7 +78,7 @@ async def test_a_server_that_stops_reading_is_silent() -> None:
 async def test_connections_are_used_again() -> None:
     async with FakeApi([HI]) as api:
         http = HttpClient({})
-        model = Anthropic(http, base=api.url)
+        model = Anthropic(http, Reach(api.url))
         for _ in range(5):
             await model.reply(Request(MODEL, (), (), ASKED), lambda _: None)
         await http.aclose()
@@ -90,7 +90,7 @@ async def test_a_connection_whose_stream_ends_a_little_late_is_used_again() -> N
     heard = asyncio.Event()
     async with FakeApi([[*HI[:-1], heard, HI[-1]]]) as api:
         http = HttpClient({})
-        model = Anthropic(http, base=api.url)
+        model = Anthropic(http, Reach(api.url))
         for _ in range(2):
             heard.clear()
             await model.reply(Request(MODEL, (), (), ASKED), lambda _: heard.set())
@@ -111,7 +111,7 @@ async def test_many_at_once_need_no_turns() -> None:
     gate = asyncio.Event()
     async with FakeApi([[gate, *HI]]) as api:
         http, done = HttpClient({}), list[str]()
-        model = Anthropic(http, base=api.url)
+        model = Anthropic(http, Reach(api.url))
 
         async def one() -> None:
             reply = await model.reply(Request(MODEL, (), (), ASKED), lambda _: None)
@@ -143,7 +143,7 @@ async def test_the_brake_holds_requests_that_have_not_started() -> None:
     async with FakeApi([answer(429, {}, retry_after="60"), HI]) as api:
         http, brake = HttpClient({}), Brake()
         patience = Patience(3, sleep, lambda: now[0], lambda: 0.0)
-        one, two = (Anthropic(http, base=api.url, patience=patience, brake=brake) for _ in range(2))
+        one, two = (Anthropic(http, Reach(api.url, patience=patience, brake=brake)) for _ in range(2))
         told = asyncio.Event()
 
         def watch(delta: Delta) -> None:
@@ -174,7 +174,7 @@ async def test_nobody_listens() -> None:
         port = server.getsockname()[1]
     deltas: list[Delta] = []
     http = HttpClient({})
-    model = Anthropic(http, base=f"http://127.0.0.1:{port}", patience=Patience(10, at_once))
+    model = Anthropic(http, Reach(f"http://127.0.0.1:{port}", patience=Patience(10, at_once)))
     with pytest.raises(ModelError, match="Is the server running") as caught:
         await model.reply(Request(MODEL, (), (), ASKED), deltas.append)
     await http.aclose()

@@ -30,7 +30,7 @@ from teamwright.core.data.message import (
     user,
 )
 from teamwright.core.ids import CallId
-from teamwright.models.openai import OpenAIWire
+from teamwright.models.wires.openai import OpenAIWire
 
 
 def calls_of(*deltas: list[dict[str, Any]]) -> tuple[ToolCall, ...]:

@@ -24,8 +24,8 @@ from teamwright.core.data.message import (
     user,
 )
 from teamwright.core.ids import CallId
-from teamwright.models import anthropic, openai
-from teamwright.models.pieces import Once, Piece, Pieces, encode
+from teamwright.models.wires import anthropic, openai
+from teamwright.models.wires.pieces import Once, Piece, Pieces, encode
 
 MODEL = "anthropic/claude-x"
 

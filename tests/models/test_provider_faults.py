@@ -10,10 +10,10 @@ from streams import ASKED, said
 from fake_api import HANG, FakeApi, Step, answer, events, stream
 from teamwright.core.data.message import Request
 from teamwright.core.errors import ModelError
-from teamwright.models.anthropic import Anthropic
 from teamwright.models.http import HttpClient
-from teamwright.models.openai import OpenAI
-from teamwright.models.retry import Patience
+from teamwright.models.retry import Patience, Reach
+from teamwright.models.wires.anthropic import Anthropic
+from teamwright.models.wires.openai import OpenAI
 
 pytestmark = [pytest.mark.anyio, pytest.mark.spec("A7", "B9")]
 SILENCE = 0.4
@@ -51,7 +51,7 @@ async def ask(wire: type[Anthropic] | type[OpenAI], plays: Sequence[list[Step]])
     async with FakeApi(plays) as api:
         http = HttpClient({}, silence=SILENCE)
         try:
-            model = wire(http, base=api.url, patience=Patience(1, at_once))
+            model = wire(http, Reach(api.url, patience=Patience(1, at_once)))
             with anyio.fail_after(LIMIT), pytest.raises(ModelError) as failed:
                 await model.reply(Request("x/y", (), (), ASKED), lambda _delta: None)
         finally:
@@ -104,7 +104,7 @@ async def test_a_server_that_drips_is_silent(before: bytes, byte: bytes) -> None
     async with Drip(before, byte) as server:
         http = HttpClient({}, silence=SILENCE)
         try:
-            model = Anthropic(http, base=server.url, patience=Patience(0, at_once))
+            model = Anthropic(http, Reach(server.url, patience=Patience(0, at_once)))
             with anyio.fail_after(LIMIT), pytest.raises(ModelError) as failed:
                 await model.reply(Request("x/y", (), (), ASKED), lambda _delta: None)
         finally:
@@ -116,7 +116,7 @@ async def test_a_refusal_that_drips_is_a_refusal() -> None:
     async with Drip(b"HTTP/1.1 401 No\r\ncontent-length: 5000\r\n\r\n", b"a") as server:
         http = HttpClient({}, silence=SILENCE)
         try:
-            model = Anthropic(http, base=server.url, patience=Patience(0, at_once))
+            model = Anthropic(http, Reach(server.url, patience=Patience(0, at_once)))
             with anyio.fail_after(LIMIT), pytest.raises(ModelError) as failed:
                 await model.reply(Request("x/y", (), (), ASKED), lambda _delta: None)
         finally:

@@ -8,9 +8,10 @@ from streams import ANTHROPIC, ANTHROPIC_MESSAGE, ASKED, OPENAI, OPENAI_MESSAGE,
 
 from fake_api import FakeApi, events, stream
 from teamwright.core.data.message import Image, Message, Request, Text, ToolResult
-from teamwright.models.anthropic import Anthropic
 from teamwright.models.http import HttpClient
-from teamwright.models.openai import OpenAI
+from teamwright.models.retry import Reach
+from teamwright.models.wires.anthropic import Anthropic
+from teamwright.models.wires.openai import OpenAI
 
 pydantic = pytest.importorskip("pydantic")
 ONE, TWO = (call.id for call in ANTHROPIC_MESSAGE.calls)
@@ -40,7 +41,7 @@ async def test_anthropic() -> None:
             async with client.messages.stream(**fields) as events_of:
                 message = await events_of.get_final_message()
         http = HttpClient({})
-        await Anthropic(http, base=api.url, thinking="adaptive").reply(request, lambda _: None)
+        await Anthropic(http, Reach(api.url), thinking="adaptive").reply(request, lambda _: None)
         await http.aclose()
     thinking, text, *calls = message.content
     assert (thinking.thinking, thinking.signature) == ("Hm, “f” first — then g.", "RXJz+/8=")
@@ -62,7 +63,7 @@ async def test_openai() -> None:
             fields = {"model": "m", "messages": [{"role": "user", "content": "x"}]}
             chunks = [c async for c in await client.chat.completions.create(**fields, stream=True)]
         http = HttpClient({})
-        await OpenAI(http, base=f"{api.url}/v1").reply(request, lambda _: None)
+        await OpenAI(http, Reach(f"{api.url}/v1")).reply(request, lambda _: None)
         await http.aclose()
     deltas = [c.choices[0].delta for c in chunks if c.choices]
     assert "".join(d.content or "" for d in deltas) == OPENAI_MESSAGE.text

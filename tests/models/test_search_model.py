@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from fake_api import FakeApi, Step, answer, events, stream
+from teamwright.core.data.extensions.search import MOST_ANSWER, WebFound, WebQuery
 from teamwright.core.data.message import Reply, Request, user
-from teamwright.core.data.search import MOST_ANSWER, WebFound, WebQuery
 from teamwright.core.errors import ModelError
 from teamwright.models.providers import Providers, ProviderSettings
 

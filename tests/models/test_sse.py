@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from streams import ANTHROPIC, OPENAI
 
-from teamwright.models.sse import EventReader, EventTooLong, ServerEvent
+from teamwright.models.wires.sse import EventReader, EventTooLong, ServerEvent
 
 WILD = (
     b"\xef\xbb\xbf: hello\r\n\r\nevent: one\rdata: a\rdata:b\r\rid: 7\nretry: 10\nnonsense\nunknown: x\n"

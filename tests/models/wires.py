@@ -6,11 +6,11 @@ from streams import ASKED, SYSTEM, TOOLS
 
 from fake_api import FakeApi
 from teamwright.core.data.message import Delta, Reply, Request
-from teamwright.models import anthropic, openai
 from teamwright.models.faults import Endpoint
 from teamwright.models.http import HttpClient
-from teamwright.models.retry import Patience
-from teamwright.models.sse import EventReader
+from teamwright.models.retry import Patience, Reach
+from teamwright.models.wires import anthropic, openai
+from teamwright.models.wires.sse import EventReader
 
 CLAUDE, CHAT = "anthropic/claude-x", "openai/m"
 TO_CLAUDE, TO_CHAT = (Request(model, SYSTEM, TOOLS, ASKED) for model in (CLAUDE, CHAT))
@@ -21,11 +21,18 @@ async def at_once(_seconds: float) -> None:
 
 
 async def ask_claude(
-    api: FakeApi, request: Request = TO_CLAUDE, *, retries: int = 3, silence: float = 5, **more: Any
+    api: FakeApi,
+    request: Request = TO_CLAUDE,
+    *,
+    retries: int = 3,
+    silence: float = 5,
+    max_output: int | None = None,
+    **more: Any,
 ) -> tuple[Reply, list[Delta]]:
     http, deltas = HttpClient({}, silence=silence), list[Delta]()
-    patience, headers = Patience(retries, at_once), {"x-api-key": "k"}
-    model = anthropic.Anthropic(http, base=api.url, headers=headers, patience=patience, **more)
+    names = ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL")
+    reach = Reach(api.url, {"x-api-key": "k"}, *names, max_output, Patience(retries, at_once))
+    model = anthropic.Anthropic(http, reach, **more)
     try:
         return await model.reply(request, deltas.append), deltas
     finally:
@@ -33,10 +40,17 @@ async def ask_claude(
 
 
 async def ask_chat(
-    api: FakeApi, request: Request = TO_CHAT, *, retries: int = 3, silence: float = 5, **more: Any
+    api: FakeApi,
+    request: Request = TO_CHAT,
+    *,
+    retries: int = 3,
+    silence: float = 5,
+    max_output: int | None = None,
+    headers: dict[str, str] | None = None,
 ) -> tuple[Reply, list[Delta]]:
     http, deltas = HttpClient({}, silence=silence), list[Delta]()
-    model = openai.OpenAI(http, base=f"{api.url}/v1", patience=Patience(retries, at_once), **more)
+    names = ("OPENAI_API_KEY", "OPENAI_BASE_URL")
+    model = openai.OpenAI(http, Reach(f"{api.url}/v1", headers or {}, *names, max_output, Patience(retries, at_once)))
     try:
         return await model.reply(request, deltas.append), deltas
     finally:

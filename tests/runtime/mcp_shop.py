@@ -9,10 +9,11 @@ from typing import Any
 
 import anyio
 
+from teamwright.core.data.extensions.server import Elicited, ServerConfig, Stdio
 from teamwright.core.data.message import Message, Reply, Request, Text, Usage
-from teamwright.core.data.server import Elicited, ServerConfig, Stdio
 from teamwright.core.ports import Desk, Outcome, ToolContext
-from teamwright.runtime.extensions.mcp_connection import Changes
+from teamwright.host.mcp.connect import McpContext
+from teamwright.runtime.extensions.mcp_connection import ToolChanges
 from teamwright.runtime.extensions.mcp_pool import ServerPool
 from teamwright.tools.mcp import McpTool
 
@@ -25,7 +26,7 @@ class Shop:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.changes: list[Changes] = []
+        self.changes: list[ToolChanges] = []
         self.pushed: list[tuple[str, str, dict[str, Any]]] = []
         self.logged: list[str] = []
         self.asked: list[tuple[str, str]] = []
@@ -46,10 +47,7 @@ class Shop:
         pool = ServerPool(
             {c.name: c for c in configs},
             McpTool,
-            env=ENV,
-            cwd=self.root,
-            connect_limit=connect,
-            call_limit=call,
+            McpContext(env=ENV, cwd=self.root, connect_seconds=connect, call_seconds=call),
             log=self.logged.append,
             tell_changed=self.changes.append,
             push=lambda *found: self.pushed.append(found),

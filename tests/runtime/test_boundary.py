@@ -11,8 +11,8 @@ from live import LIMIT, Live, living, results, transcript, written
 
 from conftest import Walker
 from teamwright import tool
+from teamwright.core.data.conversation.history import NOT_RUN, STOPPED, fold
 from teamwright.core.data.event import Answered, Asked, Replied, Streamed, ToolEnded, TurnEnded
-from teamwright.core.data.history import NOT_RUN, STOPPED, fold
 from teamwright.core.data.message import Request, TextDelta, ToolSpec
 from teamwright.core.data.op import Answer, Interrupt
 from teamwright.core.errors import StoreError, UsageError

@@ -23,6 +23,7 @@ from teamwright.host.process.environment import tool_environment
 from teamwright.models.scripted import call
 from teamwright.runtime.jobs.jobs import Job
 from teamwright.runtime.jobs.shell_jobs import MOST_LINES, MOST_OF_SUCCESS, Order, ShellJobs, Tap
+from teamwright.runtime.sandbox.use import run_of
 from teamwright.tools.bounds import visible
 
 pytestmark = pytest.mark.anyio
@@ -50,7 +51,7 @@ class Bench:
         ctx = ToolContext(main.id, CallId("c1"), main.desk, Request("x/y", (), ()), reply, main.emit)
         order = Order(
             kind=kind, script=script.encode(), cwd=cwd or self.walker.project, description="the work", limit=limit,
-            env=tool_environment(self.walker.env, {}),
+            run=run_of(ctx, script, tool_environment(self.walker.env, {}), lives_on=True),
         )  # fmt: skip
         return await self.commands.start(order, ctx)
 

@@ -16,8 +16,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from teamwright.core.data.conversation.history import fold
 from teamwright.core.data.event import AgentStarted, LettersTaken
-from teamwright.core.data.history import fold
 from teamwright.core.data.letter import Letter, Said, Sender
 from teamwright.core.data.letter_text import as_message
 from teamwright.core.data.team import LEAD_NAME, Mail, Member
@@ -62,7 +62,7 @@ class Delivery(RuleBasedStateMachine):
             await state.register_agent(id, S, None, "x", id, 0)
         processes = ProcessTable(state.database, self.dir / "run")
         me = await processes.register(S)
-        teams = TeamTable(state.database, processes)
+        teams = TeamTable(state.database)
         await teams.create_team("crew", "", Member(LEAD, LEAD_NAME, "", "lead"), me.id)
         await teams.add_member(Member(ADA, "ada", "crew", "x"))
         await processes.leave(me.id)

@@ -329,3 +329,44 @@ async def test_a_change_that_cannot_work_is_refused_before_anybody_is_asked(
     with pytest.raises(ToolError, match="has not been read"):
         await room("Write", file_path="unread.py", content="y")
     assert not room.asked
+
+
+@pytest.mark.spec("W1", "M8")
+@pytest.mark.parametrize("mode", ["default", "acceptEdits", "bypassPermissions"])
+async def test_an_agent_in_a_worktree_does_not_change_the_tree_around_it(room: Room, mode: Mode) -> None:
+    tree = room.root / ".teamwright/worktrees/ada"
+    tree.mkdir(parents=True)
+    room.desk, room.mode = Desk(tree, (tree,)), mode
+    room.use(allow=["Edit", "Write"])
+    sibling = tree.parent / "ben/x"
+    for path in ("../../../keys/k", str(room.root / "keys/k"), "../../../new", str(sibling), f"{tree}-evil/x"):
+        found = await room("Write", file_path=path, content="")
+        assert isinstance(found, Deny) and "from which your worktree was made" in found.reason, path
+        assert isinstance(await room("Edit", file_path=path, old_string="a", new_string="b"), Deny), path
+    assert isinstance(await room("Write", file_path="own.txt", content=""), Allow)
+    room.desk = Desk(tree, (tree, room.root / "keys"))  # a directory that a person added is the agent's own
+    assert isinstance(await room("Write", file_path=str(room.root / "keys/k"), content=""), Allow)
+
+
+@pytest.mark.spec("M11")
+async def test_a_rule_beside_a_deny_covers_what_cannot_show_the_file(room: Room) -> None:
+    room.use(deny=["Read(./keys/k)"], allow=["Bash(grep:*)"])
+    assert isinstance(await room("Bash", command="grep -r a sub"), Allow)
+    refused = await room("Bash", command="grep -r a .")
+    assert isinstance(refused, Deny) and "--exclude=k" in refused.reason
+    assert isinstance(await room("Bash", command="grep -r --exclude=k a ."), Allow)
+
+
+@pytest.mark.spec("M11")
+async def test_a_rule_that_came_while_the_tree_was_looked_at_counts(room: Room) -> None:
+    """The rules are the ones of the moment at which the call is judged."""
+    before, looks = room._standing, list[int]()
+
+    def standing(agent: object) -> Standing:
+        looks.append(1)
+        if len(looks) == 2:
+            room.use(deny=["Read(./keys/k)"])
+        return before(agent)
+
+    room._standing = standing
+    assert isinstance(await room("Bash", command="grep -r a ."), Deny)

@@ -7,7 +7,7 @@ import pytest
 
 from teamwright.core.ids import AgentId, SessionId
 from teamwright.library.hooks import read_hooks
-from teamwright.runtime.extensions.hooks import Hooks
+from teamwright.runtime.extensions.hooks import Hooks, HookSession
 
 
 @pytest.mark.anyio
@@ -17,8 +17,7 @@ async def test_what_a_hook_complains_of_reaches_the_model_without_secrets(tmp_pa
     run = {"type": "command", "command": f"printf '%s' '{words}' >&2; exit 2"}
     book, _ = read_hooks([("settings.json", {"PreToolUse": [{"hooks": [run]}]})])
     env = {"PATH": os.environ["PATH"], "ANTHROPIC_API_KEY": "hunter2hunter2"}
-    hooks = Hooks(
-        book, session=SessionId("s"), transcript=tmp_path / "s.jsonl", project=tmp_path, env=env, log=lambda _: None
-    )
+    session = HookSession(SessionId("s"), tmp_path / "s.jsonl", tmp_path)
+    hooks = Hooks(book, session, env=env, log=lambda _: None)
     fired = await hooks.fire("PreToolUse", subject="Bash", agent=AgentId("s"), cwd=tmp_path, mode="default")
     assert fired.reason == "key [secret], then [secret] and https://me:[secret]@host/x"

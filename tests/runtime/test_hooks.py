@@ -13,10 +13,10 @@ import anyio
 import pytest
 
 from fake_api import CUT, HANG, FakeApi, answer
-from teamwright.core.data.hook import NOTHING, Fired, HookBook
+from teamwright.core.data.extensions.hook import NOTHING, Fired, HookBook
 from teamwright.core.ids import AgentId, SessionId
 from teamwright.library.hooks import read_hooks
-from teamwright.runtime.extensions.hooks import Hooks
+from teamwright.runtime.extensions.hooks import Hooks, HookSession
 
 pytestmark = pytest.mark.anyio
 MAIN, CHILD = AgentId("s1"), AgentId("a1")
@@ -30,10 +30,8 @@ class Place:
         self.env = {"PATH": os.environ["PATH"], "HOME": str(root), "SECRET_TOKEN": "s3cret", "LANG": "C.UTF-8"}
 
     def hooks(self, env: Mapping[str, str] | None = None, **events: Any) -> Hooks:
-        return Hooks(
-            book(**events), session=SessionId("s1"), transcript=self.root / "s1.jsonl", project=self.project,
-            env=env or self.env, log=self.log.append,
-        )  # fmt: skip
+        session = HookSession(SessionId("s1"), self.root / "s1.jsonl", self.project)
+        return Hooks(book(**events), session, env=env or self.env, log=self.log.append)
 
     async def fire(self, hooks: Hooks, event: Any = "PreToolUse", subject: str = "Bash", **fields: Any) -> Fired:
         given = {"agent": MAIN, "cwd": self.project, "mode": "default"} | fields
@@ -203,7 +201,9 @@ async def test_escape_codes_of_a_hook_reach_nobody(place: Place) -> None:
 
 
 async def test_binary_output_is_no_answer(place: Place) -> None:
-    hooks = place.hooks(PreToolUse=[command("head -c 5000 /dev/urandom; printf '\\377\\376{' >&2; exit 0")])
+    hooks = place.hooks(
+        PreToolUse=[command("printf '\\377'; head -c 5000 /dev/urandom; printf '\\377\\376{' >&2; exit 0")]
+    )
     assert await place.fire(hooks) == NOTHING
 
 

@@ -10,8 +10,8 @@ import anyio
 import pytest
 from mcp_shop import Shop
 
+from teamwright.core.data.extensions.server import ServerConfig, Stdio
 from teamwright.core.data.message import Image, Text
-from teamwright.core.data.server import ServerConfig, Stdio
 from teamwright.core.errors import ToolError
 from teamwright.host.mcp.shrink import MOST_PARTS, UnreadableMessage, shrink
 

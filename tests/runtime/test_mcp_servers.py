@@ -8,10 +8,11 @@ import anyio
 import pytest
 from mcp_shop import ENV, Shop, alive, until, words
 
+from teamwright.core.data.extensions.server import ServerConfig, Stdio
 from teamwright.core.data.message import Image, Text
-from teamwright.core.data.server import ServerConfig, Stdio
 from teamwright.core.errors import ToolError
-from teamwright.runtime.extensions.mcp_connection import Changes
+from teamwright.host.mcp.connect import McpContext
+from teamwright.runtime.extensions.mcp_connection import ToolChanges
 from teamwright.runtime.extensions.mcp_pool import ServerPool, tool_name
 from teamwright.tools.mcp import McpTool
 
@@ -187,7 +188,7 @@ async def test_tools_that_change_are_off_until_they_are_approved(shop: Shop) -> 
         echo = pool.tools()["mcp__sly__echo"]
         await shop.call(pool, "mcp__sly__change")
         await until(lambda: shop.changes)
-        assert shop.changes == [Changes("sly", ("extra",), ("echo",), ())]
+        assert shop.changes == [ToolChanges("sly", ("extra",), ("echo",), ())]
         assert pool.states()[0].waiting == ("echo", "extra") and "mcp__sly__echo" not in pool.tools()
         with pytest.raises(ToolError, match="after it was approved"):
             await echo.call({"text": "x"}, shop.context())
@@ -222,10 +223,8 @@ async def test_required_servers(shop: Shop) -> None:
 @pytest.mark.spec("D7")
 async def test_a_pending_server_is_waited_for_up_to_the_limit(shop: Shop) -> None:
     async with shop.open() as _:
-        pool = ServerPool(
-            {"deaf": shop.small("deaf", "deaf")}, McpTool, env=ENV, cwd=shop.root, connect_limit=20, call_limit=1,
-            log=shop.logged.append,
-        )  # fmt: skip
+        around = McpContext(env=ENV, cwd=shop.root, connect_seconds=20, call_seconds=1)
+        pool = ServerPool({"deaf": shop.small("deaf", "deaf")}, McpTool, around, log=shop.logged.append)
         async with anyio.create_task_group() as group:
             pool.start(group)
             assert pool.states()[0].status == "pending"
@@ -274,10 +273,12 @@ async def test_names_are_safe_and_short() -> None:
 async def test_without_servers_nothing_is_imported(tmp_path: Path) -> None:
     code = (
         "import sys, anyio\nfrom teamwright.runtime.extensions.mcp_pool import ServerPool\n"
+        "from teamwright.host.mcp.connect import McpContext\n"
         "from teamwright.tools.mcp import McpTool\n"
         "from pathlib import Path\n"
         "async def main():\n"
-        "    pool = ServerPool({}, McpTool, env={}, cwd=Path('.'), connect_limit=1, call_limit=1, log=print)\n"
+        "    around = McpContext(env={}, cwd=Path('.'), connect_seconds=1, call_seconds=1)\n"
+        "    pool = ServerPool({}, McpTool, around, log=print)\n"
         "    async with anyio.create_task_group() as group:\n"
         "        pool.start(group); await pool.ready(1); await pool.close()\n"
         "anyio.run(main)\nassert not {'mcp', 'mcp_types', 'pydantic'} & sys.modules.keys()"

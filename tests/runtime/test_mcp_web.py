@@ -9,9 +9,10 @@ import anyio
 import pytest
 from mcp_shop import Shop, words
 
+from teamwright.core.data.extensions.server import Http, Sdk, ServerConfig, Sse
 from teamwright.core.data.message import Text
-from teamwright.core.data.server import Http, Sdk, ServerConfig, Sse
 from teamwright.core.errors import ToolError
+from teamwright.host.mcp.connect import McpContext
 
 WEB = Path(__file__).parent.parent / "servers" / "web_mcp.py"
 
@@ -133,10 +134,8 @@ async def test_a_server_inside_the_program_that_drives_us(shop: Shop) -> None:
                 return None
         return {"jsonrpc": "2.0", "id": message["id"], "result": result}
 
-    pool = ServerPool(
-        {"inner": ServerConfig("inner", Sdk())}, McpTool, env={}, cwd=shop.root, connect_limit=20, call_limit=20,
-        log=shop.logged.append, exchange=exchange,
-    )  # fmt: skip
+    around = McpContext(env={}, cwd=shop.root, connect_seconds=20, call_seconds=20, exchange=exchange)
+    pool = ServerPool({"inner": ServerConfig("inner", Sdk())}, McpTool, around, log=shop.logged.append)
     async with anyio.create_task_group() as group:
         pool.start(group)
         await pool.ready(20)

@@ -4,7 +4,7 @@ import pytest
 
 from teamwright.core.data.message import Usage
 from teamwright.core.policies.budget import Limits
-from teamwright.runtime.agents.meter import AgentMeter
+from teamwright.runtime.agents.limits.meter import AgentMeter
 
 pytestmark = pytest.mark.spec("O5", "O6")
 NO_LIMITS = Limits()
@@ -19,7 +19,9 @@ class Clock:
 
 
 def tree(session: Limits = NO_LIMITS, child: Limits = NO_LIMITS, clock: Clock | None = None) -> list[AgentMeter]:
-    main = AgentMeter(session, lambda model, usage: None if model == "unknown" else usage.total / 100, clock or Clock())
+    main = AgentMeter(
+        session, lambda model, usage: None if model == "unknown" else usage.total / 100, clock or Clock(), 0.0
+    )
     one = main.child(child)
     return [main, one, one.child(Limits())]
 
@@ -69,7 +71,7 @@ def test_turns_are_never_shared() -> None:
 
 def test_a_childs_time_begins_with_it_and_the_sessions_holds_it_too() -> None:
     clock = Clock()
-    main = AgentMeter(Limits(seconds=10), lambda *_: 0.0, clock)
+    main = AgentMeter(Limits(seconds=10), lambda *_: 0.0, clock, clock())
     clock.now = 8.0
     child = main.child(Limits(seconds=5))
     assert child.seconds == 0.0 and child.reached() is None
@@ -80,7 +82,7 @@ def test_a_childs_time_begins_with_it_and_the_sessions_holds_it_too() -> None:
 
 @pytest.mark.spec("O6")
 def test_what_other_processes_have_used_counts_against_a_shared_limit() -> None:
-    root = AgentMeter(Limits(usd=1.0, tokens=1000), lambda *_: 0.1, lambda: 0.0)
+    root = AgentMeter(Limits(usd=1.0, tokens=1000), lambda *_: 0.1, lambda: 0.0, 0.0)
     child = root.child(Limits())
     child.count("m", Usage(100))
     assert child.reached() is None

@@ -1,5 +1,6 @@
 """A person talks to any agent, stops any, and says yes for one agent alone."""
 
+import re
 from typing import Any
 
 import anyio
@@ -8,13 +9,15 @@ import pytest
 from conftest import Walker
 from crew import after, agent, bash, crew, marking, results, stage
 from teamwright.app import Options, open_session
-from teamwright.core.data.event import Asked, Denied, TurnEnded
+from teamwright.core.data.event import Asked, Denied, PromptPosted, TurnEnded
 from teamwright.core.data.message import Request, Text
-from teamwright.core.data.op import AddRules, Answer, Say, StopJob
+from teamwright.core.data.op import AddRules, Answer, Say, ShutDown, StopJob
 from teamwright.core.errors import UsageError
 from teamwright.core.ids import AgentId, JobId
 from teamwright.core.permissions.consent import Allow, Decision, Deny, Question
+from teamwright.models.scripted import call
 from teamwright.runtime.local_session import LocalSession
+from teamwright.store.db.clock import now_ms
 from teamwright.store.files.paths import home_from
 from teamwright.surfaces.terminal.messages import AnswerQuestion, Scope
 from teamwright.surfaces.terminal.questions import answer
@@ -68,6 +71,7 @@ async def test_a_running_agent_hears_it_after_its_call_and_an_ended_one_goes_on(
         with anyio.fail_after(LIMIT):
             await begun.wait()
             (child,) = walk.children
+            before = now_ms()
             await walk.submit(Say((Text("Be brief."),), agent=child))
             said.set()
             await walk.session.idle()
@@ -75,6 +79,8 @@ async def test_a_running_agent_hears_it_after_its_call_and_an_ended_one_goes_on(
             await walk.submit(Say((Text("And again."),), agent=child))
             await walk.session.idle()
         assert heard[1].endswith("And again.") and len(walk.notices) == 2
+    posted = [record.at for record in walk.records if isinstance(record.event, PromptPosted) and record.agent == child]
+    assert len(posted) == 2 and all(before <= at <= now_ms() for at in posted)
 
 
 async def test_nobody_is_talked_to_who_is_not_there(walker: Walker) -> None:
@@ -162,6 +168,28 @@ async def test_a_teammate_is_stopped_by_its_address_and_all_by_one_word(walker: 
                 await session.submit(StopJob(JobId(ada.address)))
 
 
+@pytest.mark.spec("N14")
+async def test_a_teammate_is_asked_to_shut_down_in_the_leads_place(walker: Walker) -> None:
+    def agree(request: Request) -> Any:
+        asked = re.search(r"shutdown-\w+", request.messages[-1].text)
+        assert asked is not None
+        answer = {"type": "shutdown_response", "request_id": asked[0], "approve": True}
+        return call("SendMessage", to="team-lead", message=answer)
+
+    scripts = {"main": ["Noted."] * 3, "ada": ["Ready.", agree, "Bye."]}
+    session = await open_session(walker.options(stage(scripts), mode="bypassPermissions"))
+    with anyio.fail_after(LIMIT):
+        async with session:
+            team = await session.team("crew")
+            ada = await team.spawn("ada", "SCRIPT:ada")
+            await team.idle()
+            await session.submit(ShutDown(ada.agent))
+            while [m.name for m in team.members] != ["team-lead"]:
+                await anyio.sleep(0.01)
+            with pytest.raises(UsageError, match="no teammate"):
+                await session.submit(ShutDown(ada.agent))
+
+
 async def test_the_crew_is_read_from_the_store(walker: Walker) -> None:
     from teamwright.core.policies.budget import Limits
 
@@ -182,8 +210,6 @@ async def test_the_crew_is_read_from_the_store(walker: Walker) -> None:
 
 
 async def test_questions_of_its_own_reach_only_a_person(walker: Walker) -> None:
-    from teamwright.models.scripted import call
-
     asks: dict[str, Any] = {
         "questions": [{"question": "Which?", "header": "h", "options": [
             {"label": "a", "description": "x"}, {"label": "b", "description": "y"}]}]
@@ -193,8 +219,8 @@ async def test_questions_of_its_own_reach_only_a_person(walker: Walker) -> None:
         return Allow({**question.args, "answers": {"Which?": "b"}})
 
     script = {"main": [call("AskUserQuestion", **asks), "Done."]}
-    for interactive in (True, False):
-        async with crew(walker, script, answer=choose, interactive=interactive) as walk:
+    for person in ({"interactive": True}, {"open_door": True}, {}):
+        async with crew(walker, script, answer=choose, **person) as walk:
             await walk.play()
         ((text, is_error),) = results(walk.requests()[-1].messages[-1])
-        assert is_error != interactive and ("Which? b" in text) == interactive
+        assert is_error != bool(person) and ("Which? b" in text) == bool(person)

@@ -69,9 +69,9 @@ def test_each_reader_is_told_once_and_alone() -> None:
 
 def test_a_prompt_of_the_persons_own_stands_alone() -> None:
     place = Surroundings("/x", "Linux", "2026-01-31", "m")
-    own = system_prompt(place, "their file", role="Own.", work_for="# Who", append="More.", bare=True)
+    own = system_prompt(place, ["their file"], role="Own.", work_for="# Who", append="More.", bare=True)
     assert own == ("Own.", "their file", "More.")
-    assert len(system_prompt(place, "", role="Role.", work_for="# Who")) == 3
+    assert len(system_prompt(place, [], role="Role.", work_for="# Who")) == 3
 
 
 @pytest.mark.spec("A11")

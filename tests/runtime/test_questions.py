@@ -2,10 +2,11 @@
 
 import anyio
 import pytest
+from msgspec.structs import replace
 
 from teamwright.core.data.event import Answered, Asked, Event
 from teamwright.core.ids import AgentId, CallId, QuestionId
-from teamwright.core.permissions.consent import Allow, Decision, Deny, Question
+from teamwright.core.permissions.consent import Allow, Consent, Decision, Deny, Question
 from teamwright.runtime.permissions.questions import Questions
 
 pytestmark = [pytest.mark.anyio, pytest.mark.spec("M10")]
@@ -16,21 +17,29 @@ def question(id: str = "q1") -> Question:
     return Question(QuestionId(id), ME, "main", CallId("c"), "Bash", {"command": "x"}, "no allow rule covers it.")
 
 
+def bare(decision: Decision) -> Decision:
+    """Without the record of who gave it and when."""
+    return replace(decision, consent=None)
+
+
 class Room:
     def __init__(self, limit: float | None = 5, code=None) -> None:
         self.told: list[Event] = []
         self.questions = Questions(lambda _agent, event: self.told.append(event), limit, code)
         self.decisions: dict[str, Decision] = {}
+        self.whole: dict[str, Decision] = {}
 
     async def put(self, id: str = "q1") -> None:
-        self.decisions[id] = await self.questions.put(question(id))
+        self.whole[id] = await self.questions.put(question(id))
+        self.decisions[id] = bare(self.whole[id])
 
     def ends(self) -> list[Decision | None]:
         """What every question came to, as watchers saw it; each was asked first."""
         assert [e.question.id for e in self.told if isinstance(e, Asked)] == [
             e.question for e in self.told if isinstance(e, Answered)
         ]
-        return [e.decision for e in self.told if isinstance(e, Answered)]
+        decisions = [e.decision for e in self.told if isinstance(e, Answered)]
+        return [decision and bare(decision) for decision in decisions]
 
 
 async def test_an_answer_reaches_who_asked_and_counts_once() -> None:
@@ -109,3 +118,24 @@ async def test_code_that_takes_too_long_is_a_denial_too() -> None:
     with anyio.fail_after(5):
         await room.put()
     assert isinstance(room.decisions["q1"], Deny)
+
+
+async def test_an_answer_says_who_gave_it_where_and_how_long_it_was_waited_for() -> None:
+    room = Room()
+    forged = Consent("nobody", "elsewhere", "deny", 1, 2)
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as group:
+            group.start_soon(room.put)
+            await anyio.wait_all_tasks_blocked()
+            assert room.questions.answer(QuestionId("q1"), Allow(consent=forged), via="web")
+    consent = room.whole["q1"].consent
+    assert consent is not None and (consent.by, consent.via, consent.verdict) == ("person", "web", "allow")
+    assert 0 < consent.asked <= consent.answered <= consent.asked + 5_000
+
+
+async def test_a_question_that_nobody_answered_says_so() -> None:
+    room = Room(limit=0.01)
+    await room.put()
+    consent = room.whole["q1"].consent
+    assert consent is not None and (consent.by, consent.verdict) == ("nobody", "expired")
+    assert consent.answered >= consent.asked

@@ -8,8 +8,8 @@ from live import living, results, transcript
 
 from conftest import Walker
 from teamwright.app import open_session
+from teamwright.core.data.conversation.history import NEVER_BEGUN, UNKNOWN, fold
 from teamwright.core.data.event import AgentStarted, LettersTaken, Rendered, Replied, Resumed, ToolStarted, TurnEnded
-from teamwright.core.data.history import NEVER_BEGUN, UNKNOWN, fold
 from teamwright.core.data.letter import PERSON, Letter, Prompt
 from teamwright.core.data.message import Text
 from teamwright.core.errors import SessionBusy, SessionMissing, StoreError, TeamwrightError, UsageError

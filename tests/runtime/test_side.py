@@ -7,8 +7,8 @@ from live import ledger
 
 from conftest import Walker
 from crew import agent, bash, check_valid, crew
+from teamwright.core.data.conversation.fork import PLACEHOLDER
 from teamwright.core.data.event import AsideAnswered, Denied, Replied, ToolEnded, TurnEnded
-from teamwright.core.data.fork import PLACEHOLDER
 from teamwright.core.data.message import Request, user
 from teamwright.core.data.op import AskAside
 from teamwright.core.errors import ModelError, UsageError

@@ -3,15 +3,15 @@
 import anyio
 import pytest
 
-from teamwright.runtime.agents.slots import Slot, Slots
+from teamwright.runtime.agents.limits.slots import Slot
 
 pytestmark = [pytest.mark.anyio, pytest.mark.spec("B8")]
 LIMIT = 5.0
 
 
-def free(slots: Slots, most: int) -> bool:
+def free(slots: anyio.Semaphore, most: int) -> bool:
     """Are exactly that many places free?"""
-    return slots._free.value == most
+    return slots.value == most
 
 
 async def settle() -> None:
@@ -20,8 +20,8 @@ async def settle() -> None:
 
 
 async def test_a_place_is_not_taken_twice_nor_given_back_twice() -> None:
-    slots = Slots(2)
-    slot = slots.slot()
+    slots = anyio.Semaphore(2, fast_acquire=True)
+    slot = Slot(slots)
     await slot.take()
     await slot.take()
     assert free(slots, 1)
@@ -31,8 +31,8 @@ async def test_a_place_is_not_taken_twice_nor_given_back_twice() -> None:
 
 
 async def test_one_that_waits_for_its_turn_is_visible_and_can_be_cancelled() -> None:
-    slots = Slots(1)
-    first, second = slots.slot(), slots.slot()
+    slots = anyio.Semaphore(1, fast_acquire=True)
+    first, second = Slot(slots), Slot(slots)
     await first.take()
     async with anyio.create_task_group() as group:
         group.start_soon(second.take)
@@ -45,8 +45,8 @@ async def test_one_that_waits_for_its_turn_is_visible_and_can_be_cancelled() -> 
 
 
 async def test_inside_waiting_others_run_and_the_last_to_return_takes_the_place_again() -> None:
-    slots = Slots(1)
-    slot, inside, leave = slots.slot(), anyio.Event(), [anyio.Event(), anyio.Event()]
+    slots = anyio.Semaphore(1, fast_acquire=True)
+    slot, inside, leave = Slot(slots), anyio.Event(), [anyio.Event(), anyio.Event()]
     await slot.take()
 
     async def wait(n: int) -> None:
@@ -71,16 +71,16 @@ async def test_inside_waiting_others_run_and_the_last_to_return_takes_the_place_
 
 
 async def test_one_without_a_place_takes_none_by_waiting() -> None:
-    slots = Slots(1)
-    async with slots.slot().waiting():
+    slots = anyio.Semaphore(1, fast_acquire=True)
+    async with Slot(slots).waiting():
         pass
     assert free(slots, 1)
 
 
 async def test_a_call_that_begins_to_wait_while_another_comes_back_keeps_no_place() -> None:
     """Else its agent would hold the only place while it waits for a child that needs it: for ever."""
-    slots = Slots(1)
-    parent, other, child = slots.slot(), slots.slot(), slots.slot()
+    slots = anyio.Semaphore(1, fast_acquire=True)
+    parent, other, child = Slot(slots), Slot(slots), Slot(slots)
     second_waits, second_leaves = anyio.Event(), anyio.Event()
     await parent.take()
 
@@ -111,8 +111,8 @@ async def _come_back_while(parent: Slot, other: Slot, second, second_waits: anyi
 
 
 async def test_a_cancelled_wait_leaves_the_places_right() -> None:
-    slots = Slots(1)
-    slot = slots.slot()
+    slots = anyio.Semaphore(1, fast_acquire=True)
+    slot = Slot(slots)
     await slot.take()
     with anyio.move_on_after(0.01):
         async with slot.waiting():
@@ -122,8 +122,8 @@ async def test_a_cancelled_wait_leaves_the_places_right() -> None:
 
 
 async def test_two_calls_that_come_back_at_once_take_one_place() -> None:
-    slots = Slots(2)
-    slot, others = slots.slot(), [slots.slot(), slots.slot()]
+    slots = anyio.Semaphore(2, fast_acquire=True)
+    slot, others = Slot(slots), [Slot(slots), Slot(slots)]
     await slot.take()
 
     async def briefly() -> None:

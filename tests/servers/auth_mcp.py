@@ -1,6 +1,7 @@
 """An MCP server with an authorisation server of its own: `auth_mcp.py LOG SECONDS`; prints its port.
 
 It agrees to everything at once, checks PKCE, gives each code and each refresh token away once, and writes to LOG.
+Beside LOG, the file `more` lets it ask for the scope `more` of whoever calls a tool.
 """
 
 import base64
@@ -24,10 +25,12 @@ log, seconds = Path(sys.argv[1]), int(sys.argv[2])
 listener = socket.create_server(("127.0.0.1", 0))
 port = listener.getsockname()[1]
 BASE = f"http://127.0.0.1:{port}"
+METADATA = f"{BASE}/.well-known/oauth-protected-resource/mcp"
 server = MCPServer("guarded")
 clients: dict[str, list[str]] = {}
 codes: dict[str, dict[str, str]] = {}
 tokens: dict[str, float] = {}
+scopes: dict[str, str] = {}
 refreshes: set[str] = set()
 
 
@@ -78,17 +81,19 @@ async def authorize(request: Request) -> RedirectResponse:
 async def token(request: Request) -> JSONResponse:
     form = dict(await request.form())
     note("token", form["grant_type"])
+    scope = ""
     if form["grant_type"] == "authorization_code":
         asked = codes.pop(form["code"], None)
         digest = base64.urlsafe_b64encode(hashlib.sha256(form["code_verifier"].encode()).digest()).decode().rstrip("=")
         if asked is None or digest != asked["code_challenge"] or form["redirect_uri"] != asked["redirect_uri"]:
             return JSONResponse({"error": "invalid_grant"}, 400)
+        scope = asked.get("scope", "")
     elif form["refresh_token"] not in refreshes:
         return JSONResponse({"error": "invalid_grant"}, 400)
     else:
         refreshes.discard(form["refresh_token"])
     access, refresh = secrets.token_hex(8), secrets.token_hex(8)
-    tokens[access] = time.time() + seconds
+    tokens[access], scopes[access] = time.time() + seconds, scope
     refreshes.add(refresh)
     given = {"access_token": access, "token_type": "Bearer", "expires_in": seconds, "refresh_token": refresh}
     return JSONResponse(given)
@@ -111,8 +116,12 @@ async def app(scope, receive, send):
     if scope["type"] == "http":
         given = dict(scope["headers"]).get(b"authorization", b"").decode().removeprefix("Bearer ")
         if tokens.get(given, 0) < time.time() or (log.parent / "closed").exists():
-            where = f'Bearer resource_metadata="{BASE}/.well-known/oauth-protected-resource/mcp"'
+            where = f'Bearer resource_metadata="{METADATA}"'
             await JSONResponse({"error": "unauthorized"}, 401, {"www-authenticate": where})(scope, receive, send)
+            return
+        if (log.parent / "more").exists() and "more" not in scopes[given].split() and scope["method"] == "POST":
+            where = f'Bearer error="insufficient_scope", scope="more", resource_metadata="{METADATA}"'
+            await JSONResponse({"error": "forbidden"}, 403, {"www-authenticate": where})(scope, receive, send)
             return
     await inner(scope, receive, send)
 

@@ -64,7 +64,9 @@ def speak(name, args):
             write({"method": "notifications/claude/channel", "params": {"content": "news!", "meta": {"from": "ci"}}})
             return text("pushed")
         case "ask":
-            schema = {"type": "object", "properties": {"name": {"type": "string"}}}
+            schema = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
+            if args.get("text"):
+                schema["properties"]["name"]["default"] = args["text"]
             write(
                 {"id": "q1", "method": "elicitation/create", "params": {"message": "Who?", "requestedSchema": schema}}
             )

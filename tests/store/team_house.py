@@ -10,9 +10,12 @@ from typing import Any
 
 from msgspec import Struct
 
+from journal import journaled
+from store_kit import Chosen
 from teamwright.core.data.letter import Letter, Said, Sender
 from teamwright.core.data.team import LEAD_NAME, Mail, Member, Team
 from teamwright.core.ids import AgentId, LetterId, SessionId, new_agent_id, new_session_id
+from teamwright.store.db.database import Database, open_database
 from teamwright.store.mirrors.team import TeamMirror
 from teamwright.store.tables.jobs import NewAgent
 from teamwright.store.tables.mail import MailTable
@@ -83,25 +86,42 @@ class House(Struct):
 
 @asynccontextmanager
 async def open_house(root: Path, limits: MailLimits = LIMITS) -> AsyncIterator[House]:
+    """Whatever a test does here is done once more with what was written down of it, in an empty store."""
     clock = Clock()
-    state = await StateStore.open(root / "state.db", clock)
+    async with _open_store(root, clock) as database:
+        house = await _furnish(root, StateStore(database), clock, limits)
+        try:
+            yield house
+        finally:
+            await house.processes.leave(house.process.id)
+
+
+@asynccontextmanager
+async def _open_store(root: Path, clock: Clock) -> AsyncIterator[Database]:
+    if Chosen.engine:
+        from engine_kit import open_replicated  # it needs the engine's client
+
+        async with open_replicated(root) as host:
+            yield host.database
+        return
+    database = await open_database(root / "state.db", now=clock)
+    try:
+        async with journaled(database) as journal:
+            yield journal.database
+    finally:
+        await database.close()
+
+
+async def _furnish(root: Path, state: StateStore, clock: Clock, limits: MailLimits) -> House:
     session = new_session_id()
     lead = AgentId(session)
     await state.register_session(session, "/", 1)
     await state.register_agent(lead, session, None, "main", "main", 0)
-    processes = ProcessTable(state.database, root / "run", clock)
-    teams = TeamTable(state.database, processes, clock)
-    mail = MailTable(state.database, limits, clock)
+    processes, teams = ProcessTable(state.database, root / "run"), TeamTable(state.database)
+    mail, requests = MailTable(state.database, limits), RequestTable(state.database)
     process = await processes.register(session, bell="/nowhere")
     mirror = TeamMirror(root, teams, mail)
-    requests = RequestTable(state.database, clock)
-    try:
-        yield House(
-            root, state, clock, session, lead, process, processes, teams, mail, requests, mirror, count(1)
-        )  # fmt: skip
-    finally:
-        await processes.leave(process.id)
-        await state.close()
+    return House(root, state, clock, session, lead, process, processes, teams, mail, requests, mirror, count(1))
 
 
 def start(code: str, *args: str) -> subprocess.Popen[str]:

@@ -25,10 +25,18 @@ NUMBERS = st.integers(1, 2)
 
 
 @dataclass
+class Clock:
+    now: int
+
+    def read(self) -> int:
+        return self.now
+
+
+@dataclass
 class Process:
     database: Database
     table: TaskTable
-    now: int
+    clock: Clock
     holds: dict[tuple[str, int], int] = field(default_factory=dict)  # (agent, task): the claim it knows of
 
 
@@ -55,10 +63,9 @@ class Claims(RuleBasedStateMachine):
         return self.loop.run_until_complete(asyncio.wait_for(work, 20))
 
     def open(self, now: int) -> Process:
-        database = self.do(open_database(self.dir / "state.db"))
-        process = Process(database, None, now)  # type: ignore[arg-type]
-        process.table = TaskTable(database, lambda: process.now)
-        return process
+        clock = Clock(now)
+        database = self.do(open_database(self.dir / "state.db", now=clock.read))
+        return Process(database, TaskTable(database), clock)
 
     def give(self, process: Process, id: int, status: str, owner: str | None, who: str) -> None:
         task = self.known[id]
@@ -129,13 +136,14 @@ class Claims(RuleBasedStateMachine):
 
     @rule(p=PROCESSES, by=st.integers(-10_000_000_000, 10_000_000_000))
     def jump(self, p: int, by: int) -> None:
-        self.processes[p].now = max(0, self.processes[p].now + by)
+        clock = self.processes[p].clock
+        clock.now = max(0, clock.now + by)
 
     @rule(p=PROCESSES)
     def restart(self, p: int) -> None:
         """A kill: another process knows nothing of earlier claims, and believes the store."""
         self.do(self.processes[p].database.close())
-        self.processes[p] = self.open(self.processes[p].now)
+        self.processes[p] = self.open(self.processes[p].clock.now)
 
     @invariant()
     def every_process_sees_the_same_owner_and_no_end_comes_twice(self) -> None:

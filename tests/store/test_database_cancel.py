@@ -6,6 +6,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
+from store_kit import Sql
 from teamwright.store.db.database import open_database
 
 pytestmark = pytest.mark.anyio
@@ -15,15 +16,15 @@ pytestmark = pytest.mark.anyio
 @pytest.mark.parametrize("quick", [True, False])
 async def test_a_cancelled_caller_loses_nobody_elses_write(tmp_path: Path, quick: bool) -> None:
     database = await open_database(tmp_path / "state.db")
-    await database.write(lambda db: db.execute("CREATE TABLE t (n INTEGER)").rowcount)
+    await database.write(Sql("CREATE TABLE t (n INTEGER)"))
     got: list[object] = []
 
     async def insert(n: int) -> None:
-        await database.write(lambda db: db.execute("INSERT INTO t VALUES (?)", (n,)).rowcount)
+        await database.write(Sql("INSERT INTO t VALUES (?)", (n,)))
         got.append(await database.read(lambda db: db.execute("SELECT n FROM t WHERE n = ?", (n,)).fetchone()))
 
     for n in range(0, 40, 4):
-        database._pace._last = 0.0 if quick else float("inf")  # a slow disk: in a thread
+        database._pace.last = 0.0 if quick else float("inf")  # a slow disk: in a thread
         async with anyio.create_task_group() as group:
             with anyio.CancelScope() as scope:
                 async with anyio.create_task_group() as leaders:

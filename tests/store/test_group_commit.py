@@ -7,6 +7,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
+from store_kit import Sql
 from teamwright.store.db.database import open_database
 
 pytestmark = [pytest.mark.anyio, pytest.mark.spec("X2")]
@@ -35,11 +36,11 @@ async def test_a_cancelled_runner_still_runs_what_the_others_wait_for(tmp_path: 
 
 async def test_a_read_sees_what_was_queued_before_it_though_another_process_holds_the_store(tmp_path: Path) -> None:
     database = await open_database(tmp_path / "state.db")
-    await database.write(lambda db: db.execute("CREATE TABLE t (a)"))
+    await database.write(Sql("CREATE TABLE t (a)"))
     database._pace.last = 0.0  # a quick disk: tried at once, then in a thread
     holder = sqlite3.connect(tmp_path / "state.db", isolation_level=None)
     holder.execute("BEGIN IMMEDIATE")
-    database.write_soon(lambda db: db.execute("INSERT INTO t VALUES (7)"))
+    database.write_soon(Sql("INSERT INTO t VALUES (7)"))
     seen: list[object] = []
 
     async def look() -> None:

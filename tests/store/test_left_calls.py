@@ -7,11 +7,11 @@ import pytest
 from msgspec.structs import replace
 from team_house import open_house
 
+from teamwright.core.data.conversation.history import fold
 from teamwright.core.data.event import AgentStarted, Replied, ToolStarted
-from teamwright.core.data.history import fold
-from teamwright.core.data.letter import SYSTEM, Letter, Said
+from teamwright.core.data.letter import Said
 from teamwright.core.data.message import Message, Text, ToolCall, Usage
-from teamwright.core.data.tasks import Actor, Draft, claim_id
+from teamwright.core.data.tasks import Actor, Draft
 from teamwright.core.ids import AgentId, CallId, LetterId, SessionId
 from teamwright.runtime.agents.outcomes import Books, Outcomes
 from teamwright.store.tables.tasks import TaskTable
@@ -93,13 +93,11 @@ async def test_tasks_go_back_to_the_list_together_with_the_word_about_it(tmp_pat
         assert lead is not None
         table, by = TaskTable(house.state.database), Actor(ada.agent, "ada")
         await table.create("crew", Draft("x"), by)
-        await table.claim_first(
-            "crew", by, lambda task: Letter(claim_id("crew", task), ada.agent, SYSTEM, Said("do it"))
-        )
+        await table.claim_first("crew", by)
         assert len(await house.state.waiting(ada.agent)) == 1
         before = house.state.database.commits
-        (done,) = await table.release_all("crew", ada.agent, lambda freed: house.note(ada, lead, f"freed {len(freed)}"))
+        (done,) = await table.release_all("crew", ada.agent, "ada has shut down")
         assert house.state.database.commits == before + 1 and done.id == 1
         (letter,) = await house.state.waiting(lead.agent)
-        assert isinstance(letter.body, Said) and letter.body.text == "freed 1"
+        assert isinstance(letter.body, Said) and letter.body.text == "ada has shut down. Free again: #1 x."
         assert await house.state.waiting(ada.agent) == []  # nobody begins what is not its own any more

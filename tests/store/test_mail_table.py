@@ -138,6 +138,7 @@ async def test_fifty_megabytes_leave_nothing_behind_but_a_line(house: House) -> 
     assert sum(path.stat().st_size for path in house.root.glob("state.db*")) < 1_000_000
 
 
+@pytest.mark.one_machine
 @pytest.mark.spec("X11")
 async def test_a_sender_has_a_rate_and_the_window_slides(house: House) -> None:
     crew = [await house.join(f"m{n}") for n in range(3)]
@@ -151,6 +152,7 @@ async def test_a_sender_has_a_rate_and_the_window_slides(house: House) -> None:
     assert isinstance(await house.mail.post_mail(house.note(house.lead, crew[0])), Stored)
 
 
+@pytest.mark.one_machine
 @pytest.mark.spec("X11")
 async def test_a_clock_that_is_set_back_silences_nobody(house: House) -> None:
     crew = [await house.join(f"m{n}") for n in range(3)]

@@ -13,7 +13,7 @@ from teamwright.store.db.poll import watch_changes
 from teamwright.store.tables.processes import Lease
 from teamwright.store.tables.state import StateStore
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.one_machine]
 
 LIVE = """
 import sys, anyio

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from teamwright.core.errors import StoreError
-from teamwright.store.settings.saved_rules import LOCAL, change_rules
+from teamwright.store.settings.saved_rules import change_rules
+from teamwright.store.settings.schema import LOCAL
 
 pytestmark = pytest.mark.spec("M5")
 

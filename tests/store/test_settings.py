@@ -135,16 +135,18 @@ def test_every_name_of_our_own_block_is_read(house: House) -> None:
     block = {
         "fork": True, "background": False, "teammateMode": "tmux", "backgroundAfterSeconds": 9, "silenceSeconds": 1.5,
         "modelSilenceSeconds": 2, "maxAgents": 4, "maxDepth": 5, "maxMcpTools": 7, "lean": True,
-        "questionTimeoutSeconds": 6,
+        "questionTimeoutSeconds": 6, "mcpFormDefaults": True, "mirrorSessions": True,
         "shutdownTimeoutSeconds": 7, "adoptSeconds": 8, "jobWaitSeconds": 10, "assistant": True, "coordinator": True,
         "proactiveSeconds": 11, "agentSummaries": True, "summarySeconds": 12, "promptSuggestions": True,
-        "sessionMemory": True, "memoryTurns": 13, "consolidateMemory": True, "consolidateSeconds": 14,
-        "preferTmux": True, "splitPanes": False, "notify": "bell", "notifySeconds": 15,
-        "budget": {"usd": 1, "tokens": 2, "seconds": 3},
-        "providers": {"ollama": {"baseUrl": "http://x", "keyEnv": "K", "wire": "openai"}}, "windows": {"m": 8192},
-        "trustedDirectories": ["~/work", "/srv/x"],
+        "sessionMemory": True, "memoryTurns": 13, "consolidateMemory": True, "trustedDirectories": ["~/work", "/srv/x"],
+        "consolidateSeconds": 14, "preferTmux": True, "splitPanes": False, "notify": "bell", "notifySeconds": 15,
+        "terminalTitle": False, "budget": {"usd": 1, "tokens": 2, "seconds": 3},
+        "providers": {"ollama": {"baseUrl": "http://x", "keyEnv": "K", "wire": "openai"}},
         "mail": {"kib": 1, "perMinute": 2, "unread": 3, "answers": 4},
+        "land": {"check": "make", "checkSeconds": 5, "target": "trunk", "method": "rebase", "ahead": 2},
+        "sandbox": {"hooks": "all", "servers": "none", "caches": False},
         "webSearch": {"provider": "searxng", "url": "http://x", "keyEnv": "K", "model": "m", "results": 5},
+        "engine": {"url": "nats://h", "ca": "/c", "patienceSeconds": 5}, "windows": {"m": 8192},
     }  # fmt: skip
     house.write(house.state / "settings.json", {"teamwright": block, "worktree": {"symlinkDirectories": [".venv"]}})
     settings = house.load()

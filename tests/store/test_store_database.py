@@ -8,6 +8,7 @@ from pathlib import Path
 import anyio
 import pytest
 
+from store_kit import Run, Sql
 from teamwright.core.data.letter import PERSON, Letter, Prompt
 from teamwright.core.data.message import Text
 from teamwright.core.errors import StoreError
@@ -152,11 +153,11 @@ async def test_an_empty_file_is_a_new_store(tmp_path: Path) -> None:
 
 async def test_a_thousand_posts_at_once_need_few_commits(tmp_path: Path) -> None:
     state = await open_state(tmp_path / "state.db")
-    before = state._db.commits
+    before = state.database.commits
     async with anyio.create_task_group() as group:
         for n in range(1000):
             group.start_soon(state.post, letter(f"l{n}"))
-    assert state._db.commits - before <= 10
+    assert state.database.commits - before <= 10
     assert [x.id for x in await state.waiting(A)] == [f"l{n}" for n in range(1000)]
     await state.close()
 
@@ -173,11 +174,11 @@ async def test_one_that_fails_in_a_group_fails_alone(tmp_path: Path, many: int) 
         except StoreError as error:
             failed.append(str(error))
 
-    before = state._db.commits
+    before = state.database.commits
     async with anyio.create_task_group() as group:
         for n in range(many):
             group.start_soon(post, n)
-    assert state._db.commits - before == 1
+    assert state.database.commits - before == 1
     assert len(failed) == 1
     assert [x.id for x in await state.waiting(A)] == [f"l{n}" for n in range(many) if n != 1]
     await state.close()
@@ -191,14 +192,14 @@ async def test_half_of_a_failing_change_is_undone(tmp_path: Path) -> None:
         db.execute("INSERT INTO models (name) VALUES (NULL)")
 
     with pytest.raises(StoreError, match="NOT NULL"):
-        await database.write(half)
+        await database.write(Run(half))
     assert await database.read(lambda db: db.execute("SELECT count(*) FROM models").fetchone()) == (0,)
     await database.close()
 
 
 async def test_a_queued_change_that_fails_is_told(tmp_path: Path) -> None:
     database = await open_database(tmp_path / "state.db")
-    database.write_soon(lambda db: db.execute("INSERT INTO models (name) VALUES (NULL)"))
+    database.write_soon(Sql("INSERT INTO models (name) VALUES (NULL)"))
     await database.flush()
     assert len(database.notes) == 1
     await database.close()
@@ -207,12 +208,12 @@ async def test_a_queued_change_that_fails_is_told(tmp_path: Path) -> None:
 async def test_what_is_queued_and_cannot_be_written_is_not_lost_in_silence(tmp_path: Path) -> None:
     database = await open_database(tmp_path / "state.db")
     await database.read(lambda db: db.execute("PRAGMA max_page_count = 40").fetchone())
-    database.write_soon(lambda db: db.execute("INSERT INTO models (name) VALUES (?)", ("x" * 100_000,)))
+    database.write_soon(Sql("INSERT INTO models (name) VALUES (?)", ("x" * 100_000,)))
     for end in (database.flush, database.close):
         with pytest.raises(StoreError, match="The disk is full"):
             await end()
     with pytest.raises(StoreError, match="closed"):
-        database.write_soon(lambda _: None)
+        database.write_soon(Sql("SELECT 1"))
 
 
 async def test_a_cancelled_wait_leaves_nothing_behind(tmp_path: Path) -> None:
@@ -342,7 +343,7 @@ async def test_a_full_disk_is_said_and_what_was_queued_is_kept_for_later(tmp_pat
 
 async def test_a_change_too_large_for_the_disk_undoes_its_group_and_the_next_one_works(tmp_path: Path) -> None:
     state = await open_state(tmp_path / "state.db")
-    await state._db.read(lambda db: db.execute("PRAGMA max_page_count = 40").fetchone())
+    await state.database.read(lambda db: db.execute("PRAGMA max_page_count = 40").fetchone())
     failed: list[str] = []
 
     async def post(id: str, size: int) -> None:

@@ -211,5 +211,6 @@ async def test_the_time_of_sending_and_the_first_delivery_are_kept(tmp_path: Pat
     await state.delivered([one.id])
     await state.close()
     db = sqlite3.connect(tmp_path / "s.db")
-    assert db.execute("SELECT sent_at, delivered_at FROM letters").fetchall() == [(1000, 1001)]
+    ((sent, read),) = db.execute("SELECT sent_at, delivered_at FROM letters").fetchall()
+    assert read == sent + 1  # the clock ticks once for each change
     db.close()

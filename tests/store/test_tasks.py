@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from teamwright.core.data.letter import SYSTEM, Letter, Said
+from store_kit import Chosen
 from teamwright.core.data.tasks import MOST_TASKS, NOBODY, Actor, Change, Done, Draft, Owner, Refusal, Task, TaskId
-from teamwright.core.ids import AgentId, CallId, LetterId, SessionId
+from teamwright.core.ids import AgentId, CallId, SessionId
 from teamwright.store.tables.state import StateStore
 from teamwright.store.tables.task_changes import FREE, KEPT
 from teamwright.store.tables.tasks import TaskTable
@@ -27,9 +27,15 @@ RACER = Path(__file__).with_name("task_racer.py")
 class House:
     """A store, a list, and a clock that is set by hand."""
 
-    def __init__(self, state: StateStore, path: Path) -> None:
-        self.state, self.path, self.now = state, path, 1_000_000
-        self.table = TaskTable(state.database, lambda: self.now)
+    state: StateStore
+    table: TaskTable
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.now = path, 1_000_000
+
+    def furnish(self, state: StateStore) -> "House":
+        self.state, self.table = state, TaskTable(state.database)
+        return self
 
     async def make(self, subject: str = "x", by: Actor = LEAD, call: str | None = None, **more: Any) -> Any:
         return await self.table.create("crew", Draft(subject, **more), by, call and CallId(call))
@@ -54,8 +60,15 @@ class House:
 
 @pytest.fixture
 async def house(tmp_path: Path) -> AsyncIterator[House]:
-    state = await StateStore.open(tmp_path / "state.db")
-    yield House(state, tmp_path / "state.db")
+    house = House(tmp_path / "state.db")
+    if Chosen.engine:
+        from engine_kit import open_replicated  # it needs the engine's client
+
+        async with open_replicated(tmp_path) as host:
+            yield house.furnish(StateStore(host.database))
+        return
+    state = await StateStore.open(house.path, lambda: house.now)
+    yield house.furnish(state)
     await state.close()
 
 
@@ -63,6 +76,7 @@ async def house(tmp_path: Path) -> AsyncIterator[House]:
 
 
 @pytest.mark.spec("K1")
+@pytest.mark.one_machine
 async def test_a_task_keeps_what_it_was_made_of(house: House) -> None:
     done = await house.make("wash", description="all", active_form="Washing", metadata={"room": ["a", 1]})
     task = await house.task(1)
@@ -214,34 +228,6 @@ async def test_the_first_free_task_is_claimed(house: House) -> None:
     assert await house.table.claim_first("nowhere", ADA) is None
 
 
-@pytest.mark.spec("K8", "X2")
-async def test_an_assignment_and_its_letter_are_one_change(house: House) -> None:
-    await house.state.register_session(SESSION, "/", 1)
-    await house.state.register_agent(BOB.agent, SESSION, None, "x", "bob", 0)
-    await house.make("1")
-    await house.make("2", blocked_by=(1,))
-
-    def letter(task: Task) -> Letter:
-        return Letter(LetterId(f"l{task.id}-{task.epoch}"), task.agent or AgentId("?"), SYSTEM, Said(task.subject, ""))
-
-    async def assign(id: int, to: Actor) -> Any:
-        ask = Change(owner=Owner(to.name, to.agent))
-        return await house.table.update("crew", TaskId(id), ask, LEAD, letter=letter)
-
-    done = await assign(2, BOB)
-    assert (done.task.owner, done.task.status) == ("bob", "pending") and await house.state.waiting(BOB.agent) == []
-    await house.table.update("crew", TaskId(1), Change(status="completed"), LEAD, letter=letter)
-    assert [found.id for found in await house.state.waiting(BOB.agent)] == ["l2-1"]  # told when it became free
-    await house.make("3")
-    await assign(3, BOB)
-    await assign(3, BOB)  # once more: nothing new to tell
-    assert [found.id for found in await house.state.waiting(BOB.agent)] == ["l2-1", "l3-1"]
-    await house.make("4")
-    with pytest.raises(Exception, match="no agent A"):
-        await assign(4, ADA)  # nobody there to read it: nothing is changed
-    assert (await house.task(4)).owner is None
-
-
 # --- processes
 
 
@@ -265,6 +251,7 @@ def race(path: Path, how: str, names: str, most: int = 0, crash: tuple[str, ...]
 
 
 @pytest.mark.spec("K3")
+@pytest.mark.one_machine
 async def test_processes_that_claim_the_same_tasks_get_each_once(house: House) -> None:
     for n in range(60):
         await house.make(str(n))
@@ -277,6 +264,7 @@ async def test_processes_that_claim_the_same_tasks_get_each_once(house: House) -
 
 
 @pytest.mark.spec("K3", "K5")
+@pytest.mark.one_machine
 async def test_processes_that_take_the_first_free_task_do_each_once(house: House) -> None:
     for n in range(60):
         await house.make(str(n))
@@ -288,6 +276,7 @@ async def test_processes_that_take_the_first_free_task_do_each_once(house: House
 
 @pytest.mark.spec("K3", "K6", "T6")
 @pytest.mark.parametrize("point", ["state.commit", "state.committed"])
+@pytest.mark.one_machine
 async def test_a_claimer_that_is_killed_owns_what_it_had_and_nothing_else(house: House, point: str) -> None:
     for n in range(4):
         await house.make(str(n))
@@ -356,6 +345,7 @@ async def test_a_list_that_is_dropped_is_gone_with_all_that_hung_on_it(house: Ho
 
 @pytest.mark.spec("K7")
 @pytest.mark.parametrize("fault", ["status = 'lost'", "metadata = '[1]'", "former = '{'", "subject = x'ff'"])
+@pytest.mark.one_machine
 async def test_a_record_that_cannot_be_read_is_reported_and_passed_over(house: House, fault: str) -> None:
     await house.make("one")
     await house.make("two")
@@ -368,6 +358,7 @@ async def test_a_record_that_cannot_be_read_is_reported_and_passed_over(house: H
     assert done and done.id == 2
 
 
+@pytest.mark.one_machine
 async def test_a_list_has_room_for_so_many_and_metadata_for_so_much(house: House) -> None:
     await house.make("1")
     house.damage(f"UPDATE task_lists SET count = {MOST_TASKS}")

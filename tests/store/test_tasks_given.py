@@ -1,13 +1,17 @@
 """Tasks that are given back or kept for somebody: who is handed what, also after a restart and in an older store."""
 
+import json
 import sqlite3
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from team_house import open_house
 
+from teamwright.core.data.letter import Signal
 from teamwright.core.data.tasks import NOBODY, Actor, Change, Done, Draft, Owner, Refusal, TaskId
+from teamwright.core.data.team import LEAD_NAME
 from teamwright.core.ids import AgentId
 from teamwright.store.db.database import Database, open_database
 from teamwright.store.db.schema import STEPS
@@ -158,3 +162,37 @@ async def test_an_older_store_is_brought_up_to_date_with_its_tasks(tmp_path: Pat
     db = sqlite3.connect(path)
     assert db.execute("SELECT credited FROM tasks ORDER BY id").fetchall() == [(1,), (0,)]
     db.close()
+
+
+@pytest.mark.spec("K8", "X2")
+async def test_an_assignment_and_its_letter_are_one_change(tmp_path: Path) -> None:
+    async with open_house(tmp_path) as house:
+        await house.create()
+        bob, table = await house.join("bob"), TaskTable(house.state.database)
+        lead = Actor(house.lead, LEAD_NAME, lead=True)
+
+        async def assign(id: int, to: Owner) -> Any:
+            return await table.update("crew", TaskId(id), Change(owner=to), lead)
+
+        async def told() -> list[str]:
+            return [letter.id for letter in await house.state.waiting(bob.agent)]
+
+        await table.create("crew", Draft("1"), lead)
+        await table.create("crew", Draft("2", blocked_by=(TaskId(1),)), lead)
+        to_bob = Owner("bob", bob.agent)
+        done = await assign(2, to_bob)
+        assert (done.task.owner, done.task.status) == ("bob", "pending") and await told() == []
+        await table.update("crew", TaskId(1), Change(status="completed"), lead)
+        assert await told() == ["a-crew-2-1-0"]  # when it became free
+        await table.create("crew", Draft("3"), lead)
+        commits = house.state.database.commits
+        await assign(3, to_bob)
+        assert house.state.database.commits == commits + 1
+        await assign(3, to_bob)  # once more: nothing new to tell
+        assert await told() == ["a-crew-2-1-0", "a-crew-3-1-0"]
+        letter = (await house.state.waiting(bob.agent))[0]
+        assert isinstance(letter.body, Signal) and letter.body.kind == "task_assignment"
+        assert json.loads(letter.body.line)["assignedBy"] == letter.sender.name == LEAD_NAME
+        await table.create("crew", Draft("4"), lead)
+        await assign(4, Owner("eve", AgentId("E")))  # no member: nobody there to read it
+        assert await told() == ["a-crew-2-1-0", "a-crew-3-1-0"]

@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from journal import Entry, Journal
 from teamwright.core.data.tasks import Actor, Change, Done, Draft, Refusal, TaskId
 from teamwright.core.ids import AgentId
 from teamwright.store.db.database import open_database
@@ -42,14 +43,16 @@ class Claims(RuleBasedStateMachine):
         self.now, self.made = 1_000_000, 0
         self.known: dict[int, Known] = {}
         self.epochs: dict[int, int] = {}
+        self.entries: list[Entry] = []
         self.table = self.open()
 
     def do(self, work: Coroutine[Any, Any, Any]) -> Any:
         return self.loop.run_until_complete(asyncio.wait_for(work, 20))
 
     def open(self) -> TaskTable:
-        self.database = self.do(open_database(self.dir / "state.db"))
-        return TaskTable(self.database, lambda: self.now)
+        self.database = self.do(open_database(self.dir / "state.db", now=lambda: self.now))
+        self.journal = Journal(self.database, self.entries)
+        return TaskTable(self.journal.database)
 
     def open_blockers(self, id: int) -> set[int]:
         return {n for n in self.known[id].waits if n in self.known and self.known[n].status != "completed"}
@@ -155,6 +158,7 @@ class Claims(RuleBasedStateMachine):
             self.epochs[task.id] = task.epoch
 
     def teardown(self) -> None:
+        self.do(self.journal.replay())
         self.do(self.database.close())
         self.loop.run_until_complete(self.loop.shutdown_default_executor())
         self.loop.close()

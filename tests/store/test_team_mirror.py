@@ -38,6 +38,7 @@ async def test_the_config_is_there_private_and_current(house: House) -> None:
     assert modes == {"teams": 0o700, "crew": 0o700, "config.json": 0o600}
 
 
+@pytest.mark.one_machine
 @pytest.mark.spec("X1")
 async def test_an_inbox_file_has_the_unread_and_the_last_200_read(house: House) -> None:
     ada = await house.join("ada")

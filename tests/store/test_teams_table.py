@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from team_house import START, House, finish, open_house, start
 
-from teamwright.core.data.team import FOLLOWS, LEAD_NAME, Mail, Member, Moved, Refused, State, Team
+from teamwright.core.data.team import FOLLOWS, LEAD_NAME, Member, Moved, Refused, State, Team
 from teamwright.core.errors import StoreError
 from teamwright.core.ids import AgentId
 from teamwright.store.tables.jobs import NewAgent
-from teamwright.store.tables.processes import Lease, ProcessTable
+from teamwright.store.tables.processes import Lease
 from teamwright.store.tables.state import StateStore as Store
 from teamwright.store.tables.teams import Deleted, TeamTable
 
@@ -99,6 +99,7 @@ async def test_who_lost_the_lead_cannot_delete(house: House) -> None:
 
 
 @pytest.mark.spec("T11")
+@pytest.mark.one_machine
 async def test_a_deleted_session_takes_its_members_but_not_the_team(house: House) -> None:
     await house.create()
     await house.join("ada")
@@ -153,27 +154,23 @@ async def test_a_member_that_cannot_get_its_first_mail_is_not_there_at_all(house
     id = AgentId("a1")
     agent = NewAgent(id, house.session, house.lead, "x", "ada", 1)
 
-    def first(member: Member) -> Mail:
-        return house.note(house.lead, member, "x" * 300_000)
-
+    draft = Member(id, "ada", "crew", "x")
     with pytest.raises(StoreError, match="longer than 256 KiB"):
-        await house.teams.add_member(Member(id, "ada", "crew", "x"), agent=agent, first=first)
+        await house.teams.add_member(draft, agent=agent, first=house.note(house.lead, draft, "x" * 300_000))
     assert await house.teams.find("crew", "ada") is None and len(await house.teams.members("crew")) == 1
-    member = await house.teams.add_member(
-        Member(id, "ada", "crew", "x"), agent=agent, first=lambda m: house.note(house.lead, m, "begin")
-    )
+    member = await house.teams.add_member(draft, agent=agent, first=house.note(house.lead, draft, "begin"))
     assert isinstance(member, Member) and [x.body for x in await house.state.waiting(id)]
     assert code(await house.teams.add_member(Member(id, "ada", "nobody", "x"))) == "no_team"
 
 
-async def test_what_is_known_of_a_member_changes_but_not_who_it_is(house: House) -> None:
+async def test_the_place_of_a_member_changes_but_not_who_it_is(house: House) -> None:
     await house.create()
     ada = await house.join("ada")
     pane = {"backend": "tmux", "id": "%3", "pid": 7}
-    await house.teams.amend("crew", ada.agent, lambda m: replace(m, pane=pane, worktree="/t", name="x", state="idle"))
+    await house.teams.set_place("crew", ada.agent, "tmux", pane)
     found = await house.teams.member(ada.agent)
-    assert found == replace(ada, pane=pane, worktree="/t")
-    assert code(await house.teams.amend("crew", AgentId("nobody"), lambda m: m)) == "no_member"
+    assert found == replace(ada, pane=pane, backend="tmux")
+    assert code(await house.teams.set_place("crew", AgentId("nobody"), "tmux", pane)) == "no_member"
 
 
 # --- states
@@ -198,6 +195,7 @@ async def test_states_only_follow_their_diagram(tmp_path_factory: pytest.TempPat
             assert member is not None and member.state == expected
 
 
+@pytest.mark.one_machine
 @pytest.mark.spec("T5")
 async def test_a_state_has_its_time_and_a_late_owner_cannot_set_it(house: House) -> None:
     await house.create()
@@ -219,6 +217,7 @@ async def test_a_state_has_its_time_and_a_late_owner_cannot_set_it(house: House)
 
 
 @pytest.mark.spec("T11")
+@pytest.mark.one_machine
 async def test_a_team_is_taken_over_only_from_a_process_that_is_gone(house: House) -> None:
     await house.create()
     ada = await house.join("ada")
@@ -257,7 +256,7 @@ async def main():
     state = await StateStore.open(Path(root) / "state.db")
     processes = ProcessTable(state.database, Path(root) / "run")
     me = await processes.register("s")
-    teams = TeamTable(state.database, processes)
+    teams = TeamTable(state.database)
     print("ready", flush=True)
     sys.stdin.readline()
     team = await teams.take_over("crew", Member(lead, "", "", "team-lead"), me.id)
@@ -270,6 +269,7 @@ anyio.run(main)
 """
 
 
+@pytest.mark.one_machine
 @pytest.mark.spec("T11", "C5")
 async def test_of_many_processes_one_takes_over_and_after_its_kill_the_next_one(house: House) -> None:
     await house.create()
@@ -293,6 +293,7 @@ async def test_of_many_processes_one_takes_over_and_after_its_kill_the_next_one(
     assert team is not None and team.process is not None and not house.processes.alive(team.process)
 
 
+@pytest.mark.one_machine
 @pytest.mark.spec("X7", "X3")
 async def test_a_corrupt_store_is_set_aside_and_said_so_and_the_roster_can_be_made_anew(tmp_path: Path) -> None:
     async with open_house(tmp_path) as house:
@@ -304,6 +305,6 @@ async def test_a_corrupt_store_is_set_aside_and_said_so_and_the_roster_can_be_ma
     state = await Store.open(path)
     assert "was damaged and is now state.db.corrupt-" in state.notes[0]
     assert len(list(tmp_path.glob("state.db.corrupt-*"))) == 1
-    teams = TeamTable(state.database, ProcessTable(state.database, tmp_path / "run"))
+    teams = TeamTable(state.database)
     assert await teams.teams() == []
     await state.close()

@@ -137,9 +137,30 @@ def test_a_question_has_everything_that_a_person_needs_and_allow_runs_it(program
     assert asked["subtype"] == "can_use_tool" and asked["tool_name"] == "Bash"
     assert asked["input"] == {"command": "touch f"} and asked["tool_use_id"] and asked["decision_reason"]
     assert asked["permission_suggestions"][0]["rules"] == [{"toolName": "Bash", "ruleContent": "touch f"}]
-    assert not (program.project / "f").exists()
+    assert not (program.project / "f").exists() and "agent_id" not in asked  # the main agent has none
     live.answer(question, behavior="allow", updatedInput={"command": "touch f"})
     assert live.end().rc == 0 and (program.project / "f").exists()
+
+
+@pytest.mark.spec("M10")
+def test_one_yes_to_a_change_of_files_covers_the_next(program: Program) -> None:
+    """Inside the working directories by the mode, outside by the directory as well."""
+    outside = program.root / "elsewhere"
+    outside.mkdir()
+    files = [program.project / "a.txt", program.project / "b.txt", outside / "c.txt", outside / "d.txt"]
+    live = program.talk([*({"tool": "Write", "input": {"file_path": str(f), "content": "x\n"}} for f in files), "done"])
+    live.say("go")
+    first = live.question(0)
+    accept = {"type": "setMode", "mode": "acceptEdits", "destination": "session"}
+    assert first["request"]["permission_suggestions"] == [accept]
+    live.answer(first, behavior="allow", updatedPermissions=[accept])
+    second = live.question(1)
+    assert second["request"]["input"]["file_path"] == str(files[2])
+    suggested = second["request"]["permission_suggestions"]
+    assert suggested[0] == {"type": "addDirectories", "directories": [str(outside)], "destination": "session"}
+    live.answer(second, behavior="allow", updatedPermissions=suggested)
+    live.results(1)
+    assert live.end().rc == 0 and all(file.exists() for file in files)
 
 
 @pytest.mark.spec("M10")

@@ -23,8 +23,8 @@ STORY = [
     "lead I look at the tests first",
     r"lead \+ a team: shop",
     r"lead \+ task #3: write banner.py \(waits for #1, #2\)",
-    r"ada \* joins the team, in a worktree",
-    r"ben \* joins the team, in a worktree",
+    r"(ada|ben) \* joins the team, in a worktree",  # both are made at the same time
+    r"(ada|ben) \* joins the team, in a worktree",
     r"ada \* claims #1",
     r"ben \* claims #2",
     r"ben \* completes #2",

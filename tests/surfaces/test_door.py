@@ -13,11 +13,13 @@ import pytest
 from conftest import Walker
 from crew import after, agent, bash, marking, stage
 from teamwright.app import open_session
+from teamwright.core.data.event import ToolEnded
 from teamwright.core.errors import UsageError
 from teamwright.core.ids import SessionId
 from teamwright.host.ipc.unix_stream import UnixStream
 from teamwright.models.scripted import ScriptedModel, call
 from teamwright.runtime.session import Session
+from teamwright.store.files import transcripts
 from teamwright.store.files.paths import home_from
 from teamwright.surfaces.headless.door import keep_door
 from teamwright.surfaces.port.doors import address_file, knock, open_doors
@@ -125,6 +127,11 @@ async def test_a_guest_answers_a_question_and_the_others_are_told(walker: Walker
             result = await one.until(lambda line: line["type"] == "user" and "not that" in json.dumps(line))
             assert result["message"]["content"][0]["is_error"]
             await one.until(of("result"))
+        transcript = home_from(walker.env).transcript(walker.project, session.id)
+        ends = [line.event for _, line in transcripts.read(transcript) if isinstance(line.event, ToolEnded)]
+        kept = [end.consent for end in ends if end.consent]
+        assert [(c.by, c.via, c.verdict) for c in kept] == [("person", "door", "allow"), ("person", "door", "deny")]
+        assert all(0 < c.asked <= c.answered for c in kept)
     assert (walker.project / "made").exists() and not (walker.project / "made-too").exists()
 
 

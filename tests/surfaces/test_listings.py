@@ -77,7 +77,7 @@ async def test_the_budget_ends_a_run_with_one_more_turn_to_report(program: Progr
 
 
 @pytest.mark.anyio
-@pytest.mark.spec("A7")
+@pytest.mark.spec("A7", "SE4")
 async def test_an_overload_is_retried_and_seen_and_a_wrong_key_is_not(program: Program) -> None:
     overloaded = answer(529, {"type": "error", "error": {"type": "overloaded_error", "message": "busy"}})
     async with FakeApi([overloaded, answers("there")]) as api:
@@ -85,6 +85,9 @@ async def test_an_overload_is_retried_and_seen_and_a_wrong_key_is_not(program: P
     retries = [line for line in ran.lines if line.get("subtype") == "api_retry"]
     assert ran.rc == 0 and ran.result["result"] == "there" and len(api.asked) == 2
     assert [(r["attempt"], r["max_retries"], r["error_status"]) for r in retries] == [(1, 1, 529)]
+    async with FakeApi([overloaded, answers("there")]) as api:
+        ran = await run(program, api, "-p", "go", "--model", MODEL)
+    assert ran.out == "there\n" and ran.err.count("\n") == 1 and "is overloaded (529). Retry 1 of 1" in ran.err
     refused = answer(401, {"type": "error", "error": {"type": "authentication_error", "message": "invalid x-api-key"}})
     async with FakeApi([refused]) as api:
         ran = await run(program, api, "-p", "go", "--model", MODEL)
@@ -106,9 +109,9 @@ async def test_doctor_asks_the_model_and_names_what_is_wrong(program: Program) -
 def test_doctor_without_a_key_or_with_a_server_that_is_down(program: Program) -> None:
     ran = program.run("doctor")
     assert ran.rc == 1 and "FAULT  model" in ran.out and "ANTHROPIC_API_KEY" in ran.out
-    env = {"OPENAI_BASE_URL": "http://127.0.0.1:1/v1", "HTTPS_PROXY": "http://user:secret@proxy:1"}
+    env = {"OPENAI_BASE_URL": "http://127.0.0.1:1/v1", "HTTPS_PROXY": "http://user:hushhush@proxy:1"}
     down = program.run("doctor", "--model", "openai/local", env=env)
-    assert down.rc == 1 and "127.0.0.1:1" in down.out and "secret" not in down.out
+    assert down.rc == 1 and "127.0.0.1:1" in down.out and "hushhush" not in down.out
 
 
 def test_doctor_finds_a_home_that_others_can_read_and_settings_that_are_wrong(program: Program) -> None:

@@ -73,3 +73,38 @@ def test_a_server_that_fails_fails_the_test(program: Program) -> None:
     config = json.dumps({"mcpServers": {"bad": {"command": "/no/such\x1b[31m"}}})
     ran = program.run("mcp", "test", "bad", "--mcp-config", config)
     assert ran.rc == 1 and "failed" in ran.out and "no program" in ran.out
+
+
+@pytest.mark.spec("BR1")
+def test_servers_that_another_program_keeps_for_the_person(program: Program) -> None:
+    here = {"mcpServers": {"db": {"command": "db"}}, "disabledMcpServers": ["gone"]}
+    kept = {
+        "mcpServers": {"notes": {"command": "notes"}, "gone": {"command": "x"}},
+        "projects": {str(program.project): here},
+    }
+    (program.home / ".claude.json").write_text(json.dumps(kept))
+    rows = program.run("mcp", "list").out.splitlines()
+    assert [row.split()[:4] for row in rows[1:]] == [
+        ["notes", "user,", "~/.claude.json", "stdio"],
+        ["db", "local,", "~/.claude.json", "stdio"],
+        ["gone", "user,", "~/.claude.json", "stdio"],
+    ]
+    assert rows[3].endswith("turned off")
+    before = (program.home / ".claude.json").read_bytes()
+    assert program.run("mcp", "remove", "notes").rc == 2 and (program.home / ".claude.json").read_bytes() == before
+
+
+@pytest.mark.spec("BR1")
+def test_an_address_without_its_variable_is_still_an_address(program: Program) -> None:
+    server = {"type": "http", "url": "https://x.example/mcp", "headers": {"Authorization": "Bearer ${SHOP_TOKEN}"}}
+    (program.home / ".claude.json").write_text(json.dumps({"mcpServers": {"web": server}}))
+    ran = program.run("mcp", "list", "--json")
+    (row,) = json.loads(ran.out)
+    assert (row["type"], row["where"]) == ("http", "https://x.example/mcp")
+    assert row["error"].startswith("needs SHOP_TOKEN,") and ran.err.count("SHOP_TOKEN") == 2
+
+
+@pytest.mark.spec("BR1")
+def test_what_is_added_where_nobody_trusts_says_so(program: Program) -> None:
+    ran = program.run("mcp", "add", "notes", "notes-server")
+    assert f"{program.project} is not trusted, so notes is not used yet. `teamwright trust`" in ran.out

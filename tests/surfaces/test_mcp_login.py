@@ -162,3 +162,49 @@ def test_where_there_is_nothing_to_sign_in_to(program: Program) -> None:
     assert "has no URL" in program.run("mcp", "login", "near").err
     assert "token in its headers" in program.run("mcp", "login", "held").err
     assert program.run("mcp", "login").rc == 2
+
+
+BROWSER = f"{sys.executable} -c 'import sys, urllib.request; urllib.request.urlopen(sys.argv[1], timeout=20).read()'"
+
+
+def test_the_browser_is_opened_and_the_address_printed_as_well(guarded: Guarded) -> None:
+    ran = guarded.program.run("mcp", "login", "far", env={"BROWSER": BROWSER})
+    assert ran.rc == 0 and "far: signed in" in ran.out and "/login/authorize?" in ran.out
+    assert guarded.state()["status"] == "connected"
+
+
+def test_a_server_that_asks_for_more_in_mid_session_gets_it_and_the_call_goes_on(guarded: Guarded) -> None:
+    program = guarded.program
+    assert guarded.login()[0] == 0
+    script = [{"tool": "Bash", "input": {"command": f"touch {guarded.log.parent}/more"}}]
+    script += [{"tool": "mcp__far__add", "input": {"a": 2, "b": 3}}, "done"]
+    live = program.talk(script, "--dangerously-skip-permissions", env={"BROWSER": BROWSER})
+    live.say("go")
+    live.results(1)
+    ran = live.end()
+    assert ran.tool_results[-1][0].startswith("5"), ran.tool_results
+    assert [deed for deed in guarded.deeds if deed.startswith("token")] == ["token authorization_code"] * 2
+    assert "asks for more than you agreed to" in ran.err + ran.out
+
+
+def test_where_nobody_can_agree_the_call_says_how(guarded: Guarded) -> None:
+    assert guarded.login()[0] == 0
+    (guarded.log.parent / "more").touch()
+    ran = guarded.program.prompt(["done"], env={"BROWSER": BROWSER})
+    assert ran.rc == 0 and "mcp login" in ran.err and len(guarded.deeds) == 2
+
+
+def test_forms_are_answered_with_their_defaults_where_settings_say_so(program: Program) -> None:
+    small = Path(__file__).parent.parent / "servers" / "small_mcp.py"
+    assert (
+        program.run("mcp", "add", "-s", "user", "near", sys.executable, str(small), str(program.root / "near.log")).rc
+        == 0
+    )
+    script = [{"tool": "mcp__near__ask", "input": {"text": "Ada"}}, {"tool": "mcp__near__ask", "input": {}}, "done"]
+    settings = json.dumps({"teamwright": {"mcpFormDefaults": True}})
+    args = ["--dangerously-skip-permissions", "--settings", settings]
+    (filled, _), (empty, _) = program.prompt(script, *args).tool_results
+    assert json.loads(filled) == {"action": "accept", "content": {"name": "Ada"}}
+    assert json.loads(empty)["action"] == "decline"
+    (refused, _), *_ = program.prompt(script, "--dangerously-skip-permissions").tool_results
+    assert "accept" not in refused

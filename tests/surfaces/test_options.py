@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from program import ARGV, Program, bash, tool
-from teamwright.cli import COMMANDS
+from teamwright.cli.commands import COMMANDS
 
 
 def init(program: Program, *args: str, **more: Any) -> dict[str, Any]:

@@ -2,11 +2,14 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from program import Program
 
 
 class House:
@@ -83,3 +86,38 @@ def test_a_damaged_plugin_is_listed_as_such(house: House) -> None:
     (house.root / "home/.teamwright/plugins/kit/plugin.json").write_text("{")
     out, err = house.run()
     assert "broken" in out and "plugin.json" in err
+
+
+@pytest.mark.spec("BR2")
+def test_a_marketplace_says_what_it_has_and_how_to_install_one(program: Program, tmp_path: Path) -> None:
+    market = tmp_path / "market"
+    (market / ".claude-plugin").mkdir(parents=True)
+    shutil.copytree(Path(__file__).parents[1] / "fixtures/plugin", market / "house")
+    plugins = [
+        {"name": "house-rules", "source": "./house", "description": "how we work"},
+        {"name": "far", "source": {"source": "github", "repo": "x/far"}},
+    ]
+    (market / ".claude-plugin/marketplace.json").write_text(json.dumps({"name": "corner", "plugins": plugins}))
+    told = program.run("plugins", "install", str(market))
+    assert told.rc == 2 and "house-rules  how we work" in told.err
+    assert f"`teamwright plugins install '{market}#house-rules'`" in told.err
+    far = program.run("plugins", "install", f"{market}#far")
+    assert far.rc == 2 and "plugins install https://github.com/x/far.git" in far.err
+    assert program.run("plugins", "install", f"{market}#none").rc == 2
+    assert program.run("plugins", "install", f"{market}#house-rules").rc == 0
+    (row,) = json.loads(program.run("plugins", "--json").out)
+    assert row["name"] == "house-rules" and row["origin"] == str(market)
+
+
+@pytest.mark.spec("BR2")
+def test_plugins_of_another_program_are_used_as_they_lie(program: Program) -> None:
+    folder = program.home / ".claude/plugins/cache/corner/house-rules/1.0"
+    shutil.copytree(Path(__file__).parents[1] / "fixtures/plugin", folder)
+    on = {"house-rules@corner": True, "gone@corner": True}
+    (program.home / ".claude/settings.json").write_text(json.dumps({"enabledPlugins": on}))
+    listed = program.run("plugins")
+    assert "house-rules@corner" in listed.out and "plugin `gone@corner` is not used" in listed.err
+    ran = program.prompt(["hi"])
+    init = next(line for line in ran.lines if line.get("subtype") == "init")
+    assert "house-rules:style-checker" in init["agents"] and "house-rules:house" in init["slash_commands"]
+    assert "not used here: " in ran.err and "plugin `gone@corner`" in ran.err

@@ -8,6 +8,7 @@ import anyio
 import pytest
 
 from program import Program, tool
+from store_kit import Sql
 from teamwright.core.data.tasks import Actor, Draft
 from teamwright.core.ids import AgentId, SessionId
 from teamwright.store.tables.state import StateStore
@@ -72,7 +73,7 @@ def test_a_record_that_cannot_be_read_is_reported_and_the_rest_is_shown(program:
 
     async def damage() -> None:
         state = await StateStore.open(program.state / "state.db")
-        await state.database.write(lambda db: db.execute("UPDATE tasks SET metadata = '?' WHERE id = 2").rowcount)
+        await state.database.write(Sql("UPDATE tasks SET metadata = '?' WHERE id = 2"))
         await state.close()
 
     anyio.run(damage)

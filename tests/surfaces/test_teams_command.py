@@ -25,7 +25,7 @@ async def fill(root: Path) -> None:
     await state.register_session(S, "/", 1)
     processes = ProcessTable(state.database, root / "run")
     me = await processes.register(S)
-    teams, mail = TeamTable(state.database, processes), MailTable(state.database)
+    teams, mail = TeamTable(state.database), MailTable(state.database)
     ids = [AgentId(S), AgentId("a1"), AgentId("b1")]
     for id in ids:
         await state.register_agent(id, S, None, "x", "x", 0)

@@ -358,7 +358,42 @@ def poison_worktree(ground: Ground) -> None:
     ground.git("config", "--worktree", "core.fsmonitor", f": > {ground.marks}/worktree #")
 
 
+# --- where a file that rules guard is known to git otherwise
+
+
+def forget_file(ground: Ground) -> None:
+    """.env lies there, ignored, and no commit ever had it."""
+    shutil.rmtree(ground.project / ".git")
+    ground.git("init", "-q", "-b", "main")
+    (ground.project / ".git/info/exclude").write_text("*core*\n.env\n")
+    ground.git("add", "README.md", "src", "notes.txt", "docs/page.md", "sub")
+    ground.git("commit", "-qm", "one")
+    (ground.project / "src/b.py").write_text("y = 5\n")
+    ground.git("commit", "-qam", "two")
+    ground.git("branch", "victim")
+    ground.git("tag", "v1")
+    (ground.project / "src/b.py").write_text("y = 6\n")
+    ground.git("stash", "-q")
+    (ground.project / "src/a.py").write_text("import os\nx = 3\n")
+    shutil.rmtree(ground.project / ".git/hooks")
+
+
+def remove_file(ground: Ground) -> None:
+    """Commits of old have .env; today it is ignored."""
+    ground.git("rm", "-q", "--cached", ".env")
+    (ground.project / ".git/info/exclude").write_text("*core*\n.env\n")
+    ground.git("commit", "-qm", "three")
+    ground.git("commit", "-q", "--allow-empty", "-m", "four")
+
+
+def drop_file(ground: Ground) -> None:
+    """The last commit has .env, the index does not, and a file asks rg for it though it is hidden."""
+    ground.git("rm", "-q", "--cached", ".env")
+    ground.write(ground.project / ".ignore", "*.tmp\n!.env\n")
+
+
 POISONS: dict[str, Callable[[Ground], None]] = {
     "plain": lambda _: None, "settings": poison_settings, "hooks": poison_hooks, "submodule": poison_submodule,
-    "include": poison_include, "worktree": poison_worktree,
+    "include": poison_include, "worktree": poison_worktree, "unknown": forget_file, "removed": remove_file,
+    "dropped": drop_file,
 }  # fmt: skip

@@ -14,7 +14,7 @@ from shell_spell import disturb, hide, spell
 
 class Line(Struct, frozen=True):
     """`must`: it has to run unasked; `edits`: in acceptEdits. `bypass`: it is tried with all questions off, too.
-    `still`: judged, never run."""
+    `still`: judged, never run. `guard`: beside a rule that denies reading .env it is `spared`, or `kept` back."""
 
     text: str
     shape: str = ""
@@ -23,6 +23,7 @@ class Line(Struct, frozen=True):
     must: bool = False
     still: bool = False
     edits: bool = False
+    guard: str = ""
 
 
 def make_line(seed: str, n: int) -> Line:
@@ -32,6 +33,8 @@ def make_line(seed: str, n: int) -> Line:
     if dice.chance(0.12) and shape != "deep":
         text = disturb(dice, text)
     ground = dice.choice(sorted(POISONS)) if shape == "git" and dice.chance(0.15) else "plain"
+    if shape in ("guarded", "git") and dice.chance(0.5):
+        ground = dice.choice(["unknown", "removed", "dropped"])
     bypass = shape in ("ruin", "denied") or ("touch" in text and dice.chance(0.3))
     return Line(text, shape, ground, bypass)
 
@@ -266,5 +269,5 @@ SHAPES: dict[str, tuple[float, Say]] = {
     "runs": (3, runs), "made": (3, section("made")), "soup": (6, soup), "document": (4, document),
     "evaluation": (5, section("evaluation")), "ruin": (1.5, section("ruin")), "denied": (2, section("denied")),
     "everyday": (4, everyday), "edits": (9, section("edits")), "reads": (10, section("reads")),
-    "deep": (0.05, deep),
+    "guarded": (8, section("guarded")), "deep": (0.05, deep),
 }  # fmt: skip

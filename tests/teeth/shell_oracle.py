@@ -26,6 +26,8 @@ KINDS = {
     "accepted": {"edits": True},
     "bypass": {"bypass": True},
     "judge": {"still": True},
+    "spared": {"must": True, "guard": "spared"},
+    "kept": {"guard": "kept"},
 }
 
 

@@ -56,8 +56,8 @@ def real_flags() -> dict[str, list[Flag]]:
 @cache
 def known_flags() -> dict[str, list[Flag]]:
     """What the judge knows, read out of its tables whatever they look like inside."""
-    from teamwright.host.shell import git as git_commands
-    from teamwright.host.shell import readonly as commands
+    from teamwright.host.shell.programs import git as git_commands
+    from teamwright.host.shell.programs import readonly as commands
 
     found = dict[str, list[Flag]]()
     for prefix, table in (("", commands.KNOWN), ("git ", git_commands.GIT)):

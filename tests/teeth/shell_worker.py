@@ -21,7 +21,7 @@ from shell_lines import Line, make_line
 from teamwright.core.permissions.facts import Runs
 from teamwright.core.permissions.judge import judge
 from teamwright.core.permissions.patterns import UNKNOWN
-from teamwright.core.permissions.rules import Rules, parse_rules
+from teamwright.core.permissions.rules import Rules, guarded_patterns, parse_rules
 from teamwright.host.process import bash
 from teamwright.host.process.environment import tool_environment
 from teamwright.host.shell.analysis import read_command
@@ -31,6 +31,7 @@ SECONDS, LONGEST = 1.0, 10.0  # that a line may run; the longer, the more others
 PATIENCE = 1.0  # of the processor's time that the judge may take for one line
 MOST_OUTPUT = 1 << 18
 READING = ("default", "plan", "dontAsk")
+GUARDS = ("Read(.env)", "Read(./.env)", "Read(//**/.en?)")  # the same file: at any depth, by its path, by a pattern
 # Words that only the running command knows may name anything here: what they match is all that can be learnt (0026).
 ECHOES = frozenset({"echo", "true", "false", ":", "[["})
 NAMES_ONLY = frozenset({"opened home/", "opened vault", f"showed a secret: {CANARY}VAULT"})
@@ -72,15 +73,20 @@ class Court:
 
     def __init__(self, ground: Ground) -> None:
         self.ground = ground
-        self._around = ShellContext(str(ground.project), str(ground.home), (str(ground.project),))
-        self._denies = {text: self._rules(text) for text in ("Read(.env)", "Bash(touch *)")}
+        self._denies = {text: self._rules(text) for text in (*GUARDS, "Bash(touch *)")}
 
     def _rules(self, text: str) -> Rules:
         parsed, _ = parse_rules([text], "flag", str(self.ground.project), str(self.ground.home))
         return Rules(deny=parsed)
 
-    def facts(self, text: str) -> Runs:
-        return read_command(text, "Bash", self._around)
+    def facts(self, text: str, deny: str = "") -> Runs:
+        project = str(self.ground.project)
+        guarded = guarded_patterns(self._denies[deny]) if deny else ()
+        return read_command(text, "Bash", ShellContext(project, str(self.ground.home), (project,), guarded=guarded))
+
+    def allows_beside(self, text: str, mode: str, deny: str) -> bool:
+        """With this rule in force, from the facts on."""
+        return self.kind(self.facts(text, deny), mode, deny) == "allow"
 
     def kind(self, facts: Runs, mode: str, deny: str = "") -> str:
         rules = self._denies[deny] if deny else Rules()
@@ -149,8 +155,13 @@ class Worker:
             return ([] if how or not (line.must or line.edits) else ["it must run unasked"]), how
         if (line.must and how not in READING) or (line.edits and how == "bypassPermissions"):
             return ["it must run unasked"], how
+        beside = [rule for rule in GUARDS if court.allows_beside(line.text, "default", rule)] if line.guard else []
+        if line.guard == "spared" and len(beside) != len(GUARDS):
+            return [f"it must run unasked beside {set(GUARDS).difference(beside)}"], how
+        if line.guard == "kept" and beside:
+            return [f"it may not run beside {beside}"], how
         seen, output = self.run(court.ground, line.text)
-        return self._faults(court, facts, how, seen, output), how
+        return self._faults(court, line.text, facts, how, seen, output), how
 
     def _court(self, kind: str) -> Court:
         if kind not in self._courts:
@@ -212,7 +223,7 @@ class Worker:
 
     # --- judging the judge
 
-    def _faults(self, court: Court, facts: Runs, how: str, seen: Seen, output: bytes) -> list[str]:
+    def _faults(self, court: Court, text: str, facts: Runs, how: str, seen: Seen, output: bytes) -> list[str]:
         ground = court.ground
         if how == "bypassPermissions":
             denied = ["ran touch past the rule Bash(touch *)"] if "touch" in seen.ran else []
@@ -230,8 +241,8 @@ class Worker:
         opened = ".env" in seen.opened and not uses_git(facts)  # git reads files to tell whether they were changed
         if opened or f"{CANARY}ENV" in shown:
             mode = "acceptEdits" if how == "acceptEdits" else "default"
-            if court.kind(facts, mode, "Read(.env)") == "allow":
-                faults.append("read .env past the rule Read(.env)")
+            passed = [rule for rule in GUARDS if court.allows_beside(text, mode, rule)]
+            faults += [f"read .env past the rule {rule}" for rule in passed]
         return faults
 
 

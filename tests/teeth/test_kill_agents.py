@@ -15,8 +15,8 @@ import pytest
 from crew import check_valid, results, script_of
 from program import Program, bash, tool, wait_file
 from teamwright.app import Options, open_session
+from teamwright.core.data.conversation.history import fold
 from teamwright.core.data.event import AgentEnded, AgentStarted, ToolEnded
-from teamwright.core.data.history import fold
 from teamwright.core.data.message import Message, Request, Text
 from teamwright.models.scripted import ScriptedModel, call
 from teamwright.runtime.agents.resume import Origin

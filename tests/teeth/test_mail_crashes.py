@@ -73,7 +73,7 @@ from teamwright.store.tables.teams import TeamTable
 async def main():
     root, _, _, point, passes = sys.argv[1:]
     state = await StateStore.open(Path(root) / "state.db")
-    teams = TeamTable(state.database, ProcessTable(state.database, Path(root) / "run"))
+    teams = TeamTable(state.database)
     arm(point, int(passes))
     for new in ("running", "idle", "running", "shutdown"):
         await teams.set_state("crew", "ada1", new)
@@ -90,7 +90,7 @@ async def build(root: Path) -> None:
     await state.register_agent(ADA, S, LEAD, "x", "ada", 1)
     processes = ProcessTable(state.database, root / "run")
     me = await processes.register(S)
-    teams = TeamTable(state.database, processes)
+    teams = TeamTable(state.database)
     assert isinstance(await teams.create_team("crew", "", Member(LEAD, LEAD_NAME, "", "lead"), me.id), Team)
     assert isinstance(await teams.add_member(Member(ADA, "ada", "crew", "x")), Member)
     await processes.leave(me.id)
@@ -171,7 +171,7 @@ async def test_a_state_is_the_old_or_the_new_one(tmp_path: Path, point: str, pas
     states = ["created", "running", "idle", "running", "shutdown"]
     expected = states[len(acknowledged) + (point == "state.committed")]
     state = await StateStore.open(tmp_path / "state.db")
-    teams = TeamTable(state.database, ProcessTable(state.database, tmp_path / "run"))
+    teams = TeamTable(state.database)
     found = await teams.member(ADA)
     assert found is not None and found.state == expected
     await state.close()

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from sandbox_mutants import SANDBOX_MUTANTS
 
 ROOT = Path(__file__).resolve().parents[2]
 RED, GREEN = 1, 0
@@ -27,13 +28,13 @@ MUTANTS = [
         "core/test_loop.py::test_a_call_is_synced_before_its_effects_are_stored",
     ),
     (
-        "core/data/history.py",
+        "core/data/conversation/history.py",
         "tuple(self.results[id] for id in self.calls)",
         "tuple(self.results.values())",
         "core/test_history.py::test_results_stand_in_the_order_of_the_calls_whichever_ended_first",
     ),
     (
-        "core/data/history.py",
+        "core/data/conversation/history.py",
         "unknown if call.id in self.begun else not_run",
         "not_run",
         "core/test_history.py::test_what_was_in_flight_is_told_from_what_never_began",
@@ -75,8 +76,8 @@ MUTANTS = [
         "runtime/test_questions.py::test_an_answer_reaches_who_asked_and_counts_once",
     ),
     (
-        "runtime/agents/meter.py",
-        'self._ledger.settle_soon(row, spoilt.usage, usd, 0, "failed")',
+        "runtime/agents/limits/meter.py",
+        'self.ledger.settle_soon(row, spoilt.usage, usd, 0, "failed")',
         "pass",
         "runtime/test_ledger.py::test_a_call_that_failed_is_settled_and_costs_nothing",
     ),
@@ -127,6 +128,36 @@ MUTANTS = [
         "test_a_late_process_completes_nothing_for_an_agent_that_has_claimed_again_elsewhere",
     ),
     (
+        "store/tables/rows/agents.py",
+        "_encoder.encode(letter), at))",
+        "_encoder.encode(letter), __import__('time').time_ns()))",
+        "store/test_acts.py::test_each_act_has_the_same_outcome_in_an_empty_store",
+    ),
+    (
+        "store/acts/act.py",
+        "            return lease.process == process\n",
+        "            return True\n",
+        "store/test_authority.py::test_whoever_has_lost_the_lease_has_lost_the_right",
+    ),
+    (
+        "store/engine/entry.py",
+        "if before is not None and body.k <= before[0]:",
+        "if False:",
+        "store/test_engine.py::test_an_entry_that_is_published_again_is_skipped_for_ever",
+    ),
+    (
+        "store/engine/entry.py",
+        "ctx = Context(stamp.now, ",
+        "ctx = Context(__import__('time').time_ns(), ",
+        "store/test_engine.py::test_of_many_machines_one_gets_each_task",
+    ),
+    (
+        "store/acts/processes.py",
+        "lease.process is not None and ctx.alive(lease.process)",
+        "lease.process is not None",
+        "store/test_processes.py::test_a_killed_process_is_gone_at_once_and_what_it_held_is_free",
+    ),
+    (
         "store/db/disk_policy.py",
         "        with anyio.CancelScope(shield=True):\n            return await",
         "        if True:\n            return await",
@@ -141,6 +172,9 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     shutil.copytree(ROOT / "src", place, ignore=shutil.ignore_patterns("__pycache__"))
     yield place
     shutil.rmtree(place)
+
+
+IN_BOXES = pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="root's capabilities are dropped")
 
 
 def run(copy: Path, *tests: str) -> subprocess.CompletedProcess[str]:
@@ -167,3 +201,15 @@ def test_a_mutant_is_found(copy: Path, file: str, old: str, new: str, test: str)
     finally:
         path.write_text(text)
     assert done.returncode == RED, done.stdout[-3000:] + done.stderr[-1000:]
+
+
+@IN_BOXES
+def test_the_sandbox_itself_is_green(copy: Path) -> None:
+    done = run(copy, *dict.fromkeys(mutant[3] for mutant in SANDBOX_MUTANTS))
+    assert done.returncode == GREEN and "skipped" not in done.stdout, done.stdout[-3000:]
+
+
+@IN_BOXES
+@pytest.mark.parametrize(("file", "old", "new", "test"), SANDBOX_MUTANTS, ids=[m[3][-60:] for m in SANDBOX_MUTANTS])
+def test_a_mutant_of_the_sandbox_is_found(copy: Path, file: str, old: str, new: str, test: str) -> None:
+    test_a_mutant_is_found(copy, file, old, new, test)

@@ -38,6 +38,12 @@ def test_with_questions_off_no_home_is_removed_and_what_is_denied_stays_so() -> 
     assert not differences("", shell_oracle.given(lines("bypass"), WORKERS))
 
 
+@pytest.mark.spec("M11")
+def test_beside_a_rule_on_reading_only_what_can_show_the_file_is_kept_back() -> None:
+    assert len(lines("spared")) >= 50 and len(lines("kept")) >= 70
+    assert not differences("", shell_oracle.given([*lines("spared"), *lines("kept")], WORKERS))
+
+
 @pytest.mark.spec("A9")
 def test_lines_that_are_hard_to_judge_are_judged_at_once() -> None:
     assert not differences("", shell_oracle.given(lines("judge"), WORKERS))

@@ -320,7 +320,7 @@ async def test_progress_is_told_while_it_runs(bench: Bench) -> None:
     await bench("echo quick")
     assert bench.events == []
     await bench("printf 'one\\n\\033[1mtwo\\033[0m\\n'; until [ -e go ]; do sleep 0.02; done", timeout=600)
-    assert bench.events == [ToolProgressed(CallId("c1"), "two")]
+    assert bench.events == [ToolProgressed(CallId("c1"), "two", "one\ntwo\n")]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs a PATH without bash")

@@ -12,12 +12,12 @@ from msgspec.structs import replace
 
 from conftest import Walker
 from crew import agent, bash, crew, ended_calls
+from store_kit import Sql
 from teamwright.core.data.event import ToolStarted, Warned
-from teamwright.core.data.letter import Letter, Said, Sender
 from teamwright.core.data.message import Request, Text
 from teamwright.core.data.tasks import MOST_TASKS, Actor, Done, Owner, Task
 from teamwright.core.errors import ToolError
-from teamwright.core.ids import AgentId, LetterId, SessionId
+from teamwright.core.ids import AgentId, SessionId
 from teamwright.core.ports import Outcome
 from teamwright.models.scripted import call
 from teamwright.runtime.agents.resume import Origin
@@ -50,9 +50,6 @@ class Crew:
 
     def names(self, agent: AgentId) -> Sequence[str]:
         return ["lead", "ada", "bob"]
-
-    def letter(self, task: Task, by: Actor) -> Letter | None:
-        return None
 
     async def assigned(self, task: Task, by: Actor) -> None:
         self.told.append(f"{task.owner}: #{task.id} by {by.name}")
@@ -189,9 +186,7 @@ async def test_a_hook_may_refuse_a_task_or_its_end(house: House) -> None:
 @pytest.mark.spec("K5", "K6")
 async def test_what_the_runtime_does_by_itself_is_followed_like_a_call(house: House) -> None:
     await house.make("one")
-    letter = Letter(LetterId("k"), AgentId("ADA"), Sender("system", "task-list"), Said("do it"))
-    task = await house.board.claim_first("crew", house.desk.actor(AgentId("ADA")), lambda _: letter)
-    assert await house.state.waiting(AgentId("ADA")) == [letter]  # stored with the claim
+    task = await house.board.claim_first("crew", house.desk.actor(AgentId("ADA")))
     file = house.root / "tasks/crew/1.json"
     assert task and json.loads(file.read_text())["owner"] == "ada" and house.desk.told[-1] == "crew #1 claimed"
     freed = await house.board.release_all("crew", AgentId("ADA"), house.desk.actor(AgentId("LEAD")))
@@ -324,8 +319,7 @@ async def test_after_a_crash_the_outcome_is_looked_up(walker: Walker, stored: bo
     if not stored:
         state = await StateStore.open(walker.home / ".teamwright/state.db")
         for table, column in (("tasks", "id"), ("task_calls", "task")):
-            sql = f"DELETE FROM {table} WHERE {column} = 2"
-            await state.database.write(lambda db, sql=sql: db.execute(sql).rowcount)
+            await state.database.write(Sql(f"DELETE FROM {table} WHERE {column} = 2"))
         await state.close()
     again = await walker.walk(list_once, ["more"], origin=Origin(resume=first.session.id))
     answered = again.model.requests[0].messages[2].blocks[-1]

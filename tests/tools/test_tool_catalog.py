@@ -1,5 +1,7 @@
 """What tools say of themselves, and what a session makes of it."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,14 +10,18 @@ from teamwright.core.data.message import ToolSpec
 from teamwright.core.errors import UsageError
 from teamwright.core.ports import Outcome, said
 from teamwright.runtime.tool_traits import ToolTraits, make_catalog, register
+from teamwright.tools import define
+from teamwright.tools.agents.agent import AgentArgs
 from teamwright.tools.catalog import CATALOG, traits_of
+from teamwright.tools.define import schema_of
+from teamwright.tools.function import own_schemas
 from teamwright.tools.pool import needed_by, only_for
 
 OWN = {
     *("Agent", "SendMessage", "ListAgents", "TeamCreate", "TeamDelete", "TaskCreate", "TaskGet", "TaskList"),
     *("TaskUpdate", "TaskOutput", "TaskStop", "Skill", "EnterPlanMode", "ExitPlanMode", "EnterWorktree"),
     *("ExitWorktree", "AskUserQuestion", "CronCreate", "CronDelete", "CronList", "StructuredOutput"),
-    *("ToolSearch", "CallTool"),
+    *("ToolSearch", "CallTool", "Land"),
 }
 
 
@@ -38,7 +44,8 @@ class Honest(Keeper):
 def test_only_tools_that_touch_nothing_of_the_person_need_no_approval() -> None:
     assert {name for name, traits in CATALOG.items() if traits.own} == OWN
     weighty = {name for name, t in CATALOG.items() if t.weighty("discard") or t.weighty("uds:/x")}
-    assert weighty == {"ExitWorktree", "SendMessage"}
+    assert weighty == {"ExitWorktree", "SendMessage"} and traits_of("Land").weighty("run")
+    assert not any(traits_of("Land").weighty(action) for action in ("ready", "list", "give_up"))
     assert traits_of("ExitWorktree").detail({"action": "remove", "discard_changes": True}) == "discard"
     assert traits_of("SendMessage").detail({"to": "uds:/x"}) == "uds:/x"
     assert not traits_of("SendMessage").weighty(traits_of("SendMessage").detail({"to": "ada"}))
@@ -62,10 +69,18 @@ def test_who_has_which_tools() -> None:
     tasks = {"TaskCreate", "TaskGet", "TaskList", "TaskUpdate"}
     talk = {"SendMessage", "ListAgents"}
     teams = {"TeamCreate", "TeamDelete"}
-    assert set(needed_by("coordinator")) == {"Agent", "Read", "TaskOutput", "TaskStop", *tasks, *talk, *teams}
-    assert set(needed_by("teammate")) == {"ExitPlanMode", *tasks, *talk}
+    assert set(needed_by("coordinator")) == {"Agent", "Read", "TaskOutput", "TaskStop", "Land", *tasks, *talk, *teams}
+    assert set(needed_by("teammate")) == {"ExitPlanMode", "Land", *tasks, *talk}
     assert needed_by("memory") == ("Read", "Write", "Edit")
     assert only_for("lead") == {"EnterPlanMode"}
     assert only_for("main") == {"CronCreate", "CronDelete", "CronList", "StructuredOutput", *teams}
     assert only_for("person") == {"AskUserQuestion"}
     assert {name for name, traits in CATALOG.items() if traits.talks} == talk
+
+
+@pytest.mark.spec("A15")
+def test_the_stored_schemas_are_those_of_the_structs() -> None:
+    file = Path(define.__file__).with_name("schemas.json")
+    assert json.loads(file.read_text()) == own_schemas(), "run scripts/schemas"
+    assert schema_of(AgentArgs) == own_schemas()["teamwright.tools.agents.agent.AgentArgs"]
+    assert schema_of(AgentArgs) is not schema_of(AgentArgs)  # each caller may change its own

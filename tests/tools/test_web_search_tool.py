@@ -5,8 +5,8 @@ from typing import Any, cast
 
 import pytest
 
+from teamwright.core.data.extensions.search import WebFound, WebHit, WebQuery
 from teamwright.core.data.message import Message, Reply, Request, Text, Usage
-from teamwright.core.data.search import WebFound, WebHit, WebQuery
 from teamwright.core.errors import ToolError
 from teamwright.core.ids import AgentId, CallId
 from teamwright.core.ports import Desk, Outcome

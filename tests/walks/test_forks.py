@@ -12,8 +12,8 @@ from conftest import Walker
 from crew import ID, LIMIT, agent, bash, crew, ended_calls, events_of, results
 from fake_api import FakeApi, events, stream
 from teamwright.app import Options, open_session
+from teamwright.core.data.conversation.fork import PLACEHOLDER, TAG, directive, is_fork, placeholders
 from teamwright.core.data.event import AgentEnded, AgentStarted, ModeChanged, Source
-from teamwright.core.data.fork import PLACEHOLDER, TAG, directive, is_fork, placeholders
 from teamwright.core.data.message import Message, Text, ToolCall, ToolResult, user
 from teamwright.core.data.op import Say
 from teamwright.host.git.record import Worktree

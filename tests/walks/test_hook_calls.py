@@ -8,8 +8,9 @@ from conftest import Walker
 from crew import agent, bash, crew, write_agent
 from hook_kit import deciding, hook, hooked, logging, saying, use_hooks
 from teamwright.core.data.event import Denied, ToolEnded, Warned
+from teamwright.core.data.message import Request
 from teamwright.core.permissions.consent import Allow, Decision, Deny, Question
-from teamwright.models.scripted import call
+from teamwright.models.scripted import ScriptedModel, call
 
 pytestmark = pytest.mark.anyio
 
@@ -26,7 +27,7 @@ async def test_exit_2_refuses_the_call_in_words_that_the_model_reads(walker: Wal
     assert error and "not-today" in text and not (walker.project / "ran").exists()
     (told,) = hooked(walker)
     assert told["tool_input"] == {"command": "touch ran"} and told["tool_use_id"] and told["cwd"] == str(walker.project)
-    assert told["agent_id"] == told["session_id"] == walk.session.id and "agent_type" not in told
+    assert told["session_id"] == walk.session.id and not {"agent_id", "agent_type"} & told.keys()
     assert told["permission_mode"] == "bypassPermissions"
     assert [d.tool for d in walk.of(Denied)] == ["Bash"]
 
@@ -192,4 +193,58 @@ async def test_no_hooks_no_hook_code(program: Any) -> None:
         "teamwright.runtime.extensions.mcp_pool",
         "teamwright.runtime.extensions.skills",
     }
-    assert "teamwright.app.extensions" in found and unwanted.isdisjoint(found)
+    assert "teamwright.app.extensions.service" in found and unwanted.isdisjoint(found)
+
+
+# --- a model judges
+
+
+def judged(steps: list[Any], *verdicts: Any) -> ScriptedModel:
+    """Plays the agent's steps; requests without tools are for the judge."""
+    left = list(verdicts)
+
+    def play(request: Request) -> Any:
+        done = sum(message.role == "assistant" for message in request.messages)
+        return steps[done] if request.tools else left.pop(0)
+
+    return ScriptedModel(play)
+
+
+def judging(prompt: str, **more: Any) -> dict[str, Any]:
+    return {"matcher": "Bash", "hooks": [{"type": "prompt", "prompt": prompt} | more]}
+
+
+@pytest.mark.spec("D9")
+@pytest.mark.parametrize("prompt", ["Is this harmless? $ARGUMENTS", "Is this harmless?"])
+async def test_a_model_that_says_no_refuses_the_call_in_its_own_words(walker: Walker, prompt: str) -> None:
+    use_hooks(walker, PreToolUse=judging(prompt))
+    verdict = 'I say: {"ok": false, "reason": "not on a Friday"}'
+    walk = await walker.walk(judged([bash("touch ran"), "end"], verdict), mode="bypassPermissions")
+    assert walk.results[0][1] and "not on a Friday" in walk.results[0][0] and not (walker.project / "ran").exists()
+    asked = walk.model.requests[1]
+    assert asked.tools == () and "JSON alone" in asked.system[0]
+    words = asked.messages[0].text
+    assert words.startswith("Is this harmless?") and '"command":"touch ran"' in words and "$ARGUMENTS" not in words
+
+
+async def test_a_model_that_says_yes_lets_the_rules_decide(walker: Walker) -> None:
+    use_hooks(walker, PreToolUse=judging("Is this harmless?"))
+    model = judged([bash("touch ran"), "end"], '```json\n{"ok": true}\n```')
+    walk = await walker.walk(model, allowed_tools=["Bash(touch *)"])
+    assert not walk.results[0][1] and (walker.project / "ran").exists()
+    assert walk.ends[0].text == "end" and len(walk.said) == 2  # its answer is no part of the conversation
+
+
+@pytest.mark.parametrize("verdict", ["certainly", '{"ok": "yes"}', "{{{", {"error": {"fault": "overloaded"}}])
+async def test_a_guard_that_gives_no_verdict_refuses(walker: Walker, verdict: Any) -> None:
+    use_hooks(walker, PreToolUse=judging("Is this harmless?"))
+    walk = await walker.walk(judged([bash("touch ran"), "end"], verdict), mode="bypassPermissions")
+    assert walk.results[0][1] and "gave no answer" in walk.results[0][0] and not (walker.project / "ran").exists()
+
+
+async def test_a_model_may_send_the_agent_back_to_work(walker: Walker) -> None:
+    use_hooks(walker, Stop={"hooks": [{"type": "prompt", "prompt": "Is it finished?"}]})
+    no, yes = '{"ok": false, "reason": "the tests are missing"}', '{"ok": true}'
+    walk = await walker.walk(judged(["half", "whole"], no, yes))
+    assert walk.ends[0].text == "whole" and [m.text for m in walk.said] == ["half", "whole"]
+    assert "the tests are missing" in str(walk.model.requests[2].messages[-1])

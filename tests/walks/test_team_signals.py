@@ -6,7 +6,7 @@ from typing import Any
 
 import anyio
 import pytest
-from team_steps import create, mate, say, scene, shutdown, task, texts, update
+from team_steps import create, inbox, mate, say, scene, shutdown, task, texts, update
 
 from conftest import Walker
 from crew import LIMIT, Crew, after, crew, ended_calls
@@ -64,6 +64,24 @@ async def test_all_tasks_that_were_finished_are_named(walker: Walker) -> None:
         await play.play()
     (notice,) = records(of_lead(play)[-1])
     assert notice["completedTaskId"] == "1, 2" and notice["lastMessage"] == "both are done"
+
+
+@pytest.mark.anyio
+@pytest.mark.spec("L1", "K5")
+async def test_a_notice_says_which_task_comes_next(walker: Walker) -> None:
+    """The lead is not to hand work to one that has taken some in the same moment."""
+    scripts = {
+        "main": [create(), [task("a", "x"), task("b", "SCRIPT:b")], mate("ada"), "on"],
+        "ada": [update("1", status="completed", owner="ada"), "a is done"],
+        "b": [update("2", status="completed"), "b is done"],
+    }
+    async with crew(walker, scene(scripts)) as play:
+        await play.play()
+    told = [json.loads(entry["text"]) for entry in inbox(walker, "team-lead") if "idle_notification" in entry["text"]]
+    assert [(record["completedTaskId"], record.get("summary")) for record in told] == [
+        ("1", "takes task #2 next"),
+        ("2", None),
+    ]
 
 
 @pytest.mark.anyio

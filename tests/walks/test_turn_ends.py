@@ -9,8 +9,8 @@ from team_steps import answer_plan, create, home, mate, parts, say, scene, state
 
 from conftest import Walker
 from crew import Crew, bash, check_valid, crew
+from teamwright.core.data.conversation.history import CUT
 from teamwright.core.data.event import Event, Replied, ToolEnded
-from teamwright.core.data.history import CUT
 from teamwright.core.data.message import Text
 from teamwright.core.ids import AgentId, line_uuid
 from teamwright.models.script import ScriptStep

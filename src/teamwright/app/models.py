@@ -8,13 +8,17 @@ from msgspec.structs import replace
 from teamwright import __version__
 from teamwright.app.options import Options
 from teamwright.app.workspace import Workspace
+from teamwright.core.data.message import Effort
+from teamwright.core.errors import ModelError
 from teamwright.core.ports import Model
-from teamwright.models.catalog import Catalog, default_model
-from teamwright.models.providers import Providers, ProviderSettings
+from teamwright.core.text import shown
+from teamwright.models.catalog import PLANNED, Catalog, default_model, is_default
+from teamwright.models.providers import KeySource, Providers, ProviderSettings
 from teamwright.models.routed import RoutedModel
 
 GIVEN = "script/given"  # the name of a model that the caller made itself
 RETRIES = 10
+THINKING = "MAX_THINKING_TOKENS"
 
 
 class Models(Struct, frozen=True):
@@ -26,6 +30,12 @@ class Models(Struct, frozen=True):
     fallback: str | None
     catalog: Catalog
     named: tuple[str, ...]
+    planned: tuple[str, str] | None = None  # one for plan mode, one for the work
+
+    def resolve_pair(self, name: str) -> tuple[str, str]:
+        """What the name means in plan mode, and what otherwise."""
+        planning, working = PLANNED.get(name.strip().lower(), (name, name))
+        return self.resolve(planning), self.resolve(working)
 
     def resolve(self, name: str) -> str:
         return self.catalog.resolve(name, named=self.named).full
@@ -61,9 +71,14 @@ def _routed(
     betas: Sequence[str] = (),
     display: str = "",
 ) -> Models:
-    own = workspace.settings.own
+    own = workspace.own
     catalog = Catalog.load(own.windows)
     named = {name: ProviderSettings(p.base_url, p.key_env, p.wire) for name, p in own.providers.items()}
+    source: KeySource | None = None
+    if (workspace.settings.api_key_helper or "").strip():
+        from teamwright.app.brought.api_key import KeyHelper  # noqa: PLC0415  # few settings name one
+
+        source = KeyHelper(workspace)
     providers = Providers(
         workspace.env,
         silence=own.model_silence_seconds,
@@ -72,29 +87,59 @@ def _routed(
         version=__version__,
         betas=betas,
         thinking_display=display,
+        key_source=source,
     )
-    routed = RoutedModel(catalog, providers, tuple(named), given, think=think)
+    routed = RoutedModel(catalog, providers, tuple(named), dict(given), think)
     return Models(routed, None, None, None, catalog, tuple(named))
 
 
 def model_for(workspace: Workspace, name: str | None) -> tuple[RoutedModel, str]:
     """The model that a session here would use, asked without retries; for `doctor`."""
     models = _routed(workspace, 0, {})
-    return models.routed, models.resolve(name or default_model(workspace.env, workspace.settings.model))
+    return models.routed, models.resolve(name) if name else default_of(models, workspace)
+
+
+def chosen_effort(workspace: Workspace) -> Effort | int | None:
+    """Of the settings; a variable that other programs read counts where they say nothing."""
+    tokens = workspace.env.get(THINKING, "")
+    said = int(tokens) if tokens.isascii() and tokens.isdigit() else 0
+    return workspace.settings.effort or said or None
+
+
+def default_of(models: Models, workspace: Workspace) -> str:
+    """The model where no option names one. An error says who named it."""
+    return _located(models, _default_name(workspace), workspace)
+
+
+def _default_name(workspace: Workspace) -> str:
+    settings = workspace.settings
+    return default_model(workspace.env, settings.model, keyed=bool(settings.api_key_helper))
+
+
+def _located(models: Models, name: str, workspace: Workspace) -> str:
+    try:
+        return models.resolve(name)
+    except ModelError as error:
+        by_variable = workspace.env.get("TEAMWRIGHT_MODEL") == name
+        where = "TEAMWRIGHT_MODEL" if by_variable else f"{shown(workspace.settings.file_of('model'), 500)}, `model`"
+        raise ModelError(f"{where}: {error}", error.fault) from None
 
 
 def open_models(options: Options, workspace: Workspace) -> Models:
     said = workspace.env.get("TEAMWRIGHT_MAX_RETRIES", "")
     given = {GIVEN: options.own_model} if options.own_model else {}
     retries = int(said) if said.isdigit() else RETRIES
-    models = _routed(
-        workspace, retries, given, think=options.think, betas=options.betas, display=options.thinking_display
-    )
-    model = GIVEN if options.own_model else options.model and models.resolve(options.model)
+    off = workspace.settings.always_thinking is False or workspace.env.get(THINKING) == "0"
+    think = options.think and not off
+    models = _routed(workspace, retries, given, think=think, betas=options.betas, display=options.thinking_display)
+    named = options.model if options.model and not is_default(options.model) else None
+    model = GIVEN if options.own_model else named and models.resolve(named)
     fallback = options.fallback_model and models.resolve(options.fallback_model)
     default = None
     if model is None and not (options.origin.resume or options.origin.last):
-        default = models.resolve(default_model(workspace.env, workspace.settings.model))
-    models = replace(models, model=model, default=default, fallback=fallback)
+        default = default_of(models, workspace)
+    wanted = (named or workspace.settings.model or "").strip()
+    planned = models.resolve_pair(wanted) if wanted.lower() in PLANNED and model != GIVEN else None
+    models = replace(models, model=model, default=default, fallback=fallback, planned=planned)
     models.get_ready(by_opening=not options.interactive)  # a person types first: what is slow can wait
     return models

@@ -16,6 +16,8 @@ from teamwright.core.ports import Model, Tool
 from teamwright.runtime.agents.resume import Origin
 from teamwright.store.settings.load import SOURCES
 
+KEEPING = "CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING"  # a program that drives us sets it, and may ask for files back
+
 HookFunction = Callable[[dict[str, Any]], Awaitable[Mapping[str, Any] | None] | Mapping[str, Any] | None]
 OwnHook = HookFunction | tuple[str, HookFunction]
 
@@ -42,6 +44,7 @@ class Options(Struct, kw_only=True):
     disallowed_tools: Sequence[str] = ()
     tools: Sequence[str] | None = None
     lean: bool | None = None  # a short prompt and few tools; None: as the settings say, else by the model's window
+    sandbox: bool | None = None  # commands run in it, unasked, or never; None: as the settings say
     own_tools: Sequence[Tool] = ()
     add_dirs: Sequence[str] = ()
     settings: str | None = None
@@ -49,6 +52,8 @@ class Options(Struct, kw_only=True):
     trust: bool = False
     can_ask: bool = False  # somebody watches and answers questions by an op
     interactive: bool = False  # it is a person, whom the main agent may also ask questions of its own
+    open_door: bool = False  # people may come in and be asked as well
+    keep_files: bool = False  # before they are changed: somebody may want to rewind
     answer: Callable[[Question], Awaitable[Decision]] | None = None  # or code does
     hooks: Mapping[str, Sequence[OwnHook]] = {}  # functions by event, each perhaps with a matcher before it
     debug: bool = False
@@ -60,6 +65,7 @@ class Options(Struct, kw_only=True):
     plugin_dirs: Sequence[str] = ()
     fork: bool = False
     team: str | None = None  # lead this team, whose lead is gone
+    engine: str | None = None  # its address, or `@FILE`; None: as the environment or the settings say
     teammate_mode: Asked | None = None  # where teammates run; None: as the settings say
     coordinator: bool = False
     assistant: bool = False

@@ -1,17 +1,20 @@
 """Rules that the person keeps for a project: in its local settings, with what trust and git must know of them."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 
 from teamwright.app.options import Options
 from teamwright.app.workspace import Workspace, open_workspace
 from teamwright.core.errors import UsageError
-from teamwright.core.permissions.rules import parse_rule
+from teamwright.core.permissions.consent import Behaviour
+from teamwright.core.permissions.rules import BASH, Rule, parse_rule
 from teamwright.core.text import shown
-from teamwright.host.git.exclude import leave_out_file
+from teamwright.host.git.places import leave_out_file
 from teamwright.library.trust.decision import is_trusted
 from teamwright.library.trust.snapshot import agree_to_own, agree_to_saved, is_agreed
-from teamwright.store.settings.saved_rules import LOCAL, Behaviour, change_rules
+from teamwright.store.settings.saved_rules import change_rules, place_of
+from teamwright.store.settings.schema import LOCAL
 
 
 def keep_rules(options: Options, behaviour: Behaviour, rules: Sequence[str]) -> None:
@@ -19,7 +22,8 @@ def keep_rules(options: Options, behaviour: Behaviour, rules: Sequence[str]) -> 
     ground = open_workspace(options)
     ours = _is_ours(ground)
     path = ground.project / LOCAL
-    change_rules(path, behaviour, add=rules, state=ground.home.root)
+    with _claimed(ground):
+        change_rules(path, behaviour, add=[_spelt(rule, behaviour) for rule in rules], state=ground.home.root)
     leave_out_file(path)
     _agree(ground, ours=ours)
 
@@ -29,12 +33,37 @@ def drop_rules(options: Options, behaviour: Behaviour, rules: Sequence[str]) -> 
     ground = open_workspace(options)
     ours, path = _is_ours(ground), ground.project / LOCAL
     layers = (layer.values for layer in ground.settings.layers if layer.file == str(path))
-    texts = [text for values in layers for text in values.get("permissions", {}).get(behaviour, ())]
-    gone = [text for text in texts if text in rules or str(parse_rule(text, "local")) in rules]
-    changed = change_rules(path, behaviour, remove=gone, state=ground.home.root) if gone else False
+    block, name = place_of(behaviour)
+    texts = [text for values in layers for text in values.get(block, {}).get(name, ())]
+    gone = [text for text in texts if text in rules or str(parse_rule(_ruled(text, behaviour), "local")) in rules]
+    with _claimed(ground):
+        changed = change_rules(path, behaviour, remove=gone, state=ground.home.root) if gone else False
     if changed:
         _agree(ground, ours=ours)
     return changed
+
+
+def _spelt(rule: str, behaviour: Behaviour) -> str:
+    """As the file has it: of commands that run outside it has the patterns alone."""
+    found = parse_rule(rule, "local") if behaviour == "outside" else None
+    return found.pattern or "*" if isinstance(found, Rule) else rule
+
+
+def _ruled(text: str, behaviour: Behaviour) -> str:
+    return f"{BASH}({text})" if behaviour == "outside" else text
+
+
+@contextmanager
+def _claimed(ground: Workspace) -> Generator[None]:
+    """What we write there is not undone as if a command that runs now had planted it."""
+    from teamwright.host.sandbox.guard.claims import MADE, Claims  # noqa: PLC0415
+
+    claims, path = Claims(str(ground.home.root.joinpath(*MADE))), str(ground.project / LOCAL)
+    claims.take(path)
+    try:
+        yield
+    finally:
+        claims.release(path)
 
 
 def _is_ours(ground: Workspace) -> bool:

@@ -1,46 +1,83 @@
 """Opens a session: its setup, its store, its services, its main agent."""
 
-from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from teamwright.app.lean import choose_lean
-from teamwright.app.main_agent import make_main
+from teamwright.app.agents.lean import choose_lean
+from teamwright.app.agents.main_agent import make_main
+from teamwright.app.agents.prompts import news_of
 from teamwright.app.options import Options
-from teamwright.app.prompts import news_of
 from teamwright.app.services import Services
-from teamwright.app.setup import Store, read_setup
+from teamwright.app.setup import Setup, Store, read_setup
+from teamwright.app.workspace import Workspace
 from teamwright.core.crashpoint import arm
+from teamwright.core.data.claude_lines import CONFIG
 from teamwright.core.data.event import Reminded
 from teamwright.core.data.message import user
-from teamwright.core.ids import AgentId
 from teamwright.core.text import shown
 from teamwright.host.git import PLACE
-from teamwright.host.git.now import read_now
+from teamwright.host.git.places import top_of
 from teamwright.host.process.rlimits import allow_many_files
 from teamwright.models.prices import cost
 from teamwright.runtime.agents.agent import Agent
 from teamwright.runtime.agents.resume import Opened, close_open_calls, open_history
 from teamwright.runtime.services import SessionPlan
 from teamwright.runtime.session import Session
-from teamwright.store.files.paths import Home
+from teamwright.store.files.paths import STATE, Home
+from teamwright.store.files.transcripts import Transcript
 from teamwright.store.tables.state import StateStore, now_ms
+
+if TYPE_CHECKING:
+    from teamwright.store.engine.space import Space
 
 MOST_LEFT = 10  # worktrees of earlier processes that are named at a start
 
 
 async def open_session(options: Options) -> Session:
     """Make everything that a session needs; it begins to live inside `async with`."""
-    arm_crashpoint(options.env, "TEAMWRIGHT_CRASHPOINT")
+    if point := options.env.get("TEAMWRIGHT_CRASHPOINT"):
+        arm_crashpoint(point)
     allow_many_files()
     setup = read_setup(options)
-    opened = open_history(options.origin, setup.workspace.home, setup.workspace.cwd)
+    space = await open_engine(options, setup.workspace) if _names_engine(options, setup.workspace) else None
+    try:
+        return await _open_on(setup, space)
+    except BaseException:
+        if space is not None:
+            await space.close()
+        raise
+
+
+def _names_engine(options: Options, workspace: Workspace) -> bool:
+    return bool(options.engine or options.env.get("TEAMWRIGHT_ENGINE") or workspace.own.engine.url)
+
+
+async def open_engine(options: Options, workspace: Workspace, *, member: bool = False) -> "Space | None":
+    """Where nobody names one, nothing of it is imported. A teammate's process has no session to fetch."""
+    if not _names_engine(options, workspace):
+        return None
+    from teamwright.app.engine import open_member_space, open_session_space  # noqa: PLC0415
+
+    return await (open_member_space if member else open_session_space)(options, workspace)
+
+
+async def _open_on(setup: Setup, space: "Space | None") -> Session:
+    options, workspace = setup.options, setup.workspace
+    home, made = (workspace.home, Transcript) if space is None else (space.home, space.transcripts)
+    if options.origin.resume and options.env.get(CONFIG):
+        _bring(options, home)
+    opened = open_history(options.origin, home, workspace.cwd, made)
     try:
         if await choose_lean(setup, opened):
             setup.registry.use_lean()
-        state = await _open_state(setup.workspace.home, opened)
-        setup.notes.extend((*opened.notes, *state.notes))
-        store = Store(opened.id, opened.files, state, opened.lock, opened.ended_at)
-        git = None if options.driven else await read_now(setup.workspace.cwd)
+        state = await _open_state(home, opened, space)
+        setup.notes.extend((*opened.notes, *state.database.notes))
+        store = Store(opened.id, opened.files, state, opened.lock, opened.ended_at, opened.new, space, space and home)
+        git = None
+        if not options.driven and top_of(str(workspace.cwd)):
+            from teamwright.host.git.now import read_now  # noqa: PLC0415
+
+            git = await read_now(workspace.cwd)
         return await _open(Services(setup, store, git=git), opened)
     except BaseException:
         opened.transcript.close()
@@ -48,50 +85,102 @@ async def open_session(options: Options) -> Session:
         raise
 
 
-def arm_crashpoint(env: Mapping[str, str], variable: str) -> None:
+def _bring(options: Options, home: Home) -> None:
+    from teamwright.app.brought.mirroring import bring  # noqa: PLC0415
+
+    bring(options.origin, home, options.env)
+
+
+def arm_crashpoint(point: str) -> None:
     """NAME:PASS, for tests of what a kill leaves behind."""
-    if point := env.get(variable):
-        name, _, passes = point.partition(":")
-        arm(name, int(passes or 1))
+    name, _, passes = point.partition(":")
+    arm(name, int(passes or 1))
 
 
-async def _open_state(home: Home, opened: Opened) -> StateStore:
-    state = await StateStore.open(home.state)
+async def _open_state(home: Home, opened: Opened, space: "Space | None") -> StateStore:
+    state = await StateStore.open(home.root / STATE) if space is None else StateStore(space.database)
     started = opened.history.started
     assert started is not None
-    await state.register_session(opened.id, started.cwd, now_ms())
-    await state.register_agent(AgentId(opened.id), opened.id, None, "main", "main", 0)
+    await state.begin_session(opened.id, started.cwd, now_ms())
+    if space is not None:
+        from teamwright.app.engine import claim_main  # noqa: PLC0415
+
+        await claim_main(space, opened.id)
     if opened.history.messages:
         await state.settle_orphans(opened.id, cost)
     return state
 
 
 async def _open(services: Services, opened: Opened) -> Session:
-    options, own = services.options, services.workspace.settings.own
+    options, workspace, definition = services.options, services.workspace, services.registry.main_definition
+    own, state, space = workspace.settings.own, services.store.state, services.store.space
     services.extensions.add_hooks()
     main = make_main(services, opened)
-    if not opened.new:
-        await _take_over(services, opened)
-        await _go_back(services, main, Path(opened.history.cwd))
-    await _name_left_worktrees(services)
-    definition = services.registry.main_definition
-    if opened.new and definition is not None and definition.initial_prompt:
-        main.emit(Reminded(user(definition.initial_prompt)))  # a resumed one has it already
-    elif not opened.new and (words := news_of(services, main)):
+    if opened.new:
+        words = definition.initial_prompt if definition is not None else ""
+        if services.sandbox_setup is not None:
+            _note_tier(services, resumed=False)
+    else:
+        words = await _resume(services, opened, main)
+    if space is not None:
+        await _settle_place(services, space, opened, main)
+    if workspace.project.joinpath(*PLACE).is_dir():
+        await _name_left_worktrees(services, workspace.project)
+    if words:
         main.emit(Reminded(user(words)))
     _ = services.places  # which the person may have to be told about
+    if own.mirror_sessions or options.env.get(CONFIG):
+        from teamwright.app.brought.mirroring import open_mirror  # noqa: PLC0415
+
+        open_mirror(services, opened)
     plan = SessionPlan(
-        cwd=services.workspace.cwd,
+        cwd=workspace.cwd,
         notes=tuple(services.notes),
         resumes=not opened.new,
+        spent=0.0 if opened.new else (await state.spent(opened.id)).usd,
         team=options.team,
-        listens=own.prompt_suggestions or own.session_memory or own.consolidate_memory,
+        listens=any((own.prompt_suggestions, own.session_memory, own.consolidate_memory)),
         tick_seconds=own.proactive_seconds if options.proactive else None,
         driven=options.driven,
         code_leads=options.code_leads,
         may_bypass=options.may_bypass or main.mode == "bypassPermissions",
+        trace="" if services.telemetry_wanted is None else _watch(services, new=opened.new),
+        home=services.store.home,
+        engine=None if space is None else {"url": str(space.address), "space": space.address.space},
     )
     return Session(services, main, plan)
+
+
+async def _settle_place(services: Services, space: "Space", opened: Opened, main: Agent) -> None:
+    from teamwright.app.engine_place import settle_place  # noqa: PLC0415
+
+    if words := await settle_place(space, opened.id, services.workspace.cwd, resumes=not opened.new):
+        main.emit(Reminded(user(words)))
+
+
+async def _resume(services: Services, opened: Opened, main: Agent) -> str:
+    """Go on where an earlier process ended; what the main agent must be told of what is different now."""
+    await _take_over(services, opened)
+    services.bus.agents[main.id] = opened.transcript.lines  # with the results of calls that a crash left open
+    await _go_back(services, main, Path(opened.history.cwd))
+    _note_tier(services, resumed=True)
+    return news_of(services, main)
+
+
+def _note_tier(services: Services, *, resumed: bool) -> None:
+    from teamwright.app.sandbox import tier_change  # noqa: PLC0415  # most sessions have none
+
+    files = services.store.files
+    if words := tier_change(files.dir, services.sandbox_status, resumed=resumed):
+        services.notes.append(words)
+
+
+def _watch(services: Services, *, new: bool) -> str:
+    """Begin with telemetry; gives the trace of the program that started this one, if it has one."""
+    from teamwright.app.telemetry import begin, caller_trace  # noqa: PLC0415
+
+    begin(services, new=new)
+    return caller_trace(services.options)
 
 
 async def _take_over(services: Services, opened: Opened) -> None:
@@ -99,14 +188,15 @@ async def _take_over(services: Services, opened: Opened) -> None:
     from teamwright.runtime.agents.sub_agents import AgentRecord  # noqa: PLC0415
     from teamwright.store.tables.jobs import JobTable  # noqa: PLC0415
 
+    options, state = services.options, services.store.state
     rows = await services.jobs.settle_after_crash(opened.answered, services.agents.output, opened.left)
-    for agent in await JobTable(services.store.state.database).agents(opened.id):
+    for agent in await JobTable(state.database).agents(opened.id):
         runs = [row for row in rows if row.id == agent.id]
         description = runs[-1].description if runs else agent.kind
         services.spawner.known[agent.id] = AgentRecord(
             agent.id, agent.name, agent.kind, agent.parent, agent.depth, description, runs[-1].run if runs else 0
         )
-    await close_open_calls(opened, services.remember(rows, copied=services.options.origin.fork))
+    await close_open_calls(opened, services.remember(rows, copied=options.origin.fork))
     board = services.board
     for name in await board.table.lists(opened.id):
         services.notes += await board.rebuild(name)
@@ -119,10 +209,7 @@ async def _go_back(services: Services, main: Agent, cwd: Path) -> None:
         main.emit(Reminded(user(words)))
 
 
-async def _name_left_worktrees(services: Services) -> None:
-    project = services.workspace.project
-    if not project.joinpath(*PLACE).is_dir():
-        return
+async def _name_left_worktrees(services: Services, project: Path) -> None:
     from teamwright.host.git.record import left_behind  # noqa: PLC0415
 
     left = await left_behind(project)

@@ -1,17 +1,31 @@
 """What a process stands on before its services: the setup, which a person can get wrong, and the store."""
 
+import re
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
 from msgspec import Struct
 
-from teamwright.app.agent_registry import AgentRegistry
-from teamwright.app.extensions import Configured, read_configured
+from teamwright.app.agents.registry import AgentRegistry
+from teamwright.app.extensions.service import Configured, read_configured
 from teamwright.app.models import Models, open_models
 from teamwright.app.options import Options
 from teamwright.app.workspace import Workspace, open_workspace, read_rules, tell_git
-from teamwright.core.ids import SessionId
+from teamwright.core.errors import StoreError, UsageError
+from teamwright.core.ids import AgentId, SessionId
+from teamwright.core.text import shown
 from teamwright.osfiles.locks import Lock
 from teamwright.runtime.permissions.rulebook import Rulebook
-from teamwright.store.files.paths import SessionFiles
+from teamwright.store.files.paths import Home, SessionFiles, is_unsaid, remove_files
 from teamwright.store.tables.state import StateStore
+
+if TYPE_CHECKING:
+    from teamwright.app.sandbox import SandboxSetup
+    from teamwright.store.engine.space import Space
+    from teamwright.telemetry.settings import Wanted
+
+
+_TELEMETRY = re.compile(r"OTEL_|.*_ENABLE_TELEMETRY$", re.DOTALL)
 
 
 class Setup(Struct, frozen=True):
@@ -24,17 +38,61 @@ class Setup(Struct, frozen=True):
     written: Configured
     registry: AgentRegistry
     notes: list[str]  # for the person
+    sandbox: "SandboxSetup | None" = None  # None: it is off
+    telemetry: "Wanted | None" = None  # None: it is off
 
 
 def read_setup(options: Options) -> Setup:
     workspace = open_workspace(options)
+    settings, fence = workspace.settings, workspace.settings.sandbox
+    if settings.permissions.bypass_off:
+        _check_bypass(options, settings.permissions.bypass_off)
     tell_git(workspace)
     rules, problems = read_rules(options, workspace)
     models = open_models(options, workspace)
     written = read_configured(options, workspace)
-    registry = AgentRegistry(options, workspace, rules, written)
+    sandbox = _read_fence(options, workspace) if options.sandbox or fence.values.enabled else None
+    registry = AgentRegistry(options, workspace, rules, written, sandbox.words if sandbox else None)
     notes = [*workspace.notes, *problems, *registry.problems, *written.problems]
-    return Setup(options, workspace, rules, models, written, registry, notes)
+    if sandbox is not None and not sandbox.holds:
+        from teamwright.app.sandbox import absence_note  # noqa: PLC0415
+
+        notes.append(absence_note(sandbox))
+    if any((settings.layers, written.unread, registry.unread)):
+        notes.extend(_news(workspace, written, registry))
+    telemetry = None
+    if any(map(_TELEMETRY.match, workspace.env)):
+        telemetry = _read_telemetry(options, workspace, notes)
+    return Setup(options, workspace, rules, models, written, registry, notes, sandbox, telemetry)
+
+
+def _read_telemetry(options: Options, workspace: Workspace, notes: list[str]) -> "Wanted | None":
+    """Where nobody speaks of it, nothing of it is imported."""
+    from teamwright.app.telemetry import read_telemetry  # noqa: PLC0415
+
+    wanted, told = read_telemetry(options, workspace)
+    notes.extend(told)
+    return wanted
+
+
+def _read_fence(options: Options, workspace: Workspace) -> "SandboxSetup | None":
+    from teamwright.app.sandbox import read_sandbox  # noqa: PLC0415  # nothing of it where it is off
+
+    return read_sandbox(options, workspace)
+
+
+def _news(workspace: Workspace, written: Configured, registry: AgentRegistry) -> list[str]:
+    from teamwright.app.brought.unread import all_unread, news_of_unread  # noqa: PLC0415  # few bring such things
+
+    line = news_of_unread(all_unread(workspace, written, registry), workspace)
+    return [line] if line else []
+
+
+def _check_bypass(options: Options, file: str) -> None:
+    if options.may_bypass or options.mode == "bypassPermissions":
+        raise UsageError(
+            f"bypassPermissions is turned off by permissions.disableBypassPermissionsMode in {shown(file, 500)}"
+        )
 
 
 class Store(Struct, frozen=True):
@@ -45,3 +103,19 @@ class Store(Struct, frozen=True):
     state: StateStore
     lock: Lock
     ended_at: int = 0  # when the process before this one ended, in milliseconds; 0: there was none
+    new: bool = False  # the session begins in this process
+    space: "Space | None" = None  # of an engine, in which all of it is
+    home: Home | None = None  # in which its files are, where that is not the person's own: of the space
+
+    async def forget_unsaid(self) -> None:
+        """A session in which nothing was said leaves nothing behind. What cannot be removed is never listed."""
+        if not self.new or not is_unsaid(self.files):
+            return
+        with suppress(StoreError):
+            if await self.state.forget_unused(self.session):
+                remove_files(self.files)
+                if self.space is not None:
+                    await self.space.forget(AgentId(self.session))
+
+    async def close(self) -> None:
+        await (self.state.close() if self.space is None else self.space.close())

@@ -7,13 +7,13 @@ import anyio
 
 from teamwright.app.models import model_for
 from teamwright.app.workspace import Workspace
+from teamwright.core.data.extensions.search import WebFound, WebQuery, kept
 from teamwright.core.data.message import Delta, Request, user
-from teamwright.core.data.search import WebFound, WebQuery, kept
 from teamwright.core.errors import ModelError, ToolError
 from teamwright.core.ids import AgentId
 from teamwright.core.ports import Tool
 from teamwright.models.catalog import packaged
-from teamwright.runtime.agents.meter import MeteredModel
+from teamwright.runtime.agents.limits.meter import MeteredModel
 from teamwright.store.settings.schema import WebSearch
 from teamwright.tools.web_search import WebSearchTool
 
@@ -31,7 +31,7 @@ class WebSearching:
         self.tools: dict[str, Tool] = {}
         self.problems: tuple[str, ...] = ()
         self._env = workspace.env
-        wanted = workspace.settings.own.web_search
+        wanted = workspace.own.web_search
         if wanted is None:
             return
         self._most = wanted.results
@@ -52,9 +52,10 @@ class WebSearching:
             return await search_engine(self._engine, query, self._most, self._env)
         asking = services.supervisor.agent(agent)
         assert asking is not None
-        searcher = services.models.routed.searcher(self._model, query)
+        models = services.models
+        searcher = models.routed.searcher(self._model, query)
         model = MeteredModel(
-            searcher,
+            model=searcher,
             ledger=services.store.state,
             meter=asking.meter,
             session=services.store.session,
@@ -106,8 +107,8 @@ def _is_address(url: str) -> bool:
 def _model(wanted: WebSearch, workspace: Workspace) -> str:
     """The full name of the model that searches. Raises ModelError where its provider cannot be reached at all."""
     models, name = model_for(workspace, wanted.model or packaged().searching[wanted.provider])
-    provider = name.partition("/")[0]
-    named = workspace.settings.own.providers.get(provider)
+    own, provider = workspace.own, name.partition("/")[0]
+    named = own.providers.get(provider)
     if (named.wire if named else provider) != wanted.provider:
         raise ValueError(f"`model` is {name}, which is not asked in the way of {wanted.provider}.")
     models.check(name)

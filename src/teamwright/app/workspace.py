@@ -1,8 +1,10 @@
 """Where a session stands: directories, settings, trust and rules."""
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -11,16 +13,16 @@ from teamwright.app.options import Options
 from teamwright.core.errors import SettingsError, UsageError
 from teamwright.core.permissions.rules import Rule, Rules, parse_rules
 from teamwright.core.text import shown
-from teamwright.host.git.config import top_of
-from teamwright.host.git.guard import trust_repository
+from teamwright.host.git.places import top_of
 from teamwright.host.process.secrecy import keep_also
 from teamwright.library.trust import decision as trust
-from teamwright.library.trust.snapshot import GIT, TrustChange, TrustedFile, changes, compare, is_agreed, look
 from teamwright.runtime.permissions.rulebook import Rulebook
 from teamwright.store.files.paths import Home, home_from
 from teamwright.store.settings.load import ReadFiles, load, project_root
-from teamwright.store.settings.saved_rules import LOCAL
-from teamwright.store.settings.schema import Settings, SettingsRule
+from teamwright.store.settings.schema import LOCAL, Own, Settings, SettingsRule
+
+if TYPE_CHECKING:
+    from teamwright.library.trust.snapshot import TrustChange, TrustedFile
 
 KEYS = frozenset({"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_CUSTOM_HEADERS", "OPENAI_API_KEY"})
 _ADDRESSES = frozenset({"ANTHROPIC_BASE_URL", "OPENAI_BASE_URL"})
@@ -35,9 +37,10 @@ class Workspace(Struct, frozen=True):
     home: Home
     env: dict[str, str]
     settings: Settings
+    own: Own  # of the settings, those that only this program has
     trusted: bool
     notes: tuple[str, ...]
-    changed: tuple[TrustChange, ...] = ()  # since it was trusted
+    changed: "tuple[TrustChange, ...]" = ()  # since it was trusted
     own_files: tuple[str, ...] = ()  # of a directory that is not trusted: what the person had written there
 
 
@@ -50,8 +53,9 @@ def without_keys(workspace: Workspace, text: str) -> str:
 
 
 def passed_names(workspace: Workspace) -> list[str]:
-    """Variables of the settings that commands of agents and hooks see; never our own keys."""
-    return [name for name, value in workspace.settings.env.items() if not _is_our_key(workspace, name, value)]
+    """Variables of the settings that commands of agents and hooks see; never our own keys, nor those of telemetry."""
+    named = workspace.settings.env.items()
+    return [n for n, value in named if not _is_our_key(workspace, n, value) and not n.startswith("OTEL_")]
 
 
 def _is_our_key(workspace: Workspace, name: str, value: str) -> bool:
@@ -62,8 +66,8 @@ def _is_our_key(workspace: Workspace, name: str, value: str) -> bool:
 
 def key_names(settings: Settings) -> tuple[str, ...]:
     """The variables that hold the keys of providers and of the search engine that the settings name."""
-    search = settings.own.web_search
-    names = (*(p.key_env for p in settings.own.providers.values()), search and search.key_name)
+    own, search = settings.own, settings.own.web_search
+    names = (*(p.key_env for p in own.providers.values()), search and search.key_name)
     return tuple(name for name in names if name)
 
 
@@ -80,8 +84,7 @@ def open_workspace(options: Options) -> Workspace:
 
     read: ReadFiles = {}
     own = load(project, home=user, state=home.root, trusted=False, sources=("user",), read=read)
-    trusted, changed = _trusted(options, own, home, project, cwd)
-    own_files = (LOCAL,) if not trusted and is_agreed(project, LOCAL, state=home.root) else ()
+    trusted, changed, own_files = _trusted(options, own, home, project, cwd)
     settings = load(
         project,
         home=user,
@@ -98,13 +101,17 @@ def open_workspace(options: Options) -> Workspace:
     if not trusted:
         notes += _untrusted_notes(project, own, changed, own_files)
     env = {**options.env, **settings.env}
-    keep_also(key_names(settings))
-    return Workspace(cwd, project, user, home, env, settings, trusted, (*settings.problems, *notes), changed, own_files)
+    if settings.layers:
+        keep_also(key_names(settings))
+    told = (*settings.problems, *notes)
+    return Workspace(cwd, project, user, home, env, settings, settings.own, trusted, told, changed, own_files)
 
 
 def _untrusted_notes(
-    project: Path, own: Settings, changed: tuple[TrustChange, ...], own_files: tuple[str, ...]
+    project: Path, own: Settings, changed: "tuple[TrustChange, ...]", own_files: tuple[str, ...]
 ) -> Iterator[str]:
+    if not (changed or own.trusted_directories or any(os.path.lexists(project / name) for name in trust.PLACES)):
+        return
     if entry := trust.only_linked(project, own.trusted_directories):
         yield (
             f"teamwright.trustedDirectories: {shown(str(entry))} is, or leads through, a link, so it trusts nothing. "
@@ -116,22 +123,39 @@ def _untrusted_notes(
 
 def _trusted(
     options: Options, own: Settings, home: Home, project: Path, cwd: Path
-) -> tuple[bool, tuple[TrustChange, ...]]:
-    """A remembered yes is for what the person saw: anything new or different waits until it is asked about."""
-    if trust.is_granted(project, listed=own.trusted_directories, flag=options.trust):
-        return True, ()
-    if not trust.is_trusted(project, state=home.root):
-        return False, ()
-    changed = changes(project, cwd, state=home.root, git=git_programs)
-    return not changed, changed
+) -> "tuple[bool, tuple[TrustChange, ...], tuple[str, ...]]":
+    """Is it trusted, what has changed since, and which files there are the person's own, if it is not trusted.
+
+    A remembered yes is for what the person saw: anything new or different waits until it is asked about.
+    """
+    listed = own.trusted_directories
+    if options.trust or (listed and trust.is_granted(project, listed=listed)):
+        return True, (), ()
+    changed: tuple[TrustChange, ...] = ()
+    if os.path.lexists(home.root / trust.RECORDS) and trust.is_remembered(project, state=home.root):
+        from teamwright.library.trust.snapshot import changes  # noqa: PLC0415
+
+        changed = changes(project, cwd, state=home.root, git=git_programs)
+        if not changed:
+            return True, (), ()
+    if not os.path.lexists(project / LOCAL):
+        return False, changed, ()
+    from teamwright.library.trust.snapshot import is_agreed  # noqa: PLC0415
+
+    return False, changed, (LOCAL,) if is_agreed(project, LOCAL, state=home.root) else ()
 
 
 def tell_git(workspace: Workspace) -> None:
     """Whether our own git may run the filters that the repository here names. Trust in a directory inside of a
     repository says nothing about the repository, whose configuration lies above."""
-    top, listed = Path(top_of(str(workspace.project)) or workspace.project), workspace.settings.trusted_directories
-    own = top == workspace.project
-    trusted = workspace.trusted if own else trust.is_trusted(top, state=workspace.home.root, listed=listed)
+    top = top_of(str(workspace.project))
+    if not top:
+        return
+    from teamwright.host.git.guard import trust_repository  # noqa: PLC0415
+
+    listed, trusted = workspace.settings.trusted_directories, workspace.trusted
+    if Path(top) != workspace.project:
+        trusted = trust.is_trusted(Path(top), state=workspace.home.root, listed=listed)
     trust_repository(workspace.project, trusted=trusted)
 
 
@@ -154,13 +178,14 @@ def git_programs(project: Path) -> tuple[str, ...]:
 
 
 def started_files(workspace: Workspace) -> tuple[str, ...]:
-    """Files of the project that hooks and servers of the settings name: to change one is to change what runs."""
+    """Files of the project that its settings start (hooks, servers, a status line): changing one changes what runs."""
     from teamwright.library.jsonfile import MOST_JSON, read_plain  # noqa: PLC0415
 
     if not workspace.trusted:
         return ()
     layers = workspace.settings.layers
-    values = [{kind: layer.values.get(kind) for kind in ("hooks", "mcp", "lsp")} for layer in layers]
+    values = [{kind: layer.values.get(kind) for kind in ("hooks", "mcp", "lsp", "statusLine")} for layer in layers]
+    values += [{"land": layer.values.get("teamwright", {}).get("land")} for layer in layers]
     servers = b""
     with suppress(SettingsError):
         servers = read_plain(workspace.project / ".mcp.json", MOST_JSON) or b""
@@ -174,17 +199,26 @@ def started_files(workspace: Workspace) -> tuple[str, ...]:
     return tuple(str(workspace.project / name) for name in named.files)
 
 
-def look_around(workspace: Workspace) -> tuple[trust.TrustContents, dict[str, TrustedFile]]:
+def look_around(workspace: Workspace) -> "tuple[trust.TrustContents, dict[str, TrustedFile]]":
     """All that the person is asked about, line by line, and the files as they are at that moment."""
+    from teamwright.app.brought.trust_table import trust_table  # noqa: PLC0415  # which needs the workspace
     from teamwright.library.trust.contents import contents  # noqa: PLC0415
+    from teamwright.library.trust.snapshot import GIT, compare, look  # noqa: PLC0415
 
     files = look(workspace.project, workspace.cwd, git=git_programs)
     changed = compare(workspace.project, files, state=workspace.home.root) if workspace.changed else ()
     lines = files[GIT].commands or () if GIT in files else ()
     asked = {name: file for name, file in files.items() if name not in workspace.own_files}
     parts = contents(workspace.project, asked, lines)
+    table = trust_table(workspace) if parts else None
+    parts = (table, *parts) if table else parts
     found = trust.what_would_run(workspace.project, workspace.own_files)
     return replace(found, parts=parts, changes=changed), files
+
+
+def has_sandbox(options: Options, workspace: Workspace) -> bool:
+    """Is it turned on? Whether anything here can hold it is another matter."""
+    return workspace.settings.sandbox.values.enabled if options.sandbox is None else options.sandbox
 
 
 def read_rules(options: Options, workspace: Workspace) -> tuple[Rulebook, list[str]]:
@@ -198,5 +232,12 @@ def read_rules(options: Options, workspace: Workspace) -> tuple[Rulebook, list[s
         return tuple(rule for rules, _ in parsed for rule in rules)
 
     said = workspace.settings.permissions
-    rules = Rules(read(said.allow, options.allowed_tools), read(said.ask), read(said.deny, options.disallowed_tools))
-    return Rulebook(rules, base=base, home=home), problems
+    if not any((said.allow, said.ask, said.deny, said.outside, options.allowed_tools, options.disallowed_tools)):
+        return Rulebook(Rules(), base, home), problems
+    rules = Rules(
+        read(said.allow, options.allowed_tools),
+        read(said.ask),
+        read(said.deny, options.disallowed_tools),
+        read(said.outside) if has_sandbox(options, workspace) else (),
+    )
+    return Rulebook(rules, base, home), problems

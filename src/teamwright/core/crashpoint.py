@@ -4,22 +4,20 @@ import os
 import signal
 
 
-class _Armed:
+class Armed:
+    """The one that is; its name is empty where none is."""
+
     name = ""
     passes = 0
 
 
 def arm(name: str, passes: int = 1) -> None:
     """Die by SIGKILL at the `passes`-th pass of this crash point."""
-    _Armed.name, _Armed.passes = name, passes
-
-
-def armed(name: str) -> bool:
-    return name == _Armed.name
+    Armed.name, Armed.passes = name, passes
 
 
 def crashpoint(name: str) -> None:
-    if name == _Armed.name:
-        _Armed.passes -= 1
-        if _Armed.passes <= 0:
+    if name == Armed.name:
+        Armed.passes -= 1
+        if Armed.passes <= 0:
             os.kill(os.getpid(), signal.SIGKILL)

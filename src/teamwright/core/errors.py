@@ -55,8 +55,16 @@ class StoreError(TeamwrightError):
     """Our own files cannot be used as they are: damaged, newer than this program, or unwritable."""
 
 
+class NotAllowed(StoreError):
+    """A change that goes beyond the rights of the process that asks for it."""
+
+
 class DiskError(StoreError):
     """Our own disk does not store what it must, or does not give it back: the caller goes no further."""
+
+
+class Fenced(DiskError):
+    """A change by a process that has been silent for too long: others may have taken what it held."""
 
 
 class SessionBusy(TeamwrightError):

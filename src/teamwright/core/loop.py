@@ -11,6 +11,8 @@ import anyio
 from msgspec import Struct
 from msgspec.structs import replace
 
+from teamwright.core.data.content.picture import admitted, with_fit_pictures
+from teamwright.core.data.conversation.history import CUT, History
 from teamwright.core.data.event import (
     Denied,
     LettersTaken,
@@ -22,14 +24,12 @@ from teamwright.core.data.event import (
     TurnEnded,
     Warned,
 )
-from teamwright.core.data.history import CUT, History
-from teamwright.core.data.letter import Letter
+from teamwright.core.data.letter import Letter, Prompt
 from teamwright.core.data.letter_text import added, as_message
 from teamwright.core.data.message import Block, Message, Reply, Request, Text, ToolCall, user
-from teamwright.core.data.picture import admitted, with_fit_pictures
 from teamwright.core.errors import ModelError, ToolError
 from teamwright.core.ids import AgentId, CallId
-from teamwright.core.permissions.consent import Deny
+from teamwright.core.permissions.consent import Allow, Consent, Deny
 from teamwright.core.policies.budget import Reached
 from teamwright.core.policies.mending import mend
 from teamwright.core.policies.normalize import admit
@@ -42,6 +42,7 @@ from teamwright.core.ports import (
     Gate,
     Inbox,
     Indirect,
+    Keeper,
     Meter,
     Model,
     Outcome,
@@ -76,9 +77,11 @@ class TurnContext(Struct):
     sync: Callable[[], Awaitable[None]]  # returns when everything emitted is on disk
     compactor: Compactor | None = None  # None: a conversation that is too long is an error
     around: Around | None = None
+    keeper: Keeper | None = None
+    started: Callable[[], Awaitable[None]] | None = None  # awaited between the record of a call's begin and the call
 
-    def context(self, call: CallId, request: Request, reply: Reply, paths: Mapping[str, str]) -> ToolContext:
-        return ToolContext(self.agent, call, self.desk, request, reply, self.emit, paths)
+    def context(self, call: CallId, request: Request, reply: Reply, allowed: Allow) -> ToolContext:
+        return ToolContext(self.agent, call, self.desk, request, reply, self.emit, allowed.paths, allowed.fence)
 
 
 async def run_turn(seat: TurnContext, letters: Sequence[Letter] = ()) -> TurnEnded:
@@ -164,7 +167,8 @@ async def _deliver(seat: TurnContext, letters: Sequence[Letter]) -> str:
     context = (*got.context, REFUSED) if got.refused else got.context
     ids = tuple(letter.id for letter in letters)
     message = with_fit_pictures(as_message(got.letters, seat.letter_room), seat.history.album)
-    seat.emit(LettersTaken(ids, added(message, context)))
+    trace = next((x.body.trace for x in got.letters if isinstance(x.body, Prompt) and x.body.trace), "")
+    seat.emit(LettersTaken(ids, added(message, context), trace))
     await seat.sync()
     seat.inbox.acknowledge(ids)
     return "" if got.letters else got.refused
@@ -271,6 +275,7 @@ async def _run_together(seat: TurnContext, calls: Sequence[ToolCall], request: R
 
 async def _run_call(seat: TurnContext, call: ToolCall, request: Request, reply: Reply) -> None:
     args: dict[str, Any] | None = None
+    consent: Consent | None = None
     fate: Fate = "unfit"
     try:
         if call.fault:
@@ -280,23 +285,49 @@ async def _run_call(seat: TurnContext, call: ToolCall, request: Request, reply: 
             names = [spec.name for spec in request.tools] or seat.tools
             raise ToolError(f"There is no tool `{call.name}`. Tools: {', '.join(names)}.")
         decision = await seat.gate.ask(seat.agent, call)
+        consent = decision.consent
         if isinstance(decision, Deny):
             fate = "denied"
             seat.emit(Denied(call.id, call.name, call.args, decision.reason, decision.words))
             raise ToolError(decision.reason)
-        args, fate = decision.args, "ran"
+        args = decision.args
         if not tool.spec.parallel:
             seat.emit(ToolStarted(call.id))
-        context = seat.context(call.id, request, reply, decision.paths)
-        outcome = await tool.call(call.args if args is None else args, context)
+            if seat.started is not None:
+                await seat.started()
+        outcome = await _act(seat, tool, call, args, seat.context(call.id, request, reply, decision))
     except ToolError as error:
-        outcome = said(str(error), is_error=True)
-    if seat.around is not None:
-        outcome = await seat.around.after(seat.agent, call, args, outcome, fate)
-    _end_call(seat, call, outcome, args)
+        outcome = await _hooked(seat, call, args, said(str(error), is_error=True), fate)
+    _end_call(seat, call, outcome, args, consent)
 
 
-def _end_call(seat: TurnContext, call: ToolCall, outcome: Outcome, args: dict[str, Any] | None) -> None:
+async def _act(
+    seat: TurnContext, tool: Tool, call: ToolCall, changed: dict[str, Any] | None, context: ToolContext
+) -> Outcome:
+    """The call and the hooks after it: what both do to files is kept."""
+
+    async def run(args: Mapping[str, Any], context: ToolContext) -> Outcome:
+        try:
+            outcome = await tool.call(args, context)
+        except ToolError as error:
+            outcome = said(str(error), is_error=True)
+        return await _hooked(seat, call, changed, outcome, "ran")
+
+    args = call.args if changed is None else changed
+    return await (run(args, context) if seat.keeper is None else seat.keeper.around(call.name, args, context, run))
+
+
+async def _hooked(
+    seat: TurnContext, call: ToolCall, changed: dict[str, Any] | None, outcome: Outcome, fate: Fate
+) -> Outcome:
+    if seat.around is None:
+        return outcome
+    return await seat.around.after(seat.agent, call, changed, outcome, fate)
+
+
+def _end_call(
+    seat: TurnContext, call: ToolCall, outcome: Outcome, args: dict[str, Any] | None, consent: Consent | None
+) -> None:
     content = admitted(outcome.content, seat.history.album, words_only=outcome.is_error)
     seat.emit(
         ToolEnded(
@@ -309,5 +340,6 @@ def _end_call(seat: TurnContext, call: ToolCall, outcome: Outcome, args: dict[st
             args,
             outcome.ends_turn,
             outcome.words,
+            outcome.consent or consent,
         )
     )

@@ -1,6 +1,6 @@
 """Ports of the core: the protocols that other packages implement."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -11,7 +11,7 @@ from teamwright.core.data.letter import Letter
 from teamwright.core.data.message import Content, Delta, Reply, Request, Text, ToolCall, ToolSpec
 from teamwright.core.errors import ModelError
 from teamwright.core.ids import AgentId, CallId, LetterId
-from teamwright.core.permissions.consent import Decision
+from teamwright.core.permissions.consent import Consent, Decision, Fence
 from teamwright.core.policies.budget import Reached
 
 Emit = Callable[[Event], None]
@@ -36,6 +36,13 @@ class Desk(Struct):
     near: bool = False  # the roots lie on a disk of this machine: looking at a small file needs no thread
     env: dict[str, str] = field(default_factory=dict[str, str])  # names the agent for its subprocesses
 
+    def add_roots(self, paths: Sequence[Path]) -> None:
+        self.roots = tuple(dict.fromkeys((*self.roots, *paths)))
+
+    def remove_roots(self, paths: Sequence[Path]) -> None:
+        """But never the project's."""
+        self.roots = (self.roots[0], *(root for root in self.roots[1:] if root not in paths))
+
 
 class ToolContext(Struct):
     """Who calls, and the exact request and reply that led here."""
@@ -47,6 +54,7 @@ class ToolContext(Struct):
     reply: Reply
     emit: Emit
     paths: Mapping[str, str] = {}  # path argument -> resolved path as judged
+    fence: Fence = "none"  # on which side of the sandbox's fence it was judged to run
 
 
 class Outcome(Struct, frozen=True):
@@ -59,6 +67,7 @@ class Outcome(Struct, frozen=True):
     cwd: str = ""
     ends_turn: bool = False  # nothing is to be done until somebody answers
     words: str = ""  # of the person, which outlive the conversation's shortening
+    consent: Consent | None = None  # where the tool itself asked somebody
 
 
 def said(text: str, data: dict[str, Any] | None = None, *, is_error: bool = False) -> Outcome:
@@ -137,6 +146,20 @@ class Around(Protocol):
         ...
 
     async def failed(self, agent: AgentId, end: TurnEnded) -> None: ...
+
+
+class Keeper(Protocol):
+    """Keeps what calls change, so that a person can have it back."""
+
+    async def around(
+        self,
+        tool: str,
+        args: Mapping[str, Any],
+        ctx: ToolContext,
+        run: Callable[[Mapping[str, Any], ToolContext], Awaitable[Outcome]],
+    ) -> Outcome:
+        """What `run` gives, which is the call itself."""
+        ...
 
 
 class Gate(Protocol):

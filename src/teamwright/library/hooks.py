@@ -5,22 +5,28 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeGuard, cast
 
-from teamwright.core.data.hook import (
+from teamwright.core.data.extensions.hook import (
     DEFAULT_SECONDS,
     EVENTS,
+    FOREIGN_EVENTS,
     GATES,
     CommandHook,
     Hook,
     HookBook,
     HookEvent,
+    HookRun,
     HttpHook,
+    PromptHook,
     compile_matcher,
 )
-from teamwright.core.text import shown
+from teamwright.core.data.extensions.unread import Unread
+from teamwright.core.text import closest, shown
 
 MOST_HOOKS = 100  # of one event
 MOST_COMMAND = 100_000  # characters; a longer one does not fit into argv
+MOST_PROMPT = 20_000  # characters
 MOST_SECONDS = 86_400.0
+PROMPT_SECONDS = 30.0  # for a model that judges
 _MOST_PROBLEMS = 50
 _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _EVENTS: dict[str, HookEvent] = {event.lower(): event for event in EVENTS}
@@ -30,30 +36,42 @@ class _WrongHook(ValueError):
     """Words about one hook, which is left out."""
 
 
+class _OtherType(ValueError):
+    """The type of a hook that only another program runs."""
+
+
 def read_hooks(sources: Iterable[tuple[str, Mapping[str, Any]]]) -> tuple[HookBook, tuple[str, ...]]:
     """All hooks of `(file, events)`, in order, and what is wrong. A fault costs its own hook and no other."""
     found: dict[HookEvent, list[Hook]] = {}
     problems: list[str] = []
+    unread: list[Unread] = []
     for file, events in sources:
         for name, entries in events.items():
             event = _EVENTS.get(name.lower())
-            if event is None or event != name:
-                hint = f"did you mean {event}?" if event else f"there are {', '.join(EVENTS)}."
-                problems.append(
-                    f"{shown(file)}: hooks: there is no event `{shown(name, 60)}`, so it is skipped; {hint}"
-                )
-                continue
-            found.setdefault(event, []).extend(_read_event(event, entries, file, problems))
+            if name in FOREIGN_EVENTS:
+                unread.append(Unread("hook event", name, file))
+            elif event is None or event != name:
+                problems.append(_no_event(file, name, event or closest(name, EVENTS)))
+            else:
+                found.setdefault(event, []).extend(_read_event(event, entries, file, problems, unread))
     for event, hooks in found.items():
         if len(hooks) > MOST_HOOKS:
             problems.append(f"hooks: {event} has {len(hooks)} hooks; only the first {MOST_HOOKS} run.")
-    book = HookBook({event: tuple(hooks[:MOST_HOOKS]) for event, hooks in found.items() if hooks})
+    kept: dict[HookEvent, tuple[Hook, ...]] = {
+        event: tuple(hooks[:MOST_HOOKS]) for event, hooks in found.items() if hooks
+    }
+    book = HookBook(kept, tuple(dict.fromkeys(unread)))
     if len(problems) > _MOST_PROBLEMS:
         problems[_MOST_PROBLEMS:] = [f"hooks: {len(problems) - _MOST_PROBLEMS} more problems of this kind."]
     return book, tuple(problems)
 
 
-def _read_event(event: HookEvent, entries: Any, file: str, problems: list[str]) -> Iterator[Hook]:
+def _no_event(file: str, name: str, meant: str | None) -> str:
+    hint = f"did you mean {meant}?" if meant else "docs/hooks.md lists the events."
+    return f"{shown(file)}: hooks: there is no event `{shown(name, 60)}`, so it is skipped; {hint}"
+
+
+def _read_event(event: HookEvent, entries: Any, file: str, problems: list[str], unread: list[Unread]) -> Iterator[Hook]:
     def tell(place: str, words: str) -> None:
         problems.append(f"{shown(file)}: hooks.{event}{place}: {words}")
 
@@ -78,8 +96,12 @@ def _read_event(event: HookEvent, entries: Any, file: str, problems: list[str]) 
                 run = _read_run(value)
             except _WrongHook as wrong:
                 tell(place, f"{wrong}; it is skipped.")
-                continue
-            yield Hook(matcher, run, _read_seconds(value, place, tell), file)
+            except _OtherType as other:
+                unread.append(Unread("hook type", str(other), file))
+                if event in GATES:  # somebody counts on this guard
+                    tell(place, f"hooks of the type {other} do not run here: this guard is off.")
+            else:
+                yield Hook(matcher, run, _read_seconds(value, run, place, tell), file)
 
 
 def _read_entry(entry: Any) -> tuple[str, list[Any]]:
@@ -104,24 +126,39 @@ def _check(matcher: str) -> str:
     return ""
 
 
-def _read_run(value: Any) -> CommandHook | HttpHook:
+def _read_run(value: Any) -> HookRun:
     if not isinstance(value, dict):
         raise _WrongHook("must be an object `{type, command}`")
     fields = cast("dict[str, Any]", value)
     match fields.get("type", "command"):
         case "command":
-            command = fields.get("command")
-            if not isinstance(command, str) or not command.strip():
-                raise _WrongHook("`command` must be text")
-            if "\0" in command or len(command) > MOST_COMMAND or not _encodes(command):
-                raise _WrongHook(
-                    f"`command` cannot be used: longer than {MOST_COMMAND:,} characters, or not plain text"
-                )
-            return CommandHook(command)
+            return _read_command(fields)
         case "http":
             return _read_http(fields)
+        case "prompt":
+            return _read_prompt(fields)
+        case "agent":
+            raise _OtherType("agent")
         case other:
-            raise _WrongHook(f"`type` {shown(str(other), 40)} is not known here: there are command and http")
+            raise _WrongHook(f"`type` {shown(str(other), 40)} is not known here: there are command, http and prompt")
+
+
+def _read_command(fields: Mapping[str, Any]) -> CommandHook:
+    command = fields.get("command")
+    if not isinstance(command, str) or not command.strip():
+        raise _WrongHook("`command` must be text")
+    if "\0" in command or len(command) > MOST_COMMAND or not _encodes(command):
+        raise _WrongHook(f"`command` cannot be used: longer than {MOST_COMMAND:,} characters, or not plain text")
+    return CommandHook(command)
+
+
+def _read_prompt(fields: Mapping[str, Any]) -> PromptHook:
+    prompt, model = fields.get("prompt"), fields.get("model", "")
+    if not isinstance(prompt, str) or not prompt.strip() or len(prompt) > MOST_PROMPT or not _encodes(prompt):
+        raise _WrongHook(f"`prompt` must be text of at most {MOST_PROMPT:,} characters")
+    if not isinstance(model, str):
+        raise _WrongHook("`model` must be the name of a model")
+    return PromptHook(prompt, model.strip())
 
 
 def _encodes(text: str) -> bool:
@@ -158,10 +195,10 @@ def _is_header(name: str, text: Any) -> bool:
     return _HEADER.fullmatch(name) is not None and isinstance(text, str) and text.isprintable()
 
 
-def _read_seconds(value: Any, place: str, tell: Callable[[str, str], None]) -> float:
+def _read_seconds(value: Any, run: HookRun, place: str, tell: Callable[[str, str], None]) -> float:
     said = cast("dict[str, Any]", value).get("timeout")
     if said is None:
-        return DEFAULT_SECONDS
+        return PROMPT_SECONDS if isinstance(run, PromptHook) else DEFAULT_SECONDS
     fits = isinstance(said, int | float) and not isinstance(said, bool) and math.isfinite(said) and said > 0
     if not fits:
         tell(place, f"`timeout` must be a number of seconds above 0; {DEFAULT_SECONDS:g} is used.")

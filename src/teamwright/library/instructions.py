@@ -1,7 +1,7 @@
 """Collects AGENTS.md and CLAUDE.md of the person and the project, with their imports, for the system prompt."""
 
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -9,7 +9,6 @@ from msgspec import Struct
 
 from teamwright.core.errors import SettingsError
 from teamwright.core.text import shown
-from teamwright.library.includes import imports
 from teamwright.library.jsonfile import read_plain
 
 MOST_FILE = 40_000  # characters of one file
@@ -18,8 +17,10 @@ MOST_TRIED = 500  # files looked at, imports included
 MOST_DEPTH = 5
 
 _NAMES = ("AGENTS.md", "CLAUDE.md", ".claude/CLAUDE.md", ".teamwright/AGENTS.md")
+_RULES = (".claude/rules", ".teamwright/rules")
 _LOCAL = ("AGENTS.local.md", "CLAUDE.local.md")
 WORKTREES = (".teamwright", "worktrees")  # in the main tree of a repository, each by its name
+_ABOUT = " One that names files by `for` counts while you read or change such files."
 Origin = Literal["user", "project"]
 
 
@@ -27,6 +28,7 @@ class InstructionFile(Struct, frozen=True):
     path: Path
     text: str
     origin: Origin = "project"
+    about: tuple[str, ...] = ()  # patterns of the files that a rule is for; none: all
 
 
 class Instructions(Struct, frozen=True):
@@ -41,6 +43,7 @@ class _Place(Struct, frozen=True):
     origin: Origin
     folder: Path
     depth: int = 0
+    rule: bool = False  # one of a folder of rules: what stands at its head says for which files
 
 
 class _Reader(Struct):
@@ -76,19 +79,41 @@ def collect(
         _add_own(reader)
     names = (_NAMES if "project" in sources else ()) + (_LOCAL if "local" in sources else ())
     here = Path(os.path.realpath(cwd))
+    tree = next((one for one in (here, *here.parents) if one.parts[-3:-1] == WORKTREES), None)
     for folder in _way_down(here, real_home):
         place = _Place("user" if folder == real_home else "project", folder)
-        for name in names:
-            foreign = not folder.is_relative_to(reader.project) and _is_foreign(folder / name)
-            if not foreign and not _is_copied(folder / name, here):
-                _add(reader, folder / name, place)
+        _add_named(reader, names, place, tree)
+        if "project" in sources and folder != real_home:
+            _add_rules(reader, [folder / name for name in _RULES], place, tree)
     return Instructions(tuple(reader.files), tuple(reader.problems), trusted)
+
+
+def _add_named(reader: _Reader, names: Sequence[str], place: _Place, tree: Path | None) -> None:
+    folder = place.folder
+    for name in names:
+        foreign = not folder.is_relative_to(reader.project) and _is_foreign(folder / name)
+        if not foreign and not (tree and _is_copied(folder / name, tree)):
+            _add(reader, folder / name, place)
 
 
 def _add_own(reader: _Reader) -> None:
     for folder in reader.own:
         for name in ("AGENTS.md", "CLAUDE.md"):
             _add(reader, folder / name, _Place("user", folder))
+        _add_rules(reader, [folder / "rules"], _Place("user", folder))
+
+
+def _add_rules(reader: _Reader, folders: Sequence[Path], place: _Place, tree: Path | None = None) -> None:
+    there = [folder for folder in folders if folder.is_dir()]
+    if not there:
+        return
+    from teamwright.library.claude.rules import rule_files  # noqa: PLC0415
+
+    rule = _Place(place.origin, place.folder, rule=True)
+    for path in (path for folder in there for path in rule_files(folder)):
+        foreign = not place.folder.is_relative_to(reader.project) and _is_foreign(path)
+        if not foreign and not (tree and _is_copied(path, tree)):
+            _add(reader, path, rule)
 
 
 def _way_down(cwd: Path, home: Path) -> list[Path]:
@@ -99,10 +124,9 @@ def _way_down(cwd: Path, home: Path) -> list[Path]:
     return way[::-1]
 
 
-def _is_copied(path: Path, cwd: Path) -> bool:
-    """Has the worktree around `cwd`, if there is one, a file of its own in the place of this one?"""
-    tree = next((one for one in (cwd, *cwd.parents) if one.parts[-3:-1] == WORKTREES), None)
-    if tree is None or path.is_relative_to(tree) or not path.is_relative_to(tree.parents[2]):
+def _is_copied(path: Path, tree: Path) -> bool:
+    """Has the worktree in which we stand a file of its own in the place of this one?"""
+    if path.is_relative_to(tree) or not path.is_relative_to(tree.parents[2]):
         return False
     return (tree / path.relative_to(tree.parents[2])).is_file()
 
@@ -121,14 +145,24 @@ def _add(reader: _Reader, path: Path, place: _Place) -> None:
     if real in reader.known or len(reader.known) > MOST_TRIED:
         return
     reader.known.add(real)
-    text = _read(reader, path, real, place)
+    try:
+        os.lstat(path)  # most of them are not there
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except (OSError, ValueError):  # which is told where it is read
+        pass
+    text, about = _read(reader, path, real, place), tuple[str, ...]()
+    if place.rule:
+        from teamwright.library.claude.rules import read_rule  # noqa: PLC0415
+
+        text, about = read_rule(text, str(path))
     if not text.strip():
         return
     if len(text) > reader.room:
         reader.problems.append(f"{shown(str(path))}: left out: the instruction files are too long together")
         return
     reader.room -= len(text)
-    reader.files.append(InstructionFile(path, text, place.origin))
+    reader.files.append(InstructionFile(path, text, place.origin, about))
     _follow(reader, Path(real), text, place)
 
 
@@ -147,6 +181,10 @@ def _read(reader: _Reader, path: Path, real: str, place: _Place) -> str:
 
 
 def _follow(reader: _Reader, file: Path, text: str, place: _Place) -> None:
+    if "@" not in text:
+        return
+    from teamwright.library.includes import imports  # noqa: PLC0415
+
     for choices in imports(text):
         for choice in choices:
             target = reader.home / choice[2:] if choice.startswith("~/") else file.parent / choice
@@ -186,10 +224,11 @@ def render(instructions: Instructions) -> str:
     words = [f for f in instructions.files if f.origin == "project" and not instructions.trusted]
     parts: list[str] = []
     if orders:
+        about = _ABOUT if any(f.about for f in orders) else ""
         parts.append(
             "# Instructions\n"
             "The person you work for wrote these files, or trusts the project that holds them. Follow them; "
-            "where two disagree, the later one is nearer to the work and counts.\n\n"
+            f"where two disagree, the later one is nearer to the work and counts.{about}\n\n"
             + "\n\n".join(_framed(f, "instructions") for f in orders)
         )
     if words:
@@ -207,4 +246,6 @@ def _framed(file: InstructionFile, tag: str) -> str:
     text = file.text.strip()
     for frame in ("instructions", "untrusted-text"):  # a file cannot close its own frame
         text = text.replace(f"</{frame}", f"<\\/{frame}").replace(f"<{frame} ", f"<\\{frame} ")
-    return f'<{tag} file="{path}">\n{text}\n</{tag}>'
+    files = ", ".join(file.about).replace('"', "'")
+    about = f' for="{files}"' if files else ""
+    return f'<{tag} file="{path}"{about}>\n{text}\n</{tag}>'

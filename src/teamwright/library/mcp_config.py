@@ -7,12 +7,13 @@ from typing import Any, cast
 
 from msgspec import Struct
 
-from teamwright.core.data.server import Http, Reach, Sdk, ServerConfig, Sse, Stdio
+from teamwright.core.data.extensions.server import Http, Reach, Sdk, ServerConfig, Sse, Stdio
 from teamwright.core.errors import SettingsError, UsageError
 from teamwright.core.jsontext import decode_object
 from teamwright.core.text import shown
 from teamwright.library.jsonfile import read_json
 
+SHARED = ".mcp.json"
 CONNECT_SECONDS = 30.0
 CALL_SECONDS = 600.0
 MOST_SERVERS = 200
@@ -29,12 +30,30 @@ class Written(Struct, frozen=True):
 
 
 class Servers(Struct, frozen=True):
+    """Those in effect, those that somebody turned off, and what is wrong."""
+
     configs: dict[str, ServerConfig] = {}
     problems: tuple[str, ...] = ()
+    off: tuple[ServerConfig, ...] = ()
+
+
+class SwitchedOff(Struct, frozen=True):
+    """Names of servers that are not wanted: of every source, and of `.mcp.json` alone."""
+
+    anywhere: frozenset[str] = frozenset()
+    shared: frozenset[str] = frozenset()
+
+    def hides(self, config: ServerConfig) -> bool:
+        shared = config.source == "project" and Path(config.file).name == SHARED
+        return config.name in self.anywhere or (shared and config.name in self.shared)
 
 
 class _Wrong(Exception):
     """What is wrong with one server; it never leaves this file."""
+
+
+class _Missing(_Wrong):
+    """A variable that the server's entry needs."""
 
 
 def find_servers(
@@ -46,6 +65,7 @@ def find_servers(
     flags: Sequence[str] = (),
     strict: bool = False,
     cwd: Path | None = None,
+    off: SwitchedOff | None = None,
 ) -> Servers:
     """All servers in effect here; of one name the last of user, project, `.mcp.json`, local, flag and managed wins.
 
@@ -59,7 +79,14 @@ def find_servers(
     places = [] if strict else _ranked(written, shared)
     places += [_flag(text, cwd or project) for text in flags]
     places += [block for block in written if block.source == "managed"]
-    return Servers(_read_all(places, env, problems), tuple(problems))
+    found, unwanted = _read_all(places, env), off or SwitchedOff()
+    configs = {name: config for name, config in found.items() if not unwanted.hides(config)}
+    problems += [
+        f"{shown(config.file)}: MCP server {shown(name, 80)}: {config.fault}"
+        for name, config in configs.items()
+        if config.fault
+    ]
+    return Servers(configs, tuple(problems), tuple(config for config in found.values() if unwanted.hides(config)))
 
 
 def _ranked(written: Sequence[Written], shared: Iterable[Written]) -> list[Written]:
@@ -68,15 +95,12 @@ def _ranked(written: Sequence[Written], shared: Iterable[Written]) -> list[Writt
     return [*low, *shared, *(block for block in written if block.source == "local")]
 
 
-def _read_all(places: Iterable[Written], env: Mapping[str, str], problems: list[str]) -> dict[str, ServerConfig]:
+def _read_all(places: Iterable[Written], env: Mapping[str, str]) -> dict[str, ServerConfig]:
     configs: dict[str, ServerConfig] = {}
     for place in places:
         for name, value in list(_block(place.servers).items())[:MOST_SERVERS]:
-            config = read_server(name, value, env, source=place.source, file=place.file)
-            if config.fault:
-                problems.append(f"{shown(place.file)}: MCP server {shown(name, 80)}: {config.fault}")
             configs.pop(name, None)
-            configs[name] = config
+            configs[name] = read_server(name, value, env, source=place.source, file=place.file)
     return configs
 
 
@@ -89,7 +113,7 @@ def _block(servers: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _project_file(project: Path, problems: list[str]) -> list[Written]:
-    path = project / ".mcp.json"
+    path = project / SHARED
     try:
         found = read_json(path, problems)
     except SettingsError as error:
@@ -126,6 +150,7 @@ def _flag(text: str, cwd: Path) -> Written:
 
 def read_server(name: str, value: Any, env: Mapping[str, str], *, source: str = "code", file: str = "") -> ServerConfig:
     """What cannot be used is told in `fault`, so that a listing can show it."""
+    fields: dict[str, Any] = {}
     try:
         if not name.strip() or len(name) > 100 or not name.isprintable():
             raise _Wrong("a name must be 1 to 100 printable characters")
@@ -135,7 +160,15 @@ def read_server(name: str, value: Any, env: Mapping[str, str], *, source: str = 
         reach = _reach(fields, env)
         return ServerConfig(name, reach, source, file, _seconds(fields.get("timeout")))
     except _Wrong as error:
-        return ServerConfig(name, Stdio(""), source, file, fault=str(error))
+        return ServerConfig(name, _as_written(fields, error), source, file, fault=str(error))
+
+
+def _as_written(fields: Mapping[str, Any], error: _Wrong) -> Reach:
+    """For a listing: where a server would be that lacks nothing but a variable."""
+    url = fields.get("url")
+    if not isinstance(error, _Missing) or not isinstance(url, str) or "command" in fields:
+        return Stdio("")
+    return _HTTP_TYPES.get(str(fields.get("type", "http")), Http)(url)
 
 
 def inline_servers(written: Iterable[str | Mapping[str, Any]], env: Mapping[str, str]) -> dict[str, ServerConfig]:
@@ -209,7 +242,7 @@ def expand(text: str, env: Mapping[str, str]) -> str:
         if env.get(name) or (default is None and name in env):
             return env[name]
         if default is None:
-            raise _Wrong(f"the variable {name} is not set; set it, or write ${{{name}:-default}}")
+            raise _Missing(f"needs {name}, a variable that is not set; set it, or write ${{{name}:-default}}")
         return default
 
     return _VARIABLE.sub(value, text)

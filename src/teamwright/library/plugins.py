@@ -7,9 +7,12 @@ from pathlib import Path
 from typing import Any, cast
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from teamwright.core.data.extensions.unread import Unread
 from teamwright.core.errors import SettingsError
 from teamwright.core.text import shown
+from teamwright.library.claude.marketplaces import BroughtPlugin
 from teamwright.library.jsonfile import read_json
 from teamwright.library.plugin_list import folder_of, read_list
 
@@ -25,6 +28,7 @@ class Plugin(Struct, frozen=True, kw_only=True):
 
     name: str
     root: Path
+    origin: str = ""  # `name@marketplace` of one that another program has installed
     version: str = ""
     description: str = ""
     agents: tuple[Path, ...] = ()
@@ -40,6 +44,12 @@ class Plugins(Struct, frozen=True):
 
     plugins: tuple[Plugin, ...] = ()
     problems: tuple[str, ...] = ()
+    unread: tuple[Unread, ...] = ()  # what somebody turns on, and what is not on this disk
+    enabled: frozenset[str] = frozenset()  # names of those that the person has installed and turned on, or named here
+    of_project: tuple[Path, ...] = ()  # directories of those that only a project turns on
+
+    def only_by_settings(self, names: set[str]) -> tuple[Path, ...]:
+        return tuple(plugin.root for plugin in self.plugins if plugin.name in names - self.enabled)
 
     @property
     def agent_places(self) -> list[tuple[str, Path]]:
@@ -55,10 +65,18 @@ class Plugins(Struct, frozen=True):
         return [entry for plugin in self.plugins for entry in plugin.servers]
 
 
-def find_plugins(state: Path, *, settings: Mapping[str, Any] | None = None, flags: Sequence[Path] = ()) -> Plugins:
-    """Installed ones that are enabled, then those of `--plugin-dir`, which win over others of the same name.
+def find_plugins(
+    state: Path,
+    *,
+    settings: Mapping[str, Any] | None = None,
+    flags: Sequence[Path] = (),
+    brought: Sequence[BroughtPlugin] = (),
+    missing: Sequence[Unread] = (),
+) -> Plugins:
+    """Those that are enabled; of one name the last of `brought`, installed here, and `--plugin-dir` counts.
 
-    `settings` is `enabledPlugins`: it can turn installed ones on and off, by `name` or `name@anything`.
+    `settings` is `enabledPlugins`: it can turn installed ones on and off, by `name` or `name@anything`. `brought` are
+    those of another program; `missing` is what it would also have.
     """
     problems: list[str] = []
     try:
@@ -67,16 +85,20 @@ def find_plugins(state: Path, *, settings: Mapping[str, Any] | None = None, flag
         listed, problems = {}, [shown(f"{error}; no installed plugin is used", 1000)]
     said = {key.split("@")[0]: value for key, value in (settings or {}).items() if isinstance(value, bool)}
     found: dict[str, Plugin] = {}
+    named = {name for name, entry in listed.items() if entry.enabled}
     roots = [folder_of(state, name) for name, entry in listed.items() if said.get(name, entry.enabled)]
-    for root in (*roots, *flags):
+    ours = [BroughtPlugin("", root, "") for root in (*roots, *flags)]
+    for one in (*(theirs for theirs in brought if theirs.name not in listed), *ours):
         try:
-            plugin = read_plugin(root)
+            plugin = replace(read_plugin(one.root, one.name), origin=one.origin)
         except SettingsError as error:
             problems.append(shown(f"{error}; the plugin is not used", 1000))
             continue
         problems += plugin.problems
         found[plugin.name] = plugin
-    return Plugins(tuple(found.values()), tuple(problems))
+        named |= {plugin.name} if one.root in flags else set[str]()
+    gone = tuple(one for one in missing if one.name.partition("@")[0] not in found)
+    return Plugins(tuple(found.values()), tuple(problems), gone, frozenset(named))
 
 
 # --- one plugin
@@ -91,13 +113,16 @@ class _PluginReader(Struct):
         self.problems.append(shown(f"{self.file}: {words}", 1000))
 
 
-def read_plugin(root: Path) -> Plugin:
-    """Raises SettingsError where it is no plugin at all; what is wrong with a part of it costs that part."""
+def read_plugin(root: Path, called: str = "") -> Plugin:
+    """Raises SettingsError where it is no plugin at all; what is wrong with a part of it costs that part.
+
+    `called` is its name where it gives none itself; else its directory's.
+    """
     real = Path(os.path.realpath(root))
     if not real.is_dir():
         raise SettingsError(f"{root}: there is no such directory")
     file, manifest = _manifest(real)
-    name = manifest.get("name", real.name)
+    name = manifest.get("name", called or real.name)
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise SettingsError(f"{file}: `name` must be letters, digits, `.`, `_` and `-`, at most 64")
     reader = _PluginReader(real, file, [])
@@ -162,8 +187,10 @@ def _folders(reader: _PluginReader, manifest: Mapping[str, Any], key: str) -> tu
     folders: dict[Path, None] = {}
     for path in (*usual, *more):
         if path.is_dir():
-            folders[Path(os.path.realpath(path))] = None
-        else:
+            real = Path(os.path.realpath(path))
+            one_skill = key == "skills" and real != reader.root and (real / "SKILL.md").is_file()
+            folders[real.parent if one_skill else real] = None
+        elif not (path.is_file() and Path(os.path.realpath(path)).parent in folders):
             reader.tell(f"`{key}`: {shown(str(path), 300)} is not a directory; ignored")
     return tuple(folders)
 

@@ -20,6 +20,7 @@ Thinking = Literal["adaptive", "budget", "none"]
 CLAUDE_WINDOW = 200_000
 LONG_WINDOW = 1_000_000
 LONG = "[1m]"  # appended to a Claude model's name: its long window
+PLANNED = {"opusplan": ("opus", "sonnet")}  # one model in plan mode, another one to do the work
 BUILT_IN = ("anthropic", "openai", "script")
 _OPENAI_NAME = re.compile(r"gpt|o[134](?:$|-)")
 _BOUNDARY = frozenset("-:@[")  # what may follow a known name: a date, a tag, a suffix
@@ -36,13 +37,10 @@ class ModelInfo(Struct, frozen=True):
 
     provider: str
     name: str
+    full: str  # `provider/name`
     window: int | None = None
     max_output: int | None = None
     thinking: Thinking = "none"
-
-    @property
-    def full(self) -> str:
-        return f"{self.provider}/{self.name}"
 
 
 class ModelFacts(Struct, frozen=True, forbid_unknown_fields=True):
@@ -68,30 +66,33 @@ def packaged() -> Packaged:
     return msgspec.json.decode(Path(__file__).with_name("catalog.json").read_bytes(), type=Packaged)
 
 
-class Catalog:
+class Catalog(Struct, frozen=True, eq=False):
     """Names to models. Windows from the settings come before what the file says."""
 
-    def __init__(self, data: Packaged, windows: Mapping[str, int]) -> None:
-        self.aliases = data.aliases
-        self._models = data.models
-        self._known = {provider: data.models[provider] | data.families.get(provider, {}) for provider in data.models}
-        self._windows = {self.aliases.get(name.lower(), name): window for name, window in windows.items()}
+    aliases: dict[str, str]
+    models: dict[str, dict[str, ModelFacts]]
+    known: dict[str, dict[str, ModelFacts]]  # with what only the beginning of a name tells
+    windows: dict[str, int]
 
     @classmethod
     def load(cls, settings_windows: Mapping[str, int] | None = None) -> "Catalog":
-        return cls(packaged(), settings_windows or {})
+        data = packaged()
+        known = {provider: data.models[provider] | data.families.get(provider, {}) for provider in data.models}
+        windows = {data.aliases.get(name.lower(), name): window for name, window in (settings_windows or {}).items()}
+        return cls(data.aliases, data.models, known, windows)
 
     def names(self) -> list[str]:
         """The aliases, then every model of the file as `provider/name`."""
-        full = [f"{provider}/{name}" for provider, models in self._models.items() for name in models]
+        full = [f"{provider}/{name}" for provider, models in self.models.items() for name in models]
         return [*self.aliases, *full]
 
     def resolve(self, name: str, *, named: Collection[str] = ()) -> ModelInfo:
         """The model that a person, a definition or a call names. `named` are the providers of the settings."""
-        provider, model = self._split(name.strip(), named)
+        said = name.strip()
+        provider, model = self._split(PLANNED[said.lower()][1] if said.lower() in PLANNED else said, named)
         facts = self._facts(provider, model)
         window = self._window(provider, model, facts)
-        return ModelInfo(provider, model, window, facts.max_output, facts.thinking)
+        return ModelInfo(provider, model, f"{provider}/{model}", window, facts.max_output, facts.thinking)
 
     def _split(self, name: str, named: Collection[str]) -> tuple[str, str]:
         provider, slash, model = self._unalias(name).partition("/")
@@ -111,7 +112,7 @@ class Catalog:
         aliases = ", ".join(f"`{alias}`" for alias in self.aliases)
         forms = [f"`{provider}/NAME`" for provider in ("anthropic", "openai", *sorted(set(named) - set(BUILT_IN)))]
         what = f"The model `{name}` is not known" if name else "The name of a model is empty"
-        meant = closest(name, [*self.names(), *(model for models in self._models.values() for model in models)])
+        meant = closest(name, [*self.names(), *(model for models in self.models.values() for model in models)])
         end = f": did you mean `{meant}`?" if meant else "."
         raise ModelError(
             f"{what}{end} Use {aliases}, {', '.join(forms)} or `script/FILE`; "
@@ -121,14 +122,14 @@ class Catalog:
 
     def _facts(self, provider: str, model: str) -> ModelFacts:
         """The entry with the longest name that this one begins with, so that dated names are found too."""
-        known, low = self._known.get(provider, {}), model.lower()
+        known, low = self.known.get(provider, {}), model.lower()
         fits = [key for key in known if low.startswith(key) and (low == key or low[len(key)] in _BOUNDARY)]
         return known[max(fits, key=len)] if fits else ModelFacts()
 
     def _window(self, provider: str, model: str, facts: ModelFacts) -> int | None:
         for key in (f"{provider}/{model}", model, f"{provider}/{model.removesuffix(LONG)}", model.removesuffix(LONG)):
-            if key in self._windows:
-                return self._windows[key]
+            if key in self.windows:
+                return self.windows[key]
         if provider != "script" and model.lower().startswith("claude"):
             return LONG_WINDOW if model.endswith(LONG) else CLAUDE_WINDOW
         return facts.window
@@ -142,11 +143,20 @@ def _provider_of(name: str) -> str:
     return "openai" if _OPENAI_NAME.match(low) else ""
 
 
-def default_model(env: Mapping[str, str], setting: str | None) -> str:
-    """The model where nobody named one. A variable that is set to nothing counts as not set."""
-    if chosen := env.get("TEAMWRIGHT_MODEL") or setting:
+def is_default(name: str) -> bool:
+    """The word for: as if none was named."""
+    return name.strip().lower() == "default"
+
+
+def default_model(env: Mapping[str, str], setting: str | None, *, keyed: bool = False) -> str:
+    """The model where nobody named one. A variable that is set to nothing counts as not set.
+
+    `keyed`: Anthropic's key comes from elsewhere.
+    """
+    chosen = env.get("TEAMWRIGHT_MODEL") or setting
+    if chosen and not is_default(chosen):
         return chosen
-    if env.get("ANTHROPIC_API_KEY") or env.get("ANTHROPIC_AUTH_TOKEN"):
+    if keyed or env.get("ANTHROPIC_API_KEY") or env.get("ANTHROPIC_AUTH_TOKEN"):
         return packaged().defaults["anthropic"]
     if env.get("OPENAI_API_KEY") or env.get("OPENAI_BASE_URL"):
         # not OpenAI's newest: from gpt-5.6 on it refuses tools with reasoning over chat completions

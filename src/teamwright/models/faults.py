@@ -108,8 +108,7 @@ def by_status(place: Endpoint, status: int, kind: str, message: str, after: floa
     """The answer of a server that said no, by HTTP status or by the status that an error event stands for."""
     said = f": {message}" if message else ""
     told = f"{kind} {message}"
-    too_much = status == 413 and place.wire == "anthropic"
-    if too_much or ((status < 429 or status == 500) and _CONTEXT.search(told)):
+    if _is_too_long(place, status, told):
         text = (
             f"The conversation does not fit into the window of {place.model} ({place.host} answered {status}{said})."
             f"{COMPACT}"
@@ -117,6 +116,18 @@ def by_status(place: Endpoint, status: int, kind: str, message: str, after: floa
         return Failed(text, "context", status=status, said=message)
     if (status >= 500 or status == 404) and _UNFIT.search(told):
         return Failed(*_unfit(place, status, said), status=status, said=message)
+    return _for_now(place, status, told, said, after) or Failed(
+        *_refusal(place, status, said), status=status, said=message
+    )
+
+
+def _is_too_long(place: Endpoint, status: int, told: str) -> bool:
+    too_much = status == 413 and place.wire == "anthropic"
+    return too_much or ((status < 429 or status == 500) and _CONTEXT.search(told) is not None)
+
+
+def _for_now(place: Endpoint, status: int, told: str, said: str, after: float | None) -> Failed | None:
+    """Statuses that may pass; None for others."""
     if status == 429:
         tries: Tries = "no" if _FOR_GOOD.search(told) else "many"
         hint = "Check the account's limits and credit." if tries == "no" else "Try again later or with another model."
@@ -128,7 +139,7 @@ def by_status(place: Endpoint, status: int, kind: str, message: str, after: floa
     if status >= 500 or status in (408, 409):
         text = f"{place.host} failed to answer for {place.model} ({status}{said}). Try again later."
         return Failed(text, "server", status=status, tries="many", after=after)
-    return Failed(*_refusal(place, status, said), status=status, said=message)
+    return None
 
 
 def _refusal(place: Endpoint, status: int, said: str) -> tuple[str, Fault]:

@@ -15,8 +15,8 @@ import anyio.to_thread
 from teamwright.core.errors import ModelError
 from teamwright.models import faults
 from teamwright.models.faults import Endpoint, Failed
-from teamwright.models.pieces import Bytes
-from teamwright.models.sse import EventReader, EventTooLong
+from teamwright.models.wires.pieces import Bytes
+from teamwright.models.wires.sse import EventReader, EventTooLong
 
 
 @contextmanager

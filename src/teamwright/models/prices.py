@@ -23,7 +23,7 @@ MILLION = 1_000_000
 _SUFFIX = re.compile(r"\[[^\]]*\]$")  # `[1m]` chooses a window, not a model
 
 
-class Rate(Struct, frozen=True):
+class TokenPrice(Struct, frozen=True):
     """Dollars per million tokens. Past a tier's start, measured by the whole input, every token costs its price."""
 
     base: float
@@ -34,10 +34,10 @@ class Rate(Struct, frozen=True):
 
 
 class Rates(Struct, frozen=True):
-    input: Rate
-    output: Rate
-    cache_read: Rate
-    cache_write: Rate
+    input: TokenPrice
+    output: TokenPrice
+    cache_read: TokenPrice
+    cache_write: TokenPrice
 
 
 def cost(model: str, usage: Usage) -> float | None:
@@ -88,14 +88,14 @@ def _as_rates(prices: Any) -> Rates | None:
     return Rates(input, output, read, write)
 
 
-def _as_rate(prices: Any, key: str) -> Rate | None:
+def _as_rate(prices: Any, key: str) -> TokenPrice | None:
     value = getattr(prices, key, None)
     if value is None:
         return None
     if hasattr(value, "tiers"):
         tiers = sorted((int(tier.start), float(tier.price)) for tier in value.tiers)
-        return Rate(float(value.base), tuple(tiers))
-    return Rate(float(value))
+        return TokenPrice(float(value.base), tuple(tiers))
+    return TokenPrice(float(value))
 
 
 # --- the library, where its file is not readable for us

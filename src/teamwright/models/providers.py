@@ -1,7 +1,7 @@
 """Providers and how they are reached, by environment and settings; opened when first needed."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Literal, TypedDict
+from typing import TYPE_CHECKING, Literal, Protocol
 from urllib.parse import urlsplit
 
 from msgspec import Struct
@@ -10,13 +10,19 @@ from teamwright.core.errors import ModelError
 from teamwright.core.ports import Model
 
 if TYPE_CHECKING:
-    from teamwright.core.data.search import WebQuery
-    from teamwright.models import anthropic, openai
+    from teamwright.core.data.extensions.search import WebQuery
     from teamwright.models.http import HttpClient
-    from teamwright.models.retry import Brake, Patience
+    from teamwright.models.retry import Brake, Reach
     from teamwright.models.web_search import SearchModel
+    from teamwright.models.wires import anthropic, openai
 
 ThinkingStyle = Literal["adaptive", "budget", "none"]
+
+
+class KeySource(Protocol):
+    """Gives Anthropic's key where no variable does; `fresh`: the last one was refused."""
+
+    async def __call__(self, *, fresh: bool = False) -> str: ...
 
 
 class ProviderSettings(Struct, frozen=True):
@@ -38,45 +44,26 @@ class _Shared(Struct):
     wire: "anthropic.AnthropicWire | openai.OpenAIWire | None" = None
 
 
-class _Reach(TypedDict):
-    base: str
-    headers: dict[str, str]
-    key_name: str
-    base_name: str
-    max_output: int | None
-    patience: "Patience"
-    brake: "Brake"
-
-
 _OWN = {
     "anthropic": ("https://api.anthropic.com", "ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY"),
     "openai": ("https://api.openai.com/v1", "OPENAI_BASE_URL", "OPENAI_API_KEY"),
 }
 
 
-class Providers:
+class Providers(Struct, eq=False):
     """Opens models. Models of one provider share their connections, their brake and the bytes they have sent."""
 
-    def __init__(
-        self,
-        env: Mapping[str, str],
-        *,
-        silence: float = 60.0,
-        retries: int = 10,
-        named: Mapping[str, ProviderSettings] | None = None,
-        version: str = "",
-        betas: Sequence[str] = (),
-        thinking_display: str = "",
-    ) -> None:
-        self._env = env
-        self._version = version  # told to servers as `teamwright/VERSION`
-        self._silence = silence
-        self._retries = retries
-        self._betas, self._display = tuple(betas), thinking_display
-        self._named = dict(named or {})
-        self._http: HttpClient | None = None
-        self._shared: dict[str, _Shared] = {}
-        self._models: dict[tuple[str, int | None, ThinkingStyle], anthropic.Anthropic | openai.OpenAI] = {}
+    env: Mapping[str, str]
+    silence: float = 60.0
+    retries: int = 10
+    named: Mapping[str, ProviderSettings] = {}
+    version: str = ""  # told to servers as `teamwright/VERSION`
+    betas: Sequence[str] = ()
+    thinking_display: str = ""
+    key_source: KeySource | None = None
+    _http: "HttpClient | None" = None
+    _shared: dict[str, _Shared] = {}
+    _models: "dict[tuple[str, int | None, ThinkingStyle], anthropic.Anthropic | openai.OpenAI]" = {}
 
     def open(self, provider: str, *, max_output: int | None = None, thinking: ThinkingStyle = "none") -> Model:
         """The model behind `provider`; raises ModelError (config) that says what to set."""
@@ -88,6 +75,33 @@ class Providers:
     def check(self, provider: str) -> None:
         """The same errors as `open`, without what a request needs: that is slow to import."""
         self._share(provider)
+
+    async def prepare(self, provider: str, *, fresh: bool = False) -> bool:
+        """Before a request: fetch the key where a source gives it. False: no source does."""
+        if not self._is_given_keys(provider) or self.key_source is None:
+            return False
+        key = await self.key_source(fresh=fresh)
+        self._share(provider).headers.update({"x-api-key": key, "Authorization": f"Bearer {key}"})
+        return True
+
+    def _is_given_keys(self, provider: str) -> bool:
+        own = self._secret("ANTHROPIC_AUTH_TOKEN") or self._secret("ANTHROPIC_API_KEY")
+        return self.key_source is not None and provider == "anthropic" and provider not in self.named and not own
+
+    def address(self, provider: str) -> tuple[str, int] | None:
+        """Host and port of its server; None: it has none."""
+        if provider not in _OWN and provider not in self.named:
+            return None
+        found = urlsplit(self._settings(provider)[0].baseUrl)
+        return (found.hostname, found.port or (80 if found.scheme == "http" else 443)) if found.hostname else None
+
+    def key_origin(self, provider: str) -> str:
+        """The variable or setting that gives its key; empty: none is used."""
+        if provider not in _OWN and provider not in self.named:
+            return ""  # a script, or a model of the caller's own
+        names = ["ANTHROPIC_AUTH_TOKEN" if provider == "anthropic" else "", self._settings(provider)[0].keyEnv or ""]
+        found = next((name for name in names if name and self._secret(name)), "")
+        return found or ("apiKeyHelper" if self._is_given_keys(provider) else "")
 
     async def aclose(self) -> None:
         http, self._http = self._http, None
@@ -102,25 +116,25 @@ class Providers:
         shared, http = self._share(provider), self._client()
         reach = self._reach(shared, max_output)
         if shared.settings.wire == "openai":
-            from teamwright.models import openai  # noqa: PLC0415 - only the wire that is spoken
+            from teamwright.models.wires import openai  # noqa: PLC0415 - only the wire that is spoken
 
             chat = shared.wire = shared.wire if isinstance(shared.wire, openai.OpenAIWire) else openai.OpenAIWire()
-            return openai.OpenAI(http, wire=chat, **reach)
-        from teamwright.models import anthropic  # noqa: PLC0415
+            return openai.OpenAI(http, reach, wire=chat)
+        from teamwright.models.wires import anthropic  # noqa: PLC0415
 
         wire = shared.wire = (
             shared.wire if isinstance(shared.wire, anthropic.AnthropicWire) else anthropic.AnthropicWire()
         )
         return anthropic.Anthropic(
-            http, wire=wire, thinking=thinking, betas=self._betas, thinking_display=self._display, **reach
+            http, reach, wire=wire, thinking=thinking, betas=tuple(self.betas), thinking_display=self.thinking_display
         )
 
     def is_own(self, provider: str) -> bool:
         """Is its address the person's choice, and chat completions what is spoken there?"""
-        if provider in self._named:
-            return self._named[provider].wire == "openai"
+        if provider in self.named:
+            return self.named[provider].wire == "openai"
         base, variable, _ = _OWN["openai"]
-        return provider == "openai" and (self._env.get(variable, "").strip() or base).rstrip("/") != base
+        return provider == "openai" and (self.env.get(variable, "").strip() or base).rstrip("/") != base
 
     def searcher(self, provider: str, query: "WebQuery") -> "SearchModel":
         """A model that searches the web once, with the provider's own tool."""
@@ -132,32 +146,21 @@ class Providers:
             self._client(),
             query,
             wire=shared.settings.wire,
-            base=reach["base"],
-            headers=reach["headers"],
-            names=(reach["key_name"], reach["base_name"]),
-            patience=reach["patience"],
-            brake=reach["brake"],
+            reach=reach,
         )
 
     def _client(self) -> "HttpClient":
         from teamwright.models.http import HttpClient  # noqa: PLC0415 - brings aiohttp
 
         if self._http is None:
-            self._http = HttpClient(self._env, silence=self._silence, version=self._version)
+            self._http = HttpClient(self.env, silence=self.silence, version=self.version)
         return self._http
 
-    def _reach(self, shared: _Shared, max_output: int | None) -> _Reach:
-        from teamwright.models.retry import Patience  # noqa: PLC0415
+    def _reach(self, shared: _Shared, max_output: int | None) -> "Reach":
+        from teamwright.models.retry import Patience, Reach  # noqa: PLC0415
 
-        return {
-            "base": shared.settings.baseUrl,
-            "headers": shared.headers,
-            "key_name": shared.key_name,
-            "base_name": shared.base_name,
-            "max_output": max_output,
-            "patience": Patience(self._retries),
-            "brake": shared.brake,
-        }
+        base, patience = shared.settings.baseUrl, Patience(self.retries)
+        return Reach(base, shared.headers, shared.key_name, shared.base_name, max_output, patience, shared.brake)
 
     def _share(self, provider: str) -> _Shared:
         from teamwright.models.retry import Brake  # noqa: PLC0415
@@ -170,17 +173,17 @@ class Providers:
 
     def _settings(self, provider: str) -> tuple[ProviderSettings, str, str]:
         """(settings, name of the key's variable, where the address comes from)."""
-        if provider in self._named:
-            settings = self._named[provider]
+        if provider in self.named:
+            settings = self.named[provider]
             where = f"providers.{provider}.baseUrl"
             found = settings, settings.keyEnv or f"providers.{provider}.keyEnv", where
         elif provider in _OWN:
             base, base_name, key_name = _OWN[provider]
-            url = self._env.get(base_name, "").strip() or base
+            url = self.env.get(base_name, "").strip() or base
             wire = "openai" if provider == "openai" else "anthropic"
             found = ProviderSettings(url, key_name, wire), key_name, base_name
         else:
-            known = ", ".join(sorted({*_OWN, *self._named}))
+            known = ", ".join(sorted({*_OWN, *self.named}))
             text = f"There is no provider `{provider}` (there are: {known}). Name it under `providers` in settings."
             raise ModelError(text, "config")
         _check_address(found[0].baseUrl, found[2])
@@ -193,20 +196,21 @@ class Providers:
             return {"Authorization": f"Bearer {token}"}
         if key:
             return {"x-api-key": key} if settings.wire == "anthropic" else {"Authorization": f"Bearer {key}"}
-        self._require_none(provider, settings, key_name, base_name)
+        if not self._is_given_keys(provider):
+            self._require_none(provider, settings, key_name, base_name)
         return {}
 
     def _require_none(self, provider: str, settings: ProviderSettings, key_name: str, base_name: str) -> None:
         """Without a key only a server of the person's own is asked, and only if its settings name none."""
         host = urlsplit(settings.baseUrl).hostname
         vendors = provider in _OWN and host == urlsplit(_OWN[provider][0]).hostname
-        if vendors or (provider in self._named and settings.keyEnv):
+        if vendors or (provider in self.named and settings.keyEnv):
             other = " or ANTHROPIC_AUTH_TOKEN" if provider == "anthropic" else ""
             local = f", or {base_name} to a server of your own" if vendors else ""
             raise ModelError(f"There is no key for {host}. Set {key_name}{other}{local}.", "config")
 
     def _secret(self, name: str) -> str:
-        value = self._env.get(name, "").strip()
+        value = self.env.get(name, "").strip()
         if not (value.isascii() and value.isprintable()):
             text = f"{name} holds characters that no key has. Was it copied with a line break or a quotation mark?"
             raise ModelError(text, "config")

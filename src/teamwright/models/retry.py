@@ -2,11 +2,11 @@
 
 import random
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeVar
 
 import anyio
-from msgspec import Struct
+from msgspec import Struct, field
 
 from teamwright.core.data.message import Retrying
 from teamwright.core.errors import ModelError
@@ -36,6 +36,18 @@ class Brake(Struct):
 
     def press(self, until: float) -> None:
         self.until = max(self.until, until)
+
+
+class Reach(Struct, frozen=True):
+    """How an endpoint is reached. `headers` hold the key; the two names are the variables that set key and address."""
+
+    base: str
+    headers: Mapping[str, str] = {}
+    key_name: str = "the key"
+    base_name: str = "the address"
+    max_output: int | None = None
+    patience: Patience = Patience()
+    brake: Brake = field(default_factory=Brake)
 
 
 async def persist(attempt: Callable[[], Awaitable[T]], patience: Patience, brake: Brake, on_delta: OnDelta) -> T:

@@ -1,10 +1,12 @@
 """Routes each request to the provider that its model names."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
+from teamwright.core.data.extensions.search import WebQuery
 from teamwright.core.data.message import Reply, Request
-from teamwright.core.data.search import WebQuery
 from teamwright.core.errors import ModelError
 from teamwright.core.ports import Model, OnDelta
 from teamwright.models.catalog import Catalog
@@ -15,64 +17,64 @@ if TYPE_CHECKING:
     from teamwright.models.web_search import SearchModel
 
 
-class RoutedModel:
-    def __init__(
-        self,
-        catalog: Catalog,
-        providers: Providers,
-        named: Collection[str],
-        given: Mapping[str, Model],
-        *,
-        think: bool = True,
-    ) -> None:
-        """`given` are models that exist already, by full name: a scripted one, or a caller's own."""
-        self._think = think
-        self._catalog = catalog
-        self._providers = providers
-        self._named = named
-        self._open: dict[str, Model] = dict(given)
+class RoutedModel(Struct, eq=False):
+    """`opened` are models that exist already, by full name: those that were asked, and a caller's own."""
+
+    catalog: Catalog
+    providers: Providers
+    named: Collection[str]
+    opened: dict[str, Model]
+    think: bool = True
 
     def open(self, name: str) -> Model:
         """Raises ModelError if the provider cannot be used at all: no key, no such server."""
-        if name not in self._open:
-            info = self._catalog.resolve(name, named=self._named)
+        if name not in self.opened:
+            info = self.catalog.resolve(name, named=self.named)
             if info.provider == "script":
                 from teamwright.models.scripted import ScriptedModel  # noqa: PLC0415
 
-                self._open[name] = ScriptedModel.load(info.name)
+                self.opened[name] = ScriptedModel.load(info.name)
             else:
-                self._open[name] = self._providers.open(
-                    info.provider, max_output=info.max_output, thinking=info.thinking if self._think else "none"
+                self.opened[name] = self.providers.open(
+                    info.provider, max_output=info.max_output, thinking=info.thinking if self.think else "none"
                 )
-        return self._open[name]
+        return self.opened[name]
 
     def check(self, name: str) -> None:
         """Raises what `open` would raise. A provider's client is made for the first request: it is slow to import."""
-        if name not in self._open:
-            info = self._catalog.resolve(name, named=self._named)
+        if name not in self.opened:
+            info = self.catalog.resolve(name, named=self.named)
             if info.provider == "script":
                 self.open(name)
             else:
-                self._providers.check(info.provider)
+                self.providers.check(info.provider)
 
     async def reply(self, request: Request, on_delta: OnDelta) -> Reply:
-        model = self.open(request.model)
+        model, provider = self.open(request.model), request.model.partition("/")[0]
+        renewable = await self.providers.prepare(provider)
         try:
             return await model.reply(request, on_delta)
         except ModelError as error:
+            if error.fault == "auth" and renewable:
+                await self.providers.prepare(provider, fresh=True)
+                return await model.reply(request, on_delta)
             if error.fault != "context" or any(message.role == "assistant" for message in request.messages):
                 raise
-            from teamwright.models.overflow import too_long_at_first  # noqa: PLC0415
+            from teamwright.models.wires.overflow import too_long_at_first  # noqa: PLC0415
 
             raise too_long_at_first(error, request, await self._server(request.model)) from None
 
     def searcher(self, name: str, query: WebQuery) -> "SearchModel":
         """What searches the web with the tool of this model's provider."""
-        return self._providers.searcher(self._catalog.resolve(name, named=self._named).provider, query)
+        return self.providers.searcher(self.catalog.resolve(name, named=self.named).provider, query)
 
-    def is_own(self, name: str) -> bool:
-        """Is it a model on a server of one's own? Nothing is opened to tell."""
-        return self._providers.is_own(self._catalog.resolve(name, named=self._named).provider)
+    def address(self, name: str) -> tuple[str, int] | None:
+        """Host and port where it is asked; None for one without a server."""
+        return self.providers.address(name.partition("/")[0])
+
+    def key_origin(self, name: str) -> str:
+        """The variable or setting that gives its provider's key; empty: none is used."""
+        return self.providers.key_origin(name.partition("/")[0])
 
     async def window(self, name: str) -> int | None:
         """What the server itself says; None where nobody knows."""
@@ -82,7 +84,7 @@ class RoutedModel:
     async def _server(self, name: str) -> "LocalServer | None":
         """As a server of one's own answers; None where there is none."""
         ask = getattr(self.open(name), "server", None)
-        return await ask(self._catalog.resolve(name, named=self._named).name) if ask is not None else None
+        return await ask(self.catalog.resolve(name, named=self.named).name) if ask is not None else None
 
     async def aclose(self) -> None:
-        await self._providers.aclose()
+        await self.providers.aclose()

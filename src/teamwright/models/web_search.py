@@ -4,21 +4,21 @@ The conversation's own requests stay as they are: the blocks of such a tool coul
 provider that made them.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, Literal, cast
 
 import msgspec
 
+from teamwright.core.data.extensions.search import MOST_ANSWER, WebFound, WebHit, WebQuery
 from teamwright.core.data.message import Message, Reply, Request, Text, Usage
-from teamwright.core.data.search import MOST_ANSWER, WebFound, WebHit, WebQuery
 from teamwright.core.errors import ModelError
 from teamwright.core.ports import OnDelta
 from teamwright.models import faults
-from teamwright.models.anthropic import VERSION
 from teamwright.models.faults import Endpoint, host_of
 from teamwright.models.http import HttpClient
-from teamwright.models.pieces import encode
-from teamwright.models.retry import Brake, Patience, persist
+from teamwright.models.retry import Reach, persist
+from teamwright.models.wires.anthropic import VERSION
+from teamwright.models.wires.pieces import encode
 
 MOST_SEARCHES = 3  # of one request
 MOST_OUTPUT = 4_096  # tokens
@@ -39,41 +39,37 @@ class SearchModel:
         query: WebQuery,
         *,
         wire: Wire,
-        base: str,
-        headers: Mapping[str, str],
-        names: tuple[str, str],
-        patience: Patience,
-        brake: Brake,
+        reach: Reach,
     ) -> None:
-        self._http, self._query = http, query
+        self._http, self._query, self._reach = http, query, reach
         self._wire: Wire = wire
-        root = base.rstrip("/")
+        root = reach.base.rstrip("/")
         self._url = f"{root.removesuffix('/v1')}/v1/messages" if wire == "anthropic" else f"{root}/responses"
-        self._headers, self._names = dict(headers), names
-        self._patience, self._brake = patience, brake
         self.found = WebFound(())
 
     async def reply(self, request: Request, on_delta: OnDelta) -> Reply:
         """Raises ModelError, also where the provider's search failed."""
         name = request.model.partition("/")[2].removesuffix("[1m]")
-        place = Endpoint(host_of(self._url), name, *self._names, key_sent=bool(self._headers), wire=self._wire)
-        headers = {"Accept": "application/json", **self._headers}
+        reach, host = self._reach, host_of(self._url)
+        sent = bool(reach.headers)
+        place = Endpoint(host, name, reach.key_name, reach.base_name, key_sent=sent, wire=self._wire)
+        headers = {"Accept": "application/json", **reach.headers}
         if self._wire == "anthropic":
             headers["anthropic-version"] = VERSION
         body = encode(_messages(name, self._query) if self._wire == "anthropic" else _responses(name, self._query))
 
         async def attempt() -> Reply:
-            began, listener = self._patience.clock(), _Whole(place)
+            began, listener = reach.patience.clock(), _WholeReply(place)
             await self._http.exchange(place, self._url, headers, [body], listener)
             read = _read_messages if self._wire == "anthropic" else _read_responses
             self.found, usage = read(listener.fields(), place)
             message = Message("assistant", (Text(self.found.answer),), request.model)
-            return Reply(message, "end_turn", usage, seconds=self._patience.clock() - began)
+            return Reply(message, "end_turn", usage, seconds=reach.patience.clock() - began)
 
-        return await persist(attempt, self._patience, self._brake, on_delta)
+        return await persist(attempt, reach.patience, reach.brake, on_delta)
 
 
-class _Whole:
+class _WholeReply:
     """Hears an answer that is not streamed."""
 
     finished, heard = False, 0

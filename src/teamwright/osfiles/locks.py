@@ -3,24 +3,43 @@
 import fcntl
 import os
 import time
+from contextlib import suppress
 from pathlib import Path
+
+from msgspec import Struct
 
 from teamwright.osfiles.private import fault, make_dir, open_file
 
 _PAUSE = 0.005
 
 
-class Lock:
+class Lock(Struct, eq=False):
     """Held until it is released or the process ends. The file stays: unlinking it would let two hold "it" at once."""
 
-    def __init__(self, path: Path, fd: int) -> None:
-        self.path = path
-        self._fd = fd
+    path: Path
+    fd: int
+
+    def sign(self) -> None:
+        """Say in the file who holds it. A disk that is full must not keep anybody from working."""
+        with suppress(OSError):
+            os.ftruncate(self.fd, 0)
+            os.pwrite(self.fd, str(os.getpid()).encode(), 0)
 
     def release(self) -> None:
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
+        if self.fd >= 0:
+            os.close(self.fd)
+            self.fd = -1
+
+
+def holder(path: Path) -> int | None:
+    """The process that holds a lock which it has signed, if it lives."""
+    try:
+        with path.open("rb") as file:
+            pid = max(1, int(file.read(20)))
+        os.kill(pid, 0)  # asks, and sends nothing
+    except (OSError, ValueError, OverflowError):
+        return None
+    return pid
 
 
 def hold(path: Path, wait: float = 0.0) -> Lock | None:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Self
 import anyio
 from msgspec.structs import replace
 
+from teamwright.core.data.content.picture import MOST_DATA, BadPicture, examine
 from teamwright.core.data.event import Event, LettersTaken, Replied, Streamed, ToolEnded, TurnEnded, TurnStarted
 from teamwright.core.data.message import Content, Image, Text, TextDelta
 from teamwright.core.data.op import Say
-from teamwright.core.data.picture import MOST_DATA, BadPicture, examine
 from teamwright.core.errors import UsageError
 from teamwright.core.ids import LetterId, new_letter_id
 from teamwright.runtime.agents.agent import current_agent
@@ -26,7 +26,7 @@ PromptInput = str | Sequence[str | Path | Image]  # a path is that of a picture
 GAP = "\n\n"  # between what is said before and after a call
 
 
-class Asked:
+class OpenAsk:
     """A question from its beginning to the end of its turn, whoever still waits for that."""
 
     def __init__(self) -> None:
@@ -46,7 +46,7 @@ class Asking:
 
     def __init__(self, session: "Session") -> None:
         self._session = session
-        self._last: Asked | None = None
+        self._last: OpenAsk | None = None
         self.data: dict[str, Any] | None = None  # the answer of the last turn, where it is data
         session.main.listen(self._heard)
 
@@ -55,7 +55,7 @@ class Asking:
         if self._last is not None and self._last.hear(event):
             self._last.over.set()
 
-    async def begin(self) -> Asked:
+    async def begin(self) -> OpenAsk:
         """When the question before has its answer."""
         main = self._session.main
         if current_agent.get(None) == main.id:
@@ -67,7 +67,7 @@ class Asking:
                 break  # it was withdrawn, or its end could not be recorded
         if main.closing:
             raise UsageError(CLOSED)
-        self._last = asked = Asked()
+        self._last = asked = OpenAsk()
         return asked
 
 
@@ -83,7 +83,7 @@ class TextStream:
         self._data: dict[str, Any] | None = None
         self._session, self._prompt, self._deltas = session, prompt, deltas
         self._watch: Watch | None = None
-        self._asked = Asked()
+        self._asked = OpenAsk()
         self._said, self._waiting = "", list[str]()  # of this reply so far; pieces that are to be given
         self._gap = False
 

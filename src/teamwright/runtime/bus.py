@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import Self
 
 import anyio
+from msgspec import Struct, field
 
 from teamwright.core.data.event import (
     Answered,
@@ -28,19 +29,18 @@ MOST_WAITING, MOST_EARLY = 10_000, 100
 _KEPT = (Asked, Answered, AsideAnswered, PromptPosted, PromptWithdrawn, TurnStarted, Warned)
 
 
-class Watch:
+class Watch(Struct, eq=False):
     """An async iterator over records. One that falls behind reads what it missed from the transcripts again."""
 
-    def __init__(self, bus: "Bus", since: Cursor, *, deltas: bool, most: int) -> None:
-        self._bus = bus
-        self._deltas = deltas
-        self._most = most
-        self._place: Cursor = dict(since or bus.agents)
-        self._waiting: deque[Record] = deque()
-        self._bell = anyio.Event()
-        self._closed = False
-        self._behind = bool(since)  # missed records must be read from the log first
-        self.lagged = 0  # how often that happened while watching
+    _bus: "Bus"
+    _place: Cursor
+    _deltas: bool
+    _most: int
+    _behind: bool  # missed records must be read from the log first
+    lagged: int = 0  # how often that happened while watching
+    _waiting: deque[Record] = field(default_factory=deque[Record])
+    _bell: anyio.Event = field(default_factory=anyio.Event)
+    _closed: bool = False
 
     def put(self, record: Record) -> None:
         if not self._deltas and isinstance(record.event, Streamed) and not isinstance(record.event.delta, Retrying):
@@ -85,20 +85,23 @@ class Watch:
         self._waiting = deque([*sorted([*missed, *kept], key=lambda record: record.at), *rest])
 
 
-class Bus:
-    def __init__(self, reread: Reread) -> None:
-        self.reread = reread
-        self.agents: Cursor = {}  # every agent, and the last line that was shown of it
-        self._watches: list[Watch] = []
-        self._early: list[Record] = []  # warnings from before anybody watched
+class Bus(Struct, eq=False):
+    reread: Reread
+    agents: Cursor = {}  # every agent, and the last line that was shown of it
+    _watches: list[Watch] = []
+    early: list[Record] = []  # warnings that nobody watched: the next watch brings them
+    taps: list[Callable[[Record], None]] = []  # hear everything of this process at once, and never raise
 
-    def publish(self, record: Record) -> None:
+    def publish(self, record: Record, *, elsewhere: bool = False) -> None:
+        """`elsewhere`: another process does it, and we only show it."""
         if record.n:
             self.agents[record.agent] = record.n
         if not self._watches and isinstance(record.event, Warned):
-            self._early = [*self._early, record][-MOST_EARLY:]
+            self.early = [*self.early, record][-MOST_EARLY:]
         for watch in self._watches:
             watch.put(record)
+        for tap in () if elsewhere else self.taps:
+            tap(record)
 
     @property
     def watched(self) -> bool:
@@ -106,9 +109,9 @@ class Bus:
 
     def watch(self, since: Cursor | None = None, *, deltas: bool = True, most: int = MOST_WAITING) -> Watch:
         """From now on, or from a place in the transcripts. Close it when done."""
-        watch = Watch(self, since or {}, deltas=deltas, most=most)
+        watch = Watch(self, dict(since or self.agents), deltas, most, bool(since))
         self._watches.append(watch)
-        early, self._early = self._early, []
+        early, self.early = self.early, []
         for record in early:
             watch.put(record)
         return watch

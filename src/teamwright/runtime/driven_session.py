@@ -4,30 +4,24 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 from msgspec import Struct
 
 from teamwright.core.data.definition import AgentDefinition
 from teamwright.core.data.event import Warned
-from teamwright.core.data.hook import DEFAULT_SECONDS, HookEvent
+from teamwright.core.data.extensions.hook import DEFAULT_SECONDS, HookEvent
 from teamwright.core.data.message import Usage
 from teamwright.core.data.op import Say
 from teamwright.core.data.team import split_address
 from teamwright.core.errors import StoreError, UsageError
 from teamwright.core.ids import AgentId
-from teamwright.core.policies.compaction import size
-from teamwright.runtime.agents.agent import RenderedPrompt
 from teamwright.runtime.local_session import LocalSession
 from teamwright.runtime.slash_commands import take_prompt
 
 if TYPE_CHECKING:
-    from teamwright.core.data.server import ServerState
     from teamwright.runtime.agents.resources import Exchange
     from teamwright.runtime.extensions.hooks import HookFunction, Watch
-    from teamwright.runtime.extensions.mcp_pool import ServerPool
+    from teamwright.runtime.rewind.restore import Restored
     from teamwright.runtime.teams.open_work import OpenWork
-
-CHARACTERS = 4  # of one token, roughly
 
 
 class UsageReport(Struct, frozen=True):
@@ -39,16 +33,6 @@ class UsageReport(Struct, frozen=True):
     usage: Usage
     by_model: Mapping[str, Usage]
     usd_by_model: Mapping[str, float | None]
-
-
-class ContextUse(Struct, frozen=True):
-    """What fills the main agent's window, in tokens."""
-
-    model: str
-    window: int
-    system: int
-    tools: Mapping[str, int]
-    messages: int
 
 
 class DrivenSession(LocalSession):
@@ -117,10 +101,6 @@ class DrivenSession(LocalSession):
         return [tool.name for tool in self._prompt.tools]
 
     @property
-    def _prompt(self) -> RenderedPrompt:
-        return self._session.main.prompt
-
-    @property
     def kinds(self) -> Mapping[str, AgentDefinition]:
         return self._session.kinds()
 
@@ -128,22 +108,6 @@ class DrivenSession(LocalSession):
     def offered_skills(self) -> list[str]:
         """What the model may call by the Skill tool."""
         return [skill.name for skill in self._brought.offered]
-
-    def servers(self) -> "list[ServerState]":
-        pool = self._brought.pool
-        return [] if pool is None else pool.states()
-
-    async def reconnect_server(self, name: str) -> None:
-        await self._pool().reconnect(name)
-
-    async def toggle_server(self, name: str, *, enabled: bool) -> None:
-        await self._pool().toggle(name, enabled=enabled)
-
-    def _pool(self) -> "ServerPool":
-        pool = self._brought.pool
-        if pool is None:
-            raise UsageError("there are no MCP servers in this session")
-        return pool
 
     # --- how far it is
 
@@ -157,6 +121,11 @@ class DrivenSession(LocalSession):
     async def sync(self) -> None:
         """Bring the main agent's transcript to the disk."""
         await self._session.main.sync()
+
+    async def restore_files(self, message: str, *, dry: bool) -> "Restored":
+        """Files as they were before the line with this id; the conversation stays as it is."""
+        services = self._session.services
+        return await services.rewinding.restore_files(message, dry=dry)
 
     async def at_rest(self) -> None:
         """Wait until the main agent has nothing to do."""
@@ -179,13 +148,3 @@ class DrivenSession(LocalSession):
             by_model=meter.by_model,
             usd_by_model=meter.usd_by_model,
         )
-
-    async def measure_context(self) -> ContextUse:
-        """Parts are estimated by their length; the whole is what the provider last counted, where it did."""
-        main, prompt = self._session.main, self._prompt
-        system = sum(map(len, prompt.system)) // CHARACTERS
-        tools = {tool.name: len(msgspec.json.encode(tool)) // CHARACTERS for tool in prompt.tools}
-        said = sum(size(message) for message in main.history.messages) // CHARACTERS
-        counted = main.history.tokens
-        messages = max(counted - system - sum(tools.values()), said) if counted else said
-        return ContextUse(main.model, await self._session.window() or 0, system, tools, messages)

@@ -1,32 +1,51 @@
 """Session in this process, as surfaces see it."""
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections import Counter
+from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from anyio import to_thread
+from msgspec import json
 from msgspec.structs import replace
 
-from teamwright.core.data.event import Asked, JobStarted, Record, TeamChanged, TeamKind
+from teamwright.core.data.event import Asked, Event, JobStarted, Record, TeamChanged, TeamKind, Warned
+from teamwright.core.data.extensions.server import ServerState
 from teamwright.core.data.message import Message
 from teamwright.core.data.op import Interrupt, Op, Say, StopAll, StopJob
 from teamwright.core.data.team import Member
 from teamwright.core.errors import StoreError
 from teamwright.core.ids import AgentId, JobId, LetterId, SessionId
+from teamwright.core.policies.compaction import size
+from teamwright.runtime.agents.spec import RenderedPrompt
 from teamwright.runtime.bus import Cursor, Watch
-from teamwright.runtime.port import Crew, Live, Named, SessionFacts, SessionView, StandingRule
+from teamwright.runtime.port import (
+    ContextUse,
+    Crew,
+    Live,
+    Named,
+    RewindPoint,
+    RewindPreview,
+    SessionFacts,
+    SessionStatus,
+    SessionView,
+    StandingRule,
+)
+from teamwright.runtime.rest import settled
 from teamwright.runtime.session import Session
 from teamwright.store.files.paths import Home
 from teamwright.store.tables.state import now_ms
 
 if TYPE_CHECKING:
     from teamwright.runtime.extensions.skills import Expanded
+    from teamwright.runtime.rewind.service import Rewinding
     from teamwright.runtime.teams.roster import Roster
     from teamwright.store.tables.mail import MailEntry
 
 Value = TypeVar("Value")
+CHARACTERS = 4  # of one token, roughly
 MOST_MAIL = 1_000  # of a team that the timeline keeps
 
 
@@ -36,7 +55,7 @@ class LocalSession:
     elsewhere = False
 
     def __init__(self, session: Session, home: Home) -> None:
-        self._session, self.home = session, home
+        self._session, self.home, self._bus = session, home, session.services.bus
         self._brought = session.brought
         self.id: SessionId = session.id
         self.main: AgentId = session.main.id
@@ -57,15 +76,19 @@ class LocalSession:
     def facts(self) -> SessionFacts:
         session = self._session
         now, main, roster = session.snapshot(), session.main, self._roster
+        agents, jobs = session.services.agents, session.supervisor.jobs
         return SessionFacts(
             now.model,
             now.mode,
             str(main.desk.cwd),
-            now.usd,
+            session.spent + now.usd,
             budget_left(session),
             main.history.tokens,
             bool(main.history.messages),
             {m.agent: m.color for name in roster.names for m in roster.everybody(name) if m.color},
+            agents.windows.known(now.model) or 0,
+            dict(Counter(job.kind for job in jobs.running() if job.background)),
+            str(self.sandbox["tier"]) if self.sandbox["enabled"] else "",
         )
 
     def color(self, agent: AgentId, kind: str) -> str:
@@ -101,9 +124,35 @@ class LocalSession:
         return self.commands
 
     async def rules(self) -> list[StandingRule]:
-        names = self.agents()
-        listed = self._session.services.rules.listing()
+        names, services = self.agents(), self._session.services
+        listed = services.rules.listing()
         return [StandingRule(kind, str(r), r.source, names.get(id, id) if id else "") for kind, r, id in listed]
+
+    async def status(self) -> SessionStatus:
+        main = self._session.main
+        key = self._session.services.key_origin(main.model)
+        return SessionStatus(await self.measure_context(), tuple(self.servers()), main.effort, key)
+
+    def servers(self) -> list[ServerState]:
+        pool = self._brought.pool
+        return [] if pool is None else pool.states()
+
+    @property
+    def _prompt(self) -> RenderedPrompt:
+        return self._session.main.prompt
+
+    async def measure_context(self) -> ContextUse:
+        """Parts are estimated by their length; the whole is what the provider last counted, where it did."""
+        main, prompt = self._session.main, self._prompt
+        system = sum(map(len, prompt.system)) // CHARACTERS
+        tools = {tool.name: len(json.encode(tool)) // CHARACTERS for tool in prompt.tools}
+        said = sum(size(message) for message in main.history.messages) // CHARACTERS
+        counted = main.history.tokens
+        messages = max(counted - system - sum(tools.values()), said) if counted else said
+        return ContextUse(main.model, await self._session.window() or 0, system, tools, messages)
+
+    async def settled(self) -> Cursor:
+        return await settled(self._session)
 
     async def crew(self) -> Crew:
         """Tasks and mail, as they are now."""
@@ -116,7 +165,20 @@ class LocalSession:
         mail: list[MailEntry] = []
         for name in names:
             mail += await table.newest(name, MOST_MAIL)
-        return Crew(names, listing.tasks, tuple(sorted(mail, key=lambda entry: entry.n)))
+        landing = tuple(await self._session.landing.entries())
+        return Crew(names, listing.tasks, tuple(sorted(mail, key=lambda entry: entry.n)), landing)
+
+    async def points(self) -> list[RewindPoint]:
+        await self._session.main.sync()
+        return await unhurt(self._rewinding.points())
+
+    async def preview(self, line: int) -> RewindPreview:
+        return await unhurt(self._rewinding.preview(line))
+
+    @property
+    def _rewinding(self) -> "Rewinding":
+        services = self._session.services
+        return services.rewinding
 
     # --- what was, is and comes
 
@@ -132,8 +194,18 @@ class LocalSession:
     def snapshot(self) -> SessionView:
         return self._session.snapshot()
 
+    @property
+    def engine(self) -> Mapping[str, str] | None:
+        """Address and space of the engine that it is in."""
+        return self._session.engine
+
+    @property
+    def sandbox(self) -> Mapping[str, str | bool]:
+        """Whether commands run in one, and what holds it."""
+        return self._session.services.sandbox_status
+
     def watch(self, since: Cursor | None = None, *, deltas: bool = True) -> Watch:
-        return self._session.watch(since, deltas=deltas)
+        return self._bus.watch(since, deltas=deltas)
 
     def recent(self, lines: int) -> Cursor:
         """A place to watch from: the last lines of every agent come again."""
@@ -141,12 +213,13 @@ class LocalSession:
 
     async def join(self) -> tuple[Cursor, list[Record], Live]:
         """How far the transcripts are, what is so now and stands in none of them, and what comes."""
-        queued = await self._session.queued()
+        queued, bus = await self._session.queued(), self._session.services.bus
+        unseen = [record.event for record in bus.early]  # these come by the watch
         live = self._session.watch()  # from here on nothing is awaited: all three are of one moment
         posted = [Record(self.main, 0, now_ms(), event) for event in queued]
-        return self._session.recent(0), [*self._now(), *posted], live
+        return self._session.recent(0), [*self._now(unseen), *posted], live
 
-    def _now(self) -> list[Record]:
+    def _now(self, unseen: Sequence[Event]) -> list[Record]:
         jobs, roster = self._session.supervisor.jobs, self._roster
         records = [
             Record(j.owner, 0, j.started, JobStarted(j.id, j.kind, j.description, j.call, j.background))
@@ -154,7 +227,10 @@ class LocalSession:
         ]
         for name in roster.led_here():
             records += [record for member in roster.everybody(name) if not member.is_lead for record in _joined(member)]
-        return records + [Record(q.agent, 0, now_ms(), Asked(q)) for q in self._session.questions.waiting]
+        warned = [Warned(words) for words in self._brought.failures]
+        records += [Record(self.main, 0, now_ms(), event) for event in warned if event not in unseen]
+        questions = self._session.questions
+        return records + [Record(q.agent, 0, questions.asked[q.id], Asked(q)) for q in questions.waiting]
 
     async def past(self, agent: AgentId) -> list[Record]:
         return await to_thread.run_sync(self._read, agent, abandon_on_cancel=True)

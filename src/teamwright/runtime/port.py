@@ -1,17 +1,20 @@
 """The port that surfaces see of an open session: one in this process, or one behind a door."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from msgspec import Struct
 
 from teamwright.core.data.event import Record
-from teamwright.core.data.message import Usage
+from teamwright.core.data.extensions.server import ServerState
+from teamwright.core.data.job import JobKind
+from teamwright.core.data.landing import LandEntry
+from teamwright.core.data.message import Effort, Usage
 from teamwright.core.data.op import Op, Say
 from teamwright.core.data.tasks import Task
 from teamwright.core.ids import AgentId, LetterId, SessionId
-from teamwright.core.permissions.consent import Mode, Question
+from teamwright.core.permissions.consent import Behaviour, Mode, Question
 from teamwright.store.tables.mail import MailEntry
 
 if TYPE_CHECKING:
@@ -37,11 +40,33 @@ class SessionFacts(Struct, frozen=True):
     model: str
     mode: Mode
     cwd: str  # working directory of the main agent
-    usd: float = 0.0
+    usd: float = 0.0  # of the whole session, also before it was resumed
     left: str = ""  # of the budget, in words
     window: int = 0  # tokens that the conversation has
     begun: bool = False  # something was said
     colors: dict[AgentId, str] = {}  # of teammates
+    room: int = 0  # tokens that fit into the model's window; 0: not known
+    jobs: dict[JobKind, int] = {}  # that run in the background
+    sandbox: str = ""  # what holds commands; `none`: it is on, and nothing does; empty: it is off
+
+
+class ContextUse(Struct, frozen=True):
+    """What fills the main agent's window, in tokens."""
+
+    model: str
+    window: int  # 0: not known
+    system: int
+    tools: Mapping[str, int]
+    messages: int
+
+
+class SessionStatus(Struct, frozen=True):
+    """What the screen shows only if somebody asks."""
+
+    context: ContextUse
+    servers: tuple[ServerState, ...] = ()
+    effort: Effort | int | None = None
+    key: str = ""  # where the provider's key comes from; empty: none is used
 
 
 class Named(Struct, frozen=True):
@@ -55,7 +80,7 @@ class Named(Struct, frozen=True):
 class StandingRule(Struct, frozen=True):
     """A permission rule in effect."""
 
-    behaviour: Literal["allow", "ask", "deny"]
+    behaviour: Behaviour
     rule: str
     source: str
     agent: str = ""  # the name of the one that it is for, if it is for one alone
@@ -67,6 +92,30 @@ class Crew(Struct, frozen=True):
     teams: tuple[str, ...] = ()
     tasks: tuple[Task, ...] = ()
     mail: tuple[MailEntry, ...] = ()
+    landing: tuple[LandEntry, ...] = ()  # of the repository, whoever queued it
+
+
+class RewindPoint(Struct, frozen=True):
+    """A place in the main conversation to go back to, with what was changed from there to the next one."""
+
+    line: int  # of the transcript: back to before it
+    at: int
+    kind: Literal["prompt", "rewind"]
+    text: str = ""  # of the prompt
+    files: int = 0
+    plus: int = 0
+    minus: int = 0
+    gaps: tuple[str, ...] = ()  # why some of what was changed is not known
+
+
+class RewindPreview(Struct, frozen=True):
+    """What a rewind of files would do: those that come back, that go, and that somebody else has changed since."""
+
+    restores: tuple[str, ...] = ()
+    removes: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()  # among both
+    left: tuple[str, ...] = ()  # stay as they are; one line each, with the reason
+    notes: tuple[str, ...] = ()  # what is not covered, who still works
 
 
 class Live(Protocol):
@@ -137,4 +186,20 @@ class SessionPort(Protocol):
         """Those that restrict first."""
         ...
 
+    async def settled(self) -> Mapping[AgentId, int]:
+        """When the main agent rests and nobody works for it: the last line of every transcript then.
+
+        Commands in the background do not count.
+        """
+        ...
+
     async def crew(self) -> Crew: ...
+    async def status(self) -> SessionStatus: ...
+
+    async def points(self) -> list[RewindPoint]:
+        """Where the main conversation can go back to by a `Rewind`, the oldest first."""
+        ...
+
+    async def preview(self, line: int) -> RewindPreview:
+        """What going back to before this line would do to files. Raises UsageError where it is no such point."""
+        ...

@@ -11,12 +11,13 @@ from teamwright.core.data.message import Reply, Request, ToolCall
 from teamwright.core.errors import ToolError
 from teamwright.core.ids import AgentId, CallId
 from teamwright.core.loop import TurnContext
-from teamwright.core.permissions.consent import Decision, Mode, Question
+from teamwright.core.permissions.consent import Allow, Decision, Mode, Question
 from teamwright.core.ports import ToolContext
+from teamwright.store.files.paths import Home
 
 if TYPE_CHECKING:
     from teamwright.core.data.definition import AgentDefinition
-    from teamwright.core.data.search import WebFound, WebQuery
+    from teamwright.core.data.extensions.search import WebFound, WebQuery
     from teamwright.runtime.agents.factory import AgentFactory
     from teamwright.runtime.agents.outcomes import Outcomes
     from teamwright.runtime.agents.resources import Extensions
@@ -28,8 +29,11 @@ if TYPE_CHECKING:
     from teamwright.runtime.extensions.skills import SkillRunner
     from teamwright.runtime.jobs.schedule import Schedules
     from teamwright.runtime.jobs.shell_jobs import ShellJobs
+    from teamwright.runtime.landing.service import Landing
     from teamwright.runtime.permissions.questions import Questions
     from teamwright.runtime.permissions.rulebook import Rulebook
+    from teamwright.runtime.rewind.service import Rewinding
+    from teamwright.runtime.sandbox.fence import SessionFence
     from teamwright.runtime.side_questions.service import SideQuestions
     from teamwright.runtime.teams.service import Teamwork
     from teamwright.runtime.teams.tasks import TaskBoard
@@ -55,6 +59,10 @@ class Services(Protocol):
     def points(self) -> "HookPoints": ...
     @property
     def questions(self) -> "Questions": ...
+    def trace_env(self, agent: AgentId | None, call: str) -> Mapping[str, str]:
+        """By which a program that a call or a hook starts joins the trace; nothing where there is none."""
+        ...
+
     @property
     def extensions(self) -> "Extensions": ...
 
@@ -71,9 +79,16 @@ class Services(Protocol):
         ...
 
     def kinds(self) -> "Mapping[str, AgentDefinition]": ...
-    def resolve_model(self, name: str) -> str: ...
+    def resolve_models(self, name: str) -> tuple[str, str]:
+        """What a name means in plan mode, and what otherwise."""
+        ...
+
     @property
     def model_names(self) -> list[str]: ...
+    def key_origin(self, model: str) -> str:
+        """The variable or setting that gives the key of a model's provider; empty: none is used."""
+        ...
+
     async def close(self) -> None: ...
 
     # --- whom to ask
@@ -87,6 +102,14 @@ class Services(Protocol):
     def person(self) -> Put | None:
         """A person, whom an agent may ask questions of its own."""
         ...
+
+    @property
+    def sandbox(self) -> "SessionFence | None":
+        """None where commands run without one."""
+        ...
+
+    @property
+    def sandbox_status(self) -> "Mapping[str, str | bool]": ...
 
     # --- what only some sessions need
 
@@ -102,6 +125,8 @@ class Services(Protocol):
 
     @property
     def worktrees(self) -> "Worktrees": ...
+    @property
+    def landing(self) -> "Landing": ...
     @property
     def skills(self) -> "SkillRunner": ...
     @property
@@ -122,6 +147,8 @@ class Services(Protocol):
     def board(self) -> "TaskBoard": ...
     @property
     def side_questions(self) -> "SideQuestions": ...
+    @property
+    def rewinding(self) -> "Rewinding": ...
 
     # --- the same for those who have nothing to do with what nobody has opened
 
@@ -139,12 +166,16 @@ class SessionPlan(Struct, frozen=True, kw_only=True):
     cwd: Path
     notes: tuple[str, ...] = ()  # what the person should know about how the session was opened
     resumes: bool = False
+    spent: float = 0.0  # dollars, before it was resumed
     team: str | None = None  # to be led, whose lead is gone
     listens: bool = False  # side questions follow the conversation
     tick_seconds: float | None = None
     driven: bool = False
     code_leads: bool = False
     may_bypass: bool = False
+    trace: str = ""  # of the program that started this one, which prompts belong to
+    home: Home | None = None  # where its files are, if not in the person's own home: those of an engine's space
+    engine: Mapping[str, str] | None = None  # its address and its space
 
 
 class SessionContext(ToolContext, kw_only=True):
@@ -158,8 +189,11 @@ class SessionTurn(TurnContext, kw_only=True):
 
     session: Services
 
-    def context(self, call: CallId, request: Request, reply: Reply, paths: Mapping[str, str]) -> ToolContext:
-        return SessionContext(self.agent, call, self.desk, request, reply, self.emit, paths, session=self.session)
+    def context(self, call: CallId, request: Request, reply: Reply, allowed: Allow) -> ToolContext:
+        paths, fence = allowed.paths, allowed.fence
+        return SessionContext(
+            self.agent, call, self.desk, request, reply, self.emit, paths, fence, session=self.session
+        )
 
 
 def services_of(ctx: ToolContext) -> Services:

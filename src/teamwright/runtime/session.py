@@ -1,48 +1,31 @@
 """Session: owns its agents from their first moment, takes ops, publishes events."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
-from functools import partial
-from pathlib import Path
+from collections.abc import Iterator, Mapping
+from functools import cached_property, partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, assert_never
+from typing import TYPE_CHECKING, Self
 
 import anyio
 
 from teamwright.core.data.definition import AgentDefinition
-from teamwright.core.data.event import Event, PromptPosted, PromptWithdrawn, Record, TurnEnded, Warned
+from teamwright.core.data.event import Event, PromptPosted, PromptWithdrawn, Record, TurnEnded
 from teamwright.core.data.letter import PERSON, Letter, Prompt
 from teamwright.core.data.message import Message
-from teamwright.core.data.op import (
-    AddDirectories,
-    AddRules,
-    Answer,
-    AskAside,
-    Compact,
-    Interrupt,
-    Op,
-    RemoveDirectories,
-    RemoveRules,
-    Say,
-    SendToBackground,
-    SetMode,
-    SetModel,
-    StopAll,
-    StopJob,
-    prompt_text,
-)
+from teamwright.core.data.op import Op, Say, prompt_text
 from teamwright.core.errors import StoreError, ToolError, UsageError
-from teamwright.core.ids import AgentId, JobId, LetterId, SessionId, new_letter_id
-from teamwright.core.permissions.consent import MODES, Mode
+from teamwright.core.ids import AgentId, LetterId, SessionId, new_letter_id
 from teamwright.runtime.agents.agent import Agent
 from teamwright.runtime.asking import CLOSED, Asking, PromptInput, TextStream, ask
 from teamwright.runtime.bus import Cursor, Watch
+from teamwright.runtime.ops import carry_out
 from teamwright.runtime.port import SessionView
-from teamwright.runtime.races import first
+from teamwright.runtime.rest import team_rests
 from teamwright.runtime.services import Services, SessionPlan
 
 if TYPE_CHECKING:
     from teamwright.runtime.jobs.schedule import Schedules
+    from teamwright.runtime.landing.service import Landing
+    from teamwright.runtime.permissions.questions import Questions
     from teamwright.runtime.teams.service import Teamwork
     from teamwright.runtime.teams.team import Hearing, LedTeam
 
@@ -56,13 +39,22 @@ class Session:
     def __init__(self, services: Services, main: Agent, plan: SessionPlan) -> None:
         self.services, self.main, self._plan = services, main, plan
         self.id, self.cwd, self.notes, self.meter = SessionId(main.id), plan.cwd, plan.notes, main.meter
-        self.supervisor, self.brought, self.questions = services.supervisor, services.extensions, services.questions
-        self.trouble = self.supervisor.trouble
-        self._first_model, self.asking = main.model, Asking(self)
+        self.supervisor, self.brought = services.supervisor, services.extensions
+        self.trouble, self.spent, self.may_bypass = self.supervisor.trouble, plan.spent, plan.may_bypass
+        self.first_models = main.plan_models or (main.model, main.model)
+        self.home, self.engine = plan.home, plan.engine
         self._arriving, self._hurried = anyio.CancelScope(), False
         self._group = anyio.create_task_group()
         if plan.listens:
             main.listen(services.side_questions.heard)
+
+    @cached_property
+    def asking(self) -> Asking:
+        return Asking(self)
+
+    @property
+    def questions(self) -> "Questions":
+        return self.services.questions
 
     @property
     def teamwork(self) -> "Teamwork":
@@ -72,16 +64,22 @@ class Session:
     def schedules(self) -> "Schedules":
         return self.services.schedules
 
+    @property
+    def landing(self) -> "Landing":
+        """The queue of branches that are ready, in the repository of the session."""
+        return self.services.landing
+
     def kinds(self) -> Mapping[str, AgentDefinition]:
         return self.services.kinds()
 
     async def window(self) -> int | None:
         """Tokens that fit into the main agent's model."""
-        return await self.services.agents.windows.of(self.main.model)
+        agents = self.services.agents
+        return await agents.windows.of(self.main.model)
 
     async def __aenter__(self) -> Self:
         await self._group.__aenter__()
-        self.supervisor.open(self._group)
+        self.supervisor.group = self._group
         self.brought.open(self._group)
         if self._plan.resumes or self._plan.team is not None:
             await self._resume_teams()
@@ -168,40 +166,7 @@ class Session:
 
     async def submit(self, op: Op) -> None:
         """Returns when it is stored or done; raises UsageError for what cannot be done."""
-        match op:
-            case Say():
-                await self.say(op)
-            case Interrupt():
-                await self._interrupt(op.agent)
-            case SendToBackground():
-                await self._send_to_background(op.job)
-            case StopJob():
-                await self._stop(op.job)
-            case StopAll():
-                await self._stop_all(turns=op.turns)
-            case SetMode():
-                self._set_mode(op.mode)
-            case SetModel():
-                self.main.use_model(self.services.resolve_model(op.model) if op.model else self._first_model, "model")
-            case Compact():
-                if not await self.main.compact(op.instructions):
-                    raise UsageError("there is nothing to compact yet")
-            case AskAside():
-                await self.aside(op.question)
-            case AddRules():
-                for problem in self.services.rules.add(op.behaviour, op.rules, op.agent, op.source):
-                    self.tell(self.main.id, Warned(problem))
-            case AddDirectories():
-                self._add_directories(op.directories)
-            case RemoveRules():
-                self.services.rules.remove(op.behaviour, op.rules, op.source)
-            case RemoveDirectories():
-                self._remove_directories(op.directories)
-            case Answer():
-                if not self.questions.answer(op.question, op.decision):
-                    raise UsageError(f"no question {op.question} is waiting: it was answered, withdrawn or never asked")
-            case _:
-                assert_never(op)
+        await carry_out(self, op)
 
     async def say(self, op: Say, *, id: LetterId | None = None) -> LetterId:
         """A prompt for the main agent or another one; durable when this returns."""
@@ -210,8 +175,8 @@ class Session:
         if (asides := self.services.open_side_questions) is not None:
             asides.disturb()
         self.trouble.clear()
-        to = op.agent or self.main.id
-        letter = Letter(id or new_letter_id(), to, PERSON, Prompt(op.content), op.priority)
+        to, said = op.agent or self.main.id, Prompt(op.content, op.trace or self._plan.trace)
+        letter = Letter(id or new_letter_id(), to, PERSON, said, op.priority)
         self.supervisor.asked += 1
         if (teams := self.services.open_teams) is not None:
             teams.mail.worked(to)  # new input: its answers count as work again
@@ -256,62 +221,6 @@ class Session:
         """Ask about the conversation without entering it, also while a turn runs. It costs a request, but no turn."""
         return await self.services.side_questions.ask(question)
 
-    async def _interrupt(self, id: AgentId | None) -> None:
-        mate = next((m for m in self.teamwork.mates() if id in (m.agent, m.address)), None)
-        agent = self.main if id is None else self.supervisor.agent(mate.agent if mate else id)
-        if agent is not None:
-            agent.interrupt()
-        elif mate is None or not await self.teamwork.interrupt(mate):
-            raise UsageError(f"no agent {id} is running")
-
-    async def _send_to_background(self, id: JobId | None) -> None:
-        """One foreground agent, or all of them."""
-        jobs = [j for j in self.supervisor.jobs.running() if not j.background and (id is None or j.id == id)]
-        if not jobs:
-            raise UsageError(
-                "no agent is running in the foreground" if id is None else f"no task {id!r} is running there"
-            )
-        for job in jobs:
-            await self.supervisor.jobs.send_to_background(job)
-
-    async def _stop(self, id: JobId) -> None:
-        if "@" in id:
-            try:
-                await self.teamwork.stop(self.main, id)
-            except ToolError as error:
-                raise UsageError(str(error)) from None
-            return
-        job = self.supervisor.jobs.get(id)
-        if job is None or not await self.supervisor.stop(job):
-            raise UsageError(f"no task {id!r} is running")
-
-    async def _stop_all(self, *, turns: bool) -> None:
-        await self.supervisor.stop_all()
-        living = {agent.id: agent.running for agent in self.supervisor.agents}
-        away = {m.agent: m.state == "running" for m in self.teamwork.mates() if m.agent not in living}
-        for id, works in (living | away).items() if turns else ():
-            if works:
-                with suppress(UsageError):  # its process has ended meanwhile
-                    await self._interrupt(id)
-
-    def _set_mode(self, mode: Mode) -> None:
-        if mode not in MODES:
-            raise UsageError(f"no permission mode {mode!r}; there are {', '.join(MODES)}")
-        if mode == "bypassPermissions" and not self._plan.may_bypass:
-            raise UsageError(
-                "bypassPermissions was not enabled for this session: start it with --dangerously-skip-permissions"
-            )
-        self.main.set_mode(mode)
-
-    def _add_directories(self, directories: Sequence[str]) -> None:
-        desk = self.main.desk
-        desk.roots = tuple(dict.fromkeys((*desk.roots, *(Path(d).resolve() for d in directories))))
-
-    def _remove_directories(self, directories: Sequence[str]) -> None:
-        desk = self.main.desk
-        gone = {Path(d).resolve() for d in directories}
-        desk.roots = (desk.roots[0], *(root for root in desk.roots[1:] if root not in gone))
-
     # --- events out
 
     def watch(self, since: Cursor | None = None, *, deltas: bool = True) -> Watch:
@@ -319,7 +228,8 @@ class Session:
 
     def recent(self, lines: int) -> Cursor:
         """A place to watch from: the last lines of every agent come again."""
-        return {agent: max(0, n - lines) for agent, n in self.services.bus.agents.items()}
+        bus = self.services.bus
+        return {agent: max(0, n - lines) for agent, n in bus.agents.items()}
 
     def past(self, agent: AgentId) -> Iterator[Record]:
         """The transcript of an agent that lives here, or is followed from here. Blocks."""
@@ -327,20 +237,12 @@ class Session:
 
     def tell(self, agent: AgentId, event: Event) -> None:
         """An event that is not an agent's own doing."""
-        self.services.bus.publish(Record(agent, 0, 0, event))
+        self.services.tell(agent, event)
 
     def snapshot(self) -> SessionView:
-        main = self.main
-        return SessionView(
-            id=self.id,
-            cwd=str(self.cwd),
-            model=main.model,
-            mode=main.mode or "default",
-            running=main.running,
-            questions=tuple(self.questions.waiting),
-            usage=self.meter.usage,
-            usd=self.meter.usd,
-        )
+        main, meter, waiting = self.main, self.meter, tuple(self.questions.waiting)
+        mode = main.mode or "default"
+        return SessionView(self.id, str(self.cwd), main.model, mode, main.running, waiting, meter.usage, meter.usd)
 
     async def idle(self, *, jobs: bool = True) -> None:
         """Return when no turn runs and nothing waits; with `jobs`, also when none of them runs.
@@ -358,24 +260,11 @@ class Session:
                 return
             if owned := self.supervisor.jobs.unfinished(self.main.id):
                 waited += await self.supervisor.wait_for_jobs(self.main, owned, waited)
-            elif await self._team_rests() and self.main.resting:
+            elif await team_rests(self) and self.main.resting:
                 schedules = self.services.open_schedules
                 if schedules is None or not schedules.hold:
                     return
                 await self.main.woken()
-
-    async def _team_rests(self) -> bool:
-        """Has nobody in a team anything left to do? Waits for a change of that, or for the main agent to wake."""
-        teamwork, rest = self.services.open_teams, False
-        if teamwork is None:
-            return True
-
-        async def teams() -> None:
-            nonlocal rest
-            rest = await teamwork.all_rest()
-
-        await first(teams, self.main.woken)
-        return rest
 
     async def ask_about_open_work(self) -> bool:
         """The lead hears once of tasks that nobody has completed; False if there are none."""

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
 
+from teamwright.core.data.content.patch import Hunk
 from teamwright.core.data.message import ToolCall
-from teamwright.core.data.patch import Hunk
 from teamwright.core.errors import UsageError
 from teamwright.core.ids import AgentId
 from teamwright.core.ports import Desk, Tool
@@ -72,6 +72,7 @@ class ToolTraits(Struct, frozen=True, kw_only=True):
     weighty: Callable[[str], bool] = _never  # unless its detail is such
 
     talks: bool = False  # counts as talk, not as work
+    lists: bool = False  # changes the task list
     told: bool = False  # an event of the team tells of it
     delegates: bool = False  # its result is the report of an agent, whose own words are seen as they come
     asks: Literal["", "plan", "questions"] = ""  # what it puts to a person

@@ -8,20 +8,21 @@ from contextlib import contextmanager
 from typing import TypeVar, cast
 
 import anyio
+from msgspec import Struct, field
 
-from teamwright.core.errors import DiskError, StoreError
-from teamwright.runtime.races import first
+from teamwright.core.data.event import TurnEnded
+from teamwright.core.errors import DiskError, StoreError, TeamwrightError
+from teamwright.runtime.concurrency.races import first
 
 Value = TypeVar("Value")
 
 
-class Trouble:
+class Trouble(Struct, eq=False):
     """The first fault counts, until somebody tries again."""
 
-    def __init__(self, log: Callable[[str], None]) -> None:
-        self._log = log
-        self._met = anyio.Event()
-        self.error: StoreError | None = None
+    _log: Callable[[str], None]
+    error: StoreError | None = None
+    _met: anyio.Event = field(default_factory=anyio.Event)
 
     def report(self, error: StoreError, what: str = "") -> None:
         """Any is logged; the disk's are trouble."""
@@ -74,3 +75,9 @@ def innermost(error: Exception) -> Exception:
         inner = cast("ExceptionGroup[Exception]", error).exceptions
         error = next((one for each in inner if isinstance(one := innermost(each), DiskError)), inner[0])
     return error
+
+
+def failed_turn(error: TeamwrightError) -> TurnEnded:
+    """How a turn ends by an error of ours; one of the model's says which kind, and with which status."""
+    status, fault = getattr(error, "status", None), getattr(error, "fault", "")
+    return TurnEnded("failed", error=str(error), status=status, fault=fault)

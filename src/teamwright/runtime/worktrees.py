@@ -60,10 +60,13 @@ class Worktrees:
         notes: Path | None = None,
         make_by_hook: MakeByHook | None = None,
         removed_by_hook: RemovedByHook | None = None,
+        claims: Path | None = None,
     ) -> None:
-        """`links` are directories that are linked into a worktree, not copied; `notes` is where stays are noted."""
+        """`links` are directories that are linked into a worktree, not copied; `notes` is where stays are noted;
+        `claims` where the sandbox of any process sees which trees agents work in."""
         self._links, self._session, self._notes = tuple(links), session, notes
         self._make_by_hook, self._removed_by_hook = make_by_hook, removed_by_hook
+        self._claims = claims
         self._stays: dict[AgentId, EnteredTree] = {}
 
     async def open(self, parent: Path, agent: AgentId, name: str = "", *, own: str = "") -> Worktree:
@@ -73,10 +76,46 @@ class Worktrees:
         """
         wanted = check_name(name or agent)  # a hook cannot know whose `own` it is: it gets the id
         if self._make_by_hook and (path := await self._make_by_hook(wanted, parent)) is not None:
-            return _made_by_hook(wanted, path, agent, self._session)
+            tree = _made_by_hook(wanted, path, agent, self._session)
+            self._claim(tree)
+            return tree
         apart = bool(own) and not name and own != agent
         called = tree_name(own) if apart else wanted
-        return await make(parent, called, links=self._links, owner=agent, session=self._session, apart=apart)
+        return await self._make(parent, called, agent, apart=apart)
+
+    async def _make(self, repo: Path, name: str, agent: AgentId, *, apart: bool = False) -> Worktree:
+        claimed: list[Worktree] = []
+
+        def announce(tree: Worktree) -> None:
+            claimed.append(tree)
+            self._claim(tree)
+
+        kept: Path | None = None
+        try:
+            made = await make(
+                repo, name, links=self._links, owner=agent, session=self._session, apart=apart, announce=announce
+            )
+            kept = made.path
+            return made
+        finally:
+            for tree in claimed:
+                if tree.path != kept:
+                    self._disclaim(tree)
+
+    def _claim(self, tree: Worktree) -> None:
+        """The guards of commands leave it alone, in this and in every other process."""
+        if self._claims:
+            from teamwright.host.sandbox.guard.claims import Claims  # noqa: PLC0415
+
+            with suppress(OSError):  # then a guard may move it to its quarantine, where nothing is lost
+                Claims(str(self._claims)).take(*_names_of(tree))
+
+    def _disclaim(self, tree: Worktree) -> None:
+        if self._claims:
+            from teamwright.host.sandbox.guard.claims import Claims  # noqa: PLC0415
+
+            with suppress(OSError):
+                Claims(str(self._claims)).release(*_names_of(tree))
 
     async def open_again(self, parent: Path, agent: AgentId, before: str) -> Worktree:
         """The one that the agent had at the path `before`, if it was kept."""
@@ -84,6 +123,12 @@ class Worktrees:
 
     async def close(self, tree: Worktree) -> KeptTree | None:
         """Its agent has ended. None if nothing was changed and it is gone. Whatever goes wrong, it is kept."""
+        try:
+            return await self._close(tree)
+        finally:
+            self._disclaim(tree)
+
+    async def _close(self, tree: Worktree) -> KeptTree | None:
         owner = AgentId(tree.owner)
         with anyio.move_on_after(CLOSE_LIMIT):
             try:
@@ -99,6 +144,7 @@ class Worktrees:
         with suppress(ToolError), anyio.move_on_after(LET_GO_LIMIT):
             if tree.kind == "git":
                 await release(tree)
+        self._disclaim(tree)
 
     # --- stays
 
@@ -142,6 +188,7 @@ class Worktrees:
             left = await self._remove_hooked(stay, discard=discard)
         else:
             left = await self._remove(stay, discard=discard)
+        self._disclaim(stay.tree)
         crashpoint("room.left")
         self._forget(agent)
         desk.roots = (stay.root, *desk.roots[1:])
@@ -196,7 +243,7 @@ class Worktrees:
             if not is_directory(tree.path):
                 raise ToolError("its directory was deleted.")
             if tree.kind == "git":
-                tree = await make(tree.repo, tree.name, links=self._links, owner=agent, session=self._session)
+                tree = await self._make(tree.repo, tree.name, agent)
         except ToolError as error:
             self._forget(agent)
             desk.cwd = stay.came if is_directory(stay.came) else desk.roots[0]
@@ -210,7 +257,9 @@ class Worktrees:
         """The session ends: release them for the next user, first of all this session again."""
         for agent in list(self._stays):
             with suppress(ToolError), anyio.move_on_after(CLOSE_LIMIT):
-                await release(self._stays.pop(agent).tree)
+                stay = self._stays.pop(agent)
+                self._disclaim(stay.tree)
+                await release(stay.tree)
 
     async def _let_go(self, agent: AgentId) -> KeptTree:
         """It stays, and others may have it."""
@@ -287,6 +336,12 @@ def _write_path(path: Any) -> str:
 
 def _read_path(_: type, text: Any) -> Path:
     return Path(os.fsdecode(str(text).encode("latin-1")))
+
+
+def _names_of(tree: Worktree) -> tuple[str, ...]:
+    """Its directory, and the one that git keeps for it."""
+    own = (str(tree.path),)
+    return (*own, str(tree.common / "worktrees" / tree.path.name)) if tree.kind == "git" else own
 
 
 async def _has_commits(tree: Worktree) -> bool:

@@ -16,34 +16,26 @@ _CHUNK = 65_536
 LONGEST = 256 * 1024 * 1024  # bytes of one input line
 
 
-async def _open() -> asyncio.StreamReader | None:
-    """A reader for pipes, sockets and terminals; None for a file, which is simply read."""
+async def _open() -> asyncio.StreamReader | bytes:
+    """A reader for pipes, sockets and terminals; what a file, or /dev/null, holds."""
     try:
         kind = os.fstat(0).st_mode
-    except OSError:  # closed
-        return None
-    if not (stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind) or os.isatty(0)):
-        return None
+        if not (stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind) or os.isatty(0)):
+            with os.fdopen(os.dup(0), "rb") as file:
+                return file.read()
+    except OSError:  # closed, or a directory
+        return b""
     reader = asyncio.StreamReader()
     loop = asyncio.get_running_loop()
     await loop.connect_read_pipe(partial(asyncio.StreamReaderProtocol, reader), sys.stdin)
     return reader
 
 
-def _read_file() -> bytes:
-    """Standard input that is a file or /dev/null."""
-    try:
-        with os.fdopen(os.dup(0), "rb") as file:
-            return file.read()
-    except OSError:
-        return b""
-
-
 async def read_text(*, beside: bool) -> str:
     """All of standard input. `beside` a prompt of the command line, a pipe that stays silent is not waited for."""
     reader = await _open()
-    if reader is None:
-        return _read_file().decode(errors="replace")
+    if isinstance(reader, bytes):
+        return reader.decode(errors="replace")
     if beside and os.isatty(0):
         return ""
     first = b""
@@ -54,16 +46,21 @@ async def read_text(*, beside: bool) -> str:
     return (first + await reader.read()).decode(errors="replace")
 
 
-async def read_lines() -> AsyncIterator[bytes]:
-    """Lines of any length, without their ends; holds no task, so it may be left at any time."""
+async def read_chunks() -> AsyncIterator[bytes]:
+    """All of standard input as it comes; holds no task, so it may be left at any time."""
     reader = await _open()
-    if reader is None:
-        for line in _read_file().splitlines():
-            yield line
+    if isinstance(reader, bytes):
+        yield reader
         return
+    while chunk := await reader.read(_CHUNK):
+        yield chunk
+
+
+async def read_lines() -> AsyncIterator[bytes]:
+    """Lines of any length, without their ends; may be left at any time, too."""
     waiting: list[bytes] = []
     size = 0
-    while chunk := await reader.read(_CHUNK):
+    async for chunk in read_chunks():
         *ended, rest = chunk.split(b"\n")
         for part in ended:
             yield b"".join([*waiting, part])

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 import anyio
 
-from teamwright.app.teammate_process import open_member
+from teamwright.app.teams.process import open_member
 from teamwright.runtime.teams.remote.process_main import TeammateProcess
 from teamwright.surfaces.plain import Progress
 from teamwright.tools.bounds import visible

@@ -1,7 +1,9 @@
 """The parser of every command: wrong use is one line that says what was meant, and the help ends with examples."""
 
 from argparse import Action, ArgumentError, ArgumentParser, RawDescriptionHelpFormatter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextvars import ContextVar
+from functools import partial
 from typing import Any, NoReturn
 
 from teamwright.core.errors import UsageError
@@ -10,6 +12,8 @@ from teamwright.core.text import closest
 COMMAND_CUTOFF = 0.75  # of a single word: below it, the word is a prompt
 _WIDTH = 79
 _UNKNOWN = "unrecognized arguments: "
+# While a parser is put together it formats each option once; to ask for the width of a terminal would import `shutil`.
+_UNSHOWN = partial(RawDescriptionHelpFormatter, width=_WIDTH)
 
 EXAMPLES: Mapping[str, tuple[tuple[str, str], ...]] = {
     "": (
@@ -26,6 +30,11 @@ EXAMPLES: Mapping[str, tuple[tuple[str, str], ...]] = {
         ("teamwright sessions delete 3f2a", "by the beginning of its id"),
         ("teamwright sessions delete --older-than 30", "days since the last use"),
     ),
+    "import": (
+        ("teamwright import claude --list", "sessions of this directory"),
+        ("teamwright import claude 3f2a", "one, by its id"),
+        ("teamwright import claude --all --project ~/shop", "all of a directory"),
+    ),
     "teams": (
         ("teamwright teams", "members and their states"),
         ("teamwright teams delete crew", "once its session has ended"),
@@ -37,14 +46,34 @@ EXAMPLES: Mapping[str, tuple[tuple[str, str], ...]] = {
     "tasks": (("teamwright tasks", "of the last session here"), ("teamwright tasks --team crew", "of a team")),
     "jobs": (("teamwright jobs", "of the last session here"), ("teamwright jobs 3f2a", "of another one")),
     "why": (("teamwright why", "all agents of the last session here"),),
+    "acp": (
+        ("teamwright acp", "what an editor starts; see docs/editors.md"),
+        ("teamwright acp --model opus", "with the options of a run"),
+    ),
     "attach": (
         ("teamwright attach", "to the last session here"),
         ("teamwright attach 3f2a --plain", "without the app"),
+    ),
+    "web": (
+        ("teamwright web", "print a link and open it"),
+        ("teamwright web link", "one more, for a phone"),
+        ("teamwright web link --read-only --session 3f2a", "to show somebody one session"),
+    ),
+    "engine": (
+        ("teamwright engine init ~/engine", "make one"),
+        ("teamwright engine run ~/engine", "start it, in the foreground"),
+        ("teamwright engine status --engine @lead.url", "who is there"),
     ),
     "worktrees": (
         ("teamwright worktrees merge ada --preview", "show what a merge would do"),
         ("teamwright worktrees merge ada", "merge its branch into the one here"),
         ("teamwright worktrees clean", "remove those whose work is merged"),
+    ),
+    "land": (
+        ("teamwright land", "land all that waits, in order"),
+        ("teamwright land ada --check 'make test'", "queue ada's branch, and land it"),
+        ("teamwright land --list", "the queue, and why something waits"),
+        ("teamwright land --watch", "land whatever becomes ready"),
     ),
     "permissions": (
         ("teamwright permissions", "list every rule with its source"),
@@ -55,35 +84,65 @@ EXAMPLES: Mapping[str, tuple[tuple[str, str], ...]] = {
     "mcp": (
         ("teamwright mcp add files -- npx -y @modelcontextprotocol/server-filesystem .", ""),
         ("teamwright mcp test", "connect to each server and list its tools"),
+        ("teamwright mcp serve --http", "let MCP clients lead teams here, at an address"),
     ),
     "cost": (("teamwright cost", "of all sessions"), ("teamwright cost 3f2a", "of one")),
     "config": (("teamwright config", ""), ("teamwright config --json", "for scripts")),
     "plugins": (("teamwright plugins install ./my-plugin", ""), ("teamwright plugins disable my-plugin", "")),
     "doctor": (("teamwright doctor", ""), ("teamwright doctor --model opus", "check another model")),
+    "otel": (
+        ("teamwright otel export 3f2a", "a past session"),
+        ("teamwright otel export 3f2a --since 2026-01-31", "only what ended since"),
+    ),
+    "completion": (
+        ("teamwright completion bash", "print it, for `eval` in ~/.bashrc"),
+        ("teamwright completion zsh > _teamwright", "a file on zsh's fpath"),
+    ),
     "help": (("teamwright help", "all commands and options"), ("teamwright help worktrees", "one command")),
 }
+
+
+_DESCRIBING: ContextVar[bool] = ContextVar("describing", default=False)
+
+
+class _Described(Exception):  # control flow: the parser is complete, and is taken instead of its help
+    def __init__(self, parser: "Parser") -> None:
+        self.parser = parser
 
 
 class Parser(ArgumentParser):
     """`name` is the command's; empty for the program itself."""
 
-    def __init__(self, name: str, description: str, *, usage: str | None = None, end: str = "") -> None:
-        super().__init__(
-            prog=f"teamwright {name}".rstrip(),
-            usage=usage,
-            description=description,
-            epilog=_examples(name) + end,
-            formatter_class=RawDescriptionHelpFormatter,
-            allow_abbrev=False,
-        )
-        self._command = name
+    def __init__(
+        self,
+        name: str,
+        description: str,
+        commands: Mapping[str, str] | None = None,
+        *,
+        usage: str | None = None,
+        end: str = "",
+    ) -> None:
+        """`commands` are listed below the description; `end` follows the examples."""
+        prog = f"teamwright {name}".rstrip()
+        super().__init__(prog, usage, description, formatter_class=_UNSHOWN, allow_abbrev=False)
+        self._command, self._commands, self._end = name, commands or {}, end
 
     def format_help(self) -> str:
         import textwrap  # noqa: PLC0415
 
+        self.formatter_class = RawDescriptionHelpFormatter
         paragraphs = (self.description or "").split("\n\n")
+        if self._commands:
+            paragraphs.append(f"commands (`teamwright help COMMAND` shows more):\n{_listed(self._commands)}")
+            self._commands = {}
         self.description = "\n\n".join(p if "\n" in p else textwrap.fill(p, _WIDTH) for p in paragraphs)
         return super().format_help()
+
+    def print_help(self, file: Any = None) -> None:
+        self.epilog = _examples(self._command) + self._end
+        if _DESCRIBING.get():
+            raise _Described(self)
+        super().print_help(file)
 
     def _check_value(self, action: Action, value: Any) -> None:
         choices = [str(choice) for choice in action.choices or ()]
@@ -110,13 +169,25 @@ class Parser(ArgumentParser):
         return f"unexpected: {' '.join(words)}; put a prompt of several words in quotes"
 
 
+def described(show_help: Callable[[], object]) -> Parser:
+    """The parser that would print its help."""
+    describing = _DESCRIBING.set(True)
+    try:
+        show_help()
+    except _Described as found:
+        return found.parser
+    finally:
+        _DESCRIBING.reset(describing)
+    raise AssertionError("no help was shown")
+
+
 def did_you_mean(word: str, known: Iterable[str], cutoff: float = 0.6) -> str:
     """The end of a sentence, or nothing."""
     meant = closest(word, known, cutoff)
     return f"; did you mean {meant}?" if meant else ""
 
 
-def listed_commands(commands: Mapping[str, str]) -> str:
+def _listed(commands: Mapping[str, str]) -> str:
     """Each with what it does, within the width of a narrow terminal."""
     import textwrap  # noqa: PLC0415
 

@@ -8,20 +8,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 from msgspec import Meta, Struct
 
 from teamwright.core.data.event import ToolProgressed
-from teamwright.core.data.message import Text, ToolSpec
+from teamwright.core.data.message import Text
 from teamwright.core.errors import ToolError
 from teamwright.core.ports import Desk, Outcome, ToolContext
 from teamwright.core.text import shown
 from teamwright.host.files.paths import is_directory
+from teamwright.runtime.sandbox.use import run_of
 from teamwright.runtime.services import services_of
 from teamwright.runtime.tool_traits import ToolTraits
 from teamwright.tools.bounds import bounded, visible
-from teamwright.tools.define import read_args, schema_of
-from teamwright.tools.exit_status import meaning
+from teamwright.tools.define import read_args, spec
 
 if TYPE_CHECKING:
     from teamwright.host.process.capture import Capture
     from teamwright.runtime.jobs.jobs import Job
+    from teamwright.tools.shell.sandbox_words import SandboxWords
 
 NAME = "Bash"
 DEFAULT_MS = 120_000
@@ -48,27 +49,28 @@ class BashArgs(Struct, frozen=True):
     run_in_background: Annotated[bool | None, Meta(description="Return at once; its end is told later")] = None
 
 
-def _spec(*, background: bool) -> ToolSpec:
-    schema = schema_of(BashArgs)
-    if background:
-        return ToolSpec(NAME, DESCRIPTION + BACKGROUND, schema)
-    offered = {name: about for name, about in schema["properties"].items() if name != "run_in_background"}
-    return ToolSpec(NAME, DESCRIPTION, schema | {"properties": offered})
-
-
 class BashTool:
     """The shell's environment is chosen from `env`, ours if not given; `passed` names secrets to let through.
 
-    `background`: commands may go on there.
+    `background`: commands may go on there. `sandbox`: what the model is told of the one in which they run.
     """
 
     traits = ToolTraits(name=NAME, runs=True, texts=("command",), output="stdout")
 
     def __init__(
-        self, env: Mapping[str, str] | None = None, passed: Collection[str] = (), *, background: bool = False
+        self,
+        env: Mapping[str, str] | None = None,
+        passed: Collection[str] = (),
+        *,
+        background: bool = False,
+        sandbox: "SandboxWords | None" = None,
     ) -> None:
         self._env, self._passed, self._background = env, passed, background
-        self.spec = _spec(background=background)
+        self._leaves = sandbox is not None and sandbox.leaves
+        words, unseen = (DESCRIPTION + BACKGROUND, ()) if background else (DESCRIPTION, ("run_in_background",))
+        self.spec = spec(NAME, words, BashArgs, unseen=unseen)
+        if sandbox is not None:
+            self.spec = sandbox.tell(self.spec)
 
     async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:
         from teamwright.host.process.bash import encode_script  # noqa: PLC0415  # nothing of it before a first command
@@ -86,7 +88,7 @@ class BashTool:
                 kind="shell",
                 script=script,
                 cwd=ctx.desk.cwd,
-                env=env,
+                run=run_of(ctx, asked.command, env, lives_on=True),
                 description=label(asked.description, asked.command),
                 limit=None if asked.timeout is None else max(asked.timeout, 1) / 1000,
             )
@@ -101,26 +103,41 @@ class BashTool:
         self, command: str, env: Mapping[str, str], limit: float, notes: list[str], before: Path, ctx: ToolContext
     ) -> Outcome:
         from teamwright.host.process.bash import describe_end, encode_script, run_script  # noqa: PLC0415
-        from teamwright.host.process.capture import Capture  # noqa: PLC0415
+        from teamwright.host.process.capture import Capture, plain  # noqa: PLC0415
+        from teamwright.tools.shell.exit_status import meaning  # noqa: PLC0415
 
         desk = ctx.desk
         capture = Capture(desk.spill / f"bash-{os.urandom(6).hex()}.txt" if desk.spill else None)
 
         def tell() -> None:
-            ctx.emit(ToolProgressed(ctx.call_id, visible(capture.last_line())))
+            so_far = visible(capture.text(plain))
+            ctx.emit(ToolProgressed(ctx.call_id, visible(capture.last_line()), so_far))
 
-        ended, place = await run_script(
-            encode_script(command), cwd=desk.cwd, env=env, limit=limit, capture=capture, on_output=tell
-        )
-        notes += _move(desk, place)
+        stood = desk.cwd
+        async with run_of(ctx, command, env).place() as place:
+            ended, moved_to = await run_script(
+                encode_script(command),
+                cwd=stood,
+                env=place.env,
+                limit=limit,
+                capture=capture,
+                on_output=tell,
+                box=place.box,
+            )
+            refused = place.refused(capture.text(), str(stood))
+        notes += [place.notice] if place.notice else []
+        notes += _move(desk, moved_to)
         printed = _shown(capture, desk).rstrip("\n")
         words, code = describe_end(ended, limit)
         words += self._advice(limit) if ended.timed_out else ""
         if answer := meaning(command, printed) if code == 1 else "":
             words = f"({answer}; exit code 1)"
         lines = [printed or ("" if answer else "(no output)"), *map(visible, notes), words]
-        text = "\n".join(line for line in lines if line)
         data: dict[str, Any] = {"exitCode": code, "interrupted": ended.timed_out}
+        if refused is not None:
+            lines.append(visible(refused.words(leaves=self._leaves)))
+            data["sandbox"] = refused.data()
+        text = "\n".join(line for line in lines if line)
         if capture.path:
             data["outputFile"] = str(capture.path)
         moved = "" if desk.cwd == before else str(desk.cwd)

@@ -1,11 +1,12 @@
 """Catalog of the built-in tools: those that need nothing but a session, and the traits of all."""
 
 from teamwright.core.ports import Tool
-from teamwright.runtime.tool_traits import Catalog, ToolTraits, find_traits, make_catalog
+from teamwright.runtime.tool_traits import Catalog, ToolTraits, find_traits
 from teamwright.tools.agents.agent import AgentTool
 from teamwright.tools.agents.ask import AskTool
 from teamwright.tools.agents.cron import CronCreate, CronDelete, CronList
 from teamwright.tools.agents.jobs import TaskOutput, TaskStop
+from teamwright.tools.agents.land import LandTool
 from teamwright.tools.agents.messages import ListAgents, SendMessage
 from teamwright.tools.agents.plan import EnterPlanMode, ExitPlanMode
 from teamwright.tools.agents.skill import SkillTool
@@ -30,10 +31,10 @@ _TASKS = (TaskCreate(), TaskGet(), TaskList(), TaskUpdate())
 _MAIN = (CronCreate(), CronDelete(), CronList(), EnterPlanMode(), ExitPlanMode())
 _SESSION = (AskTool(), *_COLLEAGUES, EnterWorktree(), ExitWorktree(), *_TASKS, *_MAIN)
 _MADE = (BashTool, MonitorTool, FetchTool, AgentTool, SkillTool, StructuredOutput)  # for each session or toolset
-_CONFIGURED = (WebSearchTool, ToolSearch, CallTool)  # where settings or many servers call for them
+_CONFIGURED = (WebSearchTool, LandTool, ToolSearch, CallTool)  # where settings or many servers call for them
 
 SESSION: tuple[Tool, ...] = _SESSION
-CATALOG: Catalog = make_catalog(tool.traits for tool in (*FILES, *_MADE, *_CONFIGURED, *_SESSION))
+CATALOG: Catalog = {tool.traits.name: tool.traits for tool in (*FILES, *_MADE, *_CONFIGURED, *_SESSION)}
 
 
 def traits_of(name: str) -> ToolTraits:

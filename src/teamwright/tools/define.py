@@ -1,7 +1,8 @@
 """Defines a tool from one struct of arguments: the schema that the model sees and the check of what it sends."""
 
-from collections.abc import Collection, Iterator, Mapping
-from typing import Any, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -11,6 +12,8 @@ from teamwright.core.errors import ToolError
 from teamwright.core.text import shown
 
 Args = TypeVar("Args", bound=Struct)
+# Struct of arguments -> its schema, as `scripts/prompts --write` makes it.
+_SCHEMAS = msgspec.json.decode(Path(__file__).with_name("schemas.json").read_bytes(), type=dict[str, msgspec.Raw])
 
 
 def spec(
@@ -29,55 +32,13 @@ def spec(
 
 
 def schema_of(args: type[Struct]) -> dict[str, Any]:
-    """A plain JSON schema: nothing nested by reference, no titles, optional fields simply not required."""
-    (top,), parts = msgspec.json.schema_components([args])
-    schema = cast("dict[str, Any]", _plain(top, parts))
-    schema.pop("description", None)  # the docstring is for readers of the code
-    for about in schema["properties"].values():
-        if about.get("default") in (False, ""):  # what is left out is off, or empty
-            del about["default"]
-    for name, values in _choices(args):
-        _put_in_order(schema["properties"][name], values)
-    return schema if schema.get("required") else {key: value for key, value in schema.items() if key != "required"}
+    """A JSON schema, anew for each caller. Those of our own tools are read: making one takes a millisecond."""
+    known = _SCHEMAS.get(f"{args.__module__}.{args.__name__}")
+    if known is not None:
+        return msgspec.json.decode(known)
+    from teamwright.tools.function import make_schema  # noqa: PLC0415  # for tools that somebody brought
 
-
-def _choices(args: type[Struct]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Each field with a choice of words, and the words in the order in which they were written."""
-    hints = get_type_hints(args)
-    for field, name in zip(args.__struct_fields__, args.__struct_encode_fields__, strict=True):
-        kinds = (hints[field], *get_args(hints[field]))
-        if found := next((get_args(kind) for kind in kinds if get_origin(kind) is Literal), ()):
-            yield name, found
-
-
-def _put_in_order(node: dict[str, Any], values: tuple[str, ...]) -> None:
-    """msgspec sorts them by the alphabet and leaves out their type."""
-    for part in (node, *node.get("anyOf", ())):
-        if "enum" in part:
-            about = {key: part.pop(key) for key in ("description", "default") if key in part}
-            part.update({"type": "string", "enum": list(values)} | about)
-
-
-def _plain(node: Any, parts: Mapping[str, Any]) -> Any:
-    if isinstance(node, list):
-        return [_plain(item, parts) for item in cast("list[Any]", node)]
-    if not isinstance(node, dict):
-        return node
-    found = cast("dict[str, Any]", node)
-    if "$ref" in found:
-        return _plain(parts[found["$ref"].rsplit("/", 1)[1]], parts)
-    if {"type": "null"} in found.get("anyOf", []):
-        return _optional(found, parts)
-    dull = {"title", "minimum"} if found.get("minimum") in (0, 1) else {"title"}  # nobody counts from below
-    return {k: _plain(v, parts) for k, v in found.items() if k not in dull}
-
-
-def _optional(node: dict[str, Any], parts: Mapping[str, Any]) -> dict[str, Any]:
-    """`X | None = None` is shown as X: a model leaves it out rather than sending null."""
-    choices = [c for c in node["anyOf"] if c != {"type": "null"}]
-    rest = {k: v for k, v in node.items() if k not in ("anyOf", "default", "title")}
-    shown = _plain(choices[0], parts) if len(choices) == 1 else {"anyOf": _plain(choices, parts)}
-    return shown | rest
+    return make_schema(args)
 
 
 def read_args(kind: type[Args], args: Mapping[str, Any]) -> Args:

@@ -1,9 +1,11 @@
 """Makes a tool from a typed function: its signature is the schema, its docstring the description for the model."""
 
+import importlib
 import inspect
+import pkgutil
 import re
-from collections.abc import Callable, Mapping
-from typing import Any, get_type_hints, overload
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Literal, cast, get_args, get_origin, get_type_hints, overload
 
 import anyio.to_thread
 import msgspec
@@ -133,3 +135,71 @@ def tool(
         return FunctionTool(f, name=name or f.__name__, parallel=parallel, ask=ask)
 
     return make
+
+
+# --- schemas
+
+
+def make_schema(args: type[Struct]) -> dict[str, Any]:
+    """A plain JSON schema: nothing nested by reference, no titles, optional fields simply not required."""
+    (top,), parts = msgspec.json.schema_components([args])
+    schema = cast("dict[str, Any]", _plain(top, parts))
+    schema.pop("description", None)  # the docstring is for readers of the code
+    for about in schema["properties"].values():
+        if about.get("default") in (False, ""):  # what is left out is off, or empty
+            del about["default"]
+    for name, values in _choices(args):
+        _put_in_order(schema["properties"][name], values)
+    return schema if schema.get("required") else {key: value for key, value in schema.items() if key != "required"}
+
+
+def _choices(args: type[Struct]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Each field with a choice of words, and the words in the order in which they were written."""
+    hints = get_type_hints(args)
+    for field, name in zip(args.__struct_fields__, args.__struct_encode_fields__, strict=True):
+        kinds = (hints[field], *get_args(hints[field]))
+        if found := next((get_args(kind) for kind in kinds if get_origin(kind) is Literal), ()):
+            yield name, found
+
+
+def _put_in_order(node: dict[str, Any], values: tuple[str, ...]) -> None:
+    """msgspec sorts them by the alphabet and leaves out their type."""
+    for part in (node, *node.get("anyOf", ())):
+        if "enum" in part:
+            about = {key: part.pop(key) for key in ("description", "default") if key in part}
+            part.update({"type": "string", "enum": list(values)} | about)
+
+
+def _plain(node: Any, parts: Mapping[str, Any]) -> Any:
+    if isinstance(node, list):
+        return [_plain(item, parts) for item in cast("list[Any]", node)]
+    if not isinstance(node, dict):
+        return node
+    found = cast("dict[str, Any]", node)
+    if "$ref" in found:
+        return _plain(parts[found["$ref"].rsplit("/", 1)[1]], parts)
+    if {"type": "null"} in found.get("anyOf", []):
+        return _optional(found, parts)
+    dull = {"title", "minimum"} if found.get("minimum") in (0, 1) else {"title"}  # nobody counts from below
+    return {k: _plain(v, parts) for k, v in found.items() if k not in dull}
+
+
+def _optional(node: dict[str, Any], parts: Mapping[str, Any]) -> dict[str, Any]:
+    """`X | None = None` is shown as X: a model leaves it out rather than sending null."""
+    choices = [c for c in node["anyOf"] if c != {"type": "null"}]
+    rest = {k: v for k, v in node.items() if k not in ("anyOf", "default", "title")}
+    shown = _plain(choices[0], parts) if len(choices) == 1 else {"anyOf": _plain(choices, parts)}
+    return shown | rest
+
+
+def own_schemas() -> dict[str, dict[str, Any]]:
+    """Of every struct of arguments in this package, by its full name: what `schemas.json` must hold."""
+    from teamwright import tools  # noqa: PLC0415  # for scripts and tests
+
+    found: dict[str, dict[str, Any]] = {}
+    for place in pkgutil.walk_packages(tools.__path__, f"{tools.__name__}."):
+        module = importlib.import_module(place.name)
+        for name, kind in vars(module).items():
+            if name.endswith("Args") and isinstance(kind, type(Struct)) and kind.__module__ == place.name:
+                found[f"{place.name}.{name}"] = make_schema(kind)
+    return dict(sorted(found.items()))

@@ -9,9 +9,9 @@ from typing import Any
 import anyio.to_thread
 import msgspec
 
+from teamwright.core.data.content.picture import fitted
+from teamwright.core.data.extensions.server import Blob, LinkedResource, Part, ServerAnswer
 from teamwright.core.data.message import Content, Image, Text, ToolSpec
-from teamwright.core.data.picture import fitted
-from teamwright.core.data.server import Blob, Link, Part, ServerAnswer
 from teamwright.core.errors import ToolError
 from teamwright.core.policies.normalize import DEEPEST, is_deep
 from teamwright.core.ports import Outcome, ToolContext
@@ -43,7 +43,8 @@ class McpTool:
 
 def _schema(offer: Offer) -> dict[str, Any]:
     """The server's own, as far as providers take it: an object at the top, of a sensible size."""
-    schema: dict[str, Any] = {key: value for key, value in offer.tool.schema.items() if key not in _TOP_LEVEL}
+    tool = offer.tool
+    schema: dict[str, Any] = {key: value for key, value in tool.schema.items() if key not in _TOP_LEVEL}
     try:
         fits = len(msgspec.json.encode(schema)) <= MOST_SCHEMA
     except RecursionError:
@@ -70,7 +71,7 @@ def contents(answer: ServerAnswer, spill: Path | None, name: str) -> tuple[Conte
     words: list[str] = []
     pictures: list[Image] = []
     for part in answer.parts:
-        fit = fitted(part) if isinstance(part, Image) and len(pictures) < MOST_PICTURES else None
+        fit = _fit(part, len(pictures))
         if isinstance(fit, Image):
             pictures.append(fit)
         else:
@@ -83,11 +84,16 @@ def contents(answer: ServerAnswer, spill: Path | None, name: str) -> tuple[Conte
     return (*((Text(text),) if text else ()), *pictures)
 
 
+def _fit(part: Part, shown: int) -> Image | Text | None:
+    """The picture as it can be sent, or why not; None for what is no picture, or one too many."""
+    return fitted(part) if isinstance(part, Image) and shown < MOST_PICTURES else None
+
+
 def _words(part: Part, spill: Path | None) -> str:
     match part:
         case Text(text):
             return text
-        case Link(uri, name, description):
+        case LinkedResource(uri, name, description):
             about = " ".join(filter(None, (name, description)))
             return f"[resource {uri}{': ' + about if about else ''}]"
         case Image(media_type, data) | Blob(media_type, data):

@@ -2,17 +2,21 @@
 
 import os
 from collections.abc import Collection, Mapping
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import Meta, Struct
 
 from teamwright.core.data.job import LETTERS
 from teamwright.core.errors import ToolError
 from teamwright.core.ports import Outcome, ToolContext
+from teamwright.runtime.sandbox.use import run_of
 from teamwright.runtime.services import services_of
 from teamwright.runtime.tool_traits import ToolTraits
 from teamwright.tools.bash import label, launched, stand
 from teamwright.tools.define import read_args, spec
+
+if TYPE_CHECKING:
+    from teamwright.tools.shell.sandbox_words import SandboxWords
 
 NAME = "Monitor"
 DEFAULT_MS = 300_000
@@ -43,10 +47,17 @@ class MonitorTool:
     traits = ToolTraits(name=NAME, runs=True, texts=("command",))
 
     def __init__(
-        self, env: Mapping[str, str] | None = None, passed: Collection[str] = (), *, background: bool = False
+        self,
+        env: Mapping[str, str] | None = None,
+        passed: Collection[str] = (),
+        *,
+        background: bool = False,
+        sandbox: "SandboxWords | None" = None,
     ) -> None:
         self._env, self._passed, self._background = env, passed, background
         self.spec = spec(NAME, DESCRIPTION, MonitorArgs)
+        if sandbox is not None:
+            self.spec = sandbox.tell(self.spec)
 
     async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:
         if not self._background:
@@ -59,11 +70,12 @@ class MonitorTool:
         script = encode_script(asked.command)
         before = ctx.desk.cwd
         notes = stand(ctx.desk)
+        env = tool_environment(os.environ if self._env is None else self._env, ctx.desk.env, self._passed)
         order = Order(
             kind="monitor",
             script=script,
             cwd=ctx.desk.cwd,
-            env=tool_environment(os.environ if self._env is None else self._env, ctx.desk.env, self._passed),
+            run=run_of(ctx, asked.command, env, lives_on=True),
             description=label(asked.description, asked.command),
             limit=min(max(asked.timeout_ms or DEFAULT_MS, 1), MOST_MS) / 1000,
         )

@@ -1,6 +1,7 @@
 """Pool of a session's tools by name, and the choice of those that the model sees."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Set
+from typing import TYPE_CHECKING
 
 from teamwright.core.errors import UsageError
 from teamwright.core.ports import Tool
@@ -13,15 +14,30 @@ from teamwright.tools.files.read import ReadTool
 from teamwright.tools.monitor import MonitorTool
 from teamwright.tools.web import FetchTool
 
+if TYPE_CHECKING:
+    from teamwright.tools.shell.sandbox_words import SandboxWords
+
 MADE = (AgentTool.traits.name, SkillTool.traits.name)  # made for each toolset: their descriptions depend on the agent
 _READ, _BASH, _MONITOR = ReadTool.traits.name, BashTool.traits.name, MonitorTool.traits.name
 
 
+# Tools that are answered, but not shown: where nobody is there, and where background jobs are off.
+ALONE = frozenset(name for name, traits in CATALOG.items() if traits.audience == "person")
+WITHOUT_JOBS = frozenset({_MONITOR})
+
+
 def built_in_tools(
-    env: Mapping[str, str], passed: Collection[str] = (), *, background: bool = False
+    env: Mapping[str, str],
+    passed: Collection[str] = (),
+    *,
+    background: bool = False,
+    sandbox: "SandboxWords | None" = None,
 ) -> dict[str, Tool]:
     """`passed` names variables that the person set for tools; `background`: commands may go on there."""
-    shell = (BashTool(env, passed, background=background), MonitorTool(env, passed, background=background))
+    shell = (
+        BashTool(env, passed, background=background, sandbox=sandbox),
+        MonitorTool(env, passed, background=background, sandbox=sandbox),
+    )
     return {tool.spec.name: tool for tool in (*shell, *FILES, FetchTool(env=env), *SESSION)}
 
 
@@ -31,12 +47,6 @@ def needed_by(who: Need) -> tuple[str, ...]:
 
 def only_for(who: Audience) -> frozenset[str]:
     return frozenset(name for name, traits in CATALOG.items() if traits.audience == who)
-
-
-def unoffered(*, person: bool, background: bool) -> frozenset[str]:
-    """Tools that are answered, but not shown: nobody is there, or background jobs are off."""
-    unseen = frozenset[str]() if person else only_for("person")
-    return unseen if background else unseen | {_MONITOR}
 
 
 def can_read(tools: Collection[str]) -> bool:
@@ -54,10 +64,9 @@ def share_shell(
 
 
 def chosen(
-    tools: Mapping[str, Tool], names: Collection[str], wanted: Sequence[str] | None, hidden: Collection[str]
+    tools: Mapping[str, Tool], names: Collection[str], only: Set[str] | None, hidden: Collection[str]
 ) -> dict[str, Tool]:
-    """The tools that a session has, of all that there are. `wanted` is `--tools`: None or `default` for all of them."""
-    only = None if wanted is None or "default" in wanted else set(wanted)
+    """The tools that a session has, of all that there are. `only` are those of `--tools`; None: all of them."""
     if only is not None and (unknown := sorted(only - set(names))):
         raise UsageError(f"--tools: there is no tool {', '.join(unknown)}; there are {', '.join(names)}")
     return {n: t for n, t in tools.items() if n not in hidden and (only is None or n in only)}

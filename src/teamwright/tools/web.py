@@ -36,22 +36,21 @@ class WebFetchArgs(Struct):
     prompt: Annotated[str, Meta(description="What you want to learn from the page.")]
 
 
-class FetchTool:
+class FetchTool(Struct, eq=False):
     """`allowed` judges every address that is connected to; `env` holds the proxies (by default the process's own)."""
 
     spec = spec("WebFetch", DESCRIPTION, WebFetchArgs, parallel=True)
     traits = ToolTraits(name=spec.name, effects="none", fetches=True, texts=("url", "prompt"))
 
-    def __init__(self, allowed: "Allowed | None" = None, env: Mapping[str, str] | None = None) -> None:
-        self._allowed = allowed
-        self._env = env
+    allowed: "Allowed | None" = None
+    env: Mapping[str, str] | None = None
 
     async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:
         wanted = read_args(WebFetchArgs, args)
         from teamwright.host.web.addresses import is_public  # noqa: PLC0415  # with ssl: most sessions fetch nothing
         from teamwright.host.web.fetch import fetch  # noqa: PLC0415
 
-        page = await fetch(wanted.url, allowed=self._allowed or is_public, env=self._env)
+        page = await fetch(wanted.url, allowed=self.allowed or is_public, env=self.env)
         data = {
             "url": page.url,
             "code": page.status,

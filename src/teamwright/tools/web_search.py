@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
+from teamwright.core.data.extensions.search import WebFound, WebQuery
 from teamwright.core.data.message import Text
-from teamwright.core.data.search import WebFound, WebQuery
 from teamwright.core.errors import ToolError
 from teamwright.core.ports import Outcome, ToolContext
 from teamwright.core.text import neutral, shown

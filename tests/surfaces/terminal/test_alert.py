@@ -10,7 +10,7 @@ import pytest
 from tmux_kit import LIMIT, Terminal
 
 from place_kit import until
-from teamwright.surfaces.terminal.alert import BELL, WORDS, alert
+from teamwright.surfaces.terminal.margins.alert import BELL, WORDS, alert
 
 FOCUS_OUT = "\x1b[O"
 OSC = "\x1b]9;Teamwright: A question is waiting for you."

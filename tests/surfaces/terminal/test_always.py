@@ -16,10 +16,10 @@ from teamwright.core.errors import UsageError
 from teamwright.library.trust import decision as trust
 from teamwright.library.trust import snapshot
 from teamwright.models.scripted import call
-from teamwright.store.settings.saved_rules import LOCAL
+from teamwright.store.settings.schema import LOCAL
+from teamwright.surfaces.port.trust_question import open_question, remember
 from teamwright.surfaces.terminal.dialogs.question_list import screen_for
 from teamwright.surfaces.terminal.messages import AnswerQuestion
-from teamwright.surfaces.terminal.trusting import open_question, remember
 
 pytestmark = [pytest.mark.anyio, pytest.mark.spec("M5")]
 MAKE = [[call("Bash", command="make one")], [call("Bash", command="make two")], "done"]
@@ -166,6 +166,8 @@ async def test_rules_are_listed_with_their_source_and_revoked(walker: Any) -> No
         await choose(stage, "t")
         await stage.rests()
         await stage.say("/permissions")
+        await stage.shows("rule to remove: type to search")
+        await stage.press("escape")
         await stage.shows("/permissions remove NUMBER")
         rows = [" ".join(line.split()) for line in stage.screen.split("\n")]
         for row in (

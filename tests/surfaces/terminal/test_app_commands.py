@@ -1,6 +1,8 @@
 """The commands of the app in a session that has what they are about."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
 from typing import Any
@@ -39,7 +41,7 @@ async def test_jobs_why_cost_and_the_budget_of_agents_at_work(walker: Any) -> No
     async with staged(walker, stage(scripts), size=WIDE, **more) as seen:
         await seen.say("go")
         await seen.shows(": Write made.txt?")
-        await seen.press("escape")
+        await seen.press("ctrl+l")
         await seen.until(lambda: any(fold.steps for fold in seen.view.folds.values()), "a command at work")
         await seen.shows("$5.00 of $5.00 left")
         await ask(seen, "/jobs", "DESCRIPTION", "running")
@@ -66,7 +68,9 @@ async def test_permissions_hooks_memory_and_servers_of_the_settings(walker: Any)
         await ask(seen, "/permissions acceptedits", "Mode acceptEdits", "accept edits")
         await ask(seen, "/hooks", "stopped-by-a-hook")
         await ask(seen, "/memory", "AGENTS.md", "9 characters")
-        await ask(seen, "/mcp", "shelf")
+        await ask(seen, "/mcp", "MCP server: type to search", "shelf")
+        await seen.press("escape")
+        await seen.until(lambda: len(seen.app.screen_stack) == 1, "no list")
         await ask(seen, "/keys", "Shift+Enter")
 
 
@@ -98,3 +102,18 @@ async def test_what_takes_long_says_so_and_for_how_long(walker: Any) -> None:
         (walker.project / "go").touch()
         await seen.shows("over")
         assert not seen.app.clerk.doing
+
+
+@pytest.mark.spec("N1")
+async def test_the_session_is_shown_in_the_browser(walker: Any) -> None:
+    walker.env["BROWSER"] = "true"
+    note = walker.home / ".teamwright" / "run" / "web.json"
+    try:
+        async with staged(walker, ["hello"], size=WIDE) as seen:
+            await seen.say("hi")
+            await seen.shows("hello")
+            await ask(seen, "/web", "Opened in the browser", f"/s/{seen.session.id}/a/")
+            assert json.loads(note.read_text())["base"].startswith("http://127.0.0.1:")
+    finally:
+        if note.exists():
+            os.kill(json.loads(note.read_text())["pid"], signal.SIGTERM)

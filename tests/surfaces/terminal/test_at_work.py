@@ -63,7 +63,7 @@ async def test_always_for_all_answers_everybody_who_asks_the_same(walker: Any) -
     async with staged(walker, crew(same, same, same)) as stage:
         await stage.say("go")
         await stage.until(lambda: len(stage.view.questions) == 3)
-        await press_until(stage, "escape", lambda: len(stage.app.screen_stack) == 1)
+        await press_until(stage, "ctrl+l", lambda: len(stage.app.screen_stack) == 1)
         await stage.shows("3 questions for you: Enter opens")
         await stage.press("enter")
         await stage.shows("3 questions are waiting for you")

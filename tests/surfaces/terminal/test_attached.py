@@ -1,12 +1,11 @@
 """Two terminals, one session: `teamwright attach` opens the app at the door of a session that runs elsewhere."""
 
 import shutil
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tmux_kit import LIMIT, Terminal
+from tmux_kit import Terminal
 
 pytestmark = pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
 
@@ -19,12 +18,7 @@ def first(tmp_path: Path) -> Iterator[Terminal]:
 
 
 def answer(terminal: Terminal, key: str) -> None:
-    """Dialogs are deaf for a moment, so that nobody answers by accident."""
-    end = time.monotonic() + LIMIT
-    while "Yes, this once" in terminal.screen:
-        assert time.monotonic() < end
-        terminal.keys(key)
-        time.sleep(0.3)
+    terminal.press_until(key, "Yes, this once", gone=True)
 
 
 def leave(terminal: Terminal, *texts: str) -> None:
@@ -93,6 +87,7 @@ def test_a_session_that_is_killed_closes_the_second_terminal_with_a_word(first: 
     second.shows("The session has ended", "LEFT 0")
 
 
+@pytest.mark.spec("AP6")
 def test_a_session_that_runs_elsewhere_is_attached_to_from_the_list(first: Terminal) -> None:
     first.start(["hello there"], "say hello")
     first.shows("hello there")
@@ -101,4 +96,7 @@ def test_a_session_that_runs_elsewhere_is_attached_to_from_the_list(first: Termi
     second.shows("running elsewhere", "say hello")
     second.keys("Enter")
     second.shows("hello there", "runs in another terminal")
+    second.type("/status")
+    second.keys("Enter")
+    second.shows("(in another process)", "sandbox", "servers")
     leave(second, "The session is still running")

@@ -52,7 +52,7 @@ async def to_the_end(pilot: Pilot[Any], host: Host) -> None:
 async def test_enter_alone_never_allows(asked: Question) -> None:
     host = dialog(asked)
     async with host.run_test(size=(80, 30)) as pilot:
-        await until(pilot, lambda: "Esc: decide later" in screen_text(host))
+        await until(pilot, lambda: "Ctrl+L: decide later" in screen_text(host))
         await pilot.press("enter")
         await until(pilot, lambda: host.heard)
     assert isinstance(answered(host)[0][1], Deny)
@@ -69,7 +69,7 @@ async def test_enter_alone_never_allows(asked: Question) -> None:
 async def test_padding_is_a_count(padding: str, mark: str) -> None:
     host = dialog(question(command=f"echo hi{padding}; touch pwned"))
     async with host.run_test(size=(80, 24)) as pilot:
-        await until(pilot, lambda: "Esc: decide later" in screen_text(host))
+        await until(pilot, lambda: "Ctrl+L: decide later" in screen_text(host))
         assert mark in screen_text(host) and "; touch pwned" in screen_text(host)
     view = make_view()
     ask(view, question(command=f"echo hi{padding}; touch pwned"))
@@ -172,3 +172,17 @@ async def test_trust_is_read_to_the_end(tmp_path: Any) -> None:
         await pilot.press("y")
         await until(pilot, lambda: host.results)
     assert host.results == [True]
+
+
+@pytest.mark.parametrize("size", [(60, 24), (80, 24), (100, 30)])
+async def test_no_letter_of_a_long_command_lies_below_the_scrollbar(size: tuple[int, int]) -> None:
+    command = "".join(f"{n:04}" for n in range(1, 900))
+    host = dialog(question(command=command))
+    async with host.run_test(size=size) as pilot:
+        await until(pilot, lambda: "PgDn to the end to allow it" in screen_text(host))
+        sheet = host.screen.query_one(Sheet)
+        await until(pilot, lambda: sheet.show_vertical_scrollbar and sheet.is_laid_out)
+        shown = [line.strip("│ ") for line in screen_text(host).split("\n")]
+        lines = [line.removeprefix("↪ ").rstrip(" ▁▂▃▄▅▆▇█") for line in shown]
+        digits = "".join(line for line in lines if line.isdigit())
+    assert len(digits) > 3 * (size[0] - 10) and command.startswith(digits)

@@ -91,13 +91,48 @@ async def test_no_with_words_reaches_the_model() -> None:
 
 @pytest.mark.anyio
 @pytest.mark.spec("M10")
-async def test_escape_leaves_it_waiting() -> None:
+async def test_it_can_be_left_waiting() -> None:
     host = dialog(question())
     async with host.run_test(size=(80, 30)) as pilot:
         await until(pilot, lambda: "Yes, " in screen_text(host))
-        await pilot.press("escape")
+        await pilot.press("ctrl+l")
         await until(pilot, lambda: not isinstance(host.screen, QuestionScreen))
         assert host.heard == []
+
+
+@pytest.mark.anyio
+@pytest.mark.spec("AP2", "M10")
+@pytest.mark.parametrize("words", ["", "use make"])
+@pytest.mark.parametrize("tool", ["Bash", "ExitPlanMode", "AskUserQuestion"])
+async def test_escape_is_a_no_that_can_be_worded(tool: str, words: str) -> None:
+    args: dict[str, Any] = QUESTIONS if tool == "AskUserQuestion" else {"plan": "1. Read"} if tool != "Bash" else {}
+    host = dialog(question(tool=tool, suggestions=(), **args))
+    async with host.run_test(size=(80, 30)) as pilot:
+        await until(pilot, lambda: "Esc: " in screen_text(host))
+        await pilot.press("escape")
+        await until(pilot, lambda: host.screen.query_one(Input).has_focus)
+        await pilot.press("escape")  # back to the answers
+        await until(pilot, lambda: not host.screen.query_one(Input).has_focus)
+        await pilot.press("escape", *words, "enter")
+        await until(pilot, lambda: host.heard)
+    [(_, decision, _)] = answered(host)
+    assert isinstance(decision, Deny) and decision.words == words
+    assert not words or decision.reason.endswith(f" They say: {words}")
+
+
+@pytest.mark.anyio
+@pytest.mark.spec("AP2")
+async def test_escape_in_a_list_says_no_to_the_one_under_the_cursor() -> None:
+    view = make_view()
+    ask(view, question("q1"), question("q2", command="make"))
+    host = Host(lambda: QuestionsScreen(lambda: view.questions, view.agents, grace=0.0))
+    async with host.run_test(size=(100, 30)) as pilot:
+        await until(pilot, lambda: "2 questions are waiting" in screen_text(host))
+        await pilot.press("down", "escape")
+        await until(pilot, lambda: isinstance(host.screen, QuestionScreen) and host.screen.query_one(Input).has_focus)
+        await pilot.press(*"no", "enter")
+        await until(pilot, lambda: host.heard)
+    assert answered(host) == [("q2", Deny(f"{NO} They say: no", words="no"), "once")]
 
 
 @pytest.mark.anyio
@@ -139,8 +174,8 @@ async def test_hostile_commands_are_shown_whole_and_written_out() -> None:
 async def test_however_long_it_is_the_answers_can_be_seen(size: tuple[int, int]) -> None:
     host = dialog(question(tool="Write", file_path="/p/a.py", content="\n".join(f"line {n}" for n in range(200))))
     async with host.run_test(size=size) as pilot:
-        await until(pilot, lambda: "w  No, and say why" in screen_text(host) and "Esc: later" in screen_text(host))
-        await until(pilot, lambda: "of 201: PgDn to the end to allow it" in screen_text(host))
+        await until(pilot, lambda: "w  No, and say why" in screen_text(host) and "Ctrl+L: later" in screen_text(host))
+        await until(pilot, lambda: "of 200: PgDn to the end to allow it" in screen_text(host))
         assert "+ line 0" in screen_text(host) and ": Write " in screen_text(host)
         await pilot.press("pagedown")
         await until(pilot, lambda: "+ line 0" not in screen_text(host))
@@ -218,7 +253,7 @@ async def test_a_plan_is_read_and_approved_or_sent_back() -> None:
     host = dialog(plan)
     async with host.run_test(size=(80, 30)) as pilot:
         await until(pilot, lambda: "main has a plan" in screen_text(host))
-        assert "2. Write" in screen_text(host) and "always" not in screen_text(host)
+        assert "2 Write" in screen_text(host) and "always" not in screen_text(host)
         await pilot.press("w")
         await until(pilot, lambda: host.screen.query_one(Input).has_focus)
         await pilot.press(*"test it", "enter")
@@ -307,7 +342,7 @@ async def test_a_list_opens_one_whole_and_never_approves_a_plan_blindly() -> Non
         await pilot.press("y")
         await until(pilot, lambda: isinstance(host.screen, QuestionScreen))
         assert host.heard == []
-        await pilot.press("escape", "enter")
+        await pilot.press("ctrl+l", "enter")
         await until(pilot, lambda: isinstance(host.screen, QuestionScreen))
 
 

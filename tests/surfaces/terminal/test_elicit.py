@@ -56,11 +56,11 @@ async def test_field_after_field() -> None:
     assert decision.args["content"] == {"name": "Ada", "age": 36, "size": "m", "sure": True}
 
 
-@pytest.mark.parametrize(("schema", "key"), [(SCHEMA, "ctrl+n"), ({}, "n"), ("nonsense", "n")])
+@pytest.mark.parametrize(("schema", "key"), [(SCHEMA, "ctrl+n"), (SCHEMA, "escape"), ({}, "n"), ("nonsense", "n")])
 async def test_a_person_may_decline(schema: Any, key: str) -> None:
     host = host_of(elicitation(schema))
     async with host.run_test(size=(90, 30)) as pilot:
-        await until(pilot, lambda: "asks you" in screen_text(host) and "Esc: decide later" in screen_text(host))
+        await until(pilot, lambda: "asks you" in screen_text(host) and "Ctrl+L: decide later" in screen_text(host))
         await pilot.press(key)
         await until(pilot, lambda: bool(answered(host)))
     assert answered(host)[0][1] == Deny(DECLINED)
@@ -71,7 +71,7 @@ async def test_what_a_server_writes_cannot_move_the_cursor() -> None:
     async with host.run_test(size=(90, 30)) as pilot:
         await until(pilot, lambda: "asks you" in screen_text(host))
         assert "\x1b" not in screen_text(host)
-        await pilot.press("escape")
+        await pilot.press("ctrl+l")
         await until(pilot, lambda: len(host.screen_stack) == 1)
     assert answered(host) == []
 

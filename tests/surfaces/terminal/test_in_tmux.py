@@ -1,6 +1,8 @@
 """The program in a real terminal: started, typed into, looked at, left; at three sizes."""
 
 import os
+import pty
+import select
 import shutil
 import subprocess
 import sys
@@ -39,11 +41,7 @@ def test_a_stranger_asks_answers_a_question_reads_and_leaves(terminal: Terminal)
     terminal.shows("› make the file")
     terminal.keys("Enter")
     terminal.shows("main: Bash?", "echo made > made.txt", "Yes, this once")
-    end = time.monotonic() + LIMIT
-    while "Yes, this once" in terminal.screen:  # deaf for a moment, so that nobody answers by accident
-        assert time.monotonic() < end
-        terminal.keys("y")
-        time.sleep(0.3)
+    terminal.press_until("y", "Yes, this once", gone=True)
     screen = terminal.shows("All done 字字.", "▌ make the file", "✓ Bash")
     assert (terminal.project / "made.txt").read_text() == "made\n"
     assert "**" not in screen
@@ -121,3 +119,25 @@ def test_no_colour_means_no_colour(narrow: Terminal) -> None:
     narrow.shows("code", "ask ·")
     coloured = narrow.tmux("capture-pane", "-p", "-e")
     assert "38;2" not in coloured and "48;2" not in coloured and "38;5" not in coloured
+
+
+def test_the_program_ends_in_good_order_when_its_terminal_is_closed(tmp_path: Path) -> None:
+    (tmp_path / "script.json").write_text('["done"]')
+    (tmp_path / ".teamwright").mkdir()
+    (tmp_path / ".teamwright" / "settings.json").write_text('{"sandbox": {"enabled": false}}')  # nothing to be asked
+    argv = [sys.executable, "-m", "teamwright", "--model", f"script/{tmp_path}/script.json"]
+    env = {"HOME": str(tmp_path), "PATH": os.environ["PATH"], "TERM": "xterm-256color", "LANG": "C.UTF-8"}
+    env |= {"PYTHONPATH": os.environ.get("PYTHONPATH", ""), "LINES": "40", "COLUMNS": "100"}
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.chdir(tmp_path)
+        os.execve(argv[0], argv, env)
+    seen, end = b"", time.monotonic() + LIMIT
+    while b"type" not in seen:
+        assert time.monotonic() < end, seen
+        seen += os.read(terminal, 65536) if select.select([terminal], [], [], 1.0)[0] else b""
+    os.close(terminal)
+    while not (ended := os.waitpid(pid, os.WNOHANG))[0]:
+        assert time.monotonic() < end, "the program outlives its terminal"
+        time.sleep(0.05)
+    assert os.waitstatus_to_exitcode(ended[1]) == 129

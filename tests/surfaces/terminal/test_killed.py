@@ -67,7 +67,7 @@ def test_killing_the_app_loses_nothing_of_a_team_in_other_processes(terminal: Te
     places = ["--teammate-mode", "tmux", "--allowed-tools", "Bash(sh wait.sh)", "SendMessage"]
     terminal.start(STORY, "go on then", *places, env=panes)
     terminal.shows("■ ben", "Bash?", "touch asked")
-    terminal.keys("Escape")
+    terminal.keys("C-l")
     terminal.shows("The team is at work.", "1 question for you")
     until(lambda: len(mates(terminal.home)) == 2, "two teammates")
     os.kill(terminal.pid, signal.SIGKILL)
@@ -79,7 +79,7 @@ def test_killing_the_app_loses_nothing_of_a_team_in_other_processes(terminal: Te
     again = terminal.beside()
     again.start(STORY, "--continue", *places, env=panes)
     again.shows("■ ben", "Bash?", "touch asked")  # the question waits for us
-    again.keys("Escape")
+    again.keys("C-l")
     again.gone("Yes, this once")
     again.shows("▌ go on then", "The team is at work.", "ada has painted")
     again.keys("F2")

@@ -6,8 +6,17 @@ from tui_parts import EVIL, MAIN, NOW, Host, add, ask, make_view, question, scre
 from teamwright.core.data.event import AgentEnded, Record
 from teamwright.core.ids import AgentId
 from teamwright.surfaces.terminal.messages import Background, OpenAgent, StopAgent, StopEverything
-from teamwright.surfaces.terminal.widgets.agents_panel import MOST_ENDED, AgentsPanel, neighbour, tree_of, why
+from teamwright.surfaces.terminal.render.themes import DARK
+from teamwright.surfaces.terminal.widgets.agents_panel import (
+    MOST_ENDED,
+    AgentsPanel,
+    agent_row,
+    neighbour,
+    tree_of,
+    why,
+)
 from teamwright.surfaces.terminal.widgets.side import Side
+from teamwright.surfaces.view.text import duration
 
 BUDGET = "$1.20 of $5.00"
 
@@ -42,6 +51,14 @@ def test_a_circle_of_parents_ends() -> None:
     view.agents[AgentId("a3")].parent = AgentId("a4")
     names = [agent.name for agent, _ in tree_of(view)]
     assert names[0] == "main" and len(names) == len(set(names))
+
+
+@pytest.mark.parametrize("ms", [700_000, 3_599_000, 40_000_000, 360_000_000])
+def test_money_and_a_long_time_stand_apart(ms: int) -> None:
+    agent = make_view().agents[AgentId("a1")]
+    agent.tokens, agent.usd = 123_456_789, 12_345.67
+    shown = agent_row(agent, "", 90, DARK, agent.started + ms, here=False).plain
+    assert shown.split("  ")[-1].endswith(f"123.5M $12345.67 {duration(ms)}") and len(shown) == 90
 
 
 @pytest.mark.spec("T7")

@@ -66,7 +66,7 @@ async def test_the_open_one_is_left_out_and_other_directories_are_a_key_away(wal
     other = (await walker.walk(["done"], ["two"], cwd=elsewhere)).session.id
     host = Host(lambda: SessionPicker(home_from(walker.env), walker.project, here=here))
     async with host.run_test(size=(120, 24)) as pilot:
-        await until(pilot, lambda: "0 of 0 sessions" in screen_text(host))
+        await until(pilot, lambda: "no other sessions" in screen_text(host))
         await pilot.press("enter", "ctrl+a")
         await until(pilot, lambda: "1 of 1 sessions, everywhere" in screen_text(host))
         await pilot.press("enter")
@@ -86,3 +86,21 @@ async def test_a_damaged_session_is_shown_but_not_taken(walker: Walker) -> None:
         await pilot.press("enter", "escape")
         await until(pilot, lambda: host.results)
         assert host.results == [None]
+
+
+@pytest.mark.anyio
+async def test_what_is_read_after_the_list_was_closed_is_not_drawn(walker: Walker) -> None:
+    pickers: list[SessionPicker] = []
+
+    def opened() -> SessionPicker:
+        pickers.append(SessionPicker(home_from(walker.env), walker.project))
+        return pickers[0]
+
+    host = Host(opened)
+    async with host.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: "no other sessions" in screen_text(host))
+        await pilot.press("escape")
+        await until(pilot, lambda: host.results)
+        await until(pilot, lambda: not pickers[0].is_whole)
+        pickers[0]._draw()  # as a thread that reads the list does when it is ready
+    assert host.results == [None]

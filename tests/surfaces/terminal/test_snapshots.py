@@ -12,10 +12,12 @@ from tui_parts import Host, ask, mail, make_view, question, screen_text, side_ho
 from conftest import Walker
 from teamwright.library.trust.decision import Part, TrustContents
 from teamwright.models.scripted import call, thinking
-from teamwright.runtime.port import Crew
+from teamwright.runtime.port import Crew, RewindPoint, RewindPreview
 from teamwright.store.files.paths import home_from
+from teamwright.surfaces.terminal.dialogs.offer_screen import OfferScreen
 from teamwright.surfaces.terminal.dialogs.picker import SessionPicker
 from teamwright.surfaces.terminal.dialogs.question_list import QuestionsScreen, screen_for
+from teamwright.surfaces.terminal.dialogs.rewind import RewindPicker, ask_what
 from teamwright.surfaces.terminal.dialogs.trust_screen import TrustScreen
 
 pytestmark = pytest.mark.anyio
@@ -40,7 +42,7 @@ ASKED = [{
 _MASKS = (
     (re.compile(r"\d\d:\d\d:\d\d"), "HH:MM:SS"),
     (re.compile(r"\b\d\d:\d\d\b"), "HH:MM"),
-    (re.compile(r" *\b\d+ min \d\d s| *\b\d+(?:\.\d)? s\b"), ""),
+    (re.compile(r" *\b\d+ h \d\d min| *\b\d+ min \d\d s| *\b\d+(?:\.\d)? s\b"), ""),
     (re.compile(r"\b[0-9a-f]{8}\b"), "SESSION1"),
     (re.compile(r"Teamwright \d\S+"), "Teamwright VERSION"),
     (re.compile(r" · [\d.]+k context"), ""),
@@ -74,8 +76,10 @@ def _masked(line: str) -> str:
 async def shown(host: Host, size: tuple[int, int], words: str) -> str:
     async with host.run_test(size=size) as pilot:
         await until(pilot, lambda: words in screen_text(host))
-        await pilot.pause()
-        return screen_text(host)
+        last = ""
+        while last != (last := screen_text(host)):  # a panel is laid out again when its rows are there
+            await pilot.pause(0.1)
+        return last
 
 
 async def test_the_first_screen(walker: Walker, same: Check) -> None:
@@ -123,9 +127,26 @@ async def test_trust_shows_everything(same: Check) -> None:
     same(await shown(host, (80, 30), "Yes, I trust it"))
 
 
+@pytest.mark.parametrize(("width", "tier"), [(60, "landlock"), (100, "bwrap")])
+async def test_the_sandbox_is_offered(same: Check, width: int, tier: str) -> None:
+    same(await shown(Host(lambda: OfferScreen(tier)), (width, 20), "Yes, turn it on"))
+
+
 async def test_a_change_is_asked_for(same: Check) -> None:
     change = question(tool="Edit", file_path="/p/a.py", old_string="a\nold\nb", new_string="a\nnew\nb")
     same(await shown(Host(lambda: screen_for(change, make_view().agents)), (100, 24), "say why"))
+
+
+@pytest.mark.parametrize(("size", "theme"), [((100, 24), "dark"), ((60, 24), "none")])
+async def test_a_checklist(walker: Walker, same: Check, size: tuple[int, int], theme: str) -> None:
+    made = [call("TaskCreate", subject=f"Part {n} of a long work: 部品", description="x") for n in range(1, 8)]
+    doing = call("TaskUpdate", taskId="2", status="in_progress", activeForm="Mending part 2")
+    script = [made, [call("TaskUpdate", taskId="1", status="completed"), doing], "Say how."]
+    async with staged(walker, script, size=size, theme=theme, prompt="All of it") as stage:
+        await stage.shows("▸ Mending part 2")
+        await stage.rests()
+        await stage.shows("F2 team")
+        same(stage.screen)
 
 
 async def test_a_plan(same: Check) -> None:
@@ -171,6 +192,31 @@ async def test_sessions(walker: Walker, same: Check) -> None:
     host = Host(lambda: SessionPicker(home, walker.project))
     text = await shown(host, (90, 16), "Mend the prices")
     same(re.sub(r"sessions, \S+", "sessions, /project", text))
+
+
+NOON = 43_200_000  # of a day that is over everywhere
+POINTS = [
+    RewindPoint(3, NOON, "prompt", "Mend the prices, please\nand test them", 2, 14, 3),
+    RewindPoint(9, NOON, "prompt", "Now the tests; 最安値 too", 1, 5, 0, ("a command in the background",)),
+    RewindPoint(17, NOON, "rewind", files=1),
+    RewindPoint(19, NOON, "prompt", "Document it"),
+]
+WOULD = RewindPreview(
+    ("/p/prices.py", "/p/src/shop.py"),
+    ("/p/new.py",),
+    ("/p/src/shop.py",),
+    ("/p/data.bin: no copy was kept: it has 30,000,000 bytes, more than the 20,000,000 that are kept",),
+    ("not covered: a command in the background",),
+)
+
+
+@pytest.mark.parametrize("width", [60, 100])
+async def test_points_to_rewind_to(same: Check, width: int) -> None:
+    same(await shown(Host(lambda: RewindPicker(POINTS)), (width, 16), "Document"))
+
+
+async def test_what_a_rewind_would_do(same: Check) -> None:
+    same(await shown(Host(lambda: ask_what(POINTS[0], WOULD, "/p")), (90, 22), "the conversation and 3 files"))
 
 
 @pytest.mark.parametrize("command", ["help", "keys"])

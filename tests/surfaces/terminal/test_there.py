@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
+import msgspec
 import pytest
 from stage import LIMIT, Stage
 
@@ -14,8 +15,10 @@ from teamwright.core.data.message import Text
 from teamwright.core.data.op import Say
 from teamwright.core.errors import UsageError
 from teamwright.core.ids import AgentId, LetterId
+from teamwright.models.scripted import call
 from teamwright.runtime.session import Session
 from teamwright.store.files.paths import home_from
+from teamwright.surfaces.attach.lines import ToldLine, describe
 from teamwright.surfaces.headless.door import keep_door
 from teamwright.surfaces.port.doors import address_file, knock
 from teamwright.surfaces.port.remote_session import RemoteSession
@@ -130,3 +133,30 @@ async def test_a_door_that_closes_ends_the_app_and_refuses_what_comes_late(walke
             with pytest.raises(UsageError, match="has ended"):
                 await there.say(Say((Text("too late"),)))
             group.cancel_scope.cancel()
+
+
+@pytest.mark.spec("RW6")
+async def test_a_rewind_from_outside_is_seen_by_everybody(walker: Any) -> None:
+    file = walker.project / "a.txt"
+    script = ["hello", [call("Write", file_path=str(file), content="one\n")], "written"]
+    async with opened(walker, script, mode="acceptEdits", keep_files=True) as session:
+        await session.ask("first")
+        await session.ask("write it")
+        async with attached(walker, session) as seen, knock(home_from(walker.env), session.id) as guest:
+            await seen.shows("written")
+            await seen.press("escape", "escape")
+            await seen.shows("1 file +1 -0")
+            await seen.press("enter")
+            await seen.shows("remove    a.txt")
+            await seen.press("b")
+            await seen.shows("Went back to here")
+            assert not file.exists() and seen.app.prompt.text == "write it"
+            assert [m.text for m in session.main.history.messages] == ["first", "hello"]
+            heard = b""
+            with anyio.fail_after(LIMIT):
+                while b'"rewound"' not in heard or not heard.endswith(b"\n"):
+                    heard += await guest.receive()
+    (line,) = [line for line in heard.splitlines() if b'"rewound"' in line]
+    told = msgspec.json.decode(line)
+    assert told["conversation"] is True and told["filesChanged"] == [str(file)]
+    assert describe(line, ToldLine()) == ["* somebody at the app went back to an earlier prompt"]

@@ -39,3 +39,18 @@ def test_a_long_line_of_a_table_goes_on_beneath_its_last_column() -> None:
     assert hang("  short", 30) == "  short"
     assert hang("  many words and no columns here", 20) == "  many words and no\n  columns here"
     assert max(map(len, hang("x" * 100, 30).split("\n"))) == 30
+
+
+@pytest.mark.spec("AP9")
+@pytest.mark.parametrize(
+    ("tool", "path", "shown"),
+    [
+        ("Read", "/home/me/shop/src/a.py", "src/a.py"),
+        ("Edit", "src/a.py", "src/a.py"),
+        ("Write", "/home/me/shopping/a.py", "/home/me/shopping/a.py"),
+        ("Read", "/home/me/shop", "/home/me/shop"),
+    ],
+)
+def test_a_file_is_named_from_the_working_directory(tool: str, path: str, shown: str) -> None:
+    assert title(tool, {"file_path": path}, "/home/me/shop") == shown
+    assert title(tool, {"file_path": path}, "/home/me/shop/") == shown

@@ -9,8 +9,9 @@ from tui_parts import screen_text, until
 from conftest import Walker
 from teamwright.app import Options, open_workspace
 from teamwright.library.trust import decision as trust
-from teamwright.surfaces.terminal.dialogs.trust_screen import change_rows
-from teamwright.surfaces.terminal.trusting import TrustAnswer, TrustApp, open_question, remember
+from teamwright.surfaces.port.trust_question import TrustAnswer, change_rows, open_question, remember
+from teamwright.surfaces.terminal.dialogs.trust_screen import TrustScreen
+from teamwright.surfaces.terminal.starting import StartApp
 
 
 def with_hooks(project: Path, *events: str) -> None:
@@ -97,7 +98,7 @@ def test_what_changes_while_the_question_is_open_is_asked_about_the_next_time(wa
 @pytest.mark.parametrize(("key", "answer"), [("y", True), ("n", False), ("ctrl+c", None)])
 async def test_the_question_stands_alone_on_the_screen(walker: Walker, key: str, answer: bool | None) -> None:
     with_hooks(walker.project, "PreToolUse")
-    app = TrustApp(asked_about(walker.options()).found, "dark", grace=0.0)
+    app = StartApp(TrustScreen(asked_about(walker.options()).found, grace=0.0), "dark")
     async with app.run_test(size=(60, 24)) as pilot:
         await until(pilot, lambda: "PreToolUse" in screen_text(app))
         await pilot.press(key)

@@ -13,7 +13,7 @@ from teamwright.models.scripted import ScriptedModel
 from teamwright.runtime.local_session import LocalSession
 from teamwright.store.files.paths import home_from
 from teamwright.surfaces.terminal.app import TerminalApp
-from teamwright.surfaces.terminal.prompt.completion import Completion, rank, word_at
+from teamwright.surfaces.terminal.prompt.completion import Completion, Completions, rank, rank_commands, word_at
 from teamwright.surfaces.view.shapes import Spoken, Step
 
 pytestmark = pytest.mark.anyio
@@ -131,9 +131,9 @@ async def test_commands_are_completed(walker: Any) -> None:
         await stage.press("enter")
         await stage.shows("the next permission mode")
         await stage.type("/")
-        await stage.shows("this page")
+        await stage.shows("start a new session")
         await stage.press("escape")
-        await stage.gone("this page")
+        await stage.gone("start a new session")
         assert stage.app.prompt.text == "/"
 
 
@@ -162,7 +162,8 @@ async def test_a_file_that_is_named_is_attached(walker: Any) -> None:
         await stage.shows("I see.")
         _, file = model.requests[0].messages[0].blocks
         assert file.text.startswith("<attached-file ") and "these-are-the-notes" in file.text
-        assert "attached: " in stage.screen and "these-are-the-notes" not in stage.screen
+        await stage.shows("attached: ")
+        assert "these-are-the-notes" not in stage.screen
 
 
 @pytest.mark.parametrize("command", ["/exit", "/quit"])
@@ -172,11 +173,16 @@ async def test_exit_leaves(walker: Any, command: str) -> None:
         await stage.until(lambda: not stage.app.is_running or stage.app.return_value is not None)
 
 
-async def test_a_word_that_is_no_command_stays_in_the_input_and_a_path_is_a_prompt(walker: Any) -> None:
+@pytest.mark.spec("AP3")
+async def test_a_word_that_is_no_command_is_said_and_a_path_is_a_prompt(walker: Any) -> None:
     async with staged(walker) as stage:
-        await stage.say("/nothing here")
-        await stage.shows("There is no command /nothing")
-        assert stage.app.prompt.text == "/nothing here"
+        await stage.say("/permisions now")
+        await stage.shows("There is no command /permisions; did you mean /permissions?")
+        await stage.say("/qqqqqq")
+        await stage.shows("There is no command /qqqqqq: /help lists them.")
+        assert not stage.app.prompt.text
+        await stage.press("up")  # and it can be taken back
+        assert stage.app.prompt.text == "/qqqqqq"
         await stage.say("/usr/bin is what?")
         await stage.until(lambda: said(stage) == ["/usr/bin is what?"])
 
@@ -206,6 +212,27 @@ async def test_keys_arrive_in_order_while_the_app_starts(walker: Any) -> None:
 async def test_words_that_can_be_completed(text: str, row: int, column: int, found: Any) -> None:
     word = word_at(text, row, column)
     assert (word and (word.kind, word.text, word.start)) == found
+
+
+@pytest.mark.spec("AP3")
+async def test_commands_are_completed_by_beginning_then_use_then_name() -> None:
+    names = ["cost", "compact", "btw", "clear", "mcp", "theme"]
+
+    def ranked(wanted: str, *used: str) -> list[str]:
+        return [one.word for one in rank_commands(map(Completion, names), wanted, used)]
+
+    assert ranked("") == sorted(names)
+    assert ranked("", "theme", "mcp", "theme")[:3] == ["theme", "mcp", "btw"]
+    assert ranked("c", "mcp", "cost") == ["cost", "clear", "compact", "mcp"]
+
+
+@pytest.mark.spec("AP3")
+async def test_a_command_that_was_used_is_offered_first(walker: Any) -> None:
+    async with staged(walker) as stage:
+        await stage.say("/theme dark")
+        await stage.type("/")
+        await stage.until(lambda: stage.app.screen.query_one(Completions).display)
+        assert [one.word for one in stage.app.screen.query_one(Completions).choices][:2] == ["theme", "add-dir"]
 
 
 async def test_the_best_match_comes_first() -> None:

@@ -10,6 +10,7 @@ from teamwright.core.data.event import (
     Asked,
     Denied,
     Event,
+    FilesRestored,
     JobEnded,
     JobStarted,
     LettersTaken,
@@ -17,13 +18,15 @@ from teamwright.core.data.event import (
     PromptWithdrawn,
     Record,
     Replied,
+    Rewound,
     Streamed,
     TeamChanged,
     ToolEnded,
     TurnEnded,
     TurnStarted,
+    Warned,
 )
-from teamwright.core.data.letter import Figures, Letter, Notice, Said, Sender
+from teamwright.core.data.letter import Figures, JobStatus, Letter, Notice, Said, Sender
 from teamwright.core.data.letter_text import as_message
 from teamwright.core.data.message import (
     BlockStarted,
@@ -100,14 +103,38 @@ def test_an_attempt_that_failed_leaves_nothing_of_its_words(feed: Feed) -> None:
     feed(TurnStarted(), stream("half"), Streamed(Retrying(1, 3, 2.0, "overloaded", "overloaded")), stream("whole"))
     feed(replied(Text("whole")))
     assert [item.text for item in feed.items if isinstance(item, Spoken)] == ["whole"]
-    assert any(isinstance(item, Note) and "overloaded" in item.text for item in feed.items)
+    assert len(feed.items) == 1
 
 
+FAULT = "api.test is overloaded (529: Busy. Wait). Try again later or with another model."
+
+
+def retries(count: int) -> list[Streamed]:
+    return [Streamed(Retrying(n, 9, 2.0 * n, FAULT, "overloaded")) for n in range(1, count + 1)]
+
+
+@pytest.mark.spec("SE4")
 def test_many_attempts_are_one_line(feed: Feed) -> None:
-    fault = "api.test is overloaded (529: Busy. Wait). Try again later or with another model."
-    feed(TurnStarted(), *(Streamed(Retrying(n, 9, 2.0 * n, fault, "overloaded")) for n in range(1, 5)))
+    feed(TurnStarted(), *retries(4))
     (note,) = feed.items
-    assert isinstance(note, Note) and note.text == "api.test is overloaded (529: Busy. Wait). Retry 4 of 9 in 8 s."
+    assert isinstance(note, Note) and note.text == "api.test is overloaded (529). Retry 4 of 9 in 8 s."
+
+
+@pytest.mark.spec("SE4")
+@pytest.mark.parametrize(
+    "answer", [Streamed(ReplyStarted("r", "m")), stream("so"), Streamed(BlockStarted(0, "text")), replied(Text("so"))]
+)
+def test_an_answer_takes_the_line_of_the_retries_away(feed: Feed, answer: Event) -> None:
+    feed(TurnStarted(), *retries(2))
+    before = feed.view.talk(MAIN).version
+    feed(answer)
+    assert not any(isinstance(item, Note) for item in feed.items) and feed.view.talk(MAIN).version > before
+
+
+@pytest.mark.spec("SE4")
+def test_after_the_last_attempt_only_the_error_stays(feed: Feed) -> None:
+    feed(TurnStarted(), *retries(9), TurnEnded("failed", error=FAULT))
+    assert [(item.kind, item.text) for item in feed.items if isinstance(item, Note)] == [("error", FAULT)]
 
 
 def test_an_interrupted_reply_stays_to_be_read(feed: Feed) -> None:
@@ -196,6 +223,35 @@ def test_a_queued_prompt_leaves_the_queue_when_it_is_read(feed: Feed) -> None:
     assert not feed.view.queue
 
 
+def background(feed: Feed, *later: Event) -> list[str]:
+    """A command in the background has ended; then comes what is later."""
+    summary = 'Command "npm test" failed: exit code 1'
+    feed(TurnStarted(), JobStarted(JobId("b"), "shell", "npm test", background=True))
+    feed(JobEnded(JobId("b"), "failed", summary, "/o", Figures(duration_ms=75_000)), *later)
+    return [item.text for item in feed.items if isinstance(item, Note)]
+
+
+def notice(status: JobStatus = "failed", summary: str = 'Command "npm test" failed: exit code 1') -> LettersTaken:
+    told = Notice(JobId("b"), status, summary, "duration_ms: 9", "/o", usage=Figures(duration_ms=75_000))
+    return LettersTaken((), as_message([Letter(LetterId("n"), MAIN, Sender("system"), told)]))
+
+
+@pytest.mark.spec("SE3")
+def test_the_end_of_a_job_is_one_line_whether_it_is_seen_or_read_later(feed: Feed) -> None:
+    line = 'Command "npm test" failed: exit code 1 · 1 min 15 s'
+    assert background(feed) == [line]
+    feed(notice())
+    assert [item.text for item in feed.items if isinstance(item, Note)] == [line]
+    assert [item.text for item in older(feed.records, MAIN, 99) if isinstance(item, Note)] == [line]
+
+
+@pytest.mark.spec("SE3")
+def test_word_of_a_job_that_still_runs_is_no_end(feed: Feed) -> None:
+    assert background(feed, notice("running", "It is silent."))[1:] == ["It is silent."]
+    feed(notice())
+    assert len(feed.items) == 2
+
+
 def test_letters_of_others_are_told_apart_from_the_persons_words() -> None:
     mail = Letter(LetterId("1"), MAIN, Sender("agent", "ann"), Said('see <b> & "x"', "a find"))
     idle = Letter(LetterId("2"), MAIN, Sender("agent", "bob"), Said('{"type": "idle_notification"}'))
@@ -203,7 +259,7 @@ def test_letters_of_others_are_told_apart_from_the_persons_words() -> None:
     said, rests, told = items_of(as_message([mail, idle, notice]), 1, 0)
     assert isinstance(said, Note) and said.who == "ann" and said.text == 'a find\nsee <b> & "x"'
     assert isinstance(rests, Note) and rests.text == "is idle"
-    assert isinstance(told, Note) and told.kind == "notice" and told.text == "the build (completed)"
+    assert isinstance(told, Note) and told.kind == "notice" and told.text == "the build"
 
 
 def test_a_shell_line_is_a_step_again_when_read_from_the_transcript() -> None:
@@ -221,3 +277,29 @@ def test_memory_is_bounded_and_what_was_dropped_can_be_read_again(feed: Feed) ->
     before = older(feed.records, MAIN, talk.items[0].n)
     assert len(before) == talk.dropped
     assert [item.n for item in (*before, *talk.items)] == list(range(1, feed.n + 1))
+
+
+@pytest.mark.spec("RW6")
+def test_a_rewind_takes_items_away_and_brings_them_again(feed: Feed) -> None:
+    feed(LettersTaken((), user("first")), LettersTaken((), user("second")), Warned("later"))
+    before = list(feed.items)
+    feed(Rewound(2, 0, talk=True))
+    assert [item.text for item in feed.items][:1] == ["first"] and len(feed.items) == 2
+    feed(FilesRestored(("/a",), (), ("/b: it is a directory with files now",)))
+    assert isinstance(feed.items[-1], Note) and feed.items[-1].kind == "warning"
+    assert "1 file put back" in feed.items[-1].text and "/b: it is" in feed.items[-1].text
+    feed(LettersTaken((), user("instead")))
+    feed(Rewound(3, 0, talk=True))
+    assert feed.items[:-1] == before and feed.view.talk(MAIN).cuts == 2
+    feed(Rewound(2, 0))
+    assert feed.items[:3] == before and "the conversation did not" in feed.items[-1].text
+
+
+@pytest.mark.spec("RW6")
+def test_far_back_the_rest_is_read_again(feed: Feed) -> None:
+    for number in range(MOST_ITEMS + SLACK + 10):
+        feed(LettersTaken((), user(f"prompt {number}")))
+    feed(Rewound(5, 0, talk=True))
+    talk = feed.view.talk(MAIN)
+    assert talk.dropped and len(talk.items) == 1
+    assert [item.n for item in older(feed.records, MAIN, talk.items[0].n)] == [1, 2, 3, 4]

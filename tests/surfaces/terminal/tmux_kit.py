@@ -8,7 +8,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-LIMIT = 60.0
+LIMIT = 120.0
+AGAIN = 4.0  # seconds without the effect of a key after which it is pressed again
 SIZES = [(60, 20), (100, 30), (200, 50)]
 
 
@@ -38,7 +39,8 @@ class Terminal:
     def run(self, *args: str, env: dict[str, str] | None = None) -> None:
         settings = {
             "HOME": str(self.home), "TEAMWRIGHT_HOME": str(self.home / ".teamwright"), "PATH": os.environ["PATH"],
-            "LANG": "C.UTF-8", "TERM": "xterm-256color", "PYTHONPATH": os.environ.get("PYTHONPATH", ""), **(env or {}),
+            "LANG": "C.UTF-8", "TERM": "xterm-256color", "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
+            "TEAMWRIGHT_SANDBOX": "off", **(env or {}),  # nothing is offered at the start
         }  # fmt: skip
         width, height = map(str, self._size)
         argv = [
@@ -83,6 +85,17 @@ class Terminal:
         while text in (screen := self.screen):
             assert time.monotonic() < end, f"never went: {text}\n{screen}"
             time.sleep(0.05)
+
+    def press_until(self, key: str, text: str, *, gone: bool = False) -> None:
+        """A dialog is deaf for a moment, and a page may be further up: then the key is pressed again. Not before it
+        had its time: what has an effect already would mean something else the second time."""
+        end = time.monotonic() + LIMIT
+        while (text in (screen := self.screen)) == gone:
+            assert time.monotonic() < end, screen
+            self.keys(key)
+            again = time.monotonic() + AGAIN
+            while (text in self.screen) == gone and time.monotonic() < again:
+                time.sleep(0.05)
 
     def close(self) -> None:
         subprocess.run(

@@ -5,6 +5,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from teamwright.core.data.message import Effort
+from teamwright.core.permissions import rules
 from teamwright.core.permissions.consent import Mode
 
 DefinitionSource = Literal["built-in", "plugin", "user", "project", "flag", "managed", "code"]
@@ -38,7 +39,7 @@ class AgentDefinition(Struct, frozen=True, kw_only=True):
     path: str = ""
 
 
-READING = ("Read", "Glob", "Grep", "WebFetch", "WebSearch")
+READING = (*rules.READING, rules.FETCH, "WebSearch")
 
 _REPORT = """
 You report to another agent, which sees only your last message: put everything it needs there, results first, with \
@@ -91,7 +92,7 @@ You check work that somebody else calls done, and you doubt it. Read what was as
 tests and the program, try the edges: empty, huge, wrong, twice, interrupted. You do not mend what you find. Report \
 each fault with the command that shows it; then one line: `Verdict: holds`, or `Verdict: does not hold` and why.
 {_REPORT}{_CARE}""",
-        tools=(*READING, "Bash"),
+        tools=(*READING, rules.BASH),
         source="built-in",
     ),
     AgentDefinition(
@@ -101,7 +102,7 @@ each fault with the command that shows it; then one line: `Verdict: holds`, or `
 You run shell commands for another agent. Do what was asked with as few commands as it takes, look at exit codes, and \
 boil long output down to what matters, quoting the lines that prove it.
 {_REPORT}{_CARE}""",
-        tools=("Bash",),
+        tools=(rules.BASH,),
         source="built-in",
     ),
     AgentDefinition(

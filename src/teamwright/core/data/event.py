@@ -11,7 +11,7 @@ from teamwright.core.data.job import JobKind
 from teamwright.core.data.letter import Figures, JobStatus
 from teamwright.core.data.message import Content, Delta, Effort, Message, Stop, Usage
 from teamwright.core.ids import AgentId, CallId, JobId, LetterId, QuestionId, SessionId
-from teamwright.core.permissions.consent import Decision, Mode, Question
+from teamwright.core.permissions.consent import Consent, Decision, Mode, Question
 
 FORMAT = 1  # of transcripts; a program refuses what is newer than it knows
 
@@ -49,6 +49,7 @@ class AgentStarted(Struct, frozen=True, tag="agent_started", omit_defaults=True)
     may_start: tuple[str, ...] | None = None  # kinds of agents; None: all
     source: Source | None = None  # a fork begins with the history of another agent
     team: str = ""  # of a teammate
+    imported: str = ""  # the program whose session this was; `description` is its title
     durable: ClassVar[bool] = True
 
 
@@ -63,7 +64,7 @@ class Resumed(Struct, frozen=True, tag="resumed", omit_defaults=True):
 class Rendered(Struct, frozen=True, tag="rendered", omit_defaults=True):
     """System prompt and tools, stored by content under `prompt`.
 
-    Only this, `Compacted` and `Mended` may break the prefix.
+    Only this, `Compacted`, `Mended` and `Rewound` may break the prefix.
     """
 
     prompt: str
@@ -78,6 +79,7 @@ class LettersTaken(Struct, frozen=True, tag="letters_taken", omit_defaults=True)
 
     letters: tuple[LetterId, ...]
     message: Message
+    trace: str = ""  # of the program that asked (a W3C `traceparent`), if it has one
     durable: ClassVar[bool] = True
 
 
@@ -122,6 +124,36 @@ class Mended(Struct, frozen=True, tag="mended"):
     durable: ClassVar[bool] = True
 
 
+class Words(Struct, frozen=True, omit_defaults=True):
+    """A list that goes on from its beginning: so many of it stay, these follow."""
+
+    keep: int
+    more: tuple[str, ...] = ()
+
+
+class Rewound(Struct, frozen=True, tag="rewound", omit_defaults=True):
+    """The person went back to where things stood before the line `to`: a prompt, or an earlier rewind.
+
+    With `talk` the conversation continues from its first `keep` messages and from `messages`, which are those that had
+    been summarised or left before. What was used stays counted, and letters that were read stay read.
+    """
+
+    to: int
+    began: int  # when: files that are put back were kept from then on
+    talk: bool = False
+    files: tuple[str, ...] = ()  # that were put back or removed
+    keep: int = 0
+    messages: tuple[Message, ...] = ()
+    prompts: Words = Words(0)
+    heard: Words = Words(0)
+    forgets: tuple[str, ...] = ()  # files that must be read again before they are changed
+    cwd: str = ""
+    asked: int = 0
+    tokens: int = 0
+    stop: Stop | None = None
+    durable: ClassVar[bool] = True
+
+
 class ToolStarted(Struct, frozen=True, tag="tool_started"):
     """Only for tools with effects: after a crash it tells `outcome unknown` from `never begun`."""
 
@@ -141,6 +173,7 @@ class ToolEnded(Struct, frozen=True, tag="tool_ended", omit_defaults=True):
     args: dict[str, Any] | None = None  # what really ran, if a person or hook changed the input
     ends_turn: bool = False  # the agent rests once all results are there
     words: str = ""  # of the person: what they answered
+    consent: Consent | None = None  # who said yes or no to it, where somebody was asked
     durable: ClassVar[bool] = True
 
 
@@ -172,6 +205,7 @@ class TurnEnded(Struct, frozen=True, tag="turn_ended", omit_defaults=True):
     stop: Stop | None = None
     status: int | None = None  # of the API, if it refused
     data: dict[str, Any] | None = None  # the answer by a schema: for code that asked, no transcript has it here
+    fault: str = ""  # the kind of failure, if the model could not be asked
     durable: ClassVar[bool] = True
 
 
@@ -239,9 +273,10 @@ class Streamed(Struct, frozen=True, tag="streamed"):
     durable: ClassVar[bool] = False
 
 
-class ToolProgressed(Struct, frozen=True, tag="tool_progressed"):
+class ToolProgressed(Struct, frozen=True, tag="tool_progressed", omit_defaults=True):
     call_id: CallId
     text: str
+    output: str = ""  # all of it so far, or its head and tail
     durable: ClassVar[bool] = False
 
 
@@ -295,6 +330,15 @@ class Warned(Struct, frozen=True, tag="warned"):
     durable: ClassVar[bool] = False
 
 
+class FilesRestored(Struct, frozen=True, tag="files_restored", omit_defaults=True):
+    """Files were put back as they were; `left` says of others, one line each, why they were not."""
+
+    files: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
+    durable: ClassVar[bool] = False
+
+
 Durable = (
     AgentStarted
     | Resumed
@@ -304,6 +348,7 @@ Durable = (
     | Replied
     | Compacted
     | Mended
+    | Rewound
     | ToolStarted
     | ToolEnded
     | Denied
@@ -327,6 +372,7 @@ Event = (
     | TeamChanged
     | PromptPosted
     | PromptWithdrawn
+    | FilesRestored
 )
 
 

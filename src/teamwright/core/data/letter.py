@@ -35,10 +35,11 @@ PERSON = Sender("person")
 SYSTEM = Sender("system")
 
 
-class Prompt(Struct, frozen=True, tag="prompt"):
-    """What a person, or a parent, asks for."""
+class Prompt(Struct, frozen=True, tag="prompt", omit_defaults=True):
+    """What a person, or a parent, asks for. `trace` is that of the program that asks, as a W3C `traceparent`."""
 
     content: tuple[Content, ...]
+    trace: str = ""
 
 
 class Said(Struct, frozen=True, tag="said", omit_defaults=True):

@@ -147,11 +147,12 @@ def _size(body: Body) -> int:
             assert_never(body)
 
 
-def _short(text: str, most: int | None, whole: str) -> str:
-    """Of text that is neutral already: its length is what the window sees, and a cut makes no tag."""
+def _short(text: str, most: int | None, whole: str, *inside: str) -> str:
+    """Of text that is neutral already, `inside` as in `neutral`: its length is what the window sees."""
     if most is None or len(text) <= most:
         return text
-    head, tail = text[: most // 2], text[-(most // 2) :]
+    head = neutral(text[: most // 2], *inside)  # a longer name may be cut to that of an element
+    tail = text[-(most // 2) :]
     return f"{head}\n[... {len(text) - most} characters left out; the whole is in {whole} ...]\n{tail}"
 
 
@@ -213,7 +214,8 @@ def _notice(body: Notice, most: int | None) -> str:
         _tag("summary", body.summary),
     ]
     if body.result:
-        parts.append(f"<result>\n{_short(neutral(body.result, 'result'), most, neutral(body.output))}\n</result>")
+        result = _short(neutral(body.result, "result"), most, neutral(body.output), "result")
+        parts.append(f"<result>\n{result}\n</result>")
     parts.append(_tag("usage", _usage(body.usage)))
     return "<task-notification>\n" + "\n".join(filter(None, parts)) + "\n</task-notification>"
 

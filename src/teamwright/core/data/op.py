@@ -6,9 +6,9 @@ from typing import Literal
 from msgspec import Struct
 
 from teamwright.core.data.letter import Priority
-from teamwright.core.data.message import Content, Text
+from teamwright.core.data.message import Content, Effort, Text
 from teamwright.core.ids import AgentId, JobId, QuestionId
-from teamwright.core.permissions.consent import Decision, Mode
+from teamwright.core.permissions.consent import Answerer, Behaviour, Decision, Mode
 
 
 class Say(Struct, frozen=True, tag="say"):
@@ -19,6 +19,7 @@ class Say(Struct, frozen=True, tag="say"):
     agent: AgentId | None = None
     typed: str = ""  # what the person wrote, where the content is made of it
     quiet: bool = False  # for the main agent at rest: it is read with the next prompt, and starts no turn
+    trace: str = ""  # of the program that asks, as a W3C `traceparent`
 
 
 class Interrupt(Struct, frozen=True, tag="interrupt"):
@@ -39,6 +40,12 @@ class StopJob(Struct, frozen=True, tag="stop_job"):
     job: JobId
 
 
+class ShutDown(Struct, frozen=True, tag="shut_down"):
+    """Ask a teammate, in the lead's place, to end: by its id or address. It may refuse; the lead hears the answer."""
+
+    agent: AgentId
+
+
 class StopAll(Struct, frozen=True, tag="stop_all"):
     """Stop every job; with `turns` also end the turns of the main agent and of teammates, who live on."""
 
@@ -55,10 +62,32 @@ class SetModel(Struct, frozen=True, tag="set_model"):
     model: str | None
 
 
+class SetEffort(Struct, frozen=True, tag="set_effort"):
+    """How hard the main agent's model thinks from the next request on; None: as its provider has it."""
+
+    effort: Effort | int | None
+
+
+class SetServer(Struct, frozen=True, tag="set_server"):
+    """Switch one of the session's MCP servers on or off, or connect again; done when it is known how that went."""
+
+    server: str
+    to: Literal["on", "off", "again"]
+
+
 class Compact(Struct, frozen=True, tag="compact"):
     """Replace the main conversation by a summary, now or when its running turn has ended."""
 
     instructions: str = ""
+
+
+class Rewind(Struct, frozen=True, tag="rewind"):
+    """Back to before a line of the main transcript: a prompt, or an earlier rewind. Refused while the agent works."""
+
+    line: int
+    conversation: bool = True
+    files: bool = False
+    force: bool = False  # also files that somebody else has changed since
 
 
 class AskAside(Struct, frozen=True, tag="ask_aside"):
@@ -71,7 +100,7 @@ class AddRules(Struct, frozen=True, tag="add_rules"):
     """Permission rules for the rest of the session, in the words of a settings file; for all agents, or for one."""
 
     rules: tuple[str, ...]
-    behaviour: Literal["allow", "ask", "deny"]
+    behaviour: Behaviour
     agent: AgentId | None = None
     source: Literal["session", "local"] = "session"  # local: they are in the local settings, too
 
@@ -87,7 +116,7 @@ class RemoveRules(Struct, frozen=True, tag="remove_rules"):
     `local` and they were taken out of the local settings."""
 
     rules: tuple[str, ...] | None
-    behaviour: Literal["allow", "ask", "deny"]
+    behaviour: Behaviour
     source: Literal["session", "local"] = "session"
 
 
@@ -100,6 +129,28 @@ class RemoveDirectories(Struct, frozen=True, tag="remove_directories"):
 class Answer(Struct, frozen=True, tag="answer"):
     question: QuestionId
     decision: Decision
+    via: str = ""  # the surface on which it was given
+    by: Answerer = "person"
+
+
+class AddTask(Struct, frozen=True, tag="add_task"):
+    """A task of the person's for the list that the main agent works on."""
+
+    subject: str
+    description: str = ""
+    blocked_by: tuple[int, ...] = ()
+    owner: str = ""
+
+
+class ChangeTask(Struct, frozen=True, tag="change_task"):
+    """What is to be different about a task; None leaves a part as it is, an empty owner takes it from its owner."""
+
+    id: int
+    subject: str | None = None
+    description: str | None = None
+    status: Literal["pending", "in_progress", "completed", "deleted"] | None = None
+    owner: str | None = None
+    blocked_by: tuple[int, ...] = ()  # besides those that it waits for already
 
 
 Op = (
@@ -107,15 +158,21 @@ Op = (
     | Interrupt
     | SendToBackground
     | StopJob
+    | ShutDown
     | StopAll
     | SetMode
     | SetModel
+    | SetEffort
+    | SetServer
     | Compact
+    | Rewind
     | AskAside
     | AddRules
     | AddDirectories
     | RemoveRules
     | RemoveDirectories
+    | AddTask
+    | ChangeTask
     | Answer
 )
 

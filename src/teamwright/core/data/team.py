@@ -178,7 +178,7 @@ def safe_name(wanted: str, taken: Collection[str] = (), *, empty: str = "teammat
     plain = unicodedata.normalize("NFKD", wanted[: 4 * _LONGEST])
     kept = "".join(c for c in plain if unicodedata.category(c) not in _UNSEEN)
     name = _MARKS.sub("-", _UNSAFE.sub("-", kept)).strip("._-")[:_LONGEST].rstrip("._-")
-    if not name or _look(name) in _LOOKALIKES:
+    if not name or _look(name) in map(_look, _RESERVED):
         name = empty
     used = {other.casefold() for other in taken}
     number, given = 1, name
@@ -191,9 +191,6 @@ def safe_name(wanted: str, taken: Collection[str] = (), *, empty: str = "teammat
 def _look(name: str) -> str:
     """Equal for names that a quick eye takes for one another."""
     return name.casefold().translate(_LOOKS).replace("rn", "m")
-
-
-_LOOKALIKES = frozenset(map(_look, _RESERVED))
 
 
 def next_color(used: Iterable[str]) -> str:

@@ -7,12 +7,18 @@ class Place(Struct, frozen=True):
     """A path as it was named (absolute, normalised) and as it is (links followed); empty where nobody can know it.
 
     `deep`: everything below is touched as well. `linked`: a file with another name besides, which may lie anywhere.
+    `held`: of a deep place, the paths that rules guard and that would be shown with it; None where nobody looked.
+    `vast`: they are those of the repository around it, any of them where nobody looked. `spare`: how the command can
+    leave the first of `held` out.
     """
 
     given: str
     path: str
     deep: bool = False
     linked: bool = False
+    held: tuple[str, ...] | None = None
+    vast: bool = False
+    spare: str = ""
 
 
 NOWHERE = Place("", "")  # somewhere that only the running command knows

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Literal, assert_never
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
-from teamwright.core.permissions.consent import MODES, Mode
+from teamwright.core.permissions.consent import MODES, Fence, Mode
 from teamwright.core.permissions.facts import Edits, Facts, Fetches, Reads, Runs, Uses
 from teamwright.core.permissions.path_rules import (
     FINE,
@@ -20,6 +20,7 @@ from teamwright.core.permissions.rules import Rules, detail_rule, domain_rule, w
 from teamwright.core.permissions.shell_rules import judge_runs
 from teamwright.core.text import shown
 
+_LEAVES = Finding("ask", "it would run outside of the sandbox, which needs a person's yes.", firm=True)
 _RANK = {mode: n for n, mode in enumerate(MODES)} | {"bubble": MODES.index("default")}
 
 
@@ -50,6 +51,7 @@ def judge(
     roots: Sequence[str],
     readable: Sequence[str] = (),
     protected: Sequence[str] = (),
+    fence: Fence = "none",
 ) -> Verdict:
     """May this be done: yes, only after asking, or no. All paths are resolved."""
     scene = Scene(mode, rules, tuple(roots), tuple(readable), tuple(protected))
@@ -66,7 +68,9 @@ def judge(
             findings = [_judge_use(facts, scene)]
         case _:
             assert_never(facts)
-    return _conclude(findings, mode)
+    if fence == "leaving":  # no rule can answer that, so none is suggested
+        return structs.replace(_conclude([*findings, _LEAVES], mode), suggestions=(), wider=())
+    return _conclude(findings, "bypassPermissions" if fence == "unasked" else mode)
 
 
 def _conclude(findings: Sequence[Finding], mode: Mode) -> Verdict:
@@ -74,21 +78,35 @@ def _conclude(findings: Sequence[Finding], mode: Mode) -> Verdict:
     if denied:
         return Verdict("deny", denied.reason, blocked_path=denied.path, final=True)
     asked = [f for f in findings if f.kind == "ask" and (f.firm or mode != "bypassPermissions")]
-    if not asked:
-        return Verdict("allow")
-    first = next((f for f in asked if f.firm), asked[0])
-    path = next((f.path for f in asked if f.path), None)
-    if mode == "plan" and not all(f.reading for f in asked):
-        changing = next(f for f in asked if not f.reading)
-        until = "In plan mode only reading is allowed until your plan is approved: hand it in with ExitPlanMode."
-        return Verdict("deny", f"{changing.reason} {until}", blocked_path=path)
+    return _refused_by_mode(asked, mode) or _question(asked) if asked else Verdict("allow")
+
+
+def _refused_by_mode(asked: Sequence[Finding], mode: Mode) -> Verdict | None:
+    """What needs approval is denied where the mode lets nobody be asked for it."""
     if mode == "dontAsk":
-        return Verdict("deny", f"{first.reason} The mode dontAsk denies calls that need approval.", blocked_path=path)
+        reason = f"{_first(asked).reason} The mode dontAsk denies calls that need approval."
+        return Verdict("deny", reason, blocked_path=_blocked(asked))
+    changing = next((f for f in asked if not f.reading), None)
+    if mode != "plan" or changing is None:
+        return None
+    until = "In plan mode only reading is allowed until your plan is approved: hand it in with ExitPlanMode."
+    return Verdict("deny", f"{changing.reason} {until}", blocked_path=_blocked(asked))
+
+
+def _question(asked: Sequence[Finding]) -> Verdict:
     suggestions = dict.fromkeys(s for f in asked for s in f.suggestions)
     wider = dict.fromkeys(s for f in asked for s in f.wider or f.suggestions)
     guarded = any(f.firm or f.guarded for f in asked)
     more = () if wider == suggestions else tuple(wider)[:8]
-    return Verdict("ask", first.reason, tuple(suggestions)[:8], path, guarded=guarded, wider=more)
+    return Verdict("ask", _first(asked).reason, tuple(suggestions)[:8], _blocked(asked), guarded=guarded, wider=more)
+
+
+def _first(asked: Sequence[Finding]) -> Finding:
+    return next((f for f in asked if f.firm), asked[0])
+
+
+def _blocked(asked: Sequence[Finding]) -> str | None:
+    return next((f.path for f in asked if f.path), None)
 
 
 def _judge_fetch(facts: Fetches, scene: Scene) -> Finding:
@@ -111,10 +129,11 @@ def _judge_use(facts: Uses, scene: Scene) -> Finding:
     tool, rules = facts.tool, scene.rules
     if found := restricted_tool(tool, rules):
         return found
+    what = shown(facts.detail, 100) or "this"
     if rule := detail_rule(rules.deny, tool, facts.detail, wide=True):
-        return Finding("deny", f"{said_by(rule)} denies {shown(facts.detail, 100) or 'this'}.")
+        return Finding("deny", f"{said_by(rule)} denies {what}.")
     if rule := detail_rule(rules.ask, tool, facts.detail, wide=True):
-        return Finding("ask", f"{said_by(rule)} requires approval for {shown(facts.detail, 100) or 'this'}.", firm=True)
+        return Finding("ask", f"{said_by(rule)} requires approval for {what}.", firm=True)
     if facts.own and not facts.weighty:
         return FINE
     allowed = whole_rule(rules.allow, tool) or detail_rule(rules.allow, tool, facts.detail, wide=False)

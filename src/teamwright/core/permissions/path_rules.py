@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from teamwright.core.permissions.consent import Mode
 from teamwright.core.permissions.facts import Place
-from teamwright.core.permissions.patterns import path_pattern
+from teamwright.core.permissions.patterns import PathPattern, path_pattern
 from teamwright.core.permissions.protected import names_protected
 from teamwright.core.permissions.rules import EDIT, READ, Rule, Rules, names_tool, path_rule, whole_rule
 from teamwright.core.text import shown
@@ -38,6 +38,7 @@ class Scene(Struct, frozen=True):
 
 
 FINE = Finding("allow")
+_WORKTREES = "/.teamwright/worktrees/"
 
 
 def within(path: str, directory: str) -> bool:
@@ -82,20 +83,31 @@ def restricted(place: Place, tool: str, scene: Scene, verb: str) -> Finding | No
             firm=True,
             reading=verb == "read",
         )
-    if place.deep and (rule := _rule_below(place, tool, scene.rules)):
-        reason = f"{said_by(rule)} may match something below {shown(place.given)}."
+    if place.deep and (reason := _reason_below(place, tool, scene.rules)):
         return Finding("ask", reason, path=place.path, firm=True, reading=verb == "read")
     return None
 
 
-def _rule_below(place: Place, tool: str, rules: Rules) -> Rule | None:
+def _reason_below(place: Place, tool: str, rules: Rules) -> str:
+    """Why a rule restricts what lies below this place; empty if none does."""
     for rule in (*rules.deny, *rules.ask):
         if rule.pattern is None or not names_tool(rule, tool):
             continue
-        pattern = path_pattern(rule.pattern, rule.base, rule.home)
-        if pattern.may_cover_below(place.path) or pattern.may_cover_below(place.given):
-            return rule
-    return None
+        if what := _covered_below(place, path_pattern(rule.pattern, rule.base, rule.home)):
+            return f"{said_by(rule)} {what}."
+    return ""
+
+
+def _covered_below(place: Place, pattern: PathPattern) -> str:
+    """What the pattern covers below this place, or may cover, in words."""
+    if place.held is not None:
+        held = next((path for path in place.held if pattern.covers(path, wide=True)), "")
+        spare = f"; to leave it out, add {place.spare}" if place.spare and held == place.held[0] else ""
+        return f"covers {shown(held)}, which this would show{spare}" if held else ""
+    if place.vast:
+        return f"may match something in the repository around {shown(place.given)}"
+    below = pattern.may_cover_below(place.path) or pattern.may_cover_below(place.given)
+    return f"may match something below {shown(place.given)}" if below else ""
 
 
 def restricted_tool(tool: str, rules: Rules) -> Finding | None:
@@ -131,28 +143,57 @@ def judge_edit(place: Place, tool: str, scene: Scene, *, by_tool: bool = True) -
         return Finding("ask", "what it writes is only known when it runs.")
     if found := restricted(place, tool, scene, "change"):
         return found
+    if tree := _tree_around(place.path, scene.roots):
+        return Finding("deny", f"it lies in {shown(tree)}, from which your worktree was made.", path=place.path)
     if by_tool and tool == EDIT and (found := restricted(place, READ, scene, "read")):
         return found  # an edit shows what it changes
-    allow = scene.rules.allow
-    rule = path_rule(allow, tool, (place.path,), wide=False)
     if any(is_protected(p, scene.roots, scene.protected) for p in (place.path, place.given)):
-        if scene.mode != "plan" and any(_names_protected(r, scene) for r in _covering(allow, tool, place)):
-            return FINE
-        what = (
-            "it holds version control data, settings or state of this program, or files that programs run by themselves"
-        )
-        reason = f"{shown(place.path)} is protected: {what}."
-        return Finding("ask", reason, (f"Edit({_pattern(place.path)})",), place.path, guarded=True)
-    inside = any(within(place.path, root) for root in scene.roots)
-    unasked = inside and scene.mode == "acceptEdits" and not place.linked
-    if scene.mode != "plan" and (rule or whole_rule(allow, tool) or unasked):
+        return _judge_protected(place, tool, scene)
+    return FINE if _may_edit(place, tool, scene) else _unallowed_edit(place, scene)
+
+
+def _tree_around(path: str, roots: Sequence[str]) -> str:
+    """The tree from which an agent's worktree was made, if the path lies there and in none of its directories."""
+    above, at, _ = roots[0].partition(_WORKTREES) if roots else ("", "", "")
+    outside = at and within(path, above) and not any(within(path, root) for root in roots)
+    return above if outside else ""
+
+
+def _judge_protected(place: Place, tool: str, scene: Scene) -> Finding:
+    covering = _covering(scene.rules.allow, tool, place)
+    if scene.mode != "plan" and any(_names_protected(rule, scene) for rule in covering):
         return FINE
-    where = "" if inside else ", outside the working directories"
-    where += (
-        " and, because it is a hard link, to the same file under another name, which may be anywhere" * place.linked
-    )
-    reason = f"no allow rule covers changes to {shown(place.path)}{where}."
+    what = "it holds version control data, settings or state of this program, or files that programs run by themselves"
+    reason = f"{shown(place.path)} is protected: {what}."
+    return Finding("ask", reason, (f"Edit({_pattern(place.path)})",), place.path, guarded=True)
+
+
+def _may_edit(place: Place, tool: str, scene: Scene) -> bool:
+    """Does a rule or the mode allow it, of a place that is not protected?"""
+    if scene.mode == "plan":
+        return False
+    if scene.mode == "acceptEdits" and _is_inside(place, scene) and not place.linked:
+        return True
+    allow = scene.rules.allow
+    return whole_rule(allow, tool) is not None or path_rule(allow, tool, (place.path,), wide=False) is not None
+
+
+def _unallowed_edit(place: Place, scene: Scene) -> Finding:
+    where = "" if _is_inside(place, scene) else ", outside the working directories"
+    if place.linked:
+        where += " and, because it is a hard link, to the same file under another name, which may be anywhere"
+    reason = f"no allow rule covers changes to {shown(_from_here(place.path, scene))}{where}."
     return Finding("ask", reason, (f"Edit({_suggested(place.path, scene)})",), place.path)
+
+
+def _from_here(path: str, scene: Scene) -> str:
+    """As a person names it: within the working directory, the path from there."""
+    here = scene.roots[0] if scene.roots else ""
+    return path[len(here) + 1 :] if here and path != here and within(path, here) else path
+
+
+def _is_inside(place: Place, scene: Scene) -> bool:
+    return any(within(place.path, root) for root in scene.roots)
 
 
 def judge_change(place: Place, scene: Scene) -> Finding:

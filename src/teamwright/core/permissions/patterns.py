@@ -65,6 +65,11 @@ def _split(text: str) -> list[str]:
     return words if current is None else [*words, current]
 
 
+def spelt(words: Sequence[str]) -> str:
+    """The pattern for these words; none of them holds a quote or a `*`."""
+    return " ".join(word if word and not any(c.isspace() for c in word) else f"'{word}'" for word in words)
+
+
 @lru_cache(maxsize=2048)
 def _word_regex(word: str) -> re.Pattern[str]:
     return re.compile(".*".join(re.escape(part) for part in word.split(WILD)), re.DOTALL)
@@ -78,24 +83,33 @@ def _fits_word(pattern: str, word: str) -> bool:
 
 def command_fits(pattern: CommandPattern, words: Sequence[str]) -> Fit:
     """`maybe`: only the words that are unknown until it runs could make it fit."""
-    states, maybe, end = {0}, False, len(pattern.words)
+    states, maybe = {0}, False
     for word in words:
-        following: set[int] = set()
-        for at in states:
-            if at == end:
-                following.update({end} if pattern.tail else ())
-                continue
-            wanted = pattern.words[at]
-            if wanted == WILD:
-                following.update((at, at + 1))
-            elif _fits_word(wanted, word) and (UNKNOWN not in word or WILD in wanted):
-                following.add(at + 1)
-            elif UNKNOWN in word:
-                maybe = maybe or _could_become(word, wanted)
-        states = following
-        if not states:
-            break
-    return "yes" if end in states else "maybe" if maybe else "no"
+        maybe = maybe or any(_may_fit_later(pattern, at, word) for at in states)
+        states = {after for at in states for after in _following(pattern, at, word)}
+    return "yes" if len(pattern.words) in states else "maybe" if maybe else "no"
+
+
+def _following(pattern: CommandPattern, at: int, word: str) -> tuple[int, ...]:
+    """How many words of the pattern may be used up behind this word, if it were `at` before."""
+    if at == len(pattern.words):
+        return (at,) if pattern.tail else ()
+    wanted = pattern.words[at]
+    if wanted == WILD:
+        return (at, at + 1)
+    return (at + 1,) if _fits_certainly(wanted, word) else ()
+
+
+def _may_fit_later(pattern: CommandPattern, at: int, word: str) -> bool:
+    """Could what is not known of this word yet make it fit?"""
+    if UNKNOWN not in word or at == len(pattern.words):
+        return False
+    wanted = pattern.words[at]
+    return wanted != WILD and not _fits_certainly(wanted, word) and _could_become(word, wanted)
+
+
+def _fits_certainly(wanted: str, word: str) -> bool:
+    return _fits_word(wanted, word) and (UNKNOWN not in word or WILD in wanted)
 
 
 def _could_become(word: str, wanted: str) -> bool:
@@ -112,14 +126,16 @@ def deny_fits(pattern: CommandPattern, words: Sequence[str]) -> Fit:
     if name != words[0] and "/" not in pattern.words[0]:
         other = command_fits(pattern, (name, *words[1:]))
         fit = other if other != "no" else fit
-    if fit != "yes" and any(WILD in word for word in pattern.words):
-        text = " ".join(pattern.words) + (" " + WILD if pattern.tail else "")
-        joined = " ".join(words)
-        if _word_regex(text).fullmatch(joined) or (
-            pattern.tail and _word_regex(" ".join(pattern.words)).fullmatch(joined)
-        ):
-            return "yes"
-    return fit
+    return "yes" if fit == "yes" or _fits_across_words(pattern, " ".join(words)) else fit
+
+
+def _fits_across_words(pattern: CommandPattern, text: str) -> bool:
+    """Does a wildcard inside of a word make it fit, if it may also stand for blanks?"""
+    if not any(WILD in word for word in pattern.words):
+        return False
+    whole = " ".join(pattern.words)
+    ends = ("", f" {WILD}") if pattern.tail else ("",)
+    return any(_word_regex(whole + end).fullmatch(text) for end in ends)
 
 
 def mentioned(pattern: CommandPattern, text: str) -> bool:
@@ -147,12 +163,16 @@ def _in_order(wanted: Sequence[re.Pattern[str]], text: str) -> bool:
 
 
 class PathPattern(Struct, frozen=True):
-    """`start` is where its literal beginning leads to; `parts` are all components below the base that it names."""
+    """`start` is where its literal beginning leads to; `parts` are all components below the base that it names.
+
+    `literal`: it has no wildcard but that for all below `start`.
+    """
 
     narrow: re.Pattern[str]
     wide: re.Pattern[str]
     start: str
     parts: tuple[str, ...]
+    literal: bool
 
     def covers(self, path: str, *, wide: bool) -> bool:
         return (self.wide if wide else self.narrow).fullmatch(path) is not None
@@ -180,14 +200,7 @@ def path_problem(pattern: str) -> str:
 @lru_cache(maxsize=1024)
 def path_pattern(pattern: str, base: str, home: str) -> PathPattern:
     """`//x` is absolute, `~/x` at home, `/x`, `./x` and `a/b` from the base, `x` at any depth below the base."""
-    if pattern.startswith("//"):
-        origin, rest = "/", pattern[2:]
-    elif pattern == "~" or pattern.startswith("~/"):
-        origin, rest = home, pattern[2:]
-    else:
-        origin, rest = base, pattern
-        if "/" not in pattern.rstrip("/") and pattern.rstrip("/") not in (".", "..", "**"):
-            rest = "**/" + pattern
+    origin, rest = _split_origin(pattern, base, home)
     parts: list[tuple[str, bool]] = []  # a component, and whether it is a real name rather than part of a pattern
     for part, real in [*((p, True) for p in origin.split("/")), *((p, False) for p in rest.split("/"))]:
         if part == "..":
@@ -196,6 +209,16 @@ def path_pattern(pattern: str, base: str, home: str) -> PathPattern:
             parts.append((part, real or not _GLOB.search(part)))
     below = bool(parts) and parts[-1] == ("**", False)
     return _compile(parts[:-1] if below else parts, below=below, origin=origin)
+
+
+def _split_origin(pattern: str, base: str, home: str) -> tuple[str, str]:
+    """Where the pattern begins, and what it says from there."""
+    if pattern.startswith("//"):
+        return "/", pattern[2:]
+    if pattern == "~" or pattern.startswith("~/"):
+        return home, pattern[2:]
+    name = pattern.rstrip("/")
+    return base, pattern if "/" in name or name in (".", "..", "**") else f"**/{pattern}"
 
 
 def _compile(parts: Sequence[tuple[str, bool]], *, below: bool, origin: str) -> PathPattern:
@@ -208,14 +231,20 @@ def _compile(parts: Sequence[tuple[str, bool]], *, below: bool, origin: str) -> 
         literal = literal and plain
         start += "/" + part if literal else ""
     tail = "(?:/.*)?"
-    ends_plain = not parts or parts[-1][1]
-    named = tuple(part for part, plain in parts if plain)
+    covers = below or not parts or parts[-1][1]  # what a plain name names is all that is below it, too
     return PathPattern(
-        re.compile(text + (tail if below or ends_plain else ""), re.DOTALL),
+        re.compile(text + (tail if covers else ""), re.DOTALL),
         re.compile(text + tail, re.DOTALL),
         start or "/",
-        named[len([p for p in origin.split("/") if p]) :],
+        _names_below(parts, origin),
+        literal,
     )
+
+
+def _names_below(parts: Sequence[tuple[str, bool]], origin: str) -> tuple[str, ...]:
+    """The plain names, without those that lead to `origin`."""
+    named = tuple(part for part, plain in parts if plain)
+    return named[len([part for part in origin.split("/") if part]) :]
 
 
 def _glob_regex(part: str) -> str:

@@ -4,10 +4,12 @@ import re
 from collections.abc import Sequence
 
 # Programs by what the project itself defines (targets, tests, checks), whatever words follow.
-_WHOLE = frozenset({
-    "make", "ninja", "ctest", "pytest", "mypy", "pyright", "basedpyright", "black", "isort", "flake8", "pylint", "jest",
-    "vitest", "eslint", "prettier", "tsc", "rspec", "rubocop", "phpunit", "shellcheck", "rustfmt", "gofmt",
-})  # fmt: skip
+_WHOLE = frozenset(
+    """
+    make ninja ctest pytest mypy pyright basedpyright black isort flake8 pylint jest vitest eslint prettier tsc
+    rspec rubocop phpunit shellcheck rustfmt gofmt
+    """.split()
+)
 # Subcommands that build, check or record. What publishes, deletes, discards, installs or runs what its words name
 # (`git push`, `git checkout`, `npm install`, `go run`, `coverage run`) is allowed word by word only.
 _SUBCOMMANDS = {
@@ -36,14 +38,14 @@ _RUNNERS = {"uv": "run", "poetry": "run", "pipenv": "run", "bundle": "exec"}  # 
 _PYTHON = re.compile(r"python(3(\.\d+)?)?")
 
 # No rule may stand for these with whatever follows: they run what their words name, send, or destroy.
-RUN_ANYTHING = frozenset({
-    "sh", "bash", "zsh", "dash", "ksh", "fish", "python", "python3", "node", "deno", "bun", "perl", "ruby", "php",
-    "lua", "osascript", "awk", "gawk", "sed", "sudo", "doas", "su", "env", "xargs", "parallel", "eval", "exec",
-    "source", ".", "command", "builtin", "timeout", "nice", "nohup", "time", "watch", "ssh", "scp", "rsync", "curl",
-    "wget", "nc", "npx", "uvx", "uv", "poetry", "pipenv", "bundle", "docker", "podman", "kubectl", "rm", "rmdir",
-    "shred", "dd", "mkfs", "find", "tee", "chmod", "chown", "kill", "pkill", "killall", "crontab", "systemctl",
-    "launchctl",
-})  # fmt: skip
+RUN_ANYTHING = frozenset(
+    """
+    sh bash zsh dash ksh fish python python3 node deno bun perl ruby php lua osascript awk gawk sed sudo doas su
+    env xargs parallel eval exec source . command builtin timeout nice nohup time watch ssh scp rsync curl wget
+    nc npx uvx uv poetry pipenv bundle docker podman kubectl rm rmdir shred dd mkfs find tee chmod chown kill
+    pkill killall crontab systemctl launchctl
+    """.split()
+)
 
 
 def prefix_of(words: Sequence[str]) -> tuple[str, ...]:
@@ -56,9 +58,11 @@ def prefix_of(words: Sequence[str]) -> tuple[str, ...]:
         return (*words[:2], *inner) if inner else ()
     if _PYTHON.fullmatch(name):
         return tuple(words[:3]) if len(words) > 2 and words[1] == "-m" and words[2] in _MODULES else ()
-    if name in _WHOLE:
-        return (words[0],)
-    for subcommand in _SUBCOMMANDS.get(name, ()):
+    return (words[0],) if name in _WHOLE else _with_subcommand(words, _SUBCOMMANDS.get(name, ()))
+
+
+def _with_subcommand(words: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
+    for subcommand in known:
         chosen = subcommand.split()
         if list(words[1 : len(chosen) + 1]) == chosen:
             return (words[0], *chosen)

@@ -5,14 +5,12 @@ from collections.abc import Iterable
 
 _OURS = (".git", ".claude", ".teamwright", ".mcp.json")
 # What is written there, another program runs the next time that somebody opens, enters, clones or commits.
-_RUN_LATER = (
-    ".envrc", "mise.toml", ".mise.toml",
-    ".husky", ".gitmodules", ".gitattributes", ".gitconfig", ".pre-commit-config.yaml", "lefthook.yml", ".lefthook.yml",
-    ".vscode", ".idea", ".zed", ".fleet", ".devcontainer", ".devcontainer.json",
-    ".exrc", ".vimrc", ".nvimrc", ".nvim.lua", ".gdbinit", ".lldbinit", ".npmrc", ".yarnrc", ".yarnrc.yml",
-    ".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".profile", ".zshrc", ".zshenv",
-    ".zprofile", ".zlogin", ".zlogout", ".kshrc", ".cshrc", ".tcshrc", "config.fish",
-)  # fmt: skip
+_RUN_LATER = """
+    .envrc mise.toml .mise.toml .husky .gitmodules .gitattributes .gitconfig .pre-commit-config.yaml
+    lefthook.yml .lefthook.yml .vscode .idea .zed .fleet .devcontainer .devcontainer.json .exrc .vimrc .nvimrc
+    .nvim.lua .gdbinit .lldbinit .npmrc .yarnrc .yarnrc.yml .bashrc .bash_profile .bash_login .bash_logout
+    .bash_aliases .profile .zshrc .zshenv .zprofile .zlogin .zlogout .kshrc .cshrc .tcshrc config.fish
+""".split()
 _NAMES = frozenset((*_OURS, *_RUN_LATER))
 _SHORT = re.compile(r"([^~.]{1,6})~\d{1,6}(?:\..{0,3})?")  # as file systems of Windows call a long name
 _HASHED = re.compile(r"(..)[0-9a-f]{4}")

@@ -7,7 +7,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from teamwright.core.permissions.patterns import command_pattern, path_pattern, path_problem
+from teamwright.core.permissions.patterns import PathPattern, command_pattern, path_pattern, path_problem
 from teamwright.core.text import shown
 
 Source = Literal["default", "managed", "flag", "local", "project", "user", "session"]
@@ -16,14 +16,21 @@ _RULE = re.compile(r"\s*([A-Za-z][\w-]*|mcp__[\w*.-]+)\s*(?:\((.*)\))?\s*", re.D
 # People write these names in their rules, so they are words of the rules themselves: a rule for the first of a family
 # covers the others, and suggestions are made of the first.
 EDITING = (EDIT := "Edit", "Write", "NotebookEdit")
-READING = (READ := "Read", "Glob", "Grep")
+READING = (READ := "Read", GLOB := "Glob", "Grep")
 SHELL = (BASH := "Bash", "Monitor")
 FETCH, AGENT, SKILL = "WebFetch", "Agent", "Skill"
 # Names of older rules: of tools that are called otherwise today, and of those that nothing else is quite like.
 _RENAMED = {
-    "Task": AGENT, "MultiEdit": EDIT, "LS": "Glob", "KillShell": "TaskStop", "KillBash": "TaskStop",
-    "BashOutput": "TaskOutput", "AgentOutputTool": "TaskOutput",
-}  # fmt: skip
+    "Task": AGENT,
+    "MultiEdit": EDIT,
+    "LS": GLOB,
+    "KillShell": "TaskStop",
+    "KillBash": "TaskStop",
+    "BashOutput": "TaskOutput",
+    "AgentOutputTool": "TaskOutput",
+    "SlashCommand": SKILL,
+    "NotebookRead": READ,
+}
 _REPLACED = {"TodoWrite": "TaskCreate and TaskUpdate", "TodoRead": "TaskList"}
 _FAMILIES = {EDIT: EDITING, READ: READING, BASH: SHELL}
 _DOTS = dict.fromkeys(map(ord, "\u3002\uff0e\uff61"), ".")  # of other scripts: they part names like ours
@@ -62,14 +69,18 @@ class Problem(Struct, frozen=True):
 
 
 class Rules(Struct, frozen=True):
-    """Deny beats ask beats allow, wherever each comes from."""
+    """Deny beats ask beats allow, wherever each comes from. `outside`: commands that run outside of the sandbox; what
+    may run at all is for the others to say."""
 
     allow: tuple[Rule, ...] = ()
     ask: tuple[Rule, ...] = ()
     deny: tuple[Rule, ...] = ()
+    outside: tuple[Rule, ...] = ()
 
     def __add__(self, other: "Rules") -> "Rules":
-        return Rules(self.allow + other.allow, self.ask + other.ask, self.deny + other.deny)
+        return Rules(
+            self.allow + other.allow, self.ask + other.ask, self.deny + other.deny, self.outside + other.outside
+        )
 
 
 def parse_rule(text: str, source: Source, base: str = "/", home: str = "/") -> Rule | Problem:
@@ -79,6 +90,8 @@ def parse_rule(text: str, source: Source, base: str = "/", home: str = "/") -> R
         return Problem(text, source, "write `Tool` or `Tool(pattern)`, such as `Bash(git log *)` or `Edit(src/**)`")
     tool, pattern = _RENAMED.get(found[1], found[1]), found[2]
     pattern = pattern.strip() if pattern is not None else None
+    if found[1] == "SlashCommand" and pattern is not None:
+        pattern = pattern.removeprefix("/").removesuffix(":*")  # with any arguments: rules name the command alone
     reason = _fault(tool, pattern)
     if reason:
         return Problem(text, source, reason)
@@ -148,22 +161,29 @@ def path_rule(rules: Sequence[Rule], tool: str, paths: Iterable[str], *, wide: b
     return None
 
 
+def guarded_patterns(rules: Rules) -> tuple[PathPattern, ...]:
+    """Those of all rules that restrict reading: what they cover is looked for where a command reads a whole tree."""
+    restricting = [rule for rule in (*rules.deny, *rules.ask) if names_tool(rule, READ)]
+    patterns = [path_pattern(rule.pattern, rule.base, rule.home) for rule in restricting if rule.pattern is not None]
+    return tuple(dict.fromkeys(patterns))
+
+
 def domain_rule(rules: Sequence[Rule], domain: str, *, wide: bool) -> Rule | None:
     """`wide` for rules that restrict: there a domain stands for everything below it too."""
     host = domain.lower().rstrip(".")
-    for rule in rules:
-        if rule.tool != FETCH or rule.pattern is None:
-            continue
-        written = rule.pattern.removeprefix("domain:").lower().rstrip(".")
-        below = written.removeprefix("*.")
-        for name in _spellings(below, wide=wide):
-            exact = host == name and (wide or written == below)
-            if exact or ((wide or written != below) and host.endswith("." + name)):
-                return rule
-    return None
+    on_domains = (rule for rule in rules if rule.tool == FETCH and rule.pattern is not None)
+    return next((rule for rule in on_domains if _names_host(rule.pattern or "", host, wide=wide)), None)
 
 
-def _spellings(name: str, *, wide: bool) -> set[str]:
+def _names_host(pattern: str, host: str, *, wide: bool) -> bool:
+    written = pattern.removeprefix("domain:").lower().rstrip(".")
+    name = written.removeprefix("*.")
+    itself, below = wide or written == name, wide or written != name
+    spelt = spellings(name, wide=wide)
+    return (itself and host in spelt) or (below and any(host.endswith("." + one) for one in spelt))
+
+
+def spellings(name: str, *, wide: bool) -> set[str]:
     """A domain as it goes over the wire. `wide`: also as older programs would spell it there, `ß` as `ss`."""
     if name.isascii():
         return {name}

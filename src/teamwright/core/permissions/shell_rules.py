@@ -2,7 +2,7 @@
 wherever it is nested."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
 from msgspec import structs
@@ -28,6 +28,7 @@ from teamwright.core.permissions.patterns import (
     command_pattern,
     deny_fits,
     mentioned,
+    spelt,
 )
 from teamwright.core.permissions.prefixes import RUN_ANYTHING, prefix_of
 from teamwright.core.permissions.rules import (
@@ -60,9 +61,8 @@ def judge_runs(runs: Runs, scene: Scene) -> list[Finding]:
         findings.append(Finding("ask", f"{runs.doubt}, which needs approval in every mode.", firm=True))
     if runs.broken:
         findings.append(_unreadable(runs, scene.rules))
-    for command in runs.commands:
-        if not command.shadow:
-            findings += _judge_command(command, runs.tool, scene, whole=whole)
+    for command in (c for c in runs.commands if not c.shadow):
+        findings += _judge_command(command, runs.tool, scene, whole=whole)
     if not whole:
         findings += [judge_read(place, READ, scene, by_tool=False) for place in runs.reads]
     findings += [_judge_write(place, runs, scene, whole=whole) for place in runs.writes]
@@ -94,52 +94,73 @@ def _by_command_rules(runs: Runs, scene: Scene) -> Iterator[Finding]:
         verb = "denies" if kind == "deny" else "requires approval for"
         for rule, pattern in _patterns(rules, runs.tool):
             for command in runs.commands:
-                fits = {deny_fits(pattern, view.words) for view in command.views}
-                if "yes" in fits:
-                    yield Finding(kind, f"{said_by(rule)} {verb} `{shown(command.shown, 120)}`.", firm=True)
-                elif "maybe" in fits:
-                    what = f"`{shown(command.shown, 120)}`: some of its words are only known when it runs"
-                    yield Finding("ask", f"{said_by(rule)} may match {what}.", firm=True)
+                yield from _by_pattern(command, pattern, rule, kind, verb)
             if unread and mentioned(pattern, runs.text):
                 yield Finding(kind, f"{said_by(rule)} {verb} a command that seems to be part of it.", firm=True)
             elif unread and _ANY_LETTER.search(runs.text):
                 yield Finding("ask", f"{said_by(rule)} may match a part of it that cannot be read.", firm=True)
 
 
+def _by_pattern(
+    command: Command, pattern: CommandPattern, rule: Rule, kind: Literal["deny", "ask"], verb: str
+) -> Iterator[Finding]:
+    fits = {deny_fits(pattern, view.words) for view in command.views}
+    if "yes" in fits:
+        yield Finding(kind, f"{said_by(rule)} {verb} `{shown(command.shown, 120)}`.", firm=True)
+    elif "maybe" in fits:
+        what = f"`{shown(command.shown, 120)}`: some of its words are only known when it runs"
+        yield Finding("ask", f"{said_by(rule)} may match {what}.", firm=True)
+
+
 def _by_path_rules(runs: Runs, scene: Scene) -> Iterator[Finding]:
     """What deny and ask rules on paths say of all that the command names, even if the command is allowed."""
     for command in runs.commands:
-        for place in (*command.reads, *command.touches):
-            if place.path and (found := restricted(place, READ, scene, "read")):
-                yield found
-        for place in command.edits:
-            if place.path and (found := restricted(place, EDIT, scene, "change")):
-                yield found
-    for place in runs.reads:
-        if place.path and (found := restricted(place, READ, scene, "read")):
+        yield from _restricted_all((*command.reads, *command.touches), READ, "read", scene)
+        yield from _restricted_all(command.edits, EDIT, "change", scene)
+    yield from _restricted_all(runs.reads, READ, "read", scene)
+
+
+def _restricted_all(places: Iterable[Place], tool: str, verb: str, scene: Scene) -> Iterator[Finding]:
+    for place in places:
+        if place.path and (found := restricted(place, tool, scene, verb)):
             yield found
 
 
 def _judge_command(command: Command, tool: str, scene: Scene, *, whole: bool) -> list[Finding]:
-    if command.harmless:
-        if whole or (scene.mode != "plan" and _allowed_by(command, tool, scene)):
-            return []
-        return [judge_read(place, READ, scene, by_tool=False) for place in command.reads]
     rule = None if scene.mode == "plan" else _allowed_by(command, tool, scene)
-    if not whole and rule is None and command.edits_only and scene.mode == "acceptEdits":
-        reads = [judge_read(place, READ, scene, by_tool=False) for place in command.reads]
-        found = [*reads, *(judge_change(place, scene) for place in command.edits)]
-        return [structs.replace(one, suggestions=_suggestions(command)) for one in found if one.kind != "allow"]
-    if not whole and rule is None:
-        why = f" ({command.opaque})" if command.opaque else ""
-        reason = f"no allow rule covers `{shown(command.shown, 160)}`{why}."
-        return [Finding("ask", reason, _suggestions(command), wider=_wider(command, scene))]
-    exact = rule is not None and command_pattern(rule.pattern or "").is_exact
-    for place in () if exact else command.touches:
-        if any(is_protected(p, scene.roots, scene.protected) for p in (place.path, place.given)):
+    allowed = whole or rule is not None
+    if command.harmless:
+        return [] if allowed else _judge_reads(command, scene)
+    if allowed:
+        exact = rule is not None and command_pattern(rule.pattern or "").is_exact
+        return [] if exact else _judge_protected_touches(command, scene)
+    if command.edits_only and scene.mode == "acceptEdits":
+        return _judge_changes(command, scene)
+    why = f" ({command.opaque})" if command.opaque else ""
+    reason = f"no allow rule covers `{shown(command.shown, 160)}`{why}."
+    return [Finding("ask", reason, _suggestions(command), wider=_wider(command, scene))]
+
+
+def _judge_reads(command: Command, scene: Scene) -> list[Finding]:
+    return [judge_read(place, READ, scene, by_tool=False) for place in command.reads]
+
+
+def _judge_changes(command: Command, scene: Scene) -> list[Finding]:
+    found = [*_judge_reads(command, scene), *(judge_change(place, scene) for place in command.edits)]
+    return [structs.replace(one, suggestions=_suggestions(command)) for one in found if one.kind != "allow"]
+
+
+def _judge_protected_touches(command: Command, scene: Scene) -> list[Finding]:
+    """An allow rule with wildcards does not mean what is protected."""
+    for place in command.touches:
+        if _is_protected_place(place, scene):
             reason = f"`{shown(command.shown, 120)}` may change {shown(place.path)}, which is protected."
             return [Finding("ask", reason, _suggestions(command), place.path)]
     return []
+
+
+def _is_protected_place(place: Place, scene: Scene) -> bool:
+    return any(is_protected(path, scene.roots, scene.protected) for path in (place.path, place.given))
 
 
 def _allowed_by(command: Command, tool: str, scene: Scene) -> Rule | None:
@@ -158,7 +179,7 @@ def _judge_write(place: Place, runs: Runs, scene: Scene, *, whole: bool) -> Find
     found = judge_edit(place, EDIT, scene, by_tool=False)
     if found.kind != "ask" or found.firm or not whole:
         return found
-    if place.path and any(is_protected(p, scene.roots, scene.protected) for p in (place.path, place.given)):
+    if place.path and _is_protected_place(place, scene):
         return found
     return FINE
 
@@ -183,8 +204,7 @@ def _wider(command: Command, scene: Scene) -> tuple[str, ...]:
     beginning = () if view is None else prefix_of(view.words)
     if view is None or view.need is None or not view.need <= len(beginning) <= _known(view.words):
         return ()
-    named = (path for place in command.touches for path in (place.path, place.given))
-    if any(is_protected(path, scene.roots, scene.protected) for path in named):
+    if any(_is_protected_place(place, scene) for place in command.touches):
         return ()
     return (_rule_for((*beginning, "*")),)
 
@@ -204,8 +224,4 @@ def _known(words: Sequence[str]) -> int:
 
 
 def _rule_for(words: Sequence[str]) -> str:
-    return f"{BASH}({' '.join(map(_quoted, words))})"
-
-
-def _quoted(word: str) -> str:
-    return word if word and not any(c.isspace() for c in word) else f"'{word}'"
+    return f"{BASH}({spelt(words)})"

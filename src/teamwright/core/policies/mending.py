@@ -8,8 +8,8 @@ import re
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from teamwright.core.data.conversation.history import History
 from teamwright.core.data.event import Mended, Replaced
-from teamwright.core.data.history import History
 from teamwright.core.data.message import Block, Image, Message, Opaque, Text, Thinking, ToolResult
 from teamwright.core.text import shown
 

@@ -11,6 +11,7 @@ _NAME = re.compile(r"KEY|TOKEN|SECRET|PASS|CREDENTIAL|COOKIE|AUTH(?!OR(_|$))", r
 _PLACE = re.compile(
     r"(env|file|path|dir|sock|name|names|bindings|helper)$", re.IGNORECASE
 )  # where it lies, not the secret
+_COUNT = re.compile(r"(?:^|_)(?:MAX|MIN|NUM)_(?:\w+_)?TOKENS$", re.IGNORECASE)  # how many a model may use
 _SHORT_NAME = re.compile(r"(?:^|[_-])(?:PAT|PWD|PW|SIG|SIGNATURE|JWT|BEARER)$", re.IGNORECASE)
 # Variables in settings are for programs that we do not know: only of these the value is shown.
 _PLAIN_VARIABLE = re.compile(r"(?:URL|HOST|PORT|PATH|DIR|FILE|HOME|LANG|TZ|MODEL|MODE|LEVEL|VERSION)$")
@@ -70,7 +71,8 @@ def redacted(text: str, secrets: Iterable[str] = ()) -> str:
 
 
 def is_secret_name(name: str) -> bool:
-    return bool(_SHORT_NAME.search(name) or _NAME.search(name)) and not _PLACE.search(name)
+    named = _SHORT_NAME.search(name) or _NAME.search(name)
+    return bool(named) and not _PLACE.search(name) and not _COUNT.search(name)
 
 
 def concealed(value: Any, name: str = "", secrets: Iterable[str] = ()) -> Any:

@@ -30,7 +30,7 @@ class Ask(Struct, frozen=True, kw_only=True):
     cwd: str | None = None
 
 
-class Caller(Struct, frozen=True, kw_only=True):
+class SpawnCaller(Struct, frozen=True, kw_only=True):
     """Who asks. `may_start` are the kinds that its definition names; None for all."""
 
     is_teammate: bool = False
@@ -71,7 +71,7 @@ class Plan(Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()  # parameters that had no effect, told in the result
 
 
-def plan_spawn(ask: Ask, caller: Caller, kinds: Mapping[str, AgentDefinition], features: Features) -> Plan:
+def plan_spawn(ask: Ask, caller: SpawnCaller, kinds: Mapping[str, AgentDefinition], features: Features) -> Plan:
     """Choose the road, or refuse in words that the model can act on. `kinds` are those that may be started, by name."""
     _check(ask, caller, features)
     if ask.name and (ask.team or caller.team):
@@ -94,7 +94,7 @@ def plan_spawn(ask: Ask, caller: Caller, kinds: Mapping[str, AgentDefinition], f
     )
 
 
-def _check(ask: Ask, caller: Caller, features: Features) -> None:
+def _check(ask: Ask, caller: SpawnCaller, features: Features) -> None:
     if not ask.prompt.strip():
         raise ToolError("The prompt is empty: say what the agent is to do.")
     if not ask.description.strip():
@@ -116,7 +116,7 @@ def _check_team(team: str, name: str | None, features: Features) -> None:
         raise ToolError(f"There is no team {team!r}; TeamCreate makes one.")
 
 
-def _teammate(ask: Ask, caller: Caller, kinds: Mapping[str, AgentDefinition], features: Features) -> Plan:
+def _teammate(ask: Ask, caller: SpawnCaller, kinds: Mapping[str, AgentDefinition], features: Features) -> Plan:
     if caller.is_teammate:
         raise ToolError("A teammate cannot add teammates: the roster is flat. Ask the lead.")
     kind = DEFAULT_KIND if ask.kind in (None, FORK) else ask.kind
@@ -135,7 +135,7 @@ def _teammate(ask: Ask, caller: Caller, kinds: Mapping[str, AgentDefinition], fe
     )
 
 
-def _fork(ask: Ask, caller: Caller, features: Features) -> Plan:
+def _fork(ask: Ask, caller: SpawnCaller, features: Features) -> Plan:
     if caller.is_fork:
         raise ToolError("A fork cannot fork: do the work yourself.")
     if caller.is_teammate:
@@ -149,7 +149,7 @@ def _fork(ask: Ask, caller: Caller, features: Features) -> Plan:
     return Plan(kind=FORK, context="inherit", report="letter", owner="session", room=room, notes=notes)
 
 
-def find_kind(name: str, caller: Caller, kinds: Mapping[str, AgentDefinition]) -> AgentDefinition:
+def find_kind(name: str, caller: SpawnCaller, kinds: Mapping[str, AgentDefinition]) -> AgentDefinition:
     """By name without regard to case; never another one instead."""
     allowed = None if caller.may_start is None else {k.lower() for k in caller.may_start}
     offered = {k: d for k, d in kinds.items() if allowed is None or k.lower() in allowed}
@@ -159,7 +159,7 @@ def find_kind(name: str, caller: Caller, kinds: Mapping[str, AgentDefinition]) -
     return found
 
 
-def _in_background(ask: Ask, caller: Caller, definition: AgentDefinition, features: Features) -> bool:
+def _in_background(ask: Ask, caller: SpawnCaller, definition: AgentDefinition, features: Features) -> bool:
     if not features.background:
         return False
     if caller.is_teammate:

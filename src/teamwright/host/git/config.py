@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 
 from teamwright.core.text import shown
 from teamwright.host.git.config_file import Entry, UnreadableError, is_boolean, parts, read_config
+from teamwright.host.git.places import common_of, places, sure_places
 
 UNREADABLE = "a configuration that cannot be read"
 _MOST_FILES = 200  # that include each other, and submodules within submodules
@@ -61,25 +62,11 @@ def programs(directory: str) -> tuple[str, ...]:
 
 def local_settings(directory: str) -> tuple[Entry, ...]:
     """Every setting that git would read from here on top of the person's own. Raises UnreadableError."""
-    return tuple(entry for _, git in _places(os.path.abspath(directory)) for entry in _settings(git))
-
-
-def repository_of(directory: str) -> str:
-    """The git directory that all worktrees of the repository here share, by its real path; empty if there is none."""
-    return next((os.path.realpath(_common(git) or git) for _, git in _sure(directory)), "")
-
-
-def top_of(directory: str) -> str:
-    """The tree that the repository here belongs to; empty if there is none."""
-    return next((top for top, _ in _sure(directory)), "")
-
-
-def _sure(directory: str) -> Iterator[tuple[str, str]]:
-    return (place for place in _places(os.path.abspath(directory)) if _is_git_directory(place[1]))
+    return tuple(entry for _, git in places(os.path.abspath(directory)) for entry in _settings(git))
 
 
 def _of_places(directory: str, seen: set[str]) -> Iterator[str]:
-    for top, git in _places(directory):
+    for top, git in places(directory):
         if git in seen:
             continue
         if len(seen) >= _MOST_FILES:
@@ -107,7 +94,7 @@ def _of_one(top: str, git: str) -> Iterator[str]:
                 yield shown(name, 120)
     except UnreadableError:
         yield UNREADABLE
-    hooks = os.path.join(_common(git) or git, "hooks")
+    hooks = os.path.join(common_of(git) or git, "hooks")
     yield from (f"hooks/{name}" for name in _HOOKS if os.access(os.path.join(hooks, name), os.X_OK))
 
 
@@ -146,7 +133,7 @@ def _address(section: str, sub: str, value: str) -> str:
 
 def _counts(git: str, found: tuple[Entry, ...]) -> bool:
     """In a linked worktree git passes over `core.worktree`, unless each has settings of its own."""
-    return not _common(git) or any(name == "extensions.worktreeconfig" for name, _ in found)
+    return not common_of(git) or any(name == "extensions.worktreeconfig" for name, _ in found)
 
 
 def _is_top(git: str, value: str | None, top: str) -> bool:
@@ -154,79 +141,9 @@ def _is_top(git: str, value: str | None, top: str) -> bool:
     return os.path.realpath(os.path.join(git, value or "")) == os.path.realpath(top)
 
 
-# --- where git looks
-
-
-def _places(directory: str) -> Iterator[tuple[str, str]]:
-    """(tree, git directory) that git might take, nearest first; the last one it surely would."""
-    here = directory
-    while True:
-        mark = os.path.join(here, ".git")
-        if os.path.lexists(mark):
-            git = _follow(mark)
-            yield here, git
-            if _is_git_directory(git):
-                return
-        if os.path.lexists(os.path.join(here, "HEAD")) and _looks_bare(here):
-            yield here, here
-            if _is_git_directory(here):
-                return
-        parent = os.path.dirname(here)
-        if parent == here:
-            return
-        here = parent
-
-
-def _looks_bare(here: str) -> bool:
-    return any(os.path.lexists(os.path.join(here, name)) for name in ("objects", "commondir", "config"))
-
-
-def _follow(mark: str) -> str:
-    """A file instead of a directory says where it lies."""
-    told = _text(mark)
-    return os.path.join(os.path.dirname(mark), told[8:]) if told.startswith("gitdir: ") else mark
-
-
-def _is_git_directory(git: str) -> bool:
-    common = _common(git) or git
-    there = all(os.path.isdir(os.path.join(common, name)) for name in ("objects", "refs"))
-    return there and _is_head(os.path.join(git, "HEAD"))
-
-
-def _is_head(path: str) -> bool:
-    try:
-        if os.path.islink(path):
-            return os.readlink(path).startswith("refs/")
-    except OSError:
-        return False
-    told = _text(path)
-    return bool(re.match(r"ref:\s*refs/|[0-9a-fA-F]{40}", told))
-
-
-def _common(git: str) -> str:
-    """The directory that a linked worktree shares with the main one; empty if it is no such worktree."""
-    told = _text(os.path.join(git, "commondir"))
-    return os.path.join(git, told) if told else ""
-
-
-def _text(path: str) -> str:
-    """What a small file says; empty where there is none to read."""
-    try:
-        found = os.stat(path)
-        if not stat.S_ISREG(found.st_mode):
-            return ""
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        try:
-            return os.fsdecode(os.read(handle, 8192)).rstrip("\r\n")
-        finally:
-            os.close(handle)
-    except (OSError, ValueError):
-        return ""
-
-
 def _settings(git: str, read: Callable[[str], tuple[Entry, ...]] = read_config) -> Iterator[Entry]:
     seen: set[str] = set()
-    yield from _all(os.path.join(_common(git) or git, "config"), seen, read)
+    yield from _all(os.path.join(common_of(git) or git, "config"), seen, read)
     yield from _all(os.path.join(git, "config.worktree"), seen, read)
 
 
@@ -269,6 +186,14 @@ def _submodules(git: str) -> tuple[str, ...]:
         raise UnreadableError(path) from error
 
 
+def has_submodules(directory: str) -> bool:
+    """Has the repository here others inside of it? So it counts where that cannot be told."""
+    try:
+        return any(_submodules(git) for _, git in sure_places(directory))
+    except UnreadableError:
+        return True
+
+
 def _width(git: str) -> int:
     """Bytes of an object's name."""
     formats = [value for name, value in _settings(git) if name == "extensions.objectformat"]
@@ -294,7 +219,7 @@ def _gitlinks(path: str, found: os.stat_result, width: int) -> Iterator[str]:
 
 def index_paths(directory: str, most: int) -> list[str] | None:
     """What the repository here tracks, from the top of its tree; None where that cannot be told, or is more."""
-    git = next((git for _, git in _sure(directory)), "")
+    git = next((git for _, git in sure_places(directory)), "")
     path = os.path.join(git, "index")
     try:
         if not os.path.exists(path):

@@ -3,7 +3,7 @@
 import os
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -13,7 +13,8 @@ from msgspec.structs import replace
 from teamwright.core.crashpoint import crashpoint
 from teamwright.core.errors import ToolError
 from teamwright.core.text import shown
-from teamwright.host.git.exclude import leave_out
+from teamwright.host.git import LANDING
+from teamwright.host.git.places import leave_out
 from teamwright.host.git.record import (
     PATIENCE,
     PLACE,
@@ -34,7 +35,7 @@ from teamwright.host.git.record import (
     registered,
     write_record,
 )
-from teamwright.host.git.run import Repository, commit_of, count_commits, git, git_text, locate
+from teamwright.host.git.run import Checkout, commit_of, count_commits, git, git_text, locate
 from teamwright.host.git.status import keep, keep_past, read_status
 
 CHECKOUT = 600.0
@@ -54,6 +55,7 @@ def check_name(name: str) -> str:
         "it starts with `-`": name.startswith("-"),
         "it ends with `.` or `.lock`": name.lower().endswith((".", ".lock")),
         "git keeps that name for itself": name.lower() == ".git",
+        "the landing queue keeps such names for itself": flat.startswith(LANDING),
         "git or another system keeps that name for itself": _RESERVED.fullmatch(flat),
     }
     if fault := next((words for words, found in faults.items() if found), None):
@@ -62,12 +64,20 @@ def check_name(name: str) -> str:
 
 
 async def make(
-    repo: Path, name: str, *, links: Sequence[str] = (), owner: str = "", session: str = "", apart: bool = False
+    repo: Path,
+    name: str,
+    *,
+    links: Sequence[str] = (),
+    owner: str = "",
+    session: str = "",
+    apart: bool = False,
+    announce: Callable[[Worktree], None] | None = None,
 ) -> Worktree:
     """The worktree of that name, made from the HEAD of `repo` unless it is there already; locked for us.
 
     `owner` names the agent that will use it: another one cannot have it meanwhile, also not in this process.
-    `apart`: never one that is anybody else's, but another name after it, with a number.
+    `apart`: never one that is anybody else's, but another name after it, with a number. `announce` is told before
+    anything is made, and again if the name is another one then.
     """
     name, owner = check_name(name), re.sub(r"[^A-Za-z0-9._@+-]", "_", owner)[:100]
     place = await locate(repo)
@@ -77,10 +87,14 @@ async def make(
     record = WorktreeRecord(tree.branch, tree.base, "making", owner, session, time.time())
     try:
         async with alone(place.common) as held:
-            _prepare(place)
+            if announce:
+                announce(tree)
+            prepare_place(place)
             if apart and (own := await _own_name(tree)) != name:
                 tree = _named(place, own, owner, session)
                 record = replace(record, branch=tree.branch)
+                if announce:
+                    announce(tree)
             if known := await _reuse(tree, held):
                 return _finish(replace(tree, base=known.base), known, links)
             begun = True
@@ -100,7 +114,7 @@ async def make(
     return _finish(replace(tree, base=record.base, made=True), record, links)
 
 
-def _named(place: Repository, name: str, owner: str, session: str) -> Worktree:
+def _named(place: Checkout, name: str, owner: str, session: str) -> Worktree:
     path = place.top.joinpath(*PLACE, name)
     return Worktree(name, path, branch_of(name), place.head, place.top, place.common, owner=owner, session=session)
 
@@ -116,7 +130,8 @@ async def _own_name(tree: Worktree) -> str:
     taken |= {branch_of(name) for name in recorded(tree.common)}
     taken |= {branch_of(path.name) for path, _ in registered(tree.common)}
     with suppress(OSError):
-        taken |= {branch_of(entry.name) for entry in tree.path.parent.iterdir()}
+        beside = tree.path.parent
+        taken |= {branch_of(entry.name) for entry in beside.iterdir()}
     used = {branch.casefold() for branch in taken}
     own, number = tree.name, 1
     while branch_of(own).casefold() in used and not _is_owners(tree, own):
@@ -130,7 +145,7 @@ def _is_owners(tree: Worktree, name: str) -> bool:
     return bool(tree.owner) and record is not None and record.owner == tree.owner
 
 
-def _prepare(place: Repository) -> None:
+def prepare_place(place: Checkout) -> None:
     """The directory for worktrees, which must really lie in the main tree, and git's order not to see it."""
     folder = place.top
     try:

@@ -10,8 +10,9 @@ from pathlib import Path
 
 from teamwright.core.errors import ToolError
 from teamwright.core.text import shown
-from teamwright.host.git.config import local_settings, programs, repository_of
+from teamwright.host.git.config import local_settings, programs
 from teamwright.host.git.config_file import UnreadableError, parts
+from teamwright.host.git.places import repository_of
 
 _MOST = 200  # drivers: more than any project has, and the environment must hold them
 _TEXT_MERGE = "git merge-file %A %O %B"  # what git itself does where no driver is named

@@ -7,7 +7,7 @@ from msgspec import Struct
 from teamwright.core.errors import ToolError
 from teamwright.host.git.record import require_tied
 from teamwright.host.git.run import commit_of, git, git_text
-from teamwright.host.git.status import StatusLine, own_links, read_diffstat, read_numstat, read_status
+from teamwright.host.git.status import DiffstatRow, own_links, read_diffstat, read_numstat, read_status
 from teamwright.host.git.worktree import FoundTree
 
 MOST_COMMITS = 50
@@ -21,7 +21,7 @@ class WorktreeView(Struct, frozen=True):
     ahead: int  # commits that the worktree has and the branch here has not
     behind: int  # and the other way round
     commits: tuple[str, ...] = ()
-    lines: tuple[StatusLine, ...] = ()
+    lines: tuple[DiffstatRow, ...] = ()
 
 
 async def view(found: FoundTree, cwd: Path) -> WorktreeView:
@@ -51,7 +51,7 @@ async def tip_of(found: FoundTree) -> str:
     return head or await commit_of(f"refs/heads/{tree.branch}", cwd=tree.repo) or tree.base
 
 
-async def _lines(found: FoundTree, tip: str) -> list[StatusLine]:
+async def _lines(found: FoundTree, tip: str) -> list[DiffstatRow]:
     tree = found.worktree
     try:
         private = require_tied(tree)

@@ -8,9 +8,8 @@ from msgspec import Struct
 
 from teamwright.core.errors import ToolError
 from teamwright.core.text import shown
-from teamwright.host.git.config import top_of
 from teamwright.host.git.guard import refuse_elsewhere
-from teamwright.host.git.run import git
+from teamwright.host.git.places import top_of
 
 LIMIT = 0.5  # seconds: a model can ask git itself
 COMMITS = 3
@@ -36,6 +35,8 @@ async def read_now(cwd: Path) -> GitNow | None:
         refuse_elsewhere(cwd)
     except ToolError:
         return None
+    from teamwright.host.git.run import git  # noqa: PLC0415
+
     told: dict[str, str] = {}
 
     async def ask(*args: str) -> None:
@@ -49,8 +50,11 @@ async def read_now(cwd: Path) -> GitNow | None:
         group.start_soon(ask, "log", f"-{COMMITS}", "--format=%h %s")
     if "status" not in told:  # too many files
         await ask("symbolic-ref", "--quiet", "--short", "HEAD")
-    if not told:
-        return None
+    return _read(told) if told else None
+
+
+def _read(told: dict[str, str]) -> GitNow:
+    """From what git printed, by the command."""
     commits = tuple(shown(line, _SUBJECT) for line in told.get("log", "").splitlines())
     if "status" not in told:
         return GitNow(shown(told.get("symbolic-ref", "").strip(), 100), None, commits)

@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from teamwright.core.errors import ToolError
 from teamwright.core.text import shown
-from teamwright.host.git import PLACE
+from teamwright.host.git import LANDING, PLACE
 from teamwright.osfiles.private import replace_file
 
 PATIENCE = 60.0  # for the repository's lock, which is held for moments
@@ -249,7 +249,8 @@ async def left_behind(top: Path) -> list[Path]:
             with suppress(OSError):
                 private = Path(os.fsdecode(link.read_bytes()).removeprefix("gitdir: ").rstrip("\n"))
                 holder = holder_of(link.parent / private)
-                if holder and holder.pid and not await is_alive(holder):
+                ours = link.parent.name.startswith(LANDING)  # the next run of the queue removes it
+                if holder and holder.pid and not ours and not await is_alive(holder):
                     found.append(link.parent)
     return found
 

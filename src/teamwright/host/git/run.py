@@ -87,6 +87,11 @@ def _environment(cwd: Path, extra: Mapping[str, str], *, as_person: bool) -> dic
     return kept | tool_environment(os.environ, _NOBODY_THERE | dict(extra))
 
 
+def quiet_command(args: Sequence[str], cwd: Path) -> tuple[list[str], dict[str, str]]:
+    """Words and environment with which git runs nothing of a repository that is not trusted, and waits for nobody."""
+    return [*_FRONT, *args], _environment(cwd, {}, as_person=False)
+
+
 async def git(
     *args: str,
     cwd: Path,
@@ -186,7 +191,7 @@ def _kill(process: Process) -> None:
 # --- the repository
 
 
-class Repository(Struct, frozen=True):
+class Checkout(Struct, frozen=True):
     """Where a directory belongs. `top` is the main tree, also when `here` is a linked worktree of it."""
 
     top: Path
@@ -201,7 +206,7 @@ async def root_of(path: Path) -> Path | None:
     return None if ran.status else Path(ran.out.removesuffix("\n"))
 
 
-async def locate(path: Path) -> Repository:
+async def locate(path: Path) -> Checkout:
     """The repository around this directory; it needs a working tree and a commit."""
     refuse_elsewhere(path)
     ran = await git(
@@ -218,7 +223,7 @@ async def locate(path: Path) -> Repository:
     if ran.status and not lines:
         if "bare repository" in ran.err:
             raise ToolError(f"{where} is a bare repository, which has no files to work on. Use a clone of it.")
-        raise ToolError(f"{where} is not in a working tree of git ({ran.complaint}). Work here without isolation.")
+        raise ToolError(f"{where} is not in a working tree of git, which this needs ({ran.complaint}).")
     if ran.status:
         raise ToolError(
             f"The repository at {where} has no commit at its HEAD yet. Make a first commit, then try again."
@@ -226,7 +231,7 @@ async def locate(path: Path) -> Repository:
     if len(lines) != 4:
         raise ToolError(f"The path of the repository at {where} has a line break in it. Rename that directory.")
     here, private, common = map(Path, lines[:3])
-    return Repository(_main_top(here, private, common), here, common, lines[3])
+    return Checkout(_main_top(here, private, common), here, common, lines[3])
 
 
 def _main_top(here: Path, private: Path, common: Path) -> Path:

@@ -76,7 +76,7 @@ async def read_status(tree: Path) -> Status:
         elif entry.startswith(("1 ", "u ")):
             changed.append(entry.split(" ", 8 if entry[0] == "1" else 10)[-1])
             gone += entry[2:4] in ("D.", ".D")
-    return Status(head, tuple(changed), gone, tuple(untracked), await _hidden(tree), tuple(ignored))
+    return Status(head, tuple(changed), gone, tuple(untracked), await hidden_paths(tree), tuple(ignored))
 
 
 def _submodules(tree: Path) -> str:
@@ -84,14 +84,14 @@ def _submodules(tree: Path) -> str:
     return f"--ignore-submodules={'none' if is_trusted(tree) else 'dirty'}"
 
 
-async def _hidden(tree: Path) -> tuple[str, ...]:
+async def hidden_paths(tree: Path) -> tuple[str, ...]:
     """`git update-index --assume-unchanged` and `--skip-worktree` would let edits pass for nothing."""
     listed = await git_text("ls-files", "-v", "-z", cwd=tree)
     marked = [line[2:] for line in listed.split("\0") if line[:1].islower() or line[:1] == "S"]
     return tuple(path for path in marked if is_there(tree / path))
 
 
-class StatusLine(Struct, frozen=True):
+class DiffstatRow(Struct, frozen=True):
     """One file of a diffstat; a binary one has no lines."""
 
     path: str
@@ -99,7 +99,7 @@ class StatusLine(Struct, frozen=True):
     minus: int
 
 
-async def read_diffstat(tree: Path, private: Path, base: str, untracked: Iterable[str]) -> list[StatusLine]:
+async def read_diffstat(tree: Path, private: Path, base: str, untracked: Iterable[str]) -> list[DiffstatRow]:
     """From the commit `base` to the tree as it lies there, untracked files too; no content is stored."""
     async with _spare_index(tree, private) as extra:
         names = "\0".join(name for name in untracked if not name.endswith("/"))
@@ -129,9 +129,9 @@ async def read_diffstat(tree: Path, private: Path, base: str, untracked: Iterabl
     return read_numstat(told)
 
 
-def read_numstat(told: str) -> list[StatusLine]:
+def read_numstat(told: str) -> list[DiffstatRow]:
     """What `--numstat -z` prints."""
-    lines: list[StatusLine] = []
+    lines: list[DiffstatRow] = []
     fields = iter(told.split("\0"))
     for field in fields:
         if not field:
@@ -139,7 +139,7 @@ def read_numstat(told: str) -> list[StatusLine]:
         plus, minus, path = field.split("\t", 2)
         if not path:  # a rename: the old name and the new one follow
             path = f"{next(fields)} => {next(fields)}"
-        lines.append(StatusLine(path, *(0 if n == "-" else int(n) for n in (plus, minus))))
+        lines.append(DiffstatRow(path, *(0 if n == "-" else int(n) for n in (plus, minus))))
     return lines
 
 
@@ -315,7 +315,7 @@ def _committed(ahead: int, *, loose: bool) -> list[str]:
     return [*commits, "not all is committed"] if ahead else ["nothing is committed"]
 
 
-def _summary(lines: Sequence[StatusLine], plus: int, minus: int, notes: Iterable[str]) -> str:
+def _summary(lines: Sequence[DiffstatRow], plus: int, minus: int, notes: Iterable[str]) -> str:
     rows = [f"{shown(line.path, 100)} | +{line.plus} -{line.minus}" for line in lines[:MOST_LINES]]
     if len(lines) > MOST_LINES:
         rows.append(f"... and {len(lines) - MOST_LINES} more")

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from teamwright.core.crashpoint import crashpoint
 from teamwright.core.errors import ToolError
 from teamwright.core.text import shown
+from teamwright.host.git import LANDING
 from teamwright.host.git.create import CHECKOUT, check_name, drop_branch, link, make
 from teamwright.host.git.record import (
     PLACE,
@@ -34,7 +35,7 @@ from teamwright.host.git.record import (
     registered,
     write_record,
 )
-from teamwright.host.git.run import Repository, commit_of, count_commits, git, git_text, locate
+from teamwright.host.git.run import Checkout, commit_of, count_commits, git, git_text, locate
 from teamwright.host.git.status import (
     TreeState,
     has_submodules,
@@ -228,6 +229,7 @@ async def find(repo: Path) -> list[FoundTree]:
     names |= set(recorded(place.common))
     with suppress(OSError):
         names |= {entry.name for entry in folder.iterdir() if entry.is_dir()}
+    names = {name for name in names if not name.startswith(LANDING)}
     found: dict[str, FoundTree | None] = dict.fromkeys(sorted(names))
     seats = anyio.Semaphore(AT_ONCE)
 
@@ -247,7 +249,7 @@ async def find_one(repo: Path, name: str) -> FoundTree | None:
     return await _look(place, place.top.joinpath(*PLACE, check_name(name)))
 
 
-async def _look(place: Repository, path: Path, among: Sequence[Path] | None = None) -> FoundTree | None:
+async def _look(place: Checkout, path: Path, among: Sequence[Path] | None = None) -> FoundTree | None:
     tree = Worktree(path.name, path, branch_of(path.name), place.head, place.top, place.common)
     private, record = private_of(tree), read_record(tree)
     tree = await _with_base(tree, private, record)

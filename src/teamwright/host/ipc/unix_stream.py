@@ -5,55 +5,23 @@ import os
 import socket
 from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import anyio
 
+from teamwright.host.ipc.confined import is_confined
+from teamwright.host.ipc.stream import SocketStream
 from teamwright.host.ipc.wakeup import private_directory, sweep
 
-_CHUNK = 65_536
 _SUFFIX = ".door"
 
 
-class UnixStream:
-    """One connection. Reading and writing may each be awaited by one task at a time."""
+class UnixStream(SocketStream):
+    """One connection, between two processes of one person. `confined`: the other one is a program in a sandbox."""
 
-    def __init__(self, connected: socket.socket) -> None:
-        connected.settimeout(0)
-        self._socket = connected
-
-    async def receive(self) -> bytes:
-        """Empty when the other side has gone."""
-        while True:
-            try:
-                return self._socket.recv(_CHUNK)
-            except BlockingIOError:
-                await anyio.wait_readable(self._socket)
-            except OSError:
-                return b""
-
-    async def send(self, data: bytes) -> None:
-        """Raises BrokenPipeError when the other side has gone."""
-        rest = memoryview(data)
-        while rest:
-            try:
-                rest = rest[self._socket.send(rest) :]
-            except BlockingIOError:
-                await anyio.wait_writable(self._socket)
-            except OSError:
-                raise BrokenPipeError from None
-
-    def close(self) -> None:
-        self._socket.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
+    def __init__(self, connected: socket.socket, *, confined: bool = False) -> None:
+        super().__init__(connected)
+        self.confined = confined
 
 
 class Listener:
@@ -73,7 +41,7 @@ class Listener:
                 except ConnectionError:
                     continue
                 else:
-                    group.start_soon(receive, UnixStream(connected))
+                    group.start_soon(receive, UnixStream(connected, confined=is_confined(connected)))
 
     def close(self) -> None:
         self.path.unlink(missing_ok=True)

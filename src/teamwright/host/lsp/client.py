@@ -4,16 +4,19 @@ import os
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import unquote, urlsplit
 
 import anyio
 import msgspec
 
 from teamwright import __version__
-from teamwright.core.data.diagnostic import Diagnostic
-from teamwright.core.data.server import ServerFault
+from teamwright.core.data.extensions.diagnostic import Diagnostic
+from teamwright.core.data.extensions.server import ServerFault
 from teamwright.host.mcp.stdio_client import LONGEST, Framing, ServerPipes, open_program
+
+if TYPE_CHECKING:
+    from teamwright.host.sandbox.box import Box
 
 START_SECONDS = 30.0
 END_SECONDS = 1.0
@@ -57,11 +60,17 @@ _FRAMING = Framing(cut_messages, wrap_message)
 
 @asynccontextmanager
 async def open_language_server(
-    argv: Sequence[str], env: Mapping[str, str], cwd: Path, root: Path, options: Fields, published: Published
+    argv: Sequence[str],
+    env: Mapping[str, str],
+    cwd: Path,
+    root: Path,
+    options: Fields,
+    published: Published,
+    box: "Box | None" = None,
 ) -> AsyncGenerator["LanguageLink"]:
     """Start it in `cwd` and say hello. Raises ServerFault if it cannot be started, or does not answer in time."""
-    async with open_program(argv, env, cwd, _FRAMING) as pipes:
-        link = LanguageLink(pipes, root, options, published)
+    async with open_program(argv, env, cwd, _FRAMING, box) as pipes:
+        link = LanguageLink(pipes, root, options, published, visible=box is None)
         async with anyio.create_task_group() as group:
             group.start_soon(link.listen)
             try:
@@ -74,8 +83,13 @@ async def open_language_server(
 
 
 class LanguageLink:
-    def __init__(self, pipes: ServerPipes, root: Path, options: Fields, published: Published) -> None:
+    """`visible`: it sees our process. In a sandbox it does not, and would take us for gone."""
+
+    def __init__(
+        self, pipes: ServerPipes, root: Path, options: Fields, published: Published, *, visible: bool = True
+    ) -> None:
         self._pipes, self._root, self._options, self._published = pipes, root, options, published
+        self._visible = visible
         self._waiting: dict[int, tuple[anyio.Event, list[Fields]]] = {}
         self._last = 0
         self.gone = anyio.Event()
@@ -87,7 +101,7 @@ class LanguageLink:
             "workspace": {"configuration": True, "workspaceFolders": True},
         }
         hello = {
-            "processId": os.getpid(),  # it ends when we are gone
+            "processId": os.getpid() if self._visible else None,  # it ends when we are gone
             "clientInfo": {"name": "teamwright", "version": __version__},
             "rootUri": self._root.as_uri(),
             "rootPath": str(self._root),

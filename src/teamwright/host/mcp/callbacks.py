@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from teamwright.core.data.server import Elicited
+from teamwright.core.data.extensions.server import Elicited
 
 Listing = Literal["tools", "prompts", "resources"]
 

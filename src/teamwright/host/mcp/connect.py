@@ -2,7 +2,8 @@
 
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -11,14 +12,15 @@ import anyio.to_thread
 import msgspec.structs
 from msgspec import Struct
 
-from teamwright.core.data.server import Http, Sdk, ServerConfig, ServerFault, Sse, Stdio
+from teamwright.core.data.extensions.server import Http, Sdk, ServerConfig, ServerFault, Sse, Stdio
 from teamwright.core.text import shown
 from teamwright.host.mcp.callbacks import Ears
 from teamwright.host.mcp.stdio_client import ServerPipes, open_program
 from teamwright.host.process.environment import tool_environment
 
 if TYPE_CHECKING:
-    from teamwright.host.mcp.session import Connection
+    from teamwright.host.mcp.session import McpSession
+    from teamwright.host.sandbox.box import Box
 
 
 class Notes(Struct):
@@ -42,6 +44,10 @@ class Notes(Struct):
 Exchange = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any] | None]]  # server's name, message -> its answer
 
 
+# The file that names a server, and its environment -> the same, and the box that it runs in.
+ServerPlace = Callable[[str, Mapping[str, str]], "AbstractAsyncContextManager[tuple[Mapping[str, str], Box | None]]"]
+
+
 class McpContext(Struct, frozen=True, kw_only=True):
     """Where servers run and how long we wait for them."""
 
@@ -52,10 +58,12 @@ class McpContext(Struct, frozen=True, kw_only=True):
     exchange: Exchange | None = None  # the way to servers inside the program that drives us
     tokens: Path | None = None  # where it is kept what a person has agreed to at servers
     sign_in: Callable[[str], Awaitable[None]] | None = None  # tells a person the address where to agree
+    more: Callable[[str, str], Awaitable[None]] | None = None  # the same where a server asks for more in mid-session
+    place: ServerPlace | None = None  # where one that is a program runs; None: outside of any sandbox
 
 
 @asynccontextmanager
-async def connect(config: ServerConfig, around: McpContext, ears: Ears) -> "AsyncGenerator[Connection]":
+async def connect(config: ServerConfig, around: McpContext, ears: Ears) -> "AsyncGenerator[McpSession]":
     """Raises ServerFault: at once if it cannot be reached in time, later if the connection breaks."""
     if config.fault:
         raise ServerFault(config.fault)
@@ -81,7 +89,8 @@ async def _open(
     match config.reach:
         case Stdio(command, args, env):
             clean = tool_environment(around.env, env)
-            async with open_program((command, *args), clean, around.cwd) as wire:
+            place = nullcontext((clean, None)) if around.place is None else around.place(config.file, clean)
+            async with place as (own, box), open_program((command, *args), own, around.cwd, box=box) as wire:
                 try:
                     async with _over(wire, lost) as streams:
                         yield streams
@@ -102,28 +111,31 @@ async def _open(
                 notes.status = status if status >= 400 else None  # a refusal may have been overcome
 
             async with (
-                _login(reach, around, notes) as login,
+                _login(config.name, reach, around, notes) as login,
                 open_http(reach, around.connect_seconds, around.call_seconds, lost, note, login) as streams,
             ):
                 yield streams
 
 
 @asynccontextmanager
-async def _login(reach: Http | Sse, around: McpContext, notes: Notes) -> AsyncGenerator[Any]:
+async def _login(name: str, reach: Http | Sse, around: McpContext, notes: Notes) -> AsyncGenerator[Any]:
     """None where a token was written down by hand, or nobody has signed in."""
     if around.tokens is None or any(name.lower() == "authorization" for name in reach.headers):
         yield None
         return
-    from teamwright.host.mcp.oauth import known_login, new_login  # noqa: PLC0415
+    from teamwright.host.mcp.oauth import DOCUMENT, known_login, new_login  # noqa: PLC0415
 
     if around.sign_in is None:
-        yield await known_login(around.tokens, reach.url)
+        show = None if around.more is None else partial(around.more, name)
+        yield await known_login(around.tokens, reach.url, show)
         return
 
     def refused(why: str) -> None:
         notes.refusal = why
 
-    async with new_login(around.tokens, reach.url, around.sign_in, refused) as provider:
+    document = around.env.get(DOCUMENT, "").strip()
+
+    async with new_login(around.tokens, reach.url, around.sign_in, refused, document) as provider:
         yield provider
 
 

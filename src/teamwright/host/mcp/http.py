@@ -12,7 +12,7 @@ from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 
-from teamwright.core.data.server import Http, Sse
+from teamwright.core.data.extensions.server import Http, Sse
 from teamwright.host.mcp.shrink import SMALL, UnreadableMessage, shrink
 from teamwright.host.mcp.streams import WaitingCall, WatchedReader, WatchedWriter
 

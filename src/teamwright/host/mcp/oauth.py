@@ -8,10 +8,11 @@ from urllib.parse import parse_qs, urlsplit
 
 import anyio
 import httpx2
-from anyio.abc import SocketAttribute, SocketStream
+from anyio.abc import Listener, SocketAttribute, SocketStream
 from mcp.client.auth import OAuthClientProvider, OAuthFlowError
 from mcp.shared.auth import (
     AuthorizationCodeResult,
+    OAuthClientInformationFull,
     OAuthClientMetadata,
     OAuthMetadata,
     OAuthToken,
@@ -20,23 +21,30 @@ from mcp.shared.auth import (
 from pydantic import AnyUrl, ValidationError
 
 from teamwright.core.text import shown
+from teamwright.host.mcp.oauth_legacy import legacy_issuer
 from teamwright.host.mcp.oauth_store import Grant, TokenFile
 
 Show = Callable[[str], Awaitable[None]]  # the address at which a person agrees
 PATH = "/callback"
+DOCUMENT = "MCP_OAUTH_CLIENT_METADATA_URL"
+PATIENCE = 300.0  # seconds for a person to agree
 EARLY = 30.0  # seconds before its end a token counts as used up
 _LONGEST = 16 << 10  # bytes of a request's head
 _SECONDS = 10.0  # for one request to arrive
 _PAGE = "<!doctype html><meta charset=utf-8><title>teamwright</title><p>{}"
 
 
-async def known_login(folder: Path, url: str) -> OAuthClientProvider | None:
-    """With what was agreed before; it renews its token by itself. None if nobody has signed in."""
+async def known_login(folder: Path, url: str, show: Show | None = None) -> OAuthClientProvider | None:
+    """With what was agreed before; it renews its token by itself. None if nobody has signed in.
+
+    `show`: where a server asks for more than was agreed, a person can agree to that as well, and the call goes on.
+    """
     tokens = TokenFile(folder, url)
     grant = await tokens.load()
     if grant is None or grant.tokens is None:
         return None
-    provider = _Login(url, _client("http://127.0.0.1" + PATH), tokens, _refuse, _no_answer)
+    again = _Again(show, _port(grant))
+    provider = _Login(url, _client(again.address), tokens, again.ask, again.result)
     context = provider.context  # when and where tokens are renewed must be known without asking the server first
     context.token_expiry_time = _until(grant)
     try:
@@ -49,6 +57,15 @@ async def known_login(folder: Path, url: str) -> OAuthClientProvider | None:
     return provider
 
 
+def _port(grant: Grant) -> int:
+    """On which the answer came when it was agreed: servers expect the address that they were told then."""
+    try:
+        client = OAuthClientInformationFull.model_validate(grant.client)
+    except ValidationError:
+        return 0
+    return (client.redirect_uris[0].port if client.redirect_uris else None) or 0
+
+
 class _Login(OAuthClientProvider):
     refused: Callable[[str], None] | None = None  # told why nothing was agreed
 
@@ -59,7 +76,11 @@ class _Login(OAuthClientProvider):
                 with suppress(StopAsyncIteration):
                     sent = await anext(flow)
                     while True:
-                        sent = await flow.asend((yield sent))
+                        answer = yield sent
+                        named = await legacy_issuer(self.context, answer)
+                        sent = await flow.asend(answer if named is None else named[0])
+                        if named is not None and self.context.oauth_metadata is not None:
+                            self.context.oauth_metadata.issuer = named[1].issuer
         except OAuthFlowError as error:  # the caller learns only that no response came
             if self.refused is not None:
                 self.refused(shown(str(error)))
@@ -83,21 +104,26 @@ def _until(grant: Grant) -> float | None:
 
 @asynccontextmanager
 async def new_login(
-    folder: Path, url: str, show: Show, refused: Callable[[str], None]
+    folder: Path, url: str, show: Show, refused: Callable[[str], None], document: str = ""
 ) -> AsyncGenerator[OAuthClientProvider]:
-    """`show` tells the person where to go; the browser comes back to us. What was agreed is kept at the end."""
+    """`show` tells the person where to go; the browser comes back to us. What was agreed is kept at the end.
+
+    `document` is the address of a client id metadata document, for servers that take one in place of a registration.
+    """
     listener = await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=0)
     port: int = listener.extra(SocketAttribute.local_port)  # noqa: S610
     back = _Callback()
     tokens = TokenFile(folder, url, signing_in=True)
 
     async def told(address: str) -> None:
-        if urlsplit(address).scheme not in ("http", "https"):
-            raise OAuthFlowError(f"the server sends the person to {shown(address)}, which is not a web address")
-        back.state = parse_qs(urlsplit(address).query).get("state", [None])[0]
+        back.expect(address)
         await show(address)
 
-    provider = _Login(url, _client(f"http://127.0.0.1:{port}{PATH}"), tokens, told, back.result)
+    own = f"http://127.0.0.1:{port}{PATH}"
+    try:
+        provider = _Login(url, _client(own), tokens, told, back.result, client_metadata_url=document or None)
+    except ValueError as error:
+        raise OAuthFlowError(f"{DOCUMENT}: {shown(str(error))}") from None
     provider.refused = refused
     async with listener, anyio.create_task_group() as group:
         group.start_soon(listener.serve, back.serve)
@@ -118,12 +144,40 @@ def _client(redirect: str) -> OAuthClientMetadata:
     )
 
 
-async def _refuse(_: str) -> None:
-    raise OAuthFlowError("what was agreed has run out")
+class _Again:
+    """A sign-in in the middle of a session: listens only from the question to its answer."""
 
+    def __init__(self, show: Show | None, port: int) -> None:
+        self._show, self._port = show, port
+        self._back: _Callback | None = None
+        self._listener: Listener[SocketStream] | None = None
+        self.address = f"http://127.0.0.1:{port}{PATH}" if port else f"http://127.0.0.1{PATH}"
 
-async def _no_answer() -> AuthorizationCodeResult:
-    raise OAuthFlowError("what was agreed has run out")
+    async def ask(self, address: str) -> None:
+        if self._show is None or not self._port:
+            raise OAuthFlowError("what was agreed has run out, or is not enough: sign in by `teamwright mcp login`")
+        try:
+            self._listener = await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=self._port)
+        except OSError:
+            raise OAuthFlowError(f"port {self._port}, where the answer is to come, is in use: try it again") from None
+        self._back = _Callback()
+        self._back.expect(address)
+        await self._show(address)
+
+    async def result(self) -> AuthorizationCodeResult:
+        listener, back = self._listener, self._back
+        assert listener is not None and back is not None
+        found: AuthorizationCodeResult | None = None
+        async with listener, anyio.create_task_group() as group:
+            group.start_soon(listener.serve, back.serve)
+            try:
+                with anyio.move_on_after(PATIENCE):
+                    found = await back.result()
+            finally:
+                group.cancel_scope.cancel()
+        if found is None:
+            raise OAuthFlowError(f"nobody agreed within {PATIENCE:g} s")
+        return found
 
 
 class _Callback:
@@ -133,6 +187,12 @@ class _Callback:
         self.state: str | None = None  # until the person was sent to the server, no answer can be ours
         self._came = anyio.Event()
         self._found: dict[str, str] = {}
+
+    def expect(self, address: str) -> None:
+        """The person is sent there: an answer must carry the same state."""
+        if urlsplit(address).scheme not in ("http", "https"):
+            raise OAuthFlowError(f"the server sends the person to {shown(address)}, which is not a web address")
+        self.state = parse_qs(urlsplit(address).query).get("state", [None])[0]
 
     async def result(self) -> AuthorizationCodeResult:
         await self._came.wait()

@@ -16,11 +16,10 @@ from mcp.shared.exceptions import MCPError
 from pydantic import BaseModel, TypeAdapter
 
 from teamwright import __version__
-from teamwright.core.data.message import Image, Text
-from teamwright.core.data.server import (
+from teamwright.core.data.extensions.server import (
     Blob,
     Elicited,
-    Link,
+    LinkedResource,
     Part,
     PromptArgument,
     ServerAnswer,
@@ -29,6 +28,7 @@ from teamwright.core.data.server import (
     ServerResource,
     ServerTool,
 )
+from teamwright.core.data.message import Image, Text
 from teamwright.core.text import shown
 from teamwright.host.mcp.callbacks import Ears
 
@@ -47,7 +47,7 @@ class _Pushed(BaseModel):
     meta: dict[str, Any] = {}
 
 
-class Connection:
+class McpSession:
     """Requests raise ServerFault; the caller sets their time limits by cancelling."""
 
     def __init__(self, session: ClientSession, lost: anyio.Event) -> None:
@@ -151,7 +151,7 @@ def _part(block: types.ContentBlock) -> Part:
         case types.AudioContent():
             return Blob(block.mime_type, block.data)
         case types.ResourceLink():
-            return Link(block.uri, block.title or block.name, block.description or "")
+            return LinkedResource(block.uri, block.title or block.name, block.description or "")
         case types.EmbeddedResource():
             return _contents(block.resource)
 
@@ -167,7 +167,7 @@ def _picture(media_type: str, data: str, uri: str) -> Part:
 
 
 @asynccontextmanager
-async def open_link(read: Any, write: Any, lost: anyio.Event, ears: Ears, cwd: Path) -> AsyncGenerator[Connection]:
+async def open_link(read: Any, write: Any, lost: anyio.Event, ears: Ears, cwd: Path) -> AsyncGenerator[McpSession]:
     """Shake hands. The older way first: every server there is knows it."""
 
     async def hear(message: IncomingMessage) -> None:
@@ -198,7 +198,7 @@ async def open_link(read: Any, write: Any, lost: anyio.Event, ears: Ears, cwd: P
         notification_bindings=[NotificationBinding(method=CHANNEL, params_type=_Pushed, handler=push)],
     )
     async with session:
-        connection = Connection(session, lost)
+        connection = McpSession(session, lost)
         await _greet(session)
         yield connection
 

@@ -53,7 +53,7 @@ class _Part(Struct, omit_defaults=True):
     resource: _Resource | UnsetType = UNSET
 
 
-class _Said(Struct, omit_defaults=True):
+class _PromptMessage(Struct, omit_defaults=True):
     role: str
     content: _Part
 
@@ -62,7 +62,7 @@ _message = msgspec.json.Decoder(_ServerMessage)
 _object = msgspec.json.Decoder(dict[str, Raw])
 _list = msgspec.json.Decoder(list[Raw])
 _part = msgspec.json.Decoder(_Part)
-_said = msgspec.json.Decoder(_Said)
+_said = msgspec.json.Decoder(_PromptMessage)
 _DECODERS: dict[str, msgspec.json.Decoder[Any]] = {"content": _part, "contents": _part, "messages": _said}
 _encode = msgspec.json.Encoder().encode
 

@@ -5,16 +5,20 @@ import shutil
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from msgspec import Struct
 
-from teamwright.core.data.server import ServerFault
+from teamwright.core.data.extensions.server import ServerFault
 from teamwright.core.errors import ToolError
 from teamwright.core.text import shown
 from teamwright.host.process.capture import Capture
 from teamwright.host.process.run import run
+
+if TYPE_CHECKING:
+    from teamwright.host.sandbox.box import Box
 
 LONGEST = 16 << 20  # bytes in one line
 CLOSE_SECONDS = 1.5  # to end by itself once its input is closed
@@ -54,11 +58,11 @@ class ServerPipes(Struct):
 
 @asynccontextmanager
 async def open_program(
-    argv: Sequence[str], env: Mapping[str, str], cwd: Path, framing: Framing = LINES
+    argv: Sequence[str], env: Mapping[str, str], cwd: Path, framing: Framing = LINES, box: "Box | None" = None
 ) -> AsyncGenerator[ServerPipes]:
-    """Start it; at the end close its input, give it a moment, then end it and everything it started."""
+    """Start it, in the sandbox if there is a `box`; at the end close its input, give it a moment, then end it all."""
     _look_for(argv[0], env, cwd)
-    program = _Program(argv, env, cwd, framing)
+    program = _Program(argv, env, cwd, framing, box)
     send_lines, lines = anyio.create_memory_object_stream[bytes](0)
     async with anyio.create_task_group() as group:
         group.start_soon(program.live)
@@ -81,8 +85,10 @@ def _look_for(command: str, env: Mapping[str, str], cwd: Path) -> None:
 
 
 class _Program:
-    def __init__(self, argv: Sequence[str], env: Mapping[str, str], cwd: Path, framing: Framing) -> None:
-        self._argv, self._env, self._cwd, self._framing = argv, env, cwd, framing
+    def __init__(
+        self, argv: Sequence[str], env: Mapping[str, str], cwd: Path, framing: Framing, box: "Box | None"
+    ) -> None:
+        self._argv, self._env, self._cwd, self._framing, self._box = argv, env, cwd, framing, box
         self.stderr = Capture(head=0, tail=8_000)
         self._theirs_in, self._to = os.pipe()
         self._from, self._theirs_out = os.pipe()
@@ -100,7 +106,8 @@ class _Program:
 
     async def live(self) -> None:
         """Until it ends by itself or is ended."""
-        argv = ("/bin/sh", "-c", _EXEC, "sh", str(self._theirs_in), str(self._theirs_out), *self._argv)
+        script = f"{self._box.prelude if self._box else ''}{_EXEC}"
+        argv = ("/bin/sh", "-c", script, "sh", str(self._theirs_in), str(self._theirs_out), *self._argv)
         fds = (self._theirs_in, self._theirs_out)
         try:
             with self._scope:
@@ -112,6 +119,7 @@ class _Program:
                     capture=self.stderr,
                     pass_fds=fds,
                     on_start=self._let_go,
+                    box=self._box,
                 )
         except ToolError as error:
             self._fault = str(error)

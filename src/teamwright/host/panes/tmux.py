@@ -39,7 +39,7 @@ _COLORS = {name: name for name in ("red", "green", "yellow", "blue", "magenta", 
 }
 
 
-class _Row(Struct, frozen=True):
+class _PaneRow(Struct, frozen=True):
     """A pane as its server tells of it."""
 
     id: str
@@ -152,7 +152,7 @@ class Tmux:
         named = ("-s", _SESSION, "-n", _word(title))
         return await self._run("new-session", *made, *size, *named, "--", *parcel.command)
 
-    async def _split_pane(self, ours: Sequence[_Row], parcel: LaunchFile) -> PaneAnswer | None:
+    async def _split_pane(self, ours: Sequence[_PaneRow], parcel: LaunchFile) -> PaneAnswer | None:
         """The widest of our panes becomes two, or the lead's; None where none is to be split, or has room."""
         if not self._split or not (ours or self._inside):
             return None
@@ -181,15 +181,15 @@ class Tmux:
 
     # --- talking to a server
 
-    async def _rows(self, *which: str, server: Sequence[str] = ()) -> list[_Row]:
+    async def _rows(self, *which: str, server: Sequence[str] = ()) -> list[_PaneRow]:
         answer = await self._run("list-panes", *which, "-F", _ROW, server=server)
-        rows: list[_Row] = []
+        rows: list[_PaneRow] = []
         for line in answer.out.splitlines() if answer.code == 0 else ():
             id, window, width, height, pid, dead, mark = line.split(" ", 6)
-            rows.append(_Row(id, window, int(width) * int(height), int(pid or 0), dead == "1", mark[1:]))
+            rows.append(_PaneRow(id, window, int(width) * int(height), int(pid or 0), dead == "1", mark[1:]))
         return rows
 
-    async def _find(self, pane: Pane) -> _Row | None:
+    async def _find(self, pane: Pane) -> _PaneRow | None:
         """The pane on the server that it was opened on, with our mark and our process in it, dead or alive."""
         if not await is_same(pane.server, pane.server_started):
             return None

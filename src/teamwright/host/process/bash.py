@@ -15,11 +15,14 @@ import sys
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from teamwright.core.errors import ToolError
 from teamwright.host.process.capture import Capture
-from teamwright.host.process.run import Ended, run
+from teamwright.host.process.run import ProcessEnd, run
+
+if TYPE_CHECKING:
+    from teamwright.host.sandbox.box import Box
 
 _REPORT_SIZE = 1 << 16
 _TELL = "{{ {builtin}pwd -P || :; {builtin}printf '\\0'; }} {into} 2>/dev/null"
@@ -46,14 +49,15 @@ async def run_script(
     limit: float | None,
     capture: Capture,
     on_output: Callable[[], None] | None = None,
-) -> tuple[Ended, str | None]:
+    box: "Box | None" = None,
+) -> tuple[ProcessEnd, str | None]:
     """As `run`; and the directory in which the shell ended, empty if it had none, None if it did not tell."""
     letterbox = _letterbox(script)
     try:
         gate, opener = os.pipe()
         try:
             ended = await run(
-                _shell(env["PATH"], letterbox, gate),
+                _shell(env["PATH"], letterbox, gate, box.prelude if box else ""),
                 cwd=cwd,
                 env=env,
                 limit=limit,
@@ -61,6 +65,7 @@ async def run_script(
                 pass_fds=(letterbox, gate),
                 on_start=partial(_open_gate, opener),
                 on_output=on_output,
+                box=box,
             )
         finally:
             os.close(gate)
@@ -70,7 +75,7 @@ async def run_script(
         os.close(letterbox)
 
 
-def describe_end(ended: Ended, limit: float | None) -> tuple[str, int | None]:
+def describe_end(ended: ProcessEnd, limit: float | None) -> tuple[str, int | None]:
     """How it ended in words, none if all is well, and its exit code as a shell would tell it."""
     if ended.timed_out:
         return f"Timed out after {limit or 0:g} s; it and everything it started was stopped", None
@@ -84,13 +89,13 @@ def describe_end(ended: Ended, limit: float | None) -> tuple[str, int | None]:
     return (f"Exit code {ended.status}" if ended.status else ""), ended.status
 
 
-def _shell(path: str, fd: int, gate: int) -> list[str]:
+def _shell(path: str, fd: int, gate: int, prelude: str = "") -> list[str]:
     if _has_bash(path):
         tell = _TELL.format(builtin="builtin ", into=f">&{fd}")
-        begin = f"read -r <&{gate} || exit; exec {gate}<&-; IFS= read -r -d '' <&{fd}; "
+        begin = f"{prelude}read -r <&{gate} || exit; exec {gate}<&-; IFS= read -r -d '' <&{fd}; "
         return ["bash", "--noprofile", "--norc", "-c", begin + _RUN.format(tell=tell), "bash"]
     tell = _TELL.format(builtin="", into=f">>/dev/fd/{fd}")  # sh may know only the numbers up to 9
-    begin = f"read -r REPLY </dev/fd/{gate} || exit; REPLY=$(cat /dev/fd/{fd}); "
+    begin = f"{prelude}read -r REPLY </dev/fd/{gate} || exit; REPLY=$(cat /dev/fd/{fd}); "
     return ["sh", "-c", begin + _RUN.format(tell=tell), "sh"]
 
 

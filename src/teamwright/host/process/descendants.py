@@ -33,6 +33,7 @@ class ProcessOrigin(NamedTuple):
     leader: int  # its pid: ours to collect, and kept uncollected until all is over, so that nobody else can get it
     number: int
     mark: bytes
+    around: bool = False  # it holds the others in a namespace and ends with them: ended first, it would take them along
 
 
 def become_reaper() -> None:
@@ -57,14 +58,14 @@ def stop(origins: Sequence[ProcessOrigin], grace: float) -> None:
     """SIGTERM to each process once, time to obey, then SIGKILL until none is left or the kernel does not let go."""
     told: set[tuple[int, str]] = set()
     beyond: set[tuple[int, str]] = set()  # another user's by now, as after `sudo`
+    around = {origin.leader for origin in origins if origin.around}
     for number, patience in ((signal.SIGTERM, grace), (signal.SIGKILL, KILL_PATIENCE)):
         until, pause = time.monotonic() + patience, 0.002
         while rows := [row for row in alive(origins) if (row.pid, row.start) not in beyond]:
-            for row in rows:
-                key = (row.pid, row.start)
-                if (number == signal.SIGKILL or key not in told) and not send(row, number):
-                    beyond.add(key)
-                told.add(key)
+            if number == signal.SIGTERM:
+                rows = [row for row in rows if row.pid not in around and (row.pid, row.start) not in told]
+            told |= {(row.pid, row.start) for row in rows}
+            beyond |= {(row.pid, row.start) for row in rows if not send(row, number)}
             if time.monotonic() >= until:
                 break
             time.sleep(pause)

@@ -8,7 +8,7 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 import anyio
 from msgspec import Struct
@@ -16,6 +16,9 @@ from msgspec import Struct
 from teamwright.core.errors import ToolError
 from teamwright.host.process.capture import Capture, plain
 from teamwright.host.process.run import run
+
+if TYPE_CHECKING:
+    from teamwright.host.sandbox.box import Box
 
 MOST_ANSWER = 1 << 20  # bytes of stdout that are kept
 MOST_COMPLAINT = 1 << 16
@@ -31,8 +34,10 @@ class HookEnd(Struct, frozen=True):
     fault: str = ""
 
 
-async def run_hook(command: str, data: bytes, *, cwd: Path, env: Mapping[str, str], limit: float) -> HookEnd:
-    """To its end or its limit; then nothing that it started is alive."""
+async def run_hook(
+    command: str, data: bytes, *, cwd: Path, env: Mapping[str, str], limit: float, box: "Box | None" = None
+) -> HookEnd:
+    """To its end or its limit; then nothing that it started is alive. `box`: it runs in the sandbox."""
     out, err = Capture(head=MOST_ANSWER, tail=1), Capture(head=MOST_COMPLAINT, tail=1)
     ended, fault = None, ""
     with _handles(data) as (letter, gate, opener, ear, mouth):
@@ -40,13 +45,14 @@ async def run_hook(command: str, data: bytes, *, cwd: Path, env: Mapping[str, st
             group.start_soon(_listen, ear, err)
             try:
                 ended = await run(
-                    _argv(command, env["PATH"], letter, gate, mouth),
+                    _argv(f"{box.prelude if box else ''}{command}", env["PATH"], letter, gate, mouth),
                     cwd=cwd,
                     env=env,
                     limit=limit,
                     capture=out,
                     pass_fds=(letter, gate, mouth),
                     on_start=partial(_open, opener),
+                    box=box,
                 )
             except ToolError as error:
                 fault = str(error)

@@ -13,6 +13,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 import anyio
 import anyio.to_thread
@@ -22,6 +23,9 @@ from teamwright.core.errors import ToolError
 from teamwright.host.process.capture import Capture
 from teamwright.host.process.descendants import ProcessOrigin, alive, become_reaper, stop, tag
 
+if TYPE_CHECKING:
+    from teamwright.host.sandbox.box import Box
+
 MARK = "TEAMWRIGHT_CALL"
 SETTLE = 0.25  # for what still writes when the command itself has ended: `make > >(tee log)`
 TELL_EVERY = 0.3  # seconds between two calls of `on_output`
@@ -29,7 +33,7 @@ _READ, _BIG_READ = 1 << 16, 1 << 20
 _LINUX = sys.platform == "linux"
 
 
-class Ended(Struct, frozen=True):
+class ProcessEnd(Struct, frozen=True):
     """How the command itself ended; both None if even SIGKILL did not end it in time."""
 
     status: int | None
@@ -60,27 +64,33 @@ async def run(
     pass_fds: Collection[int] = (),
     on_start: Callable[[], None] | None = None,
     on_output: Callable[[], None] | None = None,
-) -> Ended:
+    box: "Box | None" = None,
+) -> ProcessEnd:
     """Run to its end, `limit` seconds or our cancellation; then nothing that it started is alive any more.
 
     Standard input is empty; standard output and error go to `capture`, in order, which is closed at the end.
     `on_start` is called once the command carries all its marks: one that runs strangers' code should wait for it.
-    `on_output` is called a few times a second while there is news.
+    `on_output` is called a few times a second while there is news. `box`: it runs in the sandbox, and what it changed
+    there that it must not is undone before this returns (`box.ended`).
     """
-    command = _start(argv, cwd, env, pass_fds)
+    command = _start(argv, cwd, env, pass_fds, box)
     try:
         if on_start:
             on_start()
         with anyio.move_on_after(limit) as scope:
-            await _follow(command, capture, on_output)
+            await _follow(command, capture, on_output, box)
     finally:
         with anyio.CancelScope(shield=True):
-            await _end(command, capture, grace)
+            try:
+                await _end(command, capture, grace)
+            finally:
+                if box:
+                    await anyio.to_thread.run_sync(box.end)
     code = command.popen.returncode
     timed_out = scope.cancelled_caught and not command.exited
     if code is None:
-        return Ended(None, None, timed_out)
-    return Ended(None, -code, timed_out) if code < 0 else Ended(code, None, timed_out)
+        return ProcessEnd(None, None, timed_out)
+    return ProcessEnd(None, -code, timed_out) if code < 0 else ProcessEnd(code, None, timed_out)
 
 
 def stop_all(grace: float = 1.0) -> None:
@@ -91,46 +101,76 @@ def stop_all(grace: float = 1.0) -> None:
         command.popen.poll()  # here, so that its true status is known to everybody who still waits for it
 
 
-def _start(argv: Sequence[str], cwd: Path, env: Mapping[str, str], pass_fds: Collection[int]) -> _Command:
-    run_id, family, _ = _prepare()
-    number = family * _FAMILY + next(_numbers) % _FAMILY
-    mark = f"{run_id}.{number:x}"
+def _start(
+    argv: Sequence[str], cwd: Path, env: Mapping[str, str], pass_fds: Collection[int], box: "Box | None"
+) -> _Command:
+    ours = _prepare()
+    number = ours.family * _FAMILY + next(_numbers) % _FAMILY
+    mark = f"{ours.run_id}.{number:x}"
     outer = os.environ.get(MARK)  # we may be somebody's command ourselves, and stay findable as such
-    theirs = dict(env) | {MARK: f"{outer}/{mark}" if outer else mark}
+    marks = {MARK: f"{outer}/{mark}" if outer else mark}
     output, write_end = os.pipe()
     try:
-        popen = subprocess.Popen(
-            argv,
-            stdin=subprocess.DEVNULL,
-            stdout=write_end,
-            stderr=write_end,
-            cwd=cwd,
-            env=theirs,
-            pass_fds=tuple(pass_fds),
-            start_new_session=True,
-        )
+        popen = _open(argv, cwd, env, marks, write_end, tuple(pass_fds), box)
     except (OSError, ValueError) as error:
         os.close(output)
         why = getattr(error, "strerror", None) or error
         raise ToolError(f"{argv[0]} could not be started in {cwd}: {why}.") from None
+    except BaseException:
+        os.close(output)
+        raise
     finally:
         os.close(write_end)
     os.set_blocking(output, False)
-    origin = ProcessOrigin(popen.pid, number, mark.encode())
+    origin = ProcessOrigin(popen.pid, number, mark.encode(), box is not None and box.namespaced)
     tag(origin)
     _live[popen.pid] = command = _Command(popen, output, origin)
     return command
 
 
+def _open(
+    argv: Sequence[str],
+    cwd: Path,
+    env: Mapping[str, str],
+    marks: Mapping[str, str],
+    output: int,
+    pass_fds: tuple[int, ...],
+    box: "Box | None",
+) -> subprocess.Popen[bytes]:
+    nowhere = subprocess.DEVNULL
+    if box:
+        from teamwright.host.sandbox.launch import Launch  # noqa: PLC0415
+
+        return box.start(Launch(tuple(argv), str(cwd), env, marks, nowhere, output, output, pass_fds))
+    return subprocess.Popen(
+        argv,
+        stdin=nowhere,
+        stdout=output,
+        stderr=output,
+        cwd=cwd,
+        env=dict(env) | dict(marks),
+        pass_fds=pass_fds,
+        start_new_session=True,
+    )
+
+
+class _Marks(NamedTuple):
+    """What all commands of this process carry, and the child of ours that is none of them."""
+
+    run_id: str
+    family: int
+    watch: int  # its pid, or 0
+
+
 @functools.cache
-def _prepare() -> tuple[str, int, int]:
+def _prepare() -> _Marks:
     """Once for a process: become the reaper of our orphans, and set the watch for our own violent death."""
     run_id, family, watch = os.urandom(8).hex(), int.from_bytes(os.urandom(4), "big") | 1 << 32, 0
     if _LINUX:
         become_reaper()
         watch = _set_watch(run_id, family)
     atexit.register(stop_all)
-    return run_id, family, watch
+    return _Marks(run_id, family, watch)
 
 
 _FAMILY = 1_000_000  # numbers of commands that one process starts before they come again
@@ -173,13 +213,15 @@ def _end_watch(watch: subprocess.Popen[bytes], owner: int) -> None:
 # --- while it runs
 
 
-async def _follow(command: _Command, capture: Capture, on_output: Callable[[], None] | None) -> None:
+async def _follow(command: _Command, capture: Capture, on_output: Callable[[], None] | None, box: "Box | None") -> None:
     """Until the command has ended and its output is read; leftovers may hold the output open only for a moment."""
     finished = anyio.Event()
     async with anyio.create_task_group() as group:
         group.start_soon(_read, command, capture, finished)
         if on_output:
             group.start_soon(_tell, command, on_output)
+        if box:
+            group.start_soon(box.watch)
         await _wait(command)
         command.exited = True
         with anyio.move_on_after(SETTLE):
@@ -257,7 +299,7 @@ async def _tell(command: _Command, on_output: Callable[[], None]) -> None:
 
 async def _end(command: _Command, capture: Capture, grace: float) -> None:
     try:
-        if not command.exited or alive([command.origin], {*_live, _prepare()[1]}):
+        if not command.exited or alive([command.origin], {*_live, _prepare().watch}):
             seat = anyio.CapacityLimiter(1)
             await anyio.to_thread.run_sync(stop, [command.origin], grace, limiter=seat)
         for _ in range(64):  # what is left in the pipe; bounded, because a stranger may hold and fill it

@@ -16,11 +16,23 @@ _kept: "set[str]" = set()
 
 
 def keep_secrets() -> None:
-    """At the start of a process that is ours alone, not in somebody's program that uses the library."""
-    if sys.platform == "linux":
-        forget()  # first: what we shut out is also kept from ourselves, unless we are root
-        _shut()
-        _kept.add(_PACKED)
+    """At the start of a process that is ours alone, not in somebody's program that uses the library.
+
+    From then on nobody but root reads our memory, environment or open files; programs that we start are readable again.
+    """
+    if sys.platform != "linux":
+        return
+    forget()  # first: what we shut out is also kept from ourselves, unless we are root
+    _kept.add(_PACKED)
+    try:
+        from _ctypes import call_function, dlopen, dlsym  # noqa: PLC0415  # a fifth of what `ctypes` costs
+
+        ours = dlopen(None, 0)  # pyright: ignore[reportArgumentType]  # this process itself, as `ctypes.CDLL(None)`
+        call_function(dlsym(ours, "prctl"), (_DUMPABLE, 0, 0, 0, 0))
+    except (ImportError, OSError, TypeError):
+        import ctypes  # noqa: PLC0415
+
+        ctypes.CDLL(None).prctl(_DUMPABLE, 0, 0, 0, 0)
 
 
 def keep_also(names: "tuple[str, ...]") -> None:
@@ -72,16 +84,3 @@ def _is_secret(name: str, value: bytes) -> bool:
     address = value.partition(b"://")[2]  # a name and password may stand in it
     query = os.fsdecode(address.partition(b"?")[2]).upper()
     return b"@" in address.partition(b"/")[0] or any(word in query for word in _WORDS)
-
-
-def _shut() -> None:
-    """Nobody but root reads our memory, environment or open files; programs that we start are readable again."""
-    try:
-        from _ctypes import call_function, dlopen, dlsym  # noqa: PLC0415  # a fifth of what `ctypes` costs
-
-        ours = dlopen(None, 0)  # pyright: ignore[reportArgumentType]  # this process itself, as `ctypes.CDLL(None)`
-        call_function(dlsym(ours, "prctl"), (_DUMPABLE, 0, 0, 0, 0))
-    except (ImportError, OSError, TypeError):
-        import ctypes  # noqa: PLC0415
-
-        ctypes.CDLL(None).prctl(_DUMPABLE, 0, 0, 0, 0)

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from teamwright.core.permissions.facts import Command, Runs
 from teamwright.core.permissions.patterns import UNKNOWN
 from teamwright.host.shell.cwd import CwdTracker, ShellContext
-from teamwright.host.shell.destructive import Removal, removal_in_text
 from teamwright.host.shell.grammar import MOST_WORDS
+from teamwright.host.shell.pieces import Unreadable
+from teamwright.host.shell.programs.destructive import Removal, removal_in_text
 from teamwright.host.shell.statements import Walk
-from teamwright.host.shell.words import Unreadable
 
 _SETS_HOME = re.compile(r"(?<![$\w{])HOME\b")
 
@@ -35,11 +35,13 @@ def read_command(text: str, tool: str, around: ShellContext) -> Runs:
 def _removal(text: str, removal: Removal, commands: Sequence[Command], home: str, *, broken: bool) -> Removal:
     doubt = "it cannot be read, and seems to move something" if broken and re.search(r"\bmv\b", text) else ""
     removal = removal.or_else(Removal(doubt=doubt, shifts=bool(_SETS_HOME.search(text)))).settled(text)
-    if removal.ruin or not (broken or "xargs" in text or any(c.opaque for c in commands)):
+    if removal.ruin:
         return removal
-    seen = None
-    if broken or any(map(_runs_unseen, commands)):
-        seen = 0 if broken else sum(map(_is_removal, commands))
+    if broken:
+        return removal_in_text(text, home, seen=0).or_else(removal)
+    if "xargs" not in text and not any(c.opaque for c in commands):
+        return removal
+    seen = sum(map(_is_removal, commands)) if any(map(_runs_unseen, commands)) else None
     return removal_in_text(text, home, seen=seen).or_else(removal)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from teamwright.core.permissions.facts import NOWHERE, Place
-from teamwright.core.permissions.patterns import UNKNOWN
+from teamwright.core.permissions.patterns import UNKNOWN, PathPattern
 from teamwright.host.files.paths import is_linked
 
 _PROC, _DESCRIPTORS = Path("/proc"), Path("/dev/fd")
@@ -17,12 +17,13 @@ _SAFE_FILES = re.compile(r"/dev/(?:null|stdout|stderr|stdin|tty|fd/\d{1,2})")  #
 
 class ShellContext(Struct, frozen=True):
     """Where the command would run; all of them absolute and resolved. `trusted`: what git is configured to run there
-    was agreed to by a person."""
+    was agreed to by a person. `guarded`: what rules restrict, to be looked for where a command reads a whole tree."""
 
     cwd: str
     home: str
     roots: tuple[str, ...]
     trusted: bool = False
+    guarded: tuple[PathPattern, ...] = ()
 
 
 class CwdTracker:

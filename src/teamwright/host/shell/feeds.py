@@ -12,68 +12,93 @@ from msgspec import Struct, structs
 
 from teamwright.core.permissions.facts import NOWHERE, Place
 from teamwright.core.permissions.patterns import UNKNOWN
-from teamwright.host.git.config import index_paths, top_of
+from teamwright.host.git.config import index_paths
+from teamwright.host.git.places import top_of
+from teamwright.host.shell.below import looked_below
 from teamwright.host.shell.cwd import leads_through_proc
-from teamwright.host.shell.flags import Flags, split_words
 from teamwright.host.shell.harmless import Setting
-from teamwright.host.shell.special import FIND_VALUED
-from teamwright.host.shell.words import ANY_WORDS, FOUND, Choices, Word
+from teamwright.host.shell.programs.flags import ON_DISK, Flags, Shown, Skips, split_words
+from teamwright.host.shell.programs.searches import skips_of_rg
+from teamwright.host.shell.programs.special import FIND_VALUED, find_starts
+from teamwright.host.shell.words import ANY_WORDS, FOUND, Word, WordChoices
 
 _MOST_ENTRIES = 20_000  # that are looked at for links
 _MOST_TRACKED = 20_000
 _WIDENS = frozenset({"-o", "-or", ",", "!", "-not", "(", ")"})
+_OPENS_TESTS = frozenset({"(", "!", ","})
+_PARTS_AT_NUL = re.compile(r"-[rtx0]*0[rtx0]*|--null")  # of xargs
 _PRINTS = frozenset({"-print", "-printf", "-ls", "-exec", "-execdir", "-ok", "-okdir"})
 # A name that begins otherwise may be more than a path to some program: a flag, `@list`, `name=value`, `:(magic)`.
 _PLAIN_NAME = re.compile(r"[\w.][^=:]*", re.DOTALL)
 _PLAIN_PATTERN = re.compile(r"[\w.*-]+", re.ASCII)
 _LS_FILES = Flags("cdmoiz", "x", "--cached --deleted --modified --others --ignored --exclude-standard", "--exclude")
 _RG = Flags(
-    "l0iwFsSxvPU.", "egtTmjd",
+    "l0iwFsSxvPU.",
+    "egtTmjd",
     "--files-with-matches --files-without-match --files --null --ignore-case --word-regexp --fixed-strings --hidden"
     " --smart-case --case-sensitive --line-regexp --invert-match --pcre2 --multiline --no-ignore --no-messages",
     "--regexp --glob --iglob --type --type-not --max-count --max-depth --threads",
-)  # fmt: skip
+)
 
 
-class Feed(Struct, frozen=True):
+class FedWords(Struct, frozen=True):
     """What the words of a feed begin with, and the places that each of them may be."""
 
     found: dict[str, tuple[Place, ...]]
 
-    def choices(self, *, many: bool) -> Choices:
-        return Choices(tuple(self.found), "found", fleeting=True, many=many)
+    def choices(self, *, many: bool) -> WordChoices:
+        return WordChoices(tuple(self.found), "found", fleeting=True, many=many)
 
 
-def feed_of(words: Sequence[Word], setting: Setting) -> Feed | None:
+def feed_of(words: Sequence[Word], setting: Setting) -> FedWords | None:
     """Of a command that only reads: the paths that it prints, a NUL behind each; None if it may print anything else."""
     texts = [w.text for w in words]
-    if any(w.splits or w.glob or w.choices or UNKNOWN in w.text for w in words):
+    if not all(map(_is_certain, words)):
         return None
     if texts[0] == "find":
-        once = texts.count("-print0") == 1 and texts[-1] == "-print0" and _PRINTS.isdisjoint(texts)
-        return find_feed(texts, setting) if once else None
+        return find_feed(texts, setting) if _prints_paths_alone(texts) else None
     if texts[:2] == ["git", "ls-files"]:
         return _tracked(texts[2:], setting)
     return _searched(texts[1:], setting) if texts[0] == "rg" else None
 
 
-def find_feed(words: Sequence[str], setting: Setting) -> Feed | None:
-    """What `find` with these words gives: the places where it begins, and all that lies below."""
-    at = 1
-    while at < len(words) and words[at] in ("-P", "-H"):
-        at += 1
-    first = at
-    while at < len(words) and not words[at].startswith("-") and words[at] not in ("(", "!", ","):
-        at += 1
-    starts = list(words[first:at]) or ["."]
+def _is_certain(word: Word) -> bool:
+    return not (word.splits or word.glob or word.choices or UNKNOWN in word.text)
+
+
+def _prints_paths_alone(words: Sequence[str]) -> bool:
+    """Of find: at its end, and nothing else in it prints."""
+    return words.count("-print0") == 1 and words[-1] == "-print0" and _PRINTS.isdisjoint(words)
+
+
+def find_feed(words: Sequence[str], setting: Setting, end: int | None = None) -> FedWords | None:
+    """What `find` with these words gives: the places where it begins, and all that lies below.
+
+    `end`: where it uses what it found; a test behind that narrows nothing.
+    """
+    starts, at = find_starts(words, 1, before=_OPENS_TESTS)
     if setting.cwds is None or any(UNKNOWN in start or not start for start in starts):
         return None
-    tests = words[at:]
-    narrow = _values(tests) if _WIDENS.isdisjoint(tests) else {}
+    narrow = _values(words[at:end]) if _WIDENS.isdisjoint(words[at:]) else {}
     name = narrow.get("-name", "")
     pattern = name if _PLAIN_PATTERN.fullmatch(name) else "*"
     plain = narrow.get("-type") == "f"
-    return Feed({_beginning(s): _below(s, setting, "" if plain else pattern) for s in starts})
+    links = "" if plain else pattern
+    return FedWords({_beginning(s): _looked(_below(s, setting, links), _found(s, pattern), setting) for s in starts})
+
+
+def _found(start: str, pattern: str) -> Shown:
+    """What lies below and has a name that fits; all of it where that is the place itself: `find . -name .`."""
+    own = (start, start.rstrip("/").rpartition("/")[2])
+    return ON_DISK if any(fnmatchcase(name, pattern) for name in own) else _named_like(pattern)
+
+
+def _named_like(pattern: str) -> Shown:
+    return structs.replace(ON_DISK, skips=Skips(only=(pattern,)))
+
+
+def _looked(places: Sequence[Place], shown: Shown, setting: Setting) -> tuple[Place, ...]:
+    return tuple(looked_below(places, shown, setting.cwds or (), setting.around))
 
 
 def _values(tests: Sequence[str]) -> dict[str, str]:
@@ -118,26 +143,38 @@ def _followed(path: str) -> Place:
         return NOWHERE
 
 
-def _tracked(words: Sequence[str], setting: Setting) -> Feed | None:
+def _tracked(words: Sequence[str], setting: Setting) -> FedWords | None:
     """`git ls-files -z`, where no name in the index or on the disk may be taken for anything but a path."""
     read = split_words(_LS_FILES, words, permutes=True)
     if read is None or "z" not in read[1] or setting.cwds is None or not all(map(_stays_below, read[0])):
         return None
-    if not all(map(_has_plain_names, setting.cwds)):
-        return None
     places = setting.places(".", deep=True)
     for cwd in setting.cwds:
-        names = _tracked_below(cwd)
-        if names is None or not all(_PLAIN_NAME.fullmatch(name.partition("/")[0]) for name in names):
+        names = _plain_names_below(cwd)
+        if names is None:
             return None
-        parts = {name[: found.start()] for name in names for found in re.finditer(r"/|$", name)}
-        places += [_followed(path) for part in sorted(parts) if os.path.islink(path := f"{cwd}/{part}")]
+        places += _links_on_the_way(cwd, names)
     if read[1].keys() & {"o", "--others"}:
-        places += _below(".", setting, "*")
-    return Feed({_beginning("."): tuple(places)})
+        return FedWords({_beginning("."): (*places, *_below(".", setting, "*"))})
+    return FedWords({_beginning("."): _looked(places, Shown(frozenset({"index"})), setting)})
 
 
-def _searched(words: Sequence[str], setting: Setting) -> Feed | None:
+def _plain_names_below(cwd: str) -> Sequence[str] | None:
+    """None if one may be taken for anything but a path."""
+    names = _tracked_below(cwd) if _has_plain_names(cwd) else None
+    if names is None or not all(_PLAIN_NAME.fullmatch(name.partition("/")[0]) for name in names):
+        return None
+    return names
+
+
+def _links_on_the_way(directory: str, names: Sequence[str]) -> list[Place]:
+    """Where these names below it, and all directories that they name, lead to by a link."""
+    parts = {name[: found.start()] for name in names for found in re.finditer(r"/|$", name)}
+    paths = [f"{directory}/{part}" for part in sorted(parts)]
+    return [_followed(path) for path in paths if os.path.islink(path)]
+
+
+def _searched(words: Sequence[str], setting: Setting) -> FedWords | None:
     """`rg -l -0`, which neither follows nor names links below where it begins."""
     read = split_words(_RG, words, permutes=True)
     if read is None or setting.cwds is None or not read[1].keys() & {"0", "--null"}:
@@ -146,12 +183,14 @@ def _searched(words: Sequence[str], setting: Setting) -> Feed | None:
     if not flags.keys() & {"l", "--files-with-matches", "--files-without-match", "--files"}:
         return None
     starts = operands if flags.keys() & {"e", "--regexp", "--files"} else operands[1:]
-    if starts:
-        known = all(_PLAIN_NAME.match(start) or start[:1] == "/" for start in starts)
-        return Feed({_beginning(s): _below(s, setting, "") for s in starts}) if known else None
-    if not all(map(_has_plain_names, setting.cwds)):
-        return None
-    return Feed({_beginning("."): _below(".", setting, "")})
+    plain = all(map(_begins_plainly, starts)) if starts else all(map(_has_plain_names, setting.cwds))
+    shown = structs.replace(ON_DISK, skips=skips_of_rg(flags))
+    found = {_beginning(s): _looked(_below(s, setting, ""), shown, setting) for s in starts or ["."]}
+    return FedWords(found) if plain else None
+
+
+def _begins_plainly(start: str) -> bool:
+    return start[:1] == "/" or _PLAIN_NAME.match(start) is not None
 
 
 def _stays_below(pathspec: str) -> bool:
@@ -176,24 +215,30 @@ def _tracked_below(directory: str) -> list[str] | None:
 # --- xargs
 
 
-def fed_words(words: Sequence[Word], step: int, feed: Feed | None) -> list[Word]:
+def fed_words(words: Sequence[Word], step: int, feed: FedWords | None) -> list[Word]:
     """What xargs runs: its input becomes further words, or takes the place of a mark."""
     options = [w.text for w in words[1:step]]
-    if feed and any(re.fullmatch(r"-[rtx0]*0[rtx0]*|--null", o) for o in options) and not _parts_otherwise(options):
+    if feed and any(map(_PARTS_AT_NUL.fullmatch, options)) and not _parts_otherwise(options):
         return _fed_with(words, step, feed)
+    marks = _marks(words, step)
+    marked = [Word(UNKNOWN) if any(m in w.text for m in marks) else w for w in words[step:]]
+    return [*marked, ANY_WORDS]
+
+
+def _marks(words: Sequence[Word], step: int) -> set[str]:
+    """The texts of which each may stand for what xargs reads."""
     marks = {"{}"}
     for n, word in enumerate(words[:step]):
         if found := re.match(r"-[a-z0]*I", word.text):
             marks.add(word.text[found.end() :] or words[n + 1].text)
-    marked = [Word(UNKNOWN) if any(m in w.text for m in marks) else w for w in words[step:]]
-    return [*marked, ANY_WORDS]
+    return marks
 
 
 def _parts_otherwise(options: Sequence[str]) -> bool:
     return any(re.match(r"-[a-z0]*[dELs]|-[a-z0]+I|--(?:delimiter|max-chars)", option) for option in options)
 
 
-def _fed_with(words: Sequence[Word], step: int, feed: Feed) -> list[Word]:
+def _fed_with(words: Sequence[Word], step: int, feed: FedWords) -> list[Word]:
     """Each path is one word, behind the others or in the place of the mark."""
     options = [w.text for w in words[1:step]]
     at = [n for n, option in enumerate(options) if option.startswith("-I")]

@@ -8,7 +8,7 @@ from itertools import pairwise
 import tree_sitter_bash
 from tree_sitter import Language, Node, Parser
 
-from teamwright.host.shell.words import Unreadable
+from teamwright.host.shell.pieces import Unreadable
 
 MOST_BYTES = 100_000
 MOST_DEPTH = 60
@@ -26,18 +26,21 @@ _ENDS_PLAINLY = re.compile(rb"\$\{\w+\}$|[\s;]\}$")
 _HOLDS_TEXT = frozenset(
     {"string", "heredoc_body", "expansion", "regex", "extglob_pattern"}
 )  # read from the source itself
-_HOLDS_COMMANDS = frozenset({
-    "program", "list", "pipeline", "subshell", "compound_statement", "do_group", "if_statement", "elif_clause",
-    "else_clause", "while_statement", "for_statement", "c_style_for_statement", "case_statement", "case_item",
-    "function_definition", "redirected_statement", "negated_command", "test_command", "declaration_command",
-    "unset_command", "command", "command_substitution", "process_substitution", "heredoc_redirect",
-})  # fmt: skip
+_HOLDS_COMMANDS = frozenset(
+    """
+    program list pipeline subshell compound_statement do_group if_statement elif_clause else_clause
+    while_statement for_statement c_style_for_statement case_statement case_item function_definition
+    redirected_statement negated_command test_command declaration_command unset_command command
+    command_substitution process_substitution heredoc_redirect
+    """.split()
+)
 WRITING = frozenset({">", ">>", "&>", "&>>", ">|"})
-JOINERS = frozenset({
-    ";", ";;", "&", "\n", "|", "|&", "&&", "||", "(", ")", "{", "}", "!", "do", "done", "then", "fi", "if", "elif",
-        "else",
-    "while", "until", "for", "in", "case", "esac", "function", ";&", ";;&", "$(", "`", "<(", ">(", "time",
-})  # fmt: skip
+JOINERS = frozenset(
+    """
+    ; ;; & | |& && || ( ) { } ! do done then fi if elif else while until for in case esac function ;& ;;& $( `
+    <( >( time
+    """.split()
+) | {"\n"}
 RESERVED = frozenset(
     [
         "{",
@@ -69,6 +72,9 @@ CASTS_DOUBT = re.compile(r"\s(-v|-R|-eq|-ne|-lt|-le|-gt|-ge)\s")
 NEVER_REDEFINED = frozenset({"cd", "command", "builtin", "exec", "eval", "test", "["})
 
 
+_BEFORE_COMMENTS = frozenset({b" ", b"\t", b"\n", b";", b"&", b"|"})
+
+
 @cache
 def _language() -> Language:
     return Language(tree_sitter_bash.language())
@@ -98,19 +104,31 @@ def _require_coverage(root: Node, text: bytes) -> None:
         waiting += node.children
         if node.type in _LITERAL:
             literal.append((node.start_byte, node.end_byte))
-        if node.type == "simple_expansion" and any(a.end_byte != b.start_byte for a, b in pairwise(node.children)):
-            raise Unreadable("a dollar sign in it stands by itself")
+        _require_sign_of_something(node, text)
         if node.type.endswith("_redirect"):
             _require_no_name(text[max(0, node.start_byte - 400) : node.start_byte])
         if node.children and node.type not in _HOLDS_TEXT:
-            end = node.start_byte
-            for child in node.children:
-                _require_blank(text, end, child.start_byte)
-                if end == child.start_byte > node.start_byte and node.type in _HOLDS_COMMANDS:
-                    _require_apart(_last(text, end), text[end : end + 1])
-                end = child.end_byte
-            _require_blank(text, end, node.end_byte)
+            _require_children_apart(node, text)
     _require_whole_words(text, literal)
+
+
+def _require_sign_of_something(node: Node, text: bytes) -> None:
+    """A dollar sign that expands, a `#` that begins a comment."""
+    if node.type == "simple_expansion" and any(a.end_byte != b.start_byte for a, b in pairwise(node.children)):
+        raise Unreadable("a dollar sign in it stands by itself")
+    if node.type == "comment" and node.start_byte and _last(text, node.start_byte) not in _BEFORE_COMMENTS:
+        raise Unreadable("a comment in it may be part of a word")  # `a=(x)#y` is a word
+
+
+def _require_children_apart(node: Node, text: bytes) -> None:
+    """Only blanks stand between its children, and something parts those that are commands or words of one."""
+    end = node.start_byte
+    for child in node.children:
+        _require_blank(text, end, child.start_byte)
+        if end == child.start_byte > node.start_byte and node.type in _HOLDS_COMMANDS:
+            _require_apart(_last(text, end), text[end : end + 1])
+        end = child.end_byte
+    _require_blank(text, end, node.end_byte)
 
 
 def _require_whole_words(text: bytes, literal: Sequence[tuple[int, int]]) -> None:

@@ -1,7 +1,7 @@
 """Is a command harmless: does it only read, whatever its words come to, and which places?"""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from glob import iglob
 from itertools import islice
 from pathlib import Path
@@ -11,13 +11,16 @@ from msgspec import Struct, structs
 from teamwright.core.permissions.facts import NOWHERE, Place
 from teamwright.core.permissions.patterns import UNKNOWN
 from teamwright.host.git.config import programs
+from teamwright.host.shell.below import looked_below
 from teamwright.host.shell.cwd import CwdTracker, ShellContext
-from teamwright.host.shell.git import git_use, is_own_repository, split_options
-from teamwright.host.shell.readonly import Use, is_harmed_by_no_word, known_use, rests_on_files
+from teamwright.host.shell.programs.flags import ON_DISK
+from teamwright.host.shell.programs.git import git_use, is_own_repository, split_options
+from teamwright.host.shell.programs.readonly import Use, is_harmed_by_no_word, known_use, rests_on_files
 from teamwright.host.shell.words import Word
 
 _MOST_LEVELS = 3  # of directories that wildcards stand for
 MOST_MATCHES = 200  # of one wildcard; more are as good as unknown
+_CHANGE_NOTHING = frozenset({"command", "builtin"})  # wrappers behind which a `cd` is one of this shell
 _COPIES = (1, 2, 3)  # of a word of which there may be several: with two of them many a command reads flags otherwise
 
 
@@ -42,16 +45,34 @@ class Harmless(Struct, frozen=True):
 
 def harmless_use(words: Sequence[Word], wrappers: Sequence[str], setting: Setting) -> Harmless | None:
     """None where it may do more than read and write these places."""
-    found = [_one(chosen, wrappers, setting) for chosen in chosen_words(words) or ()]
-    if not found or None in found:
-        return None
-    uses = [one for one in found if one is not None]
-    fleeting = any(w.glob or (w.choices and w.choices.fleeting) for w in words) or any(one.fleeting for one in uses)
+    uses = list[Harmless]()
+    for chosen in chosen_words(words) or ():
+        use = _one(chosen, wrappers, setting)
+        if use is None:
+            return None
+        uses.append(use)
+    uses += _without_input(words, wrappers, setting)
+    return _together(uses, fleeting=any(map(is_fleeting, words))) if uses else None
+
+
+def _without_input(words: Sequence[Word], wrappers: Sequence[str], setting: Setting) -> list[Harmless]:
+    """xargs that reads nothing runs its command once, without a path: then many a program searches where it stands."""
+    own = [word for word in words if not (word.splits and word.choices)]
+    use = _one(own, wrappers, setting) if len(own) < len(words) else None
+    return [use] if use else []
+
+
+def is_fleeting(word: Word) -> bool:
+    """Is it what files are named now?"""
+    return bool(word.glob) or (word.choices is not None and word.choices.fleeting)
+
+
+def _together(uses: Sequence[Harmless], *, fleeting: bool) -> Harmless:
     return Harmless(
         tuple(dict.fromkeys(place for one in uses for place in one.reads)),
         tuple(dict.fromkeys(place for one in uses for place in one.writes)),
         uses[0].cd if len({one.cd for one in uses}) == 1 else UNKNOWN,
-        fleeting,
+        fleeting or any(one.fleeting for one in uses),
     )
 
 
@@ -63,11 +84,11 @@ def chosen_words(words: Sequence[Word]) -> list[list[Word]] | None:
     if len({(one.source, len(one.values)) for one in choices}) != 1:
         return None
     copies = _COPIES if any(one.many for one in choices) else (1,)
-    return [
-        [chosen for word in words for chosen in _chosen(word, n, many)]
-        for n in range(len(choices[0].values))
-        for many in copies
-    ]
+    return [_round(words, n, many) for n in range(len(choices[0].values)) for many in copies]
+
+
+def _round(words: Sequence[Word], n: int, many: int) -> list[Word]:
+    return [chosen for word in words for chosen in _chosen(word, n, many)]
 
 
 def _chosen(word: Word, n: int, many: int) -> list[Word]:
@@ -77,54 +98,85 @@ def _chosen(word: Word, n: int, many: int) -> list[Word]:
 
 
 def _one(words: Sequence[Word], wrappers: Sequence[str], setting: Setting) -> Harmless | None:
-    name = words[0].text
-    if any(w.splits for w in words) and not is_harmed_by_no_word(words):
+    if _may_gain_words(words):
         return None  # a word more may be a flag, or a path that is not looked at
-    if name == "[[":  # bash expands nothing in there
-        use = known_use([w.text for w in words])
-        return None if use is None else Harmless(_all_places(use, setting))
+    if words[0].text == "[[":
+        return _double_test(words, setting)
     texts = expanded(words, setting)
     if texts is None:
         return None
-    moved = _moved(texts, setting) if name == "git" else setting
-    use = None if moved is None else _use_of(texts, wrappers, moved)
-    matched = [word for w in words if w.glob for word in expanded([w], setting) or ()]
-    if use is None or moved is None:
+    moved = _moved(texts, setting)
+    if moved is None:
         return None
-    # Wildcards may only stand for paths that are read, every one of them: which comes first depends on the locale.
-    if not is_harmed_by_no_word(words) and not all(word[:1] != "-" and word in use.reads for word in matched):
+    use = _use_of(texts, wrappers, moved)
+    if use is None or not _reads_all_matches(words, use, setting):
         return None
-    entered = tuple(Place(cwd, cwd) for cwd in moved.cwds or ()) if moved is not setting else ()
     return Harmless(
-        (*_all_places(use, moved), *entered, *listed(words, setting)),
+        (*_all_places(use, moved), *_entered(moved, setting), *listed(words, setting)),
         tuple(place for path in use.writes for place in places_of(path, moved)),
-        use.reads[0] if name == "cd" else None,
+        use.reads[0] if texts[0] == "cd" else None,
         rests_on_files(texts),
     )
 
 
+def _entered(moved: Setting, setting: Setting) -> Iterable[Place]:
+    return () if moved is setting else map(Place, moved.cwds or (), moved.cwds or ())
+
+
+def _may_gain_words(words: Sequence[Word]) -> bool:
+    return any(word.splits for word in words) and not is_harmed_by_no_word(words)
+
+
+def _double_test(words: Sequence[Word], setting: Setting) -> Harmless | None:
+    """`[[`, in which bash expands nothing."""
+    use = known_use([word.text for word in words])
+    return None if use is None else Harmless(_all_places(use, setting))
+
+
+def _reads_all_matches(words: Sequence[Word], use: Use, setting: Setting) -> bool:
+    """Wildcards may only stand for paths that are read, every one of them: which comes first depends on the locale."""
+    if is_harmed_by_no_word(words):
+        return True
+    matched = [text for word in words if word.glob for text in expanded([word], setting) or ()]
+    return all(text[:1] != "-" and text in use.reads for text in matched)
+
+
 def _all_places(use: Use, setting: Setting) -> tuple[Place, ...]:
-    return tuple(place for path in use.reads for place in places_of(path, setting, deep=use.deep))
+    """What it reads, with what rules guard below: of a path that another command gives, as it lies on the disk."""
+    places = [place for path in use.reads for place in places_of(path, setting, deep=use.deep)]
+    shown = use.shown if use.deep else ON_DISK
+    if shown is None or setting.cwds is None:
+        return tuple(places)
+    return tuple(looked_below(places, shown, setting.cwds, setting.around))
 
 
 def _use_of(words: list[str], wrappers: Sequence[str], setting: Setting) -> Use | None:
-    name = words[0]
-    if name == "cd":
-        if not {"command", "builtin"}.issuperset(wrappers):
+    match words[0]:
+        case "cd" if not _CHANGE_NOTHING.issuperset(wrappers):
             return None
-        targets = [w for w in words[1:] if w not in ("--", "-L")]
-        words = ["cd", *(targets or [setting.around.home])]
-    if name == "git":
-        return (git_use(words[1:]) or known_use(words)) if git_runs_nothing(setting) else None
+        case "cd":
+            targets = [w for w in words[1:] if w not in ("--", "-L")]
+            return known_use(["cd", *(targets or [setting.around.home])], setting.cwds)
+        case "git" if not git_runs_nothing(setting):
+            return None
+        case "git":
+            return git_use(words[1:], setting.cwds or ()) or known_use(words)
+        case "diff":
+            return _diff_use(words, setting)
+        case _:
+            return known_use(words, setting.cwds)
+
+
+def _diff_use(words: list[str], setting: Setting) -> Use | None:
+    """Of files: it would follow links inside of directories."""
     use = known_use(words, setting.cwds)
-    if use and name == "diff" and any(Path(p.path).is_dir() for r in use.reads for p in places_of(r, setting)):
-        return None  # it would follow links inside
-    return use
+    read = [place for path in use.reads for place in places_of(path, setting)] if use else []
+    return None if any(Path(place.path).is_dir() for place in read) else use
 
 
 def _moved(words: Sequence[str], setting: Setting) -> Setting | None:
     """Where git goes by `-C` before it begins; None where that is not known."""
-    folders = split_options(words[1:])[0]
+    folders = split_options(words[1:])[0] if words[0] == "git" else []
     if not folders:
         return setting
     if setting.cwds is None or any(UNKNOWN in word for word in words):

@@ -13,19 +13,17 @@ _MOST_ROUNDS = 64
 
 def read_loop(name: str, words: Sequence[Word], body: Node, setting: Setting) -> Loop | None:
     """None where a round may see another value."""
-    values = list[str]()
-    if not name.isidentifier():
-        return None
-    for word in words:
-        if word.splits or word.choices or (not word.glob and "\0" in word.text):
-            return None
-        found = expanded([word], setting)
-        if found is None:
-            return None
-        values += found
-    if not 0 < len(values) <= _MOST_ROUNDS or not _is_only_read(name, body):
+    values = _values(words, setting) if name.isidentifier() else None
+    if not values or len(values) > _MOST_ROUNDS or not _is_only_read(name, body):
         return None
     return Loop(name, tuple(values), any(word.glob for word in words))
+
+
+def _values(words: Sequence[Word], setting: Setting) -> list[str] | None:
+    """What all rounds see, one after another; None where that is not known."""
+    if any(word.splits or word.choices or (not word.glob and "\0" in word.text) for word in words):
+        return None
+    return expanded(words, setting)
 
 
 def _is_only_read(name: str, body: Node) -> bool:

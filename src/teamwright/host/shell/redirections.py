@@ -5,9 +5,11 @@ from collections.abc import Sequence
 
 from tree_sitter import Node
 
-from teamwright.host.shell.words import Unreadable, require_one_line, source
+from teamwright.host.shell.pieces import Unreadable
+from teamwright.host.shell.words import require_one_line, source
 
 _QUIET = re.compile(r"2>>?\s*/dev/null")
+_QUOTING = re.compile(r"[\\'\"]")
 _DELIMITER = re.compile(r"(['\"]?)[\w.+@%^,:/-]+\1")
 
 
@@ -15,24 +17,28 @@ def check_heredoc(node: Node, whole: bytes) -> bool:
     """Does it expand anything? Bash must end it where the parser did: at the first line that is the delimiter."""
     start = next(source(c) for c in node.children if c.type == "heredoc_start")
     delimiter = start.strip("'\"")
-    dash = any(c.type == "<<-" for c in node.children)
+    indent = "\t" if any(c.type == "<<-" for c in node.children) else ""
     if not _DELIMITER.fullmatch(start):
         raise Unreadable("a here-document in it has an unusual delimiter")
+    expands = start == delimiter
     for child in node.children:
-        text = source(child)
+        wrong = False
         if child.type == "heredoc_body":
-            lines = text.split("\n")[:-1]  # the last one is what stands before the end
-            wrong = any((line.lstrip("\t") if dash else line) == delimiter for line in lines)
-            wrong = wrong or (start == delimiter and "\\\n" in text)  # there bash joins lines first
-            wrong = wrong or text.rpartition("\n")[2].strip("\t" if dash else "") != ""
+            wrong = _ends_early(source(child), delimiter, expands=expands, indent=indent)
         elif child.type == "heredoc_end":
             after = whole[child.end_byte : child.end_byte + 1]
-            wrong = text.strip("\t" if dash else "") != delimiter or after not in (b"", b"\n")
-        else:
-            wrong = False
+            wrong = source(child).strip(indent) != delimiter or after not in (b"", b"\n")
         if wrong:
             raise Unreadable("a here-document in it does not end where it seems to")
-    return start == delimiter
+    return expands
+
+
+def _ends_early(body: str, delimiter: str, *, expands: bool, indent: str) -> bool:
+    """May the end stand somewhere in the body? The last line is what stands before the end that was found."""
+    *lines, last = body.split("\n")
+    if expands and "\\\n" in body:
+        return True  # there bash joins lines first
+    return last.strip(indent) != "" or any(line.lstrip(indent) == delimiter for line in lines)
 
 
 def behind_heredoc(node: Node) -> list[Node]:
@@ -40,6 +46,17 @@ def behind_heredoc(node: Node) -> list[Node]:
     none = ("file_redirect", "herestring_redirect", "file_descriptor")
     found = node.named_children if node.type == "heredoc_redirect" else []
     return [child for child in found if not child.type.startswith("heredoc_") and child.type not in none]
+
+
+def names_file(operator: str, target: Node, text: str) -> bool:
+    """False for a descriptor, as in `2>&1`."""
+    if operator not in (">&", "<&", ">&-", "<&-"):
+        return True
+    if re.fullmatch(r"\d*-?", text):
+        return False
+    if _QUOTING.search(source(target)):  # bash takes quotes away twice here
+        raise Unreadable("a redirection in it cannot be read")
+    return True
 
 
 def redirection(node: Node) -> tuple[str, list[Node]]:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from msgspec import structs
 
 from teamwright.core.permissions.facts import Command, Place
-from teamwright.host.shell.git import makes_repository
+from teamwright.host.shell.programs.git import makes_repository
 
 
 def settled(
@@ -18,16 +18,33 @@ def settled(
 ) -> tuple[Command, ...]:
     """The commands, with nothing left that rests on what the line itself changes. `fleeting`: those whose words or
     paths are the files that are there now. `links`: one of them makes a link."""
-    out = list(commands)
-    changing = [n for n, c in enumerate(out) if not c.harmless and not c.shadow]
-    for n in fleeting:
-        if writes or any(other != n for other in changing):
-            out[n] = structs.replace(out[n], harmless=False, edits_only=False)
+    out = _unless_changed(commands, fleeting, writes=bool(writes))
     if any(makes_repository(place.path) for place in writes):
-        out = [structs.replace(c, harmless=c.harmless and not c.is_git) for c in out]
-    if any(c.edits_only for c in out) and not _stays(out, reads, writes, links=links):
+        out = list(map(_unless_git, out))
+    if not _stays(out, reads, writes, links=links):
         out = [structs.replace(c, edits_only=False) for c in out]
+    if any(c.is_git and not c.harmless for c in out):
+        out = [structs.replace(c, reads=tuple(map(_unlooked, c.reads))) for c in out]
     return tuple(out)
+
+
+def _unless_git(command: Command) -> Command:
+    return structs.replace(command, harmless=command.harmless and not command.is_git)
+
+
+def _unless_changed(commands: Sequence[Command], fleeting: Iterable[int], *, writes: bool) -> list[Command]:
+    """Nobody knows what those come to that rest on files, if anything else changes some."""
+    out = list(commands)
+    changing = {n for n, c in enumerate(out) if not c.harmless and not c.shadow}
+    for n in fleeting:
+        if writes or changing - {n}:
+            out[n] = structs.replace(out[n], harmless=False, edits_only=False)
+    return out
+
+
+def _unlooked(place: Place) -> Place:
+    """What a repository holds is not known where the line itself may change that: `git add -A && git diff --cached`."""
+    return structs.replace(place, held=None) if place.vast else place
 
 
 def _stays(commands: Sequence[Command], reads: Sequence[Place], writes: Sequence[Place], *, links: bool) -> bool:
@@ -35,8 +52,15 @@ def _stays(commands: Sequence[Command], reads: Sequence[Place], writes: Sequence
 
     They do where there is one command, or no link on any way: none comes with what is moved (see `edits`).
     """
-    acting = [c for c in commands if not c.shadow and (c.reads or c.edits or not c.harmless)]
+    acting = list(filter(_acts, commands))
     if len(acting) == 1 and not reads and not writes:
         return True
-    places = [place for c in acting for place in (*c.reads, *c.edits)]
-    return not links and all(place.given == place.path for place in (*places, *reads, *writes) if place.path)
+    places = [*reads, *writes]
+    for command in acting:
+        places += (*command.reads, *command.edits)
+    return not links and all(place.given == place.path for place in places if place.path)
+
+
+def _acts(command: Command) -> bool:
+    """Does it do anything by itself, if only read?"""
+    return not command.shadow and bool(command.reads or command.edits or not command.harmless)

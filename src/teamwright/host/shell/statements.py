@@ -1,6 +1,5 @@
 """The statements of a shell command, walked one by one: every simple command in them, and where each would run."""
 
-import re
 from collections.abc import Callable, Sequence
 
 from msgspec import structs
@@ -10,20 +9,18 @@ from teamwright.core.permissions.facts import NOWHERE, Command, FileView, Place
 from teamwright.core.permissions.patterns import UNKNOWN
 from teamwright.host.shell import grammar
 from teamwright.host.shell.cwd import CwdTracker
-from teamwright.host.shell.destructive import SAFE, SHIFTS
-from teamwright.host.shell.feeds import Feed, feed_of
+from teamwright.host.shell.feeds import FedWords, feed_of
 from teamwright.host.shell.harmless import Setting, listed
 from teamwright.host.shell.loops import read_loop
-from teamwright.host.shell.redirections import behind_heredoc, check_heredoc, fed_command, redirection
+from teamwright.host.shell.pieces import Unreadable
+from teamwright.host.shell.programs.destructive import SAFE, SHIFTS
+from teamwright.host.shell.programs.special import harmless_name
+from teamwright.host.shell.redirections import behind_heredoc, check_heredoc, fed_command, names_file, redirection
 from teamwright.host.shell.settling import settled
 from teamwright.host.shell.simple_command import UNSEEN_CODE, simple_commands
-from teamwright.host.shell.special import harmless_name
-from teamwright.host.shell.words import Reader, Unreadable, Word, require_gaps, require_one_line, source, test_words
+from teamwright.host.shell.words import Reader, Word, require_gaps, require_one_line, source, test_words
 
 _GLOB_COST = 30  # words that are read in the time that it takes to see what a wildcard matches
-
-
-_QUOTING = re.compile(r"[\\'\"]")
 
 
 class Walk:
@@ -38,7 +35,7 @@ class Walk:
         self._globbed: list[int] = []  # commands that are harmless only because of the files that are there now
         self._links = False  # something in it makes a link
         self._fed: Node | None = None  # the command that reads what `_last` prints
-        self._last: Feed | None = None
+        self._last: FedWords | None = None
         self._text = b""
         self._shaky = 0  # inside of a pipeline a `cd` may be for one part of it only
         self._later = False  # code was defined that runs wherever the shell stands by then
@@ -211,24 +208,27 @@ class Walk:
         feed, self._last = (self._last if node == self._fed else None), None
         words, assigned = list[Word](), list[tuple[str, Word]]()
         for child in node.children:
-            match child.type:
-                case "command_name":
-                    if source(child) in grammar.RESERVED:
-                        raise Unreadable("a word of the shell's grammar stands where it seems to be a command")
-                    words.append(self._reader.word(child.children[0]))
-                case "variable_assignment":
-                    assigned.append(self._assignment(child))
-                case "file_redirect" | "herestring_redirect" | "heredoc_redirect":
-                    self.redirect(child)
-                case _ if child.is_named and child.type not in ("regex", "extglob_pattern"):
-                    words.append(self._reader.word(child))
-                case "==":
-                    words.append(Word(child.type))
-                case _:
-                    raise Unreadable(f"it has a part of an unknown kind ({child.type})")
+            self._part(child, words, assigned)
         self._simple(words, source(node), assigned, feed)
         for child in node.children:
             self._behind_heredoc(child)
+
+    def _part(self, child: Node, words: list[Word], assigned: list[tuple[str, Word]]) -> None:
+        match child.type:
+            case "command_name":
+                if source(child) in grammar.RESERVED:
+                    raise Unreadable("a word of the shell's grammar stands where it seems to be a command")
+                words.append(self._reader.word(child.children[0]))
+            case "variable_assignment":
+                assigned.append(self._assignment(child))
+            case "file_redirect" | "herestring_redirect" | "heredoc_redirect":
+                self.redirect(child)
+            case _ if child.is_named and child.type not in ("regex", "extglob_pattern"):
+                words.append(self._reader.word(child))
+            case "==":
+                words.append(Word(child.type))
+            case _:
+                raise Unreadable(f"it has a part of an unknown kind ({child.type})")
 
     def declaration(self, node: Node) -> None:
         require_one_line(node)
@@ -292,13 +292,11 @@ class Walk:
         words: Sequence[Word],
         shown: str,
         assigned: Sequence[tuple[str, Word]] = (),
-        feed: Feed | None = None,
+        feed: FedWords | None = None,
     ) -> None:
         if not words:
             return
-        self._words_left[0] -= sum(_GLOB_COST if word.glob else 1 for word in words)
-        if self._words_left[0] < 0:
-            raise Unreadable("it has more words than are looked at")
+        self._spend(words)
         found = simple_commands(words, shown, assigned, self._setting(), feed=feed)
         self._later = self._later or words[0].text == "trap"
         if found.expands:
@@ -311,11 +309,19 @@ class Walk:
         for code in found.code:
             self._nested(code, shadow=found.shadows_code, same_shell=found.same_shell)
         if found.cd is not None:
-            if self._repeated:
-                self._vague("it changes the directory while it repeats")
-            if self._repeated or self._later:
-                self.removal = self.removal.or_else(SHIFTS)
-            self.where.change(found.cd, certain=not self._shaky)
+            self._move(found.cd)
+
+    def _spend(self, words: Sequence[Word]) -> None:
+        self._words_left[0] -= sum(_GLOB_COST if word.glob else 1 for word in words)
+        if self._words_left[0] < 0:
+            raise Unreadable("it has more words than are looked at")
+
+    def _move(self, directory: str) -> None:
+        if self._repeated:
+            self._vague("it changes the directory while it repeats")
+        if self._repeated or self._later:
+            self.removal = self.removal.or_else(SHIFTS)
+        self.where.change(directory, certain=not self._shaky)
 
     def _nested(self, code: str, *, shadow: bool, same_shell: bool) -> None:
         """Code that was carried as text, read like any other. What only restricting rules look at may be unreadable."""
@@ -345,37 +351,32 @@ class Walk:
             require_one_line(node)
             for child in node.named_children:
                 self._reader.word(child)
-            return
-        if node.type == "heredoc_redirect":
+        elif node.type == "heredoc_redirect":
             self._heredoc(node)
+        else:
+            operator, targets = redirection(node)
+            for target in targets:
+                self._redirect_to(target, operator)
+
+    def _redirect_to(self, target: Node, operator: str) -> None:
+        text = self._reader.word(target).text
+        if not names_file(operator, target, text):
             return
-        operator, targets = redirection(node)
-        for target in targets:
-            word = self._reader.word(target)
-            if operator in (">&", "<&", ">&-", "<&-"):
-                if re.fullmatch(r"\d*-?", word.text):
-                    continue
-                if _QUOTING.search(source(target)):  # bash takes quotes away twice here
-                    raise Unreadable("a redirection in it cannot be read")
-            places = [NOWHERE] if UNKNOWN in word.text else self.where.places(word.text)
-            if operator in grammar.WRITING or operator == ">&":
-                self.writes += places
-            elif operator == "<":
-                self.reads += places
-            elif operator not in (">&-", "<&-"):
-                raise Unreadable("a redirection in it cannot be read")
+        places = [NOWHERE] if UNKNOWN in text else self.where.places(text)
+        if operator in grammar.WRITING or operator == ">&":
+            self.writes += places
+        elif operator == "<":
+            self.reads += places
+        elif operator not in (">&-", "<&-"):
+            raise Unreadable("a redirection in it cannot be read")
 
     def _heredoc(self, node: Node) -> None:
         expands = check_heredoc(node, self._text)
         for child in node.children:
-            match child.type:
-                case "heredoc_body":
-                    if expands:
-                        self._reader.document(child)
-                case "file_redirect" | "herestring_redirect":
-                    self.redirect(child)
-                case _:
-                    pass  # what the line continues with comes after the command itself
+            if child.type == "heredoc_body" and expands:
+                self._reader.document(child)
+            elif child.type in ("file_redirect", "herestring_redirect"):
+                self.redirect(child)  # what the line continues with comes after the command itself
 
     def _behind_heredoc(self, node: Node) -> None:
         """The rest of the line on which a here-document was announced."""

@@ -9,8 +9,17 @@ from tree_sitter import Node
 
 from teamwright.core.permissions.patterns import UNKNOWN
 from teamwright.host.shell.ansi import ANSI_STRING, unescaped
+from teamwright.host.shell.pieces import (
+    EXPANDS,
+    Unreadable,
+    WordPiece,
+    bare_piece,
+    is_unsure_glob,
+    quoted_piece,
+    require_plain_pattern,
+    unquoted,
+)
 
-_EXPANDS = re.compile(r"\$[\w({@*#?$!\-\[]|`")  # a dollar that bash would act on
 _PLAIN_EXPANSION = re.compile(
     r"\$\{(?:"
     r"#?[A-Za-z_]\w*|#?[A-Za-z_]\w*\[[@*]\]|[A-Za-z_]\w*\[\d+\]|[\d@*#?]+"
@@ -21,16 +30,9 @@ _PLAIN_EXPANSION = re.compile(
 )
 _UNSURE_END = re.compile(r"[;&|<>(){}'\"\\`\n]")  # inside of `${...}`: versions of bash differ in what these end
 _QUOTED_VALUE = re.compile(r'\$\{\w+:?[+-]"\$\{\w+\}"\}')  # the value as one word, or no word at all
-_UNSURE_PATTERN = re.compile(r"['\"`;&<>\s]|\\$")
 _NUMBERS_ONLY = re.compile(r"\$\(\(?[\s\d+*/%()<>=!&|^~?:-]*\)?\)")
 _PLAIN = re.compile(r"[\w./@%+,-][\w./:@%+,-]*(?:=[\w./:@%+,-]*)?")
 _BREAKS = re.compile(r"[\s*?\[]")  # what bash splits and expands an unquoted value at
-_SELF_MATCHING = re.compile(r"(?:^|/)\.{1,2}[*?]")  # in some versions of bash `.*` is also `..`
-_WORD_BREAKERS = frozenset(" \t\n;&|<>()'\"`")
-
-
-class Unreadable(Exception):  # control flow: what was parsed is not what bash would do
-    """Why the command as a whole is not understood."""
 
 
 class Word(Struct, frozen=True):
@@ -44,10 +46,10 @@ class Word(Struct, frozen=True):
     glob: str = ""
     splits: bool = False
     wild: bool = False
-    choices: "Choices | None" = None
+    choices: "WordChoices | None" = None
 
 
-class Choices(Struct, frozen=True):
+class WordChoices(Struct, frozen=True):
     """All that a word may come to, one by one. Only whether a command is harmless may rest on it.
 
     `source` says what chooses: two words of one source come to the value of the same number. `fleeting`: they are
@@ -66,15 +68,6 @@ class Loop(Struct, frozen=True):
     name: str
     values: tuple[str, ...]
     fleeting: bool
-
-
-class _Piece(Struct):
-    """A part of a word. `live` and `quoted`: it holds wildcards that bash expands, or that it must not expand."""
-
-    text: str
-    live: bool = False
-    quoted: bool = False
-    splits: bool = False
 
 
 ANY_WORDS = Word(UNKNOWN, splits=True)
@@ -99,7 +92,7 @@ class Reader:
         word = self._word(node)
         return structs.replace(word, choices=self._choices(node)) if self.loop and UNKNOWN in word.text else word
 
-    def _choices(self, node: Node) -> Choices | None:
+    def _choices(self, node: Node) -> WordChoices | None:
         """What the word is in each round, if the loop's variable is all that is not known of it."""
         assert self.loop
         name = re.escape(self.loop.name)
@@ -113,76 +106,64 @@ class Reader:
             if word.splits or word.glob or UNKNOWN in word.text:
                 return None
             values.append(word.text)
-        return Choices(tuple(values), "loop", self.loop.fleeting)
+        return WordChoices(tuple(values), "loop", self.loop.fleeting)
 
     def _word(self, node: Node) -> Word:
-        if node.type == "concatenation":
-            _require_adjacent(node)
-            parts = [self._piece(child, first=n == 0) for n, child in enumerate(node.children)]
-            parts.append(_Piece("", live=_brackets(node), splits=_multiplies(node) or _odd_tilde(node)))
-            splits = any(part.splits for part in parts)
-        else:
-            parts = [self._piece(node, first=True)]
-            splits = parts[0].splits
+        parts = self._pieces(node)
         text, live = "".join(part.text for part in parts), any(part.live for part in parts)
-        if splits or (live and (UNKNOWN in text or any(part.quoted for part in parts) or _SELF_MATCHING.search(text))):
+        if any(part.splits for part in parts) or (live and is_unsure_glob(text, parts)):
             return Word(text if text.startswith(UNKNOWN) else text + UNKNOWN, splits=True, wild=live)
         return Word(re.sub(r"[*?]", UNKNOWN, text), text) if live else Word(text)
 
-    def _piece(self, node: Node, *, first: bool) -> _Piece:
+    def _pieces(self, node: Node) -> list[WordPiece]:
+        if node.type != "concatenation":
+            return [self._piece(node, first=True)]
+        _require_adjacent(node)
+        parts = [self._piece(child, first=n == 0) for n, child in enumerate(node.children)]
+        return [*parts, WordPiece("", live=_brackets(node), splits=_multiplies(node) or _odd_tilde(node))]
+
+    def _piece(self, node: Node, *, first: bool) -> WordPiece:
         text = source(node)
         match node.type:
             case "word" | "number" | "variable_name" | "special_variable_name" | "test_operator":
                 return self._bare(text, first=first)
             case "{" | "}" if not node.is_named:
-                return _Piece(text)
+                return WordPiece(text)
             case "raw_string":
-                return _quoted(text[1:-1])
+                return quoted_piece(text[1:-1])
             case "ansi_c_string":
-                return _quoted(self.expansion(node))
+                return quoted_piece(self.expansion(node))
             case "string":
-                piece = _quoted(self._string(node, text))
-                # "$@" and "${a[@]}" are as many words as there are values.
-                piece.splits = any("@" in source(c) for c in node.named_children if c.type.endswith("expansion"))
+                piece = quoted_piece(self._string(node, text))
+                piece.splits = _is_many_words(node)
                 return piece
             case "translated_string":
-                return _Piece(self.expansion(node), splits="@" in text)
+                return WordPiece(self.expansion(node), splits="@" in text)
             case "arithmetic_expansion" | "process_substitution":
-                return _Piece(self.expansion(node))
+                return WordPiece(self.expansion(node))
             case "command_substitution" if text == "$(pwd)":
                 self.expansion(node)
                 here = self._variable("PWD")  # a single word that begins with a slash, whatever `pwd` is by then
-                return _Piece("/" + UNKNOWN, splits=here is None or _BREAKS.search(here) is not None)
+                return WordPiece("/" + UNKNOWN, splits=_may_split(UNKNOWN if here is None else here))
             case _:
                 known = self.expansion(node)
-                return _Piece(known, splits=UNKNOWN in known or _BREAKS.search(known) is not None)
+                return WordPiece(known, splits=_may_split(known))
 
-    def _bare(self, text: str, *, first: bool) -> _Piece:
+    def _bare(self, text: str, *, first: bool) -> WordPiece:
         if _PLAIN.fullmatch(text):
-            return _Piece(text)
-        out, live, quoted, splits, n = "", False, False, False, 0
-        while n < len(text):
-            c = text[n]
-            if c == "\\":
-                n += 1
-                quoted = quoted or text[n : n + 1] in ("*", "?")
-                out += "" if text[n : n + 1] == "\n" else text[n : n + 1]
-            elif c in _WORD_BREAKERS or (c == "$" and _EXPANDS.match(text, n)):
-                raise Unreadable("a word in it is not what it seems")
-            elif (c == "[" and "]" in text[n:]) or (c == "{" and "}" in text[n:] and ("," in text or ".." in text)):
-                splits, live, out = True, live or c == "[", out + UNKNOWN
-            else:
-                live = live or c in "*?"
-                out += c
-            n += 1
+            return WordPiece(text)
+        piece = bare_piece(text)
         if first and text.startswith("~"):
-            head, slash, rest = out.partition("/")
-            plain = head == "~" and not text.startswith("~\\")  # an escaped `/` leaves the `~` as it is
-            home = self._variable("HOME") if plain else None
-            return _Piece((UNKNOWN if home is None else home) + slash + rest, live, quoted, splits)
-        if re.search(r"=~|:~", out) and UNKNOWN not in out:
-            out = out.replace("~", UNKNOWN)  # only some shells expand it there
-        return _Piece(out, live, quoted, splits)
+            piece.text = self._at_home(piece.text, text)
+        elif re.search(r"=~|:~", piece.text) and UNKNOWN not in piece.text:
+            piece.text = piece.text.replace("~", UNKNOWN)  # only some shells expand it there
+        return piece
+
+    def _at_home(self, path: str, text: str) -> str:
+        head, slash, rest = path.partition("/")
+        plain = head == "~" and not text.startswith("~\\")  # an escaped `/` leaves the `~` as it is
+        home = self._variable("HOME") if plain else None
+        return (UNKNOWN if home is None else home) + slash + rest
 
     def _string(self, node: Node, text: str) -> str:
         """Literal stretches between the expansions, taken from the source itself: the tree leaves out some blanks."""
@@ -200,9 +181,9 @@ class Reader:
         for child in node.named_children:
             if child.type in ("string_content", "heredoc_content"):
                 continue
-            out += _unquoted(raw[at : child.start_byte - base].decode(), closing) + self.expansion(child)
+            out += unquoted(raw[at : child.start_byte - base].decode(), closing) + self.expansion(child)
             at = child.end_byte - base
-        return out + _unquoted(raw[at:end].decode(), closing)
+        return out + unquoted(raw[at:end].decode(), closing)
 
     def expansion(self, node: Node) -> str:
         """What an expansion comes to, if that is known; what it runs is looked at in any case."""
@@ -213,10 +194,6 @@ class Reader:
                 return UNKNOWN if known is None else known
             case "expansion":
                 return self._parameter(node, text)
-            case "command_substitution":
-                if text.startswith("`") and "\\" in text:
-                    raise Unreadable("it has escapes inside of backticks")
-                self._enter(node)
             case "process_substitution":
                 self._enter(node)
                 return "/dev/fd/63"
@@ -224,26 +201,37 @@ class Reader:
                 if not ANSI_STRING.fullmatch(text):
                     raise Unreadable("a quoted string in it is not what it seems")
                 return unescaped(text[2:-1])
+            case _:
+                self._look_at(node, text)
+                return UNKNOWN
+
+    def _look_at(self, node: Node, text: str) -> None:
+        """An expansion whose value only the running command knows."""
+        match node.type:
+            case "command_substitution":
+                _require_no_escapes(text)
+                self._enter(node)
             case "arithmetic_expansion":
                 if not _NUMBERS_ONLY.fullmatch(text):
                     self._vague("arithmetic on variables can run code")
                 self.inside(node)
             case "array":
-                if "[" in text:
-                    self._vague("a subscript can run code")
-                for child in node.named_children:
-                    self.word(child)
+                self._array(node, text)
             case "brace_expression":
                 self.inside(node)
             case "extglob_pattern" | "regex":
-                if _EXPANDS.search(text) or _UNSURE_PATTERN.search(text):
-                    raise Unreadable("a pattern in it contains an expansion, a quote or a blank")
+                require_plain_pattern(text)
             case "translated_string":
                 for child in node.named_children:
                     self._string(child, source(child))
             case _:
                 raise Unreadable(f"it has a part of an unknown kind ({node.type})")
-        return UNKNOWN
+
+    def _array(self, node: Node, text: str) -> None:
+        if "[" in text:
+            self._vague("a subscript can run code")
+        for child in node.named_children:
+            self.word(child)
 
     def _parameter(self, node: Node, text: str) -> str:
         """`${...}`"""
@@ -253,7 +241,7 @@ class Reader:
         if not _PLAIN_EXPANSION.fullmatch(text) or "@P" in text:
             self._vague("a `${...}` of a kind that can run code")
         own = "" if _QUOTED_VALUE.fullmatch(text) else _own_text(node)
-        if _UNSURE_END.search(own) or _EXPANDS.search(own):
+        if _UNSURE_END.search(own) or EXPANDS.search(own):
             raise Unreadable("a `${...}` in it is not what it seems, or may end elsewhere")
         self.inside(node)
         return UNKNOWN
@@ -281,6 +269,20 @@ class Reader:
 
 def source(node: Node | None) -> str:
     return (node.text or b"").decode() if node else ""
+
+
+def _may_split(value: str) -> bool:
+    return UNKNOWN in value or _BREAKS.search(value) is not None
+
+
+def _is_many_words(node: Node) -> bool:
+    """`"$@"` and `"${a[@]}"` are as many words as there are values."""
+    return any("@" in source(c) for c in node.named_children if c.type.endswith("expansion"))
+
+
+def _require_no_escapes(text: str) -> None:
+    if text.startswith("`") and "\\" in text:
+        raise Unreadable("it has escapes inside of backticks")
 
 
 def _own_text(node: Node) -> str:
@@ -329,10 +331,6 @@ def require_gaps(node: Node) -> None:
             raise Unreadable("a word in it is broken over lines")
 
 
-def _quoted(text: str) -> _Piece:
-    return _Piece(text, quoted="*" in text or "?" in text)
-
-
 def _bare_text(node: Node) -> str:
     return "".join(source(c) for c in node.children if c.type in ("word", "number", "{", "}", "brace_expression"))
 
@@ -358,23 +356,3 @@ def _odd_tilde(node: Node) -> bool:
 def _require_adjacent(node: Node) -> None:
     if any(a.end_byte != b.start_byte for a, b in pairwise(node.children)):
         raise Unreadable("a word in it is broken over lines")
-
-
-def _unquoted(text: str, closing: str) -> str:
-    """Inside double quotes a backslash escapes only these. What bash would take for the end must not stand here."""
-    if "\\" not in text:
-        if _EXPANDS.search(text) or (closing and closing in text):
-            raise Unreadable("a quoted string in it is not what it seems")
-        return text
-    out, n = "", 0
-    while n < len(text):
-        c = text[n]
-        if c == "\\" and text[n + 1 : n + 2] in ('"', "\\", "$", "`", "\n") and n + 1 < len(text):
-            n += 1
-            out += "" if text[n] == "\n" else text[n]
-        elif c in ("`", closing) or _EXPANDS.match(text, n) or (closing and c == "\\" and n + 1 == len(text)):
-            raise Unreadable("a quoted string in it is not what it seems")
-        else:
-            out += c
-        n += 1
-    return out

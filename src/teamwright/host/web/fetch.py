@@ -20,8 +20,8 @@ from msgspec import Struct
 
 from teamwright.core.errors import ToolError
 from teamwright.core.text import shown
-from teamwright.host.process.unpack import Unpacker
 from teamwright.host.web.addresses import Address, Allowed, is_local_name, is_public, literal
+from teamwright.host.web.unpack import Unpacker
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse

@@ -1,19 +1,16 @@
 """Posts a hook's input to a URL from the settings. Imported only where such a hook exists."""
 
 import re
-import ssl
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import aiohttp
 import anyio
-import anyio.to_thread
 from msgspec import Struct
 from yarl import URL
 
-from teamwright.core.data.hook import HttpHook
-from teamwright.host.web.addresses import is_this_machine
-from teamwright.host.web.fetch import proxy_for
+from teamwright.core.data.extensions.hook import HttpHook
+from teamwright.host.web.one_request import one_request
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse
@@ -50,21 +47,9 @@ def _told(error: BaseException, hook: HttpHook, env: Mapping[str, str]) -> str:
 
 
 async def _post(hook: HttpHook, data: bytes, env: Mapping[str, str]) -> HookResponse:
-    url = URL(hook.url)
-    proxy = None if is_this_machine(url.host or "") else proxy_for(url, env)
-    secure = url.scheme == "https" or (proxy or "").startswith("https:")
-    context = await anyio.to_thread.run_sync(ssl.create_default_context) if secure else True
     headers = {"User-Agent": "teamwright"} | {name: fill(text, hook, env) for name, text in hook.headers}
     headers |= {"Content-Type": "application/json", "Accept-Encoding": "identity"}
-    async with (
-        aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(force_close=True, ssl=context),
-            timeout=aiohttp.ClientTimeout(total=None),
-            cookie_jar=aiohttp.DummyCookieJar(),
-            auto_decompress=False,
-        ) as session,
-        session.post(url, data=data, headers=headers, allow_redirects=False, proxy=proxy) as response,
-    ):
+    async with one_request("POST", URL(hook.url), headers, env, data) as response:
         return HookResponse(response.status, await _read(response))
 
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from urllib.parse import urljoin
 
-from teamwright.host.web.html_tokens import End, Start, Token, Words, tokens
+from teamwright.host.web.html_tokens import End, Start, TextRun, Token, tokens
 
 MOST_TEXT = 1_000_000  # characters of the result
 MOST_DEPTH = 20  # of lists inside lists; deeper ones are not indented further
@@ -89,7 +89,7 @@ def html_to_text(source: str, base: str = "", most: int = MOST_TEXT) -> str:
 
 
 def _take(page: _Page, token: Token) -> None:
-    if isinstance(token, Words):
+    if isinstance(token, TextRun):
         if page.in_title:
             page.title = page.title or " ".join(token.text.split())[:300]
         elif not page.hidden:

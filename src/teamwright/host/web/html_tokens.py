@@ -30,11 +30,11 @@ class End(Struct, frozen=True):
     name: str
 
 
-class Words(Struct, frozen=True):
+class TextRun(Struct, frozen=True):
     text: str
 
 
-Token = Start | End | Words
+Token = Start | End | TextRun
 
 
 def unescape(text: str) -> str:
@@ -49,10 +49,10 @@ def tokens(text: str) -> Iterator[Token]:
     while at < len(text):
         mark = text.find("<", at)
         if mark < 0:
-            yield Words(unescape(text[at:]))
+            yield TextRun(unescape(text[at:]))
             return
         if mark > at:
-            yield Words(unescape(text[at:mark]))
+            yield TextRun(unescape(text[at:mark]))
         follows = text[mark + 1 : mark + 2]
         if follows.isascii() and follows.isalpha():
             token, at = _start(text, mark + 1)
@@ -68,13 +68,13 @@ def tokens(text: str) -> Iterator[Token]:
             if token is not None:
                 yield token
         else:
-            yield Words("<")
+            yield TextRun("<")
             at = mark + 1
 
 
-def _raw_words(text: str, at: int, name: str) -> tuple[Words, int]:
+def _raw_words(text: str, at: int, name: str) -> tuple[TextRun, int]:
     inner, at = _raw(text, at, name)
-    return Words(unescape(inner) if name in ("title", "textarea") else inner), at
+    return TextRun(unescape(inner) if name in ("title", "textarea") else inner), at
 
 
 def _markup(text: str, mark: int) -> tuple[End | None, int]:

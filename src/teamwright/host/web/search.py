@@ -6,21 +6,17 @@ host that it is for.
 
 import html
 import re
-import ssl
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, cast
 from urllib.parse import urlsplit
 
 import anyio
-import anyio.to_thread
 import msgspec
 from msgspec import Struct
 
-from teamwright.core.data.search import WebFound, WebHit, WebQuery, kept
+from teamwright.core.data.extensions.search import WebFound, WebHit, WebQuery, kept
 from teamwright.core.errors import ToolError
 from teamwright.core.text import shown
-from teamwright.host.web.addresses import is_this_machine
-from teamwright.host.web.fetch import proxy_for
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse
@@ -64,26 +60,15 @@ async def _ask(engine: Engine, params: Mapping[str, str], env: Mapping[str, str]
     import aiohttp  # noqa: PLC0415
     from yarl import URL  # noqa: PLC0415
 
+    from teamwright.host.web.one_request import one_request  # noqa: PLC0415
+
     try:
         url = URL(engine.url)
         if engine.key:
             url = url.with_user(None)  # one login is sent, and the key is the one that was named for it
         if engine.kind == "searxng" and url.name != "search":
             url = url / "search"
-        proxy = None if is_this_machine(url.host or "") else proxy_for(url, env)
-        secure = url.scheme == "https" or (proxy or "").startswith("https:")
-        context = await anyio.to_thread.run_sync(ssl.create_default_context) if secure else True
-        async with (
-            aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(force_close=True, ssl=context),
-                timeout=aiohttp.ClientTimeout(total=None),
-                cookie_jar=aiohttp.DummyCookieJar(),
-                auto_decompress=False,
-            ) as session,
-            session.get(
-                url.update_query(params), headers=_headers(engine), allow_redirects=False, proxy=proxy
-            ) as response,
-        ):
+        async with one_request("GET", url.update_query(params), _headers(engine), env) as response:
             return await _read(engine, response)
     except (aiohttp.ClientError, OSError, ValueError) as error:
         raise _failed(engine, f"could not be reached ({_told(error, engine)})") from None

@@ -3,18 +3,18 @@
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from teamwright.core.data.definition import BUILT_IN, GUIDE_DOCS, AgentDefinition, DefinitionSource
+from teamwright.core.data.extensions.unread import Unread
 from teamwright.core.errors import SettingsError, UsageError
 from teamwright.core.jsontext import decode_object
 from teamwright.core.text import shown
-from teamwright.library.agents.cache import CachedFile, Key, index_file, load_index, reread, save_index
 from teamwright.library.agents.definition_fields import check_name
 from teamwright.library.agents.definition_file import (
     MOST_BYTES,
@@ -26,6 +26,9 @@ from teamwright.library.agents.definition_file import (
 from teamwright.library.agents.places import Listing, Signature, changed_at, scan
 from teamwright.library.documentation import documentation
 from teamwright.library.jsonfile import read_plain
+
+if TYPE_CHECKING:
+    from teamwright.library.agents.cache import Key
 
 MOST_PROBLEMS = 50
 CROWD = 20  # files from which on an index pays
@@ -45,19 +48,26 @@ class BookEntry(Struct, frozen=True):
 
 
 class Definitions(Struct, frozen=True):
-    """`by_name` holds what can be started; `entries` also what is shadowed or broken, lowest source first."""
+    """`by_name` holds what can be started."""
 
     by_name: dict[str, AgentDefinition]
-    entries: tuple[BookEntry, ...]
     problems: tuple[str, ...]  # one line each
     lower: dict[str, str]  # name without regard to case -> key of `by_name`
+    unread: tuple[Unread, ...] = ()
+    read: tuple[ReadDefinition, ...] = ()  # all of them, lowest source first
+    winners: dict[str, ReadDefinition] = {}  # by name without regard to case
+
+    @property
+    def entries(self) -> tuple[BookEntry, ...]:
+        """For a listing: also what is shadowed or broken."""
+        return tuple(_entry(outcome, self.winners) for outcome in self.read)
 
     def find(self, name: str) -> AgentDefinition | None:
         key = self.lower.get(name.lower())
         return None if key is None else self.by_name[key]
 
 
-class Objects(Struct, frozen=True):
+class AgentObjects(Struct, frozen=True):
     """Definitions as `{name: {...}}`, from a place that errors call `where`."""
 
     source: DefinitionSource
@@ -75,7 +85,7 @@ class DefinitionBook:
         *,
         flag: str | None = None,
         cwd: Path | None = None,
-        objects: Sequence[Objects] = (),
+        objects: Sequence[AgentObjects] = (),
         given: Sequence[AgentDefinition] = (),
         cache: Path | None = None,
     ) -> None:
@@ -84,17 +94,16 @@ class DefinitionBook:
         `cache` is a directory of ours in which what was read is kept from one start to the next.
         """
         self._places = tuple(places)
-        self._fixed = [_of(_informed(definition)) for definition in BUILT_IN]
-        self._fixed += [_given(definition) for definition in given]
+        self._fixed = [*_built_in(), *(_given(definition) for definition in given)]
         for group in (*objects, *([] if flag is None else [read_flag(flag, cwd or Path.cwd())])):
             self._fixed += [read_object(n, v, group.source, group.where, group.path) for n, v in group.agents.items()]
         self._read: dict[Key, tuple[Signature, ReadDefinition]] = {}
         self._unsure: set[Key] = set()
         self._listing: Listing | None = None
-        self._current = Definitions({}, (), (), {})
+        self._current = Definitions({}, (), {})
         self._cache = cache
 
-    def add(self, group: Objects) -> None:
+    def add(self, group: AgentObjects) -> None:
         """Further definitions, from now on."""
         self._fixed += [read_object(n, v, group.source, group.where, group.path) for n, v in group.agents.items()]
         self._listing = None
@@ -107,15 +116,18 @@ class DefinitionBook:
         listing = [scan(place) for place in self._places]
         if listing == self._listing and not self._unsure:
             return self._current
-        before = self._read_changed(listing)
+        some = self._read or any(sightings for sightings, _ in listing)
+        before = self._read_changed(listing) if some else self._read
         if listing != self._listing or any(before[key][1] is not self._read[key][1] for key in before):
-            problems = chain.from_iterable(told for _, told in listing)
+            problems = chain.from_iterable(map(itemgetter(1), listing))
             self._current = assemble([*self._fixed, *map(itemgetter(1), self._read.values())], list(problems))
         self._listing = listing
         return self._current
 
-    def _read_changed(self, listing: Listing) -> Mapping[Key, tuple[Signature, ReadDefinition]]:
+    def _read_changed(self, listing: Listing) -> "Mapping[Key, tuple[Signature, ReadDefinition]]":
         """Bring what was read up to date, the index too. What was known before."""
+        from teamwright.library.agents.cache import CachedFile, load_index, reread, save_index  # noqa: PLC0415
+
         index = self._index(listing)
         before = load_index(index, CachedFile[ReadDefinition]) if index and self._listing is None else self._read
         unsure, self._unsure = self._unsure, set()
@@ -127,15 +139,19 @@ class DefinitionBook:
     def _index(self, listing: Listing) -> Path | None:
         """Few files are read as quickly as an index of them."""
         crowd = sum(len(sightings) for sightings, _ in listing) >= CROWD
-        return index_file(self._cache, "agents", self._places) if crowd and self._cache else None
+        if not crowd or not self._cache:
+            return None
+        from teamwright.library.agents.cache import index_file  # noqa: PLC0415
 
-    def _may_keep(self, key: Key, outcome: ReadDefinition) -> bool:
+        return index_file(self._cache, "agents", self._places)
+
+    def _may_keep(self, key: "Key", outcome: ReadDefinition) -> bool:
         """Servers and hooks that are written out may hold keys, which must not be in a second file."""
         found = outcome.definition
         written = found is not None and (found.hooks or any(not isinstance(name, str) for name in found.mcp_servers))
         return key not in self._unsure and not written
 
-    def _look(self, key: Key, signature: Signature) -> ReadDefinition:
+    def _look(self, key: "Key", signature: Signature) -> ReadDefinition:
         now = time.time_ns()
         n, path = key
         outcome = read_file(path, self._places[n])
@@ -149,50 +165,47 @@ def load_definitions(
     *,
     flag: str | None = None,
     cwd: Path | None = None,
-    objects: Sequence[Objects] = (),
+    objects: Sequence[AgentObjects] = (),
     given: Sequence[AgentDefinition] = (),
 ) -> Definitions:
     """Everything once. Only a `flag` that cannot be read at all raises, a UsageError."""
     return DefinitionBook(places, flag=flag, cwd=cwd, objects=objects, given=given).current()
 
 
-def read_flag(flag: str, cwd: Path) -> Objects:
+def read_flag(flag: str, cwd: Path) -> AgentObjects:
     """What `--agents` names: a JSON object, or a file that holds one."""
     try:
         if flag.lstrip().startswith(("{", "[")):
-            return Objects("flag", "--agents", decode_object(flag.encode(errors="replace"), "--agents"))
+            return AgentObjects("flag", "--agents", decode_object(flag.encode(errors="replace"), "--agents"))
         path = cwd / Path(flag).expanduser()
         data = read_plain(path, MOST_BYTES + 1) if flag.strip() else None
         if data is None:
             raise UsageError(f"--agents: `{shown(flag, 100)}` is neither a JSON object nor a file")
         if len(data) > MOST_BYTES:
             raise UsageError(f"--agents: {path} is larger than {MOST_BYTES:,} bytes")
-        return Objects("flag", str(path), decode_object(data, str(path)), str(path))
+        return AgentObjects("flag", str(path), decode_object(data, str(path)), str(path))
     except (SettingsError, RuntimeError) as error:  # RuntimeError: `~` of a user that does not exist
         raise UsageError(shown(f"--agents: {str(error).removeprefix('--agents:').lstrip()}", 1000)) from None
 
 
-def _informed(definition: AgentDefinition) -> AgentDefinition:
-    """With the place of the documentation in it, where it speaks of that."""
-    if GUIDE_DOCS not in definition.prompt:
-        return definition
-    where = documentation()
-    return replace(definition, prompt=definition.prompt.replace(GUIDE_DOCS, str(where or "docs")))
-
-
-def _of(definition: AgentDefinition) -> ReadDefinition:
-    return ReadDefinition(definition.name, definition.source, definition.path, definition, definition.description)
+def _built_in() -> list[ReadDefinition]:
+    """With the place of the documentation in those that speak of it."""
+    where = str(documentation() or "docs")
+    known = [replace(d, prompt=d.prompt.replace(GUIDE_DOCS, where)) if GUIDE_DOCS in d.prompt else d for d in BUILT_IN]
+    return [ReadDefinition(d.name, d.source, d.path, d, d.description) for d in known]
 
 
 def _given(definition: AgentDefinition) -> ReadDefinition:
     if fault := check_name(definition.name):
         raise UsageError(f"AgentDefinition(name={definition.name!r}): {fault}")
-    return _of(definition)
+    d = definition
+    return ReadDefinition(d.name, d.source, d.path, d, d.description)
 
 
 def assemble(outcomes: Iterable[ReadDefinition], problems: Sequence[str] = ()) -> Definitions:
     """Who wins, name by name. A policy that is broken still keeps others from taking its name."""
-    ranked = sorted(outcomes, key=_rank)
+    found = list(outcomes)
+    ranked = [outcome for source in _ORDER for outcome in found if outcome.source == source]
     winners: dict[str, ReadDefinition] = {}
     told = list(problems)
     for outcome in ranked:
@@ -203,17 +216,15 @@ def assemble(outcomes: Iterable[ReadDefinition], problems: Sequence[str] = ()) -
         if (below := winners.get(key)) and _is_slip(below, outcome):
             told.append(f"{shown(outcome.path, 500)}: `{outcome.name}` is also the name in {shown(below.path, 500)}")
         winners[key] = outcome
-    usable = [o.definition for o in winners.values() if o.definition]
+    by_name = {o.definition.name: o.definition for o in winners.values() if o.definition}
     return Definitions(
-        by_name={definition.name: definition for definition in usable},
-        entries=tuple(_entry(outcome, winners) for outcome in ranked),
-        problems=_few(told),
-        lower={definition.name.lower(): definition.name for definition in usable},
+        by_name=by_name,
+        problems=_few(told) if told else (),
+        lower={name.lower(): name for name in by_name},
+        unread=tuple(chain.from_iterable(map(attrgetter("unread"), ranked))),
+        read=tuple(ranked),
+        winners=winners,
     )
-
-
-def _rank(outcome: ReadDefinition) -> int:
-    return _ORDER.index(outcome.source)
 
 
 def _is_slip(below: ReadDefinition, outcome: ReadDefinition) -> bool:

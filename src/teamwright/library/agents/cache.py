@@ -18,7 +18,7 @@ from teamwright.library.agents.places import Sighting, Signature
 from teamwright.library.jsonfile import read_plain
 from teamwright.osfiles.private import replace_file
 
-FORMAT = 1
+FORMAT = 2
 MOST_BYTES = 8_000_000
 
 Found = TypeVar("Found")

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable
+from functools import partial
 from itertools import chain
 from typing import Any, cast, get_args
 
@@ -58,7 +59,7 @@ def text(value: Any) -> str:
 
 def _model(value: Any) -> str | None:
     name = text(value)
-    return None if name.lower() == "inherit" else name or None
+    return None if name.lower() in ("inherit", "default") else name or None
 
 
 def _yes_no(value: Any) -> bool:
@@ -86,16 +87,12 @@ def _effort(value: Any) -> str | int:
     raise Wrong(f"must be one of {', '.join(words)}, or a whole number above 0")
 
 
-def _one_of(words: Iterable[str]) -> Callable[[Any], str]:
+def _one_of(words: Iterable[str], value: Any) -> str:
     known = {_flat(word): word for word in words}
-
-    def read(value: Any) -> str:
-        found = known.get(_flat(value)) if isinstance(value, str) else None
-        if found is None:
-            raise Wrong(f"must be one of {', '.join(known.values())}")
-        return found
-
-    return read
+    found = known.get(_flat(value)) if isinstance(value, str) else None
+    if found is None:
+        raise Wrong(f"must be one of {', '.join(known.values())}")
+    return found
 
 
 def _texts(value: Any, cut: Callable[[str], list[str]]) -> tuple[str, ...]:
@@ -155,16 +152,16 @@ _ALL = (
     Field("disallowed_tools", _tools, guards=True),
     Field("model", _model),
     Field("effort", _effort),
-    Field("permission_mode", _one_of(MODES), guards=True),
+    Field("permission_mode", partial(_one_of, MODES), guards=True),
     Field("background", _yes_no),
-    Field("isolation", _one_of(get_args(Isolation)), guards=True),
+    Field("isolation", partial(_one_of, get_args(Isolation)), guards=True),
     Field("max_turns", _count),
     Field("color", text),
-    Field("memory", _one_of(get_args(Scope))),
+    Field("memory", partial(_one_of, get_args(Scope))),
     Field("required_mcp_servers", _names),
     Field("mcp_servers", _servers),
     Field("hooks", _object, guards=True),
     Field("skills", _names),
     Field("initial_prompt", text),
 )
-_FIELDS = {_flat(field.name): field for field in _ALL}
+_FIELDS = {field.name.replace("_", ""): field for field in _ALL}

@@ -3,20 +3,24 @@
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 from msgspec import Struct
 
 from teamwright.core.data.definition import AgentDefinition, DefinitionSource
+from teamwright.core.data.extensions.unread import Unread
 from teamwright.core.errors import SettingsError
 from teamwright.core.text import shown
 from teamwright.library.agents.definition_fields import MOST_NAME, Field, Wrong, check_name, find_field
-from teamwright.library.frontmatter import Document, split
 from teamwright.library.jsonfile import read_plain
+
+if TYPE_CHECKING:
+    from teamwright.library.frontmatter import Document
 
 MOST_BYTES = 1_000_000
 _MOST_WORDS = 1000  # characters of one line about a problem
+_MOST_UNREAD = 20  # fields of one file
 
 
 class DefinitionFolder(Struct, frozen=True):
@@ -29,7 +33,7 @@ class DefinitionFolder(Struct, frozen=True):
 
 
 class ReadDefinition(Struct, frozen=True):
-    """What became of one file or object: a definition, or an error; and one line for each problem."""
+    """What became of one file or object: a definition, or an error; one line for each problem; and fields of no use."""
 
     name: str
     source: DefinitionSource
@@ -38,6 +42,7 @@ class ReadDefinition(Struct, frozen=True):
     description: str = ""
     error: str = ""
     problems: tuple[str, ...] = ()
+    unread: tuple[Unread, ...] = ()
 
 
 class _Form(Struct):
@@ -48,6 +53,7 @@ class _Form(Struct):
     values: dict[str, Any]
     warnings: list[str]
     errors: list[str]
+    unread: list[Unread]
 
     def place(self, key: str) -> str:
         return f"line {self.lines[key]}: " if key in self.lines else ""
@@ -58,12 +64,14 @@ def read_file(path: str, place: DefinitionFolder) -> ReadDefinition:
     stem = _stem(path)
     try:
         text, warnings = _text(path, place)
+        from teamwright.library.frontmatter import split  # noqa: PLC0415  # most homes hold no definition
+
         document = split(text, path)
     except SettingsError as error:
         words = shown(str(error), _MOST_WORDS)
         reason = shown(str(error).removeprefix(path).lstrip(":, "), _MOST_WORDS)
         return ReadDefinition(stem, place.source, path, error=reason, problems=(f"{words}; the file is ignored",))
-    form = _Form(path, document.lines, {}, [*warnings, *document.warnings], [])
+    form = _Form(path, document.lines, {}, [*warnings, *document.warnings], [], [])
     if not document.has_frontmatter:
         form.errors.append("line 1: there is no frontmatter; begin with `---`, `description: ...`, `---`")
     else:
@@ -74,7 +82,7 @@ def read_file(path: str, place: DefinitionFolder) -> ReadDefinition:
 
 def read_object(name: str, value: Any, source: DefinitionSource, where: str, path: str = "") -> ReadDefinition:
     """One entry of `{name: {description, prompt, ...}}`. Never raises for what it holds."""
-    form = _Form(f"{where}: {shown(name, 80)}", {}, {}, [], [])
+    form = _Form(f"{where}: {shown(name, 80)}", {}, {}, [], [], [])
     if isinstance(value, dict):
         pairs = cast("dict[str, Any]", value)
         _fill(form, {key: given for key, given in pairs.items() if given is not None})
@@ -112,19 +120,13 @@ def _text(path: str, place: DefinitionFolder) -> tuple[str, list[str]]:
 
 
 def _fill(form: _Form, fields: Mapping[str, Any]) -> None:
-    """Read every field that is known; tell those that are not, all in one line."""
-    unknown: list[str] = []
+    """Read every field that is known, and note the others."""
     for key, value in fields.items():
         field = find_field(key)
-        if field is None:
-            unknown.append(key)
-        else:
+        if field is not None:
             _put(form, field, key, value)
-    if unknown:
-        few = ", ".join(f"`{shown(key, 40)}`" for key in unknown[:10]) + (", ..." if len(unknown) > 10 else "")
-        one = len(unknown) == 1
-        words = f"unknown field {few}; ignored" if one else f"unknown fields {few}; ignored"
-        form.warnings.append(f"{form.place(unknown[0])}{words}")
+        elif len(form.unread) < _MOST_UNREAD:
+            form.unread.append(Unread("agent file", shown(key, 40), form.where, form.lines.get(key, 0)))
 
 
 def _put(form: _Form, field: Field, key: str, value: Any) -> None:
@@ -142,7 +144,7 @@ def _put(form: _Form, field: Field, key: str, value: Any) -> None:
             form.warnings.append(f"{words}; ignored")
 
 
-def _settle_markdown(form: _Form, document: Document, stem: str) -> None:
+def _settle_markdown(form: _Form, document: "Document", stem: str) -> None:
     """The body is the prompt, and the file's name the agent's where none is given."""
     if form.values.pop("prompt", None):
         form.warnings.append("prompt: ignored; in a Markdown file the text after the frontmatter is the prompt")
@@ -166,7 +168,8 @@ def _outcome(form: _Form, place: DefinitionFolder, path: str) -> ReadDefinition:
     definition = None
     if not form.errors:
         definition = msgspec.convert(values | {"name": full, "source": place.source, "path": path}, AgentDefinition)
-    return ReadDefinition(full, place.source, path, definition, description, "; ".join(form.errors), problems)
+    error, unread = "; ".join(form.errors), tuple(form.unread)
+    return ReadDefinition(full, place.source, path, definition, description, error, problems, unread)
 
 
 def _joint(words: str) -> str:

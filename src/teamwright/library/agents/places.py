@@ -66,6 +66,12 @@ def scan(place: DefinitionFolder) -> tuple[list[Sighting], list[str]]:
     """The definition files of a place in a fixed order, each with what tells whether it changed; and problems."""
     problems: list[str] = []
     found: list[Sighting] = []
+    try:
+        os.stat(place.folder)  # noqa: PTH116  # of most places there is nothing
+    except FileNotFoundError:
+        return found, problems
+    except OSError:  # which is told below
+        pass
     for sighting in _walk(str(place.folder), 0, set(), problems):
         if len(found) == MOST_FILES:
             problems.append(f"{shown(str(place.folder))}: more than {MOST_FILES:,} files; the others are left out")

@@ -9,6 +9,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from teamwright.core.data.definition import DefinitionSource
+from teamwright.core.data.extensions.unread import Unread
 from teamwright.core.errors import SettingsError
 from teamwright.core.text import shown
 from teamwright.library.agents.cache import CachedFile, Key, index_file, load_index, reread, save_index
@@ -29,6 +30,7 @@ class Skills(Struct, frozen=True):
     by_name: dict[str, Skill] = {}
     outcomes: tuple[SkillOutcome, ...] = ()
     problems: tuple[str, ...] = ()  # one line each
+    unread: tuple[Unread, ...] = ()
 
     @property
     def offered(self) -> list[Skill]:
@@ -111,7 +113,8 @@ def assemble(outcomes: Iterable[SkillOutcome], problems: Sequence[str] = ()) -> 
     if (more := len(told) - MOST_PROBLEMS) > 0:
         told[MOST_PROBLEMS:] = [f"and {more} more problems with skills and commands"]
     usable = sorted((o.skill for o in winners.values() if o.skill), key=_letters)
-    return Skills({skill.name: skill for skill in usable}, tuple(ranked), tuple(told))
+    unread = tuple(chain.from_iterable(outcome.unread for outcome in ranked))
+    return Skills({skill.name: skill for skill in usable}, tuple(ranked), tuple(told), unread)
 
 
 def _rank(outcome: SkillOutcome) -> int:

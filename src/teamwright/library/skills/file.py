@@ -8,6 +8,7 @@ from typing import Any, Literal, cast
 from msgspec import Struct
 
 from teamwright.core.data.definition import DefinitionSource
+from teamwright.core.data.extensions.unread import Unread
 from teamwright.core.data.message import Effort
 from teamwright.core.errors import SettingsError
 from teamwright.core.permissions.rules import Problem, parse_rule, split_rules
@@ -20,6 +21,7 @@ from teamwright.library.jsonfile import read_plain
 MOST_BYTES = 1_000_000
 HEAD = 8_192  # bytes in which the frontmatter of an ordinary skill ends
 _MOST_WORDS = 1_000  # characters of one line about a problem
+_MOST_UNREAD = 20  # fields of one file
 _MOST_GUESSED = 200  # of a description taken from the body
 _SILENT = frozenset({"license", "metadata", "compatibility", "version", "author", "tags"})  # told to people, not to us
 
@@ -60,7 +62,7 @@ class Shelf(Struct, frozen=True):
 
 
 class SkillOutcome(Struct, frozen=True):
-    """What became of one file: a skill, or an error; and one line for each problem."""
+    """What became of one file: a skill, or an error; one line for each problem; and fields of no use."""
 
     name: str
     source: DefinitionSource
@@ -68,12 +70,14 @@ class SkillOutcome(Struct, frozen=True):
     skill: Skill | None = None
     error: str = ""
     problems: tuple[str, ...] = ()
+    unread: tuple[Unread, ...] = ()
 
 
 class _SkillForm(Struct):
     values: dict[str, Any]
     warnings: list[str]
     errors: list[str]
+    unread: list[str]  # fields
 
 
 def read_skill(path: str, shelf: Shelf) -> SkillOutcome:
@@ -85,7 +89,7 @@ def read_skill(path: str, shelf: Shelf) -> SkillOutcome:
         words = shown(str(error), _MOST_WORDS)
         reason = shown(str(error).removeprefix(path).lstrip(":, "), _MOST_WORDS)
         return SkillOutcome(stem, shelf.place.source, path, error=reason, problems=(f"{words}; the file is ignored",))
-    form = _SkillForm({}, list(document.warnings), [])
+    form = _SkillForm({}, list(document.warnings), [], [])
     _fill(form, document)
     return _outcome(form, document, shelf, path, stem)
 
@@ -183,7 +187,6 @@ _FIELDS: dict[str, tuple[str, Callable[[Any], Any], bool]] = {
 
 
 def _fill(form: _SkillForm, document: Document) -> None:
-    unknown: list[str] = []
     for key, value in document.fields.items():
         flat = key.replace("-", "").replace("_", "").lower()
         where = f"line {document.lines[key]}: " if key in document.lines else ""
@@ -191,10 +194,8 @@ def _fill(form: _SkillForm, document: Document) -> None:
             form.values["allowed_tools"] = _rules(value, f"{where}{key}", form.warnings)
         elif flat in _FIELDS:
             _put(form, _FIELDS[flat], value, f"{where}{key}")
-        elif flat not in _SILENT:
-            unknown.append(f"{where}unknown field `{shown(key, 40)}`; ignored")
-    more = len(unknown) - 10
-    form.warnings += unknown[:10] + ([f"and {more} more unknown fields; ignored"] if more > 0 else [])
+        elif flat not in _SILENT and len(form.unread) < _MOST_UNREAD:
+            form.unread.append(key)
 
 
 def _put(form: _SkillForm, field: tuple[str, Callable[[Any], Any], bool], value: Any, where: str) -> None:
@@ -242,8 +243,9 @@ def _outcome(form: _SkillForm, document: Document, shelf: Shelf, path: str, stem
     if when := values.pop("when", ""):
         description = f"{description} {when}".strip()
     problems = _problems(form, shelf, path)
+    unread = tuple(Unread(shelf.kind, shown(key, 40), path, document.lines.get(key, 0)) for key in form.unread)
     if form.errors:
-        return SkillOutcome(full, place.source, path, error="; ".join(form.errors), problems=problems)
+        return SkillOutcome(full, place.source, path, error="; ".join(form.errors), problems=problems, unread=unread)
     agent = values.pop("agent", None) or None
     skill = Skill(
         name=full,
@@ -256,7 +258,7 @@ def _outcome(form: _SkillForm, document: Document, shelf: Shelf, path: str, stem
         root=shelf.root,
         **values,
     )
-    return SkillOutcome(full, place.source, path, skill, problems=problems)
+    return SkillOutcome(full, place.source, path, skill, problems=problems, unread=unread)
 
 
 def _problems(form: _SkillForm, shelf: Shelf, path: str) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """Lists the settings that a directory would apply and the programs it would start if it were trusted."""
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -19,8 +19,10 @@ MOST_LINES = 5_000
 MOST_LINE = 100_000  # characters
 _TITLES = {
     "hooks": "hooks, which run commands",
+    "keys": "keys for the model, which a command gives",
     "servers": "MCP servers, which are programs",
     "languages": "language servers, which are programs",
+    "status": "a status line, which runs a command",
     "git": "git settings, which run programs",
     "commands": "commands that skills and commands run",
     "scripts": "files that these start or read; a change needs your approval",
@@ -58,23 +60,13 @@ def _part(title: str, lines: list[str]) -> Part:
 
 def _tell_settings(file: str, path: Path, told: dict[str, list[str]]) -> None:
     for key, value in _read_settings(file, path, told["others"]).items():
-        match key:
-            case "hooks":
-                told["hooks"] += _hooks(value)
-            case "mcp" | "mcpServers":
-                told["servers"] += _servers(value)
-            case "lsp":
-                told["languages"] += _servers(value)
-            case "permissions":
-                _tell_permissions(value, told)
-            case "env":
-                told["variables"] += _variables(value)
-            case "enabledPlugins":
-                told["plugins"] += _plugins(value)
-            case _ if value and key not in HARMLESS:
-                told["others"].append(f"{key}: {_compact(value)} ({file})")
-            case _:
-                continue
+        if key in _LINES:
+            kind, lines = _LINES[key]
+            told[kind] += lines(value)
+        elif key == "permissions":
+            _tell_permissions(value, told)
+        elif value and key not in HARMLESS:
+            told["others"].append(f"{key}: {_compact(value)} ({file})")
 
 
 def _read_settings(file: str, path: Path, problems: list[str]) -> dict[str, Any]:
@@ -114,11 +106,17 @@ def _hooks(value: Any, who: str = "") -> Iterator[str]:
         for row in map(_mapping, _list(entries)):
             at = f"{event} ({row['matcher']})" if row.get("matcher") else event
             for hook in map(_mapping, _list(row.get("hooks"))):
-                if line := command_line(hook):
+                if line := command_line(hook) or _asked(hook):
                     told += 1
                     yield f"{who}{at}: {line}"
         if not told and entries:
             yield f"{who}{event}: {_compact(entries)}"
+
+
+def _asked(hook: dict[str, Any]) -> str:
+    """Of a hook by which a model judges."""
+    prompt = hook.get("prompt")
+    return f"a model is asked: {prompt}" if isinstance(prompt, str) and prompt else ""
 
 
 def _servers(value: Any, who: str = "") -> Iterator[str]:
@@ -132,6 +130,25 @@ def _servers(value: Any, who: str = "") -> Iterator[str]:
         elif name != "mcpServers":
             yield f"{who}{name}: {_compact(server)}"
 
+
+def _status(value: Any) -> Iterator[str]:
+    yield command_line(_mapping(value)) or _compact(value)
+
+
+def _plain(value: Any) -> Iterator[str]:
+    yield f"{value}"
+
+
+_LINES: Mapping[str, tuple[str, Callable[[Any], Iterator[str]]]] = {
+    "hooks": ("hooks", _hooks),
+    "mcp": ("servers", _servers),
+    "mcpServers": ("servers", _servers),
+    "lsp": ("languages", _servers),
+    "statusLine": ("status", _status),
+    "env": ("variables", _variables),
+    "enabledPlugins": ("plugins", _plugins),
+    "apiKeyHelper": ("keys", _plain),
+}
 
 # --- definitions
 

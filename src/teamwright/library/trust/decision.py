@@ -7,7 +7,7 @@ from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 from msgspec import Struct
@@ -15,11 +15,14 @@ from msgspec import Struct
 from teamwright.core.errors import SettingsError, StoreError
 from teamwright.core.text import shown
 from teamwright.library.jsonfile import read_json
-from teamwright.library.trust.snapshot import TrustChange
-from teamwright.osfiles.json_store import alone_with, replace
+
+if TYPE_CHECKING:
+    from teamwright.library.trust.snapshot import TrustChange
 
 MOST_NAMES = 100
 _HOMES = (".claude", ".teamwright")
+RECORDS = "trust.json"  # below our home
+PLACES = (*_HOMES, ".mcp.json")  # outside of which a directory brings nothing
 
 
 class Part(Struct, frozen=True):
@@ -42,7 +45,7 @@ class TrustContents(Struct, frozen=True):
     servers: tuple[str, ...] = ()
     languages: tuple[str, ...] = ()  # language servers
     parts: tuple[Part, ...] = ()  # all of it, line by line: what the person is asked about
-    changes: tuple[TrustChange, ...] = ()  # since it was trusted
+    changes: "tuple[TrustChange, ...]" = ()  # since it was trusted
 
 
 def is_trusted(path: Path, *, state: Path, listed: Iterable[Path] = (), flag: bool = False) -> bool:
@@ -50,11 +53,13 @@ def is_trusted(path: Path, *, state: Path, listed: Iterable[Path] = (), flag: bo
 
     `listed` are the user's `trustedDirectories`; `flag` is `--trust`, for its own run alone.
     """
-    if is_granted(path, listed=listed, flag=flag):
-        return True
-    real = os.path.realpath(path)
+    return is_granted(path, listed=listed, flag=flag) or is_remembered(path, state=state)
+
+
+def is_remembered(path: Path, *, state: Path) -> bool:
+    """Has the person said yes to it, some day?"""
     try:
-        return real in _records(state)
+        return os.path.realpath(path) in _records(state)
     except SettingsError:  # unreadable records trust nothing; `trust` says what is wrong with them
         return False
 
@@ -127,16 +132,18 @@ def trusted_directories(state: Path) -> list[str]:
 
 
 def _records(state: Path, name: str = "directories") -> dict[str, Any]:
-    found = (read_json(state / "trust.json") or {}).get(name, {})
+    found = (read_json(state / RECORDS) or {}).get(name, {})
     if not isinstance(found, dict):
-        raise SettingsError(f"{state / 'trust.json'}: `{name}` must be an object")
+        raise SettingsError(f"{state / RECORDS}: `{name}` must be an object")
     return cast("dict[str, Any]", found)
 
 
 @contextmanager
 def _changing(state: Path) -> Generator[dict[str, dict[str, Any]]]:
     """The records to be changed, written as a whole if they were."""
-    file = state / "trust.json"
+    from teamwright.osfiles.json_store import alone_with, replace  # noqa: PLC0415
+
+    file = state / RECORDS
     with alone_with(file, state):
         records = {name: _records(state, name) for name in ("directories", "declined")}
         before = {name: dict(found) for name, found in records.items()}

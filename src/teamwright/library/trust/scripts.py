@@ -65,7 +65,7 @@ class _TooMany(Exception):
 
 def named_files(lines: Iterable[str], project: Path, folders: Sequence[Path] = ()) -> NamedFiles:
     """Files that the lines name from the project, from `folders`, or from directories that they name."""
-    search = _Search(os.path.realpath(project), [str(folder) for folder in folders])
+    search = _ScriptSearch(os.path.realpath(project), [str(folder) for folder in folders])
     try:
         for line in lines:
             search.read(line[:_MOST_TEXT])
@@ -74,7 +74,7 @@ def named_files(lines: Iterable[str], project: Path, folders: Sequence[Path] = (
     return NamedFiles(tuple(sorted(search.files)))
 
 
-class _Search:
+class _ScriptSearch:
     def __init__(self, project: str, folders: Sequence[str]) -> None:
         self._project = project
         self._given = list(dict.fromkeys([project, *folders]))

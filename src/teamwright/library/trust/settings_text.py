@@ -28,7 +28,7 @@ HARMLESS = frozenset(
     }
 )
 _SECRET = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS?)$", re.IGNORECASE)
-_STARTS = re.compile(r"(?:command|cmd|helper|script|refresh|export|program|exec|run)$", re.IGNORECASE)
+_STARTS = re.compile(r"(?:command|cmd|helper|script|refresh|export|program|exec|run|check)$", re.IGNORECASE)
 _DEEPEST = 20
 
 

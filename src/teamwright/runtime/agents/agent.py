@@ -1,13 +1,13 @@
 """A running agent: its transcript, its inbox, its turns. The main agent is one like any other."""
 
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import anyio
-import msgspec
 
+from teamwright.core.data.conversation.history import History
 from teamwright.core.data.event import (
     Event,
     LettersTaken,
@@ -16,29 +16,30 @@ from teamwright.core.data.event import (
     Reminded,
     Rendered,
     Replied,
+    Rewound,
     Streamed,
     TurnEnded,
     TurnStarted,
     Warned,
-    is_durable,
 )
-from teamwright.core.data.history import History
 from teamwright.core.data.letter import Letter
 from teamwright.core.data.letter import Prompt as Asked
-from teamwright.core.data.message import Effort, Message, Reply, Request, ToolCall, ToolSpec, user
+from teamwright.core.data.message import Effort, Message, Reply, Request, ToolCall, user
 from teamwright.core.errors import DiskError, ModelError, StoreError, TeamwrightError
 from teamwright.core.ids import AgentId
 from teamwright.core.loop import run_turn
 from teamwright.core.permissions.consent import Decision, Mode
 from teamwright.core.ports import Compactor, OnDelta, Tool
 from teamwright.runtime.agents.inbox import AgentInbox
-from teamwright.runtime.agents.plan_words import PLAN_OFF, Approver, plan_on
-from teamwright.runtime.agents.spec import AgentSpec, ResourcesPort, TranscriptPort
+from teamwright.runtime.agents.limits.slots import Slot
+from teamwright.runtime.agents.plan_mode import PlanMode
+from teamwright.runtime.agents.spec import AgentSpec, RenderedPrompt, ResourcesPort, TranscriptPort
 from teamwright.runtime.services import SessionTurn
-from teamwright.runtime.trouble import innermost
+from teamwright.runtime.trouble import failed_turn, innermost
 from teamwright.store.files.logs import brief
 
 if TYPE_CHECKING:
+    from teamwright.core.data.event import Durable
     from teamwright.runtime.agents.factory import AgentFactory
 
 INTERRUPTED = "[This turn was interrupted {}.]"
@@ -48,40 +49,32 @@ current_teammate: ContextVar[AgentId] = ContextVar("current_teammate")  # the te
 _MAY_FALL_BACK = frozenset({"overloaded", "rate_limit", "server", "network", "silence"})
 
 
-class RenderedPrompt(msgspec.Struct, frozen=True):
-    """System prompt and tools as rendered: these very objects go into every request, so they are encoded once."""
-
-    hash: str
-    system: tuple[str, ...]
-    tools: tuple[ToolSpec, ...]
-
-
 class Agent:
+    plan_models: tuple[str, str] | None = None  # one for plan mode, one for the work; None: the same
+
     def __init__(self, spec: AgentSpec, history: History, transcript: TranscriptPort, shared: "AgentFactory") -> None:
         self.id, self.name, self.kind, self.parent, self.depth = spec.id, spec.name, spec.kind, spec.parent, spec.depth
         self.history, self.desk, self.meter = history, spec.desk, spec.meter
-        self.inbox, self.slot = AgentInbox(spec.id, shared.letters, history.letters), shared.slots.slot()
+        self.inbox, self.slot = AgentInbox(spec.id, shared.letters, history.letters), Slot(shared.slots)
         self.prompt = RenderedPrompt("", (), ())  # until it is rendered
         self.limits, self.may_start = spec.toolset.limits, spec.toolset.may_start
         self.mode: Mode | None = spec.mode  # of its own; None: its parent's
-        self.approver: Approver = spec.approver
+        self.plan = PlanMode(self, spec.approver)
         self._listeners: list[Callable[[Event], None]] = []  # e.g. the writer of its output file
         self.left_running: Callable[[Sequence[Letter]], str] | None = None  # jobs of earlier turns, in words, each once
         self.gear: ResourcesPort | None = None
         self.parked = False  # this process leaves it, in the middle of a turn if need be
         self.halted: StoreError | None = None  # the disk did not take its last turn: nothing of it may go on from here
-        self.replied_at = 0  # the line of its last reply: where a fork branches off
+        self.replied_at = 0  # the line of its last reply, or of a rewind after it: where a fork branches off
         self._transcript, self._shared = transcript, shared
         self._bus, self._now, self._trouble, self._settle = shared.bus, shared.now, shared.trouble, shared.settle
         self._inner = shared.metered(spec, history, turns=True)
         self.aside = shared.metered(spec, history, turns=False)  # for the runtime's own questions: they are no turns
-        self._busy, self._told_plan = anyio.Lock(), False  # busy: a turn, or the shortening of the conversation
+        self._busy = anyio.Lock()  # a turn, or the shortening of the conversation
         self._lent: str | None = None  # the model that it goes back to after a turn
-        self._before_plan: Mode | None = None
-        self.closing, self._closed = False, anyio.Event()
         self._scope: anyio.CancelScope | None = None
         self._interrupted = BY_STOP  # by whom or why its turn is, in words
-        self._resting, self._woken = anyio.Event(), anyio.Event()
+        self.closing, self._closed, self._resting, self._woken = False, anyio.Event(), anyio.Event(), anyio.Event()
         self._seat = SessionTurn(
             agent=spec.id,
             history=history,
@@ -96,6 +89,8 @@ class Agent:
             request=self.request,
             sync=transcript.sync,
             around=shared.around,
+            keeper=shared.keeper,
+            started=transcript.started,
             session=shared.services,
         )
 
@@ -107,10 +102,11 @@ class Agent:
             self._bus.publish(Record(self.id, 0, 0, event))
             return
         at, n = self._now(), 0
-        if is_durable(event):
-            n = self._transcript.append(event, at)
-            self.history.apply(event)
-            if isinstance(event, Replied):
+        if event.durable:
+            durable = cast("Durable", event)
+            n = self._transcript.append(durable, at)
+            self.history.apply(durable)
+            if isinstance(event, Replied | Rewound):
                 self.replied_at = n
         self._bus.publish(Record(self.id, n, at, event))
         for heard in self._listeners:
@@ -166,6 +162,11 @@ class Agent:
         if model != rendered.model:
             self.emit(Rendered(rendered.prompt, model, reason, rendered.effort))
 
+    def use_models(self, models: tuple[str, str], reason: str) -> None:
+        """One for plan mode, and one for the work; often the same."""
+        self.plan_models = models if models[0] != models[1] else None
+        self.use_model(models[0 if self.mode == "plan" else 1], reason)
+
     def borrow_model(self, model: str) -> None:
         """For its next turn alone."""
         self._lent = self._lent or self.model
@@ -202,23 +203,8 @@ class Agent:
         if mode != self.mode or self.history.mode is None:
             self.mode = mode
             self.emit(ModeChanged(mode))
-
-    def enter_plan(self) -> None:
-        self._before_plan = self.mode
-        self.set_mode("plan")
-        self._told_plan = True  # by the result of the call
-
-    def leave_plan(self) -> None:
-        """Back to the mode before; the main agent's is at least `default`."""
-        before = self._before_plan if self._before_plan != "plan" else None
-        self.set_mode(before or "default")
-        self._told_plan = False
-
-    def end_plan(self, mode: Mode | None) -> None:
-        """Its plan was approved: on in this mode, or in the session's."""
-        if self.mode == "plan":
-            self.mode = mode
-            self.emit(ModeChanged(mode or "bubble"))
+        if self.plan_models is not None:
+            self.use_models(self.plan_models, "mode")
 
     def use_tools(self, tools: Mapping[str, Tool], limits: Mapping[str, tuple[str, ...]]) -> None:
         """Others than it was made with; before its first turn."""
@@ -247,6 +233,16 @@ class Agent:
             self.emit(LettersTaken((), message))
             await self._transcript.sync()
         return True
+
+    async def rewind(self, prepare: Callable[[], Awaitable[Sequence[Event]]]) -> bool:
+        """Go back in the conversation, by events that are made while no turn can begin. False while one runs."""
+        if free := not self._busy.locked():
+            async with self._busy:
+                for event in await prepare():
+                    self.emit(event)
+                self.plan.forget()
+                await self._transcript.sync()
+        return free
 
     def interrupt(self, why: str = BY_PERSON) -> bool:
         """End the running turn; False if there is none."""
@@ -336,7 +332,7 @@ class Agent:
             for ended in await self._settle(self.id, self.history):  # owed since an end that could not be recorded
                 self.emit(ended)
             if letters or not self.history.over:  # nothing is said to a turn that is only to be ended
-                self._tell_mode()
+                self.plan.tell()
             if letters and self.left_running is not None and (words := self.left_running(letters)):
                 self.emit(Reminded(user(words)))
             return await run_turn(self._seat, letters)
@@ -345,7 +341,7 @@ class Agent:
             if isinstance(inner, DiskError):
                 self.halted = inner
             if isinstance(inner, TeamwrightError):
-                return TurnEnded("failed", error=str(inner), status=getattr(inner, "status", None))
+                return failed_turn(inner)
             self._shared.log("a turn failed: " + "".join(traceback.format_exception(error)))
             return TurnEnded("failed", error=f"internal error: {inner!r}; the log has the details")
 
@@ -380,9 +376,3 @@ class Agent:
         self.history.ended = failed
         self._bus.publish(Record(self.id, 0, self._now(), failed))
         self.inbox.give_up()
-
-    def _tell_mode(self) -> None:
-        planning = self.mode == "plan"
-        if planning != self._told_plan:
-            self.emit(Reminded(user(plan_on(self.approver) if planning else PLAN_OFF)))
-        self._told_plan = planning

@@ -3,13 +3,15 @@
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
+from msgspec import Struct
+
 from teamwright.core.data.event import Compacted, Warned, Why
 from teamwright.core.data.message import Message, Text
 from teamwright.core.errors import ModelError, UsageError
 from teamwright.core.ids import AgentId
 from teamwright.core.policies import compaction
 from teamwright.runtime.agents.agent import Agent
-from teamwright.runtime.agents.plan_words import plan_on
+from teamwright.runtime.agents.plan_mode import plan_on
 
 if TYPE_CHECKING:
     from teamwright.runtime.side_questions.fork import Aside
@@ -20,24 +22,25 @@ MOST_ROUNDS = 3  # shortenings in a row without a reply that leaves room; then t
 CHARACTERS = 3  # a token, where a conversation must surely fit
 
 
-class Windows:
+class Windows(Struct, eq=False):
     """How many tokens each model takes: as the catalogue or the server says, or as its refusals taught us."""
 
-    def __init__(
-        self, known: Callable[[str], int | None], ask: Callable[[str], Awaitable[int | None]] | None = None
-    ) -> None:
-        self._known = known
-        self._ask = ask
-        self._learnt: dict[str, int] = {}
+    _known: Callable[[str], int | None]
+    _ask: Callable[[str], Awaitable[int | None]] | None = None
+    _learnt: dict[str, int] = {}
 
     async def of(self, model: str) -> int | None:
         """A server that does not know yet is asked again: it may have to load the model first."""
-        window = self._learnt.get(model) or self._known(model)
+        window = self.known(model)
         if window is None and self._ask is not None:
             window = await self._ask(model)
         if window is not None:
             self._learnt[model] = window
         return window
+
+    def known(self, model: str) -> int | None:
+        """Without asking anybody."""
+        return self._learnt.get(model) or self._known(model)
 
     def learn(self, model: str, tokens: int) -> None:
         before = self._learnt.get(model)
@@ -52,13 +55,12 @@ class Compacts(Protocol):
     async def after(self, agent: AgentId, why: Why, summary: str) -> None: ...
 
 
-class AgentCompactor:
-    def __init__(self, agent: Agent, windows: Windows, facts: Facts, hooks: Compacts | None = None) -> None:
-        self._agent = agent
-        self._windows = windows
-        self._facts = facts
-        self._hooks = hooks
-        self._rounds = 0  # times in a row that it was shortened and no reply left room since
+class AgentCompactor(Struct, eq=False):
+    _agent: Agent
+    _windows: Windows
+    _facts: Facts
+    _hooks: Compacts | None = None
+    _rounds: int = 0  # times in a row that it was shortened and no reply left room since
 
     async def make_room(self) -> None:
         """Before a request: compact if it would fill the window. Raises ModelError where that helps no more."""
@@ -136,7 +138,7 @@ class AgentCompactor:
         agent = self._agent
         facts = [f"Your working directory is {agent.desk.cwd}."]
         if agent.mode == "plan":
-            facts.append(plan_on(self._agent.approver))
+            facts.append(plan_on(self._agent.plan.approver))
         if changed := list(agent.history.changed)[-50:]:
             facts.append("Files that you have changed: " + ", ".join(changed))
         return facts

@@ -4,24 +4,24 @@ import itertools
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
+import anyio
 from msgspec import Struct
 
 from teamwright import __version__
+from teamwright.core.data.conversation.history import History, fold
 from teamwright.core.data.definition import AgentDefinition
 from teamwright.core.data.event import AgentStarted, Durable, ModeChanged, Resumed, ToolEnded
-from teamwright.core.data.history import History, fold
 from teamwright.core.data.message import ToolCall, ToolSpec
 from teamwright.core.errors import SessionMissing
 from teamwright.core.ids import AgentId, SessionId
 from teamwright.core.permissions.consent import Decision
 from teamwright.core.policies.budget import Limits
-from teamwright.core.ports import Model
-from teamwright.runtime.agents.agent import Agent, RenderedPrompt
+from teamwright.core.ports import Keeper, Model
+from teamwright.runtime.agents.agent import Agent
 from teamwright.runtime.agents.compactor import AgentCompactor, Facts, Windows
 from teamwright.runtime.agents.inbox import LetterStore
-from teamwright.runtime.agents.meter import Ledger, MeteredModel
-from teamwright.runtime.agents.slots import Slots
-from teamwright.runtime.agents.spec import AgentSpec, started
+from teamwright.runtime.agents.limits.meter import Ledger, MeteredModel
+from teamwright.runtime.agents.spec import AgentSpec, RenderedPrompt, started
 from teamwright.runtime.bus import Bus
 from teamwright.runtime.extensions.hook_points import HookPoints
 from teamwright.runtime.extensions.hook_services import CompactHooks
@@ -29,7 +29,7 @@ from teamwright.runtime.services import Services
 from teamwright.runtime.trouble import Trouble
 from teamwright.store.files import prompts, transcripts
 from teamwright.store.files.paths import SessionFiles
-from teamwright.store.files.transcripts import Transcript
+from teamwright.store.files.transcripts import Transcript, Transcripts
 
 
 class AgentFactory(Struct, kw_only=True):
@@ -41,7 +41,7 @@ class AgentFactory(Struct, kw_only=True):
     ledger: Ledger
     model: Model
     gate: Callable[[AgentId, ToolCall], Awaitable[Decision]]
-    slots: Slots
+    slots: anyio.Semaphore  # how many may run at once
     now: Callable[[], int]
     log: Callable[[str], None]
     debug: Callable[[str], None] | None
@@ -52,7 +52,10 @@ class AgentFactory(Struct, kw_only=True):
     facts: Facts
     fallback: str | None = None
     around: HookPoints | None = None  # people's hooks
+    keeper: Keeper | None = None
     rendered: dict[object, RenderedPrompt] = {}
+    transcripts: Transcripts = Transcript
+    fetch: Callable[[AgentId, SessionFiles], Awaitable[None]] | None = None  # a transcript that others continued
     lodgers: dict[AgentId, SessionFiles] = {}  # agents whose transcripts are with another session
 
     def make(self, spec: AgentSpec, history: History, transcript: Transcript) -> Agent:
@@ -70,7 +73,7 @@ class AgentFactory(Struct, kw_only=True):
 
     def metered(self, spec: AgentSpec, history: History, *, turns: bool) -> MeteredModel:
         return MeteredModel(
-            self.model,
+            model=self.model,
             ledger=self.ledger,
             meter=spec.meter,
             session=self.session,
@@ -86,7 +89,7 @@ class AgentFactory(Struct, kw_only=True):
         self, spec: AgentSpec, prompt: RenderedPrompt, reason: str = "start", history: History | None = None
     ) -> Agent:
         """A new agent with a transcript of its own; a fork brings the history that it branches off from."""
-        agent = self.make(spec, history or History(), Transcript.create(self.files_of(spec.id).agent(spec.id)))
+        agent = self.make(spec, history or History(), self.transcripts.create(self.files_of(spec.id).agent(spec.id)))
         agent.emit(started(spec, self.session))
         agent.render(prompt, spec.model, reason, spec.effort)
         if spec.mode is not None:
@@ -106,10 +109,12 @@ class AgentFactory(Struct, kw_only=True):
 
         About calls that were in flight when a process was killed, the store knows more than the transcript.
         """
+        if self.fetch is not None:
+            await self.fetch(id, self.files_of(id))
         path = self.files_of(id).agent(id)
         if not path.is_file():
             raise SessionMissing(f"the transcript of agent {id} is gone")
-        transcript, events, torn = Transcript.open(path)
+        transcript, events, torn = self.transcripts.open(path)
         try:
             history = self._fold(events)
         except BaseException:

@@ -8,7 +8,7 @@ from teamwright.core.data.letter import JobStatus, Letter
 from teamwright.runtime.agents.agent import Agent
 
 
-class Policy(Protocol):
+class LifePolicy(Protocol):
     """What is particular to the main agent, to one that runs once, and to a teammate."""
 
     @property
@@ -29,7 +29,7 @@ class Policy(Protocol):
         ...
 
 
-async def live(policy: Policy) -> None:
+async def live(policy: LifePolicy) -> None:
     while not policy.over:
         if letters := await policy.take():
             await policy.turn(letters)

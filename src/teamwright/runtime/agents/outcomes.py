@@ -11,8 +11,8 @@ import anyio
 from msgspec import Struct
 from msgspec.structs import replace
 
+from teamwright.core.data.conversation.history import History
 from teamwright.core.data.event import ToolEnded
-from teamwright.core.data.history import History
 from teamwright.core.data.message import Text, ToolCall
 from teamwright.core.errors import DiskError, StoreError
 from teamwright.core.ids import AgentId, CallId, LetterId, SessionId
@@ -127,9 +127,9 @@ def left_by(outcomes: Outcomes, rows: "Iterable[JobRow]", *, copied: bool) -> Ou
 
 async def team_made(found: Outcomes, agent: AgentId, call: ToolCall, when: str, words: str = "") -> Told | None:
     """What a call made of the team; `words` if it made nothing."""
-    if found.books is None:
+    if (books := found.books) is None:
         return None
-    if (done := await found.books.teams.made_by(agent, call.id)) is not None:
+    if (done := await books.teams.made_by(agent, call.id)) is not None:
         return done.replace(CRASH, when), False
     return lost(words, when) if words else None
 

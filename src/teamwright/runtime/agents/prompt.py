@@ -105,17 +105,6 @@ class Surroundings(Struct, frozen=True):
     permissions: str = ""
 
 
-def describe(place: Surroundings) -> str:
-    lines = [
-        PLACE,
-        f"Working directory: {place.cwd}" + (f" ({place.git})" if place.git else ""),
-        *(f"Also yours: {d}" for d in place.directories),
-        f"Platform: {place.platform}. Date: {place.date}. Model: {place.model}.",
-        place.permissions,
-    ]
-    return "\n".join(filter(None, lines))
-
-
 def permission_words(mode: Mode, allow: Sequence[str], *, asked: bool) -> str:
     """What runs without a question in this mode and by these rules, and what becomes of the rest."""
     if mode == "bypassPermissions":
@@ -134,18 +123,27 @@ def permission_words(mode: Mode, allow: Sequence[str], *, asked: bool) -> str:
 
 def system_prompt(
     place: Surroundings,
-    instructions: str,
+    told: Sequence[str],
     *,
     role: str,
     work_for: str = "",
     append: str = "",
     bare: bool = False,
 ) -> tuple[str, ...]:
-    """`role` is what the agent is, `work_for` for whom; `append` comes last; `bare`: nothing of either's place.
+    """`role` is what the agent is, `work_for` for whom; `told` is what it is told besides, such as instructions;
+    `append` comes last; `bare`: nothing of whom it works for, nor where.
 
     The parts that rarely change come first, so that sessions share the beginning.
     """
-    parts = [role, "" if bare else work_for, "" if bare else describe(place), instructions, append]
+    lines = [
+        PLACE,
+        f"Working directory: {place.cwd}" + (f" ({place.git})" if place.git else ""),
+        *(f"Also yours: {d}" for d in place.directories),
+        f"Platform: {place.platform}. Date: {place.date}. Model: {place.model}.",
+        place.permissions,
+    ]
+    where = () if bare else (work_for, "\n".join(filter(None, lines)))
+    parts = [role, *where, "\n\n".join(filter(None, told)), append]
     return tuple(part for part in parts if part.strip())
 
 

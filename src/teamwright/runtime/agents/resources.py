@@ -13,7 +13,8 @@ from teamwright.core.ports import Tool
 from teamwright.runtime.extensions.hook_points import HookPoints
 
 if TYPE_CHECKING:
-    from teamwright.core.data.server import ServerPrompt
+    from teamwright.core.data.extensions.server import ServerPrompt
+    from teamwright.core.data.op import SetServer
     from teamwright.library.skills.file import Skill
     from teamwright.runtime.extensions.hooks import Hooks
     from teamwright.runtime.extensions.mcp_pool import ServerPool
@@ -39,6 +40,15 @@ class Extensions(Protocol):
 
     @property
     def pool(self) -> "ServerPool | None": ...
+
+    async def set_server(self, op: "SetServer") -> None:
+        """Raises UsageError where there is no such server."""
+        ...
+
+    @property
+    def failures(self) -> Sequence[str]:
+        """One line for each server that could not be connected to at the start, once that is told."""
+        ...
 
     @property
     def prompts(self) -> "list[tuple[str, ServerPrompt]]":

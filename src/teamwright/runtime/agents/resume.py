@@ -1,11 +1,12 @@
 """Opens a session's history: new, resumed, or copied from another session under a new id."""
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from msgspec import Struct
 
 from teamwright import __version__
+from teamwright.core.data.conversation.history import History, fold
+from teamwright.core.data.conversation.rewind import before
 from teamwright.core.data.event import (
     AgentEnded,
     AgentStarted,
@@ -16,17 +17,16 @@ from teamwright.core.data.event import (
     Resumed,
     ToolEnded,
 )
-from teamwright.core.data.history import History, fold
 from teamwright.core.data.job import JobResult
 from teamwright.core.data.letter import Figures
 from teamwright.core.data.message import Usage
 from teamwright.core.errors import SessionBusy, SessionMissing, UsageError
 from teamwright.core.ids import AgentId, CallId, SessionId, line_uuid, new_session_id
-from teamwright.osfiles.locks import Lock, hold
+from teamwright.osfiles.locks import Lock, hold, holder
 from teamwright.runtime.agents.outcomes import Outcomes
 from teamwright.store.files import prompts, transcripts
 from teamwright.store.files.paths import Home, SessionFiles, find_transcript, is_session_id, list_sessions, one_session
-from teamwright.store.files.transcripts import Transcript
+from teamwright.store.files.transcripts import Transcript, Transcripts
 from teamwright.store.tables.state import now_ms
 
 
@@ -81,43 +81,60 @@ class Opened(Struct):
         return JobResult(said, usage=Figures(usage.total, uses, last - (began or last)))
 
 
-def open_history(origin: Origin, home: Home, cwd: Path) -> Opened:
+def open_history(origin: Origin, home: Home, cwd: Path, made: Transcripts = Transcript) -> Opened:
+    """`made` makes and opens transcripts."""
     if origin.id is not None and not is_session_id(origin.id):
         raise UsageError(f"--session-id {origin.id!r} is not a UUID")
-    old = _find(origin, home, cwd)
+    old = _find(origin, home, cwd) if origin.resume or origin.last else None
     if old is None or origin.fork:
-        id = SessionId(origin.id.lower()) if origin.id else new_session_id()
-        if find_transcript(home, id):
-            raise UsageError(f"session {id} already exists: resume it with --resume, or choose another id")
-        return _begin(id, home, cwd, old, origin)
+        id = _unused(origin.id, home) if origin.id else new_session_id()
+        return _begin(id, home.files(cwd, id), _Making(home, cwd, made, origin), old)
     if origin.id is not None and origin.id.lower() != old.stem:
         raise UsageError("--session-id names a new session: with --resume it needs --fork-session")
-    return _resume(old, home, origin)
+    return _resume(old, _Making(home, cwd, made, origin))
 
 
-def _find(origin: Origin, home: Home, cwd: Path) -> Path | None:
+def _unused(named: str, home: Home) -> SessionId:
+    id = SessionId(named.lower())
+    if find_transcript(home, id):
+        raise UsageError(f"session {id} already exists: resume it with --resume, or choose another id")
+    return id
+
+
+def _find(origin: Origin, home: Home, cwd: Path) -> Path:
     if origin.resume:
         return one_session(home, origin.resume)
-    if origin.last:
-        sessions = [entry for entry in list_sessions(home, cwd) if not entry.fault]
-        if not sessions:
-            raise SessionMissing(f"there is no session to continue in {cwd}")
-        return next((entry for entry in sessions if entry.said), sessions[0]).path
-    return None
+    sessions = [entry for entry in list_sessions(home, cwd) if not entry.fault]
+    if not sessions:
+        raise SessionMissing(f"there is no session to continue in {cwd}")
+    return next((entry for entry in sessions if entry.said), sessions[0]).path
 
 
 def _hold(home: Home, id: SessionId) -> Lock:
-    lock = hold(home.session_lock(id))
+    path = home.session_lock(id)
+    lock = hold(path)
     if lock is None:
-        raise SessionBusy(f"session {id} is running in another process; end that one first, or use --fork-session")
+        pid = holder(path)
+        where = "another process" if pid is None else f"another process ({pid})"
+        raise SessionBusy(f"session {id} is running in {where}; end that one first, or use --fork-session")
+    lock.sign()
     return lock
 
 
-def _begin(id: SessionId, home: Home, cwd: Path, source: Path | None, origin: Origin) -> Opened:
-    lock = _hold(home, id)
+class _Making(Struct, frozen=True):
+    """Where and how a session is opened."""
+
+    home: Home
+    cwd: Path
+    made: Transcripts
+    origin: Origin
+
+
+def _begin(id: SessionId, files: SessionFiles, making: _Making, source: Path | None) -> Opened:
+    lock = _hold(making.home, id)
     try:
-        kept = None if source is None else _last_line(source, origin)
-        return _copy(id, home.files(cwd, id), cwd, source, lock, kept)
+        kept = None if source is None else _last_line(source, making.origin)
+        return _copy(id, files, making, source, lock, kept)
     except BaseException:
         lock.release()
         raise
@@ -142,11 +159,11 @@ def _last_line(source: Path, origin: Origin) -> int | None:
 
 
 def _copy(
-    id: SessionId, files: SessionFiles, cwd: Path, source: Path | None, lock: Lock, kept: int | None = None
+    id: SessionId, files: SessionFiles, making: _Making, source: Path | None, lock: Lock, kept: int | None = None
 ) -> Opened:
     """A new transcript, with the history of `source` if there is one, up to the line `kept`."""
-    transcript = Transcript.create(files.transcript)
-    started = AgentStarted(id, str(cwd), __version__)
+    transcript = making.made.create(files.transcript)
+    started = AgentStarted(id, str(making.cwd), __version__)
     transcript.append(started, now_ms())
     events: list[Durable] = [started]
     if source is not None:
@@ -160,22 +177,25 @@ def _copy(
     if source is not None and history.rendered:
         system, tools = prompts.get(SessionFiles(source).prompts, history.rendered.prompt)
         prompts.put(files.prompts, system, tools)
+        from teamwright.store.files import checkpoints  # noqa: PLC0415  # of a copy alone
+
+        checkpoints.share(SessionFiles(source), files)
     return Opened(id, files, transcript, history, lock, [], new=source is None)
 
 
-def _resume(path: Path, home: Home, origin: Origin) -> Opened:
+def _resume(path: Path, making: _Making) -> Opened:
     id = SessionId(path.stem)
-    lock = _hold(home, id)
+    lock = _hold(making.home, id)
     try:
-        return _go_on(id, path, lock, _last_line(path, origin))
+        return _go_on(id, path, lock, making.made, _last_line(path, making.origin))
     except BaseException:
         lock.release()
         raise
 
 
-def _go_on(id: SessionId, path: Path, lock: Lock, kept: int | None = None) -> Opened:
+def _go_on(id: SessionId, path: Path, lock: Lock, made: Transcripts, kept: int | None = None) -> Opened:
     ended_at = int(path.stat().st_mtime * 1000)
-    transcript, events, torn = Transcript.open(path)
+    transcript, events, torn = made.open(path)
     history = fold(events)
     if history.started is None:
         transcript.close()
@@ -187,19 +207,10 @@ def _go_on(id: SessionId, path: Path, lock: Lock, kept: int | None = None) -> Op
     transcript.append(resumed, now_ms())
     history.apply(resumed)
     if kept is not None:  # a transcript only grows: what comes after is left out of the conversation
-        cut = Compacted(tuple(_rewound(events, kept).messages), "manual", 0, Usage())
+        cut = Compacted(tuple(before(events, kept + 1).messages), "manual", 0, Usage())
         transcript.append(cut, now_ms())
         history.apply(cut)
     return Opened(id, SessionFiles(path), transcript, history, lock, notes, ended_at=ended_at)
-
-
-def _rewound(events: Sequence[Durable], kept: int) -> History:
-    """As it was after a line. Calls that were in flight there have the results that they came to have."""
-    history = fold(events[:kept])
-    came = {event.call_id: event for event in events[kept:] if isinstance(event, ToolEnded)}
-    for unknown in history.unfinished(crashed=True):
-        history.apply(came.get(unknown.call_id, unknown))
-    return history
 
 
 async def close_open_calls(opened: Opened, outcomes: Outcomes) -> None:

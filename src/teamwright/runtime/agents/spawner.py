@@ -9,7 +9,7 @@ from teamwright.core.data.message import Text
 from teamwright.core.data.team import Member
 from teamwright.core.errors import ToolError
 from teamwright.core.ids import AgentId, CallId, JobId, new_agent_id, new_letter_id
-from teamwright.core.policies.spawn import FORK, Ask, Caller, Plan, plan_spawn
+from teamwright.core.policies.spawn import FORK, Ask, Plan, SpawnCaller, plan_spawn
 from teamwright.core.ports import ToolContext
 from teamwright.host.git.worktree import Worktree
 from teamwright.runtime.agents.agent import Agent
@@ -41,7 +41,7 @@ class Spawner:
         if teams is not None:
             features, member = replace(features, teams=teams.names), teams.member_of(parent.id)
         forked = parent.kind == FORK or (features.may_fork and ask.kind in (None, FORK) and parent.history.is_fork)
-        caller = Caller(
+        caller = SpawnCaller(
             depth=parent.depth,
             may_start=parent.may_start,
             is_fork=forked,
@@ -154,7 +154,8 @@ class Spawner:
     def count_answer(self, known: AgentRecord, most: int) -> None:
         """It is about to be told something by an agent. Two that only answer each other are stopped: ToolError."""
         living, job = self._supervisor.agent(known.id), self._supervisor.job_of(known.id)
-        used = living.history.tool_uses if living else job.result.usage.tool_uses if job else 0
+        result = job.result if job else None
+        used = living.history.tool_uses if living else result.usage.tool_uses if result else 0
         now = (self._supervisor.asked, used)
         before, many = self._answers.get(known.id, (now, 0))
         many = many + 1 if before == now else 1

@@ -11,8 +11,16 @@ from teamwright.core.data.message import Effort, ToolSpec
 from teamwright.core.ids import AgentId, CallId, SessionId
 from teamwright.core.permissions.consent import Mode
 from teamwright.core.ports import Desk, Tool
-from teamwright.runtime.agents.meter import AgentMeter
-from teamwright.runtime.agents.plan_words import Approver
+from teamwright.runtime.agents.limits.meter import AgentMeter
+from teamwright.runtime.agents.plan_mode import Approver
+
+
+class RenderedPrompt(Struct, frozen=True):
+    """System prompt and tools as rendered: these very objects go into every request, so they are encoded once."""
+
+    hash: str
+    system: tuple[str, ...]
+    tools: tuple[ToolSpec, ...]
 
 
 class Toolset(Struct, frozen=True):
@@ -67,6 +75,8 @@ def started(spec: AgentSpec, session: SessionId) -> AgentStarted:
 
 
 class TranscriptPort(Protocol):
+    started: Callable[[], Awaitable[None]] | None  # what has to be awaited before the effects of a call, if anything
+
     def append(self, event: Durable, at: int) -> int: ...
     async def sync(self) -> None: ...
     def check(self) -> None: ...

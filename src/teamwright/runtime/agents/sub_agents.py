@@ -7,10 +7,10 @@ import anyio
 from msgspec import Struct
 from msgspec.structs import replace
 
+from teamwright.core.data.conversation.fork import MOST_TURNS, directive
+from teamwright.core.data.conversation.history import History
 from teamwright.core.data.definition import AgentDefinition
 from teamwright.core.data.event import Source
-from teamwright.core.data.fork import MOST_TURNS, directive
-from teamwright.core.data.history import History
 from teamwright.core.data.message import ToolSpec
 from teamwright.core.errors import DiskError, ModelError, SessionMissing, StoreError, ToolError
 from teamwright.core.ids import AgentId, CallId
@@ -21,10 +21,10 @@ from teamwright.core.policies.spawn import FORK, Ask, Features
 from teamwright.core.ports import Desk, Tool, ToolContext
 from teamwright.host.files.paths import is_directory, resolve
 from teamwright.host.git.worktree import Worktree
-from teamwright.runtime.agents.agent import Agent, RenderedPrompt
+from teamwright.runtime.agents.agent import Agent
 from teamwright.runtime.agents.factory import own_limits
 from teamwright.runtime.agents.resources import AgentResources, Equip
-from teamwright.runtime.agents.spec import AgentSpec, Toolset
+from teamwright.runtime.agents.spec import AgentSpec, RenderedPrompt, Toolset
 from teamwright.runtime.services import Services
 from teamwright.runtime.worktrees import move_in, worktree_words
 from teamwright.store.files.transcripts import Transcript
@@ -143,7 +143,8 @@ class SubAgents:
             worktree=str(tree.path) if tree else "",
             source=Source(parent.id, parent.replied_at),
         )
-        branch = parent.history.branch((*ctx.request.messages, ctx.reply.message), ctx.reply.message.calls)
+        said = ctx.reply.message
+        branch = parent.history.branch((*ctx.request.messages, said), said.calls)
         agent = self._agents.begin(spec, parent.prompt, FORK, branch)
         moved = worktree_words(tree, parent.desk.cwd) if tree else ""
         known = AgentRecord(own, name, FORK, parent.id, parent.depth + 1, ask.description, 1)

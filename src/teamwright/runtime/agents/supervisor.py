@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 from anyio.abc import TaskGroup
+from msgspec import Struct
 
 from teamwright.core.data.event import AgentEnded, Event, JobProgressed, Replied
 from teamwright.core.data.job import JobKind, JobResult
@@ -39,37 +40,26 @@ FORGOTTEN = (
 )
 
 
-class Supervisor:
-    def __init__(
-        self,
-        services: Services,
-        jobs: Jobs,
-        letters: LetterStore,
-        log: Callable[[str], None],
-        trouble: Trouble,
-        *,
-        job_wait: float,
-        summary_seconds: float | None = None,
-    ) -> None:
-        """`summary_seconds`: how often agents in the background sum up what they do; None: never."""
-        self._services, self._tell = services, services.tell
-        self.jobs, self._letters, self._log, self.trouble = jobs, letters, log, trouble
-        self._job_wait = job_wait
-        self._main: Agent | None = None
-        self._group: TaskGroup | None = None
-        self._live: dict[AgentId, Agent] = {}
-        self._housed: set[AgentId] = set()  # those of them that are teammates
-        self.recall_after = RECALL
-        self.asked = 0  # how often a person has spoken
-        self._summaries = None if summary_seconds is None else self._open_summaries(summary_seconds)
+class Supervisor(Struct, eq=False):
+    _services: Services
+    jobs: Jobs
+    _letters: LetterStore
+    _log: Callable[[str], None]
+    trouble: Trouble
+    job_wait: float  # seconds
+    _main: Agent | None = None
+    group: TaskGroup | None = None  # in which its agents live
+    _live: dict[AgentId, Agent] = {}
+    _housed: set[AgentId] = set()  # those of them that are teammates
+    recall_after: float = RECALL
+    asked: int = 0  # how often a person has spoken
+    _summaries: "Summaries | None" = None
 
-    def _open_summaries(self, seconds: float) -> "Summaries":
+    def sum_up(self, seconds: float) -> None:
+        """Agents in the background say so often what they do."""
         from teamwright.runtime.side_questions.summaries import Summaries  # noqa: PLC0415  # seldom wanted
 
-        return Summaries(seconds, self.launch, self._tell, self._log)
-
-    def open(self, group: TaskGroup) -> None:
-        self._group = group
+        self._summaries = Summaries(seconds, self.launch, self._services.tell, self._log)
 
     def agent(self, id: AgentId) -> Agent | None:
         """A living agent; the main one always lives."""
@@ -98,15 +88,15 @@ class Supervisor:
 
     def start(self, agent: Agent, job: Job) -> None:
         """In a fresh context: the new task must not inherit its parent's identity."""
-        assert self._group is not None
+        assert self.group is not None
         self._live[agent.id] = agent
         self._expect_jobs(agent)
-        contextvars.Context().run(self._group.start_soon, self._run, agent, job)
+        contextvars.Context().run(self.group.start_soon, self._run, agent, job)
 
     def launch(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """The same for work that is no agent: it brings a boundary of its own, but for a disk that fails."""
-        assert self._group is not None
-        contextvars.Context().run(self._group.start_soon, self._launched, work)
+        assert self.group is not None
+        contextvars.Context().run(self.group.start_soon, self._launched, work)
 
     async def _launched(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         with self.trouble.kept("work in the background"):
@@ -182,12 +172,12 @@ class Supervisor:
             await agent.inbox.wait()
             return 0.0
         began = anyio.current_time()
-        with anyio.move_on_after(max(0.0, self._job_wait - waited)) as scope:
+        with anyio.move_on_after(max(0.0, self.job_wait - waited)) as scope:
             monitors = all(job.kind == "monitor" for job in owned)
             if not (monitors and await self._recall_monitors(agent, owned)):
                 await agent.inbox.wait()
         if scope.cancelled_caught:
-            why = f"it still ran {self._job_wait:g} s after everything else was done"
+            why = f"it still ran {self.job_wait:g} s after everything else was done"
             async with anyio.create_task_group() as group:
                 for job in owned:
                     group.start_soon(self.stop, job, why)
@@ -311,13 +301,13 @@ class Supervisor:
             calls = event.message.calls
             figures = self.figures(agent, job)
             progress = JobProgressed(job.id, job.description, figures, calls[-1].name if calls else "")
-            self._tell(job.owner, progress)
+            self._services.tell(job.owner, progress)
             if self._summaries is not None:
                 self._summaries.heard(agent, job, event, progress)
 
     def figures(self, agent: Agent, job: Job) -> Figures:
-        took = agent.now() - job.started
-        return Figures(agent.history.usage.total, agent.history.tool_uses, took)
+        history, took = agent.history, agent.now() - job.started
+        return Figures(history.usage.total, history.tool_uses, took)
 
 
 def _summary(agent: Agent, job: Job, status: JobStatus, error: str) -> str:

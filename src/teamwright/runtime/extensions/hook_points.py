@@ -5,11 +5,12 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
 from msgspec.structs import replace
 
+from teamwright.core.data.conversation.history import History
 from teamwright.core.data.event import TurnEnded, Warned
-from teamwright.core.data.history import History
-from teamwright.core.data.hook import NOTHING, Fired, HookEvent
+from teamwright.core.data.extensions.hook import NOTHING, Fired, HookEvent
 from teamwright.core.data.letter import Letter, Prompt
 from teamwright.core.data.message import Text, ToolCall
 from teamwright.core.ids import AgentId, CallId
@@ -25,16 +26,15 @@ if TYPE_CHECKING:
 MOST_ROUNDS = 10  # that hooks may send an agent back to work in one turn
 
 
-class HookPoints:
+class HookPoints(Struct, eq=False):
     """One for a session. Without hooks each point costs a look; the first hook that comes makes `hooks`."""
 
-    def __init__(self, services: Services, home: Path) -> None:
-        """`home` is where hooks run that concern no living agent."""
-        self._services, self._tell, self._home = services, services.tell, home
-        self.hooks: Hooks | None = None
-        self._met: set[AgentId] = set()
-        self._refused: set[AgentId] = set()
-        self._held: dict[tuple[AgentId, CallId], Fired] = {}  # what was said before a call, for its result
+    _services: Services
+    _home: Path  # where hooks run that concern no living agent
+    hooks: "Hooks | None" = None
+    _met: set[AgentId] = set()
+    _refused: set[AgentId] = set()
+    _held: dict[tuple[AgentId, CallId], Fired] = {}  # what was said before a call, for its result
 
     def _agent(self, id: AgentId) -> Agent | None:
         return self._services.supervisor.agent(id)
@@ -62,7 +62,7 @@ class HookPoints:
             **fields,
         )
         for words in fired.messages:
-            self._tell(agent, Warned(words))
+            self._services.tell(agent, Warned(words))
         return fired
 
     # --- prompts
@@ -90,7 +90,7 @@ class HookPoints:
         if not kept:
             self._refused.add(agent)
         words = f"A hook refused the prompt: {' '.join(refused)}"
-        self._tell(agent, Warned(words))
+        self._services.tell(agent, Warned(words))
         return Received(kept, tuple(context), words)
 
     async def _fire_prompt(self, agent: AgentId, letter: Letter) -> Fired:
@@ -108,7 +108,7 @@ class HookPoints:
         for source, path in hooks.config() if hooks.has("ConfigChange") else ():
             fired = await self.fire("ConfigChange", agent, subject=source, source=source, file_path=path)
             if fired.blocked:
-                self._tell(agent, Warned(fired.blocked))
+                self._services.tell(agent, Warned(fired.blocked))
 
     async def _begin(self, agent: AgentId) -> Fired:
         """For an agent that resumes another process's or an earlier run's work, only the session's hook fires."""
@@ -124,7 +124,7 @@ class HookPoints:
         """Nothing refuses a session: such words are for the person."""
         fired = await self.fire("SessionStart", agent, subject=source, source=source)
         if fired.blocked:
-            self._tell(agent, Warned(fired.blocked))
+            self._services.tell(agent, Warned(fired.blocked))
         return replace(fired, blocked=None)
 
     # --- calls
@@ -175,7 +175,7 @@ class HookPoints:
     def _added(self, agent: AgentId, outcome: Outcome, said: Sequence[Fired]) -> Outcome:
         stop = next((fired.stop for fired in said if fired.stop is not None), None)
         if stop is not None:
-            self._tell(agent, Warned(f"A hook ended the turn: {stop}"))
+            self._services.tell(agent, Warned(f"A hook ended the turn: {stop}"))
         # Before the call it is the result itself.
         words = [f"A hook objects: {fired.blocked}" for fired in said[1:] if fired.blocked]
         words += chain.from_iterable(fired.context for fired in said)
@@ -191,17 +191,21 @@ class HookPoints:
         if self.hooks is None or found is None:
             return None
         told: dict[str, Any] = {"stop_hook_active": rounds > 0, "last_assistant_message": text}
+        supervisor = self._services.supervisor
         if found.parent is None:
             fired = await self.fire("Stop", agent, **told)
-        elif self._services.supervisor.jobs.unfinished(agent) or _is_teammate(found.history):
+        elif supervisor.jobs.unfinished(agent) or _is_teammate(found.history):
             return None  # it only waits for its jobs; or it is a teammate, which goes idle
         else:
-            told["agent_transcript_path"] = self._services.agents.files.agent(agent)
+            files = self._services.agents.files
+            told["agent_transcript_path"] = files.agent(agent)
             fired = await self.fire("SubagentStop", agent, subject=found.kind, **told)
         if fired.blocked is None or fired.stop is not None:
             return None
         if rounds >= MOST_ROUNDS:
-            self._tell(agent, Warned(f"Hooks sent {found.name} back to work {rounds} times: it ends all the same."))
+            self._services.tell(
+                agent, Warned(f"Hooks sent {found.name} back to work {rounds} times: it ends all the same.")
+            )
             return None
         return fired.blocked
 

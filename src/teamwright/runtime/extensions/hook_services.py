@@ -2,8 +2,10 @@
 
 from pathlib import Path
 
+from msgspec import Struct
+
 from teamwright.core.data.event import Reminded, Warned, Why
-from teamwright.core.data.hook import Fired
+from teamwright.core.data.extensions.hook import Fired
 from teamwright.core.data.letter_text import added
 from teamwright.core.data.message import Message
 from teamwright.core.data.tasks import Actor, Task
@@ -78,9 +80,9 @@ class TeamHooks:
         return fired.blocked
 
 
-class CompactHooks:
-    def __init__(self, points: HookPoints, agent: Agent) -> None:
-        self._points, self._agent = points, agent
+class CompactHooks(Struct, eq=False):
+    _points: HookPoints
+    _agent: Agent
 
     async def before(self, agent: AgentId, why: Why, instructions: str) -> str:
         """Hooks may add to the instructions; one that was not asked for by the provider's refusal they may put off."""

@@ -3,16 +3,16 @@
 import inspect
 import os.path
 from collections.abc import Awaitable, Callable, Collection, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 import anyio.to_thread
 import msgspec
 from msgspec import Struct
 
-from teamwright.core.data.hook import (
+from teamwright.core.data.extensions.hook import (
     DEFAULT_SECONDS,
     NOTHING,
     CommandHook,
@@ -21,17 +21,34 @@ from teamwright.core.data.hook import (
     HookBook,
     HookEvent,
     HttpHook,
+    PromptHook,
     compile_matcher,
     matches,
     merge,
     name_hook,
     payload,
 )
-from teamwright.core.data.hook_answer import fail, read_exit, read_object, read_text, refuse, unanswered
+from teamwright.core.data.extensions.hook_answer import (
+    fail,
+    read_exit,
+    read_object,
+    read_text,
+    read_verdict,
+    refuse,
+    unanswered,
+)
+from teamwright.core.errors import TeamwrightError, ToolError
 from teamwright.core.ids import AgentId, SessionId
 from teamwright.core.text import shown
 
+if TYPE_CHECKING:
+    from teamwright.host.sandbox.box import Box
+
 Watch = Callable[[HookEvent, str, Fired | None], Awaitable[None]]
+# The file that names a hook, and its environment -> the same, and the box that it runs in.
+HookPlace = Callable[[str, Mapping[str, str]], "AbstractAsyncContextManager[tuple[Mapping[str, str], Box | None]]"]
+TraceOf = Callable[[AgentId | None, str], Mapping[str, str]]
+AskModel = Callable[[PromptHook, bytes], Awaitable[str]]  # what it says of the payload; raises TeamwrightError
 HookFunction = Callable[[dict[str, Any]], Awaitable[Mapping[str, Any] | None] | Mapping[str, Any] | None]
 
 
@@ -45,30 +62,48 @@ class Called(Struct, frozen=True, eq=False):
     name: str
 
 
+class HookSession(Struct, frozen=True):
+    """The session whose hooks these are."""
+
+    id: SessionId
+    transcript: Path
+    project: Path
+
+
+class Firing(Struct, frozen=True):
+    """What every hook of one event is given."""
+
+    event: HookEvent
+    data: bytes
+    cwd: Path
+    env: Mapping[str, str] = {}  # besides what commands have anyway
+
+
 class Hooks:
     """One for a session. Where there is no hook for an event, firing it costs a look into a dictionary."""
 
     def __init__(
         self,
         book: HookBook,
+        session: HookSession,
         *,
-        session: SessionId,
-        transcript: Path,
-        project: Path,
         env: Mapping[str, str],
         log: Callable[[str], None],
         passed: Collection[str] = (),
         config: Callable[[], list[tuple[str, str]]] | None = None,
+        place: HookPlace | None = None,
     ) -> None:
         """`passed` names variables that commands get although they are not on the list; `config` gives the settings
-        files that have changed (source, path)."""
-        self.config = config
-        self._book, self._project, self._env, self._passed, self._log = book, project, env, passed, log
-        self._common = {"session_id": session, "transcript_path": str(transcript)}
+        files that have changed (source, path); `place` says where a command of that source runs."""
+        self.config, self._place = config, place
+        self._book, self._project, self._env, self._passed, self._log = book, session.project, env, passed, log
+        self._common = {"session_id": session.id, "transcript_path": str(session.transcript)}
         self._called: dict[HookEvent, list[Called]] = {}
         self._scoped: dict[AgentId, list[HookBook]] = {}
         self._shell_env: dict[str, str] | None = None
         self.watch: Watch | None = None  # told when a hook begins, and with what it said
+        self.ask_model: AskModel | None = None  # for hooks by which a model judges
+        self.trace: TraceOf | None = None  # the variables by which a command joins the trace of a call
 
     def has(self, event: HookEvent, agent: AgentId | None = None) -> bool:
         """Could this event concern a hook? With `agent`, hooks of other agents' definitions do not count."""
@@ -123,14 +158,19 @@ class Hooks:
         due = self._due(event, subject, agent)
         if not due:
             return NOTHING
-        common = self._common | {"cwd": str(cwd), "permission_mode": mode, "agent_id": agent}
+        other = agent if agent != self._common["session_id"] else None  # the main agent needs no name
+        common = self._common | {"cwd": str(cwd), "permission_mode": mode, "agent_id": other}
         data = payload(event, common | {"agent_type": agent_type or None}, fields)
+        env: Mapping[str, str] = {}
+        if self.trace is not None:
+            env = self.trace(agent, str(fields.get("tool_use_id") or ""))
+        firing = Firing(event, data, cwd, env)
         if len(due) == 1:
-            return await self._run(event, due[0], data, cwd)
+            return await self._run(due[0], firing)
         said: list[Fired] = [NOTHING] * len(due)
 
         async def run(n: int) -> None:
-            said[n] = await self._run(event, due[n], data, cwd)
+            said[n] = await self._run(due[n], firing)
 
         async with anyio.create_task_group() as group:
             for n in range(len(due)):
@@ -149,34 +189,44 @@ class Hooks:
         books = self._scoped.get(agent, ())
         return [hook for book in books for name in names for hook in book.hooks.get(name, ())]
 
-    async def _run(self, event: HookEvent, hook: Hook | Called, data: bytes, cwd: Path) -> Fired:
+    async def _run(self, hook: Hook | Called, firing: Firing) -> Fired:
         if self.watch is None:
-            return await self._answer(event, hook, data, cwd)
+            return await self._answer(hook, firing)
         name = hook.name if isinstance(hook, Called) else name_hook(hook.run)
-        await self.watch(event, name, None)
-        fired = await self._answer(event, hook, data, cwd)
-        await self.watch(event, name, fired)
+        await self.watch(firing.event, name, None)
+        fired = await self._answer(hook, firing)
+        await self.watch(firing.event, name, fired)
         return fired
 
-    async def _answer(self, event: HookEvent, hook: Hook | Called, data: bytes, cwd: Path) -> Fired:
+    async def _answer(self, hook: Hook | Called, firing: Firing) -> Fired:
+        event, data = firing.event, firing.data
         if isinstance(hook, Called):
             return await self._call(event, hook, data)
         who = f"`{name_hook(hook.run)}` ({event}{f', {shown(hook.source, 120)}' if hook.source else ''})"
         match hook.run:
             case CommandHook():
-                return await self._start(event, hook, hook.run, data, cwd, who)
+                return await self._start(hook, hook.run, firing, who)
             case HttpHook():
                 return await self._post(event, hook, hook.run, data, who)
+            case PromptHook():
+                return await self._judge(event, hook, hook.run, data, who)
 
-    async def _start(self, event: HookEvent, hook: Hook, run: CommandHook, data: bytes, cwd: Path, who: str) -> Fired:
+    async def _start(self, hook: Hook, run: CommandHook, firing: Firing, who: str) -> Fired:
         from teamwright.host.process.environment import tool_environment  # noqa: PLC0415
-        from teamwright.host.process.hook_process import run_hook  # noqa: PLC0415
+        from teamwright.host.process.hook_process import HookEnd, run_hook  # noqa: PLC0415
 
         if self._shell_env is None:
             here = str(self._project)
             places = {"CLAUDE_PROJECT_DIR": here, "TEAMWRIGHT_PROJECT_DIR": here}
             self._shell_env = tool_environment(self._env, places, self._passed)
-        ended = await run_hook(run.command, data, cwd=self._stand(cwd), env=self._shell_env, limit=hook.seconds)
+        event, cwd = firing.event, self._stand(firing.cwd)
+        env = {**self._shell_env, **firing.env} if firing.env else self._shell_env
+        place = nullcontext((env, None)) if self._place is None else self._place(hook.source, env)
+        try:
+            async with place as (env, box):
+                ended = await run_hook(run.command, firing.data, cwd=cwd, env=env, limit=hook.seconds, box=box)
+        except ToolError as error:  # the sandbox could not be made
+            ended = HookEnd(None, fault=str(error))
         if ended.status is None:
             self._log(f"a hook for {event} of {hook.source} gave no answer: {ended.fault}")
             return unanswered(event, who, ended.fault)
@@ -205,6 +255,20 @@ class Hooks:
             self._log(f"a hook for {event} of {hook.source} answered with status {posted.status}")
             return fail(who, f"answered with status {posted.status}: {posted.text.strip()}")
         return read_text(event, posted.text, who)
+
+    async def _judge(self, event: HookEvent, hook: Hook, run: PromptHook, data: bytes, who: str) -> Fired:
+        if self.ask_model is None:
+            return unanswered(event, who, "there is no model to ask")
+        text = None
+        with anyio.move_on_after(hook.seconds):
+            try:
+                text = await self.ask_model(run, data)
+            except TeamwrightError as error:
+                self._log(f"a hook for {event} of {hook.source} gave no answer: {error}")
+                return unanswered(event, who, str(error))
+        if text is None:
+            return unanswered(event, who, f"the model did not answer within {hook.seconds:g} s")
+        return read_verdict(event, text, who)
 
     async def _call(self, event: HookEvent, hook: Called, data: bytes) -> Fired:
         who = f"`{hook.name}` ({event})"

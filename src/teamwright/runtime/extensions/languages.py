@@ -2,18 +2,23 @@
 
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Mapping
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 from msgspec import Struct, field
 
-from teamwright.core.data.diagnostic import Diagnostic, new_ones
-from teamwright.core.data.server import ServerFault
+from teamwright.core.data.extensions.diagnostic import Diagnostic, new_ones
+from teamwright.core.data.extensions.server import ServerFault
+from teamwright.core.errors import ToolError
 from teamwright.core.text import shown
 from teamwright.host.lsp.client import LanguageLink, open_language_server
 from teamwright.host.process.environment import tool_environment
 from teamwright.store.settings.schema import LanguageServer
+
+if TYPE_CHECKING:
+    from teamwright.runtime.sandbox.use import Program
 
 FIRST_SECONDS = 15.0  # for the first words about a file: a server reads the whole project then
 QUIET_SECONDS = 0.15  # some say first what they see at once, then the rest
@@ -23,6 +28,8 @@ MOST_FILES = 200  # that one server has open
 MOST_RUNNING = 6  # servers: each worktree has its own
 MOST_WAITING = 50  # edits that one server has not looked at yet
 
+# A server's name and its environment -> the same, and the box that it runs in.
+Place = Callable[[str, Mapping[str, str]], "AbstractAsyncContextManager[Program]"]
 Launch = Callable[[Callable[[], Coroutine[Any, Any, None]]], None]
 
 
@@ -45,21 +52,22 @@ class _File(Struct):
     heard: anyio.Event = field(default_factory=anyio.Event)
 
 
-class Ground(Struct, frozen=True):
+class LanguageGround(Struct, frozen=True):
     """What all servers share. They stand in the project, whatever root they are asked about: there the files that
     they are started from are guarded, and in an agent's own worktree they are not."""
 
     project: Path
     env: Mapping[str, str]
     log: Callable[[str], None]
+    place: Place
 
 
 class _Running:
     """One server for one root. Changes are looked at one after the other."""
 
-    def __init__(self, name: str, config: LanguageServer, root: Path, ground: Ground) -> None:
+    def __init__(self, name: str, config: LanguageServer, root: Path, ground: LanguageGround) -> None:
         self.name, self.config, self.root = name, config, root
-        self._env, self._cwd, self._log = tool_environment(ground.env, config.env), ground.project, ground.log
+        self._ground, self._log = ground, ground.log
         self._put, self._changes = anyio.create_memory_object_stream[_Change](MOST_WAITING)
         self._files: OrderedDict[str, _File] = OrderedDict()
         self._scope = anyio.CancelScope()
@@ -84,8 +92,12 @@ class _Running:
         self._files.clear()
         self._met = False
         argv, options = (self.config.command, *self.config.args), self.config.options
+        clean, cwd = tool_environment(self._ground.env, self.config.env), self._ground.project
         try:
-            async with open_language_server(argv, self._env, self._cwd, self.root, options, self._heard) as link:
+            async with (
+                self._ground.place(self.name, clean) as (env, box),
+                open_language_server(argv, env, cwd, self.root, options, self._heard, box) as link,
+            ):
                 self._serving = True
                 try:
                     await self._serve(link)
@@ -93,7 +105,7 @@ class _Running:
                     self._serving = False
             if not self._closing.is_set():
                 self._log(f"language server {shown(self.name, 80)}: it ended by itself")
-        except* (ServerFault, OSError) as faults:
+        except* (ServerFault, ToolError, OSError) as faults:
             for fault in faults.exceptions:
                 self._log(f"language server {shown(self.name, 80)}: {shown(str(fault))}")
 
@@ -182,7 +194,7 @@ async def _cancel_after(event: anyio.Event, scope: anyio.CancelScope) -> None:
 class Languages:
     """`launch` gives each server a task."""
 
-    def __init__(self, configs: Mapping[str, LanguageServer], ground: Ground, launch: Launch) -> None:
+    def __init__(self, configs: Mapping[str, LanguageServer], ground: LanguageGround, launch: Launch) -> None:
         self._ground, self._launch = ground, launch
         self._by_suffix = {
             f".{suffix.lower().lstrip('.')}": (name, config)

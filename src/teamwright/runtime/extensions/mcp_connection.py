@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 from msgspec import Struct
 
-from teamwright.core.data.server import ServerAnswer, ServerConfig, ServerFault, ServerStatus, ServerTool
+from teamwright.core.data.extensions.server import ServerAnswer, ServerConfig, ServerFault, ServerStatus, ServerTool
 from teamwright.core.errors import ToolError
 from teamwright.core.ports import Tool
 from teamwright.core.text import shown
@@ -14,7 +14,7 @@ from teamwright.host.mcp.callbacks import Ears, Listing
 from teamwright.host.mcp.connect import McpContext, connect
 
 if TYPE_CHECKING:
-    from teamwright.host.mcp.session import Connection
+    from teamwright.host.mcp.session import McpSession
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.25, 30.0  # between two starts
 MOST_STARTS = 5  # in a row, before we give up on one that keeps ending
@@ -31,7 +31,7 @@ class Offer(Struct, frozen=True):
     call: "Callable[[Mapping[str, Any]], Any]"
 
 
-class Changes(Struct, frozen=True):
+class ToolChanges(Struct, frozen=True):
     """What differs from what was approved; these tools are off."""
 
     server: str
@@ -40,7 +40,7 @@ class Changes(Struct, frozen=True):
     removed: tuple[str, ...] = ()
 
 
-class Server:
+class McpConnection:
     """`live` is its one task; everybody else only looks, calls and waits."""
 
     def __init__(
@@ -48,8 +48,8 @@ class Server:
         config: ServerConfig,
         around: McpContext,
         ears: Ears,
-        offer: "Callable[[Server, ServerTool], Tool]",
-        tell: Callable[[Changes], None],
+        offer: "Callable[[McpConnection, ServerTool], Tool]",
+        tell: Callable[[ToolChanges], None],
         log: Callable[[str], None],
     ) -> None:
         self.config, self.name = config, config.name
@@ -64,7 +64,7 @@ class Server:
         self._around, self._offer, self._tell, self._log = around, offer, tell, log
         self._ears = Ears(changed=self._heard, push=ears.push, log=ears.log, elicit=ears.elicit)
         self._made: dict[str, tuple[ServerTool, Tool]] = {}
-        self._link: Connection | None = None
+        self._link: McpSession | None = None
         self._news = anyio.Event()
         self._scope = anyio.CancelScope()
         self._relist = self._closing = self._again = self._was_up = False
@@ -106,20 +106,20 @@ class Server:
         finally:
             self._link = None
 
-    async def _list(self, link: "Connection") -> list[ServerTool]:
+    async def _list(self, link: "McpSession") -> list[ServerTool]:
         try:
             with anyio.fail_after(self._around.connect_seconds):
                 return await link.tools()
         except TimeoutError:
             raise ServerFault(f"it did not list its tools within {self._around.connect_seconds:g} s") from None
 
-    def _opened(self, link: "Connection", tools: list[ServerTool]) -> None:
+    def _opened(self, link: "McpSession", tools: list[ServerTool]) -> None:
         self._link, self.instructions = link, link.instructions
         self.status, self.error, self._was_up = "connected", "", True
         self._listed(tools)
         self.settled.set()
 
-    async def _watch(self, link: "Connection") -> None:
+    async def _watch(self, link: "McpSession") -> None:
         """Until the connection is lost or closed on request; lists the tools again when they changed."""
         async with anyio.create_task_group() as group:
             group.start_soon(self._notice, link)
@@ -133,7 +133,7 @@ class Server:
                         await link.lost.wait()
             group.cancel_scope.cancel()
 
-    async def _notice(self, link: "Connection") -> None:
+    async def _notice(self, link: "McpSession") -> None:
         await link.lost.wait()
         self._news.set()
 
@@ -262,7 +262,7 @@ class Server:
             "being started again; check before you call it again."
         )
 
-    async def link(self) -> "Connection":
+    async def link(self) -> "McpSession":
         """The open connection, waited for while there is hope."""
         if self._link is not None and self._link.lost.is_set():  # its own task is about to see it, too
             self._link = None
@@ -276,8 +276,8 @@ class Server:
         return self._link
 
 
-def _compare(server: str, approved: Mapping[str, ServerTool], current: Mapping[str, ServerTool]) -> Changes:
+def _compare(server: str, approved: Mapping[str, ServerTool], current: Mapping[str, ServerTool]) -> ToolChanges:
     added = tuple(name for name in current if name not in approved)
     changed = tuple(name for name, tool in current.items() if name in approved and approved[name] != tool)
     removed = tuple(name for name in approved if name not in current)
-    return Changes(server, added, changed, removed)
+    return ToolChanges(server, added, changed, removed)

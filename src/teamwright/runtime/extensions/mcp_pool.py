@@ -6,13 +6,12 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mappi
 from contextlib import asynccontextmanager
 from functools import partial
 from operator import methodcaller
-from pathlib import Path
 from typing import Any
 
 import anyio
 from anyio.abc import TaskGroup
 
-from teamwright.core.data.server import (
+from teamwright.core.data.extensions.server import (
     Elicited,
     ServerAnswer,
     ServerConfig,
@@ -25,8 +24,8 @@ from teamwright.core.errors import ToolError
 from teamwright.core.ports import Tool
 from teamwright.core.text import shown
 from teamwright.host.mcp.callbacks import Ears
-from teamwright.host.mcp.connect import Exchange, McpContext
-from teamwright.runtime.extensions.mcp_connection import Changes, Offer, Server
+from teamwright.host.mcp.connect import McpContext
+from teamwright.runtime.extensions.mcp_connection import McpConnection, Offer, ToolChanges
 
 SESSION = "session"
 CLOSE_SECONDS = 10.0
@@ -59,26 +58,19 @@ class ServerPool:
         self,
         configs: Mapping[str, ServerConfig],
         make: Callable[[Offer], Tool],
+        around: McpContext,
         *,
-        env: Mapping[str, str],
-        cwd: Path,
-        connect_limit: float,
-        call_limit: float,
         log: Callable[[str], None],
-        tell_changed: Callable[[Changes], None] | None = None,
+        tell_changed: Callable[[ToolChanges], None] | None = None,
         push: Callable[[str, str, dict[str, Any]], None] | None = None,
         elicit: Callable[[str, str, dict[str, Any]], Awaitable[Elicited]] | None = None,
-        exchange: Exchange | None = None,
-        tokens: Path | None = None,
     ) -> None:
-        self._around = McpContext(
-            env=env, cwd=cwd, connect_seconds=connect_limit, call_seconds=call_limit, exchange=exchange, tokens=tokens
-        )
+        self._around = around
         self._make, self._log, self._tell = make, log, tell_changed
         self._push, self._elicit = push, elicit
         self._group: TaskGroup | None = None
         self._shared = {name: self._server(config) for name, config in configs.items()}
-        self._inline: dict[str, list[Server]] = {}  # those that an agent can reach besides, by its id
+        self._inline: dict[str, list[McpConnection]] = {}  # those that an agent can reach besides, by its id
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -139,22 +131,27 @@ class ServerPool:
             for server in reach:
                 server.holders.add(owner)
             await self._open(own)
-            shared = [s for s in self._shared.values() if s.name not in {r.name for r in reach}]
-            yield _tools([*shared, *reach])
+            yield self.reachable(owner)
         finally:
             del self._inline[owner]
             for server in reach:
                 server.holders.discard(owner)
             await self._end([server for server in reach if not server.holders])
 
-    async def _open(self, servers: Sequence[Server]) -> None:
+    def reachable(self, agent: str) -> dict[str, Tool]:
+        """The tools that an agent can reach as the servers are now."""
+        own = self._inline.get(agent, [])
+        shared = [s for s in self._shared.values() if s.name not in {one.name for one in own}]
+        return _tools([*shared, *own])
+
+    async def _open(self, servers: Sequence[McpConnection]) -> None:
         for server in servers:
             self._begin(server)
         with anyio.move_on_after(self._around.connect_seconds):
             for server in servers:
                 await server.settled.wait()
 
-    def _begin(self, server: Server) -> None:
+    def _begin(self, server: McpConnection) -> None:
         assert self._group is not None, "start comes first"
         self._group.start_soon(server.live)
 
@@ -214,7 +211,7 @@ class ServerPool:
             raise ToolError(f"/{command} needs: {', '.join(missing)}")
         return await self._ask(server, methodcaller("prompt", prompt.name, args))
 
-    async def _find_prompt(self, command: str) -> tuple[Server, ServerPrompt]:
+    async def _find_prompt(self, command: str) -> tuple[McpConnection, ServerPrompt]:
         for server in self._shared.values():
             if command.startswith(f"mcp__{server_part(server.name)}__"):
                 for prompt in await self._ask(server, methodcaller("prompts")):
@@ -227,7 +224,7 @@ class ServerPool:
         name, _, uri = reference.partition(":")
         return await self._ask(self._find(name), methodcaller("read", uri))
 
-    async def _ask(self, server: Server, ask: Callable[[Any], Awaitable[Any]]) -> Any:
+    async def _ask(self, server: McpConnection, ask: Callable[[Any], Awaitable[Any]]) -> Any:
         link = await server.link()
         try:
             with anyio.fail_after(self._around.call_seconds):
@@ -242,7 +239,7 @@ class ServerPool:
         servers = {id(s): s for s in [*self._shared.values(), *(s for own in self._inline.values() for s in own)]}
         await self._end(list(servers.values()))
 
-    async def _end(self, servers: list[Server]) -> None:
+    async def _end(self, servers: list[McpConnection]) -> None:
         for server in servers:
             server.close()
         if self._group is None:
@@ -254,17 +251,17 @@ class ServerPool:
             for server in servers:
                 server.abandon()
 
-    def _find(self, name: str) -> Server:
+    def _find(self, name: str) -> McpConnection:
         if name not in self._shared:
             raise ToolError(
                 f"There is no MCP server {shown(name, 80)}; there are: {', '.join(self._shared) or 'none'}."
             )
         return self._shared[name]
 
-    def _server(self, config: ServerConfig) -> Server:
+    def _server(self, config: ServerConfig) -> McpConnection:
         name, push, elicit = config.name, self._push, self._elicit
 
-        def offer(server: Server, tool: ServerTool) -> Tool:
+        def offer(server: McpConnection, tool: ServerTool) -> Tool:
             async def call(args: Mapping[str, Any]) -> ServerAnswer:
                 return await server.call(tool.name, args)
 
@@ -278,18 +275,18 @@ class ServerPool:
             ears.push = partial(push, name)
         if elicit is not None:
             ears.elicit = partial(elicit, name)
-        return Server(config, self._around, ears, offer, self._tell or _ignore, self._log)
+        return McpConnection(config, self._around, ears, offer, self._tell or _ignore, self._log)
 
 
-def _ignore(changes: Changes) -> None:
+def _ignore(changes: ToolChanges) -> None:
     """Nobody wants to know; the tools are off all the same."""
 
 
-def _serves(server: Server) -> bool:
+def _serves(server: McpConnection) -> bool:
     return server.status == "connected" and bool(server.tools())
 
 
-def _tools(servers: Iterable[Server]) -> dict[str, Tool]:
+def _tools(servers: Iterable[McpConnection]) -> dict[str, Tool]:
     """By name. Two that come to the same name: the first keeps it, the model could not tell them apart."""
     found: dict[str, Tool] = {}
     for server in servers:
@@ -298,6 +295,6 @@ def _tools(servers: Iterable[Server]) -> dict[str, Tool]:
     return found
 
 
-def _state(server: Server) -> ServerState:
+def _state(server: McpConnection) -> ServerState:
     names = tuple(tool.spec.name for tool in server.tools()) if server.status == "connected" else ()
     return ServerState(server.name, server.status, server.error, names, server.waiting)

@@ -33,6 +33,8 @@ from teamwright.runtime.agents.agent import Agent
 from teamwright.runtime.agents.spawner import Spawner
 from teamwright.runtime.jobs.jobs import Job
 from teamwright.runtime.permissions.grants import Grants
+from teamwright.runtime.sandbox.use import ProgramRun
+from teamwright.runtime.services import Services
 
 SHELL_SECONDS = 60.0
 DISK_SECONDS = 20.0
@@ -54,6 +56,7 @@ class SkillContext(Struct, frozen=True, kw_only=True):
     env: Mapping[str, str]
     spawner: Callable[[], Spawner]  # for skills that run as an agent of their own
     passed: Collection[str] = ()  # variables that the person lets through to commands
+    services: Services | None = None  # of the session, if there is one
 
 
 class Expanded(Struct, frozen=True):
@@ -208,7 +211,12 @@ class SkillRunner:
         env = tool_environment(around.env, desk.env | wanted.variables, around.passed)
         capture = Capture(desk.spill / f"skill-{os.urandom(6).hex()}.txt" if desk.spill else None)
         cwd = desk.cwd if is_directory(desk.cwd) else desk.roots[0]
-        ended, _ = await run_script(script, cwd=cwd, env=env, limit=SHELL_SECONDS, capture=capture)
+        call = CallId(f"skill-{os.urandom(6).hex()}")
+        run = ProgramRun(around.services, caller.id, call, desk, decision.fence, part.command, env)
+        async with run.place() as place:
+            ended, _ = await run_script(
+                script, cwd=cwd, env=place.env, limit=SHELL_SECONDS, capture=capture, box=place.box
+            )
 
         def clean(text: str) -> str:
             return around.clean(plain(text))

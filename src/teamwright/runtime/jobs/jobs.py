@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import anyio
+from msgspec import Struct
 from msgspec.structs import replace
 
 from teamwright.core.data.event import Event, JobEnded, JobStarted
@@ -69,14 +70,13 @@ class Job:
         )
 
 
-class Jobs:
-    def __init__(self, table: JobTable, session: SessionId, tell: Tell, ring: Ring) -> None:
-        self._table = table
-        self._session = session
-        self._tell = tell
-        self._ring = ring
-        self._jobs: dict[JobId, Job] = {}
-        self._by_call: dict[tuple[AgentId, CallId], Job] = {}
+class Jobs(Struct, eq=False):
+    _table: JobTable
+    _session: SessionId
+    _tell: Tell
+    _ring: Ring
+    _jobs: dict[JobId, Job] = {}
+    _by_call: dict[tuple[AgentId, CallId], Job] = {}
 
     def get(self, id: str) -> Job | None:
         return self._jobs.get(JobId(id))

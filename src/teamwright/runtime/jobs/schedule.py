@@ -21,8 +21,8 @@ from teamwright.core.data.schedule import (
 )
 from teamwright.core.errors import StoreError, ToolError
 from teamwright.core.ids import AgentId, CallId, SessionId
-from teamwright.runtime.races import first
-from teamwright.runtime.unbroken import unbroken
+from teamwright.runtime.concurrency.races import first
+from teamwright.runtime.concurrency.unbroken import unbroken
 from teamwright.store.tables.schedules import ScheduleTable, letter_id
 from teamwright.store.tables.state import now_ms
 

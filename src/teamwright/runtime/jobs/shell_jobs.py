@@ -6,7 +6,7 @@ A command that is silent for long is reported once before that. Each line of a m
 import threading
 import traceback
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -21,10 +21,11 @@ from teamwright.core.ids import LetterId, new_job_id
 from teamwright.core.ports import ToolContext
 from teamwright.host.process.bash import describe_end, run_script
 from teamwright.host.process.capture import Capture, plain
-from teamwright.host.process.run import Ended
+from teamwright.host.process.run import ProcessEnd
 from teamwright.osfiles.private import make_dir
 from teamwright.runtime.agents.supervisor import Supervisor
 from teamwright.runtime.jobs.jobs import Job
+from teamwright.runtime.sandbox.use import ProgramRun
 from teamwright.store.tables.state import now_ms
 
 MOST_RESULT = 4_000  # characters of the output in the word about an end
@@ -40,7 +41,7 @@ class Order(Struct, frozen=True, kw_only=True):
     kind: Literal["shell", "monitor"]
     script: bytes
     cwd: Path
-    env: Mapping[str, str]
+    run: ProgramRun
     description: str
     limit: float | None = None
 
@@ -122,7 +123,7 @@ class ShellJobs:
     # --- the boundary: whatever happens inside becomes exactly one end
 
     async def _run(self, job: Job, order: Order, tap: Tap) -> None:
-        found: Ended | str | None = None
+        found: ProcessEnd | str | None = None
         try:
             with job.scope:
                 found = await self._follow(job, order, tap)
@@ -134,22 +135,29 @@ class ShellJobs:
             with anyio.CancelScope(shield=True):
                 await self._conclude(job, order, found, tap)
 
-    async def _follow(self, job: Job, order: Order, tap: Tap) -> Ended | str:
+    async def _follow(self, job: Job, order: Order, tap: Tap) -> ProcessEnd | str:
         """Its end, or in words why it could not begin."""
-        found: Ended | str = ""
+        found: ProcessEnd | str = ""
         async with anyio.create_task_group() as group:
             group.start_soon(self._pass_on if order.kind == "monitor" else self._mind_silence, job, tap)
             try:
-                found, _ = await run_script(
-                    order.script, cwd=order.cwd, env=order.env, limit=order.limit, capture=tap, on_output=tap.tell
-                )
+                async with order.run.place() as place:
+                    found, _ = await run_script(
+                        order.script,
+                        cwd=order.cwd,
+                        env=place.env,
+                        limit=order.limit,
+                        capture=tap,
+                        on_output=tap.tell,
+                        box=place.box,
+                    )
             except ToolError as fault:
                 found = str(fault)
             finally:
                 group.cancel_scope.cancel()
         return found
 
-    async def _conclude(self, job: Job, order: Order, found: Ended | str | None, tap: Tap) -> None:
+    async def _conclude(self, job: Job, order: Order, found: ProcessEnd | str | None, tap: Tap) -> None:
         verdict = _judge(job, order, found)
         rest = tap.take(half_lines=True)
         result = JobResult(
@@ -231,7 +239,7 @@ class _Verdict(Struct, frozen=True):
     code: int | None = None
 
 
-def _judge(job: Job, order: Order, found: Ended | str | None) -> _Verdict:
+def _judge(job: Job, order: Order, found: ProcessEnd | str | None) -> _Verdict:
     if found is None:
         words = f"was stopped: {job.stopped_because}" if job.stopped_because else "was stopped"
         return _Verdict("killed", words, f"It {words}.")

@@ -2,31 +2,56 @@
 
 import os.path
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from anyio import to_thread
 from msgspec import Struct
 
-from teamwright.core.data.patch import Hunk
+from teamwright.core.data.content.patch import Hunk
 from teamwright.core.errors import ToolError
 from teamwright.core.permissions.facts import Edits, Facts, Fetches, Place, Reads, Uses
+from teamwright.core.permissions.patterns import PathPattern
+from teamwright.core.permissions.rules import Rules, guarded_patterns
 from teamwright.core.ports import Desk
 from teamwright.core.text import shown
 from teamwright.host.files.paths import is_linked, resolve
 from teamwright.runtime.tool_traits import Catalog, PathArgument, ToolTraits, find_traits
 
+LEAVES = "dangerouslyDisableSandbox"
+_TMP = "/tmp/"  # noqa: S108  # as commands in the sandbox see it
 _LONG = 4_096
 _LOOKS_FAR = re.compile(r"\*|\b(?:rm|mv|cp|find|xargs)\b")
+_LOOKS_BELOW = re.compile(rf"{_LOOKS_FAR.pattern}|grep\b|\b(?:rg|git)\b")  # where rules guard something
 Patch = tuple[Hunk, ...]
 
 
 class Intent(Struct, frozen=True):
-    """`facts` is None where the arguments make no sense: the tool itself will say so. `paths` as in Allow."""
+    """`facts` is None where the arguments make no sense: the tool itself will say so. `paths` as in Allow.
+
+    `leaves`: a command wishes to run outside of the sandbox.
+    """
 
     facts: Facts | None
     paths: dict[str, str] = {}
+    leaves: bool = False
+
+
+class OwnTmp(Struct, frozen=True):
+    """What commands in the sandbox find at /tmp. `kept`: directories below it that are the machine's all the same."""
+
+    place: str
+    kept: tuple[str, ...] = ()
+
+
+class _Around(Struct, frozen=True):
+    """What a call is read by, besides its own words."""
+
+    desk: Desk
+    home: Path
+    guarded: tuple[PathPattern, ...]
+    tmp: OwnTmp | None = None  # None: the machine's
 
 
 class FactReader(Struct, frozen=True):
@@ -34,13 +59,19 @@ class FactReader(Struct, frozen=True):
 
     catalog: Catalog
     home: Path
+    tmp_of: Callable[[Desk], OwnTmp | None] | None = None  # what /tmp is for an agent's commands; None: the machine's
 
-    async def read(self, tool: str, args: Mapping[str, Any], desk: Desk) -> Intent:
-        """Raises ToolError for a path that cannot be one, or that cannot be judged as it is now."""
+    async def read(self, tool: str, args: Mapping[str, Any], desk: Desk, rules: Rules) -> Intent:
+        """Raises ToolError for a path that cannot be one, or that cannot be judged as it is now.
+
+        `rules`: those that it will be judged by. What they guard is looked for where a command reads a whole tree.
+        """
         traits = find_traits(self.catalog, tool)
-        if (desk.near and not _is_long(traits, args)) or not _touches_disk(traits):
-            return _read_now(traits, args, desk, self.home)
-        return await to_thread.run_sync(_read_now, traits, args, desk, self.home, abandon_on_cancel=True)
+        tmp = self.tmp_of(desk) if self.tmp_of is not None and traits.path is not None else None
+        around = _Around(desk, self.home, guarded_patterns(rules) if traits.runs else (), tmp)
+        if (desk.near and not _is_long(traits, args, around)) or not _touches_disk(traits):
+            return _read_now(traits, args, around)
+        return await to_thread.run_sync(_read_now, traits, args, around, abandon_on_cancel=True)
 
     async def preview(self, tool: str, args: Mapping[str, Any], desk: Desk, paths: Mapping[str, str]) -> Patch:
         """What the call would change in a file. Raises ToolError if it could change nothing."""
@@ -55,16 +86,19 @@ def _touches_disk(tool: ToolTraits) -> bool:
     return tool.path is not None or tool.runs
 
 
-def _is_long(tool: ToolTraits, args: Mapping[str, Any]) -> bool:
+def _is_long(tool: ToolTraits, args: Mapping[str, Any], around: _Around) -> bool:
     """A command that may take so long to read that others should not wait for it: long, with wildcards, or one that
     changes or walks whole directories."""
     command = args.get("command")
-    return tool.runs and isinstance(command, str) and (len(command) > _LONG or _LOOKS_FAR.search(command) is not None)
+    if not tool.runs or not isinstance(command, str):
+        return False
+    walks = _LOOKS_BELOW if around.guarded else _LOOKS_FAR
+    return len(command) > _LONG or walks.search(command) is not None
 
 
-def _read_now(tool: ToolTraits, args: Mapping[str, Any], desk: Desk, home: Path) -> Intent:
+def _read_now(tool: ToolTraits, args: Mapping[str, Any], around: _Around) -> Intent:
     try:
-        return _read(tool, args, desk, home)
+        return _read(tool, args, around)
     except OSError as error:
         why = f"{shown(str(error.filename))}: " if error.filename else ""
         raise ToolError(
@@ -73,29 +107,38 @@ def _read_now(tool: ToolTraits, args: Mapping[str, Any], desk: Desk, home: Path)
         ) from None
 
 
-def _read(tool: ToolTraits, args: Mapping[str, Any], desk: Desk, home: Path) -> Intent:
+def _read(tool: ToolTraits, args: Mapping[str, Any], around: _Around) -> Intent:
     if tool.path is not None:
-        return _on_path(tool.name, tool.path, args, desk)
+        return _on_path(tool.name, tool.path, args, around.desk, around.tmp)
     if tool.runs:
-        return _on_shell(tool.name, args, desk, home)
+        return _on_shell(tool.name, args, around)
     if tool.fetches:
         return Intent(_fetch(tool.name, args.get("url")))
     detail = tool.detail(args)
     return Intent(Uses(tool.name, detail, own=tool.own, weighty=tool.weighty(detail), reading=tool.effects == "none"))
 
 
-def _on_path(tool: str, named: PathArgument, args: Mapping[str, Any], desk: Desk) -> Intent:
+def _on_path(tool: str, named: PathArgument, args: Mapping[str, Any], desk: Desk, tmp: OwnTmp | None) -> Intent:
     searches = named.access == "search"
     path = args.get(named.name)
     if path is None and searches:
         path = str(desk.cwd)
     if not isinstance(path, str):
         return Intent(None)
-    place = _place(path, desk.cwd)
+    place = _place(_in_own_tmp(path, tmp, named) if tmp else path, desk.cwd)
     if not searches:
         return Intent((Reads if named.access == "read" else Edits)(tool, (place,)), {path: place.path})
     beyond = _beyond(args.get(named.pattern), Path(place.path)) if named.pattern else ()
     return Intent(Reads(tool, (place, *beyond)), {path: place.path})
+
+
+def _in_own_tmp(path: str, tmp: OwnTmp, named: PathArgument) -> str:
+    """The file that commands mean by /tmp/…; what is only in the machine's own is read from there."""
+    flat = os.path.normpath(path)
+    if not flat.startswith(_TMP) or any(flat == one or flat.startswith(f"{one}/") for one in tmp.kept):
+        return path
+    own = f"{tmp.place}/{flat.removeprefix(_TMP)}"
+    return own if named.access not in ("read", "search") or os.path.lexists(own) else path
 
 
 def _place(path: str, cwd: Path) -> Place:
@@ -118,15 +161,16 @@ def _beyond(pattern: Any, folder: Path) -> tuple[Place, ...]:
     return (_place("/".join([*literal, *up]) or "/", folder),)
 
 
-def _on_shell(tool: str, args: Mapping[str, Any], desk: Desk, home: Path) -> Intent:
+def _on_shell(tool: str, args: Mapping[str, Any], where: _Around) -> Intent:
     from teamwright.host.shell.analysis import read_command  # noqa: PLC0415  # the parser costs 30 ms, once a command is run
     from teamwright.host.shell.cwd import ShellContext  # noqa: PLC0415
 
     command = args.get("command")
     if not isinstance(command, str):
         return Intent(None)
-    around = ShellContext(str(desk.cwd), str(home), tuple(map(str, desk.roots)), desk.trusted)
-    return Intent(read_command(command, tool, around))
+    desk = where.desk
+    around = ShellContext(str(desk.cwd), str(where.home), tuple(map(str, desk.roots)), desk.trusted, where.guarded)
+    return Intent(read_command(command, tool, around), leaves=args.get(LEAVES) is True)
 
 
 def _fetch(tool: str, url: Any) -> Fetches | None:

@@ -6,16 +6,17 @@ from typing import Any, Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
-from teamwright.core.data.hook import NOTHING, Fired
+from teamwright.core.data.extensions.hook import NOTHING, Fired
 from teamwright.core.data.message import ToolCall
 from teamwright.core.ids import AgentId
-from teamwright.core.permissions.consent import Allow, Decision, Deny, Question
+from teamwright.core.permissions.consent import Decision, Deny, Question
 from teamwright.core.permissions.judge import Verdict
 from teamwright.runtime.permissions.call_facts import FactReader, Intent
 from teamwright.runtime.permissions.judgement import (
     DO_WITHOUT,
     NOBODY,
     Standing,
+    allowance,
     judge_intent,
     question_about,
     refusal,
@@ -61,11 +62,10 @@ class SessionGate:
         if said.decision == "deny":
             return self._refuse(agent, call, f"a hook refused it: {said.reason}")
         args = call.args if said.updated_input is None else said.updated_input
-        intent = await self._read(agent, call.name, args)
-        standing = self._standing(agent)
+        intent, standing = await self._read(agent, call.name, args)
         verdict = _heed(said, judge_intent(intent, standing), standing)
         if verdict.kind == "allow":
-            return Ruling(Allow(said.updated_input, intent.paths), intent)
+            return Ruling(allowance(intent, standing, said.updated_input), intent)
         if verdict.kind == "deny":
             return self._refuse(agent, call, verdict.reason, DO_WITHOUT, verdict.blocked_path)
         return await self._request(agent, call, args, said, verdict, intent)
@@ -79,7 +79,7 @@ class SessionGate:
             return self._refuse(agent, call, f"a hook refused it: {fired.reason}")
         if fired.decision == "allow" and not verdict.guarded:
             changed = said.updated_input if fired.updated_input is None else fired.updated_input
-            return await self._allowed(agent, call, args, changed)
+            return await self._allowed(agent, call, args, changed, intent)
         if self._put is None:
             return self._refuse(agent, call, verdict.reason, NOBODY, verdict.blocked_path)
         standing = self._standing(agent)
@@ -90,21 +90,31 @@ class SessionGate:
         decision = await self._put(question)
         if isinstance(decision, Deny):
             return Ruling(decision)
-        return await self._allowed(agent, call, args, said.updated_input if decision.args is None else decision.args)
+        changed = said.updated_input if decision.args is None else decision.args
+        ruling = await self._allowed(agent, call, args, changed, intent)
+        return replace(ruling, decision=replace(ruling.decision, consent=decision.consent))
 
     async def _allowed(
-        self, agent: AgentId, call: ToolCall, args: dict[str, Any], changed: dict[str, Any] | None
+        self, agent: AgentId, call: ToolCall, args: dict[str, Any], changed: dict[str, Any] | None, asked: Intent
     ) -> Ruling:
         """A yes covers what was asked and what the person made of it; what a rule denies stays denied."""
         # Read again even if nothing was changed: the answer may have taken its time, and links may have moved.
-        intent = await self._read(agent, call.name, args if changed is None else changed)
-        verdict = judge_intent(intent, self._standing(agent))
+        intent, standing = await self._read(agent, call.name, args if changed is None else changed)
+        intent = replace(intent, leaves=intent.leaves and asked.leaves)  # the sandbox is left by a yes to that alone
+        verdict = judge_intent(intent, standing)
         if verdict.kind == "deny" and verdict.final:
             return self._refuse(agent, call, verdict.reason, DO_WITHOUT, verdict.blocked_path)
-        return Ruling(Allow(changed, intent.paths), intent)
+        return Ruling(allowance(intent, standing, changed), intent)
 
-    async def _read(self, agent: AgentId, tool: str, args: Mapping[str, Any]) -> Intent:
-        return await self._facts.read(tool, args, self._standing(agent).desk)
+    async def _read(self, agent: AgentId, tool: str, args: Mapping[str, Any]) -> tuple[Intent, Standing]:
+        """The facts, and by what they are judged: what the rules guard is among the facts."""
+        standing = self._standing(agent)
+        while True:
+            rules = standing.rules
+            intent = await self._facts.read(tool, args, standing.desk, rules)
+            standing = self._standing(agent)
+            if standing.rules == rules:  # else a person changed them meanwhile
+                return intent, standing
 
     def _refuse(self, agent: AgentId, call: ToolCall, reason: str, advice: str = "", path: str | None = None) -> Ruling:
         return Ruling(refusal(self._standing(agent), call.name, reason, advice, path))

@@ -51,7 +51,7 @@ class Grants:
         held = self._held.get(agent, ())
         if not held:
             return rules
-        said = len(found.history.prompts)
+        said = found.history.prompted
         kept = [grant for grant in held if said <= grant.last]
         self._held[agent] = kept
         return rules + Rules(allow=tuple(rule for grant in kept if said >= grant.first for rule in grant.rules))
@@ -61,7 +61,7 @@ class Grants:
         found = self._agent(agent)
         if found is None or not rules:
             return lambda: None
-        said = len(found.history.prompts)
+        said = found.history.prompted
         grant = _Grant(self._parsed(rules), said, said + for_next)
         self._held.setdefault(agent, []).append(grant)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -10,11 +10,15 @@ from msgspec.structs import replace
 from teamwright.core.data.message import ToolCall
 from teamwright.core.ids import AgentId, new_question_id
 from teamwright.core.permissions.allowed import allowed_words
-from teamwright.core.permissions.consent import Deny, Mode, Question
+from teamwright.core.permissions.consent import Allow, Deny, Fence, Mode, Question
+from teamwright.core.permissions.facts import Runs
 from teamwright.core.permissions.judge import Verdict, judge
-from teamwright.core.permissions.rules import Rules
+from teamwright.core.permissions.rules import BASH, Rules, parse_rules
 from teamwright.core.ports import Desk
 from teamwright.runtime.permissions.call_facts import Intent
+
+if TYPE_CHECKING:
+    from teamwright.core.sandbox.fencing import Fencing
 
 DO_WITHOUT = "Do without it, or say what you need and why."
 NOBODY = "That needs a person's yes, and nobody is attached to give it: go on without it, or report what you need."
@@ -31,6 +35,7 @@ class Standing(Struct, frozen=True):
     color: str = ""
     readable: tuple[str, ...] = ()
     protected: tuple[str, ...] = ()
+    fencing: "Fencing | None" = None  # where the sandbox holds
 
 
 def judge_intent(intent: Intent, standing: Standing) -> Verdict:
@@ -43,7 +48,21 @@ def judge_intent(intent: Intent, standing: Standing) -> Verdict:
         roots=tuple(map(str, standing.desk.roots)),
         readable=standing.readable,
         protected=standing.protected,
+        fence=_fence(intent, standing),
     )
+
+
+def allowance(intent: Intent, standing: Standing, args: dict[str, Any] | None) -> Allow:
+    """A yes to what was judged, on the side of the fence on which it was judged. `args`: if they were changed."""
+    return Allow(args, intent.paths, _fence(intent, standing))
+
+
+def _fence(intent: Intent, standing: Standing) -> Fence:
+    if standing.fencing is None:
+        return "none"
+    from teamwright.core.sandbox.fencing import fence_for  # noqa: PLC0415  # nothing of it without a sandbox
+
+    return fence_for(intent.facts, standing.fencing, leaves=intent.leaves)
 
 
 def refusal(standing: Standing, tool: str, reason: str, advice: str = "", path: str | None = None) -> Deny:
@@ -85,4 +104,20 @@ def question_about(
         standing.color,
         verdict.wider,
         is_edit,
+        outside=_outside_rules(intent, standing),
     )
+
+
+def _outside_rules(intent: Intent, standing: Standing) -> tuple[str, ...]:
+    """Of a command that would leave the sandbox: rules by which it would leave it unasked from now on."""
+    facts, fencing = intent.facts, standing.fencing
+    if fencing is None or not isinstance(facts, Runs) or _fence(intent, standing) != "leaving":
+        return ()
+    from teamwright.core.sandbox.rules import exclusions  # noqa: PLC0415
+
+    patterns = exclusions(facts)
+    texts = tuple(f"{BASH}({pattern})" for pattern in patterns)
+    allow, _ = parse_rules(texts, "session", "/", "/")
+    outside = replace(fencing.rules, excluded=(*fencing.rules.excluded, *patterns))
+    then = replace(standing, rules=standing.rules + Rules(allow=allow), fencing=replace(fencing, rules=outside))
+    return texts if patterns and judge_intent(intent, then).kind == "allow" else ()

@@ -3,10 +3,14 @@
 from collections.abc import Awaitable, Callable
 
 import anyio
+from msgspec import Struct
+from msgspec.structs import replace
 
 from teamwright.core.data.event import Answered, Asked, Event
 from teamwright.core.ids import AgentId, QuestionId
-from teamwright.core.permissions.consent import Decision, Deny, Question
+from teamwright.core.permissions.consent import Answerer as By
+from teamwright.core.permissions.consent import Consent, Decision, Deny, Question
+from teamwright.store.tables.state import now_ms
 
 Tell = Callable[[AgentId, Event], None]
 Answerer = Callable[[Question], Awaitable[Decision]]
@@ -17,17 +21,28 @@ class _OpenQuestion:
         self.question = question
         self.answered = anyio.Event()
         self.decision: Decision | None = None
+        self.asked = now_ms()
+
+    def recorded(self, decision: Decision, by: By, via: str = "", *, expired: bool = False) -> Decision:
+        """The decision with the record of it; whatever record it came with is not ours."""
+        verdict = "expired" if expired else "deny" if isinstance(decision, Deny) else "allow"
+        consent = Consent(by, via, verdict, self.asked, now_ms(), self.question.kind)
+        return replace(decision, consent=consent)
 
 
-class Questions:
+class Questions(Struct, eq=False):
     """Put by the gate, answered by an op or by `code`. `limit` in seconds; None: somebody looks at it."""
 
-    def __init__(self, tell: Tell, limit: float | None, code: Answerer | None = None) -> None:
-        self._tell = tell
-        self._code = code
-        self._limit = limit
-        self._slots: dict[QuestionId, _OpenQuestion] = {}
-        self._nobody = ""
+    _tell: Tell
+    _limit: float | None
+    _code: Answerer | None = None
+    _slots: dict[QuestionId, _OpenQuestion] = {}
+    _nobody: str = ""
+
+    @property
+    def asked(self) -> dict[QuestionId, int]:
+        """When each of those that wait was put, in milliseconds since 1970."""
+        return {id: slot.asked for id, slot in self._slots.items()}
 
     @property
     def waiting(self) -> list[Question]:
@@ -41,19 +56,22 @@ class Questions:
         try:
             with anyio.move_on_after(self._limit):
                 if self._code is not None:
-                    self.answer(question.id, await self._code(question))
+                    self.answer(question.id, await self._code(question), by="code", via="library")
                 await slot.answered.wait()
         finally:
             del self._slots[question.id]
             self._tell(question.agent, Answered(question.id, slot.decision))
-        return slot.decision or Deny(f"Nobody answered the question about {question.tool} within {self._limit:g} s.")
+        if slot.decision is not None:
+            return slot.decision
+        late = Deny(f"Nobody answered the question about {question.tool} within {self._limit:g} s.")
+        return slot.recorded(late, "nobody", expired=True)
 
-    def answer(self, id: QuestionId, decision: Decision) -> bool:
+    def answer(self, id: QuestionId, decision: Decision, *, by: By = "person", via: str = "") -> bool:
         """False if no such question waits: unknown, already answered, or withdrawn."""
         slot = self._slots.get(id)
         if slot is None or slot.decision is not None:
             return False
-        slot.decision = decision
+        slot.decision = slot.recorded(decision, by, via)
         slot.answered.set()
         return True
 
@@ -61,4 +79,5 @@ class Questions:
         """Nobody answers any more: what waits is denied, and what comes later at once."""
         self._nobody = why
         for slot in tuple(self._slots.values()):
-            self.answer(slot.question.id, Deny(f"{slot.question.tool} was not run: {slot.question.reason} {why}"))
+            words = f"{slot.question.tool} was not run: {slot.question.reason} {why}"
+            self.answer(slot.question.id, Deny(words), by="nobody")

@@ -3,33 +3,34 @@
 from collections.abc import Sequence
 from typing import Literal
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from teamwright.core.ids import AgentId
-from teamwright.core.permissions.path_rules import read_denied
+from teamwright.core.permissions.consent import Behaviour
 from teamwright.core.permissions.rules import Rule, Rules, parse_rules
 
-Behaviour = Literal["allow", "ask", "deny"]
 Added = Literal["session", "local"]
 
 
-class Rulebook:
-    def __init__(self, rules: Rules, *, base: str, home: str) -> None:
-        self.rules = rules
-        self._base = base
-        self._home = home
-        self._own: dict[AgentId, Rules] = {}  # what was added for one agent alone
+class Rulebook(Struct, eq=False):
+    """`base` and `home` are where relative patterns and `~` begin."""
+
+    rules: Rules
+    base: str
+    home: str
+    own: dict[AgentId, Rules] = {}  # what was added for one agent alone
 
     def add(
         self, behaviour: Behaviour, texts: Sequence[str], agent: AgentId | None = None, source: Added = "session"
     ) -> list[str]:
         """For the rest of the session, for all or one agent; returns what is wrong with those that cannot be used."""
-        rules, problems = parse_rules(texts, source, self._base, self._home)
+        rules, problems = parse_rules(texts, source, self.base, self.home)
         if agent is None:
             known = getattr(self.rules, behaviour)
             self.rules += Rules(**{behaviour: tuple(rule for rule in rules if rule not in known)})
         else:
-            self._own[agent] = self._own.get(agent, Rules()) + Rules(**{behaviour: rules})
+            self.own[agent] = self.own.get(agent, Rules()) + Rules(**{behaviour: rules})
         return [str(problem) for problem in problems]
 
     def remove(self, behaviour: Behaviour, texts: Sequence[str] | None, source: Added = "session") -> None:
@@ -40,22 +41,26 @@ class Rulebook:
             return replace(rules, **{behaviour: tuple(found)})
 
         self.rules = kept(self.rules)
-        self._own = {agent: kept(rules) for agent, rules in self._own.items()}
+        self.own = {agent: kept(rules) for agent, rules in self.own.items()}
 
     def listing(self) -> list[tuple[Behaviour, Rule, AgentId | None]]:
         """Every rule in effect, with the agent that it is for if it is for one alone."""
-        books: list[tuple[AgentId | None, Rules]] = [(None, self.rules), *self._own.items()]
-        kinds: tuple[Behaviour, ...] = ("deny", "ask", "allow")
+        books: list[tuple[AgentId | None, Rules]] = [(None, self.rules), *self.own.items()]
+        kinds: tuple[Behaviour, ...] = ("deny", "ask", "allow", "outside")
         return [(kind, rule, agent) for kind in kinds for agent, rules in books for rule in getattr(rules, kind)]
 
     def of(self, agent: AgentId) -> Rules:
         """Those that hold for an agent: everybody's and its own."""
-        own = self._own.get(agent)
+        own = self.own.get(agent)
         return self.rules if own is None else self.rules + own
 
     def hides(self, path: str) -> bool:
         """Is this resolved path denied to Read? Searches leave it out."""
-        return bool(self.rules.deny) and read_denied(self.rules, path)
+        if not self.rules.deny:
+            return False
+        from teamwright.core.permissions.path_rules import read_denied  # noqa: PLC0415  # its patterns take a while
+
+        return read_denied(self.rules, path)
 
 
 def _is_meant(rule: Rule, texts: Sequence[str] | None) -> bool:

@@ -31,7 +31,8 @@ class LimitedGate:
             return ruling.decision
         if _within(ruling.decision, ruling.intent, self._limit(call.name, tuple(patterns)), found.desk):
             return ruling.decision
-        return Deny(f"{call.name} was not run: this agent may use it only as {', '.join(patterns)}.")
+        words = f"{call.name} was not run: this agent may use it only as {', '.join(patterns)}."
+        return Deny(words, consent=ruling.decision.consent)
 
     def _limit(self, tool: str, patterns: tuple[str, ...]) -> Rules:
         if (tool, patterns) not in self._parsed:

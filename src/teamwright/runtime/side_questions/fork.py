@@ -46,7 +46,7 @@ async def run_forked(
     Its prompt, tools and messages are the agent's, so that a provider's cache serves them. It counts against the
     agent's money and time, not against its turns. Raises ModelError like any request.
     """
-    aside = _Copy(agent, can_use_tool, turns, base, on_delta)
+    aside = _ForkedRun(agent, can_use_tool, turns, base, on_delta)
     for message in messages:
         aside.emit(Reminded(message))
     known = len(aside.history.messages)
@@ -65,7 +65,7 @@ async def run_quietly(work: Callable[[], Awaitable[None]], what: str, log: Calla
         log(f"{what} failed: " + "".join(traceback.format_exception(bug)))
 
 
-class _Copy:
+class _ForkedRun:
     """Every port of the loop, for a conversation that nobody keeps."""
 
     def __init__(

@@ -13,7 +13,7 @@ from teamwright.core.ids import AgentId
 from teamwright.core.permissions.consent import Mode
 from teamwright.core.ports import Desk
 from teamwright.host.panes.base import Panes
-from teamwright.runtime.agents.meter import AgentMeter
+from teamwright.runtime.agents.limits.meter import AgentMeter
 from teamwright.runtime.agents.spec import Toolset
 from teamwright.runtime.agents.sub_agents import Served, SpawnDeps
 from teamwright.runtime.permissions.call_facts import FactReader

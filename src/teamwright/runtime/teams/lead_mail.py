@@ -8,11 +8,11 @@ import msgspec
 from msgspec import Struct
 
 from teamwright.core.data.letter import Letter, Said, Signal, SignalKind, is_idle_notice, is_quiet
+from teamwright.core.data.task_letters import SYSTEM_SENDER
 from teamwright.core.data.team import iso
 from teamwright.core.ids import AgentId
 from teamwright.runtime.agents.inbox import AgentInbox
-from teamwright.runtime.races import first
-from teamwright.runtime.teams.mail import SYSTEM_SENDER
+from teamwright.runtime.concurrency.races import first
 from teamwright.runtime.teams.roster import Roster
 
 

@@ -5,15 +5,16 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from teamwright.core.data.letter import SYSTEM, Letter, Priority, Said, Sender, Signal
+from teamwright.core.data.letter import Letter, Priority, Said, Sender, Signal
+from teamwright.core.data.task_letters import SYSTEM_SENDER
 from teamwright.core.data.team import Mail, Member, Refused
 from teamwright.core.errors import DiskError, StoreError, ToolError
 from teamwright.core.ids import AgentId, CallId, LetterId, new_letter_id
 from teamwright.runtime.agents.inbox import LetterStore
+from teamwright.runtime.concurrency.unbroken import following, unbroken
 from teamwright.runtime.teams.mirrors import Mirrors
 from teamwright.runtime.teams.roster import Roster
 from teamwright.runtime.teams.wakeups import Wakeups
-from teamwright.runtime.unbroken import following, unbroken
 from teamwright.store.tables.mail import MailTable
 from teamwright.store.tables.mail_insert import Stored
 
@@ -164,6 +165,3 @@ class TeamMail:
             if lead is not None and lead.agent != entry.sender:
                 await self.notify(lead, f"{entry.from_name} wrote: {words}", f"u-{entry.id}-lead")
         await self._table.told([entry.id for entry in untold])
-
-
-SYSTEM_SENDER = Sender(SYSTEM.kind, "teamwright")

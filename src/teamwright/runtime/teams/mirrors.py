@@ -7,7 +7,7 @@ import anyio
 from teamwright.core.errors import StoreError
 from teamwright.core.ids import AgentId
 from teamwright.runtime.agents.supervisor import Supervisor
-from teamwright.runtime.later import Later
+from teamwright.runtime.concurrency.later import Later
 from teamwright.runtime.teams.roster import Roster
 from teamwright.store.mirrors.team import TeamMirror
 

@@ -1,15 +1,18 @@
 """What a team leaves open when its session comes to its end without a person, and who is told of it."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from teamwright.core.data.tasks import Task, listed
 from teamwright.core.text import shown
 from teamwright.runtime.agents.agent import Agent
-from teamwright.runtime.teams.mail import TeamMail
-from teamwright.runtime.teams.roster import Roster
-from teamwright.store.tables.tasks import TaskTable
+
+if TYPE_CHECKING:
+    from teamwright.runtime.teams.mail import TeamMail
+    from teamwright.runtime.teams.roster import Roster
+    from teamwright.store.tables.tasks import TaskTable
 
 MOST_NAMED = 10  # tasks
 _SUBJECT = 80  # characters
@@ -34,7 +37,7 @@ def _in_short(task: Task) -> str:
     return f"#{task.id} {shown(task.subject, _SUBJECT)} ({task.status}{owner}{waits})"
 
 
-async def find_open(roster: Roster, table: TaskTable) -> list[OpenWork]:
+async def find_open(roster: "Roster", table: "TaskTable") -> list[OpenWork]:
     """Of the teams that are led here and have, or had, teammates."""
     found: list[OpenWork] = []
     for team in roster.led_here():
@@ -44,10 +47,10 @@ async def find_open(roster: Roster, table: TaskTable) -> list[OpenWork]:
     return [work for work in found if work.tasks]
 
 
-async def ask_lead(main: Agent, roster: Roster, mail: TeamMail, found: Sequence[OpenWork]) -> bool:
+async def ask_lead(main: Agent, roster: "Roster", mail: "TeamMail", found: Sequence[OpenWork]) -> bool:
     """Before the end: the lead may still see to it. Not after a turn that ended badly, or where turns are counted."""
-    end = main.history.ended
-    if end is None or end.reason != "done" or main.meter.limits.turns is not None:
+    end, limits = main.history.ended, main.meter.limits
+    if end is None or end.reason != "done" or limits.turns is not None:
         return False
     for work in found:
         if (lead := roster.lead_of(work.team)) is not None:

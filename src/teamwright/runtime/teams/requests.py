@@ -15,10 +15,10 @@ from teamwright.core.ids import CallId, LetterId
 from teamwright.core.permissions.consent import MODES
 from teamwright.core.permissions.judge import mode_allowed
 from teamwright.runtime.agents.supervisor import Supervisor
+from teamwright.runtime.concurrency.unbroken import following, unbroken
 from teamwright.runtime.teams.deps import TeammateControl
 from teamwright.runtime.teams.mail import TeamMail
 from teamwright.runtime.teams.roster import Roster
-from teamwright.runtime.unbroken import following, unbroken
 from teamwright.store.tables.requests import RequestTable
 from teamwright.store.tables.state import now_ms
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 import anyio
 
@@ -12,14 +13,15 @@ from teamwright.core.data.tasks import Actor, Task
 from teamwright.core.data.team import LEAD_NAME, Member, Refused, Team, TeamRequest, new_request_id
 from teamwright.core.errors import StoreError, ToolError
 from teamwright.core.ids import AgentId, CallId
+from teamwright.core.permissions.consent import Mode
 from teamwright.core.policies.spawn import Ask, Plan
-from teamwright.core.ports import ToolContext
+from teamwright.core.ports import Desk, ToolContext
 from teamwright.runtime.agents.agent import Agent
+from teamwright.runtime.concurrency.unbroken import unbroken
 from teamwright.runtime.extensions.hook_services import TeamHooks
 from teamwright.runtime.jobs.jobs import Job
 from teamwright.runtime.teams.deps import TeamDeps
 from teamwright.runtime.teams.effort import Effort
-from teamwright.runtime.teams.factory import TeammateFactory
 from teamwright.runtime.teams.lead_mail import LeadMail
 from teamwright.runtime.teams.mail import TeamMail
 from teamwright.runtime.teams.mirrors import Mirrors
@@ -31,10 +33,10 @@ from teamwright.runtime.teams.resumed import resumed_words
 from teamwright.runtime.teams.roster import Roster
 from teamwright.runtime.teams.task_scope import SessionTaskScope, TeamTaskScope
 from teamwright.runtime.teams.tasks import TaskBoard
-from teamwright.runtime.teams.teammate_state import TeammateDeps
-from teamwright.runtime.teams.teammates import Teammates
+from teamwright.runtime.teams.teammates.factory import TeammateFactory
+from teamwright.runtime.teams.teammates.local import Teammates
+from teamwright.runtime.teams.teammates.state import TeammateDeps
 from teamwright.runtime.teams.wakeups import Wakeups
-from teamwright.runtime.unbroken import unbroken
 from teamwright.store.files import transcripts
 from teamwright.store.files.paths import SessionFiles, find_transcript
 from teamwright.store.mirrors.task import TaskMirror
@@ -42,6 +44,9 @@ from teamwright.store.mirrors.team import TeamMirror
 from teamwright.store.tables.tasks import TaskTable
 from teamwright.store.tables.team_tables import open_team_tables
 from teamwright.store.tables.teams import call_key
+
+if TYPE_CHECKING:
+    from teamwright.core.sandbox.fencing import Fencing
 
 LOOK = 1.0  # seconds after which a team that works is looked at again
 STILL = 10.0  # seconds without any news after which tasks that nobody takes delay the end no longer
@@ -80,8 +85,14 @@ class Teamwork:
         )
         self.factory = TeammateFactory(agents, deps.spawning, deps.setup, roster)
         self.teammates = Teammates(parts, self.factory, agents.letters, deps.places, env=deps.env, logs=home.logs)
-        self.responder = PermissionResponder(parts, rulebook=services.rules, put=services.approver, facts=deps.facts)
+        self.responder = PermissionResponder(
+            parts, rulebook=services.rules, put=services.approver, facts=deps.facts, fencing=self._fencing
+        )
         self.remote_events = RemoteEvents(tables, roster, supervisor, agents, since=deps.since)
+
+    def _fencing(self, agent: AgentId, desk: Desk, mode: Mode) -> "Fencing | None":
+        sandbox = self._services.sandbox
+        return None if sandbox is None else sandbox.fencing(agent, desk, mode)
 
     def _open_board(self) -> TaskBoard:
         deps, hooks = self._deps, self._hooks

@@ -3,18 +3,13 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-import msgspec
-
-from teamwright.core.data.letter import Letter, Sender, Signal
 from teamwright.core.data.tasks import Actor, Done, Owner, Task
-from teamwright.core.data.team import iso
-from teamwright.core.ids import AgentId, LetterId, SessionId
+from teamwright.core.ids import AgentId, SessionId
 from teamwright.runtime.agents.spawner import Spawner
 from teamwright.runtime.agents.supervisor import Supervisor
 from teamwright.runtime.extensions.hook_services import TeamHooks
 from teamwright.runtime.teams.roster import Roster
 from teamwright.runtime.teams.wakeups import Wakeups
-from teamwright.store.tables.state import now_ms
 
 
 class TaskScope(Protocol):
@@ -37,10 +32,6 @@ class TaskScope(Protocol):
 
     def names(self, agent: AgentId) -> Sequence[str]:
         """Those who can own a task of its list."""
-        ...
-
-    def letter(self, task: Task, by: Actor) -> Letter | None:
-        """What the owner of this task is told; stored with the change itself."""
         ...
 
     async def assigned(self, task: Task, by: Actor) -> None:
@@ -94,9 +85,6 @@ class SessionTaskScope:
         known = self._spawner.find(name)
         return Owner(known.name, known.id) if known else None
 
-    def letter(self, task: Task, by: Actor) -> Letter | None:
-        return None
-
     async def assigned(self, task: Task, by: Actor) -> None:
         pass
 
@@ -144,28 +132,6 @@ class TeamTaskScope(TaskScope):
     def names(self, agent: AgentId) -> Sequence[str]:
         team = self._roster.team_of(agent)
         return self._alone.names(agent) if team is None else [m.name for m in self._roster.members(team)]
-
-    def letter(self, task: Task, by: Actor) -> Letter | None:
-        member = self._roster.member_of(task.agent) if task.agent else None
-        if member is None or task.agent is None:
-            return None
-        giver = self._giver(task, member.team, by)
-        said = {
-            "type": "task_assignment",
-            "taskId": str(task.id),
-            "subject": task.subject,
-            "description": task.description,
-            "assignedBy": giver.name,
-            "timestamp": iso(now_ms()),
-        }
-        line = msgspec.json.encode(said).decode()
-        id = LetterId(f"a-{member.team}-{task.id}-{task.epoch}-{len(task.former)}")
-        return Letter(id, task.agent, Sender("agent", giver.name, giver.agent), Signal("task_assignment", line))
-
-    def _giver(self, task: Task, team: str, by: Actor) -> Actor:
-        """Who gave it to its owner: not whoever completed what it waited for."""
-        found = self._roster.find(team, task.assigner) if task.assigner else None
-        return Actor(found.agent, found.name) if found is not None else by
 
     async def assigned(self, task: Task, by: Actor) -> None:
         member = self._roster.member_of(task.agent) if task.agent else None

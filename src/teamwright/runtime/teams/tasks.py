@@ -1,17 +1,14 @@
 """Changes task lists, and then notifies owners, wakes waiting teammates and rewrites the mirrors."""
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from functools import partial
 
-from teamwright.core.data.letter import Letter
 from teamwright.core.data.tasks import Actor, Change, Done, Draft, Owner, Refusal, Task, TaskId
-from teamwright.core.data.team import Mail
 from teamwright.core.errors import StoreError, ToolError
 from teamwright.core.ids import AgentId, CallId
+from teamwright.runtime.concurrency.unbroken import following, unbroken
 from teamwright.runtime.teams.deps import TeammateControl
 from teamwright.runtime.teams.task_scope import TaskScope
-from teamwright.runtime.unbroken import following, unbroken
 from teamwright.store.mirrors.task import TaskMirror
 from teamwright.store.tables.tasks import Listing, TaskTable
 
@@ -48,9 +45,7 @@ class TaskBoard:
             task = Task(id, draft.subject, draft.description, active_form=draft.active_form, metadata=draft.metadata)
             if words := await self.scope.creating(task, by):
                 raise ToolError(f"The task was not made: {words}")
-        done = await unbroken(
-            self.table.create(list, draft, by, call, id=id, owner=owner, letter=partial(self.scope.letter, by=by))
-        )
+        done = await unbroken(self.table.create(list, draft, by, call, id=id, owner=owner))
         return await self._follow(list, by, done)
 
     async def update(
@@ -61,7 +56,7 @@ class TaskBoard:
             task = await self.table.get(list, id)
             if task and task.status != "completed" and (words := await self.scope.completing(task, by)):
                 raise ToolError(f"#{id} is not completed: {words}")
-        done = await unbroken(self.table.update(list, id, ask, by, call, partial(self.scope.letter, by=by)))
+        done = await unbroken(self.table.update(list, id, ask, by, call))
         return await self._follow(list, by, done)
 
     async def get(self, agent: AgentId, id: TaskId) -> Task | None:
@@ -75,21 +70,19 @@ class TaskBoard:
 
     # --- what the runtime does by itself
 
-    async def claim_first(
-        self, list: str, by: Actor, letter: Callable[[Task], Letter], *, kept: bool = False
-    ) -> Task | None:
-        """For one that has nothing else to do, or, `kept`, that has just joined; `letter` tells it what it claimed."""
-        done = await unbroken(self.table.claim_first(list, by, letter, kept=kept))
+    async def claim_first(self, list: str, by: Actor, *, kept: bool = False) -> Task | None:
+        """For one that has nothing else to do, or, `kept`, that has just joined. A letter tells it what it claimed."""
+        done = await unbroken(self.table.claim_first(list, by, kept=kept))
         if done is None:
             return None
         await self._follow(list, by, done)
         return done.task
 
     async def release_all(
-        self, list: str, gone: AgentId, by: Actor, tell: Callable[[Sequence[Task]], Mail | None] | None = None
+        self, list: str, gone: AgentId, by: Actor, why: str = "", *, always: bool = False
     ) -> list[Task]:
-        """Its owner is gone: its open tasks go back to the list."""
-        freed = await self.table.release_all(list, gone, tell)
+        """Its owner is gone: its open tasks go back to the list. With `why` the lead is told, as the table says."""
+        freed = await self.table.release_all(list, gone, why, always=always)
         for done in freed:
             await self._follow(list, by, done)
         return [done.task for done in freed if done.task is not None]

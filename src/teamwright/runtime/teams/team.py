@@ -280,7 +280,8 @@ async def hear_again(work: Teamwork, agent: Agent) -> None:
 
 async def _mail_of(work: Teamwork, agent: Agent, team: str) -> LeadMail | None:
     """None if a model made it."""
-    _, _, call = (await work.tables.teams.key_of(team)).rpartition("/")
+    teams = work.tables.teams
+    _, _, call = (await teams.key_of(team)).rpartition("/")
     return work.hear_by_code(agent, team) if call.startswith(CODE) else None
 
 

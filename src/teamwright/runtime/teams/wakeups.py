@@ -9,7 +9,7 @@ from teamwright.core.data.team import Member
 from teamwright.host.ipc.wakeup import Wakeup, open_bell
 from teamwright.host.ipc.wakeup import ring as ring_bell
 from teamwright.runtime.agents.supervisor import Supervisor
-from teamwright.runtime.later import Later
+from teamwright.runtime.concurrency.later import Later
 from teamwright.runtime.teams.deps import TeammateControl
 from teamwright.runtime.teams.mirrors import READERS_FIRST, Mirrors
 from teamwright.runtime.teams.roster import Roster

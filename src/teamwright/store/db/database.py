@@ -13,17 +13,21 @@ from typing import Any, TypeVar, cast
 
 import anyio
 import anyio.to_thread
-from msgspec import Struct
+from msgspec import Struct, field
 
 from teamwright.core.crashpoint import crashpoint
+from teamwright.core.data.team import ProcessId
 from teamwright.core.errors import DiskError, StoreError
-from teamwright.osfiles.locks import hold
+from teamwright.osfiles.locks import Lock, hold
 from teamwright.osfiles.private import fault, make_dir, open_file
-from teamwright.store.db.disk_policy import Pace
+from teamwright.store.acts.act import Act, Context, apply
+from teamwright.store.db.clock import now_ms
+from teamwright.store.db.disk_policy import QUICK, Pace
+from teamwright.store.db.liveness import is_alive, is_joined, lock_path
 from teamwright.store.db.schema import STEPS, Step
 
 Value = TypeVar("Value")
-Work = Callable[[sqlite3.Connection], Any]
+Look = Callable[[sqlite3.Connection], Any]
 
 _BUSY_SECONDS = 10.0
 _SETTINGS = (
@@ -42,8 +46,10 @@ _FAULTS = (sqlite3.Error, OverflowError, UnicodeError)  # the last two: a value 
 
 
 class _Job(Struct, eq=False):
-    work: Work
-    writes: bool
+    """Either an act or a look."""
+
+    act: Act[Any] | None = None
+    look: Look | None = None
     soon: bool = False
     begun: bool = False
     value: Any = None
@@ -52,29 +58,30 @@ class _Job(Struct, eq=False):
     busy: bool = False  # so another process had the lock
 
 
-class Database:
+class Database(Struct, eq=False):
     """Reads see every write that was queued before them."""
 
-    def __init__(self, path: Path, connection: sqlite3.Connection, notes: Sequence[str]) -> None:
-        self.path = path
-        self.notes = list(notes)  # what the person should know
-        self.commits = 0
-        self._connection: sqlite3.Connection | None = connection
-        self._queue: list[_Job] = []
-        self._turn = anyio.Lock()
-        self._pace = Pace()
+    path: Path
+    _connection: sqlite3.Connection | None
+    notes: list[str]  # what the person should know: a file that was set aside, a queued write that failed
+    _now: Callable[[], int] = now_ms
+    commits: int = 0
+    _queue: list[_Job] = []
+    _turn: anyio.Lock = field(default_factory=anyio.Lock)
+    _pace: Pace = field(default_factory=Pace)
+    _joined: bool = False  # the replica of an engine, as it was last applied: rows tell who lives
 
-    async def write(self, work: Callable[[sqlite3.Connection], Value]) -> Value:
-        """Run it in the next group; durable on return. If it raises, it alone is undone."""
-        return cast("Value", await self._run(_Job(work, writes=True)))
+    async def write(self, act: Act[Value]) -> Value:
+        """Apply it in the next group; durable on return. If it raises, it alone is undone."""
+        return cast("Value", await self._run(_Job(act)))
 
-    async def read(self, work: Callable[[sqlite3.Connection], Value]) -> Value:
-        return cast("Value", await self._run(_Job(work, writes=False)))
+    async def read(self, look: Callable[[sqlite3.Connection], Value]) -> Value:
+        return cast("Value", await self._run(_Job(look=look)))
 
-    def write_soon(self, work: Work) -> None:
+    def write_soon(self, act: Act[Any]) -> None:
         """Queue it for the next group: the next read or write, `flush` or `close`."""
         self._check()
-        self._queue.append(_Job(work, writes=True, soon=True))
+        self._queue.append(_Job(act, soon=True))
 
     async def flush(self) -> None:
         """Write what is queued; raises if it cannot be written now. It stays queued then."""
@@ -83,9 +90,24 @@ class Database:
             if failed := [job.error for job in self._queue if job.error is not None]:
                 raise failed[0]
 
+    def alive(self, process: ProcessId) -> bool:
+        if self._joined and self._connection is not None:
+            return is_joined(self._connection, process)
+        return is_alive(self.path.parent / "run", process)
+
+    def own_process(self) -> tuple[ProcessId, Lock | None]:
+        """An id for this process, and the lock by which others see that it lives."""
+        id = ProcessId("p" + os.urandom(8).hex())
+        # Nobody else makes or looks for a file of this name before the row is there, so the lock is free.
+        return id, hold(lock_path(self.path.parent / "run", id))
+
     async def data_version(self) -> int:
         """A number that changes when another process, or another connection, has committed."""
         return await self.read(lambda db: db.execute("PRAGMA data_version").fetchone()[0])
+
+    async def pause(self, most: float) -> None:
+        """Before the next look for changes of others."""
+        await anyio.sleep(most)
 
     async def close(self) -> None:
         if self._connection is None:
@@ -121,7 +143,7 @@ class Database:
         for job in jobs:
             job.begun = True
         try:
-            if self._pace.quick and len(jobs) <= _FEW:
+            if self._pace.last <= QUICK and len(jobs) <= _FEW:
                 self._pace.run_here(lambda: self._run_group(db, jobs))
                 jobs = [job for job in jobs if job.again]
             if jobs:
@@ -140,22 +162,23 @@ class Database:
         db.execute("PRAGMA busy_timeout = 0")
 
     def _run_group(self, db: sqlite3.Connection, jobs: list[_Job], *, patient: bool = False) -> None:
-        reads = [job for job in jobs if not job.writes]
-        if writes := [job for job in jobs if job.writes]:
+        reads = [job for job in jobs if job.look is not None]
+        if writes := [job for job in jobs if job.act is not None]:
             self._commit(db, writes)
             if not patient and any(job.again for job in writes):
                 for job in reads:  # they see what was written before them, so they wait with it
                     job.again = True
                 return
         for job in reads:
-            self._attempt(db, job)
+            self._attempt(db, job, None)
 
     def _commit(self, db: sqlite3.Connection, jobs: list[_Job]) -> None:
         try:
             db.execute("BEGIN IMMEDIATE")
+            ctx = Context(self._now(), self.alive)
             for job in jobs:
                 db.execute("SAVEPOINT job")
-                if not self._attempt(db, job):
+                if not self._attempt(db, job, ctx):
                     if not db.in_transaction:  # a fault so grave (a full disk) that SQLite undid them all
                         return _undo(jobs, job.error)
                     db.execute("ROLLBACK TO job")
@@ -170,10 +193,13 @@ class Database:
         self.notes += [str(job.error) for job in jobs if job.soon and job.error is not None]
         return None
 
-    def _attempt(self, db: sqlite3.Connection, job: _Job) -> bool:
+    def _attempt(self, db: sqlite3.Connection, job: _Job, ctx: Context | None) -> bool:
         job.error, job.again, job.busy = None, False, False
         try:
-            job.value = job.work(db)
+            if job.act is not None and ctx is not None:
+                job.value = apply(db, job.act, ctx)
+            elif job.look is not None:
+                job.value = job.look(db)
         except StoreError as error:
             job.error = error
         except _FAULTS as error:
@@ -195,9 +221,10 @@ def _roll_back(db: sqlite3.Connection) -> None:
             db.execute("ROLLBACK")
 
 
-async def open_database(path: Path, steps: Sequence[Step] = STEPS) -> Database:
+async def open_database(path: Path, steps: Sequence[Step] = STEPS, now: Callable[[], int] = now_ms) -> Database:
     connection, notes = await anyio.to_thread.run_sync(_open, path, steps)
-    return Database(path, connection, notes)
+    joined = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'hosts'").fetchone() is not None
+    return Database(path, connection, notes, now, _joined=joined)
 
 
 def _open(path: Path, steps: Sequence[Step]) -> tuple[sqlite3.Connection, list[str]]:
@@ -242,7 +269,9 @@ def _connect(path: Path, steps: Sequence[Step]) -> sqlite3.Connection:
             db.execute(f"PRAGMA {setting}")
         if version < len(steps):
             _upgrade(db, path, version, steps)
-        _touch_tables(db)
+        # A file that was cut short or overwritten is found, at the price of one page for each table.
+        for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
+            db.execute(f'SELECT 1 FROM "{name}" NOT INDEXED LIMIT 1').fetchone()  # noqa: S608
         db.execute("PRAGMA busy_timeout = 0")  # from here on only threads wait
     except (sqlite3.Error, StoreError):
         db.close()
@@ -277,12 +306,6 @@ def _copy(db: sqlite3.Connection, path: Path) -> None:
     finally:
         copy.close()
     draft.replace(path)
-
-
-def _touch_tables(db: sqlite3.Connection) -> None:
-    """Finds a file that was cut short or overwritten, at the price of one page for each table."""
-    for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
-        db.execute(f'SELECT 1 FROM "{name}" NOT INDEXED LIMIT 1').fetchone()  # noqa: S608
 
 
 def _set_aside(path: Path) -> Path:

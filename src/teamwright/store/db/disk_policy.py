@@ -6,31 +6,29 @@ A trip to a thread and back costs the event loop about 0.15 ms and the machine 0
 
 import time
 from collections.abc import Callable
+from functools import partial
 from math import inf
 from typing import TypeVar
 
 import anyio
 import anyio.to_thread
+from msgspec import Struct, field
 
 Value = TypeVar("Value")
 
 QUICK = 0.002  # seconds for which the loop may stand still
 
 
-class Pace:
+class Pace(Struct, eq=False):
     """The last time tells where the next run goes: one slow sync is felt, the second is not."""
 
-    def __init__(self, last: float = inf) -> None:
-        self.last = last  # seconds
-        self._threads = anyio.CapacityLimiter(1)  # of its own: other blocking work must not delay a sync
-
-    @property
-    def quick(self) -> bool:
-        return self.last <= QUICK
+    last: float = inf  # seconds
+    # Of its own: other blocking work must not delay a sync.
+    threads: anyio.CapacityLimiter = field(default_factory=partial(anyio.CapacityLimiter, 1))
 
     async def run(self, work: Callable[[], Value]) -> Value:
         """Never abandoned: a cancelled caller waits for the disk."""
-        return self.run_here(work) if self.quick else await self.run_there(work)
+        return self.run_here(work) if self.last <= QUICK else await self.run_there(work)
 
     def run_here(self, work: Callable[[], Value]) -> Value:
         began = time.perf_counter()
@@ -42,5 +40,5 @@ class Pace:
     async def run_there(self, work: Callable[[], Value]) -> Value:
         """Shielded: on its way to the thread a cancelled caller would drop the work, which may be that of others."""
         with anyio.CancelScope(shield=True):
-            return await anyio.to_thread.run_sync(self.run_here, work, limiter=self._threads)
+            return await anyio.to_thread.run_sync(self.run_here, work, limiter=self.threads)
         raise AssertionError("a shield lets nothing through")

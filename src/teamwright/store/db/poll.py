@@ -2,8 +2,6 @@
 
 from collections.abc import Callable
 
-import anyio
-
 from teamwright.store.db.database import Database
 
 EVERY = 1.0  # seconds
@@ -13,7 +11,7 @@ async def watch_changes(database: Database, changed: Callable[[], object], every
     """Calls `changed` after commits of other processes, until it is cancelled. A look reads one number."""
     seen = await database.data_version()
     while True:
-        await anyio.sleep(every)
+        await database.pause(every)
         found = await database.data_version()
         if found != seen:
             seen = found

@@ -5,6 +5,7 @@ Tables of later steps (rosters, tasks, claims, requests, leases) hang on `agents
 """
 
 from teamwright.store.db.schema_authors import AUTHORS
+from teamwright.store.db.schema_landing import LANDING
 from teamwright.store.db.schema_rounds import ROUNDS
 from teamwright.store.db.schema_schedules import SCHEDULES
 from teamwright.store.db.schema_tasks import TASKS
@@ -96,4 +97,4 @@ _SECOND = (
 )
 
 Step = tuple[str, ...]
-STEPS: tuple[Step, ...] = (_FIRST, _SECOND, TASKS, TEAMS, SCHEDULES, AUTHORS, ROUNDS)
+STEPS: tuple[Step, ...] = (_FIRST, _SECOND, TASKS, TEAMS, SCHEDULES, AUTHORS, ROUNDS, LANDING)

@@ -5,6 +5,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from msgspec import Struct
+
 from teamwright.core.data.event import Denied, Event, Replied, ToolEnded, TurnEnded
 from teamwright.core.data.message import Text
 from teamwright.core.errors import StoreError
@@ -31,32 +33,31 @@ def brief(agent: str, event: Event) -> str:
             return f"{agent}: {type(event).__name__}"
 
 
-class Log:
-    """Appends lines to `logs/teamwright.log`. A log that cannot be written is no reason to stop."""
+class LogFile(Struct, eq=False):
+    """Appends lines to `logs/teamwright.log` below our home. One that cannot be written is no reason to stop."""
 
-    def __init__(self, dir: Path, session: str, clean: Callable[[str], str] = str) -> None:
-        """`clean` takes keys out of what is written down."""
-        self._path = dir / "teamwright.log"
-        self._session, self._clean = session, clean
+    path: Path
+    session: str
+    clean: Callable[[str], str] = str  # takes keys out of what is written down
 
     def write(self, text: str) -> None:
         stamp = time.strftime("%Y-%m-%dT%H:%M:%S")
-        body = self._clean(text).rstrip().replace("\n", "\n    ")
+        body = self.clean(text).rstrip().replace("\n", "\n    ")
         try:
-            make_dir(self._path.parent)
+            make_dir(self.path.parent)
             self._rotate()
-            fd = open_file(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+            fd = open_file(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
             try:
-                os.write(fd, f"{stamp} {self._session[:8]} {os.getpid()} {body}\n".encode(errors="backslashreplace"))
+                os.write(fd, f"{stamp} {self.session[:8]} {os.getpid()} {body}\n".encode(errors="backslashreplace"))
             finally:
                 os.close(fd)
         except (OSError, StoreError):
             return
 
     def _rotate(self) -> None:
-        if not self._path.exists() or self._path.stat().st_size < MOST_BYTES:
+        if not self.path.exists() or self.path.stat().st_size < MOST_BYTES:
             return
         for n in range(KEPT, 0, -1):
-            older = self._path.with_suffix(f".log.{n - 1}") if n > 1 else self._path
+            older = self.path.with_suffix(f".log.{n - 1}") if n > 1 else self.path
             if older.exists():
-                older.replace(self._path.with_suffix(f".log.{n}"))
+                older.replace(self.path.with_suffix(f".log.{n}"))

@@ -13,15 +13,17 @@ from msgspec import Struct
 from teamwright.core.data.event import FORMAT, AgentStarted, LettersTaken, Line
 from teamwright.core.errors import SessionMissing, StoreError, UsageError
 from teamwright.core.ids import AgentId, SessionId
-from teamwright.osfiles.private import fault
+from teamwright.osfiles.private import fault, write_file
 
 _SESSION = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _BEGINNING = re.compile(r"[0-9a-f-]{4,36}")  # of an id: fewer characters could be a name
 _AGENT = re.compile(r"[A-Za-z0-9_-]{1,100}")
 _PLAIN = re.compile(r"[A-Za-z0-9/]*")
+STATE = "state.db"
 _LONGEST_SLUG = 100
 _HEAD = 64 * 1024  # bytes of a transcript that a listing reads
 _LONGEST_PROMPT = 200
+_LONGEST_NAME = 100
 _MOST_NAMED = 5  # sessions in a sentence
 
 
@@ -47,6 +49,11 @@ class SessionFiles(Struct, frozen=True):
         """The rest of tool outputs that were too long to show."""
         return self.dir / "outputs"
 
+    @property
+    def name(self) -> Path:
+        """What the person calls it, where somebody gave it a name."""
+        return self.dir / "name"
+
     def agent(self, agent: AgentId) -> Path:
         """The transcript of an agent other than the main one."""
         if not _AGENT.fullmatch(agent):
@@ -59,7 +66,7 @@ class Home(Struct, frozen=True):
 
     @property
     def state(self) -> Path:
-        return self.root / "state.db"
+        return self.root / STATE
 
     @property
     def projects(self) -> Path:
@@ -79,13 +86,13 @@ class Home(Struct, frozen=True):
 
     def session_lock(self, session: SessionId) -> Path:
         """The process that runs the session holds this lock."""
-        return self.run / f"session-{checked(session).lower()}.lock"
+        return self.root / "run" / f"session-{checked(session).lower()}.lock"
 
     def project(self, cwd: Path) -> Path:
         return self.projects / slug(cwd)
 
     def files(self, cwd: Path, session: SessionId) -> SessionFiles:
-        return SessionFiles(self.project(cwd) / f"{checked(session)}.jsonl")
+        return SessionFiles(self.root / "projects" / slug(cwd) / f"{checked(session)}.jsonl")
 
     def transcript(self, cwd: Path, session: SessionId) -> Path:
         return self.files(cwd, session).transcript
@@ -110,6 +117,8 @@ class SessionEntry(Struct, frozen=True):
     cwd: str = ""
     prompt: str = ""  # the first one, shortened, on one line
     fault: str = ""
+    imported: str = ""  # the program that it comes from
+    name: str = ""  # that a person gave it
     said: bool = True  # somebody has said something in it, or its head does not show that nobody has
 
 
@@ -124,7 +133,7 @@ def is_session_id(text: str) -> bool:
 
 
 def checked(session: str) -> SessionId:
-    if not is_session_id(session):
+    if not _SESSION.fullmatch(session):
         raise StoreError(f"{session!r} is not a session id: it must be a UUID.")
     return SessionId(session)
 
@@ -187,11 +196,11 @@ def list_sessions(home: Home, project: Path | None = None) -> list[SessionEntry]
     """All sessions, or those that began in the working directory `project`; the one written last comes first."""
     dirs = project_dirs(home) if project is None else [home.project(project)]
     paths = [path for dir in dirs for path in dir.glob("*.jsonl") if is_session_id(path.stem)]
-    entries = [entry for path in paths if (entry := _entry(path)) is not None]
+    entries = [entry for path in paths if (entry := read_entry(path)) is not None]
     return sorted(entries, key=attrgetter("modified"), reverse=True)
 
 
-def _entry(path: Path) -> SessionEntry | None:
+def read_entry(path: Path) -> SessionEntry | None:
     """Read from the head of the file alone; None if it vanished meanwhile."""
     try:
         with path.open("rb") as file:
@@ -204,7 +213,37 @@ def _entry(path: Path) -> SessionEntry | None:
     said = prompt is not None or stat.st_size > len(head)
     cwd = started.cwd if started else ""
     id = SessionId(path.stem)
-    return SessionEntry(id, path, stat.st_mtime_ns // 1_000_000, stat.st_size, cwd, prompt or "", fault, said)
+    imported = started.imported if started else ""
+    title = started.description if started and imported else ""
+    modified, words = stat.st_mtime_ns // 1_000_000, title or prompt or ""
+    name = read_name(SessionFiles(path))
+    return SessionEntry(id, path, modified, stat.st_size, cwd, words, fault, imported, name, said)
+
+
+def read_name(files: SessionFiles) -> str:
+    """Empty where nobody gave it one, or it cannot be read: the first prompt stands for it."""
+    try:
+        with files.name.open("rb") as file:
+            return _as_name(file.read(4 * _LONGEST_NAME).decode(errors="replace"))
+    except OSError:
+        return ""
+
+
+def write_name(files: SessionFiles, name: str) -> str:
+    """The name as it is kept: on one line, and not too long."""
+    kept = _as_name(name)
+    write_file(files.name, kept.encode(errors="replace"))
+    return kept
+
+
+def _as_name(text: str) -> str:
+    return " ".join(text.split())[:_LONGEST_NAME]
+
+
+def is_unsaid(files: SessionFiles) -> bool:
+    """Is it sure that nothing was said in this session? Not of one that cannot be read."""
+    entry = read_entry(files.transcript)
+    return entry is not None and not entry.said and not entry.fault
 
 
 def _read_head(head: bytes) -> tuple[AgentStarted | None, str | None, str]:
@@ -226,13 +265,13 @@ def _read_head(head: bytes) -> tuple[AgentStarted | None, str | None, str]:
 
 def remove_files(files: SessionFiles) -> None:
     """Everything that a session has on disk outside `state.db`. Hold its lock meanwhile."""
-    import shutil  # noqa: PLC0415
+    from teamwright.osfiles.trees import remove_tree  # noqa: PLC0415
 
     try:
         for path in (files.transcript, files.transcript.with_name(files.transcript.name + ".damaged")):
             path.unlink(missing_ok=True)
         if files.dir.is_dir():
-            shutil.rmtree(files.dir)
+            remove_tree(files.dir, strict=True)
     except OSError as error:
         raise StoreError(
             f"Cannot remove {error.filename}: {error.strerror}. Check the permissions of that path."

@@ -6,15 +6,17 @@ not cover is written again or cut off.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
 from math import inf
 from pathlib import Path
-from typing import BinaryIO, ClassVar
+from typing import BinaryIO, ClassVar, Protocol, Self
 
 import anyio
 import msgspec
+from msgspec import Struct, field
 
-from teamwright.core.crashpoint import armed, crashpoint
+from teamwright.core.crashpoint import Armed, crashpoint
 from teamwright.core.data.event import FORMAT, AgentStarted, Durable, Line
 from teamwright.core.errors import DiskError, StoreError
 from teamwright.osfiles.private import create_file, fault, open_file, sync_dir, write_all
@@ -26,34 +28,35 @@ _sync_data = getattr(os, "fdatasync", os.fsync)  # macOS has only fsync
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
-class Transcript:
+class Transcript(Struct, eq=False):
     """The writing end. Only one may exist for a file: the process that runs the agent."""
 
     _doubts: ClassVar[dict[Path, int]] = {}  # where files end of which the rest may not be on the disk
-    _speed = inf  # seconds that the last sync of any of them took: what a new one expects of the disk
+    _speed: ClassVar[float] = inf  # seconds that the last sync of any of them took: what a new one expects of the disk
 
-    def __init__(self, path: Path, fd: int, lines: int, size: int) -> None:
-        self.path = path
-        self.lines = lines
-        self._fd = fd
-        self._size = size
-        self._synced = size
-        self._unsynced: list[bytes] = []  # the lines since then
-        self._unnamed = lines == 0  # the directory must be synced too, once
-        self._broken = ""
-        self._closed = False
-        self._syncing = anyio.Lock(fast_acquire=True)
-        self._pace = Pace(Transcript._speed)
+    path: Path
+    _fd: int
+    lines: int
+    _size: int
+    _synced: int  # up to where
+    _pace: Pace
+    _unnamed: bool = False  # the directory must be synced too, once
+    _unsynced: list[bytes] = []  # the lines since then
+    _broken: str = ""
+    _closed: bool = False
+    _syncing: anyio.Lock = field(default_factory=partial(anyio.Lock, fast_acquire=True))
+    started: Callable[[], Awaitable[None]] | None = None  # a line is safe here as soon as it is written
 
     @classmethod
-    def create(cls, path: Path) -> "Transcript":
+    def create(cls, path: Path) -> Self:
         try:
-            return cls(path, create_file(path, os.O_WRONLY | os.O_APPEND | os.O_EXCL), 0, 0)
+            fd = create_file(path, os.O_WRONLY | os.O_APPEND | os.O_EXCL)
         except FileExistsError:
             raise StoreError(f"{path} exists already: resume that session, or choose another id.") from None
+        return cls(path, fd, 0, 0, 0, Pace(Transcript._speed), _unnamed=True)
 
     @classmethod
-    def open(cls, path: Path) -> tuple["Transcript", list[Durable], int]:
+    def open(cls, path: Path) -> tuple[Self, list[Durable], int]:
         """The transcript to continue with, its events, and how many bytes of a half-written end were cut off."""
         fd = open_file(path, os.O_RDWR | os.O_APPEND)
         try:
@@ -73,7 +76,8 @@ class Transcript:
         except StoreError:
             os.close(fd)
             raise
-        return cls(path, fd, len(lines), size), [line.event for line in lines], len(data) - size
+        opened = cls(path, fd, len(lines), size, size, Pace(Transcript._speed), _unnamed=not lines)
+        return opened, [line.event for line in lines], len(data) - size
 
     def append(self, event: Durable, at: int) -> int:
         """Write one whole line and return its number; on failure the file is as it was before."""
@@ -81,7 +85,7 @@ class Transcript:
         data = _encode(Line(at, event))
         crashpoint("transcript.append")
         try:
-            if armed("transcript.half"):
+            if Armed.name == "transcript.half":
                 self._write_in_halves(data)
             else:
                 write_all(self._fd, data)
@@ -175,6 +179,14 @@ class Transcript:
             self._fd = open_file(self.path, os.O_WRONLY | os.O_APPEND)
 
 
+class Transcripts(Protocol):
+    """How transcripts are made and continued: `Transcript` itself, or those that an engine shares."""
+
+    def create(self, path: Path) -> Transcript: ...
+
+    def open(self, path: Path) -> tuple[Transcript, list[Durable], int]: ...
+
+
 def read(path: Path, since: int = 0) -> Iterator[tuple[int, Line]]:
     """Lines after number `since`, also while another process writes; a half-written end is left for later."""
     try:
@@ -183,7 +195,7 @@ def read(path: Path, since: int = 0) -> Iterator[tuple[int, Line]]:
                 if not data.endswith(b"\n"):
                     return
                 if n > since:
-                    yield n, _decode(path, n, data)
+                    yield n, decode_line(path, n, data)
     except OSError as error:
         raise fault("read", path, error) from error
 
@@ -206,7 +218,7 @@ class TranscriptTail:
                     if not data.endswith(b"\n"):
                         return
                     n = self._passed + 1
-                    line = _decode(self.path, n, data) if n > self.lines else None
+                    line = decode_line(self.path, n, data) if n > self.lines else None
                     self._passed, self._offset = n, self._offset + len(data)
                     if line is not None:
                         self.lines = n
@@ -234,7 +246,7 @@ def _encode(line: Line) -> bytes:
     return data + b"\n"
 
 
-def _decode(path: Path, n: int, data: bytes) -> Line:
+def decode_line(path: Path, n: int, data: bytes) -> Line:
     try:
         line = _decoder.decode(data)
     except msgspec.ValidationError as error:
@@ -274,7 +286,7 @@ def _load_slowly(path: Path, data: bytes) -> tuple[list[Line], int]:
     whole = len(rows)
     while whole and not _is_json(rows[whole - 1]):
         whole -= 1
-    lines = [_decode(path, n, row) for n, row in enumerate(rows[:whole], 1)]
+    lines = [decode_line(path, n, row) for n, row in enumerate(rows[:whole], 1)]
     return lines, sum(len(row) + 1 for row in rows[:whole])
 
 

@@ -2,7 +2,7 @@
 
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any, cast, get_args, get_origin
@@ -10,18 +10,39 @@ from typing import Any, cast, get_args, get_origin
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
+from teamwright.core.data.extensions.unread import Unread
 from teamwright.core.errors import SettingsError
 from teamwright.core.jsontext import decode_object
 from teamwright.core.text import shown
-from teamwright.store.settings.schema import OURS, PARTS, Layer, SettingsFile, Source
+from teamwright.store.settings.sandbox import narrow
+from teamwright.store.settings.schema import (
+    OURS,
+    PARTS,
+    Layer,
+    PermissionsPart,
+    SettingsFile,
+    Source,
+    WorktreePart,
+)
 
 MOST_BYTES = 1_000_000
 Say = Callable[[str, str], None]  # key, what is wrong with it
 
 _ALIASES = {"effortLevel": "effort"}
+_MARKETPLACES = "extraKnownMarketplaces"
+_INSTALL = "a project cannot add one; `teamwright plugins install DIR` shows what a marketplace on this disk has"
+_SILENT = frozenset({"$schema", "theme"})  # for editors, and for another program's screen
+_INSTEAD = {
+    "cleanupPeriodDays": "`teamwright sessions delete --older-than DAYS` removes old sessions",
+    "agent": "start with `--agent NAME`",
+    "teammateMode": "write `teamwright.teammateMode`",
+    "mcpServers": "servers are read from `.mcp.json`, `~/.claude.json` and `mcp` in settings",
+    "forceLoginMethod": "keys come from variables or `apiKeyHelper`",
+    "plansDirectory": "a plan is shown and kept in the conversation",
+}
 # A project may be trusted to run its tools, and still must not see the person's keys or traffic.
 _PRIVATE_ENV = ("_BASE_URL", "_KEY", "_TOKEN", "_PROXY")
-_PRIVATE_ENV_NAMES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "TEAMWRIGHT_HOME")
+_PRIVATE_ENV_NAMES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "TEAMWRIGHT_HOME", "TEAMWRIGHT_ENGINE")
 
 
 def read_layer(path: Path, source: Source, problems: list[str]) -> Layer | None:
@@ -44,9 +65,23 @@ def layer_of(found: dict[str, Any], source: Source, file: str, problems: list[st
 
     named = {_ALIASES[key]: value for key, value in found.items() if key in _ALIASES}
     values = cast("dict[str, Any]", fit(named | found, SettingsFile, "", say))
+    unread = list(unread_names(found, file))
     if source in ("project", "local"):
         _forbid(values, say)
-    return Layer(source, file, values)
+        if values.pop(_MARKETPLACES, None):  # what a plugin starts would be seen nowhere
+            unread.append(Unread("setting", _MARKETPLACES, file, why=_INSTALL))
+    narrow(values, source, say)
+    return Layer(source, file, values, tuple(unread))
+
+
+def unread_names(found: dict[str, Any], file: str) -> Iterator[Unread]:
+    """Settings that belong to other programs."""
+    for kind, key in ((SettingsFile, ""), (PermissionsPart, "permissions"), (WorktreePart, "worktree")):
+        part = found.get(key, {}) if key else found
+        for name in cast("dict[str, Any]", part) if isinstance(part, dict) else ():
+            full = f"{key}.{name}" if key else name
+            if name not in fields_of(kind) and name not in _ALIASES and name not in _SILENT:
+                yield Unread("setting", shown(full, 80), file, why=_INSTEAD.get(full, ""))
 
 
 def fit(value: Any, kind: Any, key: str, say: Say) -> Any | UnsetType:
@@ -115,7 +150,7 @@ def _forbid(values: dict[str, Any], say: Say) -> None:
         say("permissions.defaultMode", "a project cannot choose bypassPermissions; ignored")
         del permissions["defaultMode"]
     own = values.get("teamwright", {})
-    for name in ("providers", "trustedDirectories", "webSearch"):
+    for name in ("providers", "trustedDirectories", "webSearch", "engine"):
         if name in own:
             say(f"teamwright.{name}", "a project cannot set this; put it in your own settings")
             del own[name]

@@ -15,10 +15,12 @@ from msgspec.structs import replace
 
 from teamwright.core.errors import SettingsError, UsageError
 from teamwright.core.jsontext import decode_object
+from teamwright.core.permissions.rules import BASH
 from teamwright.core.text import shown
 from teamwright.store.settings.file import fields_of, layer_of, read_layer
-from teamwright.store.settings.saved_rules import LOCAL
+from teamwright.store.settings.sandbox import combine
 from teamwright.store.settings.schema import (
+    LOCAL,
     PARTS,
     HookSettings,
     Layer,
@@ -33,6 +35,13 @@ from teamwright.store.settings.schema import (
 MANAGED = Path("/etc/teamwright/managed-settings.json")
 SOURCES = ("user", "project", "local")
 MARKS = (".git", ".claude", ".teamwright")
+_BELOW: Mapping[str, tuple[Source, ...]] = {
+    "project": ("project", "local"),
+    "local": ("project", "local"),
+    "user": ("user", "project", "local"),
+    "flag": ("user", "project", "local", "flag"),
+    "managed": ("user", "project", "local", "flag", "managed"),
+}
 ReadFiles = dict[Path, tuple[Layer | None, list[str]]]  # each file's layer, and what is wrong with it
 
 
@@ -84,14 +93,16 @@ def load(
     layers: list[Layer] = []
     files = {} if read is None else read
     seen: set[str] = set()  # in the home directory, the project's file and the user's are one
-    for source, path in _files(project, home, state, sources, managed, trusted=trusted):
-        if source == "managed" and flag is not None:
-            layers.append(_flag_layer(flag, _absolute(flag, cwd or project, home), problems))
+    for source, path in _files(project, home, state, sources, trusted=trusted):
         real = os.path.realpath(path)
         if real not in seen and (layer := _read(path, source, problems, files)):
             layers.append(layer)
         seen.add(real)
-    if own_rules and not trusted and "local" in sources and (own := _own_rules(project, problems, files)):
+    if flag is not None:
+        layers.append(_flag_layer(flag, _absolute(flag, cwd or project, home), problems))
+    if _is_there(managed) and (layer := _read(managed, "managed", problems, files)):
+        layers.append(layer)
+    if own_rules and "local" in sources and (own := _own_rules(project, problems, files)):
         layers.append(own)
     return _merge(layers, project, home, problems)
 
@@ -100,7 +111,10 @@ def _own_rules(project: Path, problems: list[str], files: ReadFiles) -> Layer | 
     layer = _read(project / LOCAL, "local", problems, files)
     said = cast("dict[str, Any]", {} if layer is None else layer.values.get("permissions", {}))
     rules = {kind: said[kind] for kind in ("allow", "ask", "deny") if kind in said}
-    return replace(layer, values={"permissions": rules}) if layer is not None and rules else None
+    fence = cast("dict[str, Any]", {} if layer is None else layer.values.get("sandbox", {}))
+    outside = {name: fence[name] for name in ("excludedCommands",) if name in fence}
+    kept = {name: block for name, block in (("permissions", rules), ("sandbox", outside)) if block}
+    return replace(layer, values=kept) if layer is not None and kept else None
 
 
 def _read(path: Path, source: Source, problems: list[str], files: ReadFiles) -> Layer | None:
@@ -113,17 +127,26 @@ def _read(path: Path, source: Source, problems: list[str], files: ReadFiles) -> 
 
 
 def _files(
-    project: Path, home: Path, state: Path, sources: Collection[str], managed: Path, *, trusted: bool
-) -> Iterable[tuple[Source, Path]]:
-    if "user" in sources:
-        yield "user", home / ".claude" / "settings.json"
-        yield "user", state / "settings.json"
-    places: tuple[tuple[Source, str], ...] = (("project", "settings.json"), ("local", "settings.local.json"))
-    for source, name in places:
-        if source in sources and trusted:
-            yield source, project / ".claude" / name
-            yield source, project / ".teamwright" / name
-    yield "managed", managed
+    project: Path, home: Path, state: Path, sources: Collection[str], *, trusted: bool
+) -> list[tuple[Source, Path]]:
+    """Those that are there."""
+    own, local = "settings.json", "settings.local.json"
+    theirs = (project / ".claude", project / ".teamwright") if trusted else ()
+    places: list[tuple[Source, Path]] = [("user", home / ".claude" / own), ("user", state / own)]
+    places.extend(("project", folder / own) for folder in theirs)
+    places.extend(("local", folder / local) for folder in theirs)
+    return [(source, path) for source, path in places if source in sources and _is_there(path)]
+
+
+def _is_there(path: Path) -> bool:
+    """Also what cannot be looked at: whoever reads it tells why."""
+    try:
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True
+    return True
 
 
 def _flag_layer(flag: str, path: Path, problems: list[str]) -> Layer:
@@ -142,35 +165,69 @@ def _flag_layer(flag: str, path: Path, problems: list[str]) -> Layer:
 
 
 def _merge(layers: list[Layer], project: Path, home: Path, problems: list[str]) -> Settings:
+    if not layers:
+        return Settings(problems=tuple(problems))
     values: dict[str, Any] = {}
     for layer in layers:
         values = merged(values, layer.values, SettingsFile)
     file = msgspec.convert(values, SettingsFile)
-    mode_from: list[Source] = [x.source for x in layers if "defaultMode" in x.values.get("permissions", {})]
-    permissions = Permissions(
-        allow=_rules(layers, "allow", project),
-        ask=_rules(layers, "ask", project),
-        deny=_rules(layers, "deny", project),
-        default_mode=file.permissions.default_mode,
-        default_mode_source=mode_from[-1] if mode_from else None,
-        additional_directories=tuple(_absolute(d, project, home) for d in file.permissions.additional_directories),
-    )
-    hooks = tuple(HookSettings(x.source, x.file, x.values["hooks"]) for x in layers if x.values.get("hooks"))
     return Settings(
-        permissions=permissions,
+        permissions=_permissions(file, layers, project, home, problems),
         env=file.env,
         model=file.model,
         effort=file.effort,
-        hooks=hooks,
+        editor_mode=file.editor_mode,
+        hooks=_hooks(layers),
         mcp=file.mcp,
         lsp=file.lsp,
         enable_all_project_mcp_servers=file.enable_all_project_mcp_servers,
+        disabled_servers=file.disabled_mcpjson_servers,
         symlink_directories=file.worktree.symlink_directories,
+        sandbox=combine(file.sandbox, [(x.source, x.values) for x in layers], project, home),
+        output_style=file.output_style,
+        language=file.language,
+        attribution=file.attribution,
+        always_thinking=file.always_thinking_enabled,
+        api_key_helper=file.api_key_helper,
+        status_line=file.status_line,
         own=file.teamwright,
         trusted_directories=_trusted(file.teamwright, home, problems),
         problems=tuple(problems),
         layers=tuple(layers),
     )
+
+
+def _permissions(
+    file: SettingsFile, layers: list[Layer], project: Path, home: Path, problems: list[str]
+) -> Permissions:
+    mode_from: list[Source] = [x.source for x in layers if "defaultMode" in x.values.get("permissions", {})]
+    permissions = Permissions(
+        allow=_rules(layers, "allow", project),
+        ask=_rules(layers, "ask", project),
+        deny=_rules(layers, "deny", project),
+        outside=_outside(layers, project),
+        default_mode=file.permissions.default_mode,
+        default_mode_source=mode_from[-1] if mode_from else None,
+        additional_directories=tuple(_absolute(d, project, home) for d in file.permissions.additional_directories),
+        bypass_off=_bypass_off(layers),
+    )
+    if permissions.bypass_off and permissions.default_mode == "bypassPermissions":
+        problems.append(f"permissions.defaultMode: {permissions.bypass_off} turns bypassPermissions off; ignored")
+        permissions = replace(permissions, default_mode=None, default_mode_source=None)
+    return permissions
+
+
+def _bypass_off(layers: list[Layer]) -> str:
+    """Nobody can turn it on again: the first who says so is named."""
+    key = "disableBypassPermissionsMode"
+    return next((layer.file for layer in layers if layer.values.get("permissions", {}).get(key)), "")
+
+
+def _hooks(layers: list[Layer]) -> tuple[HookSettings, ...]:
+    """Whoever turns hooks off means their own and those below: a project cannot silence the person's guards."""
+    silent = {source for layer in layers if layer.values.get("disableAllHooks") for source in _BELOW[layer.source]}
+    loud = (layer for layer in layers if layer.values.get("hooks") and layer.source not in silent)
+    return tuple(HookSettings(layer.source, layer.file, layer.values["hooks"]) for layer in loud)
 
 
 def merged(low: Mapping[str, Any], high: Mapping[str, Any], kind: type[Struct]) -> dict[str, Any]:
@@ -198,6 +255,15 @@ def _rules(layers: list[Layer], kind: str, base: Path) -> tuple[SettingsRule, ..
         SettingsRule(text, layer.source, base)
         for layer in layers
         for text in layer.values.get("permissions", {}).get(kind, ())
+    )
+    return tuple(dict.fromkeys(found))
+
+
+def _outside(layers: list[Layer], base: Path) -> tuple[SettingsRule, ...]:
+    found = (
+        SettingsRule(f"{BASH}({pattern})", layer.source, base)
+        for layer in layers
+        for pattern in layer.values.get("sandbox", {}).get("excludedCommands", ())
     )
     return tuple(dict.fromkeys(found))
 

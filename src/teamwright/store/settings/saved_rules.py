@@ -2,43 +2,47 @@
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 from teamwright.core.errors import SettingsError
 from teamwright.core.jsontext import decode_object
+from teamwright.core.permissions.consent import Behaviour
 from teamwright.osfiles.json_store import alone_with, replace
 from teamwright.store.settings.file import read_bytes
-
-LOCAL = ".teamwright/settings.local.json"
-Behaviour = Literal["allow", "ask", "deny"]
 
 
 def change_rules(
     file: Path, behaviour: Behaviour, *, add: Iterable[str] = (), remove: Iterable[str] = (), state: Path
 ) -> bool:
-    """False if there was nothing to change. Raises StoreError for a file that must not be written over."""
+    """As the file spells them. False: there was nothing to change. Raises StoreError for a file that stays as it is."""
     with alone_with(file, state):
         if linked := next((path for path in (file.parent, file) if path.is_symlink()), None):
             raise SettingsError(f"{linked} is a link, and rules are saved in a true file of the project only")
         data = read_bytes(file)
         whole = {} if data is None else decode_object(data, str(file))
-        before = _list(file, whole, behaviour)
+        block, name = place_of(behaviour)
+        before = _list(file, whole, block, name)
         gone = frozenset(remove)
         after = list(dict.fromkeys([*(rule for rule in before if rule not in gone), *add]))
         if after == before:
             return False
-        whole.setdefault("permissions", {})[behaviour] = after
+        whole.setdefault(block, {})[name] = after
         if not after:
-            del whole["permissions"][behaviour]
+            del whole[block][name]
         replace(file, whole)
         return True
 
 
-def _list(file: Path, whole: dict[str, Any], behaviour: Behaviour) -> list[Any]:
-    permissions = whole.get("permissions", {})
-    if not isinstance(permissions, dict):
-        raise SettingsError(f"{file}: `permissions` must be an object")
-    found = cast("dict[str, Any]", permissions).get(behaviour, [])
+def place_of(behaviour: Behaviour) -> tuple[str, str]:
+    """The block of a settings file, and the list in it."""
+    return ("sandbox", "excludedCommands") if behaviour == "outside" else ("permissions", behaviour)
+
+
+def _list(file: Path, whole: dict[str, Any], block: str, name: str) -> list[Any]:
+    part = whole.get(block, {})
+    if not isinstance(part, dict):
+        raise SettingsError(f"{file}: `{block}` must be an object")
+    found = cast("dict[str, Any]", part).get(name, [])
     if not isinstance(found, list):
-        raise SettingsError(f"{file}: `permissions.{behaviour}` must be a list")
+        raise SettingsError(f"{file}: `{block}.{name}` must be a list")
     return cast("list[Any]", found)

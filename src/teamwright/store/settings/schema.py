@@ -5,8 +5,11 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
+from teamwright.core.data.extensions.unread import Unread
 from teamwright.core.data.message import Effort
+from teamwright.store.settings.sandbox import SANDBOX_PARTS, OwnSandbox, SandboxPart, SandboxSettings
 
+LOCAL = ".teamwright/settings.local.json"  # below the project: the person's own, where rules are saved
 Source = Literal["default", "user", "project", "local", "flag", "managed"]
 DefaultMode = Literal["plan", "dontAsk", "default", "acceptEdits", "bypassPermissions"]
 TeammateMode = Literal["auto", "in-process", "tmux", "iterm2", "local"]
@@ -53,6 +56,24 @@ class MailPart(Struct, frozen=True, rename="camel"):
     answers: Annotated[int, Meta(ge=2)] = 40  # in a row between two, without any work in between
 
 
+class LandPart(Struct, frozen=True, rename="camel"):
+    """How finished branches land. The check runs in a fresh worktree of the target with the branch on top."""
+
+    check: str | None = None  # a command line
+    check_seconds: Seconds = 1800.0
+    target: str | None = None  # a branch; else the one that is checked out in the main tree
+    method: Literal["merge", "rebase"] = "merge"
+    ahead: Annotated[int, Meta(ge=0, le=8)] = 1  # branches that are merged on top of the one that is checked
+
+
+class EnginePart(Struct, frozen=True, rename="camel"):
+    """The engine that sessions of this person run on, if any."""
+
+    url: str | None = None  # or `@FILE`
+    ca: str | None = None  # a file
+    patience_seconds: Seconds = 600.0  # that an engine which is away is waited for
+
+
 class Own(Struct, frozen=True, rename="camel"):
     """The `teamwright` block."""
 
@@ -75,6 +96,7 @@ class Own(Struct, frozen=True, rename="camel"):
     agent_summaries: bool = False
     summary_seconds: Seconds = 30.0  # at least, between two summaries of one agent
     prompt_suggestions: bool = False
+    mcp_form_defaults: bool = False  # where nobody can be asked, a server's form is answered with its own defaults
     session_memory: bool = False
     memory_turns: Count = 10
     consolidate_memory: bool = False
@@ -82,13 +104,18 @@ class Own(Struct, frozen=True, rename="camel"):
     prefer_tmux: bool = False
     split_panes: bool = True
     notify: Notify = "desktop"
+    terminal_title: bool = True
     notify_seconds: Seconds = 10.0  # that a turn takes at least before its end is reported
     budget: Budget = Budget()
     mail: MailPart = MailPart()
+    land: LandPart = LandPart()
+    sandbox: OwnSandbox = OwnSandbox()
     providers: dict[str, Provider] = {}
     web_search: WebSearch | None = None
+    engine: EnginePart = EnginePart()
     windows: dict[str, Count] = {}  # model name -> tokens that fit, where the catalogue does not know better
     lean: bool | None = None  # None: by the model's window
+    mirror_sessions: bool | None = None  # beside those of another program; None: if CLAUDE_CONFIG_DIR is set
     trusted_directories: tuple[str, ...] = ()
 
 
@@ -98,6 +125,14 @@ class PermissionsPart(Struct, frozen=True, rename="camel"):
     deny: tuple[str, ...] = ()
     default_mode: DefaultMode | None = None
     additional_directories: tuple[str, ...] = ()
+    disable_bypass_permissions_mode: Literal["disable"] | None = None
+
+
+class Attribution(Struct, frozen=True, rename="camel"):
+    """What commits and pull requests of agents end with; empty: nothing."""
+
+    commit: str = ""
+    pr: str = ""
 
 
 class LanguageServer(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
@@ -112,6 +147,14 @@ class LanguageServer(Struct, frozen=True, rename="camel", forbid_unknown_fields=
     wait_seconds: Annotated[float, Meta(gt=0, le=30)] = 2.0  # after an edit
 
 
+class StatusCommand(Struct, frozen=True, rename="camel"):
+    """A command whose output is the status line. One source gives all of it."""
+
+    command: Annotated[str, Meta(min_length=1)]
+    type: Literal["command"] = "command"
+    padding: Annotated[int, Meta(ge=0, le=20)] = 0
+
+
 class WorktreePart(Struct, frozen=True, rename="camel"):
     symlink_directories: tuple[str, ...] = ()
 
@@ -123,12 +166,25 @@ class SettingsFile(Struct, frozen=True, rename="camel"):
     env: dict[str, str] = {}
     model: str | None = None
     effort: Effort | None = None
+    editor_mode: str | None = None  # of the app's input: `vim`, or anything else
     hooks: dict[str, Any] = {}
     mcp: dict[str, Any] = {}
     lsp: dict[str, LanguageServer] = {}
     worktree: WorktreePart = WorktreePart()
+    sandbox: SandboxPart = SandboxPart()
+    status_line: StatusCommand | None = None
     enable_all_project_mcp_servers: bool = False
+    disabled_mcpjson_servers: tuple[str, ...] = ()
+    enabled_mcpjson_servers: tuple[str, ...] = ()  # trust in the directory approves them all
     enabled_plugins: dict[str, bool] = {}
+    extra_known_marketplaces: dict[str, Any] = {}
+    output_style: str | None = None
+    language: str | None = None
+    attribution: Attribution = Attribution()
+    include_co_authored_by: bool = False  # nothing is added unless `attribution` says what
+    always_thinking_enabled: bool | None = None
+    api_key_helper: str | None = None
+    disable_all_hooks: bool = False
     teamwright: Own = Own()
 
 
@@ -136,19 +192,32 @@ PARTS: tuple[type[Struct], ...] = (
     SettingsFile,
     PermissionsPart,
     WorktreePart,
+    Attribution,
     Own,
     Budget,
     MailPart,
+    LandPart,
+    EnginePart,
+    OwnSandbox,
+    *SANDBOX_PARTS,
 )  # merged field by field
-OURS: tuple[type[Struct], ...] = (Own, Budget, MailPart)  # here a name that nobody knows is a slip worth telling
+OURS: tuple[type[Struct], ...] = (
+    Own,
+    Budget,
+    MailPart,
+    LandPart,
+    EnginePart,
+    OwnSandbox,
+)  # here a name that nobody knows is a slip worth telling
 
 
 class Layer(Struct, frozen=True):
-    """One source as it was read: only what fits the schema, under the names of the file."""
+    """One source as it was read: what fits the schema, under the names of the file; and the names that do not."""
 
     source: Source
     file: str
     values: dict[str, Any]
+    unread: tuple[Unread, ...] = ()
 
 
 class SettingsRule(Struct, frozen=True):
@@ -169,9 +238,11 @@ class Permissions(Struct, frozen=True):
     allow: tuple[SettingsRule, ...] = ()
     ask: tuple[SettingsRule, ...] = ()
     deny: tuple[SettingsRule, ...] = ()
+    outside: tuple[SettingsRule, ...] = ()  # `sandbox.excludedCommands`, as rules
     default_mode: DefaultMode | None = None
     default_mode_source: Source | None = None
     additional_directories: tuple[Path, ...] = ()
+    bypass_off: str = ""  # the file that turns bypassPermissions off
 
 
 class Settings(Struct, frozen=True):
@@ -179,12 +250,25 @@ class Settings(Struct, frozen=True):
     env: dict[str, str] = {}
     model: str | None = None
     effort: Effort | None = None
+    editor_mode: str | None = None
     hooks: tuple[HookSettings, ...] = ()
     mcp: dict[str, Any] = {}
     lsp: dict[str, LanguageServer] = {}
     enable_all_project_mcp_servers: bool = False
+    disabled_servers: tuple[str, ...] = ()  # of `.mcp.json`
     symlink_directories: tuple[str, ...] = ()
+    sandbox: SandboxSettings = SandboxSettings()
+    output_style: str | None = None
+    language: str | None = None
+    attribution: Attribution = Attribution()
+    always_thinking: bool | None = None
+    api_key_helper: str | None = None
+    status_line: StatusCommand | None = None
     own: Own = Own()
     trusted_directories: tuple[Path, ...] = ()  # `own.trusted_directories`, made absolute
     problems: tuple[str, ...] = ()
     layers: tuple[Layer, ...] = ()  # lowest first; `describe` tells them
+
+    def file_of(self, name: str) -> str:
+        """The file whose value of a setting counts; empty where none has it."""
+        return next((layer.file for layer in reversed(self.layers) if name in layer.values), "")

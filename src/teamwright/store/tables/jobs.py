@@ -1,6 +1,5 @@
 """Background jobs in `state.db`: their status, result and whether the owner has been notified."""
 
-import sqlite3
 from collections.abc import Sequence
 
 import msgspec
@@ -9,12 +8,23 @@ from msgspec import Struct
 from teamwright.core.data.job import JobKind, JobResult
 from teamwright.core.data.letter import JobStatus, Letter
 from teamwright.core.ids import AgentId, CallId, JobId, LetterId, SessionId
+from teamwright.store.acts.jobs import (
+    CLAIMED,
+    NONE,
+    OWED,
+    POSTED,
+    BeginJob,
+    ClaimNotice,
+    FinishJob,
+    MoveToBackground,
+    OweAgain,
+    PostNotice,
+)
 from teamwright.store.db.database import Database
-from teamwright.store.db.statements import change, fetch_all
-from teamwright.store.tables.state import agent_number, now_ms, session_number
+from teamwright.store.db.statements import fetch_all
+from teamwright.store.tables.rows.agents import NewAgent
 
-NONE, OWED, POSTED, CLAIMED = range(4)
-_letter = msgspec.json.Encoder()
+__all__ = ["CLAIMED", "NONE", "OWED", "POSTED", "JobRow", "JobTable", "NewAgent"]
 
 
 class JobRow(Struct, frozen=True):
@@ -35,95 +45,34 @@ class JobRow(Struct, frozen=True):
     ended: int | None
 
 
-class NewAgent(Struct, frozen=True):
-    """A row for an agent that is about to start."""
-
-    id: AgentId
-    session: SessionId
-    parent: AgentId
-    kind: str
-    name: str
-    depth: int
-
-
-class JobTable:
-    def __init__(self, database: Database) -> None:
-        self._db = database
+class JobTable(Struct, eq=False):
+    _db: Database
 
     async def begin(
         self, job: "JobRow", session: SessionId, *, agent: NewAgent | None = None, letter: Letter | None = None
     ) -> None:
         """A job begins: its row, its agent's row and its first letter, all or nothing."""
-
-        def work(db: sqlite3.Connection) -> None:
-            number = session_number(db, session)
-            if agent is not None:
-                insert_agent(db, agent)
-            db.execute(
-                """
-                INSERT INTO jobs (id, run, session, owner, kind, call, description, status, background, started)
-                VALUES (?, ?, ?, ?, ?, ?, ?, 'running', ?, ?)
-                """,
-                (
-                    job.id,
-                    job.run,
-                    number,
-                    agent_number(db, job.owner),
-                    job.kind,
-                    job.call,
-                    job.description,
-                    job.background,
-                    job.started,
-                ),
-            )
-            if letter is not None:
-                insert_letter(db, letter)
-
-        await self._db.write(work)
+        what = (job.kind, job.call, job.description, job.background, job.started)
+        await self._db.write(BeginJob(job.id, job.run, session, job.owner, *what, agent, letter))
 
     async def send_to_background(self, job: JobId, run: int) -> None:
-        await self._db.write(change("UPDATE jobs SET background = 1 WHERE id = ? AND run = ?", (job, run)))
+        await self._db.write(MoveToBackground(job, run))
 
     async def finish(self, job: JobId, run: int, status: JobStatus, result: JobResult, *, owed: bool) -> bool:
         """Final state and, in the same transaction, whether its owner is owed a notice. False: it was final already."""
-        data = msgspec.json.encode(result)
-        values = (status, OWED if owed else NONE, data, now_ms(), job, run)
-        sql = """
-            UPDATE jobs SET status = ?, notice = ?, data = ?, ended = ? WHERE id = ? AND run = ? AND status = 'running'
-        """
-        return await self._db.write(change(sql, values)) > 0
+        return await self._db.write(FinishJob(job, run, status, result, owed))
 
     async def post_notice(self, job: JobId, run: int, letter: Letter) -> bool:
         """Post the letter, unless the notice was claimed or posted meanwhile."""
-
-        def work(db: sqlite3.Connection) -> bool:
-            sql = "UPDATE jobs SET notice = ? WHERE id = ? AND run = ? AND notice = ?"
-            if db.execute(sql, (POSTED, job, run, OWED)).rowcount == 0:
-                return False
-            insert_letter(db, letter)
-            return True
-
-        return await self._db.write(work)
+        return await self._db.write(PostNotice(job, run, letter))
 
     async def claim(self, job: JobId, run: int, call: CallId, letter: LetterId) -> bool:
         """The owner has read the end by itself. False if it has been told by a letter already."""
-
-        def work(db: sqlite3.Connection) -> bool:
-            row = db.execute("SELECT notice FROM jobs WHERE id = ? AND run = ?", (job, run)).fetchone()
-            if row is None or row[0] in (NONE, CLAIMED):
-                return row is not None
-            sql = "DELETE FROM letters WHERE id = ? AND delivered_at IS NULL"
-            if row[0] == POSTED and db.execute(sql, (letter,)).rowcount == 0:
-                return False
-            db.execute("UPDATE jobs SET notice = ?, claim = ? WHERE id = ? AND run = ?", (CLAIMED, call, job, run))
-            return True
-
-        return await self._db.write(work)
+        return await self._db.write(ClaimNotice(job, run, call, letter))
 
     async def owe_again(self, job: JobId, run: int) -> None:
         """A claim did not reach its reader's transcript."""
-        sql = "UPDATE jobs SET notice = ?, claim = NULL WHERE id = ? AND run = ?"
-        await self._db.write(change(sql, (OWED, job, run)))
+        await self._db.write(OweAgain(job, run))
 
     async def all(self, session: SessionId) -> list[JobRow]:
         """Every run of every job of a session, in the order of their start."""
@@ -144,16 +93,6 @@ class JobTable:
         """
         rows = await self._db.read(fetch_all(sql, (session,)))
         return [NewAgent(*row) for row in rows]
-
-
-def insert_letter(db: sqlite3.Connection, letter: Letter) -> None:
-    sql = "INSERT INTO letters (id, agent, letter, sent_at) VALUES (?, ?, ?, ?) ON CONFLICT (id) DO NOTHING"
-    db.execute(sql, (letter.id, agent_number(db, letter.to), _letter.encode(letter), now_ms()))
-
-
-def insert_agent(db: sqlite3.Connection, agent: NewAgent) -> None:
-    sql = "INSERT INTO agents (id, session, parent, kind, name, depth) VALUES (?, ?, ?, ?, ?, ?)"
-    db.execute(sql, (agent.id, session_number(db, agent.session), agent.parent, agent.kind, agent.name, agent.depth))
 
 
 def _row(row: Sequence[object]) -> JobRow:

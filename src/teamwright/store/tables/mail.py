@@ -4,9 +4,12 @@ The rows stay after the delivery: they are the audit log.
 """
 
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from contextlib import closing
 from functools import partial
+from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 from msgspec import Struct
@@ -14,22 +17,22 @@ from msgspec import Struct
 from teamwright.core.data.letter import Letter, Said
 from teamwright.core.data.team import Mail, MailState, Refused
 from teamwright.core.ids import AgentId, LetterId
-from teamwright.store.db.database import Database
-from teamwright.store.db.statements import change_each, fetch_all, fetch_one
-from teamwright.store.tables.mail_insert import (
-    ASIDE,
-    LIMITS,
-    MailLimits,
-    Stored,
-    post,
-    set_aside,
+from teamwright.store.acts.mail import (
+    DropLetters,
+    FailMail,
+    MarkTold,
+    NoteProgress,
+    NoteWork,
+    PostMail,
+    TellOfRounds,
 )
-from teamwright.store.tables.rounds import note_progress, rounds_spent, tell_of_rounds
-from teamwright.store.tables.state import now_ms
+from teamwright.store.db.database import Database
+from teamwright.store.db.statements import fetch_all, fetch_one
+from teamwright.store.tables.mail_insert import LIMITS, MailLimits, Stored, cut_to_limit
+from teamwright.store.tables.rounds import rounds_spent
 
 MOST_READ = 200  # of the messages that were read, an inbox shows the last ones
 _AT_ONCE = 500  # messages that one statement fetches
-ATTEMPTS = 3  # then a message that cannot be handled is a dead letter
 _letters = msgspec.json.Decoder(Letter)
 
 
@@ -53,10 +56,9 @@ class MailEntry(Struct, frozen=True):
 
 
 class MailTable:
-    def __init__(self, database: Database, limits: MailLimits = LIMITS, now: Callable[[], int] = now_ms) -> None:
+    def __init__(self, database: Database, limits: MailLimits = LIMITS) -> None:
         self._db = database
         self.limits = limits
-        self._now = now
 
     # --- sending
 
@@ -66,12 +68,7 @@ class MailTable:
 
     async def post_all(self, mails: Sequence[Mail]) -> list[Stored | Refused]:
         """One commit, for instance for a broadcast; each is stored or refused by itself."""
-        at = self._now()
-
-        def work(db: sqlite3.Connection) -> list[Stored | Refused]:
-            return [post(db, mail, self.limits, at) for mail in mails]
-
-        return await self._db.write(work)
+        return await self._db.write(PostMail(tuple(cut_to_limit(mail, self.limits) for mail in mails), self.limits))
 
     async def readers_of(self, key: str) -> list[str]:
         """For whom the message of a call was stored, by the key of its letters; a broadcast has several."""
@@ -138,56 +135,34 @@ class MailTable:
 
     async def failed(self, letters: Sequence[LetterId], why: str) -> list[LetterId]:
         """An attempt to handle these has failed. Those that are dead letters now, set aside after the third."""
-
-        def work(db: sqlite3.Connection) -> list[LetterId]:
-            dead: list[LetterId] = []
-            for id in letters:
-                sql = "UPDATE mail SET attempts = attempts + 1 WHERE id = ? AND state = 'stored' RETURNING n, attempts"
-                row = db.execute(sql, (id,)).fetchone()
-                if row is not None and row[1] >= ATTEMPTS:
-                    set_aside(db, row[0], "dead", why)
-                    dead.append(id)
-            return dead
-
-        return await self._db.write(work)
+        return await self._db.write(FailMail(tuple(letters), why))
 
     async def drop_letters(self, letters: Sequence[LetterId]) -> list[LetterId]:
         """Letters that are no mail and cannot be handled: kept, but handed to nobody. Those that still waited."""
-        sql = "UPDATE letters SET delivered_at = ? WHERE id = ? AND delivered_at IS NULL"
-
-        def work(db: sqlite3.Connection) -> list[LetterId]:
-            return [id for id in letters if db.execute(sql, (ASIDE, id)).rowcount]
-
-        return await self._db.write(work)
+        return await self._db.write(DropLetters(tuple(letters)))
 
     async def untold(self, team: str) -> list[MailEntry]:
         """Messages that failed after they were stored, and of which lead and sender have not been told."""
         return await self._entries("teams.name = ? AND told = 0 AND state IN ('undeliverable', 'dead')", team)
 
     async def told(self, letters: Sequence[LetterId]) -> None:
-        rows = [(id,) for id in letters]
-        await self._db.write(change_each("UPDATE mail SET told = 1 WHERE id = ?", rows))
+        await self._db.write(MarkTold(tuple(letters)))
 
     # --- answering without working
 
     def worked_soon(self, agent: AgentId) -> None:
         """Queued: the agent has used a tool other than for talking."""
-
-        def work(db: sqlite3.Connection) -> None:
-            for side in "ab":
-                db.execute(f"DELETE FROM volleys WHERE {side} = (SELECT n FROM agents WHERE id = ?)", (agent,))  # noqa: S608
-
-        self._db.write_soon(work)
+        self._db.write_soon(NoteWork(agent))
 
     def progressed_soon(self, agent: AgentId) -> None:
         """Queued: the agent has changed something, or a person has spoken to it."""
-        self._db.write_soon(partial(note_progress, agent=agent))
+        self._db.write_soon(NoteProgress(agent))
 
     async def untold_rounds(self, team: str) -> int:
         """How often members of a team have woken each other, if nothing came of it and that was not told yet; or 0."""
         if not await self._db.read(partial(rounds_spent, team=team, each=self.limits.answers)):
             return 0
-        return await self._db.write(partial(tell_of_rounds, team=team, each=self.limits.answers))
+        return await self._db.write(TellOfRounds(team, self.limits.answers))
 
     async def _entries(self, where: str, *values: object) -> list[MailEntry]:
         sql = f"""
@@ -213,3 +188,12 @@ def _text(letter: bytes | None) -> str:
     except msgspec.DecodeError:
         return ""
     return body.text if isinstance(body, Said) else ""
+
+
+def count_unread(path: Path) -> dict[str, int]:
+    """By team, for somebody who only counts: from another thread, by a connection that can change nothing."""
+    with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True, timeout=0.2)) as db:
+        sql = (
+            "SELECT teams.name, count(*) FROM mail JOIN teams ON teams.n = mail.team WHERE state = 'stored' GROUP BY 1"
+        )
+        return dict(db.execute(sql).fetchall())

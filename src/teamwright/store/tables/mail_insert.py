@@ -12,7 +12,7 @@ from teamwright.core.data.letter import Letter, Said, Signal
 from teamwright.core.data.team import Code, Mail, MailState, Refused
 from teamwright.core.ids import AgentId, LetterId
 from teamwright.store.tables.rounds import count_round, rounds_spent
-from teamwright.store.tables.state import agent_number
+from teamwright.store.tables.rows.agents import agent_number
 
 ASIDE = 0  # `delivered_at` of a letter that is handed to nobody any more
 _MINUTE = 60_000
@@ -36,6 +36,14 @@ class Stored(Struct, frozen=True):
 
     id: LetterId
     volley: int = 0
+
+
+def cut_to_limit(mail: Mail, limits: MailLimits) -> Mail:
+    """What is far too long is refused in any case: no more of it travels than shows that."""
+    if len(mail.text) <= limits.bytes or not isinstance(mail.letter.body, Said):
+        return mail
+    short = mail.text[: limits.bytes + 1]
+    return replace(mail, text=short, letter=replace(mail.letter, body=replace(mail.letter.body, text=short)))
 
 
 class _Route(NamedTuple):
@@ -139,7 +147,8 @@ def _refusal(db: sqlite3.Connection, mail: Mail, route: _Route, limits: MailLimi
 
 
 def _rounds_refusal(db: sqlite3.Connection, mail: Mail, limits: MailLimits) -> Refused | None:
-    if mail.letter.sender.kind != "agent" or not (spent := rounds_spent(db, mail.team, limits.answers)):
+    sender = mail.letter.sender
+    if sender.kind != "agent" or not (spent := rounds_spent(db, mail.team, limits.answers)):
         return None
     return Refused(
         "volley",

@@ -35,7 +35,7 @@ async def read_houses(home: Home, owners: Collection[str]) -> Houses:
     state = await StateStore.open(home.state)
     try:
         processes = ProcessTable(state.database, home.run)
-        teams = TeamTable(state.database, processes)
+        teams = TeamTable(state.database)
         found = await housed(teams)
         names = await _names(state, owners) | await _addresses(teams)
         led = [team.name for team in await teams.teams() if team.process and processes.alive(team.process)]

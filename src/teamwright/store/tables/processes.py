@@ -1,94 +1,48 @@
-"""Living processes and the agents that each of them runs; a process lives while it holds its lock in `run/`."""
+"""Living processes and the agents that each of them runs. On one machine each holds a lock in `run/` while it lives."""
 
-import fcntl
 import os
-import sqlite3
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from msgspec import Struct
-
 from teamwright.core.data.team import ProcessId, Refused
-from teamwright.core.errors import StoreError
 from teamwright.core.ids import AgentId, SessionId
-from teamwright.osfiles.locks import Lock, hold
-from teamwright.osfiles.private import fault
+from teamwright.osfiles.locks import Lock
+from teamwright.store.acts.processes import ClaimAgent, LeaveProcess, RegisterProcess, ReleaseAgent
 from teamwright.store.db.database import Database
-from teamwright.store.db.statements import change, fetch_all
-from teamwright.store.tables.state import agent_number, now_ms
+from teamwright.store.db.liveness import lock_path
+from teamwright.store.db.statements import fetch_all
+from teamwright.store.tables.rows.processes import Lease, Process, find_lease, lease_epoch
 
-
-class Process(Struct, frozen=True):
-    id: ProcessId
-    session: SessionId
-    pid: int
-    started: int  # by the kernel's clock, 0 if unknown: tells it from a later process with the same pid
-    bell: str  # the address of its bell
-
-
-class Lease(Struct, frozen=True):
-    """Which process runs an agent. Each change names the epoch, so that a late former holder is detected."""
-
-    process: ProcessId | None
-    epoch: int
+__all__ = ["Lease", "Process", "ProcessTable"]
 
 
 class ProcessTable:
-    def __init__(self, database: Database, run: Path, now: Callable[[], int] = now_ms) -> None:
-        """`run` is the directory of locks."""
+    def __init__(self, database: Database, run: Path) -> None:
+        """`run` is the directory of locks, beside the database."""
         self._db = database
         self._run = run
-        self._now = now
         self._locks: dict[ProcessId, Lock] = {}
 
     async def register(self, session: SessionId, *, bell: str = "", started: int = 0) -> Process:
         """This process, alive for the others until `leave` or its end. The rows of dead ones are swept away."""
-        me = Process(ProcessId("p" + os.urandom(8).hex()), session, os.getpid(), started, bell)
-        # Nobody else makes or looks for a file of this name before the row is there, so the lock is free.
-        lock = hold(self._lock_path(me.id))
-        assert lock is not None
-        self._locks[me.id] = lock
-        at = self._now()
-
-        def work(db: sqlite3.Connection) -> list[ProcessId]:
-            gone = [id for (id,) in db.execute("SELECT id FROM processes") if not self.alive(id)]
-            db.executemany("DELETE FROM processes WHERE id = ?", [(id,) for id in gone])
-            db.execute(
-                "INSERT INTO processes (id, session, pid, started, bell, at) VALUES (?, ?, ?, ?, ?, ?)",
-                (me.id, me.session, me.pid, me.started, me.bell, at),
-            )
-            return gone
-
-        for id in await self._db.write(work):
+        id, lock = self._db.own_process()
+        me = Process(id, session, os.getpid(), started, bell)
+        if lock is not None:
+            self._locks[me.id] = lock
+        for id in await self._db.write(RegisterProcess(me)):
             self._lock_path(id).unlink(missing_ok=True)
         return me
 
     async def leave(self, process: ProcessId) -> None:
         """Whatever it held is free."""
-        await self._db.write(change("DELETE FROM processes WHERE id = ?", (process,)))
+        await self._db.write(LeaveProcess(process))
         if lock := self._locks.pop(process, None):
             self._lock_path(process).unlink(missing_ok=True)
             lock.release()
 
     def alive(self, process: ProcessId) -> bool:
-        """Asks the kernel. Once gone is gone for ever: a process's id is never given again."""
-        path = self._lock_path(process)
-        try:
-            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
-        except FileNotFoundError:
-            return False
-        except OSError as error:
-            raise fault("open", path, error) from error
-        try:
-            fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)  # shared: two who ask do not take each other for the holder
-        except BlockingIOError:
-            return True
-        except OSError as error:
-            raise fault("lock", path, error) from error
-        finally:
-            os.close(fd)
-        return False
+        """On one machine the kernel is asked. A process's id is never given again."""
+        return self._db.alive(process)
 
     async def process(self, id: ProcessId) -> Process | None:
         rows = await self._select("WHERE id = ?", id)
@@ -102,32 +56,14 @@ class ProcessTable:
 
     async def claim_agent(self, agent: AgentId, process: ProcessId) -> Lease | Refused:
         """The right to run an agent and to write its transcript; refused while another living process has it."""
-
-        def work(db: sqlite3.Connection) -> Lease | Refused:
-            me, number = process_number(db, process), agent_number(db, agent)
-            lease = _lease(db, agent)
-            if lease is not None and lease.process == process:
-                return lease
-            if lease is not None and lease.process is not None and self.alive(lease.process):
-                return Refused("held", f"Agent {agent} is run by another process, which lives.")
-            sql = """
-                INSERT INTO leases (agent, process, epoch) VALUES (?, ?, 1)
-                ON CONFLICT (agent) DO UPDATE SET process = excluded.process, epoch = epoch + 1 RETURNING epoch
-            """
-            return Lease(process, db.execute(sql, (number, me)).fetchone()[0])
-
-        return await self._db.write(work)
+        return await self._db.write(ClaimAgent(agent, process))
 
     async def release_agent(self, agent: AgentId, process: ProcessId) -> bool:
         """False if it was not this process's."""
-        sql = """
-            UPDATE leases SET process = NULL WHERE agent = (SELECT n FROM agents WHERE id = ?)
-                AND process = (SELECT n FROM processes WHERE id = ?)
-        """
-        return await self._db.write(change(sql, (agent, process))) > 0
+        return await self._db.write(ReleaseAgent(agent, process))
 
     async def lease(self, agent: AgentId) -> Lease | None:
-        return await self._db.read(partial(_lease, agent=agent))
+        return await self._db.read(partial(find_lease, agent=agent))
 
     async def epoch_of(self, agent: AgentId) -> int:
         return await self._db.read(partial(lease_epoch, agent=agent))
@@ -165,31 +101,9 @@ class ProcessTable:
         )
         return [process for process in found if self.alive(process.id)]
 
-    def _lock_path(self, process: str) -> Path:
-        return self._run / f"process-{process}.lock"
+    def _lock_path(self, process: ProcessId) -> Path:
+        return lock_path(self._run, process)
 
     async def _select(self, where: str, *values: str) -> list[Process]:
         sql = f"SELECT id, session, pid, started, bell FROM processes {where}"  # noqa: S608
         return [Process(*row) for row in await self._db.read(fetch_all(sql, values))]
-
-
-def process_number(db: sqlite3.Connection, id: ProcessId) -> int:
-    row = db.execute("SELECT n FROM processes WHERE id = ?", (id,)).fetchone()
-    if row is None:
-        raise StoreError(f"Process {id} is not registered in the store: it has left, or the store is a new one.")
-    return row[0]
-
-
-def _lease(db: sqlite3.Connection, agent: AgentId) -> Lease | None:
-    sql = """
-        SELECT processes.id, epoch FROM leases LEFT JOIN processes ON processes.n = leases.process
-        WHERE agent = (SELECT n FROM agents WHERE id = ?)
-    """
-    row = db.execute(sql, (agent,)).fetchone()
-    return Lease(*row) if row else None
-
-
-def lease_epoch(db: sqlite3.Connection, agent: AgentId) -> int:
-    """0 where nobody ever claimed it."""
-    lease = _lease(db, agent)
-    return lease.epoch if lease else 0

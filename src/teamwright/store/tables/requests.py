@@ -3,59 +3,27 @@
 A person's interrupt for an agent in another process is a request too; that process answers it, not the agent.
 """
 
-import sqlite3
-from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-import msgspec
-
-from teamwright.core.crashpoint import crashpoint
 from teamwright.core.data.team import Mail, Refused, RequestId, TeamRequest
 from teamwright.core.ids import AgentId
+from teamwright.store.acts.requests import AnswerRequest, ExpireRequest, HandleAnswer, PostRequest
 from teamwright.store.db.database import Database
-from teamwright.store.db.statements import change, fetch_all
-from teamwright.store.tables.mail_insert import LIMITS, MailLimits, post
-from teamwright.store.tables.state import agent_number, now_ms
-
-_encoder = msgspec.json.Encoder()
-_COLUMNS = """
-    SELECT requests.id, requests.kind, teams.name, askers.id, answerers.id, body, asked_at, state, answer, answered_at,
-        handled
-    FROM requests JOIN teams ON teams.n = requests.team JOIN agents AS askers ON askers.n = asker
-        JOIN agents AS answerers ON answerers.n = answerer
-"""
+from teamwright.store.db.statements import fetch_all
+from teamwright.store.tables.mail_insert import LIMITS, MailLimits
+from teamwright.store.tables.rows.requests import COLUMNS, find_request, read_request
 
 
 class RequestTable:
-    def __init__(self, database: Database, now: Callable[[], int] = now_ms, limits: MailLimits = LIMITS) -> None:
+    def __init__(self, database: Database, limits: MailLimits = LIMITS) -> None:
         self._db, self._limits = database, limits
-        self._now = now
 
     async def open(
         self, request: TeamRequest, *, mail: Mail | None = None, key: str | None = None
     ) -> TeamRequest | Refused:
         """Stored together with the letter that shows it. The same key again: the request that it made."""
-        at = self._now()
-
-        def work(db: sqlite3.Connection) -> TeamRequest | Refused:
-            if key is not None and (made := _find(db, "requests.key = ?", key)) is not None:
-                return made
-            team = db.execute("SELECT n FROM teams WHERE name = ?", (request.team,)).fetchone()
-            if team is None:
-                return Refused("no_team", f"There is no team {request.team}: it was deleted.")
-            if mail is not None and isinstance(refused := post(db, mail, self._limits, at), Refused):
-                return refused
-            sides = (agent_number(db, request.asker), agent_number(db, request.answerer))
-            sql = """
-                INSERT INTO requests (id, kind, team, asker, answerer, body, asked_at, state, key)
-                VALUES (?, ?, ?, ?, ?, ?, ?, 'open', ?)
-            """
-            db.execute(sql, (request.id, request.kind, team[0], *sides, _encoder.encode(request.body), at, key))
-            crashpoint("request.open")
-            return msgspec.structs.replace(request, asked_at=at, state="open")
-
-        return await self._db.write(work)
+        return await self._db.write(PostRequest(request, mail, key, self._limits))
 
     async def answer(
         self, id: RequestId, by: AgentId, answer: dict[str, Any], *, mail: Mail | None = None
@@ -64,44 +32,22 @@ class RequestTable:
 
         `mail` shows the answer to the asker; an asker that has gone meanwhile does not undo it.
         """
-        at = self._now()
-
-        def work(db: sqlite3.Connection) -> TeamRequest | Refused:
-            found = _find(db, "requests.id = ?", id)
-            if found is None:
-                return Refused("unknown_request", f"There is no request {id}. Use the id of the message that asked.")
-            if found.answerer != by:
-                return Refused("not_yours", f"Request {id} was not put to you, so you cannot answer it.")
-            if found.state == "answered" or found.answer is not None:
-                return Refused("answered", f"Request {id} has been answered already; the first answer counts.")
-            sql = "UPDATE requests SET answer = ?, answered_at = ?, state = ? WHERE id = ?"
-            late = found.state == "expired"
-            db.execute(sql, (_encoder.encode(answer), at, "expired" if late else "answered", id))
-            crashpoint("request.answer")
-            if late:
-                return Refused("expired", f"Request {id} had expired before this answer came; it is only kept.")
-            if mail is not None:
-                post(db, mail, self._limits, at)
-            return msgspec.structs.replace(found, state="answered", answer=answer, answered_at=at)
-
-        return await self._db.write(work)
+        return await self._db.write(AnswerRequest(id, by, answer, mail, self._limits))
 
     async def expire(self, id: RequestId) -> bool:
         """Nobody answered in time. False if somebody did."""
-        sql = "UPDATE requests SET state = 'expired' WHERE id = ? AND state = 'open'"
-        return await self._db.write(change(sql, (id,))) > 0
+        return await self._db.write(ExpireRequest(id))
 
     async def handled(self, id: RequestId) -> bool:
         """The asker has acted on the answer, be it a late one. False the second time."""
-        sql = "UPDATE requests SET handled = 1 WHERE id = ? AND handled = 0 AND answer IS NOT NULL"
-        return await self._db.write(change(sql, (id,))) > 0
+        return await self._db.write(HandleAnswer(id))
 
     async def by_id(self, id: RequestId) -> TeamRequest | None:
-        return await self._db.read(partial(_find, where="requests.id = ?", value=id))
+        return await self._db.read(partial(find_request, where="requests.id = ?", value=id))
 
     async def by_key(self, key: str) -> TeamRequest | None:
         """What the call with this key opened, if it got so far."""
-        return await self._db.read(partial(_find, where="requests.key = ?", value=key))
+        return await self._db.read(partial(find_request, where="requests.key = ?", value=key))
 
     async def open_for(self, agent: AgentId) -> list[TeamRequest]:
         """What waits for an agent's answer."""
@@ -139,18 +85,5 @@ class RequestTable:
         return [request for request in found if request.answer and request.answer.get("approve")]
 
     async def _select(self, where: str, *values: str) -> list[TeamRequest]:
-        sql = f"{_COLUMNS} WHERE {where} ORDER BY requests.n"
-        return [_request(row) for row in await self._db.read(fetch_all(sql, values))]
-
-
-def _find(db: sqlite3.Connection, where: str, value: str) -> TeamRequest | None:
-    row = db.execute(f"{_COLUMNS} WHERE {where}", (value,)).fetchone()
-    return _request(row) if row else None
-
-
-def _request(row: Sequence[Any]) -> TeamRequest:
-    values = list(row)
-    values[5] = msgspec.json.decode(values[5])
-    values[8] = None if values[8] is None else msgspec.json.decode(values[8])
-    values[10] = bool(values[10])
-    return TeamRequest(*values)
+        sql = f"{COLUMNS} WHERE {where} ORDER BY requests.n"
+        return [read_request(row) for row in await self._db.read(fetch_all(sql, values))]

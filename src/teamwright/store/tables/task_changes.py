@@ -1,12 +1,13 @@
 """Changes of tasks, each inside a transaction: what may be changed, what is written, what follows for others."""
 
 import sqlite3
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 
 from msgspec.structs import replace
 
 from teamwright.core.data.letter import Letter, Signal
+from teamwright.core.data.task_letters import assignment_letter
 from teamwright.core.data.tasks import (
     MOST_TASKS,
     Actor,
@@ -22,11 +23,11 @@ from teamwright.core.data.tasks import (
     refuse_wait,
 )
 from teamwright.core.ids import AgentId, CallId
-from teamwright.store.tables import task_rows as rows
-from teamwright.store.tables.jobs import insert_letter
 from teamwright.store.tables.rounds import count_round, note_team_progress, rounds_spent
+from teamwright.store.tables.rows import tasks as rows
+from teamwright.store.tables.rows.agents import insert_letter
+from teamwright.store.tables.rows.teams import find_by_name, is_member
 
-LetterFor = Callable[[Task], Letter | None]  # what the owner of a task is to be told, in the same transaction
 NOTHING = Change()
 _OPEN = "SELECT id FROM tasks WHERE list = :n AND status = 'pending' AND agent IS NULL AND waits = 0"
 _NOT_GIVEN_BACK = "instr(given_back, :me) = 0 ORDER BY id"
@@ -89,7 +90,7 @@ def with_edges(db: sqlite3.Connection, n: int, task: Task, ask: Change) -> Task:
     return replace(task, blocked_by=(*task.blocked_by, *open_ones)) if open_ones else task
 
 
-def apply(
+def change_task(
     db: sqlite3.Connection,
     n: int,
     task: Task,
@@ -140,7 +141,7 @@ def with_words(task: Task, ask: Change) -> Task:
     )
 
 
-def delete(db: sqlite3.Connection, n: int, task: Task, now: int) -> Done:
+def delete_task(db: sqlite3.Connection, n: int, task: Task, now: int) -> Done:
     others = {*rows.all_blockers(db, n, task.id), *task.blocks}
     rows.remove(db, n, task.id)
     freed = rows.count_waits(db, n, task.blocks)
@@ -149,16 +150,25 @@ def delete(db: sqlite3.Connection, n: int, task: Task, now: int) -> Done:
     return Done(task.id, None, task, (task.id, *sorted(others)), loose)
 
 
-def post_letters(db: sqlite3.Connection, list: str, done: Done, by: Actor, letter: LetterFor | None, each: int) -> None:
+def post_letters(db: sqlite3.Connection, list: str, done: Done, by: Actor, each: int, now: int) -> None:
     """What owners are told. In a team that goes round it wakes them no more: it waits for what comes next."""
-    told = [found for task in done.to_tell(by) if letter is not None and (found := letter(task)) is not None]
+    told = [letter for task in done.to_tell(by) if (letter := _letter_about(db, list, task, by, now)) is not None]
     spent = bool(told) and rounds_spent(db, list, each) > 0
-    for found in told:
-        if spent and isinstance(found.body, Signal):
-            found = replace(found, body=replace(found.body, quiet=True))  # noqa: PLW2901
-        insert_letter(db, found)
+    for letter in told:
+        if spent and isinstance(letter.body, Signal):
+            letter = replace(letter, body=replace(letter.body, quiet=True))  # noqa: PLW2901
+        insert_letter(db, letter, now)
     if told:
         count_round(db, list, by.agent)
+
+
+def _letter_about(db: sqlite3.Connection, list: str, task: Task, by: Actor, now: int) -> Letter | None:
+    """To its owner, if that is a member of the team whose list it is. From whoever gave it to its owner: that is not
+    the one that completed what it waited for."""
+    if task.agent is None or not is_member(db, list, task.agent):
+        return None
+    giver = find_by_name(db, list, task.assigner) if task.assigner else None
+    return assignment_letter(task, list, task.agent, Actor(giver.agent, giver.name) if giver else by, now)
 
 
 def find_free(db: sqlite3.Connection, n: int, by: Actor, *, kept: bool = False) -> Task | None:

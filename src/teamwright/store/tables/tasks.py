@@ -1,54 +1,28 @@
 """Shared task lists in `state.db`, each change one transaction across processes."""
 
 import sqlite3
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
-from msgspec.structs import replace
 
-from teamwright.core.data.tasks import (
-    Actor,
-    Change,
-    Done,
-    Draft,
-    Hold,
-    Owner,
-    Refusal,
-    Task,
-    TaskId,
-    claim_id,
-    decide,
-    not_found,
-    refuse_edges,
-    refuse_size,
-)
-from teamwright.core.data.team import Mail
+from teamwright.core.data.tasks import Actor, Change, Done, Draft, Owner, Refusal, Task, TaskId
 from teamwright.core.ids import AgentId, CallId
-from teamwright.store.db.database import Database
-from teamwright.store.db.statements import change, fetch_all, fetch_one
-from teamwright.store.tables import task_rows as rows
-from teamwright.store.tables.jobs import insert_letter
-from teamwright.store.tables.mail_insert import LIMITS, MailLimits, post
-from teamwright.store.tables.rounds import count_handed, note_team_progress, rounds_spent
-from teamwright.store.tables.state import now_ms
-from teamwright.store.tables.task_changes import (
-    LetterFor,
-    apply,
-    delete,
-    edges_of,
-    ends_of,
-    find_free,
-    find_repeated,
-    find_task,
-    next_id,
-    post_letters,
-    record_call,
-    refuse_new,
-    refuse_waits,
-    with_edges,
-    with_words,
+from teamwright.store.acts.tasks import (
+    AdoptList,
+    BeginList,
+    ClaimFirst,
+    CreateTask,
+    DropList,
+    ReleaseTasks,
+    ReserveTask,
+    UpdateTask,
 )
+from teamwright.store.db.database import Database
+from teamwright.store.db.statements import fetch_all, fetch_one
+from teamwright.store.tables.mail_insert import LIMITS, MailLimits
+from teamwright.store.tables.rounds import rounds_spent
+from teamwright.store.tables.rows import tasks as rows
+from teamwright.store.tables.task_changes import find_free, find_task
 
 
 class Listing(Struct, frozen=True):
@@ -62,9 +36,9 @@ class Listing(Struct, frozen=True):
 class TaskTable:
     """One for a process: it knows under which epoch the agents here made their claims."""
 
-    def __init__(self, database: Database, now: Callable[[], int] = now_ms, limits: MailLimits = LIMITS) -> None:
+    def __init__(self, database: Database, limits: MailLimits = LIMITS) -> None:
         self._db = database
-        self._now, self._each = now, limits.answers
+        self._each = limits.answers
         self._held: dict[tuple[str, TaskId, AgentId], int] = {}
 
     # --- reading
@@ -124,15 +98,11 @@ class TaskTable:
 
     async def begin(self, list: str, origin: str) -> None:
         """An empty list; one that there is stays as it is."""
-        await self._db.write(partial(rows.make_list, name=list, origin=origin))
+        await self._db.write(BeginList(list, origin))
 
     async def reserve(self, list: str) -> TaskId:
         """A number for a task that may be made."""
-
-        def work(db: sqlite3.Connection) -> TaskId:
-            return next_id(db, rows.make_list(db, list))
-
-        return await self._db.write(work)
+        return await self._db.write(ReserveTask(list))
 
     async def create(
         self,
@@ -143,69 +113,17 @@ class TaskTable:
         *,
         id: TaskId | None = None,
         owner: Owner | None = None,
-        letter: LetterFor | None = None,
     ) -> Done | Refusal:
-        """`id` was reserved before. The same call again gives the same task. With an owner nobody else can claim it."""
-        now = self._now()
+        """`id` was reserved before. The same call again gives the same task. With an owner nobody else can claim it.
 
-        def work(db: sqlite3.Connection) -> Done | Refusal:
-            if (before := find_repeated(db, by.agent, call)) is not None:
-                return before
-            n = rows.make_list(db, list)
-            (count, following) = db.execute("SELECT count, next FROM task_lists WHERE n = ?", (n,)).fetchone()
-            own = TaskId(following) if id is None else id
-            edges = edges_of(own, draft.blocked_by, draft.blocks)
-            refusal = refuse_new(db, n, own, edges, count) or refuse_waits(db, n, edges, by, own=own)
-            if refusal is not None:
-                return refusal
-            if id is None:
-                next_id(db, n)
-            rows.insert(db, n, own, draft, by, now)
-            note_team_progress(db, list)
-            rows.connect(db, n, edges)
-            others = ends_of(edges) - {own}
-            rows.stamp(db, n, others, now)
-            record_call(db, n, by.agent, call, own, f"Task #{own} had been created before the program ended.")
-            done = Done(own, rows.load_good(db, n, own), None, (own, *sorted(others)))
-            if owner is not None and done.task is not None:
-                given = apply(db, n, done.task, Hold("pending", owner.name, owner.agent), now, by=by)
-                done = replace(done, task=given.task)
-                post_letters(db, list, done, by, letter, self._each)
-            return done
+        An owner that is a member of the list's team is told by a letter, in the same transaction.
+        """
+        return await self._db.write(CreateTask(list, draft, by, call, id, owner, self._each))
 
-        return await self._db.write(work)
-
-    async def update(
-        self, list: str, id: TaskId, ask: Change, by: Actor, call: CallId | None = None, letter: LetterFor | None = None
-    ) -> Done | Refusal:
-        """All of the change or nothing. The same call again changes nothing more."""
-        now, held = self._now(), self._held.get((list, id, by.agent))
-
-        def work(db: sqlite3.Connection) -> Done | Refusal:
-            if (before := find_repeated(db, by.agent, call)) is not None:
-                return before
-            if (found := find_task(db, list, id)) is None:
-                return not_found(id)
-            n, task = found
-            edges = edges_of(id, ask.add_blocked_by, ask.add_blocks)
-            refusal = (
-                refuse_edges(edges, rows.existing(db, n, ends_of(edges)), partial(rows.blocked, db, n))
-                or refuse_waits(db, n, edges, by, own=id, held=held)
-                or refuse_size(with_words(task, ask).metadata)
-            )
-            if refusal is not None:
-                return refusal
-            hold = decide(with_edges(db, n, task, ask), ask, by, held)
-            if isinstance(hold, Refusal):
-                return hold
-            deleted = ask.status == "deleted"
-            done = delete(db, n, task, now) if deleted else apply(db, n, task, hold, now, ask, edges, by)
-            post_letters(db, list, done, by, letter, self._each)
-            what = "deleted" if done.task is None else "changed"
-            record_call(db, n, by.agent, call, id, f"Task #{id} had been {what} before the program ended.")
-            return done
-
-        done = await self._db.write(work)
+    async def update(self, list: str, id: TaskId, ask: Change, by: Actor, call: CallId | None = None) -> Done | Refusal:
+        """All of the change or nothing. The same call again changes nothing more. Owners are told as by `create`."""
+        held = self._held.get((list, id, by.agent))
+        done = await self._db.write(UpdateTask(list, id, ask, by, call, held, self._each))
         self._remember(list, done, by)
         return done
 
@@ -213,54 +131,33 @@ class TaskTable:
         """Owner and `in_progress` in one step."""
         return await self.update(list, id, Change(owner=Owner(by.name, by.agent)), by)
 
-    async def claim_first(
-        self, list: str, by: Actor, letter: LetterFor | None = None, *, kept: bool = False
-    ) -> Done | None:
+    async def claim_first(self, list: str, by: Actor, *, kept: bool = False) -> Done | None:
         """The first task that is pending, kept for it or nobody's, and waits for nothing; None if there is none.
 
-        One that it gave back is none; with `kept` neither is one that is nobody's. `letter` is stored with the claim,
-        so the new owner is sure to be told.
+        One that it gave back is none; with `kept` neither is one that is nobody's. The word about it is stored with
+        the claim, so a member of the team is sure to be told.
         """
-        now = self._now()
-
-        def work(db: sqlite3.Connection) -> Done | None:
-            n = rows.list_number(db, list)
-            task = None if n is None else find_free(db, n, by, kept=kept)
-            if n is None or task is None or rounds_spent(db, list, self._each):
-                return None
-            done = apply(db, n, task, Hold("in_progress", by.name, by.agent), now)
-            count_handed(db, list)
-            if letter is not None and done.task is not None and (found := letter(done.task)) is not None:
-                insert_letter(db, found)
-            return done
-
-        done = await self._db.write(work)
+        done = await self._db.write(ClaimFirst(list, by, kept, self._each))
         if done is not None:
             self._remember(list, done, by)
         return done
 
-    async def release_all(
-        self, list: str, agent: AgentId, tell: Callable[[Sequence[Task]], Mail | None] | None = None
-    ) -> "list[Done]":
-        """Everything open that this incarnation owns goes back to pending; what `tell` says of it is stored with it.
+    async def first_free(self, list: str, by: Actor) -> Task | None:
+        """The task that `claim_first` would take now. Nothing is changed: another may be quicker."""
 
-        The word about a claim that it has not read yet is taken back.
-        """
-        now = self._now()
-
-        def work(db: sqlite3.Connection) -> "list[Done]":
+        def work(db: sqlite3.Connection) -> Task | None:
             n = rows.list_number(db, list)
-            sql = "SELECT id FROM tasks WHERE list = ? AND agent = ? AND status <> 'completed' ORDER BY id"
-            ids = [] if n is None else [id for (id,) in db.execute(sql, (n, agent)).fetchall()]
-            owned = [task for id in ids if n is not None and (task := rows.load_good(db, n, id)) is not None]
-            freed = [apply(db, n, task, Hold("pending"), now) for task in owned if n is not None]
-            unread = "DELETE FROM letters WHERE id = ? AND delivered_at IS NULL"
-            db.executemany(unread, [(claim_id(list, task),) for task in owned])
-            if tell is not None and (mail := tell(owned)) is not None:
-                post(db, mail, LIMITS, now)
-            return freed
+            return None if n is None or rounds_spent(db, list, self._each) else find_free(db, n, by, kept=False)
 
-        return await self._db.write(work)
+        return await self._db.read(work)
+
+    async def release_all(self, list: str, agent: AgentId, why: str = "", *, always: bool = False) -> "list[Done]":
+        """Everything open that this incarnation owns goes back to pending; the word about a claim that it has not read
+        yet is taken back.
+
+        With `why` the lead of the team hears of the tasks in the same transaction; `always`: also if there were none.
+        """
+        return await self._db.write(ReleaseTasks(list, agent, why, always))
 
     def _remember(self, list: str, done: Done | Refusal, by: Actor) -> None:
         if isinstance(done, Refusal) or done.repeated:
@@ -274,24 +171,8 @@ class TaskTable:
 
     async def adopt(self, source: str, into: str) -> bool:
         """A team takes over the list of its session, numbers and all. False: the team has tasks of its own already."""
-
-        def work(db: sqlite3.Connection) -> bool:
-            sql = "SELECT n, next, session FROM task_lists WHERE name = ?"
-            old, new = db.execute(sql, (source,)).fetchone(), db.execute(sql, (into,)).fetchone()
-            if new is not None and new[1] > 1:
-                return False
-            if old is None:
-                rows.make_list(db, into, source)
-                return True
-            db.execute("DELETE FROM task_lists WHERE name = ?", (into,))
-            db.execute("UPDATE task_lists SET name = ?, session = NULL WHERE n = ?", (into, old[0]))
-            # The session's own list keeps counting: a number never means two tasks.
-            sql = "INSERT INTO task_lists (name, session, origin, next) VALUES (?, ?, ?, ?)"
-            db.execute(sql, (source, old[2], source, old[1]))
-            return True
-
-        return await self._db.write(work)
+        return await self._db.write(AdoptList(source, into))
 
     async def drop(self, list: str) -> bool:
         """The list with all its tasks. False if there was none."""
-        return await self._db.write(change("DELETE FROM task_lists WHERE name = ?", (list,))) > 0
+        return await self._db.write(DropList(list))

@@ -23,5 +23,5 @@ class TeamTables(Struct, frozen=True):
 def open_team_tables(database: Database, run: Path, limits: MailLimits = LIMITS) -> TeamTables:
     """`run` is the directory of locks."""
     processes = ProcessTable(database, run)
-    teams = TeamTable(database, processes, limits=limits)
-    return TeamTables(database, teams, MailTable(database, limits), RequestTable(database, limits=limits), processes)
+    teams = TeamTable(database, limits)
+    return TeamTables(database, teams, MailTable(database, limits), RequestTable(database, limits), processes)

@@ -49,9 +49,16 @@ class Update(Struct):
     rules: list[RuleParts] = []
     behavior: str = "allow"
     destination: str = "session"
+    mode: str = ""
+    directories: list[str] = []
+
+    @property
+    def words(self) -> list[str]:
+        """What it would allow."""
+        return [*map(str, self.rules), *([f"the mode {self.mode}"] if self.mode else []), *self.directories]
 
 
-class ControlRequest(Struct):
+class CallQuestion(Struct):
     """A question about a call."""
 
     subtype: str = ""
@@ -63,7 +70,7 @@ class ControlRequest(Struct):
 
     @property
     def rules(self) -> list[str]:
-        return [str(rule) for update in self.permission_suggestions for rule in update.rules]
+        return [words for update in self.permission_suggestions for words in update.words]
 
     @property
     def long(self) -> bool:
@@ -81,7 +88,7 @@ class ControlRequest(Struct):
             return []
 
 
-class ControlResponse(Struct):
+class RequestOutcome(Struct):
     subtype: str = ""
     error: str = ""
 
@@ -92,8 +99,8 @@ class AttachLine(Struct):
     type: str
     subtype: str = ""
     message: SaidBlock | None = None
-    request: ControlRequest | None = None
-    response: ControlResponse | None = None
+    request: CallQuestion | None = None
+    response: RequestOutcome | None = None
     request_id: str = ""
     isReplay: bool = False
     is_error: bool = False
@@ -118,7 +125,7 @@ class ToldLine(Struct):
     """What has been seen so far, as far as later lines need it."""
 
     colours: bool = False
-    questions: dict[str, ControlRequest] = field(default_factory=dict[str, ControlRequest])  # that wait, by id
+    questions: dict[str, CallQuestion] = field(default_factory=dict[str, CallQuestion])  # that wait, by id
     answers: dict[str, str] = field(default_factory=dict[str, str])  # to the parts of the first one
     names: dict[str, str] = field(default_factory=dict[str, str])  # of agents, by id
 
@@ -156,13 +163,13 @@ def describe(raw: bytes, told: ToldLine) -> list[str]:
 
 def _control_line(line: AttachLine, told: ToldLine) -> list[str]:
     match line:
-        case AttachLine(type="control_request", request=ControlRequest(subtype="can_use_tool") as request):
+        case AttachLine(type="control_request", request=CallQuestion(subtype="can_use_tool") as request):
             told.questions[line.request_id] = request
             return question(request, told)
         case AttachLine(type="control_cancel_request"):
             gone = told.questions.pop(line.request_id, None)
             return [told.paint("dim", f"({visible(gone.tool_name)}: settled)")] if gone else []
-        case AttachLine(type="control_response", response=ControlResponse(subtype="error", error=text)):
+        case AttachLine(type="control_response", response=RequestOutcome(subtype="error", error=text)):
             return [told.paint("red", visible(text))]
         case _:
             return []
@@ -177,6 +184,8 @@ def _system(line: AttachLine, told: ToldLine) -> list[str]:
             told.names |= line.agents
             state = "at work" if line.running else "waiting for you"
             return [told.paint("dim", visible(f"{line.cwd} · {line.model} · {state}"))]
+        case "rewound":
+            return [told.paint("dim", "* somebody at the app went back to an earlier prompt")]
         case "warning" | "refused":
             return [told.paint("yellow", visible(line.text))]
         case "task_started":
@@ -224,7 +233,7 @@ def _result(block: Block, told: ToldLine) -> list[str]:
     return [told.paint("dim", f"    {text}") for text in lines]
 
 
-def question(request: ControlRequest, told: ToldLine) -> list[str]:
+def question(request: CallQuestion, told: ToldLine) -> list[str]:
     """Whole: a yes must not cover what was not seen."""
     head = f"{request.agent_name} wants to use {request.tool_name}: {request.decision_reason}"
     lines = [told.paint("yellow", "? " + counted(visible(head)).replace("\n", " "))]
@@ -237,7 +246,7 @@ def question(request: ControlRequest, told: ToldLine) -> list[str]:
     return [*lines, *rows, *(told.paint("yellow", line) for line in (*more, keys))]
 
 
-def _next_part(request: ControlRequest, told: ToldLine) -> list[str]:
+def _next_part(request: CallQuestion, told: ToldLine) -> list[str]:
     part = next((p for p in request.parts if p.question not in told.answers), None)
     if part is None:
         return []
@@ -284,11 +293,16 @@ def _answer(words: str, told: ToldLine) -> list[dict[str, Any]] | None:
     if letter == "n":
         said = refusal(why.strip())
         return [_respond(id, {"behavior": "deny", "message": said})]
-    always = {"updatedPermissions": msgspec.to_builtins(request.permission_suggestions)} if letter == "a" else {}
+    always = {"updatedPermissions": [_said(one) for one in request.permission_suggestions]} if letter == "a" else {}
     return [_respond(id, {"behavior": "allow"} | always)]
 
 
-def _answer_part(words: str, id: str, request: ControlRequest, told: ToldLine) -> list[dict[str, Any]] | None:
+def _said(update: Update) -> dict[str, Any]:
+    """Without what it does not speak of."""
+    return {name: value for name, value in msgspec.to_builtins(update).items() if value}
+
+
+def _answer_part(words: str, id: str, request: CallQuestion, told: ToldLine) -> list[dict[str, Any]] | None:
     if words.startswith("/"):
         return None
     part = next((p for p in request.parts if p.question not in told.answers), None)

@@ -28,7 +28,7 @@ def show_agents(*, flag: str | None, trust: bool, as_json: bool) -> int:
         _print_json([_record(entry) for entry in found.entries])
     else:
         _print_table(found, {str(ground.project): "", str(ground.user): "~"})
-    for note in (*ground.notes, *found.problems):
+    for note in (*ground.notes, *found.problems, *(one.text for one in found.unread)):
         sys.stderr.write(f"teamwright: {visible(note)}\n")
     return 0
 

@@ -9,11 +9,16 @@ from pathlib import Path
 from typing import Literal
 
 import anyio
+import anyio.to_thread
 import msgspec
 from msgspec.structs import replace
 
 from teamwright import __version__
 from teamwright.app import Options, Workspace, model_for, open_workspace
+from teamwright.app.agents.registry import AgentRegistry
+from teamwright.app.brought.unread import all_unread
+from teamwright.app.extensions.service import read_configured
+from teamwright.app.workspace import read_rules
 from teamwright.core.data.message import Request, user
 from teamwright.core.errors import StoreError, TeamwrightError, ToolError
 from teamwright.core.policies.redaction import redacted, secrets_of
@@ -52,7 +57,10 @@ async def _examine(model: str | None) -> list[Check]:
     except TeamwrightError as error:
         return [*findings, Check("settings", "fault", str(error))]
     findings += _settings(ground)
+    findings += await anyio.to_thread.run_sync(_sandbox, ground)
+    findings += _brought(ground)
     findings.append(await _store(ground))
+    findings += await anyio.to_thread.run_sync(_telemetry, ground)
     findings.append(await _model(ground, model))
     return findings
 
@@ -92,6 +100,41 @@ def _settings(ground: Workspace) -> Iterator[Check]:
     yield Check("directory", "ok", f"{ground.project} {trusted}")
 
 
+def _sandbox(ground: Workspace) -> list[Check]:
+    """A line for each tier of this system; a real box is tried in each."""
+    from teamwright.host.sandbox.tiers import find_tier  # noqa: PLC0415
+
+    values = ground.settings.sandbox.values
+    found = find_tier(ground.home.root, ground.env, (str(ground.project),), values.bwrap_path, every=True)
+    in_use = f", {found.tier} is in use" if values.enabled and found.tier != "none" else ""
+    lines = [
+        Check("sandbox", "ok", one.words)
+        if one.passed
+        else Check("sandbox", "note", f"{one.tier}: {one.words}{in_use}")
+        for one in found.tried
+    ]
+    if found.tier == "none" and values.enabled:
+        return [*lines, Check("sandbox", "fault", f"enabled, but nothing here can hold it: {found.why}")]
+    how = "on" if values.enabled else "off; --sandbox or `sandbox.enabled` in the settings turns it on"
+    return [*lines, Check("sandbox", "ok", f"the sandbox is {how}")]
+
+
+def _brought(ground: Workspace) -> Iterator[Check]:
+    """What is wrong with agents, skills, hooks, servers and plugins; and everything that is not used."""
+    options = Options(cwd=ground.cwd)
+    try:
+        rules, wrong = read_rules(options, ground)
+        written = read_configured(options, ground)
+        registry = AgentRegistry(options, ground, rules, written)
+    except TeamwrightError as error:
+        yield Check("brought", "fault", str(error))
+        return
+    for problem in (*wrong, *registry.problems, *written.problems):
+        yield Check("brought", "note", problem)
+    for one in all_unread(ground, written, registry):
+        yield Check("not used", "note", one.text)
+
+
 async def _store(ground: Workspace) -> Check:
     root = ground.home.root
     try:
@@ -104,6 +147,19 @@ async def _store(ground: Workspace) -> Check:
     if mode & 0o077:
         return Check("store", "fault", f"{root} can be read by others (mode {mode:o}): chmod 700 it")
     return Check("store", "note" if notes else "ok", "; ".join([str(root), *notes]))
+
+
+def _telemetry(ground: Workspace) -> list[Check]:
+    """Where it is on: does the collector of each signal answer?"""
+    from teamwright.app.telemetry import read_telemetry  # noqa: PLC0415
+
+    wanted, notes = read_telemetry(Options(cwd=ground.cwd), ground)
+    checks = [Check("telemetry", "note", note) for note in notes]
+    if wanted is None:
+        return checks
+    from teamwright.telemetry.sending.probe import probe  # noqa: PLC0415
+
+    return checks + [Check("telemetry", "ok" if good else "fault", words) for good, words in probe(wanted)]
 
 
 async def _model(ground: Workspace, name: str | None) -> Check:

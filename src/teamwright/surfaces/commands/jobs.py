@@ -9,17 +9,18 @@ from typing import Any
 import anyio
 import msgspec
 
+from teamwright.core.data.conversation.history import History, fold
 from teamwright.core.data.event import Line, Replied, ToolEnded, TurnEnded
-from teamwright.core.data.history import History, fold
 from teamwright.core.errors import SessionMissing
-from teamwright.core.ids import SessionId
+from teamwright.core.ids import AgentId, SessionId
 from teamwright.osfiles.locks import hold
 from teamwright.store.files import transcripts
 from teamwright.store.files.paths import Home, SessionFiles, home_from, list_sessions, one_session, sessions_named
 from teamwright.store.tables.jobs import JobRow, JobTable
+from teamwright.store.tables.processes import ProcessTable
 from teamwright.store.tables.state import StateStore
 from teamwright.surfaces.commands.tables import local_time, print_json, print_table
-from teamwright.surfaces.commands.team_waits import Mate, TeamWaits, lead_waits, mate_waits, read_crew
+from teamwright.surfaces.commands.teams.waits import Mate, TeamWaits, lead_waits, mate_waits, read_crew
 
 
 class WaitingJob(msgspec.Struct, frozen=True):
@@ -49,18 +50,21 @@ def _show_none(*, as_json: bool) -> int:
     return 0
 
 
-async def _read(home: Home, session: SessionId) -> tuple[list[JobRow], TeamWaits]:
+async def _read(home: Home, session: SessionId) -> tuple[list[JobRow], TeamWaits, bool]:
+    """Its jobs, its teams, and whether a process runs it now."""
     if not home.state.exists():
-        return [], TeamWaits((), (), ())
+        return [], TeamWaits((), (), ()), _lives(home, session)
     state = await StateStore.open(home.state)
     try:
-        return await JobTable(state.database).all(session), await read_crew(home, state, session)
+        led = await ProcessTable(state.database, home.run).holder(AgentId(session)) is not None  # on an engine
+        rows, crew = await JobTable(state.database).all(session), await read_crew(home, state, session)
+        return rows, crew, led or _lives(home, session)
     finally:
         await state.close()
 
 
 def _lives(home: Home, session: SessionId) -> bool:
-    """Does a process run this session now?"""
+    """Does a process of this machine run this session now?"""
     lock = hold(home.session_lock(session))
     if lock is None:
         return True
@@ -72,8 +76,7 @@ def show_jobs(session: str | None, *, as_json: bool) -> int:
     home, path = _find(session)
     if path is None:
         return _show_none(as_json=as_json)
-    rows, crew = anyio.run(_read, home, SessionId(path.stem))
-    alive = _lives(home, SessionId(path.stem))
+    rows, crew, alive = anyio.run(_read, home, SessionId(path.stem))
     found = [*(_job(row, alive=alive) for row in rows), *map(_teammate, crew.mates)]
     if as_json:
         print_json(found)
@@ -114,6 +117,11 @@ def _teammate(mate: Mate) -> dict[str, Any]:
     return job
 
 
+def _print_waits(found: Sequence[WaitingJob], main: SessionId) -> None:
+    rows = [[w.name if w.agent == main else w.agent, w.state, local_time(w.since), w.waiting_for] for w in found]
+    print_table([["AGENT", "STATE", "SINCE", "WAITS FOR"], *rows])
+
+
 def show_why(session: str | None, agent: str | None, *, as_json: bool) -> int:
     """From the transcripts and the store alone: it also tells of a session whose program is gone.
 
@@ -127,15 +135,14 @@ def show_why(session: str | None, agent: str | None, *, as_json: bool) -> int:
             raise SessionMissing(f"there is no agent {agent}: there is no session in {Path.cwd()}")
         return _show_none(as_json=as_json)
     id = SessionId(path.stem)
-    rows, crew = anyio.run(_read, home, id)
-    found = _all_waits(path, id, rows, crew, alive=_lives(home, id))
+    rows, crew, alive = anyio.run(_read, home, id)
+    found = _all_waits(path, id, rows, crew, alive=alive)
     if agent and not (found := _named(agent, found, crew)):
         raise SessionMissing(f"there is no agent {agent} in session {id}")
     if as_json:
         print_json(found)
     else:
-        head = ["AGENT", "STATE", "SINCE", "WAITS FOR"]
-        print_table([head, *([w.agent, w.state, local_time(w.since), w.waiting_for] for w in found)])
+        _print_waits(found, id)
     return 0
 
 

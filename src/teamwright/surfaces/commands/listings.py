@@ -11,27 +11,24 @@ import anyio
 import msgspec
 
 from teamwright.app import Options, open_workspace
+from teamwright.app.sandbox import tier_of
 from teamwright.app.workspace import read_rules
 from teamwright.core.errors import SessionBusy, SessionMissing, UsageError
 from teamwright.core.ids import SessionId
 from teamwright.core.policies.redaction import redacted, secrets_of
 from teamwright.core.policies.spawn import FORK
-from teamwright.models.prices import saved_by_cache
-from teamwright.osfiles.locks import hold
 from teamwright.store.files.paths import (
     Home,
     SessionEntry,
-    SessionFiles,
     home_from,
     list_sessions,
     one_session,
-    remove_files,
 )
-from teamwright.store.mirrors.task import TaskMirror
 from teamwright.store.settings.load import describe
 from teamwright.store.tables.state import Cost, StateStore
-from teamwright.store.tables.tasks import TaskTable
 from teamwright.surfaces.commands.tables import local_time, print_json, print_table
+from teamwright.surfaces.port.deleting import delete_stored
+from teamwright.surfaces.reports.cost import AgentCost, cost_of
 from teamwright.tools.bounds import visible
 
 DAY_MS = 86_400_000
@@ -43,7 +40,7 @@ _SHORT_ID = 9  # characters of an id in a table; `--json` has it whole
 
 def show_sessions(*, everywhere: bool, as_json: bool) -> int:
     home, cwd = home_from(os.environ), Path.cwd()
-    entries = list_sessions(home, None if everywhere else cwd)
+    entries = _with_words(home, list_sessions(home, None if everywhere else cwd))
     if as_json:
         print_json([_entry(entry) for entry in entries])
     elif not entries:
@@ -55,13 +52,25 @@ def show_sessions(*, everywhere: bool, as_json: bool) -> int:
     return 0
 
 
+def _with_words(home: Home, entries: list[SessionEntry]) -> list[SessionEntry]:
+    """Without those in which nothing was said, unless they lead a team or something is wrong with them."""
+    if all(entry.said for entry in entries):
+        return entries
+    from teamwright.surfaces.view.team_digest import read_teams  # noqa: PLC0415  # seldom needed
+
+    teams = anyio.run(read_teams, home)
+    return [entry for entry in entries if entry.said or entry.fault or entry.id in teams]
+
+
 def _entry(entry: SessionEntry) -> dict[str, Any]:
     return {
         "id": entry.id,
         "cwd": entry.cwd,
         "modified": entry.modified,
         "bytes": entry.size,
+        "name": entry.name or None,
         "prompt": entry.prompt,
+        "imported": entry.imported or None,
         "path": str(entry.path),
         "fault": entry.fault or None,
     }
@@ -69,7 +78,8 @@ def _entry(entry: SessionEntry) -> dict[str, Any]:
 
 def _row(entry: SessionEntry, *, everywhere: bool) -> list[str]:
     used = local_time(entry.modified)[:-3]
-    words = f"({entry.fault})" if entry.fault else entry.prompt[:80]
+    mark = "(imported) " if entry.imported else ""
+    words = f"({entry.fault})" if entry.fault else f"{mark}{(entry.name or entry.prompt)[:80]}"
     return [entry.id, used, *([entry.cwd] if everywhere else []), words]
 
 
@@ -85,98 +95,32 @@ def delete_sessions(ids: Sequence[str], *, older_than: float | None) -> int:
     if older_than is not None:
         limit = time.time() * 1000 - older_than * DAY_MS
         paths = [entry.path for entry in list_sessions(home) if entry.modified < limit]
-    busy = anyio.run(_delete, home, paths)
+    busy = anyio.run(delete_stored, home, paths)
     sys.stdout.write(f"deleted {len(paths) - len(busy)} of {len(paths)} sessions\n")
     if busy:
         raise SessionBusy(f"still running, not deleted: {', '.join(busy)}")
     return 0
 
 
-async def _delete(home: Home, paths: Sequence[Path]) -> list[str]:
-    state = await StateStore.open(home.state)
-    busy: list[str] = []
-    try:
-        for path in paths:
-            id = SessionId(path.stem)
-            lock = hold(home.session_lock(id))
-            if lock is None:
-                busy.append(id)
-                continue
-            await state.delete_session(id)
-            remove_files(SessionFiles(path))
-            await TaskMirror(home.root, TaskTable(state.database)).remove(id)
-            lock.release()
-    finally:
-        await state.close()
-    return busy
-
-
 # --- cost
-
-
-class AgentCost(msgspec.Struct):
-    """One row of `cost`. Input counts what the cache served, too."""
-
-    id: str
-    name: str
-    parent: str | None
-    session: str
-    models: list[str] = []
-    usd: float = 0.0
-    unknown_cost: bool = False
-    input_tokens: int = 0
-    cached_tokens: int = 0
-    output_tokens: int = 0
-    seconds: float = 0.0
-    turns: int = 0
-
-    def add(self, c: Cost) -> None:
-        self.models = [*dict.fromkeys([*self.models, c.model])]
-        self.usd += c.usd
-        self.unknown_cost |= c.unknown_cost
-        self.input_tokens += c.usage.input + c.usage.cache_read + c.usage.cache_write
-        self.cached_tokens += c.usage.cache_read
-        self.output_tokens += c.usage.output
-        self.seconds += c.seconds
-        self.turns += c.turns
 
 
 def show_cost(session: str | None, *, as_json: bool) -> int:
     costs = anyio.run(_costs, session)
-    agents: dict[tuple[str, str], AgentCost] = {}
-    total = AgentCost("all", "", None, "")
-    for c in costs:
-        agents.setdefault((c.session, c.agent), AgentCost(c.agent, c.name, c.parent, c.session)).add(c)
-        total.add(c)
-    forks = [c for c in costs if c.kind == FORK]
-    saved, by_forks = _saved(costs), _saved(forks)
+    found = cost_of(costs)
+    agents, forks = found.agents, [c for c in costs if c.kind == FORK]
     if as_json:
-        print_json(
-            {
-                "total_usd": total.usd,
-                "unknown_cost": total.unknown_cost,
-                "input_tokens": total.input_tokens,
-                "cached_tokens": total.cached_tokens,
-                "output_tokens": total.output_tokens,
-                "saved_by_cache_usd": saved,
-                "saved_by_forks_usd": by_forks,
-                "agents": list(agents.values()),
-            }
-        )
+        print_json(found)
     elif not agents:
         sys.stdout.write("no usage yet\n")
     else:
         head = ["AGENT", "NAME", "INPUT", "CACHED", "OUTPUT", "TURNS", "TIME", "COST", "MODEL"]
-        print_table([head, *(_cost_row(row, depth) for row, depth in [*_tree(list(agents.values())), (total, 0)])])
-        if saved or not total.unknown_cost:
-            sys.stdout.write(f"saved by the prompt cache: ${saved:.4f}\n")
+        print_table([head, *(_cost_row(row, depth) for row, depth in [*_tree(agents), (found.total, 0)])])
+        if found.saved_by_cache_usd or not found.unknown_cost:
+            sys.stdout.write(f"saved by the prompt cache: ${found.saved_by_cache_usd:.4f}\n")
         if forks:
-            sys.stdout.write(_forks_line(forks, by_forks))
+            sys.stdout.write(_forks_line(forks, found.saved_by_forks_usd))
     return 0
-
-
-def _saved(costs: Sequence[Cost]) -> float:
-    return sum(saved_by_cache(c.model, c.usage) or 0.0 for c in costs)
 
 
 def _forks_line(forks: Sequence[Cost], saved: float) -> str:
@@ -242,6 +186,7 @@ def show_config(settings: str | None, *, trust: bool, as_json: bool) -> int:
     wrong = read_rules(options, ground)[1]
     secrets, status = secrets_of(ground.env), 1 if ground.settings.problems or wrong else 0
     rows, notes = describe(ground.settings, secrets), [redacted(note, secrets) for note in (*ground.notes, *wrong)]
+    tier, idle = tier_of(options, ground), list(ground.settings.sandbox.without_effect)
     if as_json:
         print_json(
             {
@@ -250,13 +195,15 @@ def show_config(settings: str | None, *, trust: bool, as_json: bool) -> int:
                 "home": str(ground.home.root),
                 "trusted": ground.trusted,
                 "problems": notes,
+                "sandbox": {"tier": tier, "withoutEffect": idle},
                 "settings": [{"key": k, "value": v, "source": s, "file": f or None} for k, v, s, f in rows],
             }
         )
         return status
     trusted = "trusted" if ground.trusted else "not trusted: its settings are not read"
     sys.stdout.write(
-        f"project {visible(str(ground.project))} ({trusted}); state in {visible(str(ground.home.root))}\n\n"
+        f"project {visible(str(ground.project))} ({trusted}); state in {visible(str(ground.home.root))}\n"
+        f"sandbox {tier}{'; read without effect: ' + ', '.join(idle) if idle else ''}\n\n"
     )
     print_table([["KEY", "VALUE", "FROM"], *([k, _value(v), f"{s} {f}".strip()] for k, v, s, f in rows)])
     for note in notes:

@@ -12,7 +12,7 @@ from teamwright.core.errors import UsageError
 from teamwright.core.permissions.rules import Rules
 from teamwright.library.trust import decision as trust
 from teamwright.library.trust import snapshot
-from teamwright.store.settings.saved_rules import LOCAL
+from teamwright.store.settings.schema import LOCAL
 from teamwright.surfaces.commands.tables import print_json, print_table
 from teamwright.tools.bounds import visible
 
@@ -56,7 +56,7 @@ def _remove(options: Options, rules: list[str]) -> int:
     if not rules:
         raise UsageError("permissions remove: give the rule, such as 'Bash(npm run *)'")
     for rule in rules:
-        kinds = [kind for kind in ("allow", "ask", "deny") if drop_rules(options, kind, [rule])]
+        kinds = [kind for kind in ("allow", "ask", "deny", "outside") if drop_rules(options, kind, [rule])]
         if not kinds:
             raise UsageError(f"{_elsewhere(options, rule)}; `teamwright permissions` lists the rules and their sources")
         sys.stdout.write(f"removed from {LOCAL}: {kinds[0]} {visible(rule)}\n")
@@ -65,7 +65,7 @@ def _remove(options: Options, rules: list[str]) -> int:
 
 def _elsewhere(options: Options, rule: str) -> str:
     rules: Rules = read_rules(options, open_workspace(options))[0].rules
-    known = next((r for r in (*rules.deny, *rules.ask, *rules.allow) if str(r) == rule), None)
+    known = next((r for r in (*rules.deny, *rules.ask, *rules.allow, *rules.outside) if str(r) == rule), None)
     return f"there is no rule {rule} in {LOCAL}" + (f": it is in the {known.source} settings" if known else "")
 
 

@@ -12,10 +12,12 @@ from typing import Any
 import anyio
 
 from teamwright.app import Options, open_workspace
+from teamwright.app.extensions.plugins import find_all_plugins
 from teamwright.core.errors import SettingsError, ToolError, UsageError
 from teamwright.host.git.run import git
 from teamwright.library import plugin_list
-from teamwright.library.plugins import Plugin, find_plugins, read_plugin
+from teamwright.library.claude.marketplaces import Marketplace, read_marketplace
+from teamwright.library.plugins import MANIFESTS, Plugin, Plugins, read_plugin
 from teamwright.library.skills.places import find_shelves, scan_shelf
 from teamwright.surfaces.commands.tables import print_json, print_table
 from teamwright.tools.bounds import visible
@@ -28,13 +30,16 @@ _PROTOCOLS = "https:http:ssh:git:file"
 
 def run_plugins(parser: argparse.ArgumentParser, args: Sequence[str]) -> int:
     parser.add_argument("action", nargs="?", choices=("list", "install", "enable", "disable", "remove"), default="list")
-    parser.add_argument("names", nargs="*", metavar="NAME", help="plugin names; with install: paths or git addresses")
+    words = "plugin names; with install: paths or git addresses, of a marketplace with #NAME"
+    parser.add_argument("names", nargs="*", metavar="NAME", help=words)
     found = parser.parse_args(args)
-    state = open_workspace(Options(cwd=Path.cwd())).home.root
+    options = Options(cwd=Path.cwd())
+    ground = open_workspace(options)
+    state = ground.home.root
     if found.action == "list":
         if found.names:
             parser.error("list takes no names")
-        return _show(state, as_json=found.json)
+        return _show(state, find_all_plugins(options, ground) or Plugins(), as_json=found.json)
     if not found.names:
         parser.error(f"{found.action} needs a name")
     for name in found.names:
@@ -52,7 +57,22 @@ def run_plugins(parser: argparse.ArgumentParser, args: Sequence[str]) -> int:
     return 0
 
 
-def _show(state: Path, *, as_json: bool) -> int:
+def _show(state: Path, found: Plugins, *, as_json: bool) -> int:
+    rows = _installed(state)
+    brought = [plugin for plugin in found.plugins if plugin.origin]
+    rows += [{"name": one.name, "enabled": True, "origin": one.origin} | _brings(one) for one in brought]
+    if as_json:
+        print_json(rows)
+    elif not rows:
+        sys.stdout.write("No plugins are installed; `teamwright plugins install PATH_OR_GIT_ADDRESS` adds one.\n")
+    else:
+        print_table([["NAME", "STATE", "FROM", "BRINGS"], *(_line(row) for row in rows)])
+    for words in (*found.problems, *(one.text for one in found.unread)):
+        sys.stderr.write(f"teamwright: {visible(words)}\n")
+    return 0
+
+
+def _installed(state: Path) -> list[dict[str, Any]]:
     try:
         listed = plugin_list.read_list(state)
     except SettingsError as error:
@@ -65,15 +85,7 @@ def _show(state: Path, *, as_json: bool) -> int:
         except SettingsError as error:
             row["error"] = str(error)
         rows.append(row)
-    if as_json:
-        print_json(rows)
-    elif not rows:
-        sys.stdout.write("No plugins are installed; `teamwright plugins install PATH_OR_GIT_ADDRESS` adds one.\n")
-    else:
-        print_table([["NAME", "STATE", "FROM", "BRINGS"], *(_line(row) for row in rows)])
-    for words in find_plugins(state).problems:
-        sys.stderr.write(f"teamwright: {visible(words)}\n")
-    return 0
+    return rows
 
 
 def _line(row: dict[str, Any]) -> list[str]:
@@ -113,9 +125,11 @@ def _in_words(brings: dict[str, Any]) -> str:
     return "; ".join(f"{kind}: {', '.join(brings[kind])}" for kind in kinds if brings[kind]) or "nothing"
 
 
-def _install(state: Path, source: str) -> None:
+def _install(state: Path, named: str) -> None:
+    source, _, name = named.partition("#")
     if not _ADDRESS.fullmatch(source):
-        _put_in(state, Path(source).expanduser(), str(Path(source).expanduser().absolute()))
+        path = Path(source).expanduser()
+        _put_in(state, _chosen(path, source, name), str(path.absolute()), name)
         return
     with tempfile.TemporaryDirectory(prefix="teamwright-plugin-") as folder:
         target = Path(folder) / _stem(source)
@@ -124,7 +138,36 @@ def _install(state: Path, source: str) -> None:
         except ToolError as error:
             raise UsageError(str(error)) from None
         shutil.rmtree(target / ".git", ignore_errors=True)
-        _put_in(state, target, _USER_PART.sub("", source))
+        _put_in(state, _chosen(target, source, name), _USER_PART.sub("", source), name)
+
+
+def _chosen(root: Path, source: str, name: str) -> Path:
+    """The directory of one plugin of a marketplace; `root` itself if that is a plugin."""
+    try:
+        market = read_marketplace(root)
+    except SettingsError as error:
+        raise UsageError(f"not installed: {error}") from None
+    if market is None or (not name and any((root / manifest).exists() for manifest in MANIFESTS)):
+        if name:
+            raise UsageError(f"not installed: {source} is no marketplace, so it has no plugin {name}")
+        return root
+    if name not in market.plugins:
+        raise _not_there(market, source, name)
+    chosen = market.plugins[name]
+    if chosen.folder is None:
+        where = f": `teamwright plugins install {chosen.address}` fetches it" if chosen.address else ""
+        raise UsageError(f"not installed: the plugin {name} is not in this marketplace itself{where}")
+    return chosen.folder
+
+
+def _not_there(market: Marketplace, source: str, name: str) -> UsageError:
+    rows = "".join(f"\n  {one.name}  {one.description}".rstrip() for one in market.plugins.values())
+    wrong = f"it has no plugin {name}" if name else "choose one of its plugins"
+    example = next(iter(market.plugins), "NAME")
+    return UsageError(
+        f"{source} is a marketplace, and {wrong}:{rows or ' it has none'}\n"
+        f"`teamwright plugins install '{source}#{example}'` installs one."
+    )
 
 
 def _stem(source: str) -> str:
@@ -155,9 +198,9 @@ async def _clone(source: str, target: Path) -> None:
         raise UsageError(f"{_USER_PART.sub('', source)} could not be fetched: {_USER_PART.sub('', ran.complaint)}")
 
 
-def _put_in(state: Path, source: Path, origin: str) -> None:
+def _put_in(state: Path, source: Path, origin: str, called: str = "") -> None:
     try:
-        plugin = read_plugin(source)
+        plugin = read_plugin(source, called)
     except SettingsError as error:
         raise UsageError(f"not installed: {error}") from None
     if plugin.problems:

@@ -31,21 +31,21 @@ def local_time(at: int | None) -> str:
 
 def print_table(rows: Sequence[Sequence[str]]) -> None:
     """On a terminal, cells are wrapped so that all columns fit; elsewhere a row is a line, for `grep`."""
-    shown = [[visible(cell).replace("\n", " ") for cell in row] for row in rows]
-    room = _room()
-    if room is None:
-        widths = [
-            max((len(cell) for cell in column if len(cell) <= _PADDED), default=0)
-            for column in zip(*shown, strict=True)
-        ]
-        lines = [list(map(_whole, row)) for row in shown]
-    else:
-        widths = _fitting([max(map(len, column)) for column in zip(*shown, strict=True)], room)
-        lines = [[_wrapped(cell, width) for cell, width in zip(row, widths, strict=True)] for row in shown]
+    widths, lines = _laid_out([[visible(cell).replace("\n", " ") for cell in row] for row in rows])
     for row in lines:
         for parts in zip_longest(*row, fillvalue=""):
             padded = (part.ljust(width) for part, width in zip(parts, widths, strict=True))
             sys.stdout.write("  ".join(padded).rstrip() + "\n")
+
+
+def _laid_out(shown: list[list[str]]) -> tuple[list[int], list[list[list[str]]]]:
+    """The width of each column, and each cell as its lines."""
+    room, columns = _room(), list(zip(*shown, strict=True))
+    if room is None:
+        widths = [max((len(cell) for cell in column if len(cell) <= _PADDED), default=0) for column in columns]
+        return widths, [list(map(_whole, row)) for row in shown]
+    widths = _fitting([max(map(len, column)) for column in columns], room)
+    return widths, [[_wrapped(cell, width) for cell, width in zip(row, widths, strict=True)] for row in shown]
 
 
 def _room() -> int | None:

@@ -23,6 +23,10 @@ def run_tasks(parser: ArgumentParser, args: Sequence[str]) -> int:
     which.add_argument("--team", metavar="NAME", help="show the tasks of this team")
     which.add_argument("--session", metavar="ID", help="show the tasks of this session (default: the last one here)")
     found = parser.parse_args(args)
+    if found.engine or os.environ.get("TEAMWRIGHT_ENGINE"):
+        from teamwright.surfaces.commands.through_engine import look_through  # noqa: PLC0415
+
+        look_through(found.engine)
     return show_tasks(found.team, found.session, as_json=found.json)
 
 

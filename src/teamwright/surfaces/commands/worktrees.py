@@ -1,34 +1,38 @@
 """`teamwright worktrees`: lists the worktrees of agents with their changes, merges them and removes them."""
 
-import os
 import sys
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
-from msgspec.structs import replace
 
 from teamwright.app.options import Options
 from teamwright.app.workspace import open_workspace, tell_git
 from teamwright.core.data.team import Member
 from teamwright.core.errors import ToolError, UsageError
 from teamwright.core.text import plural
+from teamwright.host.git.kept import KeptCommit, kept_commits
 from teamwright.host.git.listing import MOST_COMMITS, WorktreeView, view
 from teamwright.host.git.merge import Preview, merge, preview_merge
-from teamwright.host.git.worktree import FoundTree, Worktree, find, find_one, remove
-from teamwright.store.files.paths import home_from
-from teamwright.store.tables.member_worktrees import Houses, read_houses
+from teamwright.host.git.worktree import FoundTree, Worktree, remove
+from teamwright.store.tables.member_worktrees import Houses
 from teamwright.surfaces.commands.tables import print_json, print_table
-from teamwright.surfaces.commands.worktree_names import owner_of, pick
+from teamwright.surfaces.reports.worktree_names import owner_of, pick
+from teamwright.surfaces.reports.worktrees import (
+    find_all,
+    kept_record,
+    look_at,
+    preview_record,
+    view_record,
+    worktree_record,
+)
 from teamwright.tools.bounds import visible
 
 if TYPE_CHECKING:
     import argparse
 
 Value = TypeVar("Value")
-_USED, _KEPT = "in use by ", "kept for "  # how the note on a teammate's worktree begins
 
 
 def run_worktrees(parser: "argparse.ArgumentParser", args: list[str]) -> int:
@@ -39,6 +43,7 @@ def run_worktrees(parser: "argparse.ArgumentParser", args: list[str]) -> int:
         metavar="NAME",
         help="name, branch or agent of a worktree, or a beginning; with clean: remove these, whatever they contain",
     )
+    parser.add_argument("--all", action="store_true", help="with list: also commits that are kept under hidden refs")
     parser.add_argument("--preview", action="store_true", help="with merge: show what it would do, without doing it")
     parser.add_argument("--trust", action="store_true", help="treat this directory as trusted")
     found = parser.parse_args(args)
@@ -52,7 +57,7 @@ def run_worktrees(parser: "argparse.ArgumentParser", args: list[str]) -> int:
         case "clean":
             return clean_worktrees(found.names, as_json=found.json)
         case _:
-            return show_worktrees(as_json=found.json)
+            return show_worktrees(as_json=found.json, kept=found.all)
 
 
 def _check(parser: "argparse.ArgumentParser", found: "argparse.Namespace") -> None:
@@ -62,17 +67,25 @@ def _check(parser: "argparse.ArgumentParser", found: "argparse.Namespace") -> No
         parser.error("list takes no names; `show NAME` shows one")
     if found.preview and found.action != "merge":
         parser.error("--preview belongs to merge")
+    if found.all and found.action != "list":
+        parser.error("--all belongs to list")
 
 
-def show_worktrees(*, as_json: bool) -> int:
-    found, houses = _run(_find_all)
+def show_worktrees(*, as_json: bool, kept: bool = False) -> int:
+    """`kept`: also what was removed, landed, sent back or given up, as far as its commits are under a hidden ref."""
+    found, houses = _run(find_all, Path.cwd())
+    hidden: list[KeptCommit] = _run(kept_commits, Path.cwd()) if kept else []
     if as_json:
-        print_json([_record(entry) for entry in found])
+        print_json([*(worktree_record(entry) for entry in found), *map(kept_record, hidden)])
     elif not found:
         _say("no worktrees of agents here")
     else:
         rows = [[f.worktree.name, owner_of(f, houses) or "-", f.use, _changes(f), _notes(f)] for f in found]
         print_table([["NAME", "OWNER", "STATE", "CHANGES", "NOTE"], *rows])
+    if hidden and not as_json:
+        _say("")
+        print_table([["KEPT", "COMMIT", "SUBJECT"], *([one.ref, one.commit[:12], one.subject] for one in hidden)])
+        _say("`git worktree add ../again KEPT` restores one; `git update-ref -d KEPT` forgets it")
     return 0
 
 
@@ -85,11 +98,8 @@ def show_worktree(name: str, *, as_json: bool) -> int:
     entry, houses = _find_one(name)
     seen = _run(view, entry, Path.cwd())
     found = seen.found
-    tree = found.worktree
     if as_json:
-        files = [{"path": line.path, "insertions": line.plus, "deletions": line.minus} for line in seen.lines]
-        more = {"base": tree.base, "here": seen.here or None, "ahead_of_here": seen.ahead, "behind_here": seen.behind}
-        print_json(_record(found) | more | {"commits": seen.commits, "files": files, "note": found.note})
+        print_json(view_record(seen))
         return 0
     for line in _described(seen, owner_of(entry, houses)):
         _say(line)
@@ -127,7 +137,7 @@ def merge_worktree(name: str, *, preview: bool, as_json: bool) -> int:
         return _show_preview(found, _run(preview_merge, found, Path.cwd()), as_json=as_json)
     done = _run(merge, found, Path.cwd())
     if as_json:
-        print_json(_previewed(found, done.preview) | {"merged": True, "commit": done.commit})
+        print_json(preview_record(found, done.preview) | {"merged": True, "commit": done.commit})
         return 0
     how = "was fast-forwarded to" if done.forward else "has the merge commit"
     _say(f"merged {tree.branch}: {_count(done.preview)}; {done.preview.into} {how} {done.commit[:12]}")
@@ -149,7 +159,7 @@ def _way_out(member: Member, houses: Houses) -> str:
 
 def _show_preview(found: FoundTree, seen: Preview, *, as_json: bool) -> int:
     if as_json:
-        print_json(_previewed(found, seen) | {"merged": False, "commit": None})
+        print_json(preview_record(found, seen) | {"merged": False, "commit": None})
         return 0 if seen.passes else 1
     into = seen.into or "the commit here"
     if not seen.commits:
@@ -171,27 +181,11 @@ def _count(seen: Preview) -> str:
     return f"{plural(seen.commits, 'commit')}{files}"
 
 
-def _previewed(found: FoundTree, seen: Preview) -> dict[str, Any]:
-    return {
-        "name": found.worktree.name,
-        "branch": found.worktree.branch,
-        "into": seen.into or None,
-        "commits": seen.commits,
-        "passes": seen.passes,
-        "conflicts": seen.conflicts,
-        "touched": seen.touched,
-        "blocked": seen.blocked,
-    }
-
-
 def clean_worktrees(names: list[str], *, as_json: bool = False) -> int:
     """Named ones, or all without work that is not merged. The state of what is removed stays under a hidden ref."""
     chosen, houses = _choose(names)
     if used := [e for e in chosen if e.use == "in_use"]:
-        notes = "".join(f"; {e.worktree.name} {e.note}" for e in used if e.note)
-        members = [houses.members[e.worktree.path] for e in used if e.worktree.path in houses.members]
-        ways = "".join(f"; {way}" for way in dict.fromkeys(_way_out(member, houses) for member in members))
-        raise UsageError(f"in use, so nothing was removed: {', '.join(e.worktree.name for e in used)}{notes}{ways}")
+        raise _in_use(used, houses)
     done: list[dict[str, Any]] = []
     for entry in chosen:
         ref = _remove(entry.worktree)
@@ -205,9 +199,16 @@ def clean_worktrees(names: list[str], *, as_json: bool = False) -> int:
     return 0
 
 
+def _in_use(used: list[FoundTree], houses: Houses) -> UsageError:
+    notes = "".join(f"; {e.worktree.name} {e.note}" for e in used if e.note)
+    members = [houses.members[e.worktree.path] for e in used if e.worktree.path in houses.members]
+    ways = "".join(f"; {way}" for way in dict.fromkeys(_way_out(member, houses) for member in members))
+    return UsageError(f"in use, so nothing was removed: {', '.join(e.worktree.name for e in used)}{notes}{ways}")
+
+
 def _choose(names: list[str]) -> tuple[list[FoundTree], Houses]:
     """Those that are named, else all that are not in use and hold no work, or only work that is merged."""
-    found, houses = _run(_find_all)
+    found, houses = _run(find_all, Path.cwd())
     if not names:
         done = [e for e in found if e.use == "merged" or (e.use != "in_use" and not e.state.changed)]
         return done, houses
@@ -227,35 +228,7 @@ def _remove(tree: Worktree) -> str | None:
 
 
 def _find_one(name: str) -> tuple[FoundTree, Houses]:
-    return _run(_look, name)
-
-
-async def _find_all() -> tuple[list[FoundTree], Houses]:
-    return await _with_houses(await find(Path.cwd()))
-
-
-async def _look(name: str) -> tuple[FoundTree, Houses]:
-    """The others are looked at only if none has this very name."""
-    own = None
-    with suppress(ToolError):
-        own = await find_one(Path.cwd(), name)
-    found, houses = await _with_houses([own]) if own else await _find_all()
-    return pick(name, found, houses), houses
-
-
-async def _with_houses(found: list[FoundTree]) -> tuple[list[FoundTree], Houses]:
-    owners = {entry.worktree.owner for entry in found} - {""}
-    houses = await read_houses(home_from(os.environ), owners) if found else Houses()
-    return [_housed(entry, houses.members) for entry in found], houses
-
-
-def _housed(entry: FoundTree, members: Mapping[Path, Member]) -> FoundTree:
-    """That of a teammate is in use for as long as the teammate lives, whether a process has it now or not."""
-    member = members.get(entry.worktree.path)
-    if member is None:
-        return entry
-    note = f"{_USED}{member.address}" if entry.use == "in_use" else f"{_KEPT}{member.address} (not running)"
-    return replace(entry, use="in_use", note=f"{note}; {entry.note}" if entry.note else note)
+    return _run(look_at, Path.cwd(), name)
 
 
 def _run(work: Callable[..., Awaitable[Value]], *args: Any) -> Value:
@@ -267,22 +240,6 @@ def _run(work: Callable[..., Awaitable[Value]], *args: Any) -> Value:
 
 def _say(line: str) -> None:
     sys.stdout.write(visible(line) + "\n")
-
-
-def _record(entry: FoundTree) -> dict[str, Any]:
-    tree, state = entry.worktree, entry.state
-    return {
-        "name": tree.name,
-        "path": str(tree.path),
-        "branch": tree.branch,
-        "agent_id": tree.owner or None,
-        "session_id": tree.session or None,
-        "state": entry.use,
-        "ahead": state.ahead,
-        "files_changed": state.files,
-        "insertions": state.insertions,
-        "deletions": state.deletions,
-    }
 
 
 def _changes(entry: FoundTree) -> str:

@@ -39,7 +39,7 @@ class Held(Struct, frozen=True):
     read: Counter[LetterId]  # how often each letter stands in a transcript
 
 
-class Check(Struct, frozen=True):
+class KillCheck(Struct, frozen=True):
     good: bool
     words: str
 
@@ -54,7 +54,7 @@ def play_with_kill(plan: DemoPlan, screen: Screen) -> int:
     screen.say("What was not lost", "bold")
     checks = [*check(before, after), *check_work(plan)]
     if ended:
-        checks.append(Check(good=False, words=f"the second process ended with {ended}"))
+        checks.append(KillCheck(good=False, words=f"the second process ended with {ended}"))
     for found in checks:
         screen.say(f"{'+' if found.good else 'x'} {found.words}", "green" if found.good else "red")
     return 0 if all(found.good for found in checks) else 1
@@ -126,41 +126,41 @@ async def look(plan: DemoPlan) -> Held:
     return Held(tasks, tuple(mail), read)
 
 
-def check(before: Held, after: Held) -> list[Check]:
+def check(before: Held, after: Held) -> list[KillCheck]:
     return [_check_tasks(before, after), *_check_mail(before, after)]
 
 
-def _check_tasks(before: Held, after: Held) -> Check:
+def _check_tasks(before: Held, after: Held) -> KillCheck:
     done = [task for task in after.tasks if task.status == "completed"]
     kept = {task.id for task in before.tasks if task.status == "completed"}
     good = len(done) == len(after.tasks) == len(TASKS) and kept < {task.id for task in done}
-    return Check(good, f"tasks: {len(done)} of {len(TASKS)} completed, {len(kept)} of them before the kill")
+    return KillCheck(good, f"tasks: {len(done)} of {len(TASKS)} completed, {len(kept)} of them before the kill")
 
 
-def _check_mail(before: Held, after: Held) -> list[Check]:
+def _check_mail(before: Held, after: Held) -> list[KillCheck]:
     unread = [entry.id for entry in before.mail if entry.state == "stored" and not before.read[entry.id]]
     texts = {entry.id for entry in after.mail}
     late = [id for id in unread if after.read[id] == 1 and id in texts]
     once = [entry for entry in after.mail if after.read[entry.id] == 1]
     return [
-        Check(
+        KillCheck(
             bool(unread) and len(late) == len(unread),
             f"messages unread at the kill: {len(unread)}; read once since then: {len(late)}",
         ),
-        Check(
+        KillCheck(
             len(once) == len(after.mail) and max(after.read.values(), default=0) == 1,
             f"messages in all: {len(after.mail)}; read exactly once: {len(once)}",
         ),
     ]
 
 
-def check_work(plan: DemoPlan) -> list[Check]:
+def check_work(plan: DemoPlan) -> list[KillCheck]:
     commits = sorted(git(plan.shop, "log", "--no-merges", "--format=%s").splitlines())
     clean = git(plan.shop, "status", "--porcelain") == ""
     passed = tests_pass(plan.shop)
     return [
-        Check(
+        KillCheck(
             commits == sorted(COMMITS) and clean, f"commits: {len(commits)}, each once, and nothing left lying about"
         ),
-        Check(passed, "The tests pass." if passed else "The tests still fail."),
+        KillCheck(passed, "The tests pass." if passed else "The tests still fail."),
     ]

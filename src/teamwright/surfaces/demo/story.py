@@ -131,8 +131,9 @@ def _tasks(_: Request) -> Sequence[Any]:
     return [call("TeamCreate", team_name=TEAM, description="mends the shop"), *made]
 
 
-def _recruit(name: str, prompt: str, about: str) -> Callable[[Request], Sequence[Any]]:
-    return _always(call("Agent", name=name, description=about, prompt=prompt, isolation="worktree"))
+def _recruit(_: Request) -> Sequence[Any]:
+    made = (("ada", ADA, "prices"), ("ben", BEN, "labels"))
+    return [call("Agent", name=n, description=about, prompt=p, isolation="worktree") for n, p, about in made]
 
 
 def _merge(request: Request) -> Sequence[Any]:
@@ -140,8 +141,8 @@ def _merge(request: Request) -> Sequence[Any]:
     return [*merges, _bash("python3 -m unittest -q")]
 
 
-def _dismiss(name: str) -> Callable[[Request], Sequence[Any]]:
-    return _always(_send(name, {"type": "shutdown_request"}))
+def _dismiss(_: Request) -> Sequence[Any]:
+    return [_send(name, {"type": "shutdown_request"}) for name in ("ada", "ben")]
 
 
 def _edit(file: str, change: tuple[str, str], tests: str) -> Callable[[Request], Sequence[Any]]:
@@ -178,23 +179,21 @@ PARTS: dict[str, Sequence[StoryLine]] = {
     "lead": (
         StoryLine("I look at the tests first.", _run("python3 -m unittest -q")),
         StoryLine("Two faults that have nothing to do with each other, and a banner that needs both.", _tasks),
-        StoryLine("Each fault gets a teammate, with a worktree of its own.", _recruit("ada", ADA, "prices")),
-        StoryLine("", _recruit("ben", BEN, "labels")),
+        StoryLine("Each fault gets a teammate, with a worktree of its own.", _recruit),
         StoryLine("They are at work. I need not wait for them: I am told when one goes idle."),
         StoryLine("ben is done with #2. ada works on.", cue=Idle("ben")),
         StoryLine("ada is done with #1. So #3 waits for nothing more, and ben has taken it.", cue=Idle("ada")),
         StoryLine("All three are done. I merge both branches and run all tests.", _merge, Idle("ben")),
-        StoryLine("The shop is whole, so nobody is needed any more.", _dismiss("ada")),
-        StoryLine("", _dismiss("ben"), StoryLeft(("ada",))),
+        StoryLine("The shop is whole, so nobody is needed any more.", _dismiss),
         StoryLine("", _run("git log --no-merges --topo-order --format=%s"), StoryLeft(("ada", "ben"))),
         StoryLine("Three commits of two teammates are merged, all tests pass, and both have shut down."),
     ),
     "ada": (
-        StoryLine("I take #1.", _always(_mine(1, "ada"), _read("prices.py")), SaidInDemo("lead", 5)),
+        StoryLine("I take #1.", _always(_mine(1, "ada"), _read("prices.py")), SaidInDemo("lead", 4)),
         StoryLine(
             "min() of nothing raises. It takes a default.",
             _edit("prices.py", PRICES, "test_prices"),
-            SaidInDemo("lead", 6),
+            SaidInDemo("lead", 5),
         ),
         StoryLine("ben needs cents, and cents they are.", _commit("cheapest() of an empty list is None")),
         StoryLine("", _always(_done(1))),
@@ -208,12 +207,12 @@ PARTS: dict[str, Sequence[StoryLine]] = {
         StoryLine("", _commit("Prices with two digits")),
         StoryLine("ada should know how I count.", _advise),
         StoryLine("#2 is done, on the branch {branch}."),  # a kill comes before it
-        StoryLine("What does #3 still need?", _run("python3 -m unittest -q test_banner"), SaidInDemo("lead", 7)),
+        StoryLine("What does #3 still need?", _run("python3 -m unittest -q test_banner"), SaidInDemo("lead", 6)),
         StoryLine("First ada's work, then the file.", _bring_in),
         StoryLine("", _write),
         StoryLine("", _always(_done(3))),
         StoryLine("#3 is done, on the same branch."),
-        StoryLine("", _agree),
+        StoryLine("", _agree, StoryLeft(("ada",))),
     ),
 }
 KILLED_AT = "ben", 4  # #2 is done, the message to ada is stored, and she has not read it

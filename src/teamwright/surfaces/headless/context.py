@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from teamwright.core.data.api_json import bare
 from teamwright.core.policies.compaction import SHARE
 from teamwright.runtime.driven_session import DrivenSession
-from teamwright.surfaces.headless.lines import bare
 
 
 async def context_usage(session: DrivenSession) -> dict[str, Any]:

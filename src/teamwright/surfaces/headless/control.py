@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Mapping
 from typing import Any, Literal, TypeVar
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from teamwright.app import Options
@@ -17,6 +17,7 @@ from teamwright.core.data.op import (
     SendToBackground,
     SetMode,
     SetModel,
+    SetServer,
     StopAll,
     StopJob,
 )
@@ -49,10 +50,15 @@ class SaidLine(Struct):
     content: str | list[TextBlock | ImageBlock]
 
 
+class Meta(Struct):
+    traceparent: str = ""  # W3C: the turn becomes part of that trace
+
+
 class UserLine(Struct, tag="user"):
     message: SaidLine
     client_composed: bool = False  # no commands in it
     agent_id: str | None = None  # whom it is for, by id or name; the main agent if left out
+    meta: Meta = field(default_factory=Meta, name="_meta")
 
 
 class ControlRequest(Struct, tag="control_request"):
@@ -83,7 +89,7 @@ def read_line(line: bytes) -> InputLine:
     return _lines.decode(line)
 
 
-class PermissionAnswer(Struct):
+class PermissionResult(Struct):
     behavior: Literal["allow", "deny"]
     updatedInput: dict[str, Any] | None = None
     updatedPermissions: list[PermissionUpdate] | None = None
@@ -148,7 +154,8 @@ def prompt_of(line: UserLine) -> Say:
     )
     if not any(isinstance(b, Image) or b.text.strip() for b in blocks):
         raise UsageError("a user line without any content was left out")
-    return Say(tuple(b for b in blocks if isinstance(b, Image) or b.text.strip()))
+    content = tuple(b for b in blocks if isinstance(b, Image) or b.text.strip())
+    return Say(content, trace=line.meta.traceparent)
 
 
 def prompt_for(session: DrivenSession, line: UserLine) -> Say:
@@ -161,7 +168,7 @@ def prompt_for(session: DrivenSession, line: UserLine) -> Say:
 
 
 async def take_answer(session: DrivenSession, response: Response, options: Options | None = None) -> None:
-    """An answer that cannot be read denies: a question is never left hanging.
+    """An answer that cannot be read denies: a question is never left hanging. Without `options` it is a guest's.
 
     With `options`, what it wants written down is written into the settings.
     """
@@ -175,7 +182,9 @@ async def take_answer(session: DrivenSession, response: Response, options: Optio
                 await write_down(update, options)
         except TeamwrightError as error:  # the answer itself still counts
             refused.append(str(error))
-    await session.submit(Answer(QuestionId(response.request_id), decision))
+    question = QuestionId(response.request_id)
+    answer = Answer(question, decision, "door") if options is None else Answer(question, decision, "stdio", "code")
+    await session.submit(answer)
     if refused:
         raise UsageError("; ".join(refused))
 
@@ -184,7 +193,7 @@ def _decision_of(response: Response) -> tuple[Decision, list[PermissionUpdate]]:
     if response.subtype != "success":
         return Deny(f"Refused: the driving program answered with an error ({response.error})."), []
     try:
-        answer = _read(PermissionAnswer, response.response or {})
+        answer = _read(PermissionResult, response.response or {})
     except UsageError as error:
         return Deny(f"Refused: the driving program's answer was {error}"), []
     if answer.behavior == "deny":
@@ -224,10 +233,10 @@ async def _carry_out(session: DrivenSession, request: Mapping[str, Any]) -> dict
         case "mcp_status":
             return {"mcpServers": servers_of(session)}
         case "mcp_reconnect":
-            await session.reconnect_server(_read(ServerNamed, request).serverName)
+            await session.submit(SetServer(_read(ServerNamed, request).serverName, "again"))
         case "mcp_toggle":
             named = _read(ServerNamed, request)
-            await session.toggle_server(named.serverName, enabled=named.enabled)
+            await session.submit(SetServer(named.serverName, "on" if named.enabled else "off"))
         case _:
             await session.submit(_op_of(request))
     return None

@@ -52,7 +52,10 @@ async def _listen(session: DrivenSession, env: Mapping[str, str]) -> None:
 
     async def receive(wire: UnixStream) -> None:
         async with wire, seats:
-            await _host(session, wire)
+            if wire.confined:  # nobody answers for the person from within the sandbox
+                await _turn_away(wire)
+            else:
+                await _host(session, wire)
 
     try:
         await anyio.to_thread.run_sync(write_file, note, os.fsencode(listener.path))
@@ -63,7 +66,13 @@ async def _listen(session: DrivenSession, env: Mapping[str, str]) -> None:
             note.unlink(missing_ok=True)
 
 
-class _Reply:
+async def _turn_away(wire: UnixStream) -> None:
+    words = "programs in a sandbox cannot attach to a session: run `teamwright attach` outside of it"
+    with contextlib.suppress(OSError), anyio.move_on_after(PATIENCE):
+        await wire.send(msgspec.json.encode(_refused(words)) + b"\n")
+
+
+class _DoorReply:
     """Lines to one guest. One who does not read for long is shown out: he can come again."""
 
     def __init__(self, wire: UnixStream) -> None:
@@ -79,7 +88,7 @@ class _Reply:
 
 
 async def _host(session: DrivenSession, wire: UnixStream) -> None:
-    reply = _Reply(wire)
+    reply = _DoorReply(wire)
     printer = Printer(session, reply, format="stream-json", partial=False)
     try:
         async with anyio.create_task_group() as group:
@@ -105,7 +114,7 @@ async def _show(
     try:
         await printer.line(_greeted(session))
         for question in session.snapshot().questions:
-            await printer.line(lines.question_of(question))
+            await printer.line(lines.question_of(question, session.main))
         async for record in watch:
             if guest.watching:
                 return

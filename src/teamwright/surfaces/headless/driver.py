@@ -8,16 +8,14 @@ from typing import Any
 
 import anyio
 import msgspec
-from anyio import to_thread
 from anyio.abc import TaskGroup
 
 from teamwright.app import Options
-from teamwright.core.data.hook import DEFAULT_SECONDS, EVENTS, HookEvent
+from teamwright.app.options import KEEPING
+from teamwright.core.data.extensions.hook import DEFAULT_SECONDS, EVENTS, HookEvent
 from teamwright.core.data.op import Say
 from teamwright.core.errors import TeamwrightError, UsageError
 from teamwright.runtime.driven_session import DrivenSession
-from teamwright.runtime.extensions.checkpoints import SWITCH, rewind
-from teamwright.store.files.paths import find_transcript, home_from
 from teamwright.surfaces.headless import control
 from teamwright.surfaces.headless.printer import Printer
 from teamwright.tools.bounds import visible
@@ -92,14 +90,12 @@ class Driver:
 
     async def _rewind(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Files as they were before the agents acted on a prompt; the conversation stays as it is."""
-        if self._options.env.get(SWITCH) not in ("1", "true"):
-            raise UsageError(f"no copies of files were made: start the session with {SWITCH}=true")
-        await self._session.sync()
-        transcript = find_transcript(home_from(self._options.env), self._session.id)
-        if transcript is None:
-            raise UsageError("nothing has been said in this session yet")
-        files = await to_thread.run_sync(rewind, transcript, str(request.get("user_message_id")))
-        return {"canRewind": True, "filesChanged": files}
+        if self._options.env.get(KEEPING) not in ("1", "true"):
+            raise UsageError(f"no copies of files were made: start the session with {KEEPING}=true")
+        dry = request.get("dry_run") is True
+        done = await self._session.restore_files(str(request.get("user_message_id")), dry=dry)
+        counts = {"insertions": done.plus, "deletions": done.minus}
+        return {"canRewind": True, "filesChanged": [*done.files, *done.removed], **counts}
 
     async def _take_answer(self, response: control.Response) -> None:
         slot = self._slots.get(response.request_id)

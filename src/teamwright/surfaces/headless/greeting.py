@@ -22,9 +22,10 @@ def init_of(session: DrivenSession) -> dict[str, Any]:
         "mcp_servers": [{"name": s["name"], "status": s["status"]} for s in servers_of(session)],
         "version": __version__,
         "claude_code_version": PROTOCOL_LEVEL,
+        "sandbox": dict(session.sandbox),
         "output_style": "default",
         "apiKeySource": next((name for name in KEYS if os.environ.get(name)), "none"),
-    }
+    } | ({"engine": dict(session.engine)} if session.engine else {})
 
 
 def _commands(session: DrivenSession) -> list[Named]:

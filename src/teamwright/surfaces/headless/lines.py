@@ -1,47 +1,38 @@
 """Converts events to the JSON lines of `--output-format stream-json`. Pure: facts in, dicts out."""
 
 import re
-import uuid
 from collections.abc import Iterator, Sequence
 from itertools import islice
+from pathlib import Path
 from typing import Any, assert_never, cast
 
 import msgspec
 
+from teamwright.core.data.api_json import STOPS, bare, block_of, usage_of
 from teamwright.core.data.event import (
     Compacted,
     JobEnded,
     JobProgressed,
     JobStarted,
+    Rewound,
     Suggested,
     TeamChanged,
-    ToolEnded,
     TurnEnded,
 )
 from teamwright.core.data.message import (
-    Block,
     BlockEnded,
     BlockStarted,
-    Content,
     Delta,
-    Image,
     InputDelta,
     Message,
-    Opaque,
     PromptRead,
     ReplyEnded,
     ReplyStarted,
     Retrying,
-    Stop,
-    Text,
     TextDelta,
-    Thinking,
     ThinkingDelta,
-    ToolCall,
-    ToolResult,
-    Usage,
 )
-from teamwright.core.ids import QuestionId
+from teamwright.core.ids import AgentId, QuestionId, line_uuid
 from teamwright.core.permissions.consent import Question
 from teamwright.runtime.teams.open_work import OpenWork
 
@@ -81,66 +72,6 @@ def _cut(value: Any, most: int, depth: int = 0) -> Any:
     return value
 
 
-def block_of(block: Block) -> Any:
-    match block:
-        case Text():
-            return {"type": "text", "text": block.text}
-        case Thinking():
-            return {"type": "thinking", "thinking": block.thinking, "signature": block.signature}
-        case Image():
-            return {
-                "type": "image",
-                "source": {"type": "base64", "media_type": block.media_type, "data": block.data},
-            }
-        case ToolCall():
-            return {"type": "tool_use", "id": block.id, "name": block.name, "input": msgspec.json.decode(block.input)}
-        case ToolResult():
-            return result_of(block.call_id, block.content, is_error=block.is_error)
-        case Opaque():
-            return msgspec.json.decode(block.raw)
-        case _:
-            assert_never(block)
-
-
-def result_of(call_id: str, content: tuple[Content, ...], *, is_error: bool) -> dict[str, Any]:
-    block = {"type": "tool_result", "tool_use_id": call_id, "content": [block_of(c) for c in content]}
-    return block | {"is_error": True} if is_error else block
-
-
-def usage_of(usage: Usage) -> dict[str, int]:
-    return {
-        "input_tokens": usage.input,
-        "cache_creation_input_tokens": usage.cache_write,
-        "cache_read_input_tokens": usage.cache_read,
-        "output_tokens": usage.output,
-    }
-
-
-def bare(model: str) -> str:
-    """A model's name as its provider knows it."""
-    return model.partition("/")[2] or model
-
-
-_STOPS: dict[Stop, str] = {"pause": "pause_turn"}
-
-
-def message_of(message: Message, id: str, stop: Stop | None, usage: Usage) -> dict[str, Any]:
-    return {
-        "id": id or f"msg_{uuid.uuid4().hex[:24]}",
-        "type": "message",
-        "role": "assistant",
-        "model": bare(message.model),
-        "content": [block_of(b) for b in message.blocks],
-        "stop_reason": stop and _STOPS.get(stop, stop),
-        "stop_sequence": None,
-        "usage": usage_of(usage),
-    }
-
-
-def user_of(ended: ToolEnded) -> dict[str, Any]:
-    return {"role": "user", "content": [result_of(ended.call_id, ended.content, is_error=ended.is_error)]}
-
-
 def replayed(message: Message) -> dict[str, Any]:
     """What the main agent was told, prompts and all, as it was taken."""
     return {"message": {"role": "user", "content": [block_of(b) for b in message.blocks]}, "isReplay": True}
@@ -172,7 +103,7 @@ def stream_events(delta: Delta) -> Iterator[dict[str, Any]]:
         case BlockEnded():
             yield {"type": "content_block_stop", "index": delta.index}
         case ReplyEnded():
-            stop = {"stop_reason": _STOPS.get(delta.stop, delta.stop), "stop_sequence": None}
+            stop = {"stop_reason": STOPS.get(delta.stop, delta.stop), "stop_sequence": None}
             yield {"type": "message_delta", "delta": stop, "usage": usage_of(delta.usage)}
             yield {"type": "message_stop"}
         case Retrying() | PromptRead():
@@ -214,6 +145,12 @@ def retry_of(delta: Retrying) -> dict[str, Any]:
 def boundary_of(event: Compacted) -> dict[str, Any]:
     data = {"trigger": "manual" if event.why == "manual" else "auto", "pre_tokens": event.tokens}
     return {"type": "system", "subtype": "compact_boundary", "compact_metadata": data}
+
+
+def rewound_of(event: Rewound, agent: AgentId) -> dict[str, Any]:
+    """A person at an app went back: `user_message_id` is the line before which things stand again."""
+    data = {"conversation": event.talk, "filesChanged": list(event.files)}
+    return {"type": "system", "subtype": "rewound", "user_message_id": line_uuid(agent, event.to), **data}
 
 
 def subtype_of(end: TurnEnded) -> str:
@@ -295,7 +232,8 @@ def team_of(event: TeamChanged) -> dict[str, Any]:
 # --- questions to a driving program
 
 
-def question_of(question: Question) -> dict[str, Any]:
+def question_of(question: Question, main: AgentId) -> dict[str, Any]:
+    """The main agent is named by no id."""
     request: dict[str, Any] = {
         "subtype": "can_use_tool",
         "tool_name": question.tool,
@@ -305,18 +243,31 @@ def question_of(question: Question) -> dict[str, Any]:
         "title": f"Allow {question.tool}?",
         "display_name": question.tool,
         "description": question.reason,
-        "agent_id": question.agent,
         "agent_name": question.agent_name,
     }
+    if question.agent != main:
+        request["agent_id"] = question.agent
     if question.color:
         request["agent_color"] = question.color
-    if question.suggestions:
-        rules = [_rule_parts(s) for s in question.suggestions]
-        add = {"type": "addRules", "rules": rules, "behavior": "allow", "destination": "session"}
-        request["permission_suggestions"] = [add]
+    if suggestions := _suggestions(question):
+        request["permission_suggestions"] = suggestions
     if question.blocked_path:
         request["blocked_path"] = question.blocked_path
     return {"type": "control_request", "request_id": question.id, "request": request}
+
+
+def _suggestions(question: Question) -> list[dict[str, Any]]:
+    """What would answer it, and the next of its kind: for a change of files the mode, and the directory if need be."""
+    accept = {"type": "setMode", "mode": "acceptEdits", "destination": "session"}
+    if question.patch and question.is_edit:
+        return [accept]
+    if question.patch and question.blocked_path:
+        folder = str(Path(question.blocked_path).parent)
+        return [{"type": "addDirectories", "directories": [folder], "destination": "session"}, accept]
+    if not question.suggestions:
+        return []
+    rules = [_rule_parts(rule) for rule in question.suggestions]
+    return [{"type": "addRules", "rules": rules, "behavior": "allow", "destination": "session"}]
 
 
 def cancel_of(question: QuestionId) -> dict[str, Any]:

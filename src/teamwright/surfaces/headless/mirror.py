@@ -1,58 +1,35 @@
 """Sends a growing transcript to a driving program that keeps its own copies of sessions."""
 
-import re
-from collections.abc import Mapping
-from datetime import UTC, datetime
-from pathlib import Path
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from teamwright.core.data.event import LettersTaken, Record, Reminded, Replied, ToolEnded
-from teamwright.core.ids import AgentId, line_uuid
+from teamwright.core.data.claude_lines import ClaudeLines, folder_of, projects_of
+from teamwright.core.data.event import Record
 from teamwright.runtime.driven_session import DrivenSession
-from teamwright.surfaces.headless import lines
+from teamwright.store.mirrors.session import last_uuid
 
 
 class Mirror:
-    """Each message of each agent once, in the shape that such programs read."""
+    """Each message of each agent once, in the shape that such programs read. `past` is what the main agent has."""
 
-    def __init__(self, session: DrivenSession, env: Mapping[str, str]) -> None:
-        self._session, self._main = session, session.main
-        config = Path(env.get("CLAUDE_CONFIG_DIR") or Path(env.get("HOME", "~")).expanduser() / ".claude")
-        project = re.sub(r"[^a-zA-Z0-9]", "-", str(session.cwd))
-        self._place = config / "projects" / project
-        self._before: dict[AgentId, str] = {}
+    def __init__(self, session: DrivenSession, env: Mapping[str, str], past: Iterable[Record] = ()) -> None:
+        self._session = session
+        self._place = projects_of(env) / folder_of(str(session.cwd))
+        records = list(past)
+        # A session that was brought here goes on after its last line over there.
+        brought = any(getattr(record.event, "imported", "") for record in records[:1])
+        self._lines = ClaudeLines(session.id, session.main, last_uuid(self._file(session.main)) if brought else None)
+        for record in records:
+            if not brought:
+                self._lines.entry(record, "")
 
     def frame(self, record: Record) -> dict[str, Any] | None:
-        message = _message(record)
-        if message is None or not record.n:
+        entry = self._lines.entry(record, str(self._session.cwd))
+        if entry is None:
             return None
-        uuid, before = line_uuid(record.agent, record.n), self._before.get(record.agent)
-        self._before[record.agent] = uuid
-        entry = {
-            "type": message["role"],
-            "uuid": uuid,
-            "parentUuid": before,
-            "sessionId": self._session.id,
-            "timestamp": datetime.fromtimestamp(record.at / 1000, UTC).isoformat().replace("+00:00", "Z"),
-            "cwd": str(self._session.cwd),
-            "isSidechain": record.agent != self._main,
-            "message": message,
-        }
         return {"type": "transcript_mirror", "filePath": str(self._file(record.agent)), "entries": [entry]}
 
-    def _file(self, agent: AgentId) -> Path:
-        if agent == self._main:
+    def _file(self, agent: str) -> Any:
+        if agent == self._session.main:
             return self._place / f"{self._session.id}.jsonl"
         return self._place / self._session.id / "subagents" / f"agent-{agent}.jsonl"
-
-
-def _message(record: Record) -> dict[str, Any] | None:
-    match record.event:
-        case LettersTaken(message=message) | Reminded(message=message):
-            return {"role": "user", "content": [lines.block_of(block) for block in message.blocks]}
-        case Replied() as event if event.message.blocks:
-            return lines.message_of(event.message, event.id, event.stop, event.usage)
-        case ToolEnded() as event:
-            return lines.user_of(event)
-        case _:
-            return None

@@ -3,11 +3,13 @@
 import sys
 import uuid
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import anyio
 import msgspec
+from msgspec import Struct, field
 
+from teamwright.core.data import api_json
 from teamwright.core.data.event import (
     AgentStarted,
     Answered,
@@ -20,6 +22,7 @@ from teamwright.core.data.event import (
     LettersTaken,
     Record,
     Replied,
+    Rewound,
     Streamed,
     Suggested,
     TeamChanged,
@@ -28,52 +31,44 @@ from teamwright.core.data.event import (
     TurnStarted,
     Warned,
 )
-from teamwright.core.data.hook import Fired
+from teamwright.core.data.extensions.hook import Fired
 from teamwright.core.data.message import Delta, Message, Retrying, Text, Usage
 from teamwright.core.ids import AgentId, CallId, line_uuid
 from teamwright.runtime.driven_session import DrivenSession
-from teamwright.runtime.teams.open_work import OpenWork
 from teamwright.surfaces.headless import lines
-from teamwright.surfaces.headless.greeting import init_of
-from teamwright.surfaces.headless.out import Sink
+from teamwright.surfaces.stdout import Sink
+from teamwright.surfaces.view.sentences import retry_words
 from teamwright.tools.bounds import visible
+
+if TYPE_CHECKING:
+    from teamwright.runtime.teams.open_work import OpenWork
 
 Format = Literal["text", "json", "stream-json"]
 
 
-class Printer:
+class Printer(Struct, eq=False):
     """Consumes records one by one. `last` is the newest result, and with it the program's exit status."""
 
-    def __init__(
-        self,
-        session: DrivenSession,
-        out: Sink,
-        *,
-        format: Format,
-        partial: bool,
-        replay: bool = False,
-    ) -> None:
-        self._session = session
-        self._out = out
-        self._format: Format = format
-        self._partial = partial
-        self._main = session.main
-        self._calls: dict[AgentId, CallId | None] = {}  # which call started an agent
-        self._turn_began = 0
-        self._denials: list[Denied] = []
-        self._told = 0  # how many of them were in a result
-        self.last: TurnEnded | None = None
-        self.printed = anyio.Event()
-        self.broken = False  # nobody reads any more
-        self._last_result: dict[str, Any] = {}
-        self._outlived = False  # by its team: events of that came after the last result
-        self._ended_at = 0
-        self._replay = replay
-        self._data: Any = None  # the answer as data, where a program wants it so
-        self.open_work: Sequence[OpenWork] = ()  # what teams had not done at the last result
-        self._place: tuple[AgentId, int] | None = None  # the line of a transcript that is being shown
-        self.heard: Callable[[Record], Awaitable[None]] | None = None
-        self.mirror: Callable[[Record], dict[str, Any] | None] | None = None  # a line besides, told first
+    session: DrivenSession
+    out: Sink
+    format: Format
+    partial: bool
+    replay: bool = False
+    last: TurnEnded | None = None
+    printed: anyio.Event = field(default_factory=anyio.Event)
+    broken: bool = False  # nobody reads any more
+    open_work: "Sequence[OpenWork]" = ()  # what teams had not done at the last result
+    heard: Callable[[Record], Awaitable[None]] | None = None
+    mirror: Callable[[Record], dict[str, Any] | None] | None = None  # a line besides, told first
+    _calls: dict[AgentId, CallId | None] = {}  # which call started an agent
+    _turn_began: int = 0
+    _denials: list[Denied] = []
+    _told: int = 0  # how many of them were in a result
+    _last_result: dict[str, Any] = {}
+    _outlived: bool = False  # by its team: events of that came after the last result
+    _ended_at: int = 0
+    _data: Any = None  # the answer as data, where a program wants it so
+    _place: tuple[AgentId, int] | None = None  # the line of a transcript that is being shown
 
     async def show(self, record: Record) -> None:
         if self.mirror is not None and (frame := self.mirror(record)) is not None:
@@ -88,23 +83,25 @@ class Printer:
         match record.event:
             case AgentStarted() as event:
                 self._calls[record.agent] = event.call_id
-            case TurnStarted() as event if record.agent == self._main:
+            case TurnStarted() as event if record.agent == self.session.main:
                 self._count(event, record.at)
                 await self._line(self._init_line())
             case Streamed(delta=delta):
                 await self._stream(record.agent, delta)
             case Replied() as event if event.message.blocks:
-                message = lines.message_of(event.message, event.id, event.stop, event.usage)
+                message = api_json.message_of(event.message, event.id, event.stop, event.usage)
                 await self._line({"type": "assistant", "message": message} | self._parent(record.agent))
             case Compacted() as event:
                 await self._line(lines.boundary_of(event) | self._parent(record.agent))
-            case LettersTaken() as event if self._replay and record.agent == self._main:
+            case Rewound() as event:
+                await self._line(lines.rewound_of(event, record.agent))
+            case LettersTaken() as event if self.replay and record.agent == self.session.main:
                 await self._line({"type": "user"} | lines.replayed(event.message) | self._parent(record.agent))
             case ToolEnded() as event:
                 self._note_data(record.agent, event)
-                line = {"type": "user", "message": lines.user_of(event)} | self._parent(record.agent)
+                line = {"type": "user", "message": api_json.user_of(event)} | self._parent(record.agent)
                 await self._line(line | {"tool_use_result": _data_of(event)})
-            case TurnEnded() as event if record.agent == self._main:
+            case TurnEnded() as event if record.agent == self.session.main:
                 await self._ended(event, record.at)
             case _:
                 await self._show_news(record)
@@ -112,7 +109,9 @@ class Printer:
     async def _stream(self, agent: AgentId, delta: Delta) -> None:
         if isinstance(delta, Retrying):
             await self._line(lines.retry_of(delta))
-        elif self._partial:
+            if self.format != "stream-json":
+                sys.stderr.write(f"teamwright: {visible(retry_words(delta))}\n")
+        elif self.partial:
             for event in lines.stream_events(delta):
                 await self._line({"type": "stream_event", "event": event} | self._parent(agent))
 
@@ -122,7 +121,7 @@ class Printer:
             case Denied() as event:
                 self._denied(event)
             case Asked() as event:
-                await self._line(lines.question_of(event.question))
+                await self._line(lines.question_of(event.question, self.session.main))
             case Answered(decision=None) as event:
                 await self._line(lines.cancel_of(event.question))
             case JobStarted() | JobProgressed() | JobEnded() as event:
@@ -144,11 +143,11 @@ class Printer:
 
     def _denied(self, event: Denied) -> None:
         self._denials.append(event)
-        if self._format != "stream-json":  # nobody would see it otherwise
+        if self.format != "stream-json":  # nobody would see it otherwise
             sys.stderr.write(f"teamwright: {visible(event.reason)}\n")
 
     def _note_data(self, agent: AgentId, event: ToolEnded) -> None:
-        if agent == self._main and event.data and "structured_output" in event.data:
+        if agent == self.session.main and event.data and "structured_output" in event.data:
             self._data = event.data["structured_output"]
 
     async def line(self, line: dict[str, Any]) -> None:
@@ -160,17 +159,22 @@ class Printer:
         if self._outlived and self.last is not None:  # its team went on for a while: with the figures of all
             await self._line(self._result(self.last, self._ended_at) | lines.open_of(self.open_work))
         for work in self.open_work:
-            sys.stderr.write(f"teamwright: {visible(str(work))}; `teamwright --resume {self._session.id}` continues\n")
-        if self._format == "json" and self._last_result:
-            result = self._last_result | lines.open_of(self.open_work)
-            if self._data is None:
-                result["result"] = lines.with_open(result["result"], self.open_work)
-            await self._out.write(lines.encode_line(result | self._stamp()))
-        elif self._format == "text" and self.last:
-            if text := lines.with_open(self.last.text, () if self._data is not None else self.open_work):
-                await self._out.write(visible(text).encode() + b"\n")
-            if self.last.reason != "done":
-                sys.stderr.write(f"teamwright: {visible(self.last.error)}\n")
+            sys.stderr.write(f"teamwright: {visible(str(work))}; `teamwright --resume {self.session.id}` continues\n")
+        if self.format == "json" and self._last_result:
+            await self._print_object(self._last_result | lines.open_of(self.open_work))
+        elif self.format == "text" and self.last:
+            await self._print_text(self.last)
+
+    async def _print_object(self, result: dict[str, Any]) -> None:
+        if self._data is None:
+            result["result"] = lines.with_open(result["result"], self.open_work)
+        await self.out.write(lines.encode_line(result | self._stamp()))
+
+    async def _print_text(self, last: TurnEnded) -> None:
+        if text := lines.with_open(last.text, () if self._data is not None else self.open_work):
+            await self.out.write(visible(text).encode() + b"\n")
+        if last.reason != "done":
+            sys.stderr.write(f"teamwright: {visible(last.error)}\n")
 
     def _count(self, started: TurnStarted, at: int) -> None:
         """Restarts at each prompt; a turn that continues it has one result for all of it."""
@@ -182,28 +186,28 @@ class Printer:
         self.last = end
         if end.reason == "failed" and end.stop is None:
             failure = Message("assistant", (Text(end.error),), "teamwright/none")
-            message = lines.message_of(failure, "", None, Usage()) | {"model": "<synthetic>"}
+            message = api_json.message_of(failure, "", None, Usage()) | {"model": "<synthetic>"}
             line = {"type": "assistant", "message": message, "error": _error_kind(end.status)}
             await self._line(line | {"parent_tool_use_id": None})
         self._outlived, self._ended_at = False, at
-        self.open_work = await self._session.open_work()
+        self.open_work = await self.session.open_work()
         self._last_result = self._result(end, at)
         self._told = len(self._denials)
         await self._line(self._last_result | lines.open_of(self.open_work))
 
     async def _line(self, line: dict[str, Any]) -> None:
-        if self._format == "stream-json":
-            await self._out.write(lines.encode_line(line | self._stamp()))
+        if self.format == "stream-json":
+            await self.out.write(lines.encode_line(line | self._stamp()))
 
     def _parent(self, agent: AgentId) -> dict[str, Any]:
-        if agent == self._main:
+        if agent == self.session.main:
             return {"parent_tool_use_id": None}
         return {"parent_tool_use_id": self._calls.get(agent), "agent_id": agent}
 
     def _stamp(self) -> dict[str, str]:
         """What stands in a transcript has the same id each time; only the first line that is made of it has it."""
         place, self._place = self._place, None
-        return {"session_id": self._session.id, "uuid": line_uuid(*place) if place else str(uuid.uuid4())}
+        return {"session_id": self.session.id, "uuid": line_uuid(*place) if place else str(uuid.uuid4())}
 
     async def hooked(self, event: str, name: str, fired: Fired | None) -> None:
         """A hook begins, or has answered."""
@@ -219,12 +223,14 @@ class Printer:
         )
 
     def _init_line(self) -> dict[str, Any]:
-        view = self._session.snapshot()
-        now = {"model": lines.bare(view.model), "permissionMode": view.mode, "cwd": view.cwd}
-        return {"type": "system", "subtype": "init"} | init_of(self._session) | now
+        view = self.session.snapshot()
+        from teamwright.surfaces.headless.greeting import init_of  # noqa: PLC0415  # only stream-json has one
+
+        now = {"model": api_json.bare(view.model), "permissionMode": view.mode, "cwd": view.cwd}
+        return {"type": "system", "subtype": "init"} | init_of(self.session) | now
 
     def _result(self, end: TurnEnded, at: int) -> dict[str, Any]:
-        used = self._session.report_usage()
+        used = self.session.report_usage()
         known = all(usd is not None for usd in used.usd_by_model.values())
         return {
             "type": "result",
@@ -238,9 +244,9 @@ class Printer:
             "duration_ms": at - self._turn_began,
             "duration_api_ms": round(used.api_seconds * 1000),
             "total_cost_usd": used.usd if known else None,
-            "usage": lines.usage_of(used.usage),
+            "usage": api_json.usage_of(used.usage),
             "modelUsage": {
-                lines.bare(m): _model_usage(usage, used.usd_by_model.get(m)) for m, usage in used.by_model.items()
+                api_json.bare(m): _model_usage(usage, used.usd_by_model.get(m)) for m, usage in used.by_model.items()
             },
             "permission_denials": [
                 {"tool_name": d.tool, "tool_use_id": d.call_id, "tool_input": d.args} for d in self._denials

@@ -20,9 +20,9 @@ from teamwright.runtime.bus import Watch
 from teamwright.runtime.driven_session import DrivenSession
 from teamwright.runtime.session import Session
 from teamwright.store.files.paths import Home, home_from
-from teamwright.surfaces.headless.out import Out
 from teamwright.surfaces.headless.printer import Format, Printer
 from teamwright.surfaces.stdin import read_lines, read_text
+from teamwright.surfaces.stdout import Out
 from teamwright.tools.bounds import visible
 from teamwright.tools.structured import StructuredOutput, WantsData
 
@@ -56,7 +56,7 @@ async def run(headless: Headless, options: Options) -> int:
     if headless.schema is not None:
         options = replace(options, own_tools=(*options.own_tools, StructuredOutput(headless.schema)))
     opened = await open_session(options)
-    session = DrivenSession(opened, home_from(options.env))
+    session = DrivenSession(opened, opened.home or home_from(options.env))
     gc.freeze()  # what has been imported and set up stays: no need to look through it again
     gc.enable()
     for note in session.notes:
@@ -64,7 +64,7 @@ async def run(headless: Headless, options: Options) -> int:
     out = Out(sys.stdout.fileno())
     printer = Printer(session, out, format=headless.output, partial=headless.partial, replay=headless.replay)
     driver = _open_driver(session, printer, options) if headless.input == "stream-json" else None
-    states = _listen(headless, session, printer, options.env)
+    states = await _listen(headless, session, printer, options.env)
     signals: list[signal.Signals] = []
     async with anyio.create_task_group() as group:
         async with opened:
@@ -110,12 +110,14 @@ def _status(error: StoreError | None, printer: Printer, driver: "Driver | None")
     return 0 if printer.last.reason == "done" else 1
 
 
-def _listen(headless: Headless, session: DrivenSession, printer: Printer, env: Mapping[str, str]) -> "States | None":
+async def _listen(
+    headless: Headless, session: DrivenSession, printer: Printer, env: Mapping[str, str]
+) -> "States | None":
     """What a driving program wants to hear besides."""
     if headless.mirror:
         from teamwright.surfaces.headless.mirror import Mirror  # noqa: PLC0415
 
-        printer.mirror = Mirror(session, env).frame
+        printer.mirror = Mirror(session, env, await session.past(session.main)).frame
     if headless.schema is not None:
         session.add_hook("Stop", "", WantsData(), name="the wish for data")
     if headless.hook_events:

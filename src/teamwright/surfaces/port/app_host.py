@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 from typing import Any, assert_never
 
+import anyio
 import msgspec
 from anyio.abc import TaskGroup
 
@@ -11,13 +12,18 @@ from teamwright.core.errors import TeamwrightError
 from teamwright.runtime.local_session import LocalSession
 from teamwright.runtime.port import Live, SessionFacts
 from teamwright.surfaces.port.app_protocol import (
-    AnyWanted,
+    SETTLE_SECONDS,
+    AnyControlBody,
     AskCrew,
     AskExpand,
     AskPast,
+    AskPoints,
+    AskPreview,
     AskRules,
     AskSay,
+    AskSettled,
     AskSkills,
+    AskStatus,
     AskStop,
     AskSubmit,
     AskWatch,
@@ -25,6 +31,7 @@ from teamwright.surfaces.port.app_protocol import (
     Told,
     Welcome,
 )
+from teamwright.surfaces.port.joined import joined
 
 Write = Callable[[bytes], Awaitable[None]]
 
@@ -40,16 +47,16 @@ class AppGuest:
     async def take(self, id: str, request: dict[str, Any]) -> None:
         """Whatever takes long must not delay what is said meanwhile, such as an interrupt."""
         try:
-            wanted = msgspec.convert(request, AnyWanted)
+            wanted = msgspec.convert(request, AnyControlBody)
         except msgspec.ValidationError as error:
             await self._answer(id, error=f"not understood: {error}")
             return
         if isinstance(wanted, AskWatch):
-            await self._begin(id)
+            await self._begin(id, wanted.every_ms)
         else:
             self._group.start_soon(self._carry_out, id, wanted)
 
-    async def _begin(self, id: str) -> None:
+    async def _begin(self, id: str, every_ms: int) -> None:
         self.watching = True
         session = self._session
         cursor, now, live = await session.join()
@@ -64,12 +71,12 @@ class AppGuest:
             cursor,
             tuple(now),
         )
-        self._group.start_soon(self._tell, live)
+        self._group.start_soon(self._tell, live, every_ms)
         await self._answer(id, welcome)
 
-    async def _tell(self, live: Live) -> None:
+    async def _tell(self, live: Live, every_ms: int) -> None:
         try:
-            async for record in live:
+            async for record in joined(live, every_ms) if every_ms > 0 else live:
                 if not isinstance(record.event, Streamed):
                     await self._tell_facts()
                 await self._line(Told(subtype="record", record=record))
@@ -84,7 +91,7 @@ class AppGuest:
             self._told = facts
             await self._line(Told(subtype="facts", facts=facts))
 
-    async def _carry_out(self, id: str, wanted: AnyWanted) -> None:
+    async def _carry_out(self, id: str, wanted: AnyControlBody) -> None:
         try:
             value = await self._do(wanted)
             await self._tell_facts()
@@ -93,7 +100,7 @@ class AppGuest:
         else:
             await self._answer(id, value)
 
-    async def _do(self, wanted: AnyWanted) -> object:
+    async def _do(self, wanted: AnyControlBody) -> object:
         session = self._session
         match wanted:
             case AskSubmit(op):
@@ -112,12 +119,24 @@ class AppGuest:
                 return await session.rules()
             case AskCrew():
                 return await session.crew()
+            case AskStatus():
+                return await session.status()
+            case AskSettled():
+                with anyio.move_on_after(SETTLE_SECONDS):
+                    return await session.settled()
+                return None
+            case AskPoints() | AskPreview():
+                return await self._look_back(wanted)
             case AskPast(agent):
                 return await session.past(agent)
             case AskWatch():
                 raise AssertionError("it begins elsewhere")
             case _:
                 assert_never(wanted)
+
+    async def _look_back(self, wanted: AskPoints | AskPreview) -> object:
+        session = self._session
+        return await (session.preview(wanted.line) if isinstance(wanted, AskPreview) else session.points())
 
     async def _answer(self, id: str, value: object = None, *, error: str = "") -> None:
         response: dict[str, object] = {"subtype": "error" if error else "success", "request_id": id}

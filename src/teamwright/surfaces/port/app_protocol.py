@@ -8,58 +8,95 @@ from teamwright.core.ids import AgentId, LetterId, SessionId
 from teamwright.runtime.port import SessionFacts
 
 PREFIX = "app_"
+SETTLE_SECONDS = 60.0  # that a host lets a guest wait for a settled session before it answers by None
 
 
 def _tag(name: str) -> str:
     return PREFIX + name.removeprefix("Ask").lower()
 
 
-class Wanted(Struct, frozen=True, tag_field="subtype", tag=_tag):
+class ControlBody(Struct, frozen=True, tag_field="subtype", tag=_tag):
     """The body of a control request."""
 
 
-class AskWatch(Wanted, frozen=True):
-    """Records from now on, instead of other lines. It is answered by a `Welcome`."""
+class AskWatch(ControlBody, frozen=True):
+    """Records from now on, instead of other lines. It is answered by a `Welcome`.
+
+    With `every_ms`, text that is being written comes in pieces of so many milliseconds instead of token by token.
+    """
+
+    every_ms: int = 0
 
 
-class AskSubmit(Wanted, frozen=True):
+class AskSubmit(ControlBody, frozen=True):
     op: Op
 
 
-class AskSay(Wanted, frozen=True):
+class AskSay(ControlBody, frozen=True):
     op: Say
 
 
-class AskWithdraw(Wanted, frozen=True):
+class AskWithdraw(ControlBody, frozen=True):
     letter: LetterId
     agent: AgentId | None = None
 
 
-class AskStop(Wanted, frozen=True):
+class AskStop(ControlBody, frozen=True):
     agent: AgentId | None = None
 
 
-class AskExpand(Wanted, frozen=True):
+class AskExpand(ControlBody, frozen=True):
     text: str
 
 
-class AskSkills(Wanted, frozen=True):
+class AskSkills(ControlBody, frozen=True):
     pass
 
 
-class AskRules(Wanted, frozen=True):
+class AskRules(ControlBody, frozen=True):
     pass
 
 
-class AskCrew(Wanted, frozen=True):
+class AskCrew(ControlBody, frozen=True):
     pass
 
 
-class AskPast(Wanted, frozen=True):
+class AskStatus(ControlBody, frozen=True):
+    pass
+
+
+class AskSettled(ControlBody, frozen=True):
+    """Answered when nobody works any more, or after a while by None: ask again."""
+
+
+class AskPoints(ControlBody, frozen=True):
+    pass
+
+
+class AskPreview(ControlBody, frozen=True):
+    line: int
+
+
+class AskPast(ControlBody, frozen=True):
     agent: AgentId
 
 
-AnyWanted = AskWatch | AskSubmit | AskSay | AskWithdraw | AskStop | AskExpand | AskSkills | AskRules | AskCrew | AskPast
+AnyControlBody = (
+    AskWatch
+    | AskSubmit
+    | AskSay
+    | AskWithdraw
+    | AskStop
+    | AskExpand
+    | AskSkills
+    | AskRules
+    | AskCrew
+    | AskStatus
+    | AskSettled
+    | AskPoints
+    | AskPreview
+    | AskPast
+)
 
 
 class Welcome(Struct, frozen=True):
@@ -84,7 +121,7 @@ class Told(Struct):
     facts: SessionFacts | None = None
 
 
-class AnswerQuestion(Struct):
+class ControlAnswer(Struct):
     """Of a control response."""
 
     request_id: str
@@ -94,4 +131,4 @@ class AnswerQuestion(Struct):
 
 
 class Heard(Told):
-    response: AnswerQuestion | None = None
+    response: ControlAnswer | None = None

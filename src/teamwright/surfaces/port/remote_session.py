@@ -4,7 +4,7 @@ import itertools
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import msgspec
@@ -15,12 +15,23 @@ from teamwright.core.data.op import Op, Say
 from teamwright.core.errors import UsageError
 from teamwright.core.ids import AgentId, LetterId, SessionId
 from teamwright.host.ipc.unix_stream import UnixStream
-from teamwright.runtime.extensions.skills import Expanded
-from teamwright.runtime.port import Crew, Live, Named, SessionFacts, StandingRule
+from teamwright.runtime.port import (
+    Crew,
+    Live,
+    Named,
+    RewindPoint,
+    RewindPreview,
+    SessionFacts,
+    SessionStatus,
+    StandingRule,
+)
 from teamwright.runtime.replay import read_agent, read_all
 from teamwright.store.files.paths import Home
 from teamwright.surfaces.port import app_protocol as speech
-from teamwright.surfaces.port.app_protocol import Heard, Wanted, Welcome
+from teamwright.surfaces.port.app_protocol import ControlBody, Heard, Welcome
+
+if TYPE_CHECKING:
+    from teamwright.runtime.extensions.skills import Expanded
 
 ENTER, LIMIT = 30.0, 600.0  # seconds for a welcome, and for anything else that is asked for
 MOST_WAITING = 10_000  # records; then the door waits for us
@@ -31,7 +42,7 @@ _lines = msgspec.json.Decoder(Heard)
 class _Waiter:
     def __init__(self) -> None:
         self.answered = anyio.Event()
-        self.answer: speech.AnswerQuestion | None = None
+        self.answer: speech.ControlAnswer | None = None
 
 
 class RemoteSession:
@@ -39,8 +50,9 @@ class RemoteSession:
 
     elsewhere = True
 
-    def __init__(self, wire: UnixStream, home: Home) -> None:
-        self._wire, self._home = wire, home
+    def __init__(self, wire: UnixStream, home: Home, *, every_ms: int = 0) -> None:
+        """`every_ms`: text that is being written may come in pieces of so many milliseconds."""
+        self._wire, self._home, self._every_ms = wire, home, every_ms
         self._sending = anyio.Lock()
         self._ids = itertools.count(1)
         self._waiting: dict[str, _Waiter] = {}
@@ -52,7 +64,7 @@ class RemoteSession:
 
     async def enter(self) -> None:
         with anyio.move_on_after(ENTER):
-            self._welcome = await self._ask(speech.AskWatch(), Welcome)
+            self._welcome = await self._ask(speech.AskWatch(self._every_ms), Welcome)
         if self._welcome is None:
             raise UsageError(f"the session did not answer within {ENTER:.0f} s: is its program stopped or very busy?")
         self._facts = self._facts or self._welcome.facts
@@ -112,7 +124,9 @@ class RemoteSession:
     async def stop(self, agent: AgentId | None) -> None:
         await self._ask(speech.AskStop(agent))
 
-    async def expand(self, text: str) -> Expanded | None:
+    async def expand(self, text: str) -> "Expanded | None":
+        from teamwright.runtime.extensions.skills import Expanded  # noqa: PLC0415  # it knows how agents are run
+
         return await self._ask(speech.AskExpand(text), Expanded | None)
 
     async def skills(self) -> list[Named]:
@@ -121,10 +135,24 @@ class RemoteSession:
     async def rules(self) -> list[StandingRule]:
         return await self._ask(speech.AskRules(), list[StandingRule])
 
+    async def settled(self) -> dict[AgentId, int]:
+        while (found := await self._ask(speech.AskSettled(), dict[AgentId, int] | None)) is None:
+            pass
+        return found
+
     async def crew(self) -> Crew:
         return await self._ask(speech.AskCrew(), Crew)
 
-    async def _ask(self, wanted: Wanted, kind: Any = None) -> Any:
+    async def status(self) -> SessionStatus:
+        return await self._ask(speech.AskStatus(), SessionStatus)
+
+    async def points(self) -> list[RewindPoint]:
+        return await self._ask(speech.AskPoints(), list[RewindPoint])
+
+    async def preview(self, line: int) -> RewindPreview:
+        return await self._ask(speech.AskPreview(line), RewindPreview)
+
+    async def _ask(self, wanted: ControlBody, kind: Any = None) -> Any:
         id, waiter = str(next(self._ids)), _Waiter()
         self._waiting[id] = waiter
         try:
@@ -176,7 +204,7 @@ class RemoteSession:
                     await self._put.send(record)
             case Heard(facts=SessionFacts() as facts):
                 self._facts = facts
-            case Heard(response=speech.AnswerQuestion() as answer):
+            case Heard(response=speech.ControlAnswer() as answer):
                 if (waiter := self._waiting.get(answer.request_id)) is not None:
                     waiter.answer = answer
                     waiter.answered.set()

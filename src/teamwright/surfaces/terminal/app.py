@@ -14,7 +14,7 @@ from textual.filter import LineFilter, NoColor
 from textual.widgets import Static
 
 from teamwright.app import Options
-from teamwright.core.data.op import Interrupt, SendToBackground, SetMode
+from teamwright.core.data.op import SendToBackground, SetMode
 from teamwright.core.errors import TeamwrightError
 from teamwright.core.ids import AgentId
 from teamwright.core.permissions.consent import Mode
@@ -23,14 +23,17 @@ from teamwright.runtime.agents.resume import Origin
 from teamwright.runtime.port import SessionPort
 from teamwright.store.files.paths import home_from
 from teamwright.surfaces.terminal import keys, messages
-from teamwright.surfaces.terminal.alert import read_alert
 from teamwright.surfaces.terminal.dialogs.picker import SessionPicker
-from teamwright.surfaces.terminal.follow import EventFollower, read_again
+from teamwright.surfaces.terminal.dialogs.rewind import rewind_by_dialogs
+from teamwright.surfaces.terminal.escape import EscapeKeys
+from teamwright.surfaces.terminal.follow import EventFollower, read_again, read_missing
 from teamwright.surfaces.terminal.greeting import greeting
-from teamwright.surfaces.terminal.leave import Leave, warning
-from teamwright.surfaces.terminal.moments import Hint, Presses
-from teamwright.surfaces.terminal.pace import Pace
-from teamwright.surfaces.terminal.prompt import shell_actions as errands
+from teamwright.surfaces.terminal.leave import Leave
+from teamwright.surfaces.terminal.margins.alert import ring
+from teamwright.surfaces.terminal.margins.margins import Margins
+from teamwright.surfaces.terminal.margins.moments import Hint
+from teamwright.surfaces.terminal.pace import FramePace
+from teamwright.surfaces.terminal.prompt.aids import Typing
 from teamwright.surfaces.terminal.prompt.drafts import Drafts
 from teamwright.surfaces.terminal.prompt.submit import Clerk
 from teamwright.surfaces.terminal.questions import QuestionQueue, answer
@@ -41,8 +44,7 @@ from teamwright.surfaces.terminal.widgets.coach import Coach
 from teamwright.surfaces.terminal.widgets.conversation import Conversation
 from teamwright.surfaces.terminal.widgets.prompt_input import PromptInput
 from teamwright.surfaces.terminal.widgets.queue_list import QueueList
-from teamwright.surfaces.terminal.widgets.side import BESIDE, PAGES, Page, Side
-from teamwright.surfaces.terminal.widgets.status import StatusLine
+from teamwright.surfaces.terminal.widgets.side import BESIDE, Page, Side
 from teamwright.surfaces.view.shapes import AgentView, Item, Note, NoteKind
 from teamwright.surfaces.view.text import one_line
 from teamwright.surfaces.view.view import SessionFold
@@ -68,7 +70,7 @@ class TerminalApp(App[Leave]):
         coach: Coach | None = None,
     ) -> None:
         super().__init__()
-        keys.teach_alt_enter()
+        keys.teach_alt_keys()
         for known in themes.themes():
             self.register_theme(known)
         self.theme = f"tw-{theme}"  # now, because later all styles would be computed again
@@ -78,10 +80,10 @@ class TerminalApp(App[Leave]):
         self.view = SessionFold(self.session.main, price=cost, color=self._color)
         self.clerk = Clerk(self)
         self._prompt, self._first_theme, self._pick, self._coach = prompt, theme, pick, coach
-        self._branch, self._hint, self._presses = "", Hint(), Presses()
+        self._hint, self._escape, self._margins = Hint(), EscapeKeys(self), Margins(self)
         self._questions = QuestionQueue(self, self.view)
         self._crew_version = -1
-        self._pace = Pace(self._tick, self._keep)
+        self._pace = FramePace(self._tick, self._keep)
 
     def _color(self, agent: AgentView) -> str:
         return self.session.color(agent.id, agent.kind)
@@ -129,7 +131,8 @@ class TerminalApp(App[Leave]):
 
     @property
     def here(self) -> AgentId:
-        return self.conversation.agent
+        shown = self.screen_stack[0].query(Conversation) if self.screen_stack else ()
+        return shown.first().agent if shown else self.view.main  # none is left when the app ends
 
     async def on_event(self, event: events.Event) -> None:
         if isinstance(event, events.InputEvent | events.Resize | events.AppFocus):
@@ -140,17 +143,12 @@ class TerminalApp(App[Leave]):
         """Draw what has changed since the last frame. False if nothing has."""
         if not self.is_running or not self.screen_stack:
             return False
-        base = self.screen_stack[0]
         changed = self.conversation.tick()
-        base.query_one("#queue", QueueList).show(self.view.queue)
-        hint = self._hint.text or self.clerk.doing
-        status = base.query_one("#status", StatusLine)
-        agent = self.view.agent(self.here)
-        changed |= status.show(self.session.facts, agent, self.view, branch=self._branch, hint=hint)
+        changed |= self._margins.draw(self._hint.text or self.clerk.doing or self._questions.hint)
         self._questions.look()
         if self._coach is not None:
             self._coach.look(self)
-        if self.side.display and self._crew_version != self.view.version:
+        if self.side.display and (self.side.falls_due() or self._crew_version != self.view.version):
             self._crew_version = self.view.version
             self.run_worker(self.side.read(self.session), group="crew", exclusive=True)
         return changed and len(self.screen_stack) == 1  # behind a dialog nothing needs to move smoothly
@@ -167,18 +165,17 @@ class TerminalApp(App[Leave]):
         if not self.screen_stack:
             return  # the app was left meanwhile
         self.side.prepare()
-        self.run_worker(self._read_branch(), name="branch")
+        self._margins.prepare()
+        self.run_worker(self._typing().prepare(), name="vim")
         for name in SLOW:
             self.run_worker(to_thread.run_sync(import_module, name), name=name)
-
-    async def _read_branch(self) -> None:
-        self._branch = await errands.branch_of(self.session.cwd)
 
     async def _save(self) -> None:
         if words := await to_thread.run_sync(self.drafts.save):
             self.hint(words)
 
     def on_unmount(self) -> None:
+        self._margins.leave()
         self.drafts.save()
 
     def on_resize(self, event: events.Resize) -> None:
@@ -196,7 +193,11 @@ class TerminalApp(App[Leave]):
     # --- what is told
 
     def tell(self, text: str, kind: NoteKind = "info", *, who: str = "") -> None:
-        self.view.note(self.here if self.screen_stack else self.view.main, Note(kind, text, who))
+        self.view.note(self.here, Note(kind, text, who))
+        self._pace.wake()
+
+    def wake(self) -> None:
+        """Something is to be drawn."""
         self._pace.wake()
 
     def hint(self, text: str) -> None:
@@ -207,22 +208,21 @@ class TerminalApp(App[Leave]):
     def _heard(self, *, ended: bool, asked: bool) -> None:
         """Alert the person: a turn has ended, or a question waits."""
         if ended:
-            self.run_worker(self._read_branch(), name="branch")
+            self.run_worker(self._margins.read_branch(), name="branch")
         if not self.app_focus:
-            self.run_worker(self._call(asked=asked), name="call")
-
-    async def _call(self, *, asked: bool) -> None:
-        if self._driver is not None:
             began = self.view.agent(self.view.main).turn
-            self._driver.write(await read_alert(self.options, asked=asked, began=began))
+            self.run_worker(ring(self.write_terminal, self.options, asked=asked, began=began), name="call")
 
-    # --- questions
+    def write_terminal(self, text: str) -> None:
+        """A control sequence of our own."""
+        if self._driver is not None:
+            self._driver.write(text)
+
+    # --- what dialogs, panels and widgets ask for
 
     @on(messages.AnswerQuestion)
     async def _answer(self, event: messages.AnswerQuestion) -> None:
-        await self._try(answer(self.session, self.view.questions, event, self.options))
-
-    # --- what panels and widgets ask for
+        await self.attempt(answer(self.session, self.view.questions, event, self.options))
 
     @on(messages.OpenAgent)
     def open_agent(self, chosen: messages.OpenAgent | AgentId) -> None:
@@ -233,17 +233,10 @@ class TerminalApp(App[Leave]):
         style = themes.agent_style(found.color, self.conversation.palette)
         to = Content("›") if main else Content.assemble((f"to {one_line(found.name, 30)} ›", style))
         self.screen_stack[0].query_one("#mark", Static).update(to)
-        self.run_worker(self._read_older(agent), group="older")
+        self.run_worker(read_missing(self.session, self.view, agent), group="older")
         if self.side.has_class("-alone"):
             self.close_side()
         self.prompt.focus()
-
-    async def _read_older(self, agent: AgentId) -> None:
-        """An agent of an earlier run: nothing of it is in memory yet."""
-        talk = self.view.talk(agent)
-        if not talk.items:
-            talk.items[:0] = await read_again(self.session, agent)
-            talk.version += 1
 
     @on(Conversation.Older)
     def _older(self, event: Conversation.Older) -> None:
@@ -257,18 +250,16 @@ class TerminalApp(App[Leave]):
         return await read_again(self.session, self.here)
 
     @on(messages.StopAgent)
-    async def _stop(self, event: messages.StopAgent) -> None:
-        await self._try(self.session.stop(event.agent))
-
     @on(messages.StopEverything)
-    async def _stop_all(self) -> None:
-        await self._try(self.session.stop(None))
+    async def _stop(self, event: messages.StopAgent | messages.StopEverything) -> None:
+        await self.attempt(self.session.stop(event.agent if isinstance(event, messages.StopAgent) else None))
 
     @on(messages.Background)
     async def action_background(self) -> None:
-        await self._try(self.session.submit(SendToBackground()))
+        await self.attempt(self.session.submit(SendToBackground()))
 
-    async def _try(self, doing: Awaitable[object]) -> None:
+    async def attempt(self, doing: Awaitable[object]) -> None:
+        """A mistake is told in the status line."""
         try:
             await doing
         except TeamwrightError as error:
@@ -281,9 +272,16 @@ class TerminalApp(App[Leave]):
         else:
             self._questions.open()
 
-    @on(PromptInput.Wanted)
-    def _wanted(self, event: PromptInput.Wanted) -> None:
+    @on(PromptInput.ChoicesWanted)
+    def _wanted(self, event: PromptInput.ChoicesWanted) -> None:
         self.run_worker(self.clerk.complete(event.word), group="complete", exclusive=True)
+
+    @on(PromptInput.HelpWanted)
+    def _help_typing(self, event: PromptInput.HelpWanted) -> None:
+        self.run_worker(self._typing().help(event.aid), group="aid")
+
+    def _typing(self) -> Typing:
+        return Typing(self, self.prompt, self.options, self.tell)
 
     @on(PromptInput.Emptied)
     async def _take_back(self) -> None:
@@ -306,40 +304,10 @@ class TerminalApp(App[Leave]):
 
     @on(PromptInput.Escaped)
     async def _escaped(self) -> None:
-        agent = self.view.agent(self.here)
-        if self.side.display:
-            self.close_side()
-        elif agent.state in ("running", "waiting"):
-            await self._interrupt()
-        elif agent.id != self.view.main:
-            self.open_agent(self.view.main)
-        elif self.prompt.text:
-            if self._presses.twice("clear"):
-                self.prompt.send_away()
-            else:
-                self.hint("Esc again clears the input (Up restores it)")
-        elif self._presses.twice("back"):
-            self.prompt.go_back(-1)
-        else:
-            self.hint("Esc again brings back the last prompt")
+        await self._escape.escape()
 
     async def action_interrupt_or_leave(self) -> None:
-        if selected := self.screen.get_selected_text() or self.prompt.selected_text:
-            self.copy_to_clipboard(selected)
-            self.screen.clear_selection()
-            self.hint("copied")
-        elif self.prompt.text:
-            self.prompt.send_away()
-            self.hint("cleared; Up restores it")
-        elif self.view.agent(self.here).state in ("running", "waiting"):
-            await self._interrupt()
-        elif self._presses.twice("leave"):
-            self.exit(Leave())
-        else:
-            self.hint(warning(self.view, elsewhere=self.session.elsewhere))
-
-    async def _interrupt(self) -> None:
-        await self._try(self.session.submit(Interrupt(None if self.here == self.view.main else self.here)))
+        await self._escape.interrupt_or_leave()
 
     @on(PromptInput.Ended)
     def leave(self) -> None:
@@ -359,15 +327,18 @@ class TerminalApp(App[Leave]):
         self.open_agent(neighbour(self.view, self.here, step))
 
     async def action_next_mode(self) -> None:
-        await self._try(self.session.submit(SetMode(NEXT_MODE.get(self.session.facts.mode, "default"))))
+        await self.attempt(self.session.submit(SetMode(NEXT_MODE.get(self.session.facts.mode, "default"))))
+
+    def action_tasks(self) -> None:
+        self._margins.toggle_tasks()
 
     def action_side(self) -> None:
         if not self.side.display:
             self.open_side("agents")
-        elif self.side.page == PAGES[-1]:
+        elif (page := self.side.next_page) is None:
             self.close_side()
         else:
-            self.open_side(PAGES[PAGES.index(self.side.page) + 1])
+            self.open_side(page)
 
     def open_side(self, page: Page) -> None:
         self._crew_version = -1
@@ -390,6 +361,9 @@ class TerminalApp(App[Leave]):
 
     def go_on_with(self, origin: Origin) -> None:
         self.exit(Leave(origin))
+
+    def rewind(self) -> None:
+        self.run_worker(self.attempt(rewind_by_dialogs(self)), name="rewind")
 
     def pick_session(self) -> None:
         def chosen(id: str | None) -> None:

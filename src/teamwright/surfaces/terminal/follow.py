@@ -64,3 +64,11 @@ async def read_again(session: SessionPort, agent: AgentId, before: int = END, mo
     records = await session.past(agent)
     found = await to_thread.run_sync(older, records, agent, before, abandon_on_cancel=True)
     return found[-most:]
+
+
+async def read_missing(session: SessionPort, view: SessionFold, agent: AgentId) -> None:
+    """An agent of an earlier run: nothing of it is in memory yet."""
+    talk = view.talk(agent)
+    if not talk.items:
+        talk.items[:0] = await read_again(session, agent)
+        talk.version += 1

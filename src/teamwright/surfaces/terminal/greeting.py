@@ -11,7 +11,7 @@ def greeting(facts: SessionFacts, home: str) -> str:
     mode = MODES.get(facts.mode, facts.mode)
     return "\n".join(
         [
-            f"Teamwright {__version__} · {facts.model} · permission mode: {mode} (Shift+Tab changes it)",
+            f"Teamwright {__version__} · {facts.model} · mode: {mode} (Shift+Tab)",
             safe(where),
             "",
             "Describe a task. For larger work, ask for a team.",

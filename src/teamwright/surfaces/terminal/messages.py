@@ -1,14 +1,10 @@
 """Messages from panels and dialogs to the app. They never touch the session themselves."""
 
-from typing import Literal
-
 from textual.message import Message
 
 from teamwright.core.ids import AgentId
 from teamwright.core.permissions.consent import Decision, Question
-
-# A yes for this call; or for what its rules cover: for one agent, in this session, in this project; or for all edits.
-Scope = Literal["once", "agent", "all", "project", "edits"]
+from teamwright.surfaces.port.answering import Scope
 
 
 class OpenAgent(Message):

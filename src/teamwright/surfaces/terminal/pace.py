@@ -12,7 +12,12 @@ SLOW = 1.0  # seconds between two frames of a screen at rest: times tick, and wh
 LINGER = 0.5  # seconds without a change after which the screen is at rest
 
 
-class Pace:
+def _redraw(app: App[Any]) -> None:
+    """Somebody else had the terminal: nothing of ours is on it any more."""
+    app.refresh(layout=True)
+
+
+class FramePace:
     """`draw` draws one frame and says whether that changed anything; `keep` follows within a second of a wake-up."""
 
     def __init__(self, draw: Callable[[], bool], keep: Callable[[], object]) -> None:
@@ -23,6 +28,7 @@ class Pace:
     def start(self, app: App[Any]) -> None:
         self._fast = app.set_interval(1 / FRAMES, self._beat)
         app.set_interval(SLOW, self._beat_slowly)
+        app.app_resume_signal.subscribe(app, _redraw)  # pyright: ignore[reportUnknownMemberType] -- as Textual has it
         self.wake()
 
     def wake(self) -> None:

@@ -31,7 +31,7 @@ KeepDoor = Callable[[Session, Home, Mapping[str, str]], Coroutine[Any, Any, None
 
 async def run_terminal(options: Options, keep_door: KeepDoor, *, prompt: str | None = None, pick: bool = False) -> int:
     """Until the person leaves; the exit status. `pick`: begin with the list of sessions."""
-    options = replace(options, can_ask=True, interactive=True)
+    options = replace(options, can_ask=True, interactive=True, keep_files=True)
     while True:
         if elsewhere := _runs_elsewhere(options):
             return await run_attached(elsewhere, keep_door)
@@ -75,22 +75,25 @@ def check_terminal() -> None:
 
 async def _show(options: Options, keep_door: KeepDoor, prompt: str | None, *, pick: bool) -> "tuple[Leave | None, int]":
     from teamwright.surfaces.terminal.app import TerminalApp  # noqa: PLC0415
+    from teamwright.surfaces.terminal.offering import settle_sandbox  # noqa: PLC0415
     from teamwright.surfaces.terminal.render import themes  # noqa: PLC0415  # with all of Textual
     from teamwright.surfaces.terminal.trusting import settle_trust  # noqa: PLC0415
 
     home = home_from(options.env)
-    if not await settle_trust(options, themes.wanted(home.root, options.env)):
+    theme = themes.wanted(home.root, options.env)
+    if not await settle_trust(options, theme) or (note := await settle_sandbox(options, theme)) is None:
         return None, 0
     session = await open_session(options)
+    if note:
+        session.notes = (*session.notes, note)
     gc.freeze()
     gc.enable()
     async with session:
-        theme = themes.wanted(home.root, options.env)
-        here = LocalSession(session, home)
+        here = LocalSession(session, session.home or home)
         app = TerminalApp(here, options, prompt=prompt, theme=theme, pick=pick)
         leave, caught = None, list[int]()
         async with anyio.create_task_group() as group:
-            group.start_soon(keep_door, session, home, options.env)
+            group.start_soon(keep_door, session, here.home, options.env)
             group.start_soon(heed_signals, app, caught)
             leave = await app.run_async()
             group.cancel_scope.cancel()

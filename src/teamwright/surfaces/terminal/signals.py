@@ -1,6 +1,9 @@
 """Handles signals to the program while the app has the terminal."""
 
+import os
 import signal
+import termios
+import threading
 from typing import TYPE_CHECKING
 
 import anyio
@@ -8,10 +11,34 @@ import anyio
 if TYPE_CHECKING:
     from teamwright.surfaces.terminal.app import TerminalApp
 
+LEAVE_SECONDS = 20.0  # without a terminal
+
 
 async def heed_signals(app: "TerminalApp", caught: list[int]) -> None:
     """Restore the terminal before we exit, whatever the signal."""
     with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGHUP) as signals:
         async for number in signals:
             caught.append(number)
+            if _is_gone():
+                _let_go(128 + number)
             app.exit()
+
+
+def _is_gone() -> bool:
+    """Was the window closed, or the connection cut?"""
+    try:
+        termios.tcgetattr(1)
+    except termios.error:
+        return True
+    return False
+
+
+def _let_go(status: int) -> None:
+    """What is still written must not fail: Textual's writer would end, and whoever writes next would wait for it for
+    ever. It may have ended already, so leaving has a limit; what is on the disk is as after any kill."""
+    null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    for stream in (0, 1, 2):
+        os.dup2(null, stream)
+    limit = threading.Timer(LEAVE_SECONDS, os._exit, (status,))
+    limit.daemon = True
+    limit.start()

@@ -2,7 +2,8 @@
 
 import difflib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 LONGEST = 2_000  # characters of a line that is looked into
 MOST = 60_000  # characters of lines that are looked into together
@@ -43,9 +44,13 @@ def highlight(lines: Sequence[str], path: str) -> list[tuple[Named, ...]]:
     if known is None:
         return empty
     lexer = known(stripnl=False, ensurenl=False)
-    found: list[list[Named]] = [[] for _ in lines]
+    return _by_line(lexer.get_tokens("\n".join(lines)), len(lines))
+
+
+def _by_line(tokens: Iterable[tuple[Any, str]], count: int) -> list[tuple[Named, ...]]:
+    found: list[list[Named]] = [[] for _ in range(count)]
     line = column = 0
-    for kind, text in lexer.get_tokens("\n".join(lines)):
+    for kind, text in tokens:
         for n, part in enumerate(text.split("\n")):
             line, column = (line + 1, 0) if n else (line, column)
             if part.strip() and str(kind) not in _PLAIN and line < len(found):

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
-from teamwright.core.data.patch import Hunk
+from teamwright.core.data.content.patch import Hunk
 from teamwright.runtime.tool_traits import ToolTraits
 from teamwright.surfaces.view.code import highlight, marks_between
 from teamwright.tools.bounds import counted, visible
@@ -39,15 +39,17 @@ class DiffRow(Struct, frozen=True):
 def rows_of(tool: str, args: Mapping[str, Any], before: str | None = None, patch: Sequence[Hunk] = ()) -> list[DiffRow]:
     """`patch` is what the call changes in its file, if it is known; else `before` is what a replaced file holds now."""
     traits = traits_of(tool)
-    if traits.path is not None and (change := traits.change) is not None:
-        named = [name for name in (traits.path.name, change.old, change.new) if name]
+    if (path := traits.path) is not None and (change := traits.change) is not None:
+        named = [name for name in (path.name, change.old, change.new) if name]
         if all(isinstance(args.get(name), str) for name in named):
-            path = args[traits.path.name]
-            if patch:
-                return [*lines_of("strong", path), *hunk_rows(patch, path), *_rest(args, set(named))]
             old = args[change.old] if change.old else before or ""
-            rows = [*lines_of("strong", args[traits.path.name]), *compare(old, args[change.new])]
-            return [*rows, *_rest(args, set(named))]
+            changed = hunk_rows(patch, args[path.name]) if patch else compare(old, args[change.new])
+            return [*lines_of("strong", args[path.name]), *changed, *_rest(args, set(named))]
+    return _text_rows(traits, args)
+
+
+def _text_rows(traits: ToolTraits, args: Mapping[str, Any]) -> list[DiffRow]:
+    """Of a call that changes no file: its texts, the first of them above the others."""
     shown = [name for name in traits.texts if isinstance(args.get(name), str)]
     rows = [row for n, name in enumerate(shown) for row in lines_of("plain" if n else "strong", args[name])]
     if traits.asks == "plan":
@@ -61,21 +63,29 @@ def compare(old: str, new: str) -> list[DiffRow]:
     """The lines that go and come, with some around them."""
     gone, come = _file_lines(old), _file_lines(new)
     if len(gone) + len(come) > MOST_COMPARED or not old:
-        return [*(DiffRow("del", line) for line in gone), *(DiffRow("add", line) for line in come)]
+        return [*_marked("del", gone), *_marked("add", come)]
+    rows = _changed_lines(gone, come)
+    if old and new and old.endswith("\n") != new.endswith("\n"):
+        change = "loses" if old.endswith("\n") else "gets"
+        rows.append(DiffRow("dim", f"the last line {change} its line end"))
+    return rows or [DiffRow("dim", "no line changes")]
+
+
+def _changed_lines(gone: Sequence[str], come: Sequence[str]) -> list[DiffRow]:
     rows: list[DiffRow] = []
     for group in difflib.SequenceMatcher(None, gone, come, autojunk=False).get_grouped_opcodes(CONTEXT):
         if rows or group[0][1] > 0:
             rows.append(DiffRow("dim", "⋯"))
         for tag, a, b, c, d in group:
             if tag == "equal":
-                rows += [DiffRow("dim", line) for line in gone[a:b]]
-                continue
-            rows += [DiffRow("del", line) for line in gone[a:b]]
-            rows += [DiffRow("add", line) for line in come[c:d]]
-    if old and new and old.endswith("\n") != new.endswith("\n"):
-        change = "loses" if old.endswith("\n") else "gets"
-        rows.append(DiffRow("dim", f"the last line {change} its line end"))
-    return rows or [DiffRow("dim", "no line changes")]
+                rows += _marked("dim", gone[a:b])
+            else:
+                rows += [*_marked("del", gone[a:b]), *_marked("add", come[c:d])]
+    return rows
+
+
+def _marked(kind: Kind, lines: Sequence[str]) -> list[DiffRow]:
+    return [DiffRow(kind, line) for line in lines]
 
 
 def hunk_rows(patch: Sequence[Hunk], path: str) -> list[DiffRow]:

@@ -8,7 +8,7 @@ from teamwright.core.data.message import Image, Message, Text
 from teamwright.core.ids import CallId
 from teamwright.core.text import neutral, restored
 from teamwright.surfaces.view.shapes import Item, Note, Spoken, Step
-from teamwright.surfaces.view.text import one_line
+from teamwright.surfaces.view.text import duration, one_line
 from teamwright.tools.bounds import bounded
 
 MOST_RESULT = 20_000  # characters of a tool's result that stay in memory
@@ -17,6 +17,7 @@ _MAIL = re.compile(
     r'<teammate-message teammate_id="([^"]*)"(?: summary="([^"]*)")?[^>]*>\n(.*)\n</teammate-message>', re.S
 )
 _TAG = {name: re.compile(f"<{name}>(.*?)</{name}>", re.S) for name in ("summary", "status", "task-id")}
+_TOOK = re.compile(r"duration_ms: (\d{1,15})")
 _ATTACHED = re.compile(r'<attached-\w+ name="([^"]*)">')
 _SHELL = re.compile(r'<shell-input>(.*)</shell-input>\n<shell-output exit="(-?\d+)">\n(.*)\n</shell-output>', re.S)
 _SIGNALS = {
@@ -52,7 +53,7 @@ def _item(text: str, n: int, at: int) -> Item:
         who, summary = (html.unescape(part or "") for part in mail.groups()[:2])
         return Note("message", mail_words(restored(mail[3]), summary), who, n=n, at=at)
     if text.startswith("<task-notification"):
-        return Note("notice", _ended(_tag("summary", text), _tag("status", text)), n=n, at=at)
+        return _notice(text, n, at)
     if text.startswith("<monitor-lines>"):
         return Note("notice", restored(text.removeprefix("<monitor-lines>")), n=n, at=at)
     if text.startswith("<hook-context>"):
@@ -83,8 +84,18 @@ def _tag(name: str, text: str) -> str:
     return restored(found[1], name) if found else ""
 
 
-def _ended(summary: str, status: str) -> str:
-    return f"{summary or 'jobs have ended'}{f' ({status})' if status else ''}"
+def _notice(text: str, n: int, at: int) -> Note:
+    """The end of a job, or word of one that still runs."""
+    summary, running = _tag("summary", text) or "jobs have ended", _tag("status", text) == "running"
+    took = _TOOK.search(text.rpartition("<usage>")[2])
+    if running or took is None:
+        return Note("notice", summary, n=n, at=at, job="" if running else _tag("task-id", text))
+    return Note("notice", job_end(summary, int(took[1])), n=n, at=at, job=_tag("task-id", text))
+
+
+def job_end(summary: str, ms: int) -> str:
+    """What it was, how it ended and how long it took, on one line."""
+    return f"{one_line(summary, 300)} · {duration(ms)}"
 
 
 def mail_words(body: str, summary: str) -> str:

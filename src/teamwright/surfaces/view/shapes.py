@@ -4,11 +4,11 @@ from typing import Any, Literal
 
 from msgspec import Struct, field
 
+from teamwright.core.data.content.patch import Hunk
 from teamwright.core.data.event import TeamKind
 from teamwright.core.data.job import JobKind
 from teamwright.core.data.letter import JobStatus
 from teamwright.core.data.message import Usage
-from teamwright.core.data.patch import Hunk
 from teamwright.core.ids import AgentId, CallId, JobId, LetterId
 
 Status = Literal["running", "ok", "error", "denied"]
@@ -49,6 +49,7 @@ class Step(Struct, eq=False):
     at: int = 0
     ended: int = 0
     patch: tuple[Hunk, ...] = ()  # what it changed in its file
+    answers: tuple[tuple[str, str], ...] = ()  # questions to the person, and what they answered
 
 
 class Note(Struct, eq=False):
@@ -59,6 +60,7 @@ class Note(Struct, eq=False):
     who: str = ""
     n: int = 0
     at: int = 0
+    job: str = ""  # whose end it tells
 
 
 Item = Spoken | Thought | Step | Note
@@ -85,6 +87,7 @@ class AgentView(Struct):
     description: str = ""
     model: str = ""
     summary: str = ""  # in its own words, if it was asked
+    cwd: str = ""  # where it works
     used: dict[str, Usage] = field(default_factory=dict[str, Usage])  # by model; `usd` follows it
 
 
@@ -124,3 +127,4 @@ class Talk(Struct):
     items: list[Item] = field(default_factory=list[Item])
     dropped: int = 0  # items that were there before the first one
     version: int = 0  # grows with every change
+    cuts: int = 0  # how often its end was taken away by a rewind, or came back

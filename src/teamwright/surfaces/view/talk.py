@@ -1,17 +1,20 @@
 """Folds one agent's events into its conversation, with the newest part of it in memory."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
-from msgspec import Struct
 
 from teamwright.core.data.event import (
+    AgentStarted,
     Compacted,
     Denied,
     Event,
+    FilesRestored,
     LettersTaken,
     Record,
     Replied,
+    Rewound,
     Streamed,
     ToolEnded,
     ToolProgressed,
@@ -29,14 +32,15 @@ from teamwright.core.data.message import (
     Thinking,
     ThinkingDelta,
 )
-from teamwright.core.data.patch import Hunk
 from teamwright.core.ids import CallId
 from teamwright.surfaces.view import text as words
 from teamwright.surfaces.view.letters import MOST_RESULT, items_of
-from teamwright.surfaces.view.sentences import retry_words, to_person
+from teamwright.surfaces.view.patches import patch_of
+from teamwright.surfaces.view.sentences import restored_words, retry_words, rewind_words, to_person
 from teamwright.surfaces.view.shapes import Item, Note, Spoken, Step, Talk, Thought
 from teamwright.tools.bounds import bounded
 
+MOST_REWINDS = 20  # that can be taken back with what was on the screen
 MOST_ITEMS = 1_500  # of one conversation in memory
 SLACK = 500  # so that dropping is rare
 
@@ -49,19 +53,15 @@ ENDS = {
 }
 
 
-class ResultHunk(Struct):
-    oldStart: int
-    newStart: int
-    lines: list[str]
-
-
 class TalkFold:
     def __init__(self, *, most: int = MOST_ITEMS) -> None:
         self.talk = Talk()
         self.steps: dict[CallId, Step] = {}  # those that run
-        self._most = most
+        self._most, self._cwd = most, ""  # where the agent works
         self._streamed: dict[int, Spoken | Thought] = {}  # of the reply that is being written
         self._retrying: Note | None = None
+        self._before: dict[int, list[Item]] = {}  # the items before each rewind, by its line
+        self._told: set[str] = set()  # jobs whose end is there, while the agent has not read of it
 
     def apply(self, record: Record) -> None:
         if self._apply(record.event, record.n, record.at):
@@ -73,8 +73,11 @@ class TalkFold:
         match event:
             case Streamed():
                 return self._stream(event.delta)
+            case AgentStarted():
+                self._cwd = event.worktree or event.cwd
+                return False
             case LettersTaken():
-                self.talk.items += items_of(event.message, n, at)
+                self.talk.items += [item for item in items_of(event.message, n, at) if not self._is_told(item)]
             case Replied():
                 self._replied(event, n, at)
             case ToolProgressed():
@@ -97,6 +100,10 @@ class TalkFold:
                 )
             case TurnEnded():
                 self._turn_ended(event, n, at)
+            case Rewound():
+                self._rewound(event, n, at)
+            case FilesRestored():
+                self.add(Note("warning" if event.left else "info", restored_words(event), at=at))
             case _:
                 return False
         return True
@@ -105,13 +112,24 @@ class TalkFold:
         self.talk.items.append(item)
         self.talk.version += 1
 
+    def end_job(self, note: Note) -> None:
+        """Told when it happens; the letter about it, which the agent reads later, adds no second line."""
+        self._told.add(note.job)
+        self.add(note)
+
+    def _is_told(self, item: Item) -> bool:
+        if not isinstance(item, Note) or item.job not in self._told:
+            return False
+        self._told.remove(item.job)
+        return True
+
     # --- a reply
 
     def _stream(self, delta: Delta) -> bool:
         match delta:
             case ReplyStarted():
                 self._settle_stream()
-                return False
+                return self._drop_retry()
             case BlockStarted(kind="text"):
                 self._open(delta.index, Spoken("agent", "", streaming=True))
             case BlockStarted(kind="thinking"):
@@ -125,19 +143,23 @@ class TalkFold:
                 item.text += delta.text
             case Retrying():
                 self._drop_stream()
-                self._retry(delta)
+                self._drop_retry()
+                self._retrying = Note("warning", retry_words(delta))
+                self.add(self._retrying)
             case _:
                 return False
         return True
 
-    def _retry(self, delta: Retrying) -> None:
-        """One line, however often it is tried."""
-        if self._retrying is not None and self.talk.items and self.talk.items[-1] is self._retrying:
-            self.talk.items.pop()
-        self._retrying = Note("warning", retry_words(delta))
-        self.add(self._retrying)
+    def _drop_retry(self) -> bool:
+        """An answer comes, or the next attempt is announced: the line has had its time. False if there is none."""
+        gone, self._retrying = self._retrying, None
+        if gone is None:
+            return False
+        self.talk.items[:] = [item for item in self.talk.items if item is not gone]
+        return True
 
     def _open(self, index: int, item: Spoken | Thought) -> None:
+        self._drop_retry()
         self._streamed[index] = item
         self.talk.items.append(item)
 
@@ -158,6 +180,7 @@ class TalkFold:
         """The whole reply takes the place of what was streamed of it; items that are there already stay the same."""
         streamed = [item for _, item in sorted(self._streamed.items())]
         self._drop_stream()
+        self._drop_retry()
         for block in event.message.blocks:
             match block:
                 case Text() if block.text.strip():
@@ -168,7 +191,7 @@ class TalkFold:
                     pass
         for call in event.message.calls:
             args = {} if call.fault else call.args
-            step = Step(call.id, call.name, words.title(call.name, args), bounded_args(args), n=n, at=at)
+            step = Step(call.id, call.name, words.title(call.name, args, self._cwd), bounded_args(args), n=n, at=at)
             self.steps[call.id] = step
             self.talk.items.append(step)
 
@@ -181,12 +204,14 @@ class TalkFold:
         if step.status != "denied":
             step.status = "error" if event.is_error else "ok"
         step.result, step.ended, step.asked, step.progress = _result(event.content), at, False, ""
-        step.patch = _patch(event.data)
+        step.patch = patch_of(event.data)
+        step.answers = _answers(event.data) if words.is_question(step.tool) else ()
         if event.args is not None:
-            step.args, step.title = bounded_args(event.args), words.title(step.tool, event.args)
+            step.args, step.title = bounded_args(event.args), words.title(step.tool, event.args, self._cwd)
 
     def _turn_ended(self, event: TurnEnded, n: int, at: int) -> None:
         self._settle_stream()
+        self._drop_retry()
         for step in self.steps.values():  # none is left, unless the program ended in the middle
             step.status = "error"
         self.steps.clear()
@@ -195,12 +220,29 @@ class TalkFold:
         said = event.error if event.error and event.reason != "interrupted" else ENDS[event.reason]
         self.add(Note("info" if event.reason == "interrupted" else "error", said, n=n, at=at))
 
+    def _rewound(self, event: Rewound, n: int, at: int) -> None:
+        """What was said since is taken away; going back to before a rewind brings it again."""
+        self._before[n] = self.talk.items[:]
+        if len(self._before) > MOST_REWINDS:
+            del self._before[min(self._before)]
+        if event.talk:
+            known = self._before.get(event.to)
+            self.talk.items[:] = known if known is not None else before(self.talk.items, event.to)
+            self.talk.cuts += 1
+        self.add(Note("info", rewind_words(event), n=n, at=at))
+
     def _bound(self) -> None:
         items = self.talk.items
         if len(items) > self._most + SLACK:
             extra = len(items) - self._most
             del items[:extra]
             self.talk.dropped += extra
+
+
+def before(items: Sequence[Item], line: int) -> list[Item]:
+    """Those that stand before a line of the transcript. Lines of the surface's own have no number."""
+    end = next((place for place, item in enumerate(items) if item.n >= line), len(items))
+    return list(items[:end])
 
 
 def bounded_args(args: dict[str, Any]) -> dict[str, Any]:
@@ -217,13 +259,13 @@ def _bounded(value: Any) -> Any:
     return value if len(data) <= MOST_RESULT else bounded(data.decode(), most=MOST_RESULT)
 
 
-def _patch(data: dict[str, Any] | None) -> tuple[Hunk, ...]:
-    """The hunks of a result; a tool that somebody else brought may have written anything there."""
+def _answers(data: dict[str, Any] | None) -> tuple[tuple[str, str], ...]:
+    """Each question with what the person answered."""
     try:
-        hunks = msgspec.convert((data or {}).get("structuredPatch") or [], list[ResultHunk])
+        answers = msgspec.convert((data or {}).get("answers") or {}, dict[str, str])
     except msgspec.ValidationError:
         return ()
-    return tuple(Hunk(hunk.oldStart, hunk.newStart, tuple(hunk.lines)) for hunk in hunks if all(hunk.lines))
+    return tuple((bounded(asked), bounded(said)) for asked, said in answers.items())
 
 
 def _reuse(streamed: list[Spoken | Thought], whole: Spoken | Thought) -> Item:

@@ -7,7 +7,6 @@ from teamwright.core.errors import StoreError
 from teamwright.core.ids import SessionId
 from teamwright.core.text import plural
 from teamwright.store.files.paths import Home
-from teamwright.store.tables.processes import ProcessTable
 from teamwright.store.tables.state import StateStore
 from teamwright.store.tables.tasks import TaskTable
 from teamwright.store.tables.teams import TeamTable
@@ -26,7 +25,7 @@ async def read_teams(home: Home) -> dict[SessionId, str]:
 
 
 async def _read(state: StateStore, home: Home) -> dict[SessionId, str]:
-    teams = TeamTable(state.database, ProcessTable(state.database, home.run))
+    teams = TeamTable(state.database)
     tasks = TaskTable(state.database)
     found: dict[SessionId, str] = {}
     for team in await teams.teams():

@@ -31,12 +31,27 @@ def _cut(line: str) -> str:
 
 def one_line(text: str, most: int = 200) -> str:
     """The first words, on one line."""
+    flat = " ".join(text[: 8 * most].split())
+    if len(flat) <= most:
+        return safe(flat)
     return safe(textwrap.shorten(text[: 8 * most], most, placeholder=" …"))
 
 
-def title(tool: str, args: dict[str, Any]) -> str:
-    """What a call is about, in a few words; safe to draw."""
-    return one_line(traits_of(tool).subject(args))
+def title(tool: str, args: dict[str, Any], cwd: str = "") -> str:
+    """What a call is about, in a few words, a file by its path from `cwd`; safe to draw."""
+    traits = traits_of(tool)
+    subject = traits.subject(args)
+    return one_line(subject.removeprefix(f"{cwd.rstrip('/')}/") if cwd and traits.path is not None else subject)
+
+
+def is_question(tool: str) -> bool:
+    """Does it put questions of the agent to the person?"""
+    return traits_of(tool).asks == "questions"
+
+
+def is_plan(tool: str) -> bool:
+    """Does it put a plan to the person?"""
+    return traits_of(tool).asks == "plan"
 
 
 def duration(ms: int) -> str:
@@ -53,6 +68,11 @@ def tokens(count: int) -> str:
     if count < 1_000:
         return str(count)
     return f"{count / 1_000:.1f}k" if count < 1_000_000 else f"{count / 1_000_000:.1f}M"
+
+
+def rounded(count: int) -> str:
+    """Of a window: `200k`, `1.05M`."""
+    return f"{count / 1_000:.3g}k" if count < 1_000_000 else f"{count / 1_000_000:.3g}M"
 
 
 def money(usd: float | None) -> str:

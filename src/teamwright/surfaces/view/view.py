@@ -1,7 +1,7 @@
 """Folds a session's events into what the screen needs: plain data that knows nothing of drawing."""
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from teamwright.core.data.event import (
     AgentEnded,
@@ -19,6 +19,7 @@ from teamwright.core.data.event import (
     Record,
     Rendered,
     Replied,
+    Rewound,
     Streamed,
     Suggested,
     TeamChanged,
@@ -31,6 +32,7 @@ from teamwright.core.data.message import BlockStarted, PromptRead, Usage
 from teamwright.core.data.tasks import Task
 from teamwright.core.ids import AgentId, JobId, LetterId
 from teamwright.core.permissions.consent import Question
+from teamwright.surfaces.view.letters import job_end
 from teamwright.surfaces.view.shapes import (
     AgentView,
     Item,
@@ -45,7 +47,10 @@ from teamwright.surfaces.view.shapes import (
     Thought,
 )
 from teamwright.surfaces.view.talk import TalkFold
+from teamwright.surfaces.view.talk import before as items_before
 from teamwright.surfaces.view.text import one_line
+from teamwright.surfaces.view.totals import Totals
+from teamwright.tools.catalog import traits_of
 
 __all__ = [
     "AgentView",
@@ -81,10 +86,11 @@ class SessionFold:
         self.folds: dict[AgentId, TalkFold] = {}
         self.queue: list[Queued] = []
         self.questions: list[Question] = []
-        self.tasks: list[Task] = []  # read from the store by the owner of this view
+        self.tasks: list[Task] = []  # read from the store by the owner of this view,
+        self.tasks_changed = 0  # whenever this has grown
         self.team_events: deque[TeamEvent] = deque(maxlen=MOST_NEWS)
         self.jobs: dict[JobId, JobView] = {}
-        self.suggestion = ""
+        self.suggestion, self.totals = "", Totals()
         self.version = 0
         self._taken: deque[LetterId] = deque(maxlen=200)  # letters that were read of late
         self._price = price
@@ -108,12 +114,14 @@ class SessionFold:
         self._fold(agent).add(note)
 
     def apply(self, record: Record) -> None:
+        self.tasks_changed += self._lists(record)
         self._fold(record.agent).apply(record)
         if isinstance(record.event, Streamed):
             if isinstance(record.event.delta, BlockStarted | PromptRead):
                 self._write(record.agent, record.event.delta)
             return
         self.version += 1
+        self.totals.apply(record.agent, self.main, record.event)
         self._apply(record, record.event)
 
     def _apply(self, record: Record, event: Event) -> None:
@@ -139,6 +147,17 @@ class SessionFold:
             case _:
                 self._turn(record, event)
 
+    def _lists(self, record: Record) -> bool:
+        """May the task list be another one now?"""
+        match record.event:
+            case ToolEnded(call_id=id):
+                step = self._fold(record.agent).steps.get(id)
+                return step is not None and traits_of(step.tool).lists
+            case TeamChanged(kind=kind):
+                return kind != "message"
+            case _:
+                return False
+
     # --- what an agent does
 
     def _turn(self, record: Record, event: Event) -> None:
@@ -149,11 +168,9 @@ class SessionFold:
                 agent.turn = record.at
                 self.suggestion = ""
             case LettersTaken():
-                self._taken.extend(event.letters)
-                taken = set(event.letters)
-                self.queue[:] = [queued for queued in self.queue if queued.letter not in taken]
-                if taken:  # else it was only heard
-                    agent.state, agent.doing, agent.ended = "running", "thinking", 0
+                self._take(agent, event.letters)
+            case Rewound():
+                self.suggestion = ""
             case Replied():
                 agent.tokens += event.usage.input + event.usage.output + event.usage.cache_write
                 self._charge(agent, event.message.model or agent.model, event.usage)
@@ -161,13 +178,21 @@ class SessionFold:
             case ToolEnded():
                 self._settle(agent)
             case TurnEnded():
-                agent.state = "idle" if event.reason in ("done", "interrupted") else "failed"
-                agent.doing, agent.waiting_for = "", one_line(event.error) if agent.state == "failed" else ""
+                failed = event.reason not in ("done", "interrupted")
+                agent.state, agent.doing = "failed" if failed else "idle", ""
+                agent.waiting_for = one_line(event.error) if failed else ""
             case AgentEnded():
                 agent.state, agent.doing, agent.ended = _ENDS.get(event.status, "done"), "", record.at
                 agent.waiting_for = one_line(event.error)
             case _:
                 pass
+
+    def _take(self, agent: AgentView, letters: Sequence[LetterId]) -> None:
+        self._taken.extend(letters)
+        taken = set(letters)
+        self.queue[:] = [queued for queued in self.queue if queued.letter not in taken]
+        if taken:  # else it was only heard
+            agent.state, agent.doing, agent.ended = "running", "thinking", 0
 
     def _queue(self, agent: AgentId, event: PromptPosted | PromptWithdrawn) -> None:
         """What is said to one that works waits for it; it may have been read in the meantime."""
@@ -179,7 +204,7 @@ class SessionFold:
     def _started(self, record: Record, event: AgentStarted) -> None:
         agent = self.agent(record.agent)
         agent.name, agent.kind, agent.parent, agent.team = event.name, event.kind, event.parent, event.team
-        agent.description, agent.started = event.description, record.at
+        agent.description, agent.started, agent.cwd = event.description, record.at, event.worktree or event.cwd
         if self._color is not None:
             agent.color = self._color(agent)
         parent = self.folds.get(event.parent) if event.parent else None
@@ -247,9 +272,14 @@ class SessionFold:
                     agent.summary = one_line(event.summary)
             case JobEnded():
                 if (job := self.jobs.get(event.job)) is not None:
-                    job.status, job.summary, job.ended = event.status, event.summary, record.at
-                if job is not None and job.background:
-                    self.note(record.agent, Note("notice", event.summary, at=record.at))
+                    self._end_job(record, event, job)
+
+    def _end_job(self, record: Record, event: JobEnded, job: JobView) -> None:
+        job.status, job.summary, job.ended = event.status, event.summary, record.at
+        if job.background:
+            took = event.usage.duration_ms or record.at - job.started
+            note = Note("notice", job_end(event.summary, took), at=record.at, job=event.job)
+            self._fold(record.agent).end_job(note)
 
     def _team(self, record: Record, event: TeamChanged) -> None:
         news = TeamEvent(record.at, event.team, event.kind, event.agent, event.text, event.to, event.task)
@@ -262,19 +292,8 @@ class SessionFold:
             agent.name = event.agent.partition("@")[0]
         if self._color is not None and not agent.color:
             agent.color = self._color(agent)
-        if record.agent == self.main:
-            return
-        match event.kind:
-            case "idle":
-                agent.state, agent.doing, agent.waiting_for = "idle", "", "a message or a task"
-            case "wake" | "spawn" | "claim":
-                agent.state = "running"
-            case "shutdown":
-                agent.state, agent.doing, agent.ended = "done", "", record.at
-            case "died":
-                agent.state, agent.doing, agent.ended = "failed", "", record.at
-            case _:
-                pass
+        if record.agent != self.main:
+            _set_team_state(agent, event.kind, record.at)
 
     def _question(self, record: Record, event: Asked | Answered) -> None:
         fold = self._fold(record.agent)
@@ -298,9 +317,26 @@ class SessionFold:
 
 
 def older(records: Iterable[Record], agent: AgentId, before: int) -> list[Item]:
-    """The items of an agent's transcript up to a line: what has been dropped from memory."""
+    """The items of an agent's transcript up to a line: what has been dropped from memory.
+
+    All of it is folded: what comes later may be a rewind, which takes some of them away.
+    """
     fold = TalkFold(most=1 << 40)
     for record in records:
-        if record.agent == agent and record.n < before:
+        if record.agent == agent:
             fold.apply(record)
-    return fold.talk.items
+    return items_before(fold.talk.items, before)
+
+
+def _set_team_state(agent: AgentView, kind: str, at: int) -> None:
+    match kind:
+        case "idle":
+            agent.state, agent.doing, agent.waiting_for = "idle", "", "a message or a task"
+        case "wake" | "spawn" | "claim":
+            agent.state = "running"
+        case "shutdown":
+            agent.state, agent.doing, agent.ended = "done", "", at
+        case "died":
+            agent.state, agent.doing, agent.ended = "failed", "", at
+        case _:
+            pass

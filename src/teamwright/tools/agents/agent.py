@@ -62,6 +62,9 @@ WORKTREE = """
 the repository in `prompt`. If it changes nothing, both are removed at its end; else you are told where they are."""
 
 
+_MODES = [mode for mode in MODES if mode != "bypassPermissions"]
+
+
 class AgentArgs(Struct, frozen=True):
     description: Annotated[str, Meta(description="Three to five words for the person")]
     prompt: Annotated[str, Meta(description="The task, complete in itself")]
@@ -84,7 +87,7 @@ class AgentArgs(Struct, frozen=True):
     cwd: Annotated[str | None, Meta(description="Its directory")] = None
 
 
-class Offer(Struct, frozen=True):
+class AgentOffer(Struct, frozen=True):
     """Who is shown the tool: a teammate adds nobody to the team and starts nothing in the background."""
 
     features: Features
@@ -92,15 +95,16 @@ class Offer(Struct, frozen=True):
     teammate: bool = False
 
 
-def agent_spec(kinds: Iterable[AgentDefinition], offer: Offer) -> ToolSpec:
+def agent_spec(kinds: Iterable[AgentDefinition], offer: AgentOffer) -> ToolSpec:
     """What is offered depends on what has an effect now, and for whom."""
     schema, features = schema_of(AgentArgs), offer.features
-    forks = features.may_fork and not offer.teammate
-    shown = {name: about for name, about in schema["properties"].items() if name not in _hidden(offer)}
+    forks, hidden = features.may_fork and not offer.teammate, _hidden(offer)
+    shown = {name: about for name, about in schema["properties"].items() if name not in hidden}
     shown["isolation"] |= {"enum": ["worktree"]}
     if "mode" in shown:
-        shown["mode"] |= {"enum": [mode for mode in MODES if mode != "bypassPermissions"]}
-    shown["effort"] = _words_alone(shown["effort"])
+        shown["mode"] |= {"enum": _MODES}
+    effort = shown["effort"]  # a number is understood, too, but nobody needs to be told
+    shown["effort"] = effort.pop("anyOf")[0] | effort
     if forks:
         shown["subagent_type"] |= {"description": "Which kind of agent; a fork of yourself if left out"}
         shown["prompt"] |= {"description": "The task; for a fork only what is to be done"}
@@ -111,7 +115,7 @@ def agent_spec(kinds: Iterable[AgentDefinition], offer: Offer) -> ToolSpec:
     return ToolSpec(NAME, words, schema | {"properties": shown}, parallel=True)
 
 
-def _hidden(offer: Offer) -> set[str]:
+def _hidden(offer: AgentOffer) -> set[str]:
     features, hidden = offer.features, {"team_name"}
     if not features.assistant:
         hidden.add("cwd")
@@ -122,16 +126,10 @@ def _hidden(offer: Offer) -> set[str]:
     return hidden | {"name", "run_in_background", "mode"} if offer.teammate else hidden
 
 
-def _time(offer: Offer) -> str:
+def _time(offer: AgentOffer) -> str:
     if offer.teammate or not offer.features.background:
         return ""
     return ALL_IN_BACKGROUND if offer.features.all_in_background else BACKGROUND
-
-
-def _words_alone(node: dict[str, Any]) -> dict[str, Any]:
-    """A number is understood, too, but nobody needs to be told."""
-    words = next(part for part in node["anyOf"] if "enum" in part)
-    return words | {key: value for key, value in node.items() if key != "anyOf"}
 
 
 def _kind(args: Args) -> str:
@@ -148,7 +146,7 @@ async def _outcome(found: Outcomes, agent: AgentId, call: ToolCall, when: str) -
     return await team_made(found, agent, call, when)
 
 
-class AgentTool:
+class AgentTool(Struct, eq=False):
     traits = ToolTraits(
         name=NAME,
         effects="stored",
@@ -162,9 +160,8 @@ class AgentTool:
         subject=_subject,
     )
 
-    def __init__(self, spec: ToolSpec, *, can_read: bool) -> None:
-        self._can_read = can_read  # has the caller a tool to read an output file?
-        self.spec = spec
+    spec: ToolSpec
+    can_read: bool  # has the caller a tool to read an output file?
 
     async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:
         asked = read_args(AgentArgs, args)
@@ -187,7 +184,7 @@ class AgentTool:
             return recruited(job, plan.notes)
         known = spawner.known[AgentId(job.id)]
         if job.background:
-            return launched(job, known, ask.prompt, plan.notes, can_read=self._can_read)
+            return launched(job, known, ask.prompt, plan.notes, can_read=self.can_read)
         return completed(job, known, ask.prompt, plan, spawner.is_one_shot(known.kind), ctx)
 
 

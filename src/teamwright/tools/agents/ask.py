@@ -70,18 +70,19 @@ class AskTool:
             self.spec.name,
             dict(args),
             "The agent asks you to choose.",
+            kind="ask",
         )
         async with agent.slot.waiting():
             decision = await put(question)
         if isinstance(decision, Deny):
-            return replace(said(decision.reason, is_error=True), words=decision.words)
+            return replace(said(decision.reason, is_error=True), words=decision.words, consent=decision.consent)
         answers = _answers(decision.args or {})
         if not answers:
             raise ToolError(UNANSWERED)
         lines = [f"{one.question} {answers[one.question]}" for one in asked.questions if one.question in answers]
         words = "\n".join(lines)
         told = said(f"The user answered:\n{words}", {"questions": args["questions"], "answers": answers})
-        return replace(told, words=words)
+        return replace(told, words=words, consent=decision.consent)
 
 
 def _answers(args: Mapping[str, Any]) -> dict[str, str]:

@@ -44,7 +44,7 @@ class TaskOutput:
     traits = ToolTraits(name=spec.name, effects="none", needed_by=frozenset({"coordinator"}), own=True)
 
     async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:
-        from teamwright.host.process.tail import read_tail  # noqa: PLC0415
+        from teamwright.host.files.tail import read_tail  # noqa: PLC0415
 
         asked = read_args(OutputArgs, args)
         supervisor = services_of(ctx).supervisor
@@ -106,7 +106,8 @@ async def _stopped(found: Outcomes, _agent: AgentId, call: ToolCall, when: str) 
     if not team or found.books is None:
         status = found.status(id) or ("killed" if when == CRASH else "")
         return (f"{id} is {status}.", status == "running") if status else None
-    named = [m for m in await found.books.teams.members(team) if m.name.casefold() == name.casefold()]
+    roster = found.books.teams
+    named = [m for m in await roster.members(team) if m.name.casefold() == name.casefold()]
     if not named or named[-1].state == "shutdown":
         return f"{id} has shut down.", False
     return f"{when.capitalize()} before {id} was stopped: it is {named[-1].state}. Call it again if needed.", True

@@ -12,14 +12,17 @@ from teamwright.core.data.team import Member, RequestId
 from teamwright.core.errors import ToolError
 from teamwright.core.ids import AgentId, LetterId
 from teamwright.core.ports import Outcome, ToolContext, said
-from teamwright.runtime.agents.outcomes import Outcomes, lost
+from teamwright.runtime.agents.outcomes import Books, Outcomes, lost
+from teamwright.runtime.concurrency.unbroken import unbroken
 from teamwright.runtime.services import services_of
 from teamwright.runtime.tool_traits import Args, Told, ToolTraits
-from teamwright.runtime.unbroken import unbroken
 from teamwright.tools.define import read_args, spec
 
 if TYPE_CHECKING:
+    from teamwright.runtime.agents.sub_agents import AgentRecord
+    from teamwright.runtime.agents.supervisor import Supervisor
     from teamwright.runtime.jobs.jobs import Job
+    from teamwright.runtime.teams.requests import TeamRequests
     from teamwright.runtime.teams.service import Teamwork
 
 ELSEWHERE = "uds:"  # how addresses of other sessions begin
@@ -71,13 +74,27 @@ async def _outcome(found: Outcomes, agent: AgentId, call: ToolCall, when: str) -
         return f"The message was stored before {when}{whom}.", False
     if books is None:
         return None
-    body: Any = args.get("message")
+    if id := await _answered(books, agent, args.get("message")):
+        return f"Your answer to {id} was stored before {when}.", False
+    return lost(_NOT_SENT, when)
+
+
+async def _answered(books: Books, agent: AgentId, body: Any) -> RequestId | None:
+    """The request that this message answers, if that answer is stored."""
     answer = cast("dict[str, Any]", body) if isinstance(body, dict) else {}
     id = answer.get("request_id") or answer.get("requestId")
     request = await books.requests.by_id(RequestId(id)) if isinstance(id, str) else None
-    if request is not None and request.answerer == agent and request.answer is not None:
-        return f"Your answer to {request.id} was stored before {when}.", False
-    return lost(_NOT_SENT, when)
+    if request is None or request.answerer != agent or request.answer is None:
+        return None
+    return request.id
+
+
+async def _answer_shutdown(requests: "TeamRequests", member: Member, id: str, reason: str, *, approve: bool) -> Outcome:
+    if not approve and not reason.strip():
+        raise ToolError("A refusal to shut down needs a reason.")
+    await requests.answer_shutdown(member, id, approve=approve, reason=reason)
+    words = "You shut down now." if approve else "The refusal is sent; go on."
+    return replace(said(words, {"success": True, "message": words, "request_id": id}), ends_turn=approve)
 
 
 class SendMessage:
@@ -149,12 +166,7 @@ class SendMessage:
         if asked.approve is None or not asked.request_id:
             raise ToolError(f"{asked.type} needs request_id and approve.")
         if asked.type == "shutdown_response":
-            if not asked.approve and not asked.reason.strip():
-                raise ToolError("A refusal to shut down needs a reason.")
-            await requests.answer_shutdown(member, asked.request_id, approve=asked.approve, reason=asked.reason)
-            words = "You shut down now." if asked.approve else "The refusal is sent; go on."
-            outcome = said(words, {"success": True, "message": words, "request_id": asked.request_id})
-            return replace(outcome, ends_turn=asked.approve)
+            return await _answer_shutdown(requests, member, asked.request_id, asked.reason, approve=asked.approve)
         answer = {"approve": asked.approve, "feedback": asked.feedback, "mode": asked.mode}
         given = {key: value for key, value in answer.items() if value not in (None, "")}
         await requests.answer_plan(member, asked.request_id, given)
@@ -189,7 +201,8 @@ class SendMessage:
             raise ToolError(f"There is no agent {to!r} {where}. Agents: {names}. ListAgents shows them.")
         if known.id == ctx.agent:
             raise ToolError("That is you: a message to oneself goes nowhere.")
-        spawner.count_answer(known, services.teams.mail.limits.answers)
+        mail = services.teams.mail
+        spawner.count_answer(known, mail.limits.answers)
         # The id is made of the call, so that a crash between here and the result cannot send it twice.
         letter = Letter(LetterId(f"m-{ctx.agent}-{ctx.call_id}"), known.id, Sender("agent", me.name, me.id), text)
         await unbroken(supervisor.post(letter))
@@ -242,25 +255,24 @@ class ListAgents:
             for m in (roster.members(team) if team else ())
         ]
         mates = {m.agent for name in roster.names for m in roster.everybody(name)}
-        for known in services.spawner.known.values():
-            if known.id in mates:  # it has its row already, or has shut down
-                continue
-            job = supervisor.job_of(AgentId(known.id))
-            living = supervisor.agent(AgentId(known.id))
-            status = "waits for its turn to run" if living and living.slot.queued else job.status if job else "ended"
-            rows.append(
-                {
-                    "agentId": known.id,
-                    "name": known.name,
-                    "type": known.kind,
-                    "status": status,
-                    "description": known.description,
-                }
-            )
+        spawner = services.spawner  # of mates each has its row already, or has shut down
+        rows += [_agent_row(known, supervisor) for known in spawner.known.values() if known.id not in mates]
         lines = [f"{r['agentId']}  {r['name']}  {r['type']}  {r['status']}  {r['description']}" for r in rows]
         jobs = [_job_row(job) for job in supervisor.jobs.running() if job.kind != "agent"]
         lines += [f"{j['taskId']}  {j['type']}  {j['status']}  {j['description']}" for j in jobs]
         return said("\n".join(lines) or "There are no other agents.", {"agents": rows, "jobs": jobs})
+
+
+def _agent_row(known: "AgentRecord", supervisor: "Supervisor") -> dict[str, str]:
+    job, living = supervisor.job_of(AgentId(known.id)), supervisor.agent(AgentId(known.id))
+    status = "waits for its turn to run" if living and living.slot.queued else job.status if job else "ended"
+    return {
+        "agentId": known.id,
+        "name": known.name,
+        "type": known.kind,
+        "status": status,
+        "description": known.description,
+    }
 
 
 def _job_row(job: "Job") -> dict[str, str]:

@@ -42,7 +42,7 @@ class EnterPlanMode:
         agent = _agent(services_of(ctx), ctx)
         if agent.mode == "plan":
             return said("Plan mode is on already.")
-        agent.enter_plan()
+        agent.plan.enter()
         return said("Plan mode is on: read and search, then give your plan to ExitPlanMode.")
 
 
@@ -51,11 +51,11 @@ def _subject(args: Args) -> str:
 
 
 async def _outcome(found: "Outcomes", agent: AgentId, call: ToolCall, when: str) -> Told | None:
-    if found.books is None:
+    if (books := found.books) is None:
         return None
     from teamwright.store.tables.teams import call_key  # noqa: PLC0415  # teams may never be opened
 
-    asked = await found.books.requests.by_key(call_key(agent, call.id))
+    asked = await books.requests.by_key(call_key(agent, call.id))
     return (f"The plan was stored before {when}; the lead answers it.", False) if asked else None
 
 
@@ -104,16 +104,16 @@ class ExitPlanMode:
             self.spec.name,
             {"plan": asked.plan},
             "The agent has a plan and asks to carry it out.",
+            kind="plan",
         )
         async with agent.slot.waiting():
             decision = await put(question)
         if isinstance(decision, Deny):
             words = f"The plan was not approved: {decision.reason} Change it and hand it in again."
-            return replace(
-                said(words, is_error=True), words=f"(to the plan) {decision.words}" if decision.words else ""
-            )
-        agent.leave_plan()
-        return said("The plan is approved and plan mode is off: carry it out.")
+            told = f"(to the plan) {decision.words}" if decision.words else ""
+            return replace(said(words, is_error=True), words=told, consent=decision.consent)
+        agent.plan.leave()
+        return replace(said("The plan is approved and plan mode is off: carry it out."), consent=decision.consent)
 
 
 def _agent(services: Services, ctx: ToolContext) -> "Agent":

@@ -92,9 +92,9 @@ LOST = "{} before this call was stored, so the task list is unchanged. Call it a
 
 
 async def _applied(found: Outcomes, agent: AgentId, call: ToolCall, when: str) -> Told | None:
-    if found.books is None:
+    if (books := found.books) is None:
         return None
-    done = await found.books.tasks.applied(agent, call.id)
+    done = await books.tasks.applied(agent, call.id)
     return (done.replace(CRASH, when), False) if done else lost(LOST, when)
 
 
@@ -112,7 +112,7 @@ class TaskCreate:
         TaskCreateArgs,
         stores=True,
     )
-    traits = ToolTraits(name=spec.name, effects="stored", outcome=_applied, needed_by=_NEEDED, own=True)
+    traits = ToolTraits(name=spec.name, effects="stored", outcome=_applied, needed_by=_NEEDED, own=True, lists=True)
 
     async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:
         asked = read_args(TaskCreateArgs, _lenient(args))
@@ -201,6 +201,7 @@ class TaskUpdate:
         outcome=_applied,
         needed_by=_NEEDED,
         own=True,
+        lists=True,
         told=True,
         subject=_change,
     )

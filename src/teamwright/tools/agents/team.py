@@ -61,6 +61,7 @@ class TeamCreate:
         audience="main",
         needed_by=frozenset({"coordinator"}),
         own=True,
+        lists=True,
     )
 
     async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:
@@ -92,6 +93,7 @@ class TeamDelete:
         audience="main",
         needed_by=frozenset({"coordinator"}),
         own=True,
+        lists=True,
     )
 
     async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:

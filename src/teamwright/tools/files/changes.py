@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from teamwright.core.data.patch import Hunk, hunks_between
+from teamwright.core.data.content.patch import Hunk, hunks_between
 from teamwright.tools.bounds import visible
 
 _MOST_LINES = 400

@@ -7,7 +7,7 @@ from typing import Any
 import anyio.to_thread
 from msgspec.structs import replace
 
-from teamwright.core.data.diagnostic import Diagnostic
+from teamwright.core.data.extensions.diagnostic import Diagnostic
 from teamwright.core.data.message import Text
 from teamwright.core.errors import ToolError
 from teamwright.core.ports import Outcome, Tool, ToolContext
@@ -39,18 +39,16 @@ class CheckedTool:
         before = await anyio.to_thread.run_sync(_text, path)
         outcome = await self._tool.call(args, ctx)
         after = None if outcome.is_error else await anyio.to_thread.run_sync(_text, path)
-        if after is None or after == before:
-            return outcome
         root = next((root for root in ctx.desk.roots if path.is_relative_to(root)), None)
-        if root is None:
+        if after is None or after == before or root is None:
             return outcome
         name, found = await languages.check(path, root, before, after)
-        if not found:
-            return outcome
-        data = {
-            "diagnostics": [{"line": d.line, "severity": d.severity, "message": d.message} for d in found[:MOST_TOLD]]
-        }
-        return replace(outcome, content=(*outcome.content, Text(_told(name, found))), data=(outcome.data or {}) | data)
+        return _with_findings(outcome, name, found) if found else outcome
+
+
+def _with_findings(outcome: Outcome, name: str, found: list[Diagnostic]) -> Outcome:
+    data = {"diagnostics": [{"line": d.line, "severity": d.severity, "message": d.message} for d in found[:MOST_TOLD]]}
+    return replace(outcome, content=(*outcome.content, Text(_told(name, found))), data=(outcome.data or {}) | data)
 
 
 def checked_tools(tools: Mapping[str, Tool]) -> dict[str, Tool]:

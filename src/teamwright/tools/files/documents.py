@@ -4,14 +4,18 @@ import base64
 import json
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
+from teamwright.core.data.content.picture import MOST_DATA, BadPicture, examine
 from teamwright.core.data.message import Content, Image, Text
-from teamwright.core.data.picture import MOST_DATA, BadPicture, examine
 from teamwright.core.errors import ToolError
 from teamwright.tools.bounds import bounded, visible
-from teamwright.tools.files.page import MOST, Shown
+from teamwright.tools.files.page import MOST, PageView
+
+if TYPE_CHECKING:
+    from teamwright.host.process.child import ChildEnded
 
 _BINARIES = (
     (b"\x7fELF", "an ELF program or library"),
@@ -50,7 +54,7 @@ def show_image(handle: int, path: Path, size: int) -> tuple[tuple[Content, ...],
     return (Text(words), Image(found.media_type, base64.b64encode(raw).decode())), data
 
 
-async def show_pdf(handle: int, path: Path, first: int, count: int | None) -> Shown:
+async def show_pdf(handle: int, path: Path, first: int, count: int | None) -> PageView:
     """The text of some pages, taken out by a process of its own under a limit of time and memory."""
     if os.fstat(handle).st_size > _MOST_PDF:
         raise ToolError(f"{path} is a PDF of more than {_MOST_PDF:,} bytes. Use Bash to take out what you need.")
@@ -65,23 +69,35 @@ async def show_pdf(handle: int, path: Path, first: int, count: int | None) -> Sh
             size += len(pages[-1])
         return size < MOST
 
-    from teamwright.host.process import pdf_child  # noqa: PLC0415
+    from teamwright.host.files import pdf_child  # noqa: PLC0415
     from teamwright.host.process.child import run_child  # noqa: PLC0415
 
     argv = [sys.executable, "-P", pdf_child.__file__, str(first), str(count or _PDF_PAGES)]
     ended = await run_child(argv, take, seconds=_PDF_SECONDS, stdin=handle)
     if ended.code and not ended.cut and not pages:
-        why = "it took too long" if ended.late or ended.code < 0 else visible(ended.complaint.strip()) or "unknown"
-        raise ToolError(f"The text of {path} could not be taken out of the PDF: {why}. Try Bash with another program.")
+        raise ToolError(
+            f"The text of {path} could not be taken out of the PDF: {_failure(ended)}. Try Bash with another program."
+        )
     if first > total:
         raise ToolError(f"{path} has only {total} pages: there is no page {first}. Use a smaller offset.")
     last = first + len(pages) - 1
-    if not ended.cut and ended.code:
-        pages.append(f"[Page {last + 1} could not be read: {visible(ended.complaint.strip()) or 'it took too long'}.]")
-    if last < total:
-        pages.append(f"[Pages {first}-{last} of {total}; offset={last + 1} shows more (offset and limit count pages)]")
+    pages += _left_pages(ended, first, last, total)
     where = {"filePath": str(path), "numPages": last - first + 1, "startPage": first, "totalPages": total}
-    return Shown("\n".join(pages), {"type": "pdf", "file": where})
+    return PageView("\n".join(pages), {"type": "pdf", "file": where})
+
+
+def _failure(ended: "ChildEnded") -> str:
+    if ended.late or ended.code < 0:
+        return "it took too long"
+    return visible(ended.complaint.strip()) or "unknown"
+
+
+def _left_pages(ended: "ChildEnded", first: int, last: int, total: int) -> Iterator[str]:
+    """What became of the pages that are not shown."""
+    if not ended.cut and ended.code:
+        yield f"[Page {last + 1} could not be read: {visible(ended.complaint.strip()) or 'it took too long'}.]"
+    if last < total:
+        yield f"[Pages {first}-{last} of {total}; offset={last + 1} shows more (offset and limit count pages)]"
 
 
 def cells_of(content: bytes) -> tuple[dict[str, Any], list[dict[str, Any]]] | None:
@@ -96,7 +112,7 @@ def cells_of(content: bytes) -> tuple[dict[str, Any], list[dict[str, Any]]] | No
     return cast("dict[str, Any]", notebook), cast("list[dict[str, Any]]", cells)
 
 
-def show_notebook(cells: list[dict[str, Any]], path: Path, first: int, count: int | None) -> Shown:
+def show_notebook(cells: list[dict[str, Any]], path: Path, first: int, count: int | None) -> PageView:
     """Cells from number `first` (the first is 1): kind, id, source and outputs as text."""
     if cells and first > len(cells):
         raise ToolError(f"{path} has only {len(cells)} cells: there is no cell {first}. Use a smaller offset.")
@@ -113,7 +129,7 @@ def show_notebook(cells: list[dict[str, Any]], path: Path, first: int, count: in
             f"[Cells {first}-{last} of {len(cells)}; offset={last + 1} shows more (offset and limit count cells)]"
         )
     where = {"filePath": str(path), "numCells": last - first + 1, "startCell": first, "totalCells": len(cells)}
-    return Shown("\n".join(shown) or f"[{path} has no cells.]", {"type": "notebook", "file": where})
+    return PageView("\n".join(shown) or f"[{path} has no cells.]", {"type": "notebook", "file": where})
 
 
 def _show_cell(number: int, cell: dict[str, Any]) -> str:

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import anyio.to_thread
 from msgspec import Meta, Struct
 
+from teamwright.core.data.content.patch import Hunk
 from teamwright.core.data.message import Text
-from teamwright.core.data.patch import Hunk
 from teamwright.core.errors import ToolError
 from teamwright.core.ports import Desk, Outcome, ToolContext
 from teamwright.host.files.read_write import read_whole, write_whole
@@ -117,16 +117,19 @@ def _places(path: Path, text: str, asked: EditArgs) -> list[Span]:
         why = explain_absence(text, asked.old_string)
         raise ToolError(f"old_string was not found in {path}; nothing was changed.{why}")
     if len(places) > 1 and not asked.replace_all:
-        lines = ", ".join(dict.fromkeys(str(line_of(text, start)) for start, _ in places[:10]))
-        more = ", …" if len(places) > 10 else ""
         count = f"{len(places)}" if len(places) < most else f"at least {most:,}"
         raise ToolError(
-            f"old_string stands {count} times in {path} (lines {lines}{more}); nothing was changed."
+            f"old_string stands {count} times in {path} (lines {_lines_of(text, places)}); nothing was changed."
             " Add lines around it to make it unique, or set replace_all."
         )
     if len(places) == _MOST_PLACES or len(places) * len(asked.new_string) > 4 * _MOST:
         raise ToolError(f"There are too many places in {path} to change them all here. Use Bash, for example `sed`.")
     return places
+
+
+def _lines_of(text: str, places: Sequence[Span]) -> str:
+    lines = ", ".join(dict.fromkeys(str(line_of(text, start)) for start, _ in places[:10]))
+    return f"{lines}, …" if len(places) > 10 else lines
 
 
 def _put(text: str, places: Sequence[Span], pieces: Sequence[str]) -> str:

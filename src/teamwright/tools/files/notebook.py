@@ -1,6 +1,5 @@
 """NotebookEdit: replaces, inserts or deletes one cell of a Jupyter notebook; the rest keeps its form."""
 
-import json
 import os
 import re
 from collections.abc import Mapping
@@ -144,6 +143,8 @@ def _lines(source: str, *, as_list: bool) -> str | list[str]:
 
 def _encode(notebook: dict[str, Any], before: bytes) -> bytes:
     """As the file was written: its indent, its escapes, its last newline."""
+    import json  # noqa: PLC0415  # unlike msgspec it can write all of these
+
     found = _INDENT.match(before.removeprefix(_BOM))
     indent = found[1].decode() if found else None
     spread = found is not None or b'": ' in before

@@ -15,23 +15,23 @@ LONGEST = 2_000  # characters of one line
 _BOM = b"\xef\xbb\xbf"
 
 
-class Shown(Struct, frozen=True):
+class PageView(Struct, frozen=True):
     text: str
     data: dict[str, Any]
 
 
-def show_page(read: Callable[[int], bytes], path: str, start: int, limit: int | None, *, note: str = "") -> Shown:
+def show_page(read: Callable[[int], bytes], path: str, start: int, limit: int | None, *, note: str = "") -> PageView:
     """Lines `start` and on of what `read` gives; as many as fit where nobody asked for fewer."""
     page = read_page(read, start, limit or LINES, most=MOST, longest=LONGEST * 4)
     if not page.lines:
         if start == 1:
-            return Shown(f"[{path} is empty.]", _data(path, 0, 1, 0))
+            return PageView(f"[{path} is empty.]", _data(path, 0, 1, 0))
         raise ToolError(f"{path} has only {page.total or 0:,} lines: there is no line {start:,}. Use a smaller offset.")
     body, notes = _number(page, start)
     notes += [note] if note else []
     notes += _way_on(page, start, limit)
     text = "\n".join([*body, *(f"[{words}]" for words in notes)])
-    return Shown(text, _data(path, len(page.lines), start, page.total))
+    return PageView(text, _data(path, len(page.lines), start, page.total))
 
 
 def _data(path: str, count: int, start: int, total: int | None) -> dict[str, Any]:
@@ -39,7 +39,7 @@ def _data(path: str, count: int, start: int, total: int | None) -> dict[str, Any
 
 
 def _number(page: Page, start: int) -> tuple[list[str], list[str]]:
-    crlf = any(line.ended for line in page.lines) and all(_ends_cr(line) for line in page.lines if line.ended)
+    crlf = _is_crlf(page)
     body: list[str] = []
     invalid = escaped = False
     for number, line in enumerate(page.lines, start):
@@ -51,14 +51,17 @@ def _number(page: Page, start: int) -> tuple[list[str], list[str]]:
         escaped |= text != raw[:LONGEST]
         cut = len(raw) > LONGEST or line.length > len(line.content)
         body.append(f"{number:>6}\t{text}" + (f" [... line cut; it has {line.length:,} bytes]" if cut else ""))
-    notes = ["Line ends are CRLF; Edit takes them as plain newlines."] if crlf else []
-    notes += (
-        ["Some bytes are not valid UTF-8; they are shown as \ufffd and cannot be named in Edit."] if invalid else []
+    notes = (
+        (crlf, "Line ends are CRLF; Edit takes them as plain newlines."),
+        (invalid, "Some bytes are not valid UTF-8; they are shown as \ufffd and cannot be named in Edit."),
+        (escaped, "Control or invisible characters are shown escaped, like \\x1b; the file has the raw ones."),
     )
-    notes += (
-        ["Control or invisible characters are shown escaped, like \\x1b; the file has the raw ones."] if escaped else []
-    )
-    return body, notes
+    return body, [words for so, words in notes if so]
+
+
+def _is_crlf(page: Page) -> bool:
+    ended = [line for line in page.lines if line.ended]
+    return bool(ended) and all(map(_ends_cr, ended))
 
 
 def _ends_cr(line: FileLine) -> bool:

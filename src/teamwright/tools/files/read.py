@@ -9,9 +9,9 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
+from teamwright.core.data.content.picture import kind_of
 from teamwright.core.data.event import Seen
 from teamwright.core.data.message import Content, Text
-from teamwright.core.data.picture import kind_of
 from teamwright.core.errors import ToolError
 from teamwright.core.ports import Outcome, ToolContext
 from teamwright.host.files.paths import is_directory, open_judged
@@ -20,7 +20,7 @@ from teamwright.runtime.tool_traits import PathArgument, ToolTraits
 from teamwright.tools.define import read_args, spec
 from teamwright.tools.files.desk import is_quick, judged, look_up, missing, remember
 from teamwright.tools.files.documents import binary_kind, cells_of, show_image, show_notebook, show_pdf
-from teamwright.tools.files.page import LINES, Shown, show_page
+from teamwright.tools.files.page import LINES, PageView, show_page
 
 _MOST_DECODED = 32 * 1024 * 1024  # UTF-16 and notebooks are taken whole
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
@@ -91,7 +91,7 @@ def _read(asked: ReadArgs, ctx: ToolContext) -> _Reading | _Pdf:
         os.close(handle)
 
 
-def _read_text(handle: int, path: Path, head: bytes, asked: ReadArgs) -> Shown:
+def _read_text(handle: int, path: Path, head: bytes, asked: ReadArgs) -> PageView:
     start, limit = asked.offset or 1, asked.limit
     if path.suffix == ".ipynb" and (shown := _read_notebook(path, asked)):
         return shown
@@ -104,7 +104,7 @@ def _read_text(handle: int, path: Path, head: bytes, asked: ReadArgs) -> Shown:
     return show_page(partial(os.read, handle), str(path), start, limit)
 
 
-def _read_notebook(path: Path, asked: ReadArgs) -> Shown | None:
+def _read_notebook(path: Path, asked: ReadArgs) -> PageView | None:
     """None: it is no notebook after all, and shown as text."""
     notebook = cells_of(read_whole(path, _MOST_DECODED)[0])
     return show_notebook(notebook[1], path, asked.offset or 1, asked.limit) if notebook else None

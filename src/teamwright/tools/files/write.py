@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import anyio.to_thread
 from msgspec import Meta, Struct
 
+from teamwright.core.data.content.patch import Hunk
 from teamwright.core.data.message import Text
-from teamwright.core.data.patch import Hunk
 from teamwright.core.ports import Desk, Outcome, ToolContext
 from teamwright.host.files.read_write import look, read_whole, write_whole
 from teamwright.runtime.tool_traits import FileChange, PathArgument, ToolTraits

@@ -8,7 +8,7 @@ from teamwright.core.ids import AgentId
 from teamwright.runtime.agents.factory import AgentFactory
 from teamwright.runtime.agents.supervisor import Supervisor
 from teamwright.runtime.teams.roster import Roster
-from teamwright.runtime.teams.teammate_life import idle_reason
+from teamwright.runtime.teams.teammates.life import idle_reason
 from teamwright.store.files.transcripts import TranscriptTail
 from teamwright.store.tables.team_tables import TeamTables
 
@@ -49,7 +49,7 @@ class RemoteEvents:
         if not path.is_file():
             return
         for n, line in self._tail(member.agent, path).read():
-            self._bus.publish(Record(member.agent, n, line.at, line.event))
+            self._bus.publish(Record(member.agent, n, line.at, line.event), elsewhere=True)
             if isinstance(line.event, TurnEnded):
                 self._ends.setdefault(member.agent, []).append((line.at, line.event))
 

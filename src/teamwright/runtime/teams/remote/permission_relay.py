@@ -1,8 +1,9 @@
 """Relays permission questions between processes as records, from a teammate to the process where the person is."""
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import msgspec
@@ -11,8 +12,8 @@ from msgspec.structs import replace
 from teamwright.core.data.message import ToolCall
 from teamwright.core.data.team import Member, Refused, RequestId, TeamRequest, new_request_id
 from teamwright.core.ids import AgentId, CallId
-from teamwright.core.permissions.consent import Allow, Decision, Deny, Question
-from teamwright.core.permissions.judge import mode_allowed
+from teamwright.core.permissions.consent import NETWORK_ACCESS, Allow, Consent, Decision, Deny, Mode, Question
+from teamwright.core.permissions.judge import Verdict, mode_allowed
 from teamwright.core.ports import Desk
 from teamwright.runtime.agents.agent import Agent
 from teamwright.runtime.permissions.call_facts import FactReader
@@ -27,8 +28,11 @@ from teamwright.runtime.permissions.judgement import (
 from teamwright.runtime.permissions.rulebook import Rulebook
 from teamwright.runtime.services import Put, Services
 from teamwright.runtime.teams.roster import Roster
-from teamwright.runtime.teams.teammate_state import TeammateDeps
+from teamwright.runtime.teams.teammates.state import TeammateDeps
 from teamwright.store.tables.requests import RequestTable
+
+if TYPE_CHECKING:
+    from teamwright.core.sandbox.fencing import Fencing
 
 
 class PermissionForwarder:
@@ -101,10 +105,11 @@ class PermissionResponder:
         rulebook: Rulebook,
         put: Put | None,
         facts: FactReader,
+        fencing: Callable[[AgentId, Desk, Mode], "Fencing | None"],
     ) -> None:
         self._tables, self._roster, self._wakeups = deps.tables, deps.roster, deps.wakeups
         self._mail, self._supervisor = deps.mail, deps.supervisor
-        self._rules, self._put, self._facts = rulebook.of, put, facts
+        self._rules, self._put, self._facts, self._fencing = rulebook.of, put, facts, fencing
         self._asked: set[RequestId] = set()
 
     async def look(self) -> None:
@@ -122,7 +127,8 @@ class PermissionResponder:
         mode = mode_allowed(own, body["mode"]) if body.get("mode") else own
         call = ToolCall(CallId(body["toolUseId"]), body["tool"], msgspec.Raw(msgspec.json.encode(body["input"])))
         rules = self._rules(request.asker)
-        standing = Standing(str(body["agent"]), mode, rules, desk, str(body["color"]))
+        fencing = self._fencing(request.asker, desk, mode)
+        standing = Standing(str(body["agent"]), mode, rules, desk, str(body["color"]), fencing=fencing)
         decision = await self._judge(request.asker, call, standing)
         answer = _answer_of(decision)
         done = await self._tables.requests.answer(request.id, request.answerer, answer)
@@ -145,8 +151,10 @@ class PermissionResponder:
 
     async def _judge(self, agent: AgentId, call: ToolCall, standing: Standing) -> Decision:
         """By the rules here, and if they leave it open by the person. What a rule denies, no yes allows."""
-        intent = await self._facts.read(call.name, call.args, standing.desk)
+        intent = await self._facts.read(call.name, call.args, standing.desk, standing.rules)
         verdict = judge_intent(intent, standing)
+        if verdict.kind == "allow" and call.name == NETWORK_ACCESS:  # in no mode does a call answer that
+            verdict = Verdict("ask", "a program in the sandbox wants to reach a host that no rule allows.")
         if verdict.kind == "allow":
             return Allow()
         if verdict.kind == "deny":
@@ -158,21 +166,23 @@ class PermissionResponder:
             return decision
         now = replace(standing, rules=self._rules(agent))  # the answer may have made a rule, for this one or for all
         wanted = call.args if decision.args is None else decision.args
-        again = judge_intent(await self._facts.read(call.name, wanted, standing.desk), now)
+        again = judge_intent(await self._facts.read(call.name, wanted, now.desk, now.rules), now)
         if again.kind == "deny" and again.final:
             return refusal(standing, call.name, again.reason, DO_WITHOUT)
-        return Allow(decision.args)
+        return Allow(decision.args, consent=decision.consent)
 
 
 def _answer_of(decision: Decision) -> dict[str, Any]:
+    consent = {} if decision.consent is None else {"consent": msgspec.to_builtins(decision.consent)}
     if isinstance(decision, Allow):
-        return {"behavior": "allow", "input": decision.args}
+        return {"behavior": "allow", "input": decision.args} | consent
     answer = {"behavior": "deny", "reason": decision.reason, "interrupt": decision.interrupt}
-    return answer | ({"words": decision.words} if decision.words else {})
+    return answer | consent | ({"words": decision.words} if decision.words else {})
 
 
 def _decision(answer: dict[str, Any]) -> Decision:
+    consent = msgspec.convert(answer.get("consent"), Consent | None)
     if answer.get("behavior") == "allow":
-        return Allow(answer.get("input"))
+        return Allow(answer.get("input"), consent=consent)
     reason, words = str(answer.get("reason", "It was denied.")), str(answer.get("words", ""))
-    return Deny(reason, interrupt=bool(answer.get("interrupt")), words=words)
+    return Deny(reason, interrupt=bool(answer.get("interrupt")), words=words, consent=consent)

@@ -10,7 +10,7 @@ from teamwright.core.errors import SessionMissing, ToolError
 from teamwright.core.ids import AgentId
 from teamwright.runtime.bus import Watch
 from teamwright.runtime.services import Services
-from teamwright.runtime.teams.teammate import Teammate
+from teamwright.runtime.teams.teammates.teammate import Teammate
 
 LOOK = 1.0  # seconds between two looks whether the lead lives
 CLOSE_LIMIT = 5.0
@@ -30,7 +30,7 @@ class TeammateProcess:
 
     async def __aenter__(self) -> Self:
         await self._group.__aenter__()
-        self._supervisor.open(self._group)
+        self._supervisor.group = self._group
         self._brought.open(self._group)
         try:
             await self._begin()

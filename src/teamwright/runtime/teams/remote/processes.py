@@ -13,8 +13,8 @@ from teamwright.core.errors import ToolError
 from teamwright.host.panes.base import Pane
 from teamwright.host.process.identity import start_of
 from teamwright.runtime.teams.deps import TeammatePlaces
-from teamwright.runtime.teams.teammate import free_tasks
-from teamwright.runtime.teams.teammate_state import TeammateDeps
+from teamwright.runtime.teams.teammates.state import TeammateDeps
+from teamwright.runtime.teams.teammates.teammate import free_tasks
 from teamwright.store.tables.processes import Process
 
 CLOSE_LIMIT = 12.0  # seconds: longer than a process has from the first signal to the last
@@ -52,9 +52,7 @@ class TeammateProcesses:
             return member
         self._open[member.address] = (member, pane)
         record = msgspec.to_builtins(pane)
-        changed = await self._tables.teams.amend(
-            member.team, member.agent, partial(replace, pane=record, backend=self.backend)
-        )
+        changed = await self._tables.teams.set_place(member.team, member.agent, self.backend, record)
         member = replace(member, pane=record) if isinstance(changed, Refused) else changed
         self._look_after(member, pane)
         return member

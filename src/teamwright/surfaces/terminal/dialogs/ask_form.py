@@ -1,23 +1,22 @@
 """Form for an agent's questions to the person, one after the other, each with options or free text."""
 
 from collections.abc import Mapping
-from typing import ClassVar
 
 import msgspec
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Input, SelectionList, Static
 from textual.widgets.selection_list import Selection
 
 from teamwright.core.permissions.consent import Allow, Decision, Deny, Question
+from teamwright.surfaces.terminal.dialogs.docked import DockBox, DockedScreen
 from teamwright.surfaces.terminal.messages import AnswerQuestion
 from teamwright.surfaces.terminal.render.themes import agent_style
 from teamwright.surfaces.terminal.widgets.choices import GRACE, Choice, Choices
 from teamwright.surfaces.terminal.widgets.rows import app_of, palette_of
+from teamwright.surfaces.view.sentences import DECLINED, SAID_WHY
 from teamwright.surfaces.view.shapes import AgentView
 from teamwright.surfaces.view.text import one_line, safe
 from teamwright.tools.agents.ask import AskArgs, AskedQuestion
@@ -25,7 +24,8 @@ from teamwright.tools.bounds import counted
 from teamwright.tools.catalog import traits_of
 
 OTHER, REFUSE = "other", "refuse"
-DECLINED = "The person would rather not answer. Decide yourself, and say what you assumed."
+ANSWER = "Type your answer; Enter sends it, Esc goes back"
+WHY = "Say why you skip it; Enter alone: just skip · Esc: back"
 
 
 def questions_of(question: Question) -> list[AskedQuestion] | None:
@@ -38,22 +38,22 @@ def questions_of(question: Question) -> list[AskedQuestion] | None:
         return None
 
 
-class AskScreen(ModalScreen[None]):
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "later", "Later")]
+def declined(words: str = "") -> Deny:
+    return Deny(f"The person would rather not answer.{SAID_WHY}{words}" if words else DECLINED, words=words)
+
+
+class AskScreen(DockedScreen):
     DEFAULT_CSS = """
     AskScreen {
-        align: center bottom;
-        & > Vertical {
-            height: auto; max-height: 90%; width: 100%; max-width: 120;
-            background: $surface; border: round $accent; padding: 0 1;
-        }
+        & DockBox { border: round $accent; overflow-y: auto; }
         & Static { height: auto; }
         & .ask--question { text-style: bold; margin-bottom: 1; }
         & .ask--note { color: $text-muted; margin-top: 1; }
         & SelectionList { border: none; height: auto; max-height: 12; padding: 0; background: transparent; }
         & Input { display: none; border: tall $border; }
         &.-saying Input { display: block; }
-        &.-saying Choices { display: none; }
+        &.-saying Choices, &.-saying SelectionList { display: none; }
+        &.-small .ask--note { margin-top: 0; }
     }
     """
 
@@ -66,13 +66,14 @@ class AskScreen(ModalScreen[None]):
         self._agent, self._others = agents.get(question.agent), others
         self._answers: dict[str, str] = {}
         self._at = 0
+        self._refusing = False  # what is typed is no answer, but why there is none
 
     def compose(self) -> ComposeResult:
-        with Vertical():
+        with DockBox():
             yield Static("", classes="ask--who", markup=False)
             yield Static("", classes="ask--question", markup=False)
             yield Vertical(id="answers")
-            yield Input(placeholder="Type your answer; Enter sends it, Esc goes back", select_on_focus=False)
+            yield Input(select_on_focus=False)
             yield Static("", classes="ask--note", markup=False)
 
     async def on_mount(self) -> None:
@@ -92,7 +93,7 @@ class AskScreen(ModalScreen[None]):
         number = f"question {self._at + 1} of {len(self._asked)} · " if len(self._asked) > 1 else ""
         how = "Space selects, Enter continues · " if asked.multi_select else ""
         waiting = f" · {self._others} more waiting" if self._others else ""
-        self.query_one(".ask--note", Static).update(Content(f"{number}{how}Esc: decide later{waiting}"))
+        self.query_one(".ask--note", Static).update(Content(f"{number}{how}Esc: skip · Ctrl+L: decide later{waiting}"))
         chosen: SelectionList[str] | Choices
         if asked.multi_select:
             marks = [Selection(self._label(o.label, o.description), o.label) for o in asked.options]
@@ -115,16 +116,18 @@ class AskScreen(ModalScreen[None]):
     @on(Choices.Chosen)
     async def _chosen(self, event: Choices.Chosen) -> None:
         if event.choice == OTHER:
-            self.add_class("-saying")
-            self.query_one(Input).focus()
+            self._ask_for_words(ANSWER, refusing=False)
         elif event.choice == REFUSE:
-            self._answer(Deny(DECLINED))
+            self._answer(declined())
         else:
             await self._next(self._asked[self._at].options[int(event.choice[1:])].label)
 
     @on(Input.Submitted)
     async def _said(self, event: Input.Submitted) -> None:
-        if words := event.value.strip():
+        words = event.value.strip()
+        if self._refusing:
+            self._answer(declined(words))
+        elif words:
             self.remove_class("-saying")
             event.input.clear()
             await self._next(words)
@@ -146,9 +149,17 @@ class AskScreen(ModalScreen[None]):
         app_of(self).post_message(AnswerQuestion(self.question, decision))
         self.dismiss()
 
-    def action_later(self) -> None:
+    def _ask_for_words(self, placeholder: str, *, refusing: bool) -> None:
+        self._refusing = refusing
+        self.add_class("-saying")
+        entry = self.query_one(Input)
+        entry.placeholder = placeholder
+        entry.focus()
+
+    def action_say_no(self) -> None:
+        """With a reason, if the person gives one; again: back to the answers."""
         if self.has_class("-saying"):
             self.remove_class("-saying")
-            self.query_one(Choices).focus()
+            self.query("#answers > *").first().focus()
         else:
-            self.dismiss()
+            self._ask_for_words(WHY, refusing=True)

@@ -7,17 +7,19 @@ from anyio import to_thread
 from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
+from textual.screen import Screen
+from textual.widget import Widget
 from textual.widgets import Input, Static
 
 from teamwright.core.permissions.consent import Allow, Decision, Deny, Question
-from teamwright.surfaces.terminal.messages import AnswerQuestion, Scope
+from teamwright.surfaces.port.answering import Scope
+from teamwright.surfaces.terminal.dialogs.docked import DockBox, DockedScreen, most_rows
+from teamwright.surfaces.terminal.messages import AnswerQuestion
 from teamwright.surfaces.terminal.render.themes import Palette, agent_style
 from teamwright.surfaces.terminal.widgets.choices import GRACE, Choice, Choices, no_first
 from teamwright.surfaces.terminal.widgets.rows import Piece, app_of, palette_of
-from teamwright.surfaces.terminal.widgets.sheet import Sheet
+from teamwright.surfaces.terminal.widgets.sheet import PlanSheet, Sheet
 from teamwright.surfaces.view.diff import DiffRow, count, lines_of, read_before, replaces_file, rows_of
 from teamwright.surfaces.view.sentences import refusal
 from teamwright.surfaces.view.shapes import AgentView
@@ -26,15 +28,12 @@ from teamwright.tools.bounds import counted, visible
 from teamwright.tools.catalog import traits_of
 
 UNREAD = "PgDn to the end to allow it"
+WHY = "What should it do instead? (may be empty)"
 YES = ("once", "edits", "all", "project", "agent")
+GAP = lines_of("dim", "⋯")  # before lines that do not begin a file
 MOST_RULES = 60  # characters of rules that stand in an answer itself
-SMALL, LEAST = 26, 3  # lines of a screen that is used whole, and of the request and its answers
+LEAST = 3  # lines of a long request and of its answers
 BOX = """
-    align: center bottom;
-    & > Vertical {
-        height: auto; max-height: 90%; width: 100%; max-width: 120;
-        background: $surface; border: round $warning; padding: 0 1;
-    }
     & .dialog--head, & .dialog--reason, & .dialog--note { height: auto; }
     & .dialog--reason { color: $text-muted; margin-bottom: 1; }
     & .dialog--note { color: $text-muted; margin-top: 1; }
@@ -43,6 +42,9 @@ BOX = """
     & Input { display: none; border: tall $border; }
     &.-saying Input { display: block; }
     &.-saying Choices { display: none; }
+    &.-small .dialog--reason, &.-small Sheet { margin-bottom: 0; }
+    &.-small .dialog--note { margin-top: 0; }
+    &.-small.-plain .dialog--reason { display: none; }
 """
 
 
@@ -50,14 +52,22 @@ def is_plan(question: Question) -> bool:
     return traits_of(question.tool).asks == "plan"
 
 
-def choices_for(question: Question, *, wide: bool = False) -> list[Choice]:
-    """No comes first, because Enter chooses it: a yes must be deliberate. `wide`: always means the wider rules."""
+def choices_for(question: Question, *, wide: bool = False, main: bool = False) -> list[Choice]:
+    """No comes first, because Enter chooses it: a yes must be deliberate.
+
+    `wide`: always means the wider rules. `main`: the main agent asks, whose mode an answer can change.
+    """
     if is_plan(question):
         yes, no = Choice("once", "Yes, carry out the plan", "y"), Choice("no", "No, keep planning", "n")
-        return no_first([yes, no, Choice("words", "No, and say what to change …", "w")], "no")
+        edits = [Choice("edits", "Yes, and accept edits from now on", "e")] if main else []
+        return no_first([yes, *edits, no, Choice("words", "No, and say what to change …", "w")], "no")
     choices = [Choice("once", "Yes, this once", "y")]
     if question.is_edit:
         choices.append(Choice("edits", "Yes, and accept edits from now on", "e"))
+    if question.outside:
+        rules = _worded([rule.removeprefix("Bash(").removesuffix(")") for rule in question.outside])
+        choices.append(Choice("all", f"Yes, and always outside in this session: {rules}", "a"))
+        choices.append(Choice("project", f"Yes, and always outside in this project: {rules}", "p"))
     if question.suggestions:
         rules = _worded(question.wider if wide else question.suggestions)
         name = one_line(question.agent_name, 30)
@@ -77,17 +87,39 @@ def _worded(rules: Sequence[str]) -> str:
 
 def _rule_rows(question: Question) -> list[DiffRow]:
     """Rules that are too long to stand in an answer."""
-    kinds = (("always", question.suggestions), ("always, wider", question.wider))
+    kinds = (
+        ("always", question.suggestions),
+        ("always, wider", question.wider),
+        ("always outside", question.outside),
+    )
     long = [(word, rules) for word, rules in kinds if sum(map(len, rules)) + 2 * len(rules) > MOST_RULES]
     return [row for word, rules in long for rule in rules for row in lines_of("dim", f"{word}: {rule}")]
 
 
-def asked_rows(question: Question, before: str | None = None) -> list[DiffRow]:
-    """All that a yes would cover; what is said beside it may be cut, this is not."""
+def asked_rows(question: Question, before: str | None = None, *, cwd: str = "") -> list[DiffRow]:
+    """All that a yes would cover; what is said beside it may be cut, this is not. The agent works in `cwd`."""
     rows = rows_of(question.tool, question.args, before, question.patch)
-    if question.blocked_path and question.blocked_path not in question.reason:
-        rows += lines_of("dim", f"path: {question.blocked_path}")
+    if _is_named(rows, question, cwd):
+        del rows[0]
+        rows = rows[1:] if rows[:1] == GAP else rows  # line numbers say as much
+    if question.blocked_path and not _names_path(question, question.blocked_path):
+        inside = f"{cwd.rstrip('/')}/" if cwd else ""
+        rows += lines_of("dim", f"path: {question.blocked_path.removeprefix(inside)}")
     return rows + _rule_rows(question)
+
+
+def _is_named(rows: Sequence[DiffRow], question: Question, cwd: str) -> bool:
+    """Does the head of the dialog name the file as it stands in the first row?"""
+    if not rows or traits_of(question.tool).path is None:
+        return False
+    named = title(question.tool, question.args, cwd)
+    return rows[0] in [*lines_of("strong", named), *lines_of("strong", f"{cwd.rstrip('/')}/{named}")]
+
+
+def _names_path(question: Question, path: str) -> bool:
+    """Does the reason say which path it is about? Of the tools for files it does, from the working directory on."""
+    by_path = traits_of(question.tool).path is not None
+    return path in question.reason or (by_path and path.rpartition("/")[2] in question.reason)
 
 
 def head_of(question: Question, agent: AgentView | None, palette: Palette) -> list[Piece]:
@@ -102,15 +134,15 @@ def head_of(question: Question, agent: AgentView | None, palette: Palette) -> li
         (name, style),
         (f"{kind}{team}", palette.dim),
         (wants, palette.text),
-        (_use(question), "bold"),
+        (_use(question, agent.cwd if agent else ""), "bold"),
     ]
 
 
-def _use(question: Question) -> str:
+def _use(question: Question, cwd: str) -> str:
     """`Edit src/a.py?`; a command or anything else is shown whole below."""
     if is_plan(question):
         return ""
-    about = f" {title(question.tool, question.args)}" if traits_of(question.tool).path else ""
+    about = f" {title(question.tool, question.args, cwd)}" if traits_of(question.tool).path else ""
     return f"{one_line(question.tool, 60)}{about}?"
 
 
@@ -124,7 +156,7 @@ def reason_of(question: Question) -> str:
     return one_line(counted(f"{reason[:1].upper()}{reason[1:]}"), 600)
 
 
-def show_hidden(screen: ModalScreen[Any], event: Sheet.Scrolled, *, yes: Sequence[str], never: str = "") -> None:
+def show_hidden(screen: Screen[Any], event: Sheet.Scrolled, *, yes: Sequence[str], never: str = "") -> None:
     """What cannot be seen at once must not go unnoticed, and no yes covers what nobody has looked at."""
     read, more = screen.query_one(Sheet).is_read, screen.query_one(".dialog--more", Static)
     hidden = event.total - (event.last - event.first + 1)
@@ -137,33 +169,36 @@ def show_hidden(screen: ModalScreen[Any], event: Sheet.Scrolled, *, yes: Sequenc
         choices.hold(yes, held=bool(never) or not read)
 
 
-def make_room(screen: ModalScreen[Any]) -> None:
+def _margin(widget: Widget) -> int:
+    around = widget.styles.margin
+    return around.height
+
+
+def make_room(screen: Screen[Any]) -> None:
     """The answers stay on the screen, however long the request is."""
+    if not screen.query(Sheet):
+        return  # it was answered meanwhile
     sheet, choices = screen.query_one(Sheet), screen.query_one(Choices)
-    box, height = screen.query_one(Vertical), screen.size.height
-    most = height if height < SMALL else height * 9 // 10
-    around = 2 + sheet.styles.margin.height
+    box, most = sheet.parent, most_rows(screen)
+    assert isinstance(box, Widget)
+    more = screen.query_one(".dialog--more", Static)
+    around = 2 + _margin(sheet)
     for child in box.children:
-        if child not in (sheet, choices) and (child.display or child.has_class("dialog--more")):
-            around += max(1, child.outer_size.height) + child.styles.margin.height
-    answers = max(LEAST, min(choices.virtual_size.height, most - around - LEAST))
+        if child not in (sheet, choices, more) and child.display:
+            around += max(1, child.outer_size.height) + _margin(child)
+    least = min(LEAST, max(1, sheet.height_needed))
+    answers = max(LEAST, min(choices.virtual_size.height, most - around - least))
+    room = most - around - answers
+    if sheet.height_needed > room or (more.display and not isinstance(screen, DockedScreen)):
+        room -= max(1, more.outer_size.height)  # for the line that says so
     box.styles.max_height, choices.styles.max_height = most, answers
-    sheet.styles.max_height = max(LEAST, most - around - answers)
+    sheet.styles.max_height = max(least, room)
 
 
-def turn_page(sheet: Sheet, by: int) -> None:
-    sheet.scroll_page_down(animate=False) if by > 0 else sheet.scroll_page_up(animate=False)
+class QuestionScreen(DockedScreen):
+    """One question, whole. The answer goes to the app as a message."""
 
-
-class QuestionScreen(ModalScreen[None]):
-    """One question, whole. Esc leaves it waiting; the answer goes to the app as a message."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "later", "Later"),
-        Binding("tab", "app.focus_next", show=False),
-        Binding("pageup", "page(-1)", show=False, priority=True),
-        Binding("pagedown", "page(1)", show=False, priority=True),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("tab", "app.focus_next", show=False)]
     DEFAULT_CSS = f"QuestionScreen {{ {BOX} }}"
 
     def __init__(
@@ -173,33 +208,48 @@ class QuestionScreen(ModalScreen[None]):
         super().__init__()
         self.question = question
         self._agent, self._others, self._grace = agents.get(question.agent), others, grace
-        self._rows = asked_rows(question)
+        self._rows = asked_rows(question, cwd=self._cwd)
         self._wide = False
+        self.set_class(question.is_edit, "-plain")  # on a small screen its reason would take the room of the change
 
     def compose(self) -> ComposeResult:
-        with Vertical():
+        with DockBox():
             yield Static("", classes="dialog--head", markup=False)
             yield Static("", classes="dialog--reason", markup=False)
-            yield Sheet(self._rows)
+            yield PlanSheet(self.question.args, self._rows) if is_plan(self.question) else Sheet(self._rows)
             yield Static("", classes="dialog--more", markup=False)
-            yield Choices(choices_for(self.question), grace=self._grace)
-            yield Input(placeholder="What should it do instead? Enter sends it, Esc goes back", select_on_focus=False)
+            yield Choices(self._choices(), grace=self._grace)
+            yield Input(placeholder=WHY, select_on_focus=False)
             yield Static("", classes="dialog--note", markup=False)
+
+    @property
+    def _cwd(self) -> str:
+        return self._agent.cwd if self._agent is not None else ""
+
+    def _choices(self) -> list[Choice]:
+        main = self._agent is not None and self._agent.kind == "main"
+        return choices_for(self.question, wide=self._wide, main=main)
 
     def on_mount(self) -> None:
         palette = palette_of(self)
         self._show_head()
         reason = Content.assemble((reason_of(self.question), palette.dim))
         self.query_one(".dialog--reason", Static).update(reason)
-        note = "press a letter, or ↑↓ Enter · Esc: decide later"
-        if self._others:
-            note = f"a letter, or ↑↓ Enter · Esc: later · {self._others} more waiting"
-        self.query_one(".dialog--note", Static).update(Content(note))
+        self._show_note()
         self.query_one(Choices).focus()
         if replaces_file(traits_of(self.question.tool)) and not self.question.patch:
             self._compare()
 
+    def _show_note(self) -> None:
+        note = "a letter, or ↑↓ Enter · Esc: no · Ctrl+L: decide later"
+        if self._others:
+            note = f"↑↓ Enter · Esc: no · Ctrl+L: later · {self._others} more waiting"
+        if self.has_class("-saying"):
+            note = "Enter: no · Esc: back to the answers · Ctrl+L: decide later"
+        self.query_one(".dialog--note", Static).update(Content(note))
+
     def on_resize(self) -> None:
+        super().on_resize()
         self.call_after_refresh(make_room, self)
 
     def _show_head(self) -> None:
@@ -214,14 +264,14 @@ class QuestionScreen(ModalScreen[None]):
         """Compare with the file's current content: removals matter as much as additions."""
         before = await to_thread.run_sync(read_before, self.question.tool, self.question.args, abandon_on_cancel=True)
         if before:
-            self._rows = asked_rows(self.question, before)
+            self._rows = asked_rows(self.question, before, cwd=self._cwd)
             sheet = self.query_one(Sheet)
             sheet.show(self._rows)
             sheet.scroll_home(animate=False)
             self._show_head()
 
     def on_sheet_scrolled(self, event: Sheet.Scrolled) -> None:
-        offered = [choice.id for choice in choices_for(self.question)]
+        offered = [choice.id for choice in self._choices()]
         show_hidden(self, event, yes=[id for id in YES if id in offered])
 
     @on(Choices.Chosen)
@@ -232,30 +282,26 @@ class QuestionScreen(ModalScreen[None]):
                     self._answer(Allow(), event.choice)
             case "wide":
                 self._wide = not self._wide
-                self.query_one(Choices).reword(choices_for(self.question, wide=self._wide))
+                self.query_one(Choices).reword(self._choices())
                 self.call_after_refresh(make_room, self)
             case "no":
                 self._answer(Deny(refusal()))
             case _:
-                self.add_class("-saying")
-                self.query_one(Input).focus()
+                self.action_say_no()
 
     @on(Input.Submitted)
     def _said(self, event: Input.Submitted) -> None:
-        words = event.value.strip()
-        self._answer(Deny(refusal(words), words=words))
+        if not self.query_one(Choices).deaf:  # else that Enter was meant for something else
+            words = event.value.strip()
+            self._answer(Deny(refusal(words), words=words))
 
     def _answer(self, decision: Decision, scope: Scope = "once") -> None:
         """To the app itself: this screen is gone when it is handled."""
         app_of(self).post_message(AnswerQuestion(self.question, decision, scope, wide=self._wide))
         self.dismiss()
 
-    def action_page(self, by: int) -> None:
-        turn_page(self.query_one(Sheet), by)
-
-    def action_later(self) -> None:
-        if self.has_class("-saying"):
-            self.remove_class("-saying")
-            self.query_one(Choices).focus()
-        else:
-            self.dismiss()
+    def action_say_no(self) -> None:
+        """With a reason, if the person gives one; again: back to the answers."""
+        self.toggle_class("-saying")
+        self._show_note()
+        (self.query_one(Input) if self.has_class("-saying") else self.query_one(Choices)).focus()

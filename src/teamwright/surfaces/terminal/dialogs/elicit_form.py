@@ -10,12 +10,12 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
-from teamwright.core.data.server import ELICITATION
+from teamwright.core.data.extensions.server import ELICITATION
 from teamwright.core.permissions.consent import Allow, Decision, Deny, Question
-from teamwright.surfaces.terminal.dialogs.base import UNREAD, turn_page
+from teamwright.surfaces.terminal.dialogs.base import UNREAD
+from teamwright.surfaces.terminal.dialogs.docked import DockBox, DockedScreen
 from teamwright.surfaces.terminal.messages import AnswerQuestion
 from teamwright.surfaces.terminal.widgets.choices import GRACE, Choice, Choices, no_first
 from teamwright.surfaces.terminal.widgets.rows import app_of, palette_of
@@ -71,22 +71,15 @@ def _mapping(value: Any) -> Mapping[str, Any]:
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
-class ElicitScreen(ModalScreen[None]):
-    """Esc leaves it waiting; the answer goes to the app as a message."""
+class ElicitScreen(DockedScreen):
+    """The answer goes to the app as a message."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "dismiss", "Later"),
         Binding("ctrl+n", "refuse", "Decline", priority=True),
-        Binding("pageup", "page(-1)", show=False, priority=True),
-        Binding("pagedown", "page(1)", show=False, priority=True),
     ]
     DEFAULT_CSS = """
     ElicitScreen {
-        align: center bottom;
-        & > Vertical {
-            height: auto; max-height: 90%; width: 100%; max-width: 120;
-            background: $surface; border: round $accent; padding: 0 1;
-        }
+        & DockBox { border: round $accent; }
         & Static, & #field { height: auto; }
         & Sheet { max-height: 50%; margin-bottom: 1; }
         & .elicit--more { color: $text-warning; display: none; }
@@ -103,7 +96,7 @@ class ElicitScreen(ModalScreen[None]):
         self._content: dict[str, Any] = {}
 
     def compose(self) -> ComposeResult:
-        with Vertical():
+        with DockBox():
             yield Static("", classes="elicit--who", markup=False)
             yield Sheet()
             yield Static("", classes="elicit--more", markup=False)
@@ -155,9 +148,6 @@ class ElicitScreen(ModalScreen[None]):
         for choices in self.query(Choices):
             choices.hold([id for id in choices.ids if id != _REFUSE], held=not read)
 
-    def action_page(self, by: int) -> None:
-        turn_page(self.query_one(Sheet), by)
-
     def _choices(self, field: FormField) -> Choices:
         found = [
             Choice(f"v{n}", one_line(label, LONGEST_LABEL)) for n, label in enumerate(field.labels[: len(field.values)])
@@ -172,7 +162,7 @@ class ElicitScreen(ModalScreen[None]):
 
     def _note(self, wrong: str) -> None:
         many = f"field {self._at + 1} of {len(self._fields)} · " if len(self._fields) > 1 else ""
-        words = f"{wrong}{' · ' if wrong else ''}{many}Enter: next · Ctrl+N: decline · Esc: decide later"
+        words = f"{wrong}{' · ' if wrong else ''}{many}Enter: next · Esc: decline · Ctrl+L: decide later"
         self.query_one(".elicit--note", Static).update(Content(words))
 
     @on(Choices.Chosen)
@@ -218,6 +208,10 @@ class ElicitScreen(ModalScreen[None]):
             await self._show()
         else:
             self._answer(Allow({**self.question.args, "content": self._content}))
+
+    def action_say_no(self) -> None:
+        if time.monotonic() - self._since >= self._grace:  # else that Esc was meant for something else
+            self.action_refuse()
 
     def action_refuse(self) -> None:
         self._answer(Deny(DECLINED))

@@ -11,11 +11,11 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Input, OptionList, Static
 
 from teamwright.core.ids import SessionId
 from teamwright.store.files.paths import Home, SessionEntry, list_sessions
+from teamwright.surfaces.terminal.dialogs.search_list import SearchList
 from teamwright.surfaces.terminal.render.cells import fit
 from teamwright.surfaces.terminal.render.themes import Palette
 from teamwright.surfaces.terminal.widgets.rows import Piece, RowList, palette_of, row
@@ -31,14 +31,20 @@ def session_row(
     ago = _ago(now - entry.modified)
     left: list[Piece] = [(f"{ago:>8}  ", palette.dim)]
     left += [("running elsewhere  ", palette.good)] if runs else []
+    left += [("imported  ", palette.dim)] if entry.imported else []
     left += [(f"team {one_line(teams, 60)}  ", palette.accent)] if teams else []
-    left.append((one_line(entry.prompt or "(no prompt yet)", 200), palette.text if not entry.fault else palette.dim))
-    right: list[Piece] = [(f"  {one_line(entry.fault, 40)}", palette.bad)] if entry.fault else []
+    words = entry.name or entry.prompt or "(no prompt yet)"
+    left.append((one_line(words, 200), palette.text if not entry.fault else palette.dim))
+    return row(left, _right(entry, width, palette, where=where), width)
+
+
+def _right(entry: SessionEntry, width: int, palette: Palette, *, where: bool) -> list[Piece]:
+    pieces: list[Piece] = [(f"  {one_line(entry.fault, 40)}", palette.bad)] if entry.fault else []
     if where and width >= 80:
-        right.append((f"  {one_line(entry.cwd, 40)}", palette.dim))
+        pieces.append((f"  {one_line(entry.cwd, 40)}", palette.dim))
     if width >= 50:
-        right.append((f"  {entry.id[:8]}", palette.dim))
-    return row(left, right, width)
+        pieces.append((f"  {entry.id[:8]}", palette.dim))
+    return pieces
 
 
 def _ago(ms: int) -> str:
@@ -51,9 +57,9 @@ def _ago(ms: int) -> str:
 
 
 def matching(entries: Sequence[SessionEntry], words: str) -> list[SessionEntry]:
-    """Those that hold every word, in their prompt, id or directory."""
+    """Those that hold every word, in their name, prompt, id or directory."""
     wanted = words.casefold().split()
-    return [e for e in entries if all(w in f"{e.prompt} {e.id} {e.cwd}".casefold() for w in wanted)][:MOST]
+    return [e for e in entries if all(w in f"{e.name} {e.prompt} {e.id} {e.cwd}".casefold() for w in wanted)][:MOST]
 
 
 def _running(home: Home) -> set[SessionId]:
@@ -63,18 +69,16 @@ def _running(home: Home) -> set[SessionId]:
     return {id for id in open_doors(home) if is_open(home, id)}
 
 
-class SessionPicker(ModalScreen[SessionId | None]):
+class SessionPicker(SearchList[SessionId | None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "dismiss(None)", "Close"),
-        Binding("down", "move(1)", show=False, priority=True),
-        Binding("up", "move(-1)", show=False, priority=True),
         Binding("ctrl+a", "widen", "All directories", priority=True),
     ]
     DEFAULT_CSS = """
     SessionPicker {
-        align: center middle;
+        align: left bottom;
         & > Vertical {
-            height: 80%; width: 100%; max-width: 140; background: $surface; border: round $border; padding: 0 1;
+            height: 80%; width: 100%; background: $surface; border: round $border; padding: 0 1;
         }
         & Static { height: auto; color: $text-muted; }
         & Input, & Input:focus { border: none; height: 1; margin-bottom: 1; padding: 0; background: transparent; }
@@ -112,6 +116,8 @@ class SessionPicker(ModalScreen[SessionId | None]):
 
     @on(Input.Changed)
     def _draw(self) -> None:
+        if not self.is_whole:
+            return
         palette, now = palette_of(self), int(time.time() * 1000)
         shown = [e for e in self._entries if e.said or e.fault or e.id in self._teams or e.id in self._attachable]
         found = matching(shown, self.query_one(Input).value)
@@ -126,7 +132,8 @@ class SessionPicker(ModalScreen[SessionId | None]):
         self.query_one(RowList).show(rows)
         where = "everywhere" if self._everywhere else fit(safe(str(self._cwd)), max(10, self.size.width - 66))
         change = "this directory" if self._everywhere else "all directories"
-        words = f"{len(found)} of {len(shown)} sessions, {where} · Ctrl+A: {change} · Esc: close"
+        counted = f"{len(found)} of {len(shown)} sessions" if shown else "no other sessions"
+        words = f"{counted}, {where} · Ctrl+A: {change} · Esc: close"
         self.query_one(".picker--note", Static).update(Content(words))
 
     @on(Input.Submitted)
@@ -141,10 +148,6 @@ class SessionPicker(ModalScreen[SessionId | None]):
         entry = next((e for e in self._entries if e.id == id), None)
         if entry is not None and not entry.fault:
             self.dismiss(entry.id)
-
-    def action_move(self, by: int) -> None:
-        listing = self.query_one(RowList)
-        listing.action_cursor_down() if by > 0 else listing.action_cursor_up()
 
     def action_widen(self) -> None:
         self._everywhere = not self._everywhere

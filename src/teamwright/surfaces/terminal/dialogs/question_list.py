@@ -6,30 +6,30 @@ from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import OptionList, Static
 
-from teamwright.core.data.server import ELICITATION
+from teamwright.core.data.extensions.server import ELICITATION
 from teamwright.core.ids import QuestionId
 from teamwright.core.permissions.consent import Allow, Decision, Deny, Question
+from teamwright.surfaces.port.answering import Scope
 from teamwright.surfaces.terminal.dialogs.ask_form import AskScreen, questions_of
 from teamwright.surfaces.terminal.dialogs.base import QuestionScreen
+from teamwright.surfaces.terminal.dialogs.docked import DockBox, DockedScreen, most_rows
 from teamwright.surfaces.terminal.dialogs.elicit_form import ElicitScreen
-from teamwright.surfaces.terminal.messages import AnswerQuestion, Scope
+from teamwright.surfaces.terminal.messages import AnswerQuestion
 from teamwright.surfaces.terminal.render.themes import Palette, agent_style
 from teamwright.surfaces.terminal.widgets.choices import GRACE
 from teamwright.surfaces.terminal.widgets.rows import Piece, RowList, app_of, palette_of, row
 from teamwright.surfaces.terminal.widgets.sheet import Sheet
-from teamwright.surfaces.view.diff import count, lines_of, rows_of
+from teamwright.surfaces.view.diff import DiffRow, count, lines_of, rows_of
 from teamwright.surfaces.view.sentences import refusal
 from teamwright.surfaces.view.shapes import AgentView
-from teamwright.surfaces.view.text import one_line
+from teamwright.surfaces.view.text import one_line, title
 from teamwright.tools.catalog import traits_of
 
 REFRESH = 0.3
-_KEYS = "Space selects · y allow · a/p always · n deny · Enter opens · Esc later"
+_KEYS = "Space selects · y allow · a/p always · n deny · Enter opens · Esc: no, and why · Ctrl+L: later"
 _ALWAYS = "a: in this session · p: in this project"
 
 
@@ -51,7 +51,6 @@ def _asks_for_itself(question: Question) -> bool:
 
 def question_row(question: Question, agent: AgentView | None, width: int, palette: Palette, *, marked: bool) -> Content:
     rows = rows_of(question.tool, question.args, patch=question.patch)
-    what = rows[0].text if rows else ""
     more = len(rows) - 1
     right: list[Piece] = [(f"  {count(rows) or (f'+{more} lines' if more > 0 else '')}", palette.dim)]
     about = f"({one_line(agent.description, 24)}) " if agent and agent.name == agent.kind and agent.description else ""
@@ -60,16 +59,21 @@ def question_row(question: Question, agent: AgentView | None, width: int, palett
         (f"{one_line(question.agent_name, 20)} ", agent_style(agent.color if agent else "", palette)),
         (about, palette.dim),
         (f"{one_line(question.tool, 40)} ", "bold"),
-        (one_line(what, 200), palette.text),
+        (one_line(_what(question, agent, rows), 200), palette.text),
     ]
     return row(left, right, width)
 
 
-class QuestionsScreen(ModalScreen[None]):
+def _what(question: Question, agent: AgentView | None, rows: Sequence[DiffRow]) -> str:
+    if traits_of(question.tool).path is not None:
+        return title(question.tool, question.args, agent.cwd if agent else "")
+    return rows[0].text if rows else ""
+
+
+class QuestionsScreen(DockedScreen):
     """`waiting` tells what waits now: what others answer meanwhile leaves the list by itself."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "dismiss", "Later"),
         Binding("space", "mark", "Mark", priority=True),
         Binding("y", "answer('once')", "Yes"),
         Binding("a", "answer('all')", "Always in this session"),
@@ -78,14 +82,10 @@ class QuestionsScreen(ModalScreen[None]):
     ]
     DEFAULT_CSS = """
     QuestionsScreen {
-        align: center bottom;
-        & > Vertical {
-            height: auto; max-height: 80%; width: 100%; max-width: 140;
-            background: $surface; border: round $warning; padding: 0 1;
-        }
         & Static { height: auto; }
         & .list--keys { color: $text-muted; }
         & RowList { height: auto; max-height: 12; margin: 1 0; }
+        &.-small RowList, &.-small Sheet { margin: 0; }
         & Sheet { max-height: 12; margin-bottom: 1; }
     }
     """
@@ -101,7 +101,7 @@ class QuestionsScreen(ModalScreen[None]):
         self._since = 0.0
 
     def compose(self) -> ComposeResult:
-        with Vertical():
+        with DockBox():
             yield Static("", classes="list--head", markup=False)
             yield RowList()
             yield Sheet()
@@ -115,7 +115,8 @@ class QuestionsScreen(ModalScreen[None]):
 
     def on_resize(self) -> None:
         """The list and the one that is shown whole share what the screen has."""
-        room = max(4, self.size.height * 8 // 10 - 8)
+        super().on_resize()
+        room = max(4, most_rows(self) - (5 if self.has_class("-small") else 8))
         self.query_one(RowList).styles.max_height = max(2, min(12, room // 2))
         self.query_one(Sheet).styles.max_height = max(2, min(12, room - room // 2))
 
@@ -152,7 +153,9 @@ class QuestionsScreen(ModalScreen[None]):
         found = next((q for q in self._waiting() if q.id == event.option_id), None)
         if found is not None:
             self._note_read()
-            rules = [row for rule in found.suggestions for row in lines_of("dim", f"always: {rule}")]
+            word = "always outside" if found.outside else "always"
+            given = found.outside or found.suggestions
+            rules = [row for rule in given for row in lines_of("dim", f"{word}: {rule}")]
             rules += lines_of("dim", _ALWAYS) if rules else []
             sheet, self._shown = self.query_one(Sheet), found.id
             sheet.show([*rows_of(found.tool, found.args, patch=found.patch), *rules])
@@ -192,6 +195,13 @@ class QuestionsScreen(ModalScreen[None]):
         if opened:
             self._open(opened[0])
 
+    def action_say_no(self) -> None:
+        """To the one under the cursor, which is opened for that."""
+        found = next((q for q in self._waiting() if q.id == self.query_one(RowList).chosen), None)
+        if found is not None:
+            opened = self._open(found)
+            opened.call_after_refresh(opened.action_say_no)
+
     def action_refuse(self) -> None:
         for question in self._meant():
             self._send(question, Deny(refusal()))
@@ -206,5 +216,7 @@ class QuestionsScreen(ModalScreen[None]):
         if found is not None:
             self._open(found)
 
-    def _open(self, question: Question) -> None:
-        app_of(self).push_screen(screen_for(question, self._agents, grace=self._grace))
+    def _open(self, question: Question) -> QuestionScreen | AskScreen | ElicitScreen:
+        opened = screen_for(question, self._agents, grace=self._grace)
+        app_of(self).push_screen(opened)
+        return opened

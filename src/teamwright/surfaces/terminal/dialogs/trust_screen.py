@@ -11,11 +11,12 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from teamwright.library.trust.decision import TrustContents
-from teamwright.surfaces.terminal.dialogs.base import BOX, make_room, show_hidden, turn_page
+from teamwright.surfaces.port.trust_question import change_rows, trust_rows
+from teamwright.surfaces.terminal.dialogs.base import BOX, make_room, show_hidden
+from teamwright.surfaces.terminal.dialogs.docked import turn_page
 from teamwright.surfaces.terminal.widgets.choices import GRACE, Choice, Choices
 from teamwright.surfaces.terminal.widgets.rows import palette_of
 from teamwright.surfaces.terminal.widgets.sheet import Sheet
-from teamwright.surfaces.view.diff import DiffRow, compare, lines_of
 from teamwright.surfaces.view.text import safe
 
 _WARNING = "Its files can start programs and change what needs approval. Trust it only if you know who wrote them."
@@ -32,7 +33,16 @@ class TrustScreen(ModalScreen[bool]):
         Binding("pageup", "page(-1)", show=False, priority=True),
         Binding("pagedown", "page(1)", show=False, priority=True),
     ]
-    DEFAULT_CSS = f"TrustScreen {{ {BOX} }}"
+    DEFAULT_CSS = f"""
+    TrustScreen {{
+        align: center bottom;
+        & > Vertical {{
+            height: auto; max-height: 90%; width: 100%; max-width: 120;
+            background: $surface; border: round $warning; padding: 0 1;
+        }}
+        {BOX}
+    }}
+    """
 
     def __init__(self, found: TrustContents, *, grace: float = GRACE) -> None:
         super().__init__()
@@ -69,34 +79,3 @@ class TrustScreen(ModalScreen[bool]):
     def _chosen(self, event: Choices.Chosen) -> None:
         if event.choice != "yes" or (self.query_one(Sheet).is_read and not self._never):
             self.dismiss(event.choice == "yes")
-
-
-def change_rows(found: TrustContents) -> list[DiffRow]:
-    """Each file that is new or different, line by line."""
-    rows: list[DiffRow] = []
-    for change in found.changes:
-        what = "new" if change.before is None else "changed"
-        head = lines_of("strong", f"{change.file} ({what})")
-        rows += [*head, *compare(change.before or "", change.after)]
-    return rows
-
-
-def trust_rows(found: TrustContents) -> list[DiffRow]:
-    """All that it would decide or start; by name alone what holds nothing that could be told."""
-    kinds = [(part.title, part.lines) for part in found.parts] or [
-        ("hooks", found.hooks),
-        ("MCP servers", found.servers),
-        ("settings", found.settings),
-        ("agents", found.agents),
-        ("skills", found.skills),
-        ("commands", found.commands),
-    ]
-    rows: list[DiffRow] = []
-    for kind, lines in kinds:
-        if lines:
-            rows += [DiffRow("strong", kind), *(row for line in lines for row in _item(line))]
-    return rows
-
-
-def _item(line: str) -> list[DiffRow]:
-    return [DiffRow("plain", f"  {row.text}") for row in lines_of("plain", line)]

@@ -54,6 +54,16 @@ def rank(choices: Iterable[Completion], wanted: str, most: int = MOST_SHOWN) -> 
     return [entry[3] for entry in found[:most]]
 
 
+def rank_commands(choices: Iterable[Completion], wanted: str, used: Sequence[str]) -> list[Completion]:
+    """Those that begin so come first; among equals what was used, the last one first, then by the alphabet."""
+    asked, places = wanted.casefold(), {name: place for place, name in reversed(list(enumerate(used)))}
+
+    def order(choice: Completion) -> tuple[int, int, str]:
+        return _score(choice.word.casefold(), asked) or 0, places.get(choice.word, len(used)), choice.word
+
+    return sorted((one for one in choices if _score(one.word.casefold(), asked) is not None), key=order)[:MOST_SHOWN]
+
+
 def _score(word: str, asked: str) -> int | None:
     if word.startswith(asked):
         return 0

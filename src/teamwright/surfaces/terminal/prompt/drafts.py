@@ -1,5 +1,6 @@
 """Stores earlier prompts and the unsent one on disk."""
 
+import os
 from pathlib import Path
 
 import msgspec
@@ -10,6 +11,7 @@ from teamwright.osfiles.private import write_file
 from teamwright.store.files.paths import Home, slug
 
 MOST_PROMPTS = 300
+MOST_PROJECTS = 100  # whose prompts are searched
 LONGEST = 50_000  # characters of a prompt that is kept for later
 
 
@@ -17,6 +19,12 @@ class SavedDraft(Struct):
     prompts: list[str] = field(default_factory=list[str])  # the oldest first
     draft: str = ""
     pastes: dict[str, str] = field(default_factory=dict[str, str])  # what stands behind a chip of the draft
+    cwd: str = ""
+
+
+class EarlierPrompt(Struct, frozen=True):
+    text: str
+    cwd: str = ""  # empty: here
 
 
 class Drafts:
@@ -25,6 +33,7 @@ class Drafts:
     def __init__(self, home: Home, cwd: Path) -> None:
         self._path = home.root / "input" / f"{slug(cwd)}.json"
         self.kept = self._read()
+        self.kept.cwd = str(cwd)
         self._written = msgspec.json.encode(self.kept)
 
     def _read(self) -> SavedDraft:
@@ -50,3 +59,24 @@ class Drafts:
             return str(error)
         self._written = data
         return ""
+
+
+def read_earlier(home: Home) -> list[EarlierPrompt]:
+    """Prompts of all directories, each once: of the directory used last first, and of each its newest first. Blocks."""
+    found: dict[str, EarlierPrompt] = {}
+    for path in _newest(home.root / "input"):
+        try:
+            kept = msgspec.json.decode(path.read_bytes(), type=SavedDraft)
+        except (OSError, ValueError):
+            continue
+        for text in reversed(kept.prompts):
+            found.setdefault(text, EarlierPrompt(text, kept.cwd))
+    return list(found.values())
+
+
+def _newest(folder: Path) -> list[Path]:
+    try:
+        files = [(entry.stat().st_mtime, Path(entry.path)) for entry in os.scandir(folder) if entry.is_file()]
+    except OSError:
+        return []
+    return [path for _, path in sorted(files, reverse=True) if path.suffix == ".json"][:MOST_PROJECTS]

@@ -2,22 +2,20 @@
 
 import os
 import re
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from teamwright.core.data.message import Content, Text
-from teamwright.core.errors import ToolError, UsageError
+from teamwright.core.errors import ToolError
 from teamwright.host.git.run import git
 from teamwright.host.process.bash import describe_end, encode_script, run_script
 from teamwright.host.process.capture import Capture, plain
 from teamwright.host.process.environment import tool_environment
-from teamwright.host.process.run import run
 from teamwright.runtime.asking import read_picture
 from teamwright.surfaces.view.letters import shell_text
 from teamwright.surfaces.view.shapes import Item, Note, Spoken, Step, Thought
 
-SHELL_SECONDS, TABLE_SECONDS, GIT_SECONDS = 600.0, 30.0, 5.0
+SHELL_SECONDS, GIT_SECONDS = 600.0, 5.0
 _KINDS = frozenset({".png", ".jpg", ".jpeg", ".gif", ".webp"})
 _MENTION = re.compile(r'(?:^|(?<=\s))@(?:"([^"]+)"|(\S+))')
 
@@ -45,16 +43,6 @@ async def run_shell_line(command: str, cwd: Path, env: Mapping[str, str], on_out
     if code is None:
         output = f"{output}\n{words}".strip()
     return shell_text(command, 1 if code is None else code, output)
-
-
-async def printed(arguments: Sequence[str], cwd: Path, env: Mapping[str, str]) -> str:
-    """What a command of the program prints: the same table as outside of the app."""
-    capture = Capture(head=60_000, tail=20_000)
-    argv = [sys.executable, "-m", "teamwright", *arguments]
-    ended = await run(argv, cwd=cwd, env=env, limit=TABLE_SECONDS, capture=capture)
-    if ended.timed_out:
-        raise UsageError(f"`teamwright {arguments[0]}` did not end within {TABLE_SECONDS:.0f} s")
-    return plain(capture.text()).rstrip("\n")
 
 
 async def branch_of(cwd: Path) -> str:

@@ -16,9 +16,13 @@ from teamwright.core.data.op import Say
 from teamwright.core.errors import TeamwrightError
 from teamwright.core.ids import AgentId
 from teamwright.runtime.port import SessionPort
-from teamwright.surfaces.terminal.prompt.commands import ALIASES, COMMANDS, CommandContext, choices
-from teamwright.surfaces.terminal.prompt.completion import Completion, TypedWord, list_files, rank
+from teamwright.surfaces.terminal.messages import AnswerQuestion
+from teamwright.surfaces.terminal.prompt.completion import Completion, TypedWord, list_files, rank, rank_commands
+from teamwright.surfaces.terminal.prompt.drafts import Drafts
 from teamwright.surfaces.terminal.prompt.shell_actions import run_shell_line, with_pictures
+from teamwright.surfaces.terminal.questions import answer, blocking, in_words
+from teamwright.surfaces.terminal.slash.catalog import ALIASES, COMMANDS, choices, unknown
+from teamwright.surfaces.terminal.slash.command import CommandContext
 from teamwright.surfaces.terminal.widgets.prompt_input import PromptInput
 from teamwright.surfaces.view.shapes import NoteKind, Queued
 from teamwright.surfaces.view.text import duration, one_line
@@ -34,6 +38,7 @@ class Counter(CommandContext, Protocol):
     session: SessionPort
     options: Options
     view: SessionFold
+    drafts: Drafts
 
     @property
     def prompt(self) -> PromptInput: ...
@@ -74,7 +79,7 @@ class Clerk:
             self._works.remove(work)
 
     async def take(self, text: str) -> None:
-        """On an error, say so and put the text back into the input."""
+        """On an error, say so, and put a prompt back into the input; Up brings back a command."""
         counter = self._counter
         try:
             if text.startswith("!") and text[1:].strip():
@@ -82,12 +87,21 @@ class Clerk:
             elif not (found := _NAME.fullmatch(text.strip())) or not await self._command(
                 found[1], found[2] or "", text
             ):
-                content = await to_thread.run_sync(with_pictures, text, counter.session.cwd)
-                await self._say(content, text)
+                await self._prompt(text)
         except TeamwrightError as error:
             counter.tell(str(error), "error")
-            if not counter.prompt.text:
+            if not counter.prompt.text and not _NAME.fullmatch(text.strip()):
                 counter.prompt.put(text)
+
+    async def _prompt(self, text: str) -> None:
+        """While the agent waits for an answer, what is typed is that answer: nothing queues up behind a question."""
+        counter = self._counter
+        asked = blocking(counter.view, counter.here)
+        if asked is not None:
+            words = AnswerQuestion(asked, in_words(asked, text.strip()))
+            await answer(counter.session, counter.view.questions, words, counter.options)
+        else:
+            await self._say(await to_thread.run_sync(with_pictures, text, counter.session.cwd), text)
 
     async def _say(self, content: Sequence[Content], text: str) -> None:
         counter = self._counter
@@ -111,8 +125,7 @@ class Clerk:
         if expanded is None:
             if "/" in text.strip()[1:]:  # a path
                 return False
-            counter.tell(f"There is no command /{name}: /help lists them.", "error")
-            counter.prompt.put(text)
+            counter.tell(unknown(name, await choices(counter.session)), "error")
         elif expanded.content:
             await self._say(expanded.content, text)
         elif expanded.error:
@@ -154,10 +167,16 @@ class Clerk:
             prompt.offer(None, [])
             return
         if word.kind == "/":
-            found = await choices(self._counter.session)
+            found = rank_commands(await choices(self._counter.session), word.text, self._used())
         else:
-            found = await self._list_files()
-        prompt.offer(word, await to_thread.run_sync(rank, found, word.text))
+            found = await to_thread.run_sync(rank, await self._list_files(), word.text)
+        prompt.offer(word, found)
+
+    def _used(self) -> list[str]:
+        """Commands that were typed here, the last one first."""
+        drafts = self._counter.drafts
+        typed = reversed(drafts.kept.prompts)
+        return [found[1] for text in typed if (found := _NAME.fullmatch(text.strip()))]
 
     async def _list_files(self) -> list[Completion]:
         if not self._files or time.monotonic() - self._listed > FRESH:

@@ -1,6 +1,6 @@
 """Lines of a diff as the screen has them: numbered, wrapped hard, with the colours of code and of changed words."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
 
@@ -38,13 +38,16 @@ def lay_out(rows: Sequence[DiffRow], width: int, *, marked: bool = True) -> list
         number = f"{row.number or '':>{digits}} " if digits else ""
         sign = SIGNS.get(row.kind, "  " if marked else "")
         room = max(4, width - len(number) - len(sign))
-        parts = [row.text] if cell_len(row.text) <= room else chop_cells(row.text, room)
-        at = 0
-        for n, part in enumerate(parts):
-            gutter = f"{' ' * len(number)}{CONTINUES[: len(sign)]}" if n else f"{number}{sign}"
-            lines.append(DiffLine(row, gutter, at, at + len(part)))
-            at += len(part)
+        lines += _broken(row, room, f"{number}{sign}", f"{' ' * len(number)}{CONTINUES[: len(sign)]}")
     return lines
+
+
+def _broken(row: DiffRow, room: int, gutter: str, beneath: str) -> Iterator[DiffLine]:
+    """The row in lines of this width; `beneath` stands before all but the first."""
+    at = 0
+    for part in [row.text] if cell_len(row.text) <= room else chop_cells(row.text, room):
+        yield DiffLine(row, gutter, at, at + len(part))
+        at, gutter = at + len(part), beneath
 
 
 def draw_line(line: DiffLine, palette: Palette, base: Style) -> Strip:

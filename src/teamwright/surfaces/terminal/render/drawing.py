@@ -105,13 +105,17 @@ class DrawnBlock:
 
 
 def gap_between(before: Item | None, item: Item) -> int:
-    """Steps and thoughts are set close together; everything else has a gap around it."""
+    """Steps, thoughts and short notes are set close together; everything else has a gap around it."""
     if before is None:
         return 0
     close = (Step, Thought)
     if isinstance(before, close) and isinstance(item, close):
         return 0
-    return 0 if isinstance(before, Note) and isinstance(item, Note) and "\n" not in before.text + item.text else 1
+    return 0 if _is_short(before) and _is_short(item) else 1
+
+
+def _is_short(item: Item) -> bool:
+    return isinstance(item, Note) and item.kind != "output" and "\n" not in item.text
 
 
 def _indent(lines: list[Strip], cells: int) -> list[Strip]:

@@ -10,12 +10,13 @@ from teamwright.surfaces.terminal.render.paint import draw, draw_text
 from teamwright.surfaces.terminal.render.themes import Palette, agent_style
 from teamwright.surfaces.view.diff import DiffRow, count, count_lines, hunk_rows, rows_of
 from teamwright.surfaces.view.shapes import AgentView, Step
-from teamwright.surfaces.view.text import duration, money, one_line, safe, tokens
+from teamwright.surfaces.view.text import duration, is_plan, money, one_line, safe, tokens
 from teamwright.tools.bash import NAME as BASH
 from teamwright.tools.catalog import traits_of
 
 MOST_LINES = 300  # of an opened result
 MOST_OWN = 12  # lines that a line of the person's own printed
+MOST_PLAN = 40  # lines of a plan that is not opened
 MOST_FOLDED = 20  # lines of a diff that is shown while it is folded
 PEEK = 3  # lines of an error that are shown while it is folded
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
@@ -26,18 +27,30 @@ def draw_step(
     step: Step, width: int, palette: Palette, *, opened: bool, now: int, agent: AgentView | None = None
 ) -> list[Strip]:
     lines = draw(_head(step, width, palette, now=now, agent=agent), width, palette)
+    if is_plan(step.tool):
+        return [*lines, *_plan(step, width, palette, opened=opened)]
     if opened:
         return [*lines, *_body(step, width, palette)]
+    return [*lines, *_folded(step, width, palette)]
+
+
+def _last_progress(step: Step, width: int, palette: Palette) -> list[Strip]:
+    if step.status != "running" or not step.progress.strip():
+        return []
+    last = one_line(step.progress.rstrip().rpartition("\n")[2])
+    return draw(Text(f"    {fit(last, width - 5)}", style=palette.dim, no_wrap=True), width, palette)
+
+
+def _folded(step: Step, width: int, palette: Palette) -> list[Strip]:
+    if step.answers:
+        return _answers(step, width, palette)
     if step.tool == "!" and step.result.strip():
-        return [*lines, *_own_output(step, width, palette)]
+        return _own_output(step, width, palette)
     if step.status in ("error", "denied") and step.result.strip():
-        return [*lines, *_peek(step, width, palette)]
+        return _peek(step, width, palette)
     if step.status == "ok" and 0 < sum(len(hunk.lines) for hunk in step.patch) <= MOST_FOLDED:
-        return [*lines, *_draw_rows(hunk_rows(step.patch, step.title), width, palette)]
-    if step.status == "running" and step.progress.strip():
-        last = one_line(step.progress.rstrip().rpartition("\n")[2])
-        return [*lines, *draw(Text(f"    {fit(last, width - 5)}", style=palette.dim, no_wrap=True), width, palette)]
-    return lines
+        return _draw_rows(hunk_rows(step.patch, step.title), width, palette)
+    return _last_progress(step, width, palette)
 
 
 def _head(step: Step, width: int, palette: Palette, *, now: int, agent: AgentView | None) -> Text:
@@ -66,14 +79,17 @@ def _right(step: Step, now: int, agent: AgentView | None) -> str:
         return "refused"
     if _changes(step) and step.status == "ok":
         parts.append(count_lines(step.patch) or count(rows_of(step.tool, step.args)))
-    if agent is not None and agent.tokens:
-        parts.append(f"{tokens(agent.tokens)} tokens")
-        if agent.usd:
-            parts.append(money(agent.usd))
+    parts += _used(agent)
     took = (step.ended or now) - step.at
     if step.at and took >= 1_000:
         parts.append(duration(took))
     return " · ".join(filter(None, parts))
+
+
+def _used(agent: AgentView | None) -> list[str]:
+    if agent is None or not agent.tokens:
+        return []
+    return [f"{tokens(agent.tokens)} tokens", *([money(agent.usd)] if agent.usd else [])]
 
 
 def _changes(step: Step) -> bool:
@@ -87,6 +103,32 @@ def _peek(step: Step, width: int, palette: Palette) -> list[Strip]:
     shown = lines[-PEEK:] if step.status == "error" else lines[:PEEK]
     style = palette.bad if step.status == "error" else palette.warn
     return [s for line in shown for s in draw(_inside(fit(line, width - 6), style, palette), width, palette)]
+
+
+def _answers(step: Step, width: int, palette: Palette) -> list[Strip]:
+    """What the person answered, beneath each other; the questions too where there are several."""
+    drawn: list[Strip] = []
+    for asked, said in step.answers:
+        question = f"{fit(one_line(asked), max(10, width // 2))}  " if len(step.answers) > 1 else ""
+        text = Text.assemble(("    │ ", palette.dim), (question, palette.dim))
+        text.append(fit(one_line(said, 400), width - text.cell_len - 1), f"bold {palette.text}".strip())
+        drawn += draw(text, width, palette)
+    return drawn
+
+
+def _plan(step: Step, width: int, palette: Palette, *, opened: bool) -> list[Strip]:
+    """It stays to be read, also after its approval; of a long one the beginning."""
+    from teamwright.surfaces.terminal.render.markdown import MarkdownPieces  # noqa: PLC0415  # slow to import
+
+    bar = list(draw(Text("    │ ", style=palette.dim, end=""), 8, palette)[0])
+    lines = MarkdownPieces().draw(str(step.args.get("plan", "")), width - 7, palette)
+    more = 0 if opened else max(0, len(lines) - MOST_PLAN)
+    drawn = [Strip([*bar, *line]) for line in lines[: len(lines) - more]]
+    if more:
+        drawn += draw(_inside(f"… {more:,} more lines: Tab and Enter open it", palette.dim, palette), width, palette)
+    if step.status in ("error", "denied") and step.result.strip():
+        drawn += _peek(step, width, palette)
+    return drawn
 
 
 def _own_output(step: Step, width: int, palette: Palette) -> list[Strip]:

@@ -95,13 +95,13 @@ def agent_row(agent: AgentView, prefix: str, width: int, palette: Palette, now: 
 
 
 def _figures(agent: AgentView, width: int, now: int) -> Iterator[str]:
-    """As many as there is room for."""
+    """As many as there is room for. A space parts them, however long they are."""
     if width >= _MIDDLE:
-        yield f"{tokens(agent.tokens):>7}"
+        yield f" {tokens(agent.tokens):>6}"
     if width >= _WIDE and agent.usd is not None:
-        yield f"{money(agent.usd):>8}"
+        yield f" {money(agent.usd):>7}"
     if width >= _WIDE:
-        yield f"{took(agent, now):>11}"
+        yield f" {took(agent, now):>11}"
 
 
 def asking(agent: AgentView, view: SessionFold) -> AgentView:
@@ -109,26 +109,33 @@ def asking(agent: AgentView, view: SessionFold) -> AgentView:
     question = next((q for q in view.questions if q.agent == agent.id), None)
     if question is None or agent.state == "waiting":
         return agent
-    about = f"your answer: {question.tool} {title(question.tool, question.args)}"
+    about = f"your answer: {question.tool} {title(question.tool, question.args, agent.cwd)}"
     return replace(agent, state="waiting", waiting_for=about)
 
 
 def why(agent: AgentView, now: int, jobs: str = "") -> str:
     """Why it does not continue, in a sentence. `jobs` are those that run for it."""
-    since = f" for {took(agent, now)}" if agent.started and not agent.ended else ""
     match agent.state:
         case "running":
-            return agent.summary or f"{agent.doing or 'working'}"
+            return agent.summary or agent.doing or "working"
         case "waiting":
             return f"waits for {agent.waiting_for or 'an answer'}"
         case "idle":
-            return f"idle: waits for {agent.waiting_for or (f'its jobs: {jobs}' if jobs else 'a message')}"
+            return f"idle: waits for {agent.waiting_for or _awaited(jobs)}"
         case "done":
             return "finished; send a message to resume it"
         case "failed":
             return f"failed: {agent.waiting_for or 'see its conversation'}"
         case "stopped":
-            return f"was stopped{since}"
+            return f"was stopped{_since(agent, now)}"
+
+
+def _awaited(jobs: str) -> str:
+    return f"its jobs: {jobs}" if jobs else "a message"
+
+
+def _since(agent: AgentView, now: int) -> str:
+    return f" for {took(agent, now)}" if agent.started and not agent.ended else ""
 
 
 class AgentsPanel(Vertical):
@@ -162,12 +169,17 @@ class AgentsPanel(Vertical):
         yield Static("", classes="panel--detail", markup=False)
 
     def on_mount(self) -> None:
-        self.set_interval(REFRESH, self.draw)
+        self._clock = self.set_interval(REFRESH, self.draw)
         self.call_after_refresh(self.draw)
 
     def draw(self) -> None:
-        if not self.is_mounted or not all(widget.display for widget in self.ancestors_with_self):
+        """Again and again while it can be seen; whoever opens it calls this once."""
+        if not self.is_mounted:
             return
+        if not all(widget.display for widget in self.ancestors_with_self):
+            self._clock.pause()
+            return
+        self._clock.resume()
         palette, now = palette_of(self), int(time.time() * 1000)
         here = self._here() if self._here is not None else None
 
@@ -187,7 +199,7 @@ class AgentsPanel(Vertical):
         palette = palette_of(self)
         parts: list[Piece] = [
             (one_line(agent.name, 40), agent_style(agent.color, palette)),
-            (f"  {one_line(agent.kind, 40)}", palette.dim),
+            (f"  {one_line(agent.kind, 40)}" if agent.kind != agent.name else "", palette.dim),
         ]
         parts += [(f"  {one_line(agent.model, 60)}", palette.dim)] if agent.model else []
         running = [job.description for job in self._view.jobs.values() if job.owner == agent.id and not job.ended]

@@ -1,18 +1,16 @@
 """Board of the shared task list: states, owners and blockers."""
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
 
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
-from textual.containers import Vertical
 from textual.content import Content
-from textual.widgets import OptionList, Static
+from textual.widgets import Static
 
 from teamwright.core.data.tasks import Task, listed
 from teamwright.surfaces.terminal.render.themes import Palette, agent_style
 from teamwright.surfaces.terminal.widgets.rows import Piece, RowList, palette_of, row
 from teamwright.surfaces.terminal.widgets.sheet import Sheet
+from teamwright.surfaces.terminal.widgets.unfolding import UnfoldingList
 from teamwright.surfaces.view.diff import DiffRow
 from teamwright.surfaces.view.text import one_line, safe
 
@@ -72,15 +70,11 @@ def detail_rows(task: Task) -> list[DiffRow]:
     return [DiffRow("strong", f"#{task.id} {safe(task.subject)}"), *(DiffRow("dim", fact) for fact in facts), *text]
 
 
-class TaskPanel(Vertical):
+class TaskPanel(UnfoldingList):
     """Enter shows the whole task."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "fold", "Fold", show=False)]
     DEFAULT_CSS = """
-    TaskPanel { height: 1fr; }
     TaskPanel > .board--head, TaskPanel > .board--keys { height: 1; padding: 0 1; color: $text-muted; }
-    TaskPanel > Sheet { display: none; max-height: 50%; border-top: solid $border-blurred; }
-    TaskPanel.-open > Sheet { display: block; }
     """
 
     def __init__(self, *, id: str | None = None) -> None:
@@ -107,24 +101,8 @@ class TaskPanel(Vertical):
             return [(id, task_row(task, width, palette, self._colors)) for id, task in self._tasks.items()]
 
         self.query_one(RowList).show(rows)
-        self._fill()
+        self.fill()
 
-    def _fill(self) -> None:
-        task = self._tasks.get(self.query_one(RowList).chosen or "")
-        if task is not None and self.has_class("-open"):
-            self.query_one(Sheet).show(detail_rows(task))
-
-    def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
-        event.stop()
-        self._fill()
-
-    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        event.stop()
-        self.toggle_class("-open")
-        self._fill()
-
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        return self.has_class("-open") if action == "fold" else True
-
-    def action_fold(self) -> None:
-        self.remove_class("-open")
+    def details(self, key: str) -> list[DiffRow] | None:
+        task = self._tasks.get(key)
+        return None if task is None else detail_rows(task)

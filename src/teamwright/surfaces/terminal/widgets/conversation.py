@@ -73,6 +73,7 @@ class Conversation(ScrollView, can_focus=True):
         self._version = -1
         self.following = True  # new lines are scrolled to
         self._scrolling = False
+        self._cuts = 0  # of the talk that were seen
 
     # --- what is shown
 
@@ -80,7 +81,8 @@ class Conversation(ScrollView, can_focus=True):
         """Another agent's conversation."""
         self.agent = agent
         self._older, self._asked_older, self._blocks, self.chosen, self._version = [], False, {}, None, -1
-        self._has_all, self._held, self._dropped = False, [], self.view.talk(agent).dropped
+        talk = self.view.talk(agent)
+        self._has_all, self._held, self._dropped, self._cuts = False, [], talk.dropped, talk.cuts
         self._first, self._last = max(0, len(self._items()) - FIRST), None
         self.following = True
         self.update()
@@ -135,15 +137,22 @@ class Conversation(ScrollView, can_focus=True):
         if began < self._rests_until:
             return True
         live = any(isinstance(row.item, Step) and row.item.status == "running" for row in self._rows[-20:])
+        if talk.cuts != self._cuts:  # a rewind took some away, of which some may have been read again
+            self.open(self.agent)
+            self._ask_for_older(talk.items, PAGE)
         if changed := talk.version != self._version or live:
             self.update()
         if self._rows and not self.following:
-            if self.scroll_y < self.size.height:
-                self._extend()
-            elif self._last is not None and self.scroll_y > self.max_scroll_y - self.size.height:
-                self._descend()
+            self._read_on()
         self._rests_until = time.monotonic() + SHARE * (time.monotonic() - began)
         return changed
+
+    def _read_on(self) -> None:
+        """Near one of its ends, show more beyond it."""
+        if self.scroll_y < self.size.height:
+            self._extend()
+        elif self._last is not None and self.scroll_y > self.max_scroll_y - self.size.height:
+            self._descend()
 
     def update(self) -> None:
         """Lay out everything from the first item on, and keep the scroll position above the end."""

@@ -9,6 +9,9 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from teamwright.core.ids import AgentId
+from teamwright.surfaces.terminal.dialogs.docked import Dock
+from teamwright.surfaces.terminal.margins.checklist import TaskChecklist
+from teamwright.surfaces.terminal.margins.own_status import OwnStatus
 from teamwright.surfaces.terminal.prompt.completion import Completions
 from teamwright.surfaces.terminal.prompt.drafts import Drafts
 from teamwright.surfaces.terminal.widgets.conversation import Conversation
@@ -23,11 +26,12 @@ CSS = """
     #entry { height: auto; border: round $border; padding: 0 1; margin: 0; background: $background; }
     #entry:focus-within { border: round $primary; }
     #mark { width: auto; margin-right: 1; color: $primary; }
+    #main > .-behind { display: none; }
     Conversation { height: 1fr; padding: 0; }
 """
 
 
-class Body(Horizontal):
+class FrameBody(Horizontal):
     """What is typed or pasted outside of the input belongs into it, unless the key means something there."""
 
     def on_key(self, event: events.Key) -> None:
@@ -53,9 +57,10 @@ def compose(
     view: SessionFold, drafts: Drafts, *, here: Callable[[], AgentId], budget: Callable[[], str], coach: Widget | None
 ) -> ComposeResult:
     completions = Completions(id="completions")
-    with Body(id="body"):
+    with FrameBody(id="body"):
         with Vertical(id="main"):
             yield Conversation(view, view.main, id="conversation")
+            yield TaskChecklist(id="checklist")
             yield QueueList(id="queue")
             yield completions
             if coach is not None:
@@ -63,5 +68,7 @@ def compose(
             with Horizontal(id="entry"):
                 yield Static("›", id="mark", markup=False)
                 yield PromptInput(drafts, completions, id="prompt")
+            yield OwnStatus(id="own-status")
+            yield Dock(id="dock")
             yield StatusLine(id="status")
         yield Side(view, here=here, budget=budget, id="side")

@@ -1,6 +1,7 @@
 """Input of the prompt: several lines, history, pastes of any size, completion. Nothing typed is lost."""
 
-from typing import ClassVar
+from pathlib import Path
+from typing import ClassVar, Literal
 
 from textual import events
 from textual.binding import Binding, BindingType
@@ -9,10 +10,12 @@ from textual.widgets import TextArea
 
 from teamwright.surfaces.terminal.prompt.completion import Completion, Completions, TypedWord, quoted, word_at
 from teamwright.surfaces.terminal.prompt.drafts import Drafts
+from teamwright.surfaces.terminal.prompt.vim_keys import VimKeys
 from teamwright.tools.bounds import visible
 
 CHIP_LINES, CHIP_SIZE = 12, 1_500  # pastes beyond that stand as one word in the input
 PLACEHOLDER = "Ask, or type / @ ! for commands, files, the shell"
+Aid = Literal["search", "editor", "picture"]
 NEW_LINE = ("shift+enter", "shift+\r", "alt+enter", "ctrl+j")  # the second is what xterm makes of the first
 
 
@@ -30,6 +33,12 @@ class PromptInput(TextArea):
         Binding("shift+down", "app.neighbour(1)", show=False),
         Binding("ctrl+d", "delete_or_leave", show=False),
         Binding("ctrl+end", "app.bottom", show=False),
+        Binding("ctrl+r", "help('search')", show=False),
+        Binding("ctrl+g", "help('editor')", show=False),
+        Binding("ctrl+v", "help('picture')", show=False),
+        Binding("ctrl+z", "app.suspend_process", show=False),
+        Binding("ctrl+underscore", "undo", show=False),
+        Binding("alt+d,ctrl+delete", "delete_word_right", show=False),
     ]
 
     class Submitted(Message):
@@ -42,12 +51,19 @@ class PromptInput(TextArea):
     class Escaped(Message):
         """Esc, and there was nothing here to close."""
 
-    class Wanted(Message):
+    class ChoicesWanted(Message):
         """Choices for this word are wanted; None: no word can be completed."""
 
         def __init__(self, word: TypedWord | None) -> None:
             super().__init__()
             self.word = word
+
+    class HelpWanted(Message):
+        """`aid` names what helps with typing."""
+
+        def __init__(self, aid: Aid) -> None:
+            super().__init__()
+            self.aid: Aid = aid
 
     class Ended(Message):
         """Ctrl+D in an empty input."""
@@ -70,6 +86,7 @@ class PromptInput(TextArea):
         self._drafts, self._completions = drafts, completions
         self.pastes = dict(drafts.kept.pastes)
         self._word: TypedWord | None = None
+        self._vim: VimKeys | None = None
         self._place = len(drafts.kept.prompts)  # in the earlier prompts
         self._unsent = ""  # what was typed before going back in them
         self._quiet = False  # the text is set by us: no completion
@@ -84,6 +101,17 @@ class PromptInput(TextArea):
         for chip, paste in self.pastes.items():
             text = text.replace(chip, paste)
         return text
+
+    @property
+    def earlier(self) -> list[str]:
+        """Prompts of this directory, the oldest first."""
+        return self._drafts.kept.prompts
+
+    def attach(self, picture: Path, size: int) -> None:
+        """As one word, which is sent as a mention of the file."""
+        chip = f"[picture {len(self.pastes) + 1}: {max(1, size // 1024):,} kB]"
+        self.pastes[chip] = quoted(str(picture))
+        self.insert(f"{chip} ")
 
     def put(self, text: str) -> None:
         """In the place of what is there."""
@@ -116,7 +144,7 @@ class PromptInput(TextArea):
         if word is None and self._word is None:
             return
         self._word = word
-        self.post_message(self.Wanted(word))
+        self.post_message(self.ChoicesWanted(word))
 
     def offer(self, word: TypedWord | None, choices: list[Completion]) -> None:
         if word == self._word:
@@ -136,8 +164,18 @@ class PromptInput(TextArea):
 
     # --- keys
 
+    def use_vim(self, *, on: bool) -> None:
+        if self._vim is not None:
+            self._vim.leave()
+        self._vim = VimKeys(self) if on else None
+
+    @property
+    def is_vim(self) -> bool:
+        return self._vim is not None
+
     async def _on_key(self, event: events.Key) -> None:
-        if self._completions.display and self._drive_completions(event.key):
+        listed = self._completions.display and self._drive_completions(event.key)
+        if listed or (self._vim is not None and self._vim.take(event)):
             event.prevent_default().stop()
         elif event.key in NEW_LINE:
             event.prevent_default().stop()
@@ -211,6 +249,9 @@ class PromptInput(TextArea):
             self._unsent = self.text
         self._place = place
         self.put(self._unsent if place == len(prompts) else prompts[place])
+
+    def action_help(self, aid: Aid) -> None:
+        self.post_message(self.HelpWanted(aid))
 
     def action_delete_or_leave(self) -> None:
         if self.text:

@@ -70,9 +70,13 @@ class RowList(OptionList):
     def show(self, build: "Build", *, follow: "Follow" = "choice") -> None:
         """`build` makes the rows, each with an id, for a width: now, and whenever that changes."""
         self._build, self._follow = build, follow
-        self.on_resize()
+        self._redraw()
 
     def on_resize(self) -> None:
+        self._redraw()
+        self.call_after_refresh(self.scroll_to_highlight)  # it may have lain outside of the room that there was
+
+    def _redraw(self) -> None:
         if self._build is not None and (width := self.scrollable_content_region.width) > 0:
             self._draw(self._build(width))
 

@@ -1,7 +1,7 @@
 """A sheet of text that is shown whole, however long: wrapped hard at the edge, drawn line by line."""
 
-from collections.abc import Sequence
-from typing import ClassVar
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 from rich.style import Style
 from textual.binding import Binding, BindingType
@@ -13,6 +13,7 @@ from textual.strip import Strip
 from teamwright.surfaces.terminal.render.diff_lines import DiffLine, draw_line, lay_out
 from teamwright.surfaces.terminal.widgets.rows import palette_of
 from teamwright.surfaces.view.diff import DiffRow
+from teamwright.surfaces.view.text import MOST_TEXT
 
 
 class Sheet(ScrollView, can_focus=True):
@@ -26,7 +27,9 @@ class Sheet(ScrollView, can_focus=True):
     ]
     COMPONENT_CLASSES: ClassVar[set[str]] = {"sheet--plain", "sheet--strong", "sheet--dim"}
     DEFAULT_CSS = """
-    Sheet { height: auto; max-height: 100%; background: $surface; overflow-x: hidden; }
+    Sheet {
+        height: auto; max-height: 100%; background: $surface; overflow-x: hidden; scrollbar-size-vertical: 1;
+    }
     Sheet > .sheet--plain { color: $foreground; }
     Sheet > .sheet--strong { color: $foreground; text-style: bold; }
     Sheet > .sheet--dim { color: $text-muted; }
@@ -43,7 +46,7 @@ class Sheet(ScrollView, can_focus=True):
         super().__init__(id=id)
         self._rows = list(rows)
         self._lines: list[DiffLine] = []  # as wide as the sheet
-        self._width = 0
+        self._width = self._height = 0
         self._ended = False  # has somebody turned to the last line?
 
     def show(self, rows: Sequence[DiffRow]) -> None:
@@ -57,20 +60,29 @@ class Sheet(ScrollView, can_focus=True):
         """Is all of it on the screen, or has somebody turned to its end?"""
         if not self._rows:
             return True
-        whole = 0 < len(self._lines) <= self.scrollable_content_region.height
+        whole = 0 < self._height <= self.scrollable_content_region.height
         return self._width > 0 and (whole or self._ended)
 
     @property
+    def is_laid_out(self) -> bool:
+        """As wide as the room is that a scrollbar leaves."""
+        return self._width == self.scrollable_content_region.width
+
+    @property
     def height_needed(self) -> int:
-        return len(self._lines)
+        return self._height
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         self._wrap(width)
-        return max(1, len(self._lines))
+        return max(1, self._height)
 
     def on_resize(self) -> None:
         self._wrap(self.scrollable_content_region.width)
         self._tell()
+
+    def watch_show_vertical_scrollbar(self) -> None:
+        """It takes the room of the last cells, which must not be hidden below it."""
+        self.call_after_refresh(self.on_resize)
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         super().watch_scroll_y(old_value, new_value)
@@ -78,7 +90,7 @@ class Sheet(ScrollView, can_focus=True):
 
     def _tell(self) -> None:
         first, height = int(self.scroll_offset.y), self.scrollable_content_region.height
-        total = len(self._lines)
+        total = self._height
         self._ended = self._ended or (first > 0 and height > 0 and first + height >= total > 0)
         self.post_message(self.Scrolled(first + 1, min(total, first + height), total))
 
@@ -86,8 +98,18 @@ class Sheet(ScrollView, can_focus=True):
         if width <= 2 or width == self._width:
             return
         self._width = width
+        self._height = self._lay_out(width)
+        self.virtual_size = Size(width, self._height)
+
+    def _lay_out(self, width: int) -> int:
+        """How many lines it has in this width."""
         self._lines = lay_out(self._rows, width)
-        self.virtual_size = Size(width, len(self._lines))
+        return len(self._lines)
+
+    def _draw(self, at: int) -> Strip:
+        line = self._lines[at]
+        style = self._style(line.row.kind)
+        return draw_line(line, palette_of(self), style).adjust_cell_length(self._width, style)
 
     def _style(self, kind: str) -> Style:
         """Of what goes and comes it is the one that conversations have."""
@@ -98,8 +120,27 @@ class Sheet(ScrollView, can_focus=True):
     def render_line(self, y: int) -> Strip:
         at = int(self.scroll_offset.y) + y
         width = self.scrollable_content_region.width
-        if at >= len(self._lines):
+        if at >= self._height:
             return Strip.blank(width, self.rich_style)
-        line = self._lines[at]
-        style = self._style(line.row.kind)
-        return draw_line(line, palette_of(self), style).adjust_cell_length(width, style).apply_style(self.rich_style)
+        return self._draw(at).adjust_cell_length(width).apply_style(self.rich_style)
+
+
+class PlanSheet(Sheet):
+    """A plan as the Markdown that it is. One that is too long to be drawn so is shown as it was written."""
+
+    def __init__(self, args: Mapping[str, Any], rows: Sequence[DiffRow]) -> None:
+        """`rows` are the whole request as plain lines."""
+        super().__init__(rows)
+        self._plan = str(args.get("plan", ""))
+        self._strips: list[Strip] = []
+
+    def _lay_out(self, width: int) -> int:
+        from teamwright.surfaces.terminal.render.markdown import MarkdownPieces  # noqa: PLC0415  # slow to import
+
+        if not self._plan.strip() or len(self._plan) > MOST_TEXT:
+            return super()._lay_out(width)
+        self._strips = MarkdownPieces().draw(self._plan, width - 1, palette_of(self))
+        return len(self._strips)
+
+    def _draw(self, at: int) -> Strip:
+        return self._strips[at] if self._strips else super()._draw(at)

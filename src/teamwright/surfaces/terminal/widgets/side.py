@@ -1,5 +1,6 @@
-"""Side of the screen with the agents, the task board and the team's mail, beside the conversation or replacing it."""
+"""Side of the screen beside the conversation, or in its place: agents, task board, mail and landing queue."""
 
+import time
 from collections.abc import Callable
 from typing import ClassVar, Literal
 
@@ -13,12 +14,14 @@ from teamwright.core.ids import AgentId
 from teamwright.runtime.port import Crew, SessionPort
 from teamwright.surfaces.terminal.widgets.agents_panel import AgentsPanel
 from teamwright.surfaces.terminal.widgets.board import TaskPanel
+from teamwright.surfaces.terminal.widgets.land_panel import LandPanel
 from teamwright.surfaces.terminal.widgets.rows import Piece, RowList, palette_of
 from teamwright.surfaces.terminal.widgets.timeline import MailTimeline
 from teamwright.surfaces.view.view import SessionFold
 
-Page = Literal["agents", "tasks", "mail"]
-PAGES: tuple[Page, ...] = ("agents", "tasks", "mail")
+Page = Literal["agents", "tasks", "mail", "landing"]
+PAGES: tuple[Page, ...] = ("agents", "tasks", "mail", "landing")
+LOOK = 0.9  # seconds after which the landing queue is read again while it is seen
 BESIDE = 110  # columns from which it stands beside the conversation
 
 
@@ -38,10 +41,10 @@ class Side(Vertical):
         super().__init__(id=id)
         self._view = view
         self._agents = AgentsPanel(view, here=here, budget=budget, id="agents")
-        self._tasks, self._mail = TaskPanel(id="tasks"), MailTimeline(id="mail")
+        self._tasks, self._mail, self._landing = TaskPanel(id="tasks"), MailTimeline(id="mail"), LandPanel(id="landing")
         self.page: Page = "agents"
         self._begun = self._filled = False
-        self._crew = Crew()
+        self._crew, self._read_at = Crew(), 0.0
 
     def prepare(self) -> None:
         """Not with the first picture: it is not seen there, and takes a while."""
@@ -51,8 +54,9 @@ class Side(Vertical):
 
     async def _mount_pages(self) -> None:
         tabs = Static("", id="side-tabs", markup=False)
-        await self.mount(tabs, ContentSwitcher(self._agents, self._tasks, self._mail, initial=self.page))
-        if not all(page.query(RowList) for page in (self._agents, self._tasks, self._mail)):
+        pages = (self._agents, self._tasks, self._mail, self._landing)
+        await self.mount(tabs, ContentSwitcher(*pages, initial=self.page))
+        if not all(page.query(RowList) for page in pages):
             return  # the app was left meanwhile
         self._filled = True
         self.show(self._crew)
@@ -72,20 +76,43 @@ class Side(Vertical):
     def action_close(self) -> None:
         self.post_message(self.Closed())
 
+    @property
+    def pages(self) -> tuple[Page, ...]:
+        """The landing queue is one where there is something in it."""
+        landing = bool(self._crew.landing) or self.page == "landing"
+        return PAGES if landing else PAGES[:-1]
+
+    @property
+    def next_page(self) -> Page | None:
+        """None after the last one."""
+        place = self.pages.index(self.page) + 1
+        return self.pages[place] if place < len(self.pages) else None
+
     def draw_tabs(self) -> None:
         palette = palette_of(self)
         pieces: list[Piece] = []
-        for page in PAGES:
+        for page in self.pages:
             pieces.append((f" {page} ", f"reverse {palette.accent}".strip() if page == self.page else palette.dim))
         self.query_one("#side-tabs", Static).update(Content.assemble(*pieces, ("  F2 next · Esc closes", palette.dim)))
+
+    def falls_due(self) -> bool:
+        """Is it to be read again? No event of the session tells what other processes do to the landing queue."""
+        now = time.monotonic()
+        if self.page != "landing" or now - self._read_at < LOOK:
+            return False
+        self._read_at = now
+        return True
 
     async def read(self, session: SessionPort) -> None:
         self.show(await session.crew())
 
     def show(self, crew: Crew) -> None:
-        self._crew = crew
+        before, self._crew = self.pages, crew
         if not self._filled:
             return
+        if self.pages != before:
+            self.draw_tabs()
         colors = {agent.name: agent.color for agent in self._view.agents.values()}
         self._tasks.show(crew.tasks, colors)
         self._mail.show(crew.mail, self._view.team_events, colors)
+        self._landing.show(crew.landing, colors)

@@ -2,21 +2,19 @@
 
 import time
 from collections.abc import Iterable, Mapping
-from typing import ClassVar
 
 import msgspec
 from msgspec import Struct
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
-from textual.containers import Vertical
 from textual.content import Content
-from textual.widgets import OptionList, Static
+from textual.widgets import Static
 
 from teamwright.core.data.team import split_address
 from teamwright.store.tables.mail import MailEntry
 from teamwright.surfaces.terminal.render.themes import Palette, agent_style
 from teamwright.surfaces.terminal.widgets.rows import Piece, RowList, palette_of, row
 from teamwright.surfaces.terminal.widgets.sheet import Sheet
+from teamwright.surfaces.terminal.widgets.unfolding import UnfoldingList
 from teamwright.surfaces.view.diff import DiffRow
 from teamwright.surfaces.view.shapes import TeamEvent
 from teamwright.surfaces.view.text import one_line, safe
@@ -119,14 +117,10 @@ def detail_rows(item: Happening) -> list[DiffRow]:
     return [*facts, *(DiffRow("plain", line) for line in safe(item.whole or item.text).split("\n"))]
 
 
-class MailTimeline(Vertical):
+class MailTimeline(UnfoldingList):
     """Newest at the bottom; Enter shows the whole message."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "fold", "Fold", show=False)]
     DEFAULT_CSS = """
-    MailTimeline { height: 1fr; }
-    MailTimeline > Sheet { display: none; max-height: 50%; border-top: solid $border-blurred; }
-    MailTimeline.-open > Sheet { display: block; }
     MailTimeline > .mail--keys { height: 1; padding: 0 1; color: $text-muted; }
     """
 
@@ -153,24 +147,8 @@ class MailTimeline(Vertical):
             return rows or [("none", Content.assemble(("no messages yet", palette.dim)))]
 
         listing.show(build, follow="end")
-        self._fill()
+        self.fill()
 
-    def _fill(self) -> None:
-        item = self._items.get(self.query_one(RowList).chosen or "")
-        if item is not None and self.has_class("-open"):
-            self.query_one(Sheet).show(detail_rows(item))
-
-    def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
-        event.stop()
-        self._fill()
-
-    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        event.stop()
-        self.toggle_class("-open")
-        self._fill()
-
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        return self.has_class("-open") if action == "fold" else True
-
-    def action_fold(self) -> None:
-        self.remove_class("-open")
+    def details(self, key: str) -> list[DiffRow] | None:
+        item = self._items.get(key)
+        return None if item is None else detail_rows(item)

@@ -1,0 +1,169 @@
+"""The system prompts of a session's agents, from what is known of the session when they are made."""
+
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from teamwright.core.ids import AgentId
+from teamwright.core.permissions.consent import Mode
+from teamwright.core.text import shown
+from teamwright.library import instructions
+from teamwright.runtime.agents.agent import Agent
+from teamwright.runtime.agents.prompt import (
+    COORDINATE,
+    LEAN_WORK,
+    WORK,
+    Surroundings,
+    audience,
+    changed_facts,
+    permission_words,
+    reader,
+    system_prompt,
+)
+
+if TYPE_CHECKING:
+    from teamwright.app.services import Services
+
+
+_MOST_END = 1_000  # characters that the settings may put under a commit
+_SYSTEM = os.uname()
+_PLATFORM = f"{_SYSTEM.sysname} {_SYSTEM.release} {_SYSTEM.machine}"  # `platform` would start a program for it
+
+
+def main_system(services: "Services", model: str, mode: Mode) -> tuple[str, ...]:
+    registry = services.registry
+    definition = registry.main_definition
+    workspace, own, told = services.workspace, services.options.system_prompt, ()
+    if definition is not None:
+        role, told = definition.prompt, services.extensions.told(definition)
+    elif own is not None:
+        role = own
+    else:
+        role = COORDINATE if registry.features.coordinator else LEAN_WORK if registry.lean else WORK
+        role = _styled(services, role) if workspace.settings.output_style else role
+    return (*system_of(services, model, workspace.cwd, role=role, mode=mode, main=True), *told)
+
+
+def _styled(services: "Services", role: str) -> str:
+    """With the output style that the settings choose, or in its words alone."""
+    workspace = services.workspace
+    from teamwright.library.claude.output_styles import StyleFault, find_style  # noqa: PLC0415
+
+    near = [workspace.project / name for name in (".teamwright", ".claude")] if workspace.trusted else []
+    homes = [*near, workspace.home.root, workspace.user / ".claude"]
+    try:
+        style = find_style(workspace.settings.output_style or "", [home / "output-styles" for home in homes])
+    except StyleFault as fault:
+        services.notes.append(str(fault))
+        return role
+    if style is None or not style.text:
+        return role
+    return f"{role}\n\n{style.text}" if style.keeps else style.text
+
+
+def _wishes(services: "Services", *, main: bool) -> str:
+    """Small things that the settings ask for: a language, and the last lines of commits and pull requests."""
+    settings = services.workspace.settings
+    end = settings.attribution
+    lines = [f"Answer the person in {shown(settings.language, 60)}." if main and settings.language else ""]
+    lines += [f"End each commit message that you write with this:\n{end.commit[:_MOST_END]}" if end.commit else ""]
+    lines += [f"End each description of a pull request with this:\n{end.pr[:_MOST_END]}" if end.pr else ""]
+    return "\n".join(filter(None, lines))
+
+
+def news_of(services: "Services", main: Agent) -> str:
+    """What is not as the main agent was told before, in its prompt or since; empty if all is. The prompt stays."""
+    if services.options.system_prompt is not None:
+        return ""
+    since = (message.text for message in reversed(main.history.messages) if message.role == "user")
+    allowed = permissions_of(services, main.mode or "default")
+    reads = reader(person=services.options.interactive, asked=services.asked)
+    return changed_facts("\n".join(main.prompt.system), since, reads, allowed)
+
+
+def permissions_of(services: "Services", mode: Mode) -> str:
+    """What an agent in this mode is told of what it may do."""
+    rules = services.rules.rules
+    return permission_words(mode, [str(rule) for rule in rules.allow], asked=services.asked)
+
+
+def mode_here(services: "Services", own: Mode | None) -> Mode:
+    """The session's, or what an agent's own makes of it."""
+    if not own:
+        return services.mode
+    from teamwright.core.permissions.judge import mode_allowed  # noqa: PLC0415
+
+    return mode_allowed(services.mode, own)
+
+
+def system_of(
+    services: "Services", model: str, cwd: Path, *, role: str, mode: Mode, main: bool = False
+) -> tuple[str, ...]:
+    workspace, options = services.workspace, services.options
+    found = instructions.collect(
+        cwd,
+        workspace.project,
+        home=workspace.user,
+        state=workspace.home.root,
+        trusted=workspace.trusted,
+        sources=options.setting_sources,
+    )
+    place = Surroundings(
+        str(cwd),
+        _PLATFORM,
+        time.strftime("%Y-%m-%d"),
+        model,
+        git=_git(services, main=main) if services.git or (workspace.project / ".git").exists() else "",
+        directories=tuple(map(str, roots_of(services)[1:])),
+        permissions=permissions_of(services, mode),
+    )
+    told = [instructions.render(found)] if found.files else []
+    told += [_wishes(services, main=main)] if workspace.settings.layers else []
+    if not main:
+        return system_prompt(place, told, role=role)
+    services.notes.extend(found.problems)
+    told += [_earlier_notes(services)] if workspace.own.session_memory else []
+    bare, append = options.system_prompt is not None, options.append_system_prompt
+    work_for = audience(reader(person=options.interactive, asked=services.asked))
+    return system_prompt(place, told, role=role, work_for=work_for, append=append, bare=bare)
+
+
+def _git(services: "Services", *, main: bool) -> str:
+    """The subjects of commits are somebody's words: those of a directory that is not trusted stay out of the prompt.
+
+    Other agents begin later, when much may have changed.
+    """
+    if services.git and main:
+        from teamwright.host.git.now import in_words  # noqa: PLC0415
+
+        return in_words(services.git, commits=services.workspace.trusted)
+    return "a git repository" if (services.workspace.project / ".git").exists() else ""
+
+
+def _earlier_notes(services: "Services") -> str:
+    """What earlier sessions noted."""
+    workspace = services.workspace
+    from teamwright.core.errors import StoreError  # noqa: PLC0415
+    from teamwright.core.policies import notes  # noqa: PLC0415
+    from teamwright.store.files.memories import Notebook  # noqa: PLC0415
+
+    try:
+        return notes.for_prompt(Notebook(workspace.home, workspace.project).read())
+    except StoreError as error:
+        services.notes.append(f"the notes of earlier sessions were left out: {error}")
+        return ""
+
+
+def roots_of(services: "Services") -> tuple[Path, ...]:
+    workspace, settings = services.workspace, services.workspace.settings
+    named = (workspace.cwd / directory for directory in services.options.add_dirs)
+    more = (*named, *settings.permissions.additional_directories)
+    return tuple(dict.fromkeys((workspace.cwd, *(d.resolve() for d in more if d.is_dir()))))
+
+
+async def recall(services: "Services", agent: AgentId) -> list[str]:
+    """What an agent must still know after its conversation was shortened."""
+    jobs = services.jobs.unfinished(agent)
+    running = [f"Still at work for you: {j.description} ({j.kind} {j.id})" for j in jobs]
+    return [*running, *await services.teams.recall(agent)]

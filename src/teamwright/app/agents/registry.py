@@ -1,0 +1,297 @@
+"""Agent types that a session may start, and the tools of each."""
+
+from collections.abc import Mapping, Sequence, Set
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from teamwright.app.extensions.service import Configured, memory_folder
+from teamwright.app.land_check import check_of
+from teamwright.app.options import Options
+from teamwright.app.workspace import Workspace, passed_names
+from teamwright.core.data.definition import AgentDefinition
+from teamwright.core.data.message import ToolCall, ToolSpec
+from teamwright.core.errors import SettingsError, UsageError
+from teamwright.core.permissions.consent import Decision, Deny
+from teamwright.core.permissions.rules import AGENT, SKILL, detail_rule, hidden_tools
+from teamwright.core.policies.spawn import Features
+from teamwright.core.ports import Tool
+from teamwright.library.agents.book import AgentObjects, DefinitionBook
+from teamwright.library.agents.places import find_places
+from teamwright.library.agents.tool_choice import ToolChoice, tool_names
+from teamwright.library.trust import decision as trust
+from teamwright.runtime.agents.spec import Toolset
+from teamwright.runtime.permissions.rulebook import Rulebook
+from teamwright.runtime.tool_traits import register
+from teamwright.tools.agents.agent import AgentOffer, AgentTool, agent_spec
+from teamwright.tools.agents.team import TeamCreate
+from teamwright.tools.catalog import CATALOG
+from teamwright.tools.deferred import DEFERRED, deferred_tools
+from teamwright.tools.lean import LEAN, lean_spec
+from teamwright.tools.pool import (
+    ALONE,
+    MADE,
+    WITHOUT_JOBS,
+    built_in_tools,
+    can_read,
+    chosen,
+    needed_by,
+    only_for,
+    share_shell,
+)
+
+if TYPE_CHECKING:
+    from teamwright.tools.shell.sandbox_words import SandboxWords
+
+
+class AgentRegistry:
+    """Definitions and tools; each toolset is put together from them and from the tools of servers."""
+
+    def __init__(
+        self,
+        options: Options,
+        workspace: Workspace,
+        rules: Rulebook,
+        written: Configured,
+        sandbox: "SandboxWords | None" = None,
+    ) -> None:
+        self._options, self._workspace, self._rules, self._written = options, workspace, rules, written
+        self._sandbox = sandbox
+        self.searching, self._search_tools = None, dict[str, Tool]()
+        if workspace.own.web_search is not None:
+            from teamwright.app.web_search import WebSearching  # noqa: PLC0415  # only where settings ask for it
+
+            self.searching = WebSearching(workspace)
+            self._search_tools = self.searching.tools
+        places = find_places(
+            cwd=workspace.cwd,
+            project=workspace.project,
+            home=workspace.user,
+            state=workspace.home.root,
+            trusted=workspace.trusted,
+            sources=options.setting_sources,
+            plugins=written.agent_places,
+        )
+        cache = workspace.home.root / "cache"
+        self._book = DefinitionBook(
+            places, flag=options.agents, cwd=workspace.cwd, given=options.definitions, cache=cache
+        )
+        found = self._book.current()
+        self.problems, self.unread = found.problems, found.unread
+        if self.searching is not None:
+            self.problems += self.searching.problems
+        self.features = _features(options, workspace)
+        self.lean, wanted = False, options.tools
+        self._own = frozenset(tool.spec.name for tool in options.own_tools)
+        self._only = None if wanted is None or "default" in wanted else {*wanted, *self._own}
+        self._passed = passed_names(workspace) if workspace.settings.env else ()
+        self.main_definition = None if options.agent is None else self._find_main(options.agent)
+        self._tools = self._make_tools()
+        self.catalog = register(CATALOG, options.own_tools) if options.own_tools else CATALOG
+        self._toolsets: dict[object, tuple[object, Toolset]] = {}
+
+    def use_lean(self) -> None:
+        """Before anybody has got a toolset. Nothing goes on in the background where no tool could stop it."""
+        self.lean, self.features = True, replace(self.features, background=False)
+        if self._options.tools is None:
+            self._only = {*LEAN, *self._own}
+        self._tools = self._make_tools()
+
+    def define(self, agents: Mapping[str, Any]) -> None:
+        """Further kinds of agents."""
+        self._book.add(AgentObjects("flag", "initialize", agents))
+
+    def kinds(self) -> Mapping[str, AgentDefinition]:
+        return self._book.current().by_name
+
+    def startable(self) -> Mapping[str, AgentDefinition]:
+        """Definitions as they are now, without those that a rule denies."""
+        denied = self._rules.rules.deny
+        return {
+            n: d
+            for n, d in self._book.current().by_name.items()
+            if not (denied and detail_rule(denied, AGENT, n, wide=False))
+            and not ((d.mcp_servers or d.required_mcp_servers) and self._written.missing(d))
+        }
+
+    def refusal(self, kind: str) -> str:
+        """Why a kind that there is cannot be started now; empty if it can, or if there is none."""
+        definition = self._book.current().find(kind)
+        missing = self._written.missing(definition) if definition else []
+        if not definition or not missing:
+            return ""
+        names = ", ".join(missing)
+        return f"The agent {definition.name} needs the MCP server {names}, which is not there. Use another agent."
+
+    def with_kinds(self, call: ToolCall, decision: Decision) -> Decision:
+        """Where a kind of agent was refused, the ones that can be started are named."""
+        if not isinstance(decision, Deny) or call.name != AGENT:
+            return decision
+        names = self.startable()
+        if str(call.args.get("subagent_type") or "").lower() in {"", *(name.lower() for name in names)}:
+            return decision  # it was not refused for its kind
+        return replace(decision, reason=f"{decision.reason} There are: {', '.join(sorted(names)) or 'none'}.")
+
+    def absence(self, kind: str) -> str:
+        """Why one of a kind that was started before cannot go on here, and what brings it back."""
+        definition = self._book.current().find(kind)
+        if definition is None:
+            found = () if self._workspace.trusted else trust.what_would_run(self._workspace.project).agents
+            if found:
+                return f"its kind {kind} is this project's, which is not trusted; trust it (--trust) and resume"
+            return f"there is no agent definition {kind} any more; put it back and resume"
+        if missing := self._written.missing(definition):
+            return f"its kind {kind} needs the MCP server {', '.join(missing)}; configure it and resume"
+        return f"a deny rule forbids Agent({kind}); take the rule away and resume"
+
+    def _find_main(self, name: str) -> AgentDefinition:
+        found = self._book.current().find(name)
+        if found is None:
+            raise UsageError(f"--agent {name}: there is no such agent; there are {', '.join(self.kinds())}")
+        return found
+
+    def _make_tools(self) -> dict[str, Tool]:
+        tools = built_in_tools(
+            self._workspace.env, self._passed, background=self.features.background, sandbox=self._sandbox
+        )
+        tools |= self._search_tools | self._landing_tools() | {tool.spec.name: tool for tool in self._options.own_tools}
+        rules, only, names = self._rules.rules, self._only, (*tools, *MADE)
+        hidden = hidden_tools(rules, names) if rules.deny else set[str]()
+        if hidden or only is not None:
+            tools = chosen(tools, names, only, hidden)
+        if self._workspace.settings.lsp:
+            from teamwright.tools.files.checked import checked_tools  # noqa: PLC0415
+
+            tools = checked_tools(tools)
+        made = set(MADE) - hidden
+        self._made = made if only is None else made & only  # for each toolset anew
+        return tools
+
+    def _landing_tools(self) -> dict[str, Tool]:
+        """Where a check is known: without one nothing can land."""
+        if check_of(self._workspace) is None:
+            return {}
+        from teamwright.tools.agents.land import LandTool  # noqa: PLC0415
+
+        return {LandTool.spec.name: LandTool()}
+
+    def main_toolset(self, served: Mapping[str, Tool]) -> Toolset:
+        if self.main_definition is not None:
+            return self.toolset(self.main_definition, 0, served)
+        if self.features.coordinator:
+            return self._toolset(ToolChoice(names=frozenset(needed_by("coordinator"))), 0, served)
+        return self._toolset(ToolChoice(), 0, served)
+
+    def toolset(self, definition: AgentDefinition, depth: int, served: Mapping[str, Tool]) -> Toolset:
+        """Assembled once for each definition and depth, so that agents of one kind share their specs.
+
+        `served` are the tools of the servers that the agent can reach.
+        """
+        skill = self._written.skills.spec() if SKILL in self._made else None
+        key = (id(definition), depth, tuple(self.startable()), id(skill), tuple(map(id, served.values())))
+        if key not in self._toolsets:  # what is named by its id is kept with it, so that the id stays its own
+            names = (*self._tools, *MADE, *served)
+            choice = self._with_memory(definition, tool_names(definition, names))
+            self._toolsets[key] = (definition, skill, served), self._toolset(choice, depth, served)
+        return self._toolsets[key][1]
+
+    def team_toolset(self, definition: AgentDefinition, depth: int, served: Mapping[str, Tool]) -> Toolset:
+        """Of a teammate: its definition's tools, and always those that a team needs. It leads nobody."""
+        toolset = self.toolset(definition, depth, served)
+        key = ("team", id(toolset))
+        if key not in self._toolsets:
+            self._toolsets[key] = toolset, self._team_toolset(toolset)
+        return self._toolsets[key][1]
+
+    def _team_toolset(self, toolset: Toolset) -> Toolset:
+        team, leading = needed_by("teammate"), only_for("lead")
+        wanted = {name: tool for name, tool in self._tools.items() if name in team and name not in toolset.tools}
+        tools = {name: tool for name, tool in ({**toolset.tools} | wanted).items() if name not in leading}
+        if AGENT in tools:
+            tools[AGENT] = self._agent_tool(toolset.may_start, tools, teammate=True)
+        shown = [tools[spec.name].spec for spec in toolset.specs if spec.name not in leading]
+        return Toolset(tools, (*shown, *(tool.spec for tool in wanted.values())), toolset.limits, toolset.may_start)
+
+    def toolset_of(self, specs: tuple[ToolSpec, ...], depth: int, served: Mapping[str, Tool]) -> Toolset:
+        """Of an agent that was rendered before: the same tools, as far as they still are there."""
+        names = frozenset(name for spec in specs for name in (spec.name, *spec.behind))
+        return self._toolset(ToolChoice(names=names), depth, served)
+
+    def _toolset(self, choice: ToolChoice, depth: int, served: Mapping[str, Tool]) -> Toolset:
+        unfit = only_for("main") if depth else ()
+        tools = {name: tool for name, tool in self._tools.items() if choice.sees(name) and name not in unfit}
+        made = [name for name in self._made if choice.sees(name)]
+        if AGENT in made and depth < self.features.max_depth:
+            tools = {AGENT: self._agent_tool(choice.may_start, tools)} | tools
+        if SKILL in made and SKILL not in tools:
+            tools |= self._written.skills.tool(can_read=can_read(tools))
+        hidden: Set[str] = frozenset()
+        if served:
+            brought, hidden = self._served(choice, served)
+            tools |= brought
+        tools, limits = share_shell(tools, choice.limits)
+        return Toolset(tools, self._specs(tools, hidden, depth), limits, choice.may_start)
+
+    def _specs(self, tools: Mapping[str, Tool], hidden: Set[str], depth: int) -> tuple[ToolSpec, ...]:
+        """What the model is shown of them."""
+        asks = self._options.interactive or self._options.open_door
+        unseen = set(hidden) if asks and depth == 0 else hidden | ALONE
+        unseen = unseen if self.features.background else unseen | WITHOUT_JOBS
+        specs = tuple(tool.spec for name, tool in tools.items() if name not in unseen)
+        return tuple(map(lean_spec, specs)) if self.lean else specs
+
+    def _agent_tool(
+        self, may_start: Sequence[str] | None, tools: Mapping[str, Tool], *, teammate: bool = False
+    ) -> Tool:
+        """As it is offered to an agent with these other tools."""
+        allowed = None if may_start is None else {name.lower() for name in may_start}
+        kinds = [d for n, d in self.startable().items() if allowed is None or n.lower() in allowed]
+        offer = AgentOffer(self.features, leads=TeamCreate.traits.name in tools, teammate=teammate)
+        return AgentTool(agent_spec(kinds, offer), can_read=can_read(tools))
+
+    def _served(self, choice: ToolChoice, served: Mapping[str, Tool]) -> tuple[dict[str, Tool], Set[str]]:
+        """Tools of servers, without those that a rule hides; and those of them that are not shown.
+
+        A name of our own is never theirs. If they are too many, others stand for them, unless these are denied or
+        their names are taken. Those answer also where they are not shown: an agent may have been rendered when there
+        were more tools.
+        """
+        hidden = hidden_tools(self._rules.rules, tuple(served))
+        kept = {n: t for n, t in served.items() if n not in hidden and choice.sees(n)}
+        brought = {name: tool for name, tool in kept.items() if name not in self._tools}
+        taken = hidden_tools(self._rules.rules, DEFERRED) | choice.denied | self._tools.keys()
+        if not brought or taken.intersection(DEFERRED):
+            return brought, frozenset()
+        search = deferred_tools(brought)
+        many = len(brought) > self._workspace.own.max_mcp_tools
+        return brought | search, brought.keys() if many else search.keys()
+
+    def _with_memory(self, definition: AgentDefinition, choice: ToolChoice) -> ToolChoice:
+        """An agent with a memory can read and write there, whatever tools its definition names."""
+        try:
+            folder = memory_folder(self._workspace, definition)
+        except SettingsError:  # which is told where the agent is equipped
+            return choice
+        missing = [] if folder is None else [name for name in needed_by("memory") if not choice.sees(name)]
+        given = [name for name in missing if name not in choice.denied]
+        if folder is None or choice.names is None or not given:
+            return choice
+        from teamwright.library.memory_dir import memory_pattern  # noqa: PLC0415
+
+        limits = dict.fromkeys(given, (memory_pattern(folder),))
+        return ToolChoice(
+            choice.names | set(given), choice.limits | limits, choice.may_start, choice.denied, choice.denied_patterns
+        )
+
+
+def _features(options: Options, workspace: Workspace) -> Features:
+    own, env = workspace.own, workspace.env
+    coordinator = options.coordinator or own.coordinator or env.get("TEAMWRIGHT_COORDINATOR") == "1"
+    return Features(
+        fork=(options.fork or env.get("TEAMWRIGHT_FORK") == "1") and not coordinator,
+        background=own.background and env.get("TEAMWRIGHT_DISABLE_BACKGROUND") != "1",
+        coordinator=coordinator,
+        assistant=options.assistant or own.assistant,
+        proactive=options.proactive,
+        max_depth=own.max_depth,
+    )

@@ -1,0 +1,67 @@
+"""Where a session on an engine stands: on which machine, in which repository. Kept with it, for whoever resumes it."""
+
+import platform
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from teamwright.core.errors import ToolError, UsageError
+from teamwright.core.ids import SessionId
+from teamwright.core.text import shown
+from teamwright.host.git.guard import refuse_elsewhere
+from teamwright.host.git.places import top_of
+from teamwright.host.git.run import git
+from teamwright.store.engine.space import Space
+
+_LIMIT = 20.0  # seconds to find a repository's first commit
+MOVED = (
+    "[This session goes on on another machine, {host}, in {cwd}; before, it was on {was_host}, in {was_cwd}. Paths "
+    "below {was_cwd} are below {cwd} here. What was not committed there, worktrees of agents, their running programs "
+    "and long outputs stayed on the other disk.]"
+)
+
+
+class Place(Struct, frozen=True):
+    host: str
+    home: str
+    cwd: str
+    project: str = ""  # the repository's first commit; empty: there is none
+
+
+async def settle_place(space: Space, session: SessionId, cwd: Path, *, resumes: bool) -> str:
+    """Words for the model if the session has moved to another machine. Refuses another repository than it began in."""
+    now = Place(platform.node(), str(space.home.root), str(cwd), await _first_commit(cwd))
+    name = f"place/{session}"
+    before = await _read(space, name) if resumes else None
+    if before == now:
+        return ""
+    if before is not None and before.project and before.project != now.project:
+        raise UsageError(
+            f"session {session} is about another repository than the one in {shown(str(cwd))}: it was in "
+            f"{shown(before.cwd)} on {shown(before.host)}. Resume it in a clone of that one."
+        )
+    await space.lines.put(name, msgspec.json.encode(now))
+    if before is None or (before.host, before.home) == (now.host, now.home):
+        return ""
+    return MOVED.format(
+        host=shown(now.host), cwd=shown(now.cwd), was_host=shown(before.host), was_cwd=shown(before.cwd)
+    )
+
+
+async def _read(space: Space, name: str) -> Place | None:
+    data = await space.lines.get(name)
+    with suppress(msgspec.DecodeError):
+        return None if data is None else msgspec.json.decode(data, type=Place)
+    return None
+
+
+async def _first_commit(cwd: Path) -> str:
+    if not top_of(str(cwd)):
+        return ""
+    with suppress(ToolError):
+        refuse_elsewhere(cwd)
+        ran = await git("rev-list", "--max-parents=0", "HEAD", cwd=cwd, limit=_LIMIT)
+        return ran.out.split()[-1] if ran.status == 0 and ran.out.split() else ""
+    return ""

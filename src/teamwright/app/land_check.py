@@ -1,0 +1,49 @@
+"""The check of a project's landing queue: what settings say, and what a person has named once."""
+
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec import Struct
+
+from teamwright.app.workspace import Workspace
+from teamwright.osfiles.private import make_dir, replace_file
+from teamwright.store.files.paths import slug
+
+if TYPE_CHECKING:
+    from teamwright.runtime.landing.service import LandChoices
+
+
+class _Remembered(Struct, frozen=True):
+    check: str
+
+
+def check_of(workspace: Workspace) -> str | None:
+    """The settings of a project count only where it is trusted: elsewhere they are not read. None: nobody has said."""
+    said = workspace.own.land.check
+    return _remembered(workspace) if said is None else said
+
+
+def choices_of(workspace: Workspace) -> "LandChoices":
+    from teamwright.runtime.landing.service import LandChoices  # noqa: PLC0415
+
+    land, links = workspace.own.land, workspace.settings.symlink_directories
+    return LandChoices(check_of(workspace), land.check_seconds, land.target or "", land.method, land.ahead, links)
+
+
+def _remembered(workspace: Workspace) -> str | None:
+    with suppress(OSError, msgspec.DecodeError):
+        return msgspec.json.decode(_file(workspace).read_bytes(), type=_Remembered).check
+    return None
+
+
+def remember_check(workspace: Workspace, check: str) -> None:
+    """In our own state, which no program in the sandbox reaches and no repository brings along."""
+    file = _file(workspace)
+    make_dir(file.parent)
+    replace_file(file, msgspec.json.encode(_Remembered(check)), synced=False)
+
+
+def _file(workspace: Workspace) -> Path:
+    return workspace.home.root / "landing" / f"{slug(workspace.project)}.json"

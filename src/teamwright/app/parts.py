@@ -1,0 +1,79 @@
+"""Parts of the services that take much to be made of."""
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from teamwright.runtime.agents.outcomes import Books, Outcomes, outcomes_of
+from teamwright.runtime.agents.sub_agents import SpawnDeps
+from teamwright.runtime.jobs.schedule import Schedules, WallClock
+from teamwright.store.tables.schedules import ScheduleTable
+
+if TYPE_CHECKING:
+    from teamwright.app.services import Services
+    from teamwright.runtime.worktrees import Worktrees
+
+
+def make_spawn_deps(services: "Services") -> SpawnDeps:
+    registry, extensions, own = services.registry, services.extensions, services.workspace.own
+    return SpawnDeps(
+        kinds=registry.startable,
+        refusal=registry.refusal,
+        absence=registry.absence,
+        toolset=services.make_toolset,
+        toolset_of=services.restore_toolset,
+        mode=services.narrow_mode,
+        system=services.system,
+        told=extensions.told,
+        equip=extensions.equip,
+        resolve_model=services.models.checked,
+        features=registry.features,
+        background_after=own.background_after_seconds,
+    )
+
+
+def open_schedules(services: "Services") -> Schedules:
+    from teamwright.host.timezone import local_zone  # noqa: PLC0415
+
+    options, workspace, supervisor = services.options, services.workspace, services.supervisor
+    state, inbox = services.store.state, supervisor.main.inbox
+    schedules = Schedules(
+        ScheduleTable(state.database),
+        services.store.session,
+        services.main,
+        clock=WallClock(),
+        zone=partial(local_zone, workspace.env),
+        ring=inbox.ring,
+        log=services.log,
+        stays=options.proactive or options.assistant or workspace.own.assistant,
+    )
+    supervisor.launch(schedules.run)
+    return schedules
+
+
+def make_outcomes(services: "Services") -> Outcomes:
+    state, tables = services.store.state, services.teams.tables
+    books = Books(
+        session=services.store.session,
+        mail=tables.mail,
+        requests=tables.requests,
+        teams=tables.teams,
+        tasks=services.board.table,
+        schedules=ScheduleTable(state.database),
+    )
+    return outcomes_of(services.jobs, state.has_letter, books, services.registry.catalog)
+
+
+def open_worktrees(services: "Services") -> "Worktrees":
+    from teamwright.host.sandbox.guard.claims import MADE  # noqa: PLC0415
+    from teamwright.runtime.extensions.hook_services import WorktreeHooks  # noqa: PLC0415
+    from teamwright.runtime.worktrees import Worktrees  # noqa: PLC0415
+
+    hooks, store = WorktreeHooks(services, services.main), services.store
+    return Worktrees(
+        services.workspace.settings.symlink_directories,
+        session=store.session,
+        notes=store.files.dir / "rooms",
+        make_by_hook=hooks.make,
+        removed_by_hook=hooks.removed,
+        claims=services.workspace.home.root.joinpath(*MADE),
+    )

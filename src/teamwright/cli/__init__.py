@@ -1,0 +1,106 @@
+"""Command line: argv in, exit status out; imports are inside functions to keep `--version` quick."""
+
+import sys
+from collections.abc import Sequence
+
+TYPE_CHECKING = False  # checkers know this name; importing `typing` for it would double what `--version` costs
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+USAGE = 2
+
+
+def main(argv: Sequence[str] | None = None) -> "NoReturn":
+    """The program's entry point."""
+    args = list(sys.argv[1:] if argv is None else argv)
+    if args in (["--version"], ["-v"], ["-V"]):
+        from teamwright import __version__
+
+        sys.stdout.write(f"{__version__} (Teamwright)\n")
+        sys.exit(0)
+    if sys.platform == "win32":
+        sys.exit("teamwright: native Windows is not supported; run it inside WSL (https://aka.ms/wsl)")
+    from teamwright.host.process.secrecy import keep_secrets
+
+    keep_secrets()
+    status = _run(args)
+    _leave(status)
+
+
+def _leave(status: int) -> "NoReturn":
+    """At once: everything is closed, and taking down what was imported would cost as much as a turn."""
+    import os
+
+    if "teamwright.host.process.run" in sys.modules:
+        from teamwright.host.process.run import stop_all
+
+        stop_all()
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (BrokenPipeError, ValueError):
+            status = status or 1
+    os._exit(status)
+
+
+def _run(args: list[str]) -> int:
+    import os
+
+    from teamwright.cli.commands import COMMANDS, run_command
+    from teamwright.cli.prompts import run_prompt
+    from teamwright.core.errors import TeamwrightError, UsageError
+    from teamwright.tools.bounds import visible
+
+    try:
+        try:
+            os.getcwd()  # noqa: PTH109 -- pathlib need not be imported for it
+        except OSError as error:
+            where = f"the working directory cannot be used ({error.strerror})"
+            raise UsageError(f"{where}: change to another one") from None
+        if args and args[0] in COMMANDS:
+            return run_command(args[0], args[1:])
+        if args == ["teammate"]:  # a lead starts it; there is nothing in it for a person
+            import anyio
+
+            from teamwright.surfaces.teammate import run_teammate
+
+            return anyio.run(run_teammate)
+        return run_prompt(args)
+    except BrokenPipeError:
+        return 1
+    except Exception as error:
+        only = _only(error)
+        if not isinstance(only, TeamwrightError):
+            raise
+        _complain(visible(_without_keys(str(only))))
+        return USAGE if isinstance(only, UsageError) else 1
+    except KeyboardInterrupt:
+        return 130
+
+
+def _without_keys(words: str) -> str:
+    """An error may quote an address or an answer with a key in it."""
+    import os
+
+    from teamwright.core.policies.redaction import redacted, secrets_of
+
+    return redacted(words, secrets_of(os.environ))
+
+
+def _only(error: Exception) -> Exception:
+    """A session that could not be entered fails inside a task group, and alone in it."""
+    parts = getattr(error, "exceptions", ())
+    return _only(parts[0]) if len(parts) == 1 else error
+
+
+def _complain(words: str) -> None:
+    """A person reads it in whole words, a program as it is."""
+    text = f"teamwright: {words}"
+    if sys.stderr.isatty():
+        import shutil
+        import textwrap
+
+        width = max(20, shutil.get_terminal_size().columns - 1)
+        wrapped = (textwrap.wrap(line, width, break_long_words=False) for line in text.split("\n"))
+        text = "\n".join("\n".join(lines) for lines in wrapped)
+    sys.stderr.write(f"{text}\n")

@@ -1,0 +1,51 @@
+"""Prompts: the options of a session in, a session without a person or the app out."""
+
+from teamwright.cli.commands import COMMANDS
+
+TYPE_CHECKING = False  # as in the package itself
+if TYPE_CHECKING:
+    import argparse
+
+
+def run_prompt(args: list[str]) -> int:
+    import gc
+
+    gc.disable()  # until the session is open: what is imported stays
+    from teamwright.surfaces.headless.arguments import headless_of, options_of
+    from teamwright.surfaces.headless.flags import prompt_parser
+    from teamwright.surfaces.usage import check_command
+
+    if args and "-p" not in args and "--print" not in args:
+        check_command(args[0], COMMANDS)
+    found = prompt_parser(COMMANDS).parse_args(args)
+    if found.version:
+        from teamwright.cli import main
+
+        main(["--version"])
+    if not found.print and found.input_format != "stream-json":
+        check_command(found.prompt or "", COMMANDS)
+        return _run_app(found)
+    import anyio
+
+    from teamwright.surfaces.headless.run import run
+
+    return anyio.run(run, headless_of(found), options_of(found))
+
+
+def _run_app(found: "argparse.Namespace") -> int:
+    import anyio
+
+    from teamwright.surfaces.headless.arguments import options_of
+    from teamwright.surfaces.terminal.run import check_terminal, run_terminal
+
+    check_terminal()
+    from teamwright.surfaces.headless.door import keep_door
+
+    pick = found.resume == ""
+    found.resume = found.resume or None
+    options = options_of(found)
+
+    async def show_app() -> int:
+        return await run_terminal(options, keep_door, prompt=found.prompt, pick=pick)
+
+    return anyio.run(show_app)

@@ -1,0 +1,263 @@
+"""An agent's state as a fold of its events. The loop, resume, screens and tests all use this one fold."""
+
+from collections.abc import Iterable, Sequence
+from typing import assert_never
+
+from msgspec import Struct, field
+
+from teamwright.core.data.content.picture import Album
+from teamwright.core.data.conversation.fork import is_fork, placeholders
+from teamwright.core.data.event import (
+    AgentEnded,
+    AgentStarted,
+    Compacted,
+    Denied,
+    Durable,
+    LettersTaken,
+    Mended,
+    ModeChanged,
+    Reminded,
+    Rendered,
+    Replied,
+    Resumed,
+    Rewound,
+    Seen,
+    ToolEnded,
+    ToolStarted,
+    TurnEnded,
+    Words,
+)
+from teamwright.core.data.letter import ELEMENTS
+from teamwright.core.data.message import Message, Stop, Text, ToolCall, ToolResult, Usage, user
+from teamwright.core.ids import CallId, LetterId
+from teamwright.core.permissions.consent import Mode
+from teamwright.core.permissions.rules import EDITING
+
+UNKNOWN = (
+    "Interrupted: this call was running when the program ended, and its outcome is unknown. "
+    "Look at what it did before you run it again."
+)
+NEVER_BEGUN = "Not run: the program ended before this call began."
+STOPPED = "Interrupted before this call had finished; its outcome is unknown."
+NOT_RUN = "Not run: the turn was interrupted before this call began."
+CUT = (
+    "Your last reply was cut off at its output limit, so no tool call in it was run. "
+    "Go on in smaller steps: shorter text, or a large file written in several calls."
+)
+GO_ON = "Go on from where you stopped."
+
+
+class History(Struct, eq=False):
+    """Everything that the events of one agent add up to."""
+
+    started: AgentStarted | None = None
+    rendered: Rendered | None = None
+    messages: list[Message] = []
+    asked: int = 0  # messages that the last answered request had: where its cache marker was
+    tokens: int = 0  # that the last request and its reply had; 0 where none is known
+    owed: tuple[ToolResult, ...] = ()  # of a fork: what stands before its directive, in one message with it
+    shared: int = 0  # of a fork: the number of that message, from 1
+    is_fork: bool = False  # by what it was told
+    written_by: str = ""  # the model of the last reply
+    album: Album = field(default_factory=Album)  # the pictures that the next request will hold
+    prompts: list[str] = []  # what a person, or a parent, asked for in words, from the beginning
+    prompted: int = 0  # how often somebody asked; a rewind counts, and ends what was granted for a prompt
+    heard: list[str] = []  # the same, and what the person answered in between
+    changed: dict[str, None] = {}  # files that its own tools wrote
+    calls: dict[CallId, ToolCall] = {}  # of the last reply, while results are missing
+    results: dict[CallId, ToolResult] = {}
+    begun: set[CallId] = set()
+    used: set[CallId] = set()  # every call id of the conversation
+    letters: set[LetterId] = set()
+    seen: dict[str, Seen] = {}
+    cwd: str = ""
+    mode: Mode | None = None
+    usage: Usage = Usage()
+    turns: int = 0
+    tool_uses: int = 0
+    denials: list[Denied] = []
+    ends: int = 0  # turns that have ended
+    resting: bool = False  # a call of its own has ended the turn
+    stop: Stop | None = None  # of the last reply
+    ended: TurnEnded | None = None  # how the last turn ended; None while one is under way
+
+    @property
+    def open_calls(self) -> list[ToolCall]:
+        """Calls that have no result yet, in the order asked."""
+        return [call for id, call in self.calls.items() if id not in self.results]
+
+    @property
+    def speaks_last(self) -> bool:
+        """The last message is the agent's own. No provider takes a request that ends so."""
+        return bool(self.messages) and self.messages[-1].role == "assistant"
+
+    @property
+    def over(self) -> bool:
+        """Its last reply asks for nothing, or a call has ended the turn: over, be that recorded or not."""
+        answered = self.speaks_last and not self.calls and self.stop not in (None, "max_tokens", "pause")
+        return self.resting or answered
+
+    @property
+    def last_words(self) -> str:
+        """The last thing that the agent said."""
+        return next((m.text for m in reversed(self.messages) if m.role == "assistant" and m.text), "")
+
+    def apply(self, event: Durable) -> None:
+        match event:
+            case AgentStarted():
+                self.started, self.cwd = event, event.cwd
+            case Resumed():
+                pass
+            case Rendered():
+                self.rendered = event
+            case LettersTaken():
+                self.letters.update(event.letters)
+                self.prompts += (asked := asked_in(event.message))
+                self.heard += asked
+                self.prompted += len(asked)
+                ended = None if event.letters else self.ended  # without any, nobody waits for an answer
+                self._say(event.message)
+                self.ended = ended
+            case Reminded():
+                self._say(event.message)
+            case Replied():
+                self._replied(event)
+            case Compacted():
+                self._compacted(event)
+            case Mended():
+                self._mended(event)
+            case Rewound():
+                self._rewound(event)
+            case ToolStarted():
+                self.begun.add(event.call_id)
+            case ToolEnded():
+                self._tool_ended(event)
+            case Denied():
+                self.denials.append(event)
+                self.heard += [f"(to {event.tool}) No: {event.words}"] if event.words else []
+            case ModeChanged():
+                self.mode = event.mode
+            case TurnEnded():
+                self.ended, self.ends = event, self.ends + 1
+            case AgentEnded():
+                pass
+            case _:
+                assert_never(event)
+
+    def branch(self, messages: Sequence[Message], calls: Iterable[ToolCall]) -> "History":
+        """What a copy begins with: the conversation up to these calls, and nothing else that is this agent's own."""
+        branch = History()
+        branch.messages, branch.asked, branch.used = list(messages), self.asked, set(self.used)
+        branch.tokens, branch.owed = self.tokens, placeholders(calls)
+        branch.changed, branch.is_fork, branch.written_by = dict(self.changed), self.is_fork, self.written_by
+        branch.album = album_of(messages)
+        return branch
+
+    def _say(self, message: Message) -> None:
+        if self.owed:
+            message = Message("user", (*self.owed, *message.blocks))
+            self.owed, self.shared = (), len(self.messages) + 1
+        self.messages.append(message)
+        self.album.add(message.blocks)
+        self.is_fork = self.is_fork or is_fork((message,))
+        self.ended, self.resting = None, False
+
+    def _replied(self, event: Replied) -> None:
+        if self.speaks_last and not self.calls:  # by a version that let such a request leave
+            self.messages.append(user(GO_ON))
+        self.asked, self.resting, self.stop = len(self.messages), False, event.stop
+        self.turns += 1
+        self.usage += event.usage
+        self.tokens = event.usage.total
+        self.written_by = event.message.model
+        if not event.message.blocks:  # an empty answer costs tokens and says nothing
+            return
+        self.messages.append(event.message)
+        self.calls = {call.id: call for call in event.message.calls}
+        self.used.update(self.calls)
+        self.results, self.begun = {}, set()
+
+    def _compacted(self, event: Compacted) -> None:
+        self.messages = list(event.messages)
+        self.calls, self.results, self.begun = {}, {}, set()  # what takes its place waits for no result
+        self.asked = self.shared = self.tokens = 0
+        self.album = album_of(self.messages)
+        self.usage += event.usage
+
+    def _mended(self, event: Mended) -> None:
+        for replaced in event.replaced:
+            self.messages[replaced.index] = replaced.message
+        self.album = album_of(self.messages)
+
+    def _rewound(self, event: Rewound) -> None:
+        for path in event.forgets:
+            self.seen.pop(path, None)
+        if not event.talk:
+            return
+        self.messages = [*self.messages[: event.keep], *event.messages]
+        self.prompts, self.heard = _goes_on(self.prompts, event.prompts), _goes_on(self.heard, event.heard)
+        self.calls, self.results, self.begun = {}, {}, set()
+        self.asked, self.tokens, self.stop, self.cwd = event.asked, event.tokens, event.stop, event.cwd
+        self.written_by = next((m.model for m in reversed(self.messages) if m.role == "assistant"), "")
+        self.album = album_of(self.messages)
+        self.prompted, self.resting = self.prompted + 1, False
+
+    def _tool_ended(self, event: ToolEnded) -> None:
+        self.tool_uses += 1
+        self.heard += [event.words] if event.words else []
+        call = self.calls.get(event.call_id)
+        if call is not None and call.name in EDITING:
+            self.changed.update((seen.path, None) for seen in event.seen)
+        self.results[event.call_id] = ToolResult(event.call_id, event.content, event.is_error)
+        self.album.add(event.content)
+        self.resting = self.resting or event.ends_turn
+        for seen in event.seen:
+            self.seen[seen.path] = seen
+        if event.cwd:
+            self.cwd = event.cwd
+        if len(self.results) == len(self.calls):
+            self.messages.append(Message("user", tuple(self.results[id] for id in self.calls)))
+            self.calls, self.results, self.begun = {}, {}, set()
+
+    def owed_before_request(self) -> list[ToolEnded | Reminded]:
+        """What must be said before the model is asked again, so that calls have results and others the last word.
+
+        Looks at the end of the conversation only: what lies before it was right when it was sent.
+        """
+        if self.calls:
+            return list(self.unfinished(crashed=False))
+        return [Reminded(user(CUT if self.stop == "max_tokens" else GO_ON))] if self.speaks_last else []
+
+    def unfinished(self, *, crashed: bool) -> list[ToolEnded]:
+        """The results owed to calls that will not finish any more: after a crash, or at an interrupt."""
+        unknown, not_run = (UNKNOWN, NEVER_BEGUN) if crashed else (STOPPED, NOT_RUN)
+        return [
+            ToolEnded(call.id, (Text(unknown if call.id in self.begun else not_run),), is_error=True)
+            for call in self.open_calls
+        ]
+
+
+def _goes_on(words: list[str], event: Words) -> list[str]:
+    return [*words[: event.keep], *event.more]
+
+
+def album_of(messages: Iterable[Message]) -> Album:
+    album = Album()
+    for message in messages:
+        album.add(message.blocks)
+        for block in message.blocks:
+            if isinstance(block, ToolResult):
+                album.add(block.content)
+    return album
+
+
+def asked_in(message: Message) -> list[str]:
+    """The prompts in a message. What others said stands in elements of ours, which no text of theirs can open."""
+    return [b.text for b in message.blocks if isinstance(b, Text) and not b.text.startswith(ELEMENTS)]
+
+
+def fold(events: Iterable[Durable], history: History | None = None) -> History:
+    history = history or History()
+    for event in events:
+        history.apply(event)
+    return history

@@ -1,0 +1,79 @@
+"""Points of a conversation to which a person can go back, and what going back changes in it."""
+
+from collections.abc import Iterable, Sequence
+from typing import Literal, TypeVar
+
+from msgspec import Struct
+
+from teamwright.core.data.conversation.history import History, asked_in, fold
+from teamwright.core.data.event import Durable, LettersTaken, Line, Rewound, ToolEnded, Words
+
+Value = TypeVar("Value")
+
+
+class Point(Struct, frozen=True):
+    """Before this line of the transcript. Of a rewind, `at` is when it began, and `to` where it led."""
+
+    line: int
+    at: int
+    kind: Literal["prompt", "rewind"]
+    text: str = ""
+    to: int = 0
+
+
+def points_of(lines: Iterable[tuple[int, Line]]) -> list[Point]:
+    """Those of the conversation as it stands, the oldest first: what was left by a rewind is behind that rewind."""
+    live: list[Point] = []
+    left: dict[int, list[Point]] = {}  # what was live before each rewind
+    for n, line in lines:
+        match line.event:
+            case LettersTaken(letters=letters, message=message) if letters and (asked := asked_in(message)):
+                live.append(Point(n, line.at, "prompt", "\n".join(asked)))
+            case Rewound() as event:
+                left[n] = live
+                if event.talk:
+                    live = left.get(event.to) or [point for point in live if point.line < event.to]
+                live = [*live, Point(n, event.began, "rewind", to=event.to)]
+            case _:
+                pass
+    return live
+
+
+def went_back(now: History, then: History, to: int, began: int, files: tuple[str, ...]) -> Rewound:
+    """The event that takes a history back to what it was before the line `to` of its transcript."""
+    keep = _common(now.messages, then.messages)
+    return Rewound(
+        to,
+        began,
+        talk=True,
+        files=files,
+        keep=keep,
+        messages=tuple(then.messages[keep:]),
+        prompts=_words(now.prompts, then.prompts),
+        heard=_words(now.heard, then.heard),
+        forgets=tuple(path for path, seen in now.seen.items() if then.seen.get(path) != seen),
+        cwd=then.cwd,
+        asked=min(then.asked, len(then.messages)),
+        tokens=then.tokens,
+        stop=then.stop,
+    )
+
+
+def before(events: Sequence[Durable], to: int) -> History:
+    """The history before a line. Calls that were in flight there have the results that they came to have."""
+    history, after = fold(events[: to - 1]), events[to - 1 :]
+    came = {event.call_id: event for event in after if isinstance(event, ToolEnded)}
+    for unknown in history.unfinished(crashed=True):
+        history.apply(came.get(unknown.call_id, unknown))
+    return history
+
+
+def _words(now: Sequence[str], then: Sequence[str]) -> Words:
+    keep = _common(now, then)
+    return Words(keep, tuple(then[keep:]))
+
+
+def _common(now: Sequence[Value], then: Sequence[Value]) -> int:
+    """How many they have in common from the beginning."""
+    both = zip(now, then, strict=False)
+    return next((n for n, (a, b) in enumerate(both) if a != b), min(len(now), len(then)))

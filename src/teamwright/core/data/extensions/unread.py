@@ -1,0 +1,77 @@
+"""What people bring and we do not use: one line at a start, everything in `teamwright doctor`."""
+
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+from msgspec import Struct
+
+from teamwright.core.text import plural, shown
+
+UnreadKind = Literal["agent file", "skill", "command", "setting", "hook event", "hook type", "plugin"]
+_WITH_FIELDS = frozenset({"agent file", "skill", "command"})  # files of which one field is not used
+_MOST_NAMED = 4  # names of one kind in the line
+_MOST_GROUPS = 8
+
+
+class Unread(Struct, frozen=True):
+    """One thing in one file. `why` says what to do instead, where there is something to do."""
+
+    kind: UnreadKind
+    name: str
+    file: str
+    line: int = 0
+    why: str = ""
+
+    @property
+    def text(self) -> str:
+        where = f"{shown(self.file, 500)}{f', line {self.line}' if self.line else ''}"
+        what = f"field `{shown(self.name, 80)}`" if self.kind in _WITH_FIELDS else f"{self.kind} {_named(self.name)}"
+        return f"{where}: {what} is not used{f': {self.why}' if self.why else ''}"
+
+
+def in_one_line(unread: Sequence[Unread]) -> str:
+    """For a person who starts the program; empty if everything is used."""
+    groups = [*_fields(unread), *_names(unread)]
+    if not groups:
+        return ""
+    more = len(groups) - _MOST_GROUPS
+    told = [*groups[:_MOST_GROUPS], *([f"{more} more"] if more > 0 else [])]
+    return f"not used here: {'; '.join(told)}. `teamwright doctor` lists them."
+
+
+def grouped(unread: Sequence[Unread]) -> list[str]:
+    """A row for each kind of thing, with all its names and what to do instead."""
+    rows = [*_fields(unread), *(f"{row.kind} {_named(row.name)}{_reason(row)}" for row in _others(unread))]
+    return list(dict.fromkeys(rows))
+
+
+def _reason(row: Unread) -> str:
+    return f": {row.why}" if row.why else ""
+
+
+def _others(unread: Iterable[Unread]) -> list[Unread]:
+    return [one for one in unread if one.kind not in _WITH_FIELDS]
+
+
+def _fields(unread: Iterable[Unread]) -> list[str]:
+    files: dict[tuple[str, str], set[str]] = {}
+    for one in unread:
+        if one.kind in _WITH_FIELDS:
+            files.setdefault((one.kind, one.name), set()).add(one.file)
+    return [f"field {_named(name)} in {plural(len(found), kind)}" for (kind, name), found in files.items()]
+
+
+def _names(unread: Iterable[Unread]) -> list[str]:
+    names: dict[str, dict[str, None]] = {}
+    for one in _others(unread):
+        names.setdefault(one.kind, {})[one.name] = None
+    return [f"{kind if len(found) == 1 else f'{kind}s'} {_few(list(found))}" for kind, found in names.items()]
+
+
+def _few(names: Sequence[str]) -> str:
+    more = len(names) - _MOST_NAMED
+    return ", ".join(map(_named, names[:_MOST_NAMED])) + (f" and {more} more" if more > 0 else "")
+
+
+def _named(name: str) -> str:
+    return f"`{shown(name, 60)}`"

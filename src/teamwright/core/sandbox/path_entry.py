@@ -1,0 +1,10 @@
+"""A path of the settings that opens something."""
+
+from msgspec import Struct
+
+
+class PathEntry(Struct, frozen=True):
+    """A path, perhaps with wildcards, that opens something. `within`: only what really lies there counts."""
+
+    path: str
+    within: str = ""

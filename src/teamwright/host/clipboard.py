@@ -1,0 +1,80 @@
+"""The desktop's clipboard, through the program at hand: a picture out of it, text into it."""
+
+import re
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from subprocess import DEVNULL
+
+import anyio
+
+from teamwright.core.errors import UsageError
+
+SECONDS = 10.0
+MOST_BYTES = 50 * 1024 * 1024
+_HEX = re.compile(rb"PNGf([0-9A-Fa-f]+)")
+_MISSING = (
+    "No program here reads pictures from the clipboard: install wl-clipboard (Wayland), xclip (X11) or pngpaste "
+    "(macOS), or name the file with @"
+)
+
+
+def _readers(env: Mapping[str, str]) -> list[list[str]]:
+    """Commands that print a PNG, as far as their program and its display are there."""
+    found: list[list[str]] = []
+    if env.get("WAYLAND_DISPLAY"):
+        found.append(["wl-paste", "--no-newline", "--type", "image/png"])
+    if env.get("DISPLAY"):
+        found.append(["xclip", "-selection", "clipboard", "-target", "image/png", "-out"])
+    if sys.platform == "darwin":
+        found += [["pngpaste", "-"], ["osascript", "-e", "the clipboard as «class PNGf»"]]
+    return _present(found, env)
+
+
+def _writers(env: Mapping[str, str]) -> list[list[str]]:
+    found: list[list[str]] = []
+    if env.get("WAYLAND_DISPLAY"):
+        found.append(["wl-copy"])
+    if env.get("DISPLAY"):
+        found.append(["xclip", "-selection", "clipboard", "-in"])
+    if sys.platform == "darwin":
+        found.append(["pbcopy"])
+    return _present(found, env)
+
+
+def _present(commands: Sequence[list[str]], env: Mapping[str, str]) -> list[list[str]]:
+    paths = [(shutil.which(command[0], path=env.get("PATH")), command) for command in commands]
+    return [[path, *command[1:]] for path, command in paths if path]
+
+
+async def read_picture(env: Mapping[str, str]) -> bytes:
+    """The bytes of a PNG; empty if no picture is in the clipboard."""
+    readers = _readers(env)
+    if not readers:
+        raise UsageError(_MISSING)
+    for argv in readers:
+        data = await _run(argv, env)
+        if (hidden := _HEX.search(data)) is not None and argv[0].endswith("osascript"):
+            data = bytes.fromhex(hidden[1].decode())
+        if data.startswith(b"\x89PNG") and len(data) <= MOST_BYTES:
+            return data
+    return b""
+
+
+async def write_text(text: str, env: Mapping[str, str]) -> bool:
+    """False if no program here can do it."""
+    for argv in _writers(env):
+        with anyio.move_on_after(SECONDS):
+            # its output goes nowhere: what keeps the clipboard alive in the background would keep a pipe open
+            ran = await anyio.run_process(
+                argv, input=text.encode(), stdout=DEVNULL, stderr=DEVNULL, check=False, env=env
+            )
+            if ran.returncode == 0:
+                return True
+    return False
+
+
+async def _run(argv: Sequence[str], env: Mapping[str, str]) -> bytes:
+    with anyio.move_on_after(SECONDS):
+        return (await anyio.run_process(argv, check=False, env=env)).stdout
+    return b""

@@ -1,0 +1,162 @@
+"""States of single files: what lies at a path now, and how it is put back so that no crash leaves half of it."""
+
+import hashlib
+import os
+import stat
+from collections import Counter
+from contextlib import suppress
+from pathlib import Path
+from typing import Literal
+
+from msgspec import Struct
+
+from teamwright.core.crashpoint import crashpoint
+from teamwright.core.errors import ToolError
+from teamwright.host.files.read_write import write_whole
+
+LONGEST = 1_000_000  # bytes of a file whose lines are counted
+ABSENT = "-"
+CHANGED = "it was changed just now, by somebody else"
+
+
+class FileState(Struct, frozen=True):
+    """`data` of a file, `link` of a symbolic link; `why` nothing of it could be kept."""
+
+    kind: Literal["file", "link", "absent", "folder", "lost"]
+    data: bytes = b""
+    mode: int = 0o644
+    link: str = ""
+    why: str = ""
+
+    @property
+    def mark(self) -> str:
+        """Equal where nothing but the time differs."""
+        match self.kind:
+            case "file":
+                return file_mark(hashlib.sha256(self.data).hexdigest(), self.mode)
+            case "link":
+                return f"l:{hashlib.sha256(os.fsencode(self.link)).hexdigest()[:32]}"
+            case "absent":
+                return ABSENT
+            case "folder":
+                return "d"
+            case "lost":
+                return f"?:{self.why}"
+
+
+def file_mark(hash: str, mode: int) -> str:
+    """Of a file with this content, by the hexadecimal digits of its SHA-256."""
+    return f"f{'x' if mode & 0o111 else ''}:{hash[:32]}"
+
+
+class NotRestored(Exception):
+    """In words: why a file stays as it is."""
+
+
+def look_at(path: str, most: int) -> FileState:
+    """What is there now; never waits, follows no link. Blocks."""
+    try:
+        found = os.lstat(path)
+        if stat.S_ISLNK(found.st_mode):
+            return FileState("link", link=str(Path(path).readlink()))
+        if stat.S_ISDIR(found.st_mode):
+            return FileState("folder", mode=stat.S_IMODE(found.st_mode))
+        if not stat.S_ISREG(found.st_mode):
+            return FileState("lost", why="it is no regular file")
+        if found.st_size > most:
+            return FileState("lost", why=f"it has {found.st_size:,} bytes, more than the {most:,} that are kept")
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+        with os.fdopen(handle, "rb") as file:
+            data = file.read(most + 1)
+    except (FileNotFoundError, NotADirectoryError):
+        return FileState("absent")
+    except OSError as error:
+        return FileState("lost", why=f"it cannot be read ({error.strerror})")
+    if len(data) > most:
+        return FileState("lost", why=f"it has more than the {most:,} bytes that are kept")
+    return FileState("file", data, stat.S_IMODE(found.st_mode))
+
+
+def put_back(path: Path, then: FileState, now: str, most: int) -> None:
+    """Let this be what lies there, in one step, if the mark of what lies there is `now`. Raises NotRestored. Blocks."""
+    try:
+        _require_plain(path.parent)
+        found = look_at(str(path), most)
+        if found.mark != now:
+            raise NotRestored(CHANGED)
+        if then.kind == "absent":
+            crashpoint("rewind.remove")
+            path.unlink()
+        elif then.kind == "file" and found.kind in ("file", "absent"):
+            _rewrite(path, then, found)
+        else:
+            _replace(path, then)
+    except NotADirectoryError:
+        raise NotRestored("a folder on its path is a file now") from None
+    except FileExistsError as error:
+        raise NotRestored(f"{error.filename} is in the way") from None
+    except OSError as error:
+        raise NotRestored(error.strerror or str(error)) from None
+    except ToolError as error:
+        raise NotRestored(str(error)) from None
+
+
+def _rewrite(path: Path, then: FileState, found: FileState) -> None:
+    """As the tools write: owner, attributes and other names of the file stay."""
+    crashpoint("rewind.file")
+    write_whole(path, then.data, basis=path.lstat() if found.kind == "file" else None)
+    if stat.S_IMODE(path.lstat().st_mode) != then.mode:
+        path.chmod(then.mode)
+
+
+def _require_plain(folder: Path) -> None:
+    """A path leads where it led when the file was kept; not through a link that has come since."""
+    if os.path.realpath(folder) != str(folder):
+        raise NotRestored("its folder is a symbolic link now")
+
+
+def _remove_folder(path: Path) -> None:
+    """It may hold others, but no file: nothing of those was kept."""
+    if any(files for _, _, files in os.walk(path)):
+        raise NotRestored("it is a directory with files now")
+    for folder, _, _ in os.walk(path, topdown=False):
+        Path(folder).rmdir()
+
+
+def _replace(path: Path, state: FileState) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.is_dir() and not path.is_symlink():
+        _remove_folder(path)
+    draft = path.with_name(f".teamwright-{os.urandom(6).hex()}.tmp")
+    try:
+        if state.kind == "link":
+            draft.symlink_to(state.link)
+        else:
+            _write(draft, state)
+        crashpoint("rewind.file")
+        draft.replace(path)
+    except BaseException:
+        with suppress(OSError):
+            draft.unlink(missing_ok=True)
+        raise
+
+
+def _write(draft: Path, state: FileState) -> None:
+    handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    with os.fdopen(handle, "wb") as file:
+        file.write(state.data)
+        file.flush()
+        os.fchmod(handle, state.mode)
+        os.fsync(handle)
+
+
+def count_lines(before: FileState, after: FileState) -> tuple[int, int]:
+    """Lines that were added and taken away, without their order; none of what is no text."""
+    old, new = _lines(before), _lines(after)
+    return (new - old).total(), (old - new).total()
+
+
+def _lines(state: FileState) -> "Counter[bytes]":
+    if len(state.data) > LONGEST or b"\0" in state.data[:8_000]:
+        return Counter()
+    return Counter(state.data.splitlines())

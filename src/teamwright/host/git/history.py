@@ -1,0 +1,59 @@
+"""Lists every path that any commit of a repository has, so that a rule on a path can be held against its history."""
+
+import os
+import select
+import subprocess
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from teamwright.host.git.run import quiet_command
+
+_SECONDS = 3.0
+_MOST_BYTES = 32 << 20
+
+
+def paths_ever(directory: str, revisions: Sequence[str] = ()) -> list[str] | None:
+    """Paths from the top of the tree in all commits that a branch, a tag, a stash or a reflog leads to, and in those
+    that `revisions` name; None where that takes too long, is too much, or one of these names no commit."""
+    tips = [part for one in revisions for part in _ends(one)]
+    words = ["rev-list", "--objects", "--all", "--reflog", *(f"{tip}^{{commit}}" for tip in tips), "--"]
+    told = _output(words, directory)
+    if told is None:
+        return None
+    lines = (line.partition(b" ")[2] for line in told.split(b"\n"))
+    return [os.fsdecode(path) for path in dict.fromkeys(lines) if path]
+
+
+def _ends(revision: str) -> list[str]:
+    """Both ends of a range."""
+    return [end for end in revision.removeprefix("^").replace("...", "..").split("..") if end]
+
+
+def _output(words: Sequence[str], directory: str) -> bytes | None:
+    argv, env = quiet_command(words, Path(directory))
+    until, out = time.monotonic() + _SECONDS, bytearray()
+    try:
+        with subprocess.Popen(
+            argv, cwd=directory, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        ) as child:
+            assert child.stdout
+            whole = _read_all(child.stdout.fileno(), out, until)
+            if not whole:
+                child.kill()
+    except OSError:
+        return None
+    return bytes(out) if whole and child.returncode == 0 else None
+
+
+def _read_all(stream: int, out: bytearray, until: float) -> bool:
+    """Has all been read in time?"""
+    while len(out) <= _MOST_BYTES:
+        ready, _, _ = select.select([stream], [], [], max(0.0, until - time.monotonic()))
+        if not ready:
+            return False
+        piece = os.read(stream, 1 << 16)
+        if not piece:
+            return True
+        out += piece
+    return False

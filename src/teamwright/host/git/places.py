@@ -1,0 +1,114 @@
+"""Finds the repository around a directory as git would, without running git or reading its configuration.
+
+Files of ours are left out by its own list, which nobody commits.
+"""
+
+import os
+import re
+import stat
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+
+def repository_of(directory: str) -> str:
+    """The git directory that all worktrees of the repository here share, by its real path; empty if there is none."""
+    return next((os.path.realpath(common_of(git) or git) for _, git in sure_places(directory)), "")
+
+
+def top_of(directory: str) -> str:
+    """The tree that the repository here belongs to; empty if there is none."""
+    return next((top for top, git in places(os.path.abspath(directory)) if _is_git_directory(git)), "")
+
+
+def sure_places(directory: str) -> Iterator[tuple[str, str]]:
+    return (place for place in places(os.path.abspath(directory)) if _is_git_directory(place[1]))
+
+
+def places(directory: str) -> Iterator[tuple[str, str]]:
+    """(tree, git directory) that git might take, nearest first; the last one it surely would."""
+    here = directory
+    while True:
+        mark = os.path.join(here, ".git")
+        if os.path.lexists(mark):
+            git = _follow(mark)
+            yield here, git
+            if _is_git_directory(git):
+                return
+        if os.path.lexists(os.path.join(here, "HEAD")) and _looks_bare(here):
+            yield here, here
+            if _is_git_directory(here):
+                return
+        parent = os.path.dirname(here)
+        if parent == here:
+            return
+        here = parent
+
+
+def _looks_bare(here: str) -> bool:
+    return any(os.path.lexists(os.path.join(here, name)) for name in ("objects", "commondir", "config"))
+
+
+def _follow(mark: str) -> str:
+    """A file instead of a directory says where it lies."""
+    told = text_of(mark)
+    return os.path.join(os.path.dirname(mark), told[8:]) if told.startswith("gitdir: ") else mark
+
+
+def _is_git_directory(git: str) -> bool:
+    common = common_of(git) or git
+    there = all(os.path.isdir(os.path.join(common, name)) for name in ("objects", "refs"))
+    return there and _is_head(os.path.join(git, "HEAD"))
+
+
+def _is_head(path: str) -> bool:
+    try:
+        if os.path.islink(path):
+            return os.readlink(path).startswith("refs/")
+    except OSError:
+        return False
+    told = text_of(path)
+    return bool(re.match(r"ref:\s*refs/|[0-9a-fA-F]{40}", told))
+
+
+def common_of(git: str) -> str:
+    """The directory that a linked worktree shares with the main one; empty if it is no such worktree."""
+    told = text_of(os.path.join(git, "commondir"))
+    return os.path.join(git, told) if told else ""
+
+
+def text_of(path: str) -> str:
+    """What a small file says; empty where there is none to read."""
+    try:
+        found = os.stat(path)
+        if not stat.S_ISREG(found.st_mode):
+            return ""
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            return os.fsdecode(os.read(handle, 8192)).rstrip("\r\n")
+        finally:
+            os.close(handle)
+    except (OSError, ValueError):
+        return ""
+
+
+# --- what it leaves out
+
+
+def leave_out(common: Path, pattern: str) -> None:
+    """`common` is the directory that all trees of the repository share. Raises OSError."""
+    exclude, line = common / "info" / "exclude", os.fsencode(pattern)
+    exclude.parent.mkdir(exist_ok=True)
+    with exclude.open("a+b") as file:
+        file.seek(0)
+        known = file.read()
+        if line not in known.splitlines():
+            file.write(b"\n" * (known[-1:] not in (b"", b"\n")) + line + b"\n")
+
+
+def leave_out_file(file: Path) -> None:
+    """Where it lies in a repository; as well as it can be done: a list that cannot be written loses nobody anything."""
+    top, common = top_of(str(file.parent)), repository_of(str(file.parent))
+    if top and common and file.is_relative_to(top):
+        with suppress(OSError):
+            leave_out(Path(common), f"/{file.relative_to(top)}")

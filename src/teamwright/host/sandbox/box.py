@@ -1,0 +1,98 @@
+"""The box of one program: starts it behind the fence in the place of `subprocess.Popen`, and puts things right after.
+
+A box that cannot be made is an error; nothing ever runs without it.
+"""
+
+import os
+import subprocess
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from teamwright.core.errors import ToolError
+from teamwright.core.sandbox.policy import Policy, Tier, holds
+from teamwright.core.text import shown
+from teamwright.host.sandbox.guard.planted import Guard, Undone
+from teamwright.host.sandbox.launch import Launch
+from teamwright.host.sandbox.net import Net
+
+# The first words of the shell that a box starts. A limit that we set on bubblewrap would come after it has forked;
+# dash names the number of processes otherwise.
+LIMITS = "{ ulimit -u 8192 || ulimit -p 8192; } 2>/dev/null; ulimit -c 0; "
+
+
+class Fence(Struct, frozen=True):
+    """What all boxes of a session share."""
+
+    tier: Tier
+    quarantine: str  # where undone names go
+    made: str = ""  # names that we ourselves made (`Claims`)
+    bwrap: str = ""  # the program of that tier
+
+
+class Box:
+    """One for each program that starts. `ended` is set when it has ended."""
+
+    prelude = LIMITS
+
+    def __init__(self, fence: Fence, policy: Policy, net: Net | None = None, *, proxy_port: int = 0) -> None:
+        self.fence, self.policy = fence, policy
+        self.ended: Undone | None = None
+        self._net, self._proxy_port = net, proxy_port
+        self._guard: Guard | None = None
+
+    @property
+    def namespaced(self) -> bool:
+        """Does the kernel end all of it together with the program that we started?"""
+        return self.fence.tier == "bwrap"
+
+    @property
+    def env(self) -> dict[str, str]:
+        """What the program must be told: its tmp and its network."""
+        from teamwright.host.sandbox.bwrap import MACHINE_TMP, has_own_tmp  # noqa: PLC0415
+
+        own = self.fence.tier == "bwrap" and has_own_tmp(self.policy)
+        tmp = MACHINE_TMP if own else self.policy.tmp
+        told = dict.fromkeys(("TMPDIR", "TMP", "TEMP"), tmp) if tmp else {}
+        return told | dict(self._net.env if self._net else {})
+
+    def start(self, launch: Launch) -> subprocess.Popen[bytes]:
+        """As Popen, in a session of its own. Raises OSError or ToolError; then nothing was started."""
+        if why := holds(self.policy, self.fence.tier):
+            raise ToolError(f"The sandbox cannot run this: {why}. Nothing was run.")
+        if gone := [path for path, access in self.policy.access if access != "none" and not os.path.lexists(path)]:
+            raise ToolError(f"{shown(gone[0])} was removed while the sandbox was made. Nothing was run; try again.")
+        inside = replace(launch, env=dict(launch.env) | self.env | dict(launch.mark))
+        fence = self.fence
+        self._guard = Guard(self.policy, fence.quarantine, fence.made, copies=fence.tier == "landlock")
+        try:
+            return self._start(inside)
+        except BaseException:
+            self.end()
+            raise
+
+    def _start(self, launch: Launch) -> subprocess.Popen[bytes]:
+        match self.fence.tier:
+            case "bwrap":
+                from teamwright.host.sandbox import bwrap  # noqa: PLC0415
+
+                return bwrap.start(self.fence.bwrap, self.policy, launch, self._net)
+            case "landlock":
+                from teamwright.host.sandbox import landlock  # noqa: PLC0415
+
+                return landlock.start(self.policy, launch.popen)
+            case _:
+                from teamwright.host.sandbox import seatbelt  # noqa: PLC0415
+
+                return seatbelt.start(self.policy, launch, self._proxy_port)
+
+    async def watch(self) -> None:
+        """While it runs, until it is cancelled."""
+        if self._guard:
+            await self._guard.watch()
+
+    def end(self) -> Undone:
+        """When nothing of it is alive any more; a second call tells the same."""
+        if self.ended is None:
+            self.ended = self._guard.end() if self._guard else Undone()
+        return self.ended

@@ -1,0 +1,159 @@
+"""A box made of namespaces by bubblewrap: a policy turned into its arguments.
+
+They go in by open files, so that no path shows in `ps` and none is too long. bubblewrap itself runs outside of the
+fence, so it gets none of the program's environment (LD_LIBRARY_PATH would be code): that comes with its arguments.
+"""
+
+import os
+import stat
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+
+from teamwright.core.errors import ToolError
+from teamwright.core.sandbox.policy import Policy, access_of
+from teamwright.core.text import shown
+from teamwright.host.sandbox.launch import Launch
+from teamwright.host.sandbox.net import Net
+from teamwright.host.sandbox.seccomp import WITH_NETWORK, seccomp_filter
+
+_BASE = ("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--die-with-parent", "--new-session", "--cap-drop", "ALL")
+_FOR_OTHERS_FILES = ("CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_CHOWN")
+_MOST_ARGUMENTS = 8_900  # bubblewrap takes 9,000
+_SCRATCH = ("/run", "/var/tmp", "/tmp")  # empty, and programs may use them
+MACHINE_TMP = "/tmp"
+
+
+def has_own_tmp(policy: Policy) -> bool:
+    """Is /tmp in the box its own, and not the machine's?"""
+    return bool(policy.tmp) and access_of(policy, os.path.realpath(MACHINE_TMP)) == "none"
+
+
+def start(bwrap: str, policy: Policy, launch: Launch, net: Net | None) -> subprocess.Popen[bytes]:
+    """Raises ToolError if the box cannot be described, OSError if bubblewrap cannot be started."""
+    words = [*arguments(policy, launch.cwd, alone=net is None), *_variables(launch.env), *(net.bwrap if net else ())]
+    if len(words) > _MOST_ARGUMENTS:
+        raise ToolError(f"The sandbox needs {len(words)} arguments, which is more than bubblewrap takes. {_FEWER}")
+    data = b"".join(os.fsencode(word) + b"\0" for word in words)
+    with ExitStack() as stack:
+        order = _sealed(stack, "teamwright-box", data)
+        calls = _sealed(stack, "teamwright-calls", seccomp_filter(WITH_NETWORK))
+        prefix, fds = (net.prefix, net.fds) if net else ((), ())
+        argv = (*prefix, bwrap, "--args", str(order), "--seccomp", str(calls), "--", *launch.argv)
+        return launch.popen(argv, cwd="/", env=launch.mark, more_fds=(order, calls, *fds))
+
+
+_FEWER = "Name fewer paths in sandbox.filesystem, or add a directory with fewer repositories."
+
+
+def _sealed(stack: ExitStack, name: str, data: bytes) -> int:
+    handle = os.memfd_create(name)
+    stack.callback(os.close, handle)
+    os.write(handle, data)
+    os.lseek(handle, 0, os.SEEK_SET)
+    return handle
+
+
+def _variables(env: Mapping[str, str]) -> Iterator[str]:
+    for name, value in env.items():
+        if name and "=" not in name and "\0" not in name + value:
+            yield from ("--setenv", name, value)
+
+
+def arguments(policy: Policy, cwd: str, *, alone: bool) -> list[str]:
+    """`alone`: with no network but its own loopback, which nobody shares."""
+    root = os.geteuid() == 0
+    words = [*_BASE]
+    words += _capabilities(policy) if root else ["--unshare-user"]
+    words += ["--unshare-net"] if alone else []
+    words += ["--bind" if dict(policy.access)["/"] == "write" else "--ro-bind", "/", "/"]
+    words += ["--dev", "/dev", "--proc", "/proc"]
+    # For uid 0 /proc/sys stays writable, whatever its capabilities, and `kernel.core_pattern` names a program.
+    words += ["--remount-ro", "/proc"] if root else []
+    words += _mounts(policy)
+    return [*words, "--chdir", os.path.realpath(cwd)]
+
+
+def _capabilities(policy: Policy) -> list[str]:
+    """Root without capabilities cannot write what belongs to others, and a root may."""
+    for path, access in policy.access:
+        if access == "write" and path not in ("/", policy.tmp, policy.cache) and _owner(path) != 0:
+            return [word for name in _FOR_OTHERS_FILES for word in ("--cap-add", name)]
+    return []
+
+
+def _owner(path: str) -> int:
+    try:
+        return os.stat(path).st_uid
+    except OSError:
+        return 0
+
+
+def _mounts(policy: Policy) -> list[str]:
+    """In the order of paths, so that what lies above comes first."""
+    own_tmp = os.path.realpath(MACHINE_TMP) if has_own_tmp(policy) else ""
+    entries: list[tuple[str, str]] = [(path, access) for path, access in policy.access if path != "/"]
+    entries += [(path, "mask") for path in policy.masks]
+    entries += [(path, "write") for path in policy.sockets]
+    words: list[str] = []
+    closed: list[str] = []
+    for path, access in sorted(entries):
+        if path == own_tmp:
+            _make_places(policy.tmp, path, [inner for inner, kind in entries if kind != "none"])
+            words += ["--bind", policy.tmp, path]
+        elif path == policy.tmp and own_tmp:
+            continue
+        elif access in ("none", "mask"):
+            words += _hidden(path, closed)
+        else:
+            words += ["--bind" if access == "write" else "--ro-bind", path, path]
+    for path in closed:
+        words += ["--remount-ro", path]
+    return words
+
+
+def _hidden(path: str, closed: list[str]) -> list[str]:
+    try:
+        mode = os.lstat(path).st_mode
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise ToolError(
+            f"The sandbox cannot hide {shown(path)}: {error.strerror}. Nothing was run; leave it out of "
+            "sandbox.filesystem.denyRead, or make the directory above it accessible."
+        ) from None
+    if not stat.S_ISDIR(mode):
+        return ["--ro-bind", "/dev/null", path]
+    if path not in _SCRATCH and not path.startswith("/run/"):
+        closed.append(path)  # what is written there must fail, not vanish
+    return ["--tmpfs", path]
+
+
+def _make_places(tmp: str, above: str, paths: Sequence[str]) -> None:
+    """Mount points below /tmp lie in its stand-in. A program may have put a link there: nothing is followed."""
+    for path in paths:
+        if not path.startswith(above + "/") or path == tmp:
+            continue
+        *folders, last = path.removeprefix(above + "/").split("/")
+        handle = os.open(tmp, os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            for name in (*folders, *([last] if os.path.isdir(path) else [])):
+                inner = _enter(handle, name)
+                os.close(handle)
+                handle = inner
+        except OSError as error:
+            raise ToolError(f"The sandbox's /tmp cannot be prepared for {shown(path)}: {error.strerror}.") from None
+        finally:
+            os.close(handle)
+
+
+def _enter(above: int, name: str) -> int:
+    flags = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        return os.open(name, flags, dir_fd=above)
+    except FileNotFoundError:
+        pass
+    except OSError:  # a file or a link: out of the way, not followed
+        os.rename(name, f"{name}.{os.urandom(4).hex()}", src_dir_fd=above, dst_dir_fd=above)
+    os.mkdir(name, 0o700, dir_fd=above)
+    return os.open(name, flags, dir_fd=above)

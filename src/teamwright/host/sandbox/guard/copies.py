@@ -1,0 +1,258 @@
+"""Keeps copies of protected names while a program runs that could change them, and puts them back afterwards.
+
+Only for a tier that allows a directory as a whole. Two programs in one directory share the copies of the first: those
+of the second might already be changed.
+"""
+
+import os
+import stat
+import time
+from collections import deque
+from collections.abc import Iterator
+from contextlib import suppress
+
+from msgspec import Struct
+
+from teamwright.core.sandbox.policy import Policy
+from teamwright.host.sandbox.ground.expand import is_inside
+from teamwright.host.sandbox.guard.moves import (
+    is_unchanged,
+    look,
+    move_away,
+    names_in,
+    parent_of,
+    put_directory,
+    put_file,
+    put_link,
+)
+
+MOST_FILE, MOST_TOGETHER = 256 << 10, 8 << 20  # bytes that are copied; larger files are known by inode and times
+MOST_NAMES = 20_000  # below one protected name; what is deeper is not looked at
+
+_Stamp = tuple[int, ...]
+
+
+class _Copy(Struct, frozen=True):
+    """A name as it was. `data` is what a file or a link held, None if it was too large to keep."""
+
+    mode: int
+    stamp: _Stamp
+    data: bytes | None = None
+
+
+class _Baseline(Struct):
+    """`looks`: each name, its inode and its time of change, directories as well; none where something had changed just
+    before, which could change once more at the same time."""
+
+    copies: dict[str, _Copy]
+    looks: tuple[tuple[str, int, int], ...]
+    users: int = 0
+
+    @property
+    def is_untouched(self) -> bool:
+        """Nothing has changed since. The kernel sets times of change; nobody can set them back."""
+        return bool(self.looks) and is_unchanged(self.looks)
+
+
+_baselines: dict[str, _Baseline] = {}  # by protected path; programs of one process share them
+_last: dict[str, _Baseline] = {}  # those of earlier programs, as long as nothing has changed since
+_FRESH = 50_000_000  # nanoseconds
+_MOST_KEPT = 64
+_contents: dict[str, tuple[_Stamp, bytes]] = {}  # what was read before, by the stamps that it had
+
+
+class Copies:
+    def __init__(self, policy: Policy, quarantine: str) -> None:
+        self._spared, self._quarantine = policy.spared, quarantine
+        self._paths = policy.kept
+        self._anchors = list(_anchors(policy))
+        room = [MOST_TOGETHER]
+        for path in self._paths:
+            if path not in _baselines:
+                known = _last.pop(path, None)
+                _baselines[path] = known if known and known.is_untouched else _read(path, self._spared, room)
+            _baselines[path].users += 1
+
+    def restore(self, spared: tuple[str, ...]) -> tuple[list[str], list[str]]:
+        """What was put back, and what could not be. `spared`: what belonged to others at any moment meanwhile."""
+        undone: list[str] = []
+        changed: list[str] = []
+        for path, handle, found in self._anchors:
+            try:
+                if self._bring_back(path, handle, found):
+                    undone.append(path)
+            except OSError:
+                changed.append(path)
+            finally:
+                os.close(handle)
+        for path in self._paths:
+            baseline = _baselines[path]
+            if not baseline.is_untouched:
+                theirs = tuple(one for one in spared if is_inside(one, path))
+                self._compare(path, baseline.copies, theirs, undone, changed)
+            baseline.users -= 1
+            if not baseline.users:
+                del _baselines[path]
+                if len(_last) >= _MOST_KEPT:
+                    _last.clear()
+                _last[path] = baseline
+        return undone, changed
+
+    def _bring_back(self, path: str, handle: int, was: _Stamp) -> bool:
+        """A directory that was moved aside is still the one that we hold open, wherever it is now."""
+        now = _lstat(path)  # directories above were looked at before
+        if now is not None and (now.st_dev, now.st_ino) == was:
+            return False
+        now = look(path)
+        where = os.readlink(f"/proc/self/fd/{handle}")
+        if os.fstat(handle).st_nlink == 0 or where.endswith(" (deleted)"):  # what was copied of it is made anew …
+            if now is None or stat.S_ISDIR(now.st_mode):
+                return False
+            move_away(path, self._quarantine)  # … in a directory, and not where something else leads
+            return True
+        if now is not None:
+            move_away(path, self._quarantine)
+        with parent_of(where) as (above, name), parent_of(path) as (target, last):
+            os.rename(name, last, src_dir_fd=above, dst_dir_fd=target)
+        return True
+
+    def _compare(
+        self, top: str, copies: dict[str, _Copy], theirs: tuple[str, ...], undone: list[str], changed: list[str]
+    ) -> None:
+        now = dict(_walk(top, theirs))
+        for path in sorted(now.keys() - copies.keys()):
+            if look(path) is not None and not _touches(path, theirs):  # it may have gone with the directory above it
+                self._act(path, None, undone, changed)
+        for path, copy in copies.items():  # what lies above comes first
+            found = now.get(path)
+            if found is None and _touches(path, theirs):
+                continue
+            if found is not None and (_stamp(found) == copy.stamp or self._same(path, found, copy)):
+                continue
+            self._act(path, copy, undone, changed)
+
+    def _same(self, path: str, found: os.stat_result, copy: _Copy) -> bool:
+        if found.st_mode != copy.mode:
+            return False
+        return stat.S_ISDIR(copy.mode) or (copy.data is not None and _data(path, found, [MOST_FILE]) == copy.data)
+
+    def _act(self, path: str, copy: _Copy | None, undone: list[str], changed: list[str]) -> None:
+        try:
+            if copy is not None and copy.data is None and not stat.S_ISDIR(copy.mode):
+                changed.append(path)  # too large to have been kept
+                return
+            now = look(path)
+            if now is not None and copy is not None and stat.S_ISDIR(copy.mode) and stat.S_ISDIR(now.st_mode):
+                with parent_of(path) as (above, name):
+                    os.chmod(name, stat.S_IMODE(copy.mode), dir_fd=above)
+            else:
+                if now is not None:
+                    move_away(path, self._quarantine)
+                _make(path, copy)
+            undone.append(path)
+        except OSError:
+            changed.append(path)
+
+
+def _touches(path: str, theirs: tuple[str, ...]) -> bool:
+    """Is it part of what others have, or a directory that was made, or removed, for that?"""
+    return any(is_inside(path, one) or is_inside(one, path) for one in theirs)
+
+
+def _make(path: str, copy: _Copy | None) -> None:
+    if copy is None:
+        return
+    if stat.S_ISDIR(copy.mode):
+        put_directory(path, copy.mode)
+    elif stat.S_ISLNK(copy.mode):
+        put_link(path, os.fsdecode(copy.data or b""))
+    else:
+        put_file(path, copy.data or b"", copy.mode)
+
+
+def _anchors(policy: Policy) -> Iterator[tuple[str, int, _Stamp]]:
+    """Directories on the way to protected names, held open; what lies above comes first."""
+    writable = [path for path, access in policy.access if access == "write"]
+    found: set[str] = set()
+    for path in policy.kept:
+        tops = [top for top in writable if is_inside(path, top) and top not in policy.watched]
+        top = max(tops, key=len, default="/")
+        place = path
+        while place not in (top, "/"):
+            found.add(place)
+            place = os.path.dirname(place)
+    for path in sorted(found):
+        with suppress(OSError):
+            handle = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC)
+            held = os.fstat(handle)
+            yield path, handle, (held.st_dev, held.st_ino)
+
+
+def _stamp(found: os.stat_result) -> _Stamp:
+    """Directories by what they are: their times change with what is undone in them."""
+    return (found.st_mode, found.st_dev) if stat.S_ISDIR(found.st_mode) else _whole_stamp(found)
+
+
+def _whole_stamp(found: os.stat_result) -> _Stamp:
+    return (found.st_mode, found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+
+
+def _read(top: str, spared: tuple[str, ...], room: list[int]) -> _Baseline:
+    names = dict(_walk(top, spared))
+    newest = max((found.st_ctime_ns for found in names.values()), default=0)
+    settled = time.time_ns() - newest > _FRESH and not any(is_inside(one, top) for one in spared)
+    looks = tuple((path, found.st_ino, found.st_ctime_ns) for path, found in names.items()) if settled else ()
+    return _Baseline(dict(_tree(names, room)), looks)
+
+
+def _tree(names: dict[str, os.stat_result], room: list[int]) -> Iterator[tuple[str, _Copy]]:
+    data = dict[str, bytes | None]()
+    for path in sorted(names, key=lambda name: names[name].st_size):  # settings and hooks are small
+        data[path] = None if stat.S_ISDIR(names[path].st_mode) else _data(path, names[path], room)
+    for path, found in names.items():
+        yield path, _Copy(found.st_mode, _stamp(found), data[path])
+
+
+def _data(path: str, found: os.stat_result, room: list[int]) -> bytes | None:
+    try:
+        if stat.S_ISLNK(found.st_mode):
+            return os.fsencode(os.readlink(path))
+        if not stat.S_ISREG(found.st_mode) or found.st_size > min(MOST_FILE, room[0]):
+            return None
+        room[0] -= found.st_size
+        stamp, known = _stamp(found), _contents.get(path)
+        if known is None or known[0] != stamp:
+            handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            with open(handle, "rb") as file:
+                known = (stamp, file.read(MOST_FILE + 1))
+            if len(_contents) > 4 * MOST_NAMES:
+                _contents.clear()
+            _contents[path] = known
+        return known[1]
+    except OSError:
+        return None
+
+
+def _walk(top: str, spared: tuple[str, ...]) -> Iterator[tuple[str, os.stat_result]]:
+    """Broad first, so that a limit leaves out what is deepest."""
+    waiting, seen = deque([top]), 0
+    while waiting and seen < MOST_NAMES:
+        path = waiting.popleft()
+        if path in spared:
+            continue
+        found = look(path) if path == top else _lstat(path)
+        if found is None:
+            continue
+        seen += 1
+        yield path, found
+        if stat.S_ISDIR(found.st_mode):
+            waiting.extend(os.path.join(path, name) for name in names_in(path))
+
+
+def _lstat(path: str) -> os.stat_result | None:
+    try:
+        return os.lstat(path)
+    except PermissionError:
+        return look(path)
+    except OSError:
+        return None

@@ -1,0 +1,135 @@
+"""Undoes what no mount can prevent: protected names that were missing, and those that are links.
+
+What appeared is moved to a quarantine, never followed and never deleted. In git directories that happens at once,
+because an editor runs git within a second; elsewhere when the command has ended.
+"""
+
+import os
+import time
+from contextlib import suppress
+
+import anyio
+import anyio.lowlevel
+from msgspec import Struct
+
+from teamwright.core.sandbox.policy import Policy, access_of
+from teamwright.host.sandbox.ground.expand import is_inside
+from teamwright.host.sandbox.ground.layout import git_directory_of
+from teamwright.host.sandbox.guard.claims import Claims
+from teamwright.host.sandbox.guard.copies import Copies
+from teamwright.host.sandbox.guard.git_links import TooManyError, planted_links
+from teamwright.host.sandbox.guard.inotify import NameWatch
+from teamwright.host.sandbox.guard.moves import look, move_away, names_in, put_link
+
+
+class Undone(Struct, frozen=True):
+    """What a program changed that it must not."""
+
+    undone: tuple[str, ...] = ()  # put right; where it is now is in the quarantine
+    changed: tuple[str, ...] = ()  # could not be put right
+    appeared: tuple[str, ...] = ()  # left to the person, and not to be obeyed until they agree
+
+
+class Guard:
+    """One program's. `copies`: the tier cannot hold names that exist, so they are compared and put back.
+
+    `made` is where we note what we make ourselves (`Claims`).
+    """
+
+    def __init__(self, policy: Policy, quarantine: str, made: str = "", *, copies: bool = False) -> None:
+        self._policy, self._quarantine, self._claims = policy, quarantine, Claims(made)
+        self._began = time.time()
+        self._undone: dict[str, None] = {}
+        self._changed: dict[str, None] = {}
+        self._copies = Copies(policy, quarantine) if copies and policy.kept else None
+        self._watch = NameWatch(policy.watched)
+
+    async def watch(self) -> None:
+        """Until it is cancelled."""
+        in_git = [path for path in self._policy.absent if os.path.dirname(path) in self._policy.watched]
+        in_git = [path for path in in_git if os.path.basename(path) != "worktrees"]  # harmless, and may be half-made
+        while True:
+            await self._watch.changed()
+            self._undo(in_git)
+            self._undo_links(deep=False)
+            await anyio.lowlevel.checkpoint()
+
+    def end(self) -> Undone:
+        """When nothing of the program is alive."""
+        self._watch.close()
+        if self._copies:
+            undone, changed = self._copies.restore(self._spared())
+            self._undone.update(dict.fromkeys(undone))
+            self._changed.update(dict.fromkeys(changed))
+        self._undo(self._policy.absent)
+        self._undo_links()
+        for path, says in self._policy.links:
+            self._restore_link(path, says)
+        appeared = tuple(path for path in self._policy.told if look(path) is not None and self._strays(path))
+        return Undone(tuple(self._undone), tuple(self._changed), appeared)
+
+    def _undo(self, paths: "tuple[str, ...] | list[str]") -> None:
+        for path in paths:
+            for stray in self._strays(path) if look(path) is not None else ():
+                try:
+                    move_away(stray, self._quarantine)
+                    self._undone[stray] = None
+                except OSError:
+                    self._changed[stray] = None
+
+    def _undo_links(self, *, deep: bool = True) -> None:
+        """What leads out of a git directory. In those of trees where others work it is for their guards."""
+        since, kept = int(self._began * 1e9), {path for path, _ in self._policy.links}
+        for directory in self._policy.git:
+            if any(is_inside(directory, one) for one in self._policy.spared):
+                continue
+            try:
+                self._undo([path for path in planted_links(directory, since, deep=deep) if path not in kept])
+            except (OSError, TooManyError):
+                self._changed[directory] = None
+
+    def _strays(self, path: str) -> list[str]:
+        """What in it we did not make meanwhile: our worktrees, where others work, what file tools wrote."""
+        if os.path.basename(path) == "worktrees" and self._holds_trees(path):
+            return []
+        if os.path.basename(os.path.dirname(path)) == "worktrees" and self._is_tree(path):
+            return []
+        ours = [one for one in self._spared() if is_inside(one, path) or is_inside(path, one)]
+        if not ours:
+            return [path]
+        if any(is_inside(path, one) for one in ours):
+            return []
+        return [stray for name in names_in(path) for stray in self._strays(os.path.join(path, name))]
+
+    def _restore_link(self, path: str, says: str) -> None:
+        with suppress(OSError):
+            if os.readlink(path) == says:
+                return
+        try:
+            if look(path) is not None:
+                move_away(path, self._quarantine)
+            put_link(path, says)
+            self._undone[path] = None
+        except OSError:
+            self._changed[path] = None
+
+    def _spared(self) -> tuple[str, ...]:
+        """What others had at any moment since the program began, and what git keeps for it."""
+        claimed = self._claims.since(self._began)
+        return (*self._policy.spared, *claimed, *filter(None, map(git_directory_of, claimed)))
+
+    def _holds_trees(self, path: str) -> bool:
+        """Worktrees of trees where the program cannot write, and which point back: it did not make them."""
+        try:
+            names = os.listdir(path)
+        except OSError:
+            return False
+        return bool(names) and all(self._is_tree(os.path.join(path, name)) for name in names)
+
+    def _is_tree(self, directory: str) -> bool:
+        try:
+            with open(os.path.join(directory, "gitdir"), "rb") as file:
+                tree = os.path.dirname(os.fsdecode(file.read(8192)).strip())
+        except OSError:
+            return False
+        return access_of(self._policy, tree) != "write" and git_directory_of(tree) == directory

@@ -1,0 +1,131 @@
+"""The filter of system calls that every program in the sandbox carries, as the kernel reads it: BPF, no library.
+
+It shuts what neither a mount namespace nor Landlock covers: new namespaces, mounts, keyrings, io_uring, kernel
+tracing, keystrokes into a terminal, and families of sockets.
+"""
+
+import platform
+import struct
+from collections.abc import Iterable
+
+from msgspec import Struct
+
+AF_UNIX, AF_INET, AF_INET6, AF_NETLINK = 1, 2, 10, 16
+WITH_NETWORK = (AF_UNIX, AF_INET, AF_INET6, AF_NETLINK)  # where the network itself is another one
+WITHOUT_NETWORK = (AF_UNIX, AF_NETLINK)
+
+_EPERM, _ENOSYS, _EAFNOSUPPORT = 1, 38, 97
+_ALLOW, _ERRNO = 0x7FFF0000, 0x00050000
+_LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+_NUMBER, _ARCH, _FIRST, _SECOND, _THIRD = (
+    0,
+    4,
+    16,
+    24,
+    32,
+)  # offsets in what the kernel tells of a call; low halves of arguments
+_X32 = 0x40000000
+_CLONE_NEWUSER = 0x10000000
+_TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
+_LIMIT_OF_LOCKS = 10  # RLIMIT_LOCKS: by its number we find again what a program started
+
+
+class _Calls(Struct, frozen=True):
+    """Numbers of system calls on one architecture."""
+
+    arch: int
+    clone: int
+    unshare: int
+    ioctl: int
+    socket: int
+    setrlimit: int
+    prlimit: int
+    refused: tuple[int, ...]
+    unknown: tuple[int, ...] = (435, 425, 426, 427)  # clone3, io_uring_*: programs fall back to what can be filtered
+
+
+# One number for all architectures: open_tree move_mount fsopen fsconfig fsmount fspick mount_setattr quotactl_fd
+# open_tree_attr
+_EVERYWHERE = (428, 429, 430, 431, 432, 433, 442, 443, 467)
+# setns mount umount2 pivot_root open_by_handle_at, keyctl add_key request_key, bpf perf_event_open userfaultfd,
+# kexec_load kexec_file_load init_module finit_module delete_module, reboot swapon swapoff acct settimeofday
+# clock_settime quotactl; on x86 also iopl ioperm
+_X86_64 = _Calls(
+    0xC000003E, clone=56, unshare=272, ioctl=16, socket=41, setrlimit=160, prlimit=302,
+    refused=(308, 165, 166, 155, 304, 250, 248, 249, 321, 298, 323, 246, 320, 175, 313, 176, 169, 167, 168, 163, 164,
+             227, 179, 172, 173, *_EVERYWHERE),
+)  # fmt: skip
+_AARCH64 = _Calls(
+    0xC00000B7, clone=220, unshare=97, ioctl=29, socket=198, setrlimit=164, prlimit=261,
+    refused=(268, 40, 39, 41, 265, 219, 217, 218, 280, 241, 282, 104, 294, 105, 273, 106, 142, 224, 225, 89, 170,
+             112, 60, *_EVERYWHERE),
+)  # fmt: skip
+_KNOWN = {"x86_64": _X86_64, "aarch64": _AARCH64}
+
+
+def can_filter(machine: str = "") -> bool:
+    """Is the architecture one whose calls we know?"""
+    return (machine or platform.machine()) in _KNOWN
+
+
+def seccomp_filter(families: Iterable[int], machine: str = "", *, own_limits: bool = False) -> bytes:
+    """The program, for `bwrap --seccomp` or the kernel itself. `families` are the sockets that may be made.
+
+    `own_limits`: the limit by which we know our programs stays as we set it. A namespace needs no such mark.
+    """
+    calls = _KNOWN[machine or platform.machine()]
+    steps = [
+        _step(_LOAD, _ARCH),
+        _step(_EQUAL, calls.arch, 1, 0),
+        _fail(_EPERM),
+        _step(_LOAD, _NUMBER),
+        _step(_AT_LEAST, _X32, 0, 1),
+        _fail(_EPERM),
+    ]
+    for number in calls.unknown:
+        steps += [_step(_EQUAL, number, 0, 1), _fail(_ENOSYS)]
+    for number in calls.refused:
+        steps += [_step(_EQUAL, number, 0, 1), _fail(_EPERM)]
+    allow = _step(_RETURN, _ALLOW)
+    for number in (calls.clone, calls.unshare):
+        body = [_step(_LOAD, _FIRST), _step(_ANY_BIT, _CLONE_NEWUSER, 0, 1), _fail(_EPERM), allow]
+        steps += [_step(_EQUAL, number, 0, len(body)), *body]
+    body = [_step(_LOAD, _SECOND)]
+    for request in (_TIOCSTI, _TIOCLINUX):
+        body += [_step(_EQUAL, request, 0, 1), _fail(_EPERM)]
+    steps += [_step(_EQUAL, calls.ioctl, 0, len(body) + 1), *body, allow]
+    steps += _keep_mark(calls) if own_limits else []
+    body = [_step(_LOAD, _FIRST)]
+    for family in families:
+        body += [_step(_EQUAL, family, 0, 1), allow]
+    steps += [_step(_EQUAL, calls.socket, 0, len(body) + 1), *body, _fail(_EAFNOSUPPORT), allow]
+    return b"".join(steps)
+
+
+def _keep_mark(calls: _Calls) -> list[bytes]:
+    """It may be read (no new value is given), not set; and no limit of another process is set, which could end that."""
+    allow = _step(_RETURN, _ALLOW)
+    old = [_step(_LOAD, _FIRST), _step(_EQUAL, _LIMIT_OF_LOCKS, 0, 1), _fail(_EPERM), allow]
+    new = [
+        _step(_LOAD, _THIRD),
+        _step(_EQUAL, 0, 0, 3),
+        _step(_LOAD, _THIRD + 4),
+        _step(_EQUAL, 0, 0, 1),
+        allow,
+        _step(_LOAD, _FIRST),
+        _step(_EQUAL, 0, 0, 2),
+        _step(_LOAD, _SECOND),
+        _step(_EQUAL, _LIMIT_OF_LOCKS, 0, 1),
+        _fail(_EPERM),
+        allow,
+    ]
+    return [_step(_EQUAL, calls.setrlimit, 0, len(old)), *old, _step(_EQUAL, calls.prlimit, 0, len(new)), *new]
+
+
+def _step(code: int, value: int, then: int = 0, otherwise: int = 0) -> bytes:
+    """One instruction; `then` and `otherwise` say how many of the next ones to pass over."""
+    return struct.pack("=HBBI", code, then, otherwise, value)
+
+
+def _fail(number: int) -> bytes:
+    return _step(_RETURN, _ERRNO | number)

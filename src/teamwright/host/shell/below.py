@@ -1,0 +1,169 @@
+"""Looks for what rules guard below a directory that a command reads as a whole: on the disk, among what git tracks, and
+in git's history. Only a command that can show the content of such a file needs approval."""
+
+import os
+import time
+from collections.abc import Iterator, Sequence
+
+from msgspec import structs
+
+from teamwright.core.permissions.facts import Place
+from teamwright.core.permissions.path_rules import within
+from teamwright.core.permissions.patterns import PathPattern
+from teamwright.host.git.config import has_submodules, index_paths
+from teamwright.host.git.history import paths_ever
+from teamwright.host.git.places import top_of
+from teamwright.host.shell.cwd import ShellContext, normal
+from teamwright.host.shell.programs.flags import NAMES_ALONE, Shown, Skips
+from teamwright.host.shell.programs.ignore_files import may_be_asked_for
+from teamwright.host.shell.programs.searches import leaves_out, way_out
+
+_MOST_ENTRIES = 20_000  # of the disk that are looked at
+_MOST_TRACKED = 100_000
+_MOST_HELD = 200
+_SECONDS = 1.0  # that looking at the disk may take
+
+
+class _Unsure(Exception):  # control flow: there is more than is looked at
+    pass
+
+
+def looked_below(places: Sequence[Place], shown: Shown, cwds: Sequence[str], around: ShellContext) -> list[Place]:
+    """The places with what each holds that rules guard, as far as the command can show it."""
+    unknown = [place for place in places if place.deep and place.path and place.held is None]
+    if not around.guarded or not unknown:
+        return list(places)
+    if shown == NAMES_ALONE:
+        return [structs.replace(place, deep=False) for place in places]
+    looked = dict(zip(unknown, _looked_at_all(unknown, shown, cwds, around), strict=True))
+    return [looked.get(place, place) for place in places]
+
+
+def _looked_at_all(places: Sequence[Place], shown: Shown, cwds: Sequence[str], around: ShellContext) -> Sequence[Place]:
+    vast = shown.unsure or not shown.sources <= {"disk"}
+    places = [structs.replace(place, vast=vast) for place in places]
+    try:
+        tracked = [path for cwd in cwds for path in _in_repository(shown, cwd) if _is_guarded(path, around.guarded)]
+        return [_looked_at(place, tracked, shown, cwds, around) for place in places]
+    except _Unsure:
+        return places
+
+
+def _looked_at(place: Place, tracked: Sequence[str], shown: Shown, cwds: Sequence[str], around: ShellContext) -> Place:
+    found = [path for path in tracked if shown.whole or within(path, place.path) or within(path, place.given)]
+    found += [path for cwd in cwds for path in _named_from_top(shown, cwd) if _is_guarded(path, around.guarded)]
+    if "disk" in shown.sources or not all(map(top_of, cwds)):  # without a repository git may search what lies there
+        lying = _on_disk(place, around.guarded)
+        found += [path for path in lying if not _is_left_out(path, place, shown.skips, around.home)]
+    held = tuple(dict.fromkeys(found))
+    spare = way_out(shown.program, held[0], cwds[0], is_folder=_is_folder(held[0])) if held else ""
+    return structs.replace(place, held=held, spare=spare)
+
+
+def _is_left_out(path: str, place: Place, skips: Skips, home: str) -> bool:
+    """Is it surely not opened? A directory is left out by itself, or because all files in it are."""
+    is_folder, names = _is_folder(path), _names_below(path, place)
+    if leaves_out(skips, names, is_folder=is_folder):
+        return True
+    if skips.hidden and any(name.startswith(".") for name in names):
+        return not may_be_asked_for(path, home)
+    if not is_folder or not skips.only:
+        return False
+    return all(leaves_out(skips, _names_below(file, place), is_folder=False) for file in _files_below(path))
+
+
+def _files_below(directory: str) -> Iterator[str]:
+    seen = 0
+    for folder, folders, files in os.walk(directory):
+        seen += len(folders) + len(files)
+        if seen > _MOST_ENTRIES:
+            raise _Unsure
+        yield from (f"{folder}/{name}" for name in files)
+
+
+def _is_guarded(path: str, guarded: Sequence[PathPattern]) -> bool:
+    return any(pattern.covers(path, wide=True) for pattern in guarded)
+
+
+def _names_below(path: str, place: Place) -> list[str]:
+    start = next((start for start in (place.path, place.given) if within(path, start)), "")
+    return path[len(start.rstrip("/")) + 1 :].split("/")
+
+
+def _is_folder(path: str) -> bool:
+    return os.path.isdir(path) and not os.path.islink(path)
+
+
+# --- the disk
+
+
+def _on_disk(place: Place, guarded: Sequence[PathPattern]) -> list[str]:
+    """What lies below by either name of the place. Links are not followed: nor does a search of a tree follow them."""
+    near = [one for one in guarded if one.may_cover_below(place.path) or one.may_cover_below(place.given)]
+    found = [one.start for one in near if one.literal and os.path.lexists(one.start)]
+    wild = [one for one in near if not one.literal]
+    if wild and _is_folder(place.path):
+        found += _walked(place, wild)
+    return found
+
+
+def _walked(place: Place, patterns: Sequence[PathPattern]) -> list[str]:
+    found, seen, until = list[str](), 0, time.monotonic() + _SECONDS
+    starts = tuple(dict.fromkeys((place.path.rstrip("/"), place.given.rstrip("/"))))
+    waiting = [""]  # paths below, each with its slash
+    while waiting:
+        below = waiting.pop()
+        for entry in _entries(f"{starts[0]}{below}/"):
+            seen += 1
+            path = f"{below}/{entry.name}"
+            spelt = next((start + path for start in starts if _is_guarded(start + path, patterns)), "")
+            if spelt:
+                found.append(spelt)
+            elif entry.is_dir(follow_symlinks=False):
+                waiting.append(path)
+        if seen > _MOST_ENTRIES or len(found) > _MOST_HELD or time.monotonic() > until:
+            raise _Unsure
+    return found
+
+
+def _entries(directory: str) -> list["os.DirEntry[str]"]:
+    try:
+        with os.scandir(directory) as found:
+            return list(found)
+    except OSError:
+        return []  # what we cannot list, no command that runs as we do can search
+
+
+# --- git
+
+
+def _in_repository(shown: Shown, cwd: str) -> list[str]:
+    """Paths of which it may show a content, tracked now or in any commit."""
+    if shown.unsure:
+        raise _Unsure
+    top = top_of(cwd)
+    if not top or shown.sources <= {"disk"}:
+        return []
+    paths = [f"{top}/{name}" for name in dict.fromkeys((*_tracked(cwd), *_ever(shown, cwd)))]
+    skipped = [normal(cwd, path) for path in shown.skips.paths]
+    return [path for path in paths if not any(within(path, one) for one in skipped)]
+
+
+def _named_from_top(shown: Shown, cwd: str) -> list[str]:
+    return [normal(top_of(cwd) or "/", path) for path in shown.from_top]
+
+
+def _tracked(cwd: str) -> list[str]:
+    names = index_paths(cwd, _MOST_TRACKED)
+    if names is None or has_submodules(cwd) or any(name.endswith("/") for name in names):
+        raise _Unsure  # a part of the index lies elsewhere, or is a repository of its own
+    return names
+
+
+def _ever(shown: Shown, cwd: str) -> Sequence[str]:
+    if "history" not in shown.sources:
+        return ()
+    names = paths_ever(cwd, shown.revisions)
+    if names is None:
+        raise _Unsure
+    return names

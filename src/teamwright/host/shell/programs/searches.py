@@ -1,0 +1,79 @@
+"""Programs that search whole trees: which files below a directory they open, and which they are told to leave out."""
+
+import os.path
+import re
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
+
+from msgspec import structs
+
+from teamwright.host.shell.programs.flags import NAMES_ALONE, ON_DISK, Shown, Skips
+
+SEARCHES = frozenset({"grep", "egrep", "fgrep", "rg"})
+_UNHIDES = frozenset({".", "--hidden", "u", "--unrestricted", "t", "--type"})  # of rg
+_PLAIN = re.compile(r"[\w.*?-]+", re.ASCII)  # a pattern that all programs read alike
+
+
+def searched(name: str, values: Mapping[str, Sequence[str]]) -> Shown:
+    """`values`: those of each flag that it was given."""
+    if name != "rg":
+        return structs.replace(ON_DISK, skips=_skips_of_grep(values), program="grep")
+    return NAMES_ALONE if "--files" in values else structs.replace(ON_DISK, skips=skips_of_rg(values), program="rg")
+
+
+def _skips_of_grep(values: Mapping[str, Sequence[str]]) -> Skips:
+    return Skips(
+        files=tuple(values.get("--exclude", ())),
+        folders=tuple(values.get("--exclude-dir", ())),
+        only=tuple(values.get("--include", ())),
+    )
+
+
+def skips_of_rg(values: Mapping[str, Sequence[str]]) -> Skips:
+    """A glob that begins with `!` leaves out, files as well as directories; any other one is all that is searched."""
+    globs = [glob for flag in ("g", "--glob") for glob in values.get(flag, ())]
+    only = [*(glob for glob in globs if not glob.startswith("!")), *values.get("--iglob", ())]
+    out = tuple(glob[1:] for glob in globs if glob.startswith("!"))
+    return Skips(out, out, tuple(only), hidden=not only and _UNHIDES.isdisjoint(values))
+
+
+def leaves_out(skips: Skips, names: Sequence[str], *, is_folder: bool) -> bool:
+    """Is what has these names, from where the search begins, surely not opened, nor anything in it?"""
+    if _may_fit_any(names, skips.only):
+        return False
+    if _surely_fits_any(names if is_folder else names[:-1], skips.folders):
+        return True
+    if is_folder:
+        return False
+    return _surely_fits_any(names[-1:], skips.files) or bool(skips.only and not skips.files)
+
+
+def _surely_fits_any(names: Sequence[str], patterns: Sequence[str]) -> bool:
+    return any(_surely_fits(name, pattern) for name in names for pattern in patterns)
+
+
+def _surely_fits(name: str, pattern: str) -> bool:
+    """In some programs a wildcard does not stand for the dot of a hidden name."""
+    hidden = name.startswith(".") and not pattern.startswith(".")
+    return not hidden and _PLAIN.fullmatch(pattern) is not None and fnmatchcase(name, pattern)
+
+
+def _may_fit_any(names: Sequence[str], patterns: Sequence[str]) -> bool:
+    return any(
+        not _PLAIN.fullmatch(pattern) or fnmatchcase(name.lower(), pattern.lower())
+        for name in names
+        for pattern in patterns
+    )
+
+
+def way_out(program: str, path: str, cwd: str, *, is_folder: bool) -> str:
+    """The words that make the program leave this file or directory out; empty where none are simple."""
+    name, here = os.path.basename(path), os.path.relpath(path, cwd)
+    if not _PLAIN.fullmatch(here.replace("/", "")):
+        return ""
+    ways = {
+        "grep": f"--exclude-dir={name}" if is_folder else f"--exclude={name}",
+        "rg": f"-g '!{name}'",
+        "git": f"-- . ':!{here}'",
+    }
+    return f"`{ways[program]}`" if program in ways else ""

@@ -1,0 +1,52 @@
+"""What the landing queue of a repository is run with: where to, how, and by which check."""
+
+import os
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from msgspec import Struct
+
+from teamwright.core.data.landing import LandEntry, LandId
+from teamwright.host.git.landing import Method
+from teamwright.host.git.run import Checkout
+from teamwright.store.acts.landing import SentBack
+
+CHECK_SECONDS = 1800.0
+
+
+def repo_key(common: Path | str) -> str:
+    """How the store names a repository: the directory that all its trees share."""
+    return os.path.realpath(common)
+
+
+class Checked(Struct, frozen=True):
+    """How a check ended: green if `fault` is empty. `output` is bounded and fit to be read."""
+
+    fault: str = ""
+    output: str = ""
+
+
+Check = Callable[[Path, LandEntry], Awaitable[Checked]]  # in this tree, for this entry
+Tell = Callable[[LandEntry], None]  # an entry as it is now
+Ring = Callable[[SentBack], Awaitable[None]]  # whoever has a letter, and the task list, may have to be told
+
+
+class LandPlan(Struct, frozen=True):
+    """`links` are directories of the main tree that each tree shares; `ahead` counts the entries that are merged on top
+    of the one that is checked."""
+
+    place: Checkout
+    target: str
+    method: Method = "merge"
+    ahead: int = 1
+    links: tuple[str, ...] = ()
+    claims: str = ""  # where sandboxes of all processes see which trees are ours
+
+
+class LandEnd(Struct, frozen=True):
+    """What a run of the queue did. `blocked` says why it stopped with entries still waiting; `held` are those that wait
+    for others."""
+
+    done: tuple[LandEntry, ...] = ()
+    blocked: str = ""
+    held: dict[LandId, str] = {}

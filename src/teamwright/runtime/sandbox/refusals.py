@@ -1,0 +1,88 @@
+"""What the sandbox refused a program, as far as it can be known, told to the model and to programs."""
+
+import os.path
+import re
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from msgspec import Struct, to_builtins
+
+from teamwright.core.sandbox.hosts import with_port
+from teamwright.core.sandbox.policy import Policy, access_of
+from teamwright.core.text import shown
+
+MOST = 10  # that are told
+# As programs end their complaints: `sh: 1: cannot create /x: Read-only file system`, `[Errno 13] …: '/x'`.
+_REFUSED = "Read-only file system|Permission denied|Operation not permitted|Input/output error|Device or resource busy"
+_MISSING = "No such file or directory"
+_BEFORE = re.compile(rf"(?P<path>(?:/|\./|\.\./|~/|[\w.-])[^\s:'\"`‘’]*)['\"`’]?: (?P<why>{_REFUSED}|{_MISSING})")
+_AFTER = re.compile(rf"(?P<why>{_REFUSED}|{_MISSING}):? ['\"](?P<path>[^'\"\n]+)['\"]")
+
+
+class Refused(Struct, frozen=True, omit_defaults=True):
+    """One thing that a program did not get."""
+
+    kind: Literal["write", "read", "network"]
+    path: str = ""
+    host: str = ""
+    port: int = 0
+
+
+class Refusals(Struct, frozen=True):
+    """`denied`: hosts exactly, paths by what the program printed. `undone`: names that were put right again."""
+
+    tier: str
+    denied: tuple[Refused, ...] = ()
+    undone: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()  # names that could not be put right
+    appeared: tuple[str, ...] = ()  # names that are left to the person
+
+    def data(self) -> dict[str, Any]:
+        return {"tier": self.tier, "denied": to_builtins(self.denied), "undone": list(self.undone)}
+
+    def words(self, *, leaves: bool) -> str:
+        """One paragraph for the model; nothing where nothing was refused."""
+        hosts = [with_port(one.host, one.port) for one in self.denied if one.kind == "network"]
+        writes = [one.path for one in self.denied if one.kind == "write"]
+        reads = [one.path for one in self.denied if one.kind == "read"]
+        said = [
+            _listed("connections to", hosts),
+            _listed("writing, by what it printed,", writes),
+            _listed("reading, by what it printed,", reads),
+        ]
+        parts = [f"The sandbox refused {', '.join(found)}." if (found := [one for one in said if one]) else ""]
+        if self.undone:
+            parts.append(f"The sandbox removed or restored {_some(self.undone)}: commands may not change them.")
+        if self.changed:
+            parts.append(f"Changed, and could not be restored: {_some(self.changed)}. Tell the person.")
+        if self.appeared:
+            parts.append(f"New and not obeyed until the person agrees: {_some(self.appeared)}.")
+        words = " ".join(part for part in parts if part)
+        if not words:
+            return ""
+        way = " or, if it must be, ask to leave it with dangerouslyDisableSandbox" if leaves else ""
+        return f"{words} Do it inside the working directories or $TMPDIR{way}."
+
+
+def _listed(verb: str, names: Sequence[str]) -> str:
+    return f"{verb} {_some(names)}" if names else ""
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MOST} more" if len(names) > MOST else ""
+    return ", ".join(shown(name, 200) for name in names[:MOST]) + more
+
+
+def refused_paths(printed: str, policy: Policy, cwd: str, home: str) -> tuple[Refused, ...]:
+    """Paths that a program complained about and that its policy does not open."""
+    found: dict[Refused, None] = {}
+    for match in (*_BEFORE.finditer(printed), *_AFTER.finditer(printed)):
+        path = match["path"]
+        path = home + path[1:] if path.startswith("~/") else path
+        place = os.path.realpath(path if path.startswith("/") else f"{cwd}/{path}")
+        access = access_of(policy, place)
+        if match["why"] == _MISSING and access == "none":
+            found[Refused("read", place)] = None
+        elif match["why"] != _MISSING and access != "write":
+            found[Refused("write" if access == "read" else "read", place)] = None
+    return tuple(found)

@@ -1,0 +1,126 @@
+"""Makes the agents of teammates, new or resumed from their transcripts."""
+
+from pathlib import Path
+
+import anyio
+from msgspec.structs import replace
+
+from teamwright.core.data.definition import AgentDefinition
+from teamwright.core.data.event import ModeChanged
+from teamwright.core.data.team import Member
+from teamwright.core.errors import AgentLost, DiskError, SessionMissing, StoreError, ToolError
+from teamwright.core.ids import AgentId
+from teamwright.host.git.worktree import Worktree
+from teamwright.runtime.agents.agent import Agent
+from teamwright.runtime.agents.factory import AgentFactory, own_limits
+from teamwright.runtime.agents.spec import AgentSpec
+from teamwright.runtime.agents.sub_agents import Served, SpawnDeps, child_desk
+from teamwright.runtime.teams.deps import TeammateSetup
+from teamwright.runtime.teams.roster import Roster
+from teamwright.runtime.worktrees import move_in, worktree_words
+
+
+class TeammateFactory:
+    def __init__(self, agents: AgentFactory, spawning: SpawnDeps, setup: TeammateSetup, roster: Roster) -> None:
+        self._agents, self._spawning, self._setup, self._roster = agents, spawning, setup, roster
+
+    @property
+    def root(self) -> Path:
+        """The directory that worktrees are made of."""
+        return self._setup.base().desk.roots[0]
+
+    def definition(self, member: Member) -> AgentDefinition:
+        definition = next((d for d in self._spawning.kinds().values() if d.name == member.kind), None)
+        if definition is None:
+            raise ToolError(self._spawning.absence(member.kind))
+        return definition
+
+    async def make(self, member: Member, tree: Worktree | None) -> Agent:
+        definition = self.definition(member)
+        gear = await self._spawning.equip(definition, member.agent, self._lead(member))
+        try:
+            agent = await self._make(member, definition, tree, gear.tools if gear else None)
+        except BaseException:
+            if gear is not None:
+                with anyio.CancelScope(shield=True):
+                    await gear.close()
+            raise
+        agent.gear = gear
+        return agent
+
+    async def _make(self, member: Member, definition: AgentDefinition, tree: Worktree | None, served: Served) -> Agent:
+        spec = self._spec(member, definition, tree, served)
+        path = self._agents.files_of(member.agent).agent(member.agent)
+        if path.is_file() and (agent := await self._resume(spec, member)):
+            return agent
+        moved = worktree_words(tree, self.root) if tree else ""
+        return self._begin(spec, member, definition, moved)
+
+    def _spec(self, member: Member, definition: AgentDefinition, tree: Worktree | None, served: Served) -> AgentSpec:
+        base = self._setup.base()
+        kit = self._setup.toolset(definition, served)
+        cwd = _still_there(member.cwd) or base.desk.cwd  # not there: it began on another machine
+        desk = child_desk(base.desk, cwd, member.agent, member.name)
+        desk.env |= {"TEAMWRIGHT_TEAM": member.team}
+        if tree is not None:
+            move_in(desk, tree)
+        return AgentSpec(
+            id=member.agent,
+            name=member.name,
+            kind=member.kind,
+            model=member.model,
+            effort=member.effort,
+            toolset=kit,
+            desk=desk,
+            mode="plan" if member.plan_mode_required else member.mode,
+            meter=base.meter.child(own_limits(definition)),
+            parent=self._lead(member),
+            depth=1,
+            description=member.description,
+            worktree=member.worktree,
+            team=member.team,
+            approver="lead",
+        )
+
+    def _begin(self, spec: AgentSpec, member: Member, definition: AgentDefinition, moved: str) -> Agent:
+        """`moved` tells of its worktree, if it has one."""
+        kit, cwd = spec.toolset, spec.desk.cwd
+
+        def system() -> tuple[str, ...]:
+            return (*self._setup.system(definition, member.model, cwd, member), *([moved] if moved else []))
+
+        prompt = self._agents.prompt((id(kit), member.model, cwd, member.agent), system, kit.specs)
+        agent = self._agents.begin(spec, prompt)
+        agent.rest()
+        return agent
+
+    async def _resume(self, spec: AgentSpec, member: Member) -> Agent | None:
+        """From its transcript. None if it was killed before it could do anything: it starts over."""
+        try:
+            transcript, history = await self._agents.reopen(member.agent)
+        except DiskError:
+            raise
+        except (SessionMissing, StoreError) as error:
+            raise AgentLost(f"{member.address} cannot be resumed: {error}") from None
+        if history.rendered is None:  # killed between its first line and the next
+            transcript.close()
+            self._agents.files_of(member.agent).agent(member.agent).unlink()
+            return None
+        spec.desk.seen = dict(history.seen)
+        spec.desk.cwd = _still_there(history.cwd) or spec.desk.cwd
+        mode = None if history.mode == "bubble" else history.mode or spec.mode
+        untold = history.mode is None and mode is not None  # killed before the line that says its mode
+        agent = self._agents.resume(replace(spec, mode=mode), history, transcript)
+        if untold and mode is not None:
+            agent.emit(ModeChanged(mode))
+            agent.rest()
+        return agent
+
+    def _lead(self, member: Member) -> AgentId | None:
+        lead = self._roster.lead_of(member.team)
+        return lead.agent if lead else None
+
+
+def _still_there(cwd: str) -> Path | None:
+    path = Path(cwd)
+    return path if path.is_dir() else None

@@ -1,0 +1,347 @@
+"""Teammates of this process: makes, starts, resumes and stops them, here or in processes of their own."""
+
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import anyio
+from msgspec.structs import replace
+
+from teamwright.core.data.definition import AgentDefinition
+from teamwright.core.data.letter import Said
+from teamwright.core.data.tasks import Actor, Task
+from teamwright.core.data.team import Member, Refused, safe_name
+from teamwright.core.errors import AgentLost, DiskError, StoreError, ToolError
+from teamwright.core.ids import AgentId, LetterId, new_agent_id
+from teamwright.core.permissions.consent import Mode
+from teamwright.core.policies.spawn import Ask, Plan
+from teamwright.core.ports import ToolContext
+from teamwright.host.git.worktree import Worktree
+from teamwright.host.process.identity import gone, start_of
+from teamwright.runtime.agents.agent import Agent
+from teamwright.runtime.agents.inbox import LetterStore
+from teamwright.runtime.agents.sub_agents import narrowest
+from teamwright.runtime.concurrency.unbroken import unbroken
+from teamwright.runtime.teams.deps import TeammatePlaces
+from teamwright.runtime.teams.remote.processes import TeammateProcesses
+from teamwright.runtime.teams.teammates.factory import TeammateFactory
+from teamwright.runtime.teams.teammates.state import TeammateDeps
+from teamwright.runtime.teams.teammates.teammate import Teammate, free_tasks
+from teamwright.store.tables.jobs import NewAgent
+from teamwright.store.tables.processes import Process
+from teamwright.store.tables.teams import call_key
+
+MOST_LOSSES = 3  # times that one comes to its end before the same letter
+ORPHAN_LIMIT = 15.0  # seconds for the child of a dead lead to record what is finished
+
+
+class Teammates:
+    def __init__(
+        self,
+        deps: TeammateDeps,
+        factory: TeammateFactory,
+        letters: LetterStore,
+        places: TeammatePlaces | None,
+        *,
+        env: Mapping[str, str],
+        logs: Path,
+    ) -> None:
+        """`places`: where new ones run; None: in this process."""
+        self._deps, self._factory, self._letters = deps, factory, letters
+        self._tables, self._roster, self._mail = deps.tables, deps.roster, deps.mail
+        self._env, self._logs = env, logs
+        self.running: dict[AgentId, Teammate] = {}  # in this process
+        self.dropped: set[AgentId] = set()  # whatever the store says of them, they do nothing until they are started
+        self.absent: dict[AgentId, str] = {}  # those of them that wait for something, and for what
+        self._processes = TeammateProcesses(places, deps, self) if places is not None else None
+        self._adopted: TeammateProcesses | None = None  # for those that live elsewhere, though new ones do not
+        self._starting: set[AgentId] = set()
+        self._parking = False  # this process ends: nobody is resumed here any more
+        self._losses: dict[AgentId, tuple[LetterId, int]] = {}  # what it could not even read, and how often
+
+    # --- a new one
+
+    async def recruit(
+        self, ask: Ask, plan: Plan, definition: AgentDefinition, parent: Agent, ctx: ToolContext, model: str
+    ) -> Member:
+        assert plan.team is not None and ask.name is not None
+        lead = self._roster.lead_of(plan.team)
+        if lead is None or lead.agent != parent.id:
+            raise ToolError(f"Only the lead of {plan.team} can add teammates to it.")
+        await parent.sync()  # the call is on disk before its teammate is on the roster
+        own = new_agent_id()
+        tree = None
+        if plan.room == "worktree":
+            called = safe_name(ask.name, [mate.name for mate in self._roster.mates(plan.team)])
+            tree = await self._deps.worktrees.open(parent.desk.cwd, own, own=called)
+        draft = Member(own, ask.name, plan.team, definition.name, model, ask.prompt, session=self._roster.session)
+        draft = self._equipped(draft, ask, definition, parent, tree)
+        with self._starts(own):  # a look at the roster must not find it first
+            return await self._enlist(draft, definition, parent, lead, ctx, tree)
+
+    def _equipped(
+        self, draft: Member, ask: Ask, definition: AgentDefinition, parent: Agent, tree: Worktree | None
+    ) -> Member:
+        """Where and how it works."""
+        planning = ask.mode == "plan"
+        return replace(
+            draft,
+            plan_mode_required=planning,
+            cwd=str(tree.path if tree else parent.desk.cwd),
+            backend=self._processes.backend if self._processes else "in-process",
+            worktree=str(tree.path) if tree else "",
+            mode=narrowest(definition.permission_mode, None if planning else ask.mode),
+            effort=ask.effort or definition.effort or parent.effort,
+            description=ask.description,
+        )
+
+    async def _enlist(
+        self,
+        draft: Member,
+        definition: AgentDefinition,
+        parent: Agent,
+        lead: Member,
+        ctx: ToolContext,
+        tree: Worktree | None,
+    ) -> Member:
+        words = f"{definition.initial_prompt}\n\n{draft.prompt}" if definition.initial_prompt else draft.prompt
+        row = NewAgent(draft.agent, self._roster.session, parent.id, definition.name, draft.name, parent.depth + 1)
+        first = self._mail.draft(lead, draft, Said(words), id=f"m-{parent.id}-{ctx.call_id}")
+        key = call_key(parent.id, ctx.call_id)
+        member = await unbroken(self._tables.teams.add_member(draft, agent=row, key=key, first=first))
+        if isinstance(member, Refused):
+            if tree is not None:
+                await self._deps.worktrees.close(tree)
+            raise ToolError(member.reason)
+        placed, mirrors = member, self._deps.mirrors
+        with anyio.CancelScope(shield=True):
+            await self._roster.refresh(member.team)
+            self._roster.tell(member, "spawn", draft.description)
+            await mirrors.write_config(member.team)
+            await mirrors.write_inboxes(member.team, member.name)
+            await self._hand_kept(member)
+            placed = await self._place(member, tree)
+            if placed != member:  # where it runs
+                await mirrors.write_config(member.team)
+        return placed
+
+    async def _hand_kept(self, member: Member) -> None:
+        """The first task that was kept for its name, to be read with its first message; others come when it is idle."""
+        await self._deps.board.claim_first(member.team, Actor(member.agent, member.name), kept=True)
+
+    async def _place(self, member: Member, tree: Worktree | None) -> Member:
+        """In a process of its own, or here if that cannot be."""
+        self.dropped.discard(member.agent)
+        with self._starts(member.agent):
+            if self._processes is not None and member.backend != "in-process":
+                try:
+                    return await self._processes.start(member)
+                except ToolError as error:
+                    self._roster.warn(member.agent, f"{member.address} runs in this process: {error}")
+            if member.backend != "in-process":
+                member = await self._place_here(member)
+            await self.start(member, tree)
+            return member
+
+    @contextmanager
+    def _starts(self, agent: AgentId) -> Generator[None, None, None]:
+        """Until it is known here: nobody starts it a second time."""
+        self._starting.add(agent)
+        try:
+            yield
+        finally:
+            self._starting.discard(agent)
+
+    async def _place_here(self, member: Member) -> Member:
+        placed = await self._tables.teams.set_place(member.team, member.agent, "in-process", None)
+        return replace(member, backend="in-process", pane=None) if isinstance(placed, Refused) else placed
+
+    async def start(self, member: Member, tree: Worktree | None = None) -> Teammate | None:
+        """Run it in this process, unless another living one does."""
+        own, processes = (await self._deps.wakeups.process()).id, self._tables.processes
+        lease = await processes.claim_agent(member.agent, own)
+        if isinstance(lease, Refused):
+            return None
+        try:
+            if tree is None and member.worktree:
+                tree = await self._deps.worktrees.open_again(self._factory.root, member.agent, member.worktree)
+            agent = await self._factory.make(member, tree)
+        except ToolError:  # it waits, and nobody runs it meanwhile
+            await processes.release_agent(member.agent, own)
+            if tree is not None:
+                await self._deps.worktrees.let_go(tree)
+            raise
+        teammate = Teammate(agent, member, lease.epoch, self._deps, tree)
+        self.running[member.agent] = teammate
+        self._deps.supervisor.house(agent, partial(self._run, teammate))
+        return teammate
+
+    async def _run(self, teammate: Teammate) -> None:
+        try:
+            await teammate.run()
+        finally:
+            self.running.pop(teammate.agent.id, None)
+            with anyio.CancelScope(shield=True):
+                await teammate.agent.put_away()
+        if teammate.halted:  # a message, or the next start, tries again
+            self.dropped.add(teammate.agent.id)
+            self._roster.announce()
+        if teammate.broken:
+            self.dropped.add(teammate.agent.id)
+            await self.lost(teammate.member)
+            self._roster.announce()
+
+    # --- one that there is already
+
+    async def resume(self, member: Member) -> None:
+        """One that is lost is shut down, so that nobody waits for it; any other waits for its time."""
+        try:
+            await self._resume(member)
+        except DiskError:
+            raise  # it is not gone: it is resumed when the disk is well
+        except AgentLost as error:
+            words = f"{member.name} could not be brought back: {error}"
+            self._warn(member, words)
+            await self.bury(member, words)
+        except (ToolError, StoreError) as error:
+            await self._let_wait(member, str(error).rstrip("."))
+
+    async def _resume(self, member: Member) -> None:
+        """Nobody runs it: it continues, where it was, with what it knew."""
+        known = self._parking or member.agent in self.running or member.agent in self._starting
+        if known or member.state == "shutdown":
+            return
+        self._factory.definition(member)  # before a process is started for it
+        await self._place(member, None)
+        self.absent.pop(member.agent, None)
+
+    async def _let_wait(self, member: Member, why: str) -> None:
+        """Its mail and its tasks stay its own. Lead and person are told, once for each reason."""
+        self.dropped.add(member.agent)
+        if self.absent.get(member.agent) == why:
+            return
+        self.absent[member.agent] = why
+        words = f"{member.name} cannot continue here: {why}. Its mail and its tasks wait for it."
+        self._warn(member, words)
+        await self._notify_lead(member, words)
+
+    def _warn(self, member: Member, words: str) -> None:
+        lead = self._roster.lead_of(member.team)
+        self._roster.warn(lead.agent if lead else member.agent, words)
+
+    async def _notify_lead(self, member: Member, words: str) -> None:
+        if (lead := self._roster.lead_of(member.team)) is not None:
+            await self._mail.notify(lead, words)
+
+    async def look(self) -> None:
+        """A member of another process may have written to one that nobody runs."""
+        for team in self._roster.led_here():
+            known = self.running.keys() | self.dropped
+            here = {m.agent: m for m in self._roster.mates(team) if m.agent not in known}
+            for agent in await self._tables.processes.waited_for(team) if here else ():
+                if agent in here:
+                    await self.resume(here[agent])
+
+    async def lost(self, member: Member) -> None:
+        """Nobody runs it any more. What waits for it resumes it, but not for ever."""
+        trouble = self._deps.supervisor.trouble
+        with trouble.kept(f"{member.address} could not be brought back"):
+            await self._make_up_for(member)
+
+    async def _make_up_for(self, member: Member) -> None:
+        waiting = await self._letters.waiting(member.agent)
+        if not waiting:
+            return
+        letter, times = self._losses.get(member.agent, (waiting[0].id, 0))
+        times = times + 1 if letter == waiting[0].id else 1
+        self._losses[member.agent] = (waiting[0].id, times)
+        if times < MOST_LOSSES:
+            await self.resume(member)
+            return
+        self.dropped.add(member.agent)
+        words = (
+            f"{member.name} has ended {times} times before it could read what waits for it, so it is left alone. "
+            "Its mail is kept: another message, or the next start of this session, tries again."
+        )
+        await self._notify_lead(member, words)
+
+    async def adopt(self, member: Member, process: Process) -> None:
+        """It lives on in a process of its own: from now on we look after that, wherever new ones run."""
+        if member.backend == "local":  # a child, which ends with the lead that started it
+            self._deps.supervisor.launch(partial(self._succeed, member, process))
+            return
+        self._adopted = self._adopted or self._processes or self._local_processes()
+        await self._adopted.watch(member, process)
+
+    def _local_processes(self) -> TeammateProcesses:
+        from teamwright.host.process.local_child import LocalChildren  # noqa: PLC0415
+
+        children = LocalChildren(env=self._env, logs=self._logs)
+        return TeammateProcesses(TeammatePlaces(children, "local", _start_none), self._deps, self)
+
+    async def _succeed(self, member: Member, process: Process) -> None:
+        """Its turn and its tasks are still its own: nobody frees them, and it continues here."""
+        with anyio.move_on_after(ORPHAN_LIMIT):
+            await gone(process.pid, await start_of(process.pid))
+        await self.resume(member)
+
+    # --- the end of this process, and of teammates
+
+    async def park_all(self) -> None:
+        """Their state stays as it is; another process continues with them."""
+        self._parking = True
+        if (processes := self._processes or self._adopted) is not None:
+            await processes.close()
+        async with anyio.create_task_group() as group:
+            for teammate in list(self.running.values()):
+                group.start_soon(partial(teammate.stop, park=True))
+
+    async def stop(self, member: Member) -> None:
+        """By force, wherever it runs."""
+        if teammate := self.running.get(member.agent):
+            await teammate.stop(park=False)
+            return
+        if (processes := self._processes or self._adopted) is not None and member.backend != "in-process":
+            await processes.stop(member)
+        await self.bury(member)
+
+    async def bury(self, member: Member, why: str = "") -> None:
+        """One that nobody runs any more is shut down: in the store, with what follows from it.
+
+        `why` is for the lead, where it was not the lead that wanted it.
+        """
+        await free_tasks(self._deps, member, why or f"{member.name} was stopped")
+        lead = self._roster.lead_of(member.team)
+        notice = self._mail.notice(lead, f"{why}. It is shut down.") if lead is not None and why else None
+        await self._tables.teams.set_state(member.team, member.agent, "shutdown", mail=notice)
+        self._roster.tell(member, "shutdown", "stopped")  # watchers hear of it before the lead answers
+        if lead is not None and notice is not None:
+            await self._mail.arrived(lead)
+        await self._roster.refresh(member.team)
+        await self._deps.mirrors.write_team(member.team)
+        await self._mail.tell_of_failures(member.team)
+
+    # --- what they must act on
+
+    def finished(self, agent: AgentId, task: Task) -> None:
+        if teammate := self.running.get(agent):
+            teammate.finished(task)
+
+    def plans(self, agent: AgentId) -> bool:
+        """Is it in plan mode here, and so given no task?"""
+        teammate = self.running.get(agent)
+        return teammate is not None and teammate.agent.mode == "plan"
+
+    async def apply_answers(self, member: Member) -> None:
+        if teammate := self.running.get(member.agent):
+            await teammate.state.apply_answers()
+
+    async def apply_all(self) -> None:
+        for teammate in list(self.running.values()):
+            await teammate.state.heed_interrupts()
+            await teammate.state.apply_answers()
+
+
+def _start_none(member: Member, _: Mode) -> tuple[Sequence[str], Mapping[str, str]]:
+    raise ToolError(f"{member.address} runs in this process.")

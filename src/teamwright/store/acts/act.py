@@ -1,0 +1,64 @@
+"""An act is one change of the store as data. It is applied inside a transaction, and its outcome depends on nothing but
+the rows, its own fields and the context."""
+
+import sqlite3
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Protocol, TypeVar, runtime_checkable
+
+from msgspec import Struct
+
+from teamwright.core.data.team import ProcessId
+from teamwright.core.errors import NotAllowed
+from teamwright.core.ids import AgentId
+from teamwright.core.policies.authority import Demand, Role, refuse
+from teamwright.store.tables.rows.agents import names_of
+from teamwright.store.tables.rows.processes import find_lease
+
+Outcome_co = TypeVar("Outcome_co", covariant=True)
+
+
+class Context(Struct, frozen=True):
+    """What an act may know besides the rows; the same for all that are committed together."""
+
+    now: int  # milliseconds since 1970
+    alive: Callable[[ProcessId], bool]
+    role: Role = "lead"  # whose rights the acts have
+    process: ProcessId | None = None  # which asks for them; a lead on one machine need not say
+    name: str = ""  # the identity under which that process is let in, on an engine
+    keeps_dead: bool = False  # what dead processes hold stays theirs until somebody takes it: they may come back
+
+
+class Act(Protocol[Outcome_co]):
+    def apply(self, db: sqlite3.Connection, ctx: Context) -> Outcome_co: ...
+
+
+@runtime_checkable
+class Delegable(Protocol):
+    """An act that a worker may ask for, on behalf of agents that it runs. All others are a lead's."""
+
+    def demand(self, db: sqlite3.Connection, ctx: Context) -> Demand | None: ...
+
+
+def apply(db: sqlite3.Connection, act: Act[Any], ctx: Context) -> Any:
+    """The outcome. What goes beyond the rights of whoever asks is not applied."""
+    if ctx.role != "lead":
+        demand = act.demand(db, ctx) if isinstance(act, Delegable) else None
+
+        def holds(agent: AgentId) -> bool:
+            return runs(db, agent, ctx.process)
+
+        if (why := refuse(demand, holds, partial(names_of, db))) is not None:
+            raise NotAllowed(f"{type(act).__name__} was refused: {why}.")
+    return act.apply(db, ctx)
+
+
+def runs(db: sqlite3.Connection, agent: AgentId, process: ProcessId | None) -> bool:
+    """By a lease of its own, or within one that started it. Whoever has lost the lease has lost the right, too."""
+    at: AgentId | None = agent
+    while at is not None and process is not None:
+        if (lease := find_lease(db, at)) is not None:
+            return lease.process == process
+        row = db.execute("SELECT parent FROM agents WHERE id = ?", (at,)).fetchone()
+        at = row[0] if row else None
+    return False

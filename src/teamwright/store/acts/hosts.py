@@ -1,0 +1,113 @@
+"""Acts on the processes that share a log: who is there, who was silent for too long, who comes back.
+
+All times are those of the log's entries. A process that was silent for its lease is set down as gone: it keeps what it
+held until somebody else takes it, and may come back until then.
+"""
+
+import sqlite3
+
+from msgspec import Struct
+
+from teamwright.core.data.team import ProcessId
+from teamwright.core.policies.authority import Demand
+from teamwright.store.acts.act import Context
+
+KEPT = 24 * 60 * 60 * 1000  # milliseconds for which one that is gone is remembered
+
+
+class JoinHost(Struct, frozen=True):
+    """The first act of a process. Those that have been gone for a day are forgotten."""
+
+    host: str
+    version: str
+    lease: int  # milliseconds of silence after which it counts as dead
+
+    def demand(self, db: sqlite3.Connection, ctx: Context) -> Demand:
+        return Demand()
+
+    def apply(self, db: sqlite3.Connection, ctx: Context) -> None:
+        old = db.execute("SELECT process FROM hosts WHERE gone > 0 AND gone < ?", (ctx.now - KEPT,)).fetchall()
+        for (process,) in old:
+            remove_host(db, process)
+        sql = """
+            INSERT INTO hosts (process, role, name, host, version, lease, beat, joined)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+        """
+        who = (ctx.process, ctx.role, ctx.name, self.host, self.version)
+        db.execute(sql, (*who, self.lease, ctx.now, ctx.now))
+
+
+class Beat(Struct, frozen=True):
+    """Nothing but a sign of life, with the digest of what its process has applied: the others compare."""
+
+    seq: int
+    digest: str
+
+    def demand(self, db: sqlite3.Connection, ctx: Context) -> Demand:
+        return Demand()
+
+    def apply(self, db: sqlite3.Connection, ctx: Context) -> None:
+        db.execute("UPDATE hosts SET seen = ? WHERE process = ?", (self.seq, ctx.process))
+
+
+class BuryHost(Struct, frozen=True):
+    """False if it was heard within its lease: then whoever asks is wrong, or late."""
+
+    process: ProcessId
+
+    def demand(self, db: sqlite3.Connection, ctx: Context) -> Demand:
+        return Demand()
+
+    def apply(self, db: sqlite3.Connection, ctx: Context) -> bool:
+        sql = "UPDATE hosts SET gone = ?1, held = ?2 WHERE process = ?3 AND gone = 0 AND beat + lease <= ?1"
+        return db.execute(sql, (ctx.now, _held(db, self.process), self.process)).rowcount > 0
+
+
+class LeaveHost(Struct, frozen=True):
+    """Itself; or, with a lead's rights, one of its own machine that the kernel knows to be dead."""
+
+    process: ProcessId
+
+    def demand(self, db: sqlite3.Connection, ctx: Context) -> Demand | None:
+        return Demand() if self.process == ctx.process else None
+
+    def apply(self, db: sqlite3.Connection, ctx: Context) -> None:
+        remove_host(db, self.process)
+
+
+class ReturnHost(Struct, frozen=True):
+    """One that was taken for dead goes on as if nothing had been, if nobody has taken anything of its. Else False."""
+
+    def demand(self, db: sqlite3.Connection, ctx: Context) -> Demand:
+        return Demand()
+
+    def apply(self, db: sqlite3.Connection, ctx: Context) -> bool:
+        assert ctx.process is not None
+        sql = "UPDATE hosts SET gone = 0, beat = ? WHERE process = ? AND (gone = 0 OR held = ?)"
+        return db.execute(sql, (ctx.now, ctx.process, _held(db, ctx.process))).rowcount > 0
+
+
+class SnapshotMade(Struct, frozen=True):
+    """All rows as they were after this entry are an object of the engine."""
+
+    seq: int
+
+    def apply(self, db: sqlite3.Connection, ctx: Context) -> None:
+        db.execute("UPDATE space SET snapshot = max(snapshot, ?)", (self.seq,))
+
+
+def remove_host(db: sqlite3.Connection, process: ProcessId) -> None:
+    """Whatever it held is free. The number of its last entry stays, so that no entry of its is ever applied again."""
+    db.execute("DELETE FROM processes WHERE id = ?", (process,))
+    db.execute("DELETE FROM hosts WHERE process = ?", (process,))
+    db.execute("UPDATE writers SET outcomes = x'' WHERE process = ?", (process,))
+
+
+def _held(db: sqlite3.Connection, process: ProcessId) -> int:
+    """How many agents it runs and teams it leads."""
+    sql = """
+        SELECT (SELECT count(*) FROM leases WHERE process = processes.n)
+            + (SELECT count(*) FROM teams WHERE process = processes.n) FROM processes WHERE id = ?
+    """
+    row = db.execute(sql, (process,)).fetchone()
+    return row[0] if row else 0

@@ -1,0 +1,66 @@
+"""The address of an engine: `nats://[USER:PASSWORD@]HOST:PORT[,HOST:PORT...]/SPACE`, or `tls://`."""
+
+import re
+from pathlib import Path
+from urllib.parse import unquote
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from teamwright.core.errors import UsageError
+
+_SPACE = re.compile(r"[a-z0-9-]{1,32}")
+_HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+)(:[0-9]{1,5})?")
+_PORT = ":4222"
+
+
+class Address(Struct, frozen=True):
+    """Shown, stored and logged as `str`, which leaves user and password out."""
+
+    scheme: str
+    hosts: tuple[str, ...]
+    space: str = "main"
+    user: str = ""
+    password: str = ""
+    authority: str = ""  # a file of certificates that are trusted
+
+    def __str__(self) -> str:
+        return f"{self.scheme}://{','.join(self.hosts)}/{self.space}"
+
+    @property
+    def replicas(self) -> int:
+        """On how many nodes everything is kept."""
+        return 3 if len(self.hosts) >= 3 else 1
+
+    @property
+    def servers(self) -> list[str]:
+        return [f"{self.scheme}://{host}" for host in self.hosts]
+
+
+def read_named(text: str, cwd: Path, authority: str = "") -> Address:
+    """An address, or `@FILE` which holds one; then a `ca.pem` beside the file is trusted."""
+    if not text.startswith("@"):
+        return replace(read_address(text), authority=authority)
+    file = cwd / Path(text[1:]).expanduser()
+    try:
+        found = read_address(file.read_text())
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"The address of the engine cannot be read from {file}: {error}.") from None
+    beside = file.with_name("ca.pem")
+    return replace(found, authority=authority or (str(beside) if beside.is_file() else ""))
+
+
+def read_address(text: str) -> Address:
+    scheme, mark, rest = text.strip().partition("://")
+    before, _, space = rest.partition("/")
+    who, at, places = before.rpartition("@")
+    user, _, password = who.partition(":")
+    hosts = tuple(places.split(","))
+    good = scheme in ("nats", "tls") and mark and all(_HOST.fullmatch(host) for host in hosts)
+    if not good or (space and not _SPACE.fullmatch(space)) or (at and not user):
+        raise UsageError(
+            "The address of an engine is nats://[USER:PASSWORD@]HOST:PORT[,HOST:PORT...]/SPACE, or tls:// likewise; "
+            "SPACE has at most 32 small letters, digits and hyphens."
+        )
+    full = tuple(host if re.search(r":[0-9]+$", host) else host + _PORT for host in hosts)
+    return Address(scheme, full, space or "main", unquote(user), unquote(password))

@@ -1,0 +1,175 @@
+"""One connection to a NATS server with JetStream: the calls that log, transcripts and objects are made of.
+
+nats-py has tasks of its own and is not made for cancellation: so every wait has a limit, and what is under way when a
+caller is cancelled ends by itself.
+"""
+
+import contextlib
+import json
+import ssl
+from collections.abc import Mapping
+from typing import Any
+
+import anyio
+import nats.errors
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
+
+from teamwright.store.engine.address import Address
+from teamwright.store.engine.port import EngineError
+
+OLDEST = (2, 12)  # of the server
+WAIT = 5.0  # seconds for one answer
+PAUSE = 0.2  # seconds before an attempt is repeated
+AWAY = (nats.errors.Error, OSError, TimeoutError)
+NO_STREAM = 10059
+_CONNECT = 5  # seconds
+
+
+class Connection:
+    def __init__(self, client: Client, address: Address) -> None:
+        self.client, self.address = client, address
+        self.renewals = 0  # how often the server was lost and found again: it may be another one since then
+
+    @property
+    def version(self) -> str:
+        """Of the server."""
+        found = self.client.connected_server_version
+        return f"{found.major}.{found.minor}.{found.patch}"
+
+    async def renewed(self) -> None:
+        self.renewals += 1
+
+    async def api(self, what: str, stream: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """One call of JetStream's own JSON interface."""
+        subject = f"$JS.API.{what}.{stream}"
+        try:
+            with anyio.fail_after(WAIT * 2):
+                answer = await self.client.request(subject, json.dumps(body or {}).encode(), timeout=WAIT)
+        except AWAY as error:
+            raise self.silent(error) from error
+        return json.loads(answer.data)
+
+    async def need_stream(self, config: Mapping[str, Any]) -> dict[str, Any]:
+        """Make it if it is not there; as it is then."""
+        name = str(config["name"])
+        found = await self.api("STREAM.INFO", name)
+        if found.get("error", {}).get("err_code") == NO_STREAM:
+            await self.api("STREAM.CREATE", name, config)
+            found = await self.api("STREAM.INFO", name)
+        if error := found.get("error"):
+            raise EngineError(f"The engine at {self.address} refuses: {error.get('description', error)}.")
+        return found
+
+    async def publish(self, subject: str, data: bytes, headers: dict[str, str]) -> dict[str, Any]:
+        """One attempt; what the server says of it. Raises one of `AWAY`."""
+        answer = await self.client.request(subject, data, timeout=WAIT, headers=headers)
+        return json.loads(answer.data)
+
+    async def subscribe(self, subject: str) -> Subscription:
+        return await self.client.subscribe(subject)  # pyright: ignore[reportUnknownMemberType] -- a bare Future in it
+
+    async def get(self, stream: str, body: Mapping[str, Any]) -> Msg | None:
+        """One stored message; None if there is none."""
+        try:
+            found = await self.client.request(f"$JS.API.DIRECT.GET.{stream}", json.dumps(body).encode(), timeout=WAIT)
+        except AWAY as error:
+            raise self.silent(error) from error
+        return None if "Status" in (found.headers or {}) else found
+
+    async def fetch(self, stream: str, subject: str, first: int, batch: int) -> list[Msg]:
+        """Stored messages of a subject from this number on, at most a batch. Raises one of `AWAY`."""
+        body = json.dumps({"seq": first, "batch": batch, "next_by_subj": subject})
+        inbox, found = self.client.new_inbox(), list[Msg]()
+        answers = await self.subscribe(inbox)
+        try:
+            await self.client.publish(f"$JS.API.DIRECT.GET.{stream}", body.encode(), reply=inbox)
+            while "Status" not in ((message := await answers.next_msg(timeout=WAIT)).headers or {}):
+                found.append(message)
+        finally:
+            await self.unsubscribe(answers)
+        return found
+
+    async def unsubscribe(self, subscription: Subscription) -> None:
+        with anyio.move_on_after(WAIT, shield=True), contextlib.suppress(*AWAY):
+            await subscription.unsubscribe()
+
+    def silent(self, error: BaseException) -> EngineError:
+        return EngineError(f"The engine at {self.address} does not answer: {words(error)}.")
+
+    async def close(self) -> None:
+        with anyio.move_on_after(WAIT, shield=True):
+            await self.client.close()
+
+
+def accepted(said: dict[str, Any]) -> int | None:
+    """The number that a published message got. A refusal has one too, which is 0."""
+    return None if "error" in said else said.get("seq") or None
+
+
+def refusal(said: dict[str, Any]) -> str:
+    return said.get("error", {}).get("description", "it gave no number")
+
+
+def sequence(message: Msg) -> int:
+    return int((message.headers or {})["Nats-Sequence"])
+
+
+async def connect(address: Address, name: str) -> Connection:
+    """One sentence if it cannot be reached or refuses."""
+    client = Client()
+    connection, heard = Connection(client, address), list[str]()
+
+    async def heed(error: Exception) -> None:
+        heard.append(words(error))
+
+    options: dict[str, Any] = {"tls": _trust(address)} if address.scheme == "tls" else {}
+    try:
+        with anyio.fail_after(_CONNECT * 2):
+            await client.connect(
+                address.servers,
+                name=f"teamwright {name}",
+                user=address.user or None,
+                password=address.password or None,
+                error_cb=heed,
+                reconnected_cb=connection.renewed,
+                connect_timeout=_CONNECT,
+                reconnect_time_wait=0,
+                max_reconnect_attempts=2,
+                allow_reconnect=True,
+                **options,
+            )
+    except (*AWAY, ssl.SSLError) as error:
+        await client.close()
+        why = heard[-1] if heard else words(error)
+        raise EngineError(f"The engine at {address} cannot be reached: {why}.") from error
+    client.options["max_reconnect_attempts"] = -1  # from now on it is waited for
+    client.options["reconnect_time_wait"] = PAUSE
+    try:
+        _check_version(client, address)
+    except BaseException:
+        await client.close()
+        raise
+    return connection
+
+
+def _trust(address: Address) -> ssl.SSLContext:
+    """Certificates are verified, by the system's authorities or by the engine's own."""
+    try:
+        return ssl.create_default_context(cafile=address.authority or None)
+    except (OSError, ssl.SSLError) as error:
+        raise EngineError(f"The certificates in {address.authority} cannot be read: {error}.") from error
+
+
+def _check_version(client: Client, address: Address) -> None:
+    version = client.connected_server_version
+    if (version.major, version.minor) < OLDEST:
+        raise EngineError(
+            f"The engine at {address} is nats-server {version.major}.{version.minor}; "
+            f"{OLDEST[0]}.{OLDEST[1]} or newer is needed."
+        )
+
+
+def words(error: BaseException) -> str:
+    return str(error).removeprefix("nats: ") or type(error).__name__

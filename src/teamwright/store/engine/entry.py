@@ -1,0 +1,208 @@
+"""Applies entries of a log to a replica: all acts of each, or none of them a second time.
+
+An entry is `{"p": PROCESS, "k": 17, "v": FORMAT, "acts": [["mail.post", {...}], ...]}`. `k` counts up for each process.
+"""
+
+import hashlib
+import lzma
+import sqlite3
+from functools import partial
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from teamwright.core.data.team import ProcessId
+from teamwright.core.errors import Fenced, NotAllowed, StoreError
+from teamwright.store.acts.act import Act, Context, apply
+from teamwright.store.acts.hosts import Beat, JoinHost, ReturnHost
+from teamwright.store.acts.registry import decode_acts, encode_acts
+from teamwright.store.db.liveness import is_joined
+from teamwright.store.engine.outcomes import encode_outcomes
+from teamwright.store.engine.port import EngineError, Entry
+from teamwright.store.engine.tables import DIGESTS, Cursor, read_cursor
+
+FORMAT = 1
+MOST_PLAIN = 8 * 2**20  # bytes of an entry
+_LONG = 64 * 2**10  # bytes from which on an entry is compressed
+_COMPRESSED = b"\xfd7zXZ\x00"
+_FAULTS = (sqlite3.IntegrityError, sqlite3.DataError, OverflowError, UnicodeError)  # of values: the same everywhere
+_SILENT = "This process was not heard for longer than its lease: nothing was stored, and others may go on in its place."
+_encoder = msgspec.json.Encoder()
+
+
+class Body(Struct, frozen=True):
+    p: ProcessId
+    k: int
+    v: int
+    acts: msgspec.Raw
+
+
+_bodies = msgspec.json.Decoder(Body)
+
+
+def encode_entry(process: ProcessId, k: int, acts: list[Act[Any]]) -> bytes:
+    """JSON; a long one is compressed, since a message stands in it twice, as a letter and for people."""
+    data = _encoder.encode(Body(process, k, FORMAT, msgspec.Raw(encode_acts(acts))))
+    return data if len(data) <= _LONG else lzma.compress(data, preset=1)
+
+
+def _plain(data: bytes) -> bytes:
+    """Bounded: whoever may write to the log must not fill the memory of all others."""
+    if not data.startswith(_COMPRESSED):
+        return data
+    unpacker = lzma.LZMADecompressor(memlimit=64 * 2**20)
+    plain = unpacker.decompress(data, MOST_PLAIN + 1)
+    if len(plain) > MOST_PLAIN:
+        raise ValueError(f"it has more than {MOST_PLAIN:,} bytes")
+    return plain
+
+
+class Applied(Struct, frozen=True):
+    """What came of the acts of one entry."""
+
+    process: ProcessId
+    k: int
+    outcomes: list[Any]
+    encoded: bytes
+    quiet: bool  # nothing but a sign of life
+
+
+class Batch(Struct, frozen=True):
+    """What came of several entries."""
+
+    cursor: Cursor  # where the replica is now: further than the last of them, or before the first, if others moved it
+    applied: list[Applied]  # empty where others had been quicker
+    differs: int | None = None  # an entry at which another process has another digest than this replica
+
+
+class ApplyEntries(Struct, frozen=True):
+    """In one transaction. Those that were applied before are passed over; after a gap nothing is done."""
+
+    entries: list[Entry]
+
+    def apply(self, db: sqlite3.Connection, ctx: Context) -> Batch:
+        cursor, applied, differs = read_cursor(db), list[Applied](), None
+        for entry in self.entries:
+            if entry.seq <= cursor.seq:
+                continue
+            if entry.seq != cursor.seq + 1:
+                break
+            body = _body(entry)
+            acts = decode_acts(bytes(body.acts))
+            differs = differs or _compare(db, acts)
+            now = max(entry.at_ms, cursor.at)  # the engine's clock may step back when another node leads it
+            done = _apply_entry(db, entry, body, acts, Stamp(now, cursor.at))
+            if done is not None:
+                applied.append(done)
+            cursor = _advance(db, entry, cursor, now, b"" if done is None else done.encoded)
+        return Batch(read_cursor(db), applied, differs)
+
+
+class Stamp(Struct, frozen=True):
+    """When an entry was stored, and the one before it."""
+
+    now: int
+    before: int
+
+
+def _body(entry: Entry) -> Body:
+    try:
+        body = _bodies.decode(_plain(entry.data))
+    except (msgspec.MsgspecError, lzma.LZMAError, ValueError) as error:
+        raise EngineError(f"Entry {entry.seq} of the log cannot be read: {error}.") from error
+    if body.v != FORMAT:
+        raise EngineError(
+            f"Entry {entry.seq} of the log has format {body.v}; this version of teamwright knows {FORMAT}. "
+            "Update the older one."
+        )
+    return body
+
+
+def _apply_entry(
+    db: sqlite3.Connection, entry: Entry, body: Body, acts: list[Act[Any]], stamp: Stamp
+) -> Applied | None:
+    """None if it was published a second time."""
+    before = db.execute("SELECT k FROM writers WHERE process = ?", (body.p,)).fetchone()
+    if before is not None and body.k <= before[0]:
+        return None
+    _forgive_outage(db, stamp)
+    ctx = Context(stamp.now, partial(is_joined, db), entry.role, body.p, entry.name, keeps_dead=True)
+    if _may_act(db, entry, body, acts):
+        db.execute("UPDATE hosts SET beat = ? WHERE process = ? AND gone = 0", (stamp.now, body.p))
+        outcomes = [_attempt(db, act, ctx) for act in acts]
+    else:
+        outcomes = [Fenced(_SILENT) for _ in acts]
+    encoded = encode_outcomes(outcomes)
+    sql = """
+        INSERT INTO writers (process, k, outcomes) VALUES (?, ?, ?)
+        ON CONFLICT (process) DO UPDATE SET k = excluded.k, outcomes = excluded.outcomes
+    """
+    db.execute(sql, (body.p, body.k, encoded))
+    if refused := sum(isinstance(outcome, NotAllowed) for outcome in outcomes):
+        db.execute("UPDATE space SET refused = refused + ?", (refused,))
+    return Applied(body.p, body.k, outcomes, encoded, all(isinstance(act, Beat) for act in acts))
+
+
+def _may_act(db: sqlite3.Connection, entry: Entry, body: Body, acts: list[Act[Any]]) -> bool:
+    """A process joins first, under the identity that it keeps. One that was taken for dead comes back first."""
+    first = acts[0] if acts else None
+    known = db.execute("SELECT role, name, gone FROM hosts WHERE process = ?", (body.p,)).fetchone()
+    if known is None:
+        return body.k == 1 and isinstance(first, JoinHost)
+    role, name, gone = known
+    if (role, name) != (entry.role, entry.name):
+        return False
+    return not gone or (isinstance(first, ReturnHost) and len(acts) == 1)
+
+
+def _forgive_outage(db: sqlite3.Connection, stamp: Stamp) -> None:
+    """The engine's own absence is nobody's silence: after one all leases are fresh."""
+    (shortest,) = db.execute("SELECT min(lease) FROM hosts WHERE gone = 0").fetchone()
+    if shortest is not None and (stamp.now - stamp.before) * 3 > shortest * 2:
+        db.execute("UPDATE hosts SET beat = ? WHERE gone = 0", (stamp.now,))
+
+
+def _advance(db: sqlite3.Connection, entry: Entry, cursor: Cursor, now: int, outcomes: bytes) -> Cursor:
+    digest, last = next_digest(cursor.digest, entry, outcomes), digest_of(entry)
+    db.execute("UPDATE space SET seq = ?, digest = ?, last = ?, at = ?", (entry.seq, digest, last, now))
+    db.execute("INSERT INTO digests (seq, digest) VALUES (?, ?)", (entry.seq, digest))
+    db.execute("DELETE FROM digests WHERE seq <= ?", (entry.seq - DIGESTS,))
+    return Cursor(entry.seq, digest, last, now, cursor.snapshot)
+
+
+def _compare(db: sqlite3.Connection, acts: list[Act[Any]]) -> int | None:
+    """The first entry at which whoever wrote this has another digest than this replica."""
+    for act in acts:
+        if isinstance(act, Beat):
+            ours = db.execute("SELECT digest FROM digests WHERE seq = ?", (act.seq,)).fetchone()
+            if ours is not None and ours[0].hex() != act.digest:
+                return act.seq
+    return None
+
+
+def digest_of(entry: Entry) -> bytes:
+    return hashlib.sha256(entry.data).digest()
+
+
+def next_digest(before: bytes, entry: Entry, outcomes: bytes) -> bytes:
+    """Equal on two machines only if everything up to this entry was, and came out, the same."""
+    whole = hashlib.sha256(before)
+    for part in (str(entry.seq).encode(), entry.data, outcomes):
+        whole.update(len(part).to_bytes(8, "big") + part)
+    return whole.digest()
+
+
+def _attempt(db: sqlite3.Connection, act: Act[Any], ctx: Context) -> Any:
+    """An act that cannot be applied is undone alone, and its error is its outcome: on every replica alike."""
+    db.execute("SAVEPOINT act")
+    try:
+        outcome = apply(db, act, ctx)
+    except StoreError as error:
+        outcome = type(error)(str(error))
+    except _FAULTS as error:
+        outcome = StoreError(f"Nothing was stored: {error}.")
+    if isinstance(outcome, StoreError):
+        db.execute("ROLLBACK TO act")
+    db.execute("RELEASE act")
+    return outcome

@@ -1,0 +1,208 @@
+"""Transcripts in the engine: one message holds the lines of one sync, each agent has a subject of its own.
+
+A writer names the last message that it knows of its agent. If there is a later one, another process has written, and
+whoever is late has lost the agent: the engine refuses, so two can never continue the same transcript.
+"""
+
+import hashlib
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import anyio
+from msgspec import Struct
+from nats.aio.msg import Msg
+
+from teamwright.core.data.team import ProcessId
+from teamwright.core.errors import Fenced
+from teamwright.core.ids import AgentId
+from teamwright.osfiles.private import make_dir, write_file
+from teamwright.store.engine.connection import AWAY, PAUSE, accepted, refusal, sequence, words
+from teamwright.store.engine.nats import NatsLog
+from teamwright.store.engine.objects import NatsObjects
+from teamwright.store.engine.port import MOST_BYTES, EngineError
+
+_BATCH = 500  # messages that are fetched at once
+_CHANGED = (10071, 10164)  # the engine's words for: there is a later message
+
+
+class Place(Struct, frozen=True):
+    """How far the transcript of an agent is in the engine."""
+
+    seq: int = 0  # of its last message; 0: there is none
+    lines: int = 0
+
+
+class Lines:
+    def __init__(self, log: NatsLog, objects: NatsObjects, name: str, scratch: Path) -> None:
+        """`scratch` is a directory for files that are on their way."""
+        self._connection, self._objects, self._scratch, self._patience = log.connection, objects, scratch, log.patience
+        self._space = log.address.space
+        self._subject = f"tw.{self._space}.lines.{log.role}.{name}"
+
+    async def prepare(self) -> None:
+        space = self._space
+        config: dict[str, Any] = {
+            "name": self._stream,
+            "subjects": [f"tw.{space}.lines.*.*.*"],
+            "storage": "file",
+            "num_replicas": self._connection.address.replicas,
+            "duplicate_window": 120 * 10**9,
+            "allow_direct": True,
+            "republish": {"src": f"tw.{space}.lines.>", "dest": f"tw.{space}.out.lines.>"},
+        }
+        await self._connection.need_stream(config)
+
+    # --- writing
+
+    async def append(self, agent: AgentId, process: ProcessId, rows: Sequence[bytes], at: Place) -> Place:
+        """After what is at `at`, durable on return. Raises Fenced if somebody else has written since."""
+        for message in _messages(rows):
+            headers, data = await self._pack(message)
+            headers |= {"Tw-Process": process, "Tw-First": str(at.lines + 1)}
+            at = Place(await self._append(agent, data, headers, at), at.lines + len(message))
+        return at
+
+    async def _pack(self, rows: Sequence[bytes]) -> tuple[dict[str, str], bytes]:
+        """A line that is too long for a message is an object, which the message names."""
+        data = b"".join(rows)
+        headers = {"Tw-Lines": str(len(rows))}
+        if len(data) <= MOST_BYTES:
+            return headers, data
+        name = hashlib.sha256(data).hexdigest()
+        await self.put(f"part/{name}", data)
+        return headers | {"Tw-Part": name}, b""
+
+    async def _append(self, agent: AgentId, data: bytes, headers: dict[str, str], at: Place) -> int:
+        expected = {
+            "Nats-Expected-Last-Subject-Sequence": str(at.seq),
+            "Nats-Expected-Last-Subject-Sequence-Subject": self._all_of(agent),
+        }
+        why = "it does not answer"
+        with anyio.move_on_after(self._patience):
+            while True:
+                try:
+                    said = await self._connection.publish(f"{self._subject}.{agent}", data, headers | expected)
+                except AWAY as error:
+                    why = words(error)
+                else:
+                    if seq := accepted(said):
+                        return seq
+                    code = said.get("error", {}).get("err_code")
+                    if code in _CHANGED and (seq := await self._stored(agent, data, headers, at)):
+                        return seq
+                    why = refusal(said)
+                await anyio.sleep(PAUSE)
+        raise EngineError(f"The engine at {self._connection.address} took nothing for {self._patience:g} s: {why}.")
+
+    async def _stored(self, agent: AgentId, data: bytes, headers: dict[str, str], at: Place) -> int | None:
+        """A refusal proves nothing by itself: the last message tells whose it is. None: nothing has changed."""
+        last = await self._connection.get(self._stream, {"last_by_subj": self._all_of(agent)})
+        if last is None or sequence(last) == at.seq:
+            return None
+        found = last.headers or {}
+        if all(found.get(name) == value for name, value in headers.items()) and last.data == data:
+            return sequence(last)  # ours: the answer to an earlier attempt was lost
+        raise Fenced(
+            f"Another process has continued agent {agent}: its transcript has lines that are not from here. "
+            "Nothing more is stored from here for it."
+        )
+
+    # --- reading
+
+    async def pull(self, agent: AgentId, path: Path) -> tuple[Place, bytes]:
+        """The whole transcript into a file, in place of whatever was there: only what is in the engine was ever
+        acknowledged. Nothing is written where there is none."""
+        place, rows = Place(), list[bytes]()
+        while found := await self._fetch(agent, place.seq + 1):
+            for message in found:
+                headers = message.headers or {}
+                rows.append(await self._unpack(message))
+                place = Place(sequence(message), place.lines + int(headers["Tw-Lines"]))
+        data = b"".join(rows)
+        if data:
+            await anyio.to_thread.run_sync(_replace, path, data)
+        return place, data
+
+    async def purge(self, agent: AgentId) -> None:
+        """Needs a lead's rights."""
+        await self._connection.api("STREAM.PURGE", self._stream, {"filter": self._all_of(agent)})
+
+    async def counts(self) -> dict[AgentId, int]:
+        """All agents that have a transcript in the engine, with the number of its messages."""
+        found = await self._connection.api(
+            "STREAM.INFO", self._stream, {"subjects_filter": f"tw.{self._space}.lines.>"}
+        )
+        subjects: dict[str, int] = found.get("state", {}).get("subjects") or {}
+        counts = dict[AgentId, int]()
+        for subject, many in subjects.items():
+            agent = AgentId(subject.rpartition(".")[2])
+            counts[agent] = counts.get(agent, 0) + many
+        return counts
+
+    async def _fetch(self, agent: AgentId, first: int) -> list[Msg]:
+        try:
+            return await self._connection.fetch(self._stream, self._all_of(agent), first, _BATCH)
+        except AWAY as error:
+            raise self._connection.silent(error) from error
+
+    async def _unpack(self, message: Msg) -> bytes:
+        name = (message.headers or {}).get("Tw-Part")
+        if not name:
+            return message.data
+        data = await self.get(f"part/{name}")
+        if data is None:
+            raise EngineError(f"The engine at {self._connection.address} lacks a part of a transcript ({name}).")
+        return data
+
+    # --- what belongs to them
+
+    async def put_prompt(self, hash: str, data: bytes) -> None:
+        if not await self._objects.has(f"prompt/{hash}"):
+            await self.put(f"prompt/{hash}", data)
+
+    async def get_prompt(self, hash: str, path: Path) -> None:
+        await anyio.to_thread.run_sync(make_dir, path.parent)
+        await self._objects.get(f"prompt/{hash}", path)
+
+    async def get(self, name: str) -> bytes | None:
+        """A short object; None if there is none."""
+        file = self._scratch / f"get-{os.urandom(8).hex()}"
+        try:
+            found = await self._objects.get(name, file)
+            return await anyio.Path(file).read_bytes() if found else None
+        finally:
+            await anyio.Path(file).unlink(missing_ok=True)
+
+    async def put(self, name: str, data: bytes) -> None:
+        file = self._scratch / f"put-{os.urandom(8).hex()}"
+        await anyio.to_thread.run_sync(write_file, file, data)
+        try:
+            await self._objects.put(name, file)
+        finally:
+            await anyio.Path(file).unlink(missing_ok=True)
+
+    def _all_of(self, agent: AgentId) -> str:
+        return f"tw.{self._space}.lines.*.*.{agent}"
+
+    @property
+    def _stream(self) -> str:
+        return f"TW_{self._space}_LINES"
+
+
+def _messages(rows: Sequence[bytes]) -> list[list[bytes]]:
+    """As many lines together as fit into one message; a longer one alone."""
+    groups, room = list[list[bytes]](), 0
+    for row in rows:
+        if len(row) > room or not groups:
+            groups.append([])
+            room = MOST_BYTES
+        groups[-1].append(row)
+        room -= len(row)
+    return groups
+
+
+def _replace(path: Path, data: bytes) -> None:
+    make_dir(path.parent)
+    write_file(path, data)

@@ -1,0 +1,183 @@
+"""The log of an engine on NATS JetStream: one stream for each space.
+
+The server pushes what it has stored to plain subscribers (`republish`): that is the entry and its wake-up in one. A
+number that is not the next one, a reconnect and a look once a second are filled from the stream itself, so a gap cannot
+be missed and nothing of ours is kept in the server.
+"""
+
+import uuid
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from datetime import datetime
+from typing import Any
+
+import anyio
+from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
+
+from teamwright.core.policies.authority import Role
+from teamwright.store.engine.address import Address
+from teamwright.store.engine.connection import AWAY, PAUSE, Connection, accepted, connect, refusal, sequence, words
+from teamwright.store.engine.entry import FORMAT
+from teamwright.store.engine.port import EngineError, Entry, Extent
+
+_LOOK = 1.0  # seconds without a push, after which the stream itself is asked
+_BATCH = 256  # entries that are fetched at once
+
+
+class NatsLog:
+    def __init__(self, connection: Connection, role: Role, name: str, patience: float) -> None:
+        self.connection, self.role, self.patience = connection, role, patience
+        self.address = connection.address
+        self._subject = f"tw.{self.address.space}.log.{role}.{name}"
+        self.space = ""
+        self.guard: Callable[[], Awaitable[bool]] | None = None
+        self._guarded = 0  # how often the connection had been renewed when the guard last looked
+
+    # --- making
+
+    async def prepare(self) -> None:
+        """Make the stream if it is not there, and check that it is one that this program knows."""
+        found = await self.connection.need_stream(self._config())
+        about = found["config"].get("metadata", {})
+        if about.get("teamwright.format") != str(FORMAT):
+            theirs = about.get("teamwright.format", "unknown")
+            raise EngineError(
+                f"The space at {self.address} has format {theirs}; this version of teamwright knows {FORMAT}. "
+                "Update the older one."
+            )
+        self.space = about["teamwright.space"]
+
+    def _config(self) -> dict[str, Any]:
+        space = self.address.space
+        return {
+            "name": self._stream,
+            "subjects": [f"tw.{space}.log.*.*"],
+            "storage": "file",
+            "num_replicas": self.address.replicas,
+            "duplicate_window": 120 * 10**9,
+            "deny_delete": True,
+            "allow_direct": True,
+            "republish": {"src": f"tw.{space}.log.>", "dest": f"tw.{space}.out.log.>"},
+            "metadata": {"teamwright.format": str(FORMAT), "teamwright.space": str(uuid.uuid4())},
+        }
+
+    @property
+    def _stream(self) -> str:
+        return f"TW_{self.address.space}_LOG"
+
+    async def extent(self) -> Extent:
+        """Which space this is now, and which entries it has."""
+        found = await self.connection.api("STREAM.INFO", self._stream)
+        if error := found.get("error"):
+            raise EngineError(f"The engine at {self.address} refuses: {error.get('description', error)}.")
+        state, config = found["state"], found["config"]
+        space = config.get("metadata", {}).get("teamwright.space", "")
+        return Extent(space, state["first_seq"], state["last_seq"], config["num_replicas"])
+
+    async def _look(self) -> bool:
+        """Nothing is taken from a server that was found again, nor given to it, before it is known to be the same."""
+        renewals = self.connection.renewals
+        if renewals != self._guarded and self.guard is not None:
+            if not await self.guard():
+                return False
+            self._guarded = renewals
+        return True
+
+    # --- writing
+
+    async def append(self, entry: bytes, id: str) -> int:
+        """Repeated under its id while the engine is away: it is stored once."""
+        why = "it does not answer"
+        with anyio.move_on_after(self.patience):
+            while True:
+                if not await self._look():
+                    await anyio.sleep(PAUSE)
+                    continue
+                try:
+                    said = await self.connection.publish(self._subject, entry, {"Nats-Msg-Id": id})
+                except AWAY as error:
+                    why = words(error)
+                else:
+                    if seq := accepted(said):
+                        return seq
+                    why = refusal(said)
+                await anyio.sleep(PAUSE)
+        raise EngineError(f"The engine at {self.address} took nothing for {self.patience:g} s: {why}.")
+
+    # --- reading
+
+    async def entries(self, after: int) -> AsyncGenerator[list[Entry]]:
+        pushed = await self.connection.subscribe(f"tw.{self.address.space}.out.log.>")
+        try:
+            while True:
+                while (found := await self._fetch(after + 1)) and await self._look():
+                    yield found
+                    after = found[-1].seq
+                while found := _following(after, await self._pushed(pushed)):
+                    if not await self._look():
+                        break
+                    yield found
+                    after = found[-1].seq
+                if not await self._look():
+                    await anyio.sleep(PAUSE)
+        finally:
+            await self.connection.unsubscribe(pushed)
+
+    async def entry(self, seq: int) -> Entry | None:
+        found = await self.connection.get(self._stream, {"seq": seq})
+        return None if found is None else _entry(found)
+
+    async def _pushed(self, pushed: Subscription) -> list[Entry]:
+        """What has come by now; nothing after a silence: a push may have been lost."""
+        found = list[Entry]()
+        try:
+            found.append(_entry(await pushed.next_msg(timeout=_LOOK)))
+            while pushed.pending_msgs and len(found) < _BATCH:
+                found.append(_entry(await pushed.next_msg(timeout=_LOOK)))
+        except (*AWAY, KeyError, ValueError):  # the last two: it is no entry, whoever pushed it
+            return found
+        return found
+
+    async def _fetch(self, first: int) -> list[Entry]:
+        """From this number on, at most a batch; nothing while the engine is away."""
+        subject = f"tw.{self.address.space}.log.>"
+        try:
+            return [_entry(found) for found in await self.connection.fetch(self._stream, subject, first, _BATCH)]
+        except AWAY:
+            await anyio.sleep(PAUSE)
+            return []
+
+    async def close(self) -> None:
+        await self.connection.close()
+
+
+async def open_log(address: Address, role: Role, name: str, *, patience: float = 600) -> NatsLog:
+    """One sentence if it cannot be reached or refuses."""
+    connection = await connect(address, f"{role} {name}")
+    log = NatsLog(connection, role, name, patience)
+    try:
+        await log.prepare()
+    except BaseException:
+        await log.close()
+        raise
+    return log
+
+
+def _following(after: int, found: list[Entry]) -> list[Entry]:
+    """Those that come right after that number; none if there is a gap, which the stream itself has to fill."""
+    new = [entry for entry in found if entry.seq > after]
+    return [entry for n, entry in enumerate(new, after + 1) if entry.seq == n]
+
+
+def _entry(message: Msg) -> Entry:
+    headers = message.headers or {}
+    role, name = headers["Nats-Subject"].split(".")[3:5]
+    stamp = _milliseconds(headers["Nats-Time-Stamp"])
+    return Entry(sequence(message), stamp, "worker" if role == "worker" else "lead", name, message.data)
+
+
+def _milliseconds(stamp: str) -> int:
+    """RFC 3339 with up to nine digits after the point: cut to three, never through a float."""
+    whole, _, rest = stamp.rstrip("Z").partition(".")
+    seconds = int(datetime.fromisoformat(whole + "+00:00").timestamp())
+    return seconds * 1000 + int((rest + "000")[:3])

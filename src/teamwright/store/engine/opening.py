@@ -1,0 +1,65 @@
+"""Opens the replica of a space: the one below `engines` that has its name, which all processes of the machine share."""
+
+import os
+import platform
+import sqlite3
+from collections.abc import Mapping
+from pathlib import Path
+
+from teamwright import __version__
+from teamwright.core.data.team import ProcessId
+from teamwright.core.errors import UsageError
+from teamwright.osfiles.locks import hold
+from teamwright.store.acts.hosts import JoinHost
+from teamwright.store.db.database import open_database
+from teamwright.store.db.liveness import lock_path
+from teamwright.store.engine.port import EngineError, Log, Objects
+from teamwright.store.engine.presence import Living
+from teamwright.store.engine.rebuild import Rebuilder, check_history
+from teamwright.store.engine.replica import Parts, Replica
+from teamwright.store.engine.snapshot import EVERY, take_snapshot
+from teamwright.store.engine.tables import Prepare, read_cursor
+
+LEASE = 15.0  # seconds
+_LEASES = (3.0, 300.0)
+_FAR = 2000  # entries that are sooner applied than a snapshot is fetched
+
+
+def read_lease(env: Mapping[str, str]) -> float:
+    said = env.get("TEAMWRIGHT_LEASE_SECONDS", "")
+    try:
+        lease = float(said) if said else LEASE
+    except ValueError:
+        lease = 0.0
+    if not _LEASES[0] <= lease <= _LEASES[1]:
+        raise UsageError(f"TEAMWRIGHT_LEASE_SECONDS is {said!r}: it is a number of seconds from 3 to 300.")
+    return lease
+
+
+async def open_replica(
+    engines: Path, log: Log, objects: Objects | None = None, *, lease: float = LEASE, joins: bool = True
+) -> Replica:
+    """Without `joins` it only reads, and nobody knows of it."""
+    database = await open_database(engines / log.space / "state.db")
+    try:
+        cursor = await database.write(Prepare())
+        await database.read(_relax)
+        await check_history(log, cursor)
+        extent = await log.extent()
+        if objects is not None and extent.last - cursor.seq > _FAR and cursor.seq <= extent.last - EVERY:
+            await take_snapshot(database, objects)
+        cursor = await database.read(read_cursor)
+        if cursor.seq + 1 < extent.first:
+            raise EngineError(f"The engine has no entries before {extent.first}, and no snapshot that could be used.")
+        process = ProcessId("p" + os.urandom(8).hex())
+        lock = hold(lock_path(database.path.parent / "run", process)) if joins else None
+        living, host = Living(database.path, objects), JoinHost(platform.node(), __version__, round(lease * 1000))
+        return Replica(Parts(database, log, process, lock, living, host, Rebuilder(database, log)), cursor.seq)
+    except BaseException:
+        await database.close()
+        raise
+
+
+def _relax(db: sqlite3.Connection) -> None:
+    """It can be built again from the log; only torn it must not be, and that the write-ahead log sees to."""
+    db.execute("PRAGMA synchronous = NORMAL")

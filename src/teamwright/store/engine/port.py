@@ -1,0 +1,74 @@
+"""What is asked of an engine: an ordered, durable log, and files."""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from pathlib import Path
+from typing import Protocol
+
+from msgspec import Struct
+
+from teamwright.core.errors import DiskError
+from teamwright.core.policies.authority import Role
+
+MOST_BYTES = 512 * 1024  # of one entry
+
+
+class EngineError(DiskError):
+    """The engine cannot be reached, refuses, or is not what it was."""
+
+
+class Entry(Struct, frozen=True):
+    """One message of the log. Role and name are those of the identity that the engine let write it."""
+
+    seq: int  # counts up from 1 without gaps
+    at_ms: int  # by the engine's clock
+    role: Role
+    name: str
+    data: bytes
+
+
+class Extent(Struct, frozen=True):
+    """What a log has now."""
+
+    space: str
+    first: int
+    last: int  # 0: it is empty
+    replicas: int  # nodes that keep it
+
+
+class Log(Protocol):
+    guard: Callable[[], Awaitable[bool]] | None
+    """Asked whenever the engine was lost and found again, before anything is taken from it or given to it. It raises
+    if that is not the log that it was; False: it could not find out."""
+
+    @property
+    def space(self) -> str:
+        """Tells this log from every other one, for ever."""
+        ...
+
+    async def append(self, entry: bytes, id: str) -> int:
+        """Durable and in order on return. The same id again: the same number."""
+        ...
+
+    def entries(self, after: int) -> AsyncGenerator[list[Entry]]:
+        """All after that one, in order, without gaps, for ever."""
+        ...
+
+    async def extent(self) -> Extent: ...
+
+    async def entry(self, seq: int) -> Entry | None:
+        """None if the log does not have it."""
+        ...
+
+
+class Objects(Protocol):
+    """Files in the engine, under names."""
+
+    async def put(self, name: str, path: Path) -> None: ...
+
+    async def get(self, name: str, path: Path) -> bool:
+        """False if there is none."""
+        ...
+
+    async def has(self, name: str) -> bool: ...
+
+    async def remove(self, name: str) -> None: ...

@@ -1,0 +1,128 @@
+"""This process as the others see it: it gives signs of life, and sets down as gone whoever gives none.
+
+Whether somebody is gone is decided by the time stamps of the log alone, when the entry that says so is applied. Clocks
+of this machine only tell when it is worth asking.
+"""
+
+import contextlib
+import hashlib
+import sqlite3
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+import anyio
+
+from teamwright.core.data.team import ProcessId
+from teamwright.core.errors import StoreError
+from teamwright.store.acts.act import Act
+from teamwright.store.acts.hosts import Beat, BuryHost, LeaveHost, SnapshotMade
+from teamwright.store.db.liveness import is_alive, is_joined, lock_path
+from teamwright.store.engine.port import EngineError, Objects
+from teamwright.store.engine.snapshot import EVERY, put_snapshot
+from teamwright.store.engine.tables import Cursor, Host, read_cursor, read_hosts, shortest_lease
+
+Value = TypeVar("Value")
+_LOOK = 1.0  # seconds between looks at the others
+_TURN = 1000  # milliseconds that all others leave to the one whose turn it is
+
+
+class Store(Protocol):
+    """As much as is needed of a replica."""
+
+    process: ProcessId
+
+    @property
+    def path(self) -> Path: ...
+
+    async def write(self, act: Act[Value]) -> Value: ...
+
+    async def look(self, look: Callable[[sqlite3.Connection], Value]) -> Value: ...
+
+
+class Living:
+    """Who lives, by the rows, over a connection of its own: asked in between, without waiting for anything."""
+
+    def __init__(self, path: Path, objects: Objects | None = None) -> None:
+        self.run, self.objects = path.parent / "run", objects
+        self._db = sqlite3.connect(f"file:{path}?mode=ro", uri=True, isolation_level=None, check_same_thread=False)
+
+    def alive(self, process: ProcessId) -> bool:
+        return is_joined(self._db, process)
+
+    def close(self) -> None:
+        self._db.close()
+
+
+class Presence:
+    def __init__(self, living: Living, store: Store) -> None:
+        self._living, self._store = living, store
+        self._stamp, self._heard, self._sent = 0, 0.0, 0.0
+
+    def heard(self, at: int) -> None:
+        """An entry with this time stamp was applied."""
+        self._stamp, self._heard = at, time.monotonic()
+
+    def sent(self) -> None:
+        """Any entry is a sign of life."""
+        self._sent = time.monotonic()
+
+    async def bury_neighbours(self) -> None:
+        """Processes of this machine that the kernel knows to be dead: no lease of theirs needs to be waited out."""
+        hosts = await self._store.look(read_hosts)
+        if any(host.process == self._store.process and host.role != "lead" for host in hosts):
+            return
+        for host in hosts:
+            lock = lock_path(self._living.run, host.process)
+            if host.process != self._store.process and lock.exists() and not is_alive(self._living.run, host.process):
+                await self._store.write(LeaveHost(host.process))
+                lock.unlink(missing_ok=True)
+
+    async def watch(self) -> None:
+        """Until it is cancelled, or nothing more can be written."""
+        with contextlib.suppress(StoreError):
+            while True:
+                hosts, cursor = await self._store.look(read_hosts), await self._store.look(read_cursor)
+                shortest = (shortest_lease(hosts) or 15_000) / 1000
+                if time.monotonic() - self._sent >= shortest / 3:
+                    await self._store.write(Beat(cursor.seq, cursor.digest.hex()))
+                for host in self._silent(hosts):
+                    await self._store.write(BuryHost(host.process))
+                if self._owes_snapshot(hosts, cursor):
+                    await self._make_snapshot()
+                await anyio.sleep(min(_LOOK, shortest / 6))
+
+    def _silent(self, hosts: list[Host]) -> list[Host]:
+        """Those whose lease is over; all but one process wait a little longer, so that one says it."""
+        now = self._stamp + (time.monotonic() - self._heard) * 1000
+        others = [host for host in hosts if host.process != self._store.process and not host.gone]
+        return [host for host in others if host.beat + host.lease + self._patience(hosts, host.process) < now]
+
+    def _patience(self, hosts: list[Host], about: str) -> int:
+        return 0 if self._is_first(hosts, about) else _TURN
+
+    def _is_first(self, hosts: list[Host], about: str) -> bool:
+        """Is it this process's turn, of all others that live?"""
+        names = [host.process for host in hosts if not host.gone and host.process != about]
+        return min(names, key=_place_for(about), default=None) == self._store.process
+
+    def _owes_snapshot(self, hosts: list[Host], cursor: Cursor) -> bool:
+        leads = [host for host in hosts if host.role == "lead"]
+        due = cursor.seq - cursor.snapshot >= EVERY and self._living.objects is not None
+        return due and self._is_first(leads, f"snapshot {cursor.snapshot}")
+
+    async def _make_snapshot(self) -> None:
+        objects = self._living.objects
+        if objects is not None:
+            with contextlib.suppress(EngineError):  # the next look tries again
+                await self._store.write(SnapshotMade(await put_snapshot(self._store.path, objects)))
+
+
+def _place_for(about: str) -> Callable[[str], Any]:
+    """An order of processes that all machines agree upon, another one for each question."""
+
+    def place(name: str) -> bytes:
+        return hashlib.sha256(f"{about} {name}".encode()).digest()
+
+    return place

@@ -1,0 +1,119 @@
+"""Transcripts of agents on an engine: a file here, as everywhere, whose lines count once they are in the engine."""
+
+import re
+from pathlib import Path
+
+import anyio
+
+from teamwright.core.data.event import Durable
+from teamwright.core.data.team import ProcessId
+from teamwright.core.errors import StoreError
+from teamwright.core.ids import AgentId
+from teamwright.store.engine.lines import Lines, Place
+from teamwright.store.engine.port import EngineError
+from teamwright.store.files.paths import SessionFiles
+from teamwright.store.files.transcripts import Transcript
+
+_PROMPT = re.compile(rb'"prompt":"([0-9a-f]{32})"')
+_SOON = 0.05  # seconds after which lines that nobody waits for are sent
+
+
+class SharedTranscripts:
+    """How a process opens them. Somebody must run it."""
+
+    def __init__(self, lines: Lines, process: ProcessId) -> None:
+        self.lines, self._process = lines, process
+        self.places: dict[AgentId, Place] = {}
+        self._prompts: set[str] = set()  # that are known to be in the engine
+        self._unsent: set[SharedTranscript] = set()
+        self._wake = anyio.Event()
+
+    def create(self, path: Path) -> "SharedTranscript":
+        transcript = SharedTranscript.create(path)
+        transcript.home, self.places[AgentId(path.stem)] = self, Place()
+        return transcript
+
+    def open(self, path: Path) -> "tuple[SharedTranscript, list[Durable], int]":
+        """After `fetch`: what is in the file is in the engine."""
+        if AgentId(path.stem) not in self.places:
+            raise EngineError(f"The transcript of agent {path.stem} was not fetched from the engine.")
+        transcript, events, torn = SharedTranscript.open(path)
+        transcript.home = self
+        return transcript, events, torn
+
+    async def fetch(self, agent: AgentId, path: Path, prompts: Path) -> bool:
+        """Its transcript as it is in the engine, with the prompts that it names. False: there is none."""
+        place, data = await self.lines.pull(agent, path)
+        self.places[agent] = place
+        for hash in {found.decode() for found in _PROMPT.findall(data)}:
+            if not await anyio.Path(prompts / hash).is_file():
+                await self.lines.get_prompt(hash, prompts / hash)
+            self._prompts.add(hash)
+        return place.lines > 0
+
+    async def send(self, transcript: "SharedTranscript", rows: list[bytes]) -> None:
+        """What lines name is in the engine before them."""
+        agent = AgentId(transcript.path.stem)
+        for hash in {found.decode() for row in rows for found in _PROMPT.findall(row)} - self._prompts:
+            await self._send_prompt(hash, transcript.path)
+        self.places[agent] = await self.lines.append(agent, self._process, rows, self.places[agent])
+
+    async def _send_prompt(self, hash: str, path: Path) -> None:
+        main = path if path.parent.name != "agents" else path.parent.parent.with_suffix(".jsonl")
+        file = anyio.Path(SessionFiles(main).prompts / hash)
+        if await file.is_file():
+            await self.lines.put_prompt(hash, await file.read_bytes())
+            self._prompts.add(hash)
+
+    # --- what nobody waits for
+
+    def note(self, transcript: "SharedTranscript") -> None:
+        self._unsent.add(transcript)
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Sends lines that nobody syncs: others see them soon, and none stays behind."""
+        while True:
+            await self._wake.wait()
+            self._wake = anyio.Event()
+            await anyio.sleep(_SOON)
+            await self.flush()
+
+    async def flush(self) -> None:
+        while self._unsent:
+            transcript = self._unsent.pop()
+            try:
+                await transcript.sync()
+            except StoreError as error:
+                transcript.give_up(str(error))
+
+
+class SharedTranscript(Transcript, eq=False):
+    home: SharedTranscripts | None = None  # which made it
+
+    def __post_init__(self) -> None:
+        self.started = self.sync  # that a call has begun must be known to whoever goes on after us
+
+    def append(self, event: Durable, at: int) -> int:
+        n = super().append(event, at)
+        if self.home is not None:
+            self.home.note(self)
+        return n
+
+    async def sync(self) -> None:
+        """Return when everything appended so far is in the engine."""
+        self.check()
+        if not self._unsynced:
+            return
+        async with self._syncing:
+            if self.home is not None and (rows := list(self._unsynced)):
+                await self.home.send(self, rows)
+                del self._unsynced[: len(rows)]
+                self._synced = self._size
+
+    def give_up(self, why: str) -> None:
+        self._broken = why
+
+    def check(self) -> None:
+        if self._broken:
+            raise EngineError(self._broken)

@@ -1,0 +1,145 @@
+"""A space of an engine as one process uses it: its log, objects and transcripts, and the replica of this machine.
+
+The replica lives in a task of its own, beside those of the client: it must run before the session that stands on it,
+and end after that one, whatever scopes its callers open and close in between.
+"""
+
+import asyncio
+import re
+from pathlib import Path
+from typing import cast
+
+import anyio
+import anyio.to_thread
+from msgspec import Struct
+
+from teamwright.core.ids import AgentId, SessionId
+from teamwright.core.policies.authority import Role
+from teamwright.osfiles.locks import hold
+from teamwright.osfiles.private import make_dir
+from teamwright.store.db.database import Database
+from teamwright.store.engine.address import Address
+from teamwright.store.engine.known import check_known
+from teamwright.store.engine.lines import Lines
+from teamwright.store.engine.nats import NatsLog, open_log
+from teamwright.store.engine.objects import NatsObjects
+from teamwright.store.engine.opening import LEASE, open_replica
+from teamwright.store.engine.replica import Replica
+from teamwright.store.engine.shared_transcripts import SharedTranscripts
+from teamwright.store.files.paths import Home, SessionFiles, find_transcript
+
+_END = 20.0  # seconds for what is still to be stored at the end
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+class Joining(Struct, frozen=True):
+    """How a process comes to a space."""
+
+    role: Role = "lead"
+    lease: float = LEASE
+    patience: float = 600.0
+    joins: bool = True  # False: it only reads, and nobody knows of it
+
+
+class About(Struct, frozen=True):
+    """What the engine says of itself."""
+
+    version: str
+    replicas: int
+
+
+class Space:
+    def __init__(self, log: NatsLog, objects: NatsObjects, replica: Replica, name: str, home: Home) -> None:
+        self.address, self.home, self.objects, self.replica = log.address, home, objects, replica
+        self.lines = Lines(log, objects, name, home.run)
+        self.transcripts = SharedTranscripts(self.lines, replica.process)
+        self._log = log
+        self._ready, self._ending = anyio.Event(), anyio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def database(self) -> Database:
+        """For the tables: a replica is used like a database."""
+        return cast("Database", self.replica)
+
+    async def begin(self) -> None:
+        await self.lines.prepare()
+        self._task = asyncio.get_running_loop().create_task(self._live())
+        waiting = asyncio.get_running_loop().create_task(self._ready.wait())
+        try:
+            await asyncio.wait({self._task, waiting}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            waiting.cancel()
+        if self._task.done():
+            self._task.result()
+
+    async def _live(self) -> None:
+        async with anyio.create_task_group() as group:
+            await group.start(self.replica.run)
+            group.start_soon(self.transcripts.run)
+            self._ready.set()
+            await self._ending.wait()
+            group.cancel_scope.cancel()
+
+    async def close(self) -> None:
+        with anyio.move_on_after(_END, shield=True):
+            await self.transcripts.flush()
+            await self.replica.close()
+        self._ending.set()
+        with anyio.CancelScope(shield=True):
+            if self._task is not None:
+                await asyncio.wait({self._task}, timeout=_END)
+            await self._log.close()
+
+    async def about(self) -> About:
+        return About(self._log.connection.version, (await self._log.extent()).replicas)
+
+    async def fetch(self, agent: AgentId, files: SessionFiles) -> None:
+        """Its transcript as it is in the engine, unless a process of this machine writes it."""
+        if not await anyio.to_thread.run_sync(is_held, self.home.run / f"teammate-{agent}.lock"):
+            path = files.transcript if agent == files.transcript.stem else files.agent(agent)
+            await self.transcripts.fetch(agent, path, files.prompts)
+
+    async def forget(self, agent: AgentId) -> None:
+        """Of a session in which nothing was said nothing stays."""
+        await self.transcripts.flush()
+        await self.lines.purge(agent)
+
+
+def files_in(home: Home, session: SessionId, cwd: str) -> SessionFiles:
+    """Where a session is on this machine, or would be if it had begun here."""
+    path = find_transcript(home, session)
+    return SessionFiles(path) if path is not None else home.files(Path(cwd), session)
+
+
+def is_held(lock: Path) -> bool:
+    if not lock.exists():
+        return False
+    mine = hold(lock)
+    if mine is not None:
+        mine.release()
+    return mine is None
+
+
+async def open_space(address: Address, root: Path, how: Joining) -> Space:
+    """`root` is the home of this machine. Raises EngineError in one sentence; nothing was made then."""
+    name = address.user if _NAME.fullmatch(address.user) else "anybody"
+    log = await open_log(address, how.role, name, patience=how.patience)
+    try:
+        engines = root / "engines"
+        await anyio.to_thread.run_sync(check_known, engines, str(address), log.space)
+        objects = NatsObjects(log.connection, how.patience)
+        await objects.prepare()
+        replica = await open_replica(engines, log, objects, lease=how.lease, joins=how.joins)
+        home = Home(engines / log.space)
+        await anyio.to_thread.run_sync(make_dir, home.run)
+        space = Space(log, objects, replica, name, home)
+        try:
+            await space.begin()
+        except BaseException:
+            await space.close()
+            raise
+    except BaseException:
+        await log.close()
+        raise
+    return space

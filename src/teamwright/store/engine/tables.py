@@ -1,0 +1,96 @@
+"""Tables that only a replica has: how far it is, who else is there, and what came of each process's last entry."""
+
+import sqlite3
+
+from msgspec import Struct
+
+from teamwright.core.data.team import ProcessId
+from teamwright.store.acts.act import Context
+
+TABLES = (
+    # One row: how far the log is applied and when that was, the digest up to there, that of the last entry alone, the
+    # last entry that there is a snapshot of, and how many acts were refused for want of rights.
+    """
+    CREATE TABLE IF NOT EXISTS space (
+        seq INTEGER NOT NULL, digest BLOB NOT NULL, last BLOB NOT NULL, at INTEGER NOT NULL, snapshot INTEGER NOT NULL,
+        refused INTEGER NOT NULL
+    )
+    """,
+    "INSERT INTO space SELECT 0, x'', x'', 0, 0, 0 WHERE NOT EXISTS (SELECT 1 FROM space)",
+    # Those of the last entries, to compare with what others have.
+    "CREATE TABLE IF NOT EXISTS digests (seq INTEGER PRIMARY KEY, digest BLOB NOT NULL)",
+    # The last entry of each process, and what came of it.
+    """
+    CREATE TABLE IF NOT EXISTS writers (process TEXT PRIMARY KEY, k INTEGER NOT NULL, outcomes BLOB NOT NULL)
+    WITHOUT ROWID
+    """,
+    # Processes that have joined. `gone` is when one was set down as dead, 0 if it lives; `held` what it ran then;
+    # `seen` is how far it was when it last said so.
+    """
+    CREATE TABLE IF NOT EXISTS hosts (
+        process TEXT PRIMARY KEY,
+        role TEXT NOT NULL,
+        name TEXT NOT NULL,
+        host TEXT NOT NULL,
+        version TEXT NOT NULL,
+        lease INTEGER NOT NULL,
+        beat INTEGER NOT NULL,
+        joined INTEGER NOT NULL,
+        gone INTEGER NOT NULL DEFAULT 0,
+        held INTEGER NOT NULL DEFAULT 0,
+        seen INTEGER NOT NULL DEFAULT 0
+    ) WITHOUT ROWID
+    """,
+)
+DIGESTS = 1000  # of so many entries they are kept
+
+
+class Cursor(Struct, frozen=True):
+    seq: int
+    digest: bytes
+    last: bytes
+    at: int
+    snapshot: int
+
+
+class Host(Struct, frozen=True):
+    """A process that has joined. Times are milliseconds by the engine's clock."""
+
+    process: ProcessId
+    role: str
+    name: str
+    host: str
+    version: str
+    lease: int
+    beat: int
+    joined: int
+    gone: int
+    held: int
+    seen: int
+
+
+class Prepare(Struct, frozen=True):
+    """Makes the tables, if they are not there."""
+
+    def apply(self, db: sqlite3.Connection, ctx: Context) -> Cursor:
+        for statement in TABLES:
+            db.execute(statement)
+        return read_cursor(db)
+
+
+def read_cursor(db: sqlite3.Connection) -> Cursor:
+    return Cursor(*db.execute("SELECT seq, digest, last, at, snapshot FROM space").fetchone())
+
+
+def read_hosts(db: sqlite3.Connection) -> list[Host]:
+    return [Host(*row) for row in db.execute("SELECT * FROM hosts ORDER BY joined, process").fetchall()]
+
+
+def read_refused(db: sqlite3.Connection) -> int:
+    """How many acts were refused for want of rights."""
+    return db.execute("SELECT refused FROM space").fetchone()[0]
+
+
+def shortest_lease(hosts: list[Host]) -> int | None:
+    """Of those that live: everybody beats three times as often. None: nobody lives."""
+    return min((host.lease for host in hosts if not host.gone), default=None)

@@ -1,0 +1,115 @@
+"""The program behind `teamwright acp`: answers at once, and opens what is needed when it is asked for."""
+
+import gc
+import os
+import signal
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import anyio
+from anyio.abc import TaskGroup
+from msgspec import Raw
+
+from teamwright.surfaces.acp.protocol import shapes
+from teamwright.surfaces.acp.protocol.greeting import greeting
+from teamwright.surfaces.acp.protocol.wire import REQUEST, Answer, RpcError, Wire
+from teamwright.surfaces.stdin import read_chunks
+from teamwright.surfaces.stdout import Out
+
+if TYPE_CHECKING:
+    from teamwright.app import Options
+    from teamwright.surfaces.acp.connection import EditorSessions
+    from teamwright.surfaces.acp.threads.hosting import KeepDoor
+
+STATUS = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
+LAST_SECONDS = 1.0  # for the editor to read the last lines
+
+
+class Front:
+    """Answers `initialize` by itself; the rest is imported once that has been sent."""
+
+    def __init__(self, wire: Wire, group: TaskGroup, ready: "Callable[[], tuple[Options, KeepDoor]]") -> None:
+        self._wire, self._group, self._ready = wire, group, ready
+        self._client: shapes.Client | None = None
+        self.connection: EditorSessions | None = None
+
+    async def serve(self, method: str, params: Raw) -> Answer:
+        if method == "initialize":
+            said: shapes.Hello = shapes.read(params, shapes.Hello)
+            self._client = shapes.client_of(said.clientCapabilities)
+            return Answer(greeting(), self._prepare)
+        if self._client is None:
+            raise RpcError(REQUEST, f"{method} comes before initialize")
+        return await self._connection(self._client).answer(method, params)
+
+    def _prepare(self) -> None:
+        self._group.start_soon(self._get_ready)
+
+    async def _get_ready(self) -> None:
+        await self._wire.drain()
+        if self._client is not None:
+            self._connection(self._client)
+
+    def _connection(self, client: shapes.Client) -> "EditorSessions":
+        if self.connection is None:
+            from teamwright.surfaces.acp.connection import EditorSessions  # noqa: PLC0415  # with all of the application
+
+            options, keep_door = self._ready()
+            self.connection = EditorSessions(self._wire, self._group, client, options, keep_door)
+            gc.freeze()
+            gc.enable()
+        return self.connection
+
+
+async def run_editor(ready: "Callable[[], tuple[Options, KeepDoor]]") -> int:
+    """Until the editor closes our input; the exit status."""
+    out = _take_stdout()
+    caught: list[signal.Signals] = []
+    async with anyio.create_task_group() as group:
+        wire = Wire(out, group)
+        front = Front(wire, group, ready)
+        with anyio.CancelScope() as work:
+            group.start_soon(wire.write)
+            group.start_soon(_heed_signals, work, caught)
+            group.start_soon(_heed_leaving, wire, work)
+            await wire.read(read_chunks(), front.serve)
+            await _finish(wire)
+        with anyio.CancelScope(shield=True):
+            if front.connection is not None:
+                await front.connection.close()
+            with anyio.move_on_after(LAST_SECONDS):
+                await wire.drain()
+        group.cancel_scope.cancel()
+    return STATUS[caught[0]] if caught else 0
+
+
+async def _finish(wire: Wire) -> None:
+    """What came before the end of the input has its answer, if that is quick to have."""
+    with suppress(TimeoutError), anyio.fail_after(LAST_SECONDS):
+        await wire.quiet()
+
+
+def _take_stdout() -> Out:
+    """The protocol's own pipe: whatever else is printed goes to the log."""
+    own = os.dup(1)
+    os.dup2(2, 1)
+    return Out(own)
+
+
+async def _heed_leaving(wire: Wire, work: anyio.CancelScope) -> None:
+    await wire.gone.wait()
+    work.cancel()
+
+
+async def _heed_signals(work: anyio.CancelScope, caught: list[signal.Signals]) -> None:
+    """The first signal ends the work in good order, a second one at once."""
+    with anyio.open_signal_receiver(*STATUS) as signals:
+        async for number in signals:
+            if caught:
+                from teamwright.host.process.run import stop_all  # noqa: PLC0415
+
+                stop_all()
+                os._exit(STATUS[number])
+            caught.append(number)
+            work.cancel()

@@ -1,0 +1,164 @@
+"""Commands that the editor offers: skills, prompts of servers, and those that need no model."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import anyio
+from msgspec import Struct
+
+from teamwright.core.data.message import Text
+from teamwright.core.data.op import AskAside, Compact, Say
+from teamwright.core.data.team import split_address
+from teamwright.core.errors import UsageError
+from teamwright.core.ids import AgentId
+from teamwright.runtime.port import SessionPort
+from teamwright.surfaces.acp.updates.hearing import Hearing
+from teamwright.surfaces.port.own_tables import printed
+from teamwright.surfaces.view.text import money, one_line, tokens
+
+ASIDE_SECONDS = 10.0  # for an answer that is there to be heard
+MOST_MAIL = 50  # lines
+
+
+class CommandDesk(Struct, frozen=True):
+    """What commands work with."""
+
+    port: SessionPort
+    hearing: Hearing
+    env: Mapping[str, str]
+
+
+Run = Callable[[CommandDesk, str], Awaitable[str]]
+
+
+class OwnCommand(Struct, frozen=True):
+    about: str
+    run: Run
+    hint: str = ""
+
+
+async def _agents(desk: CommandDesk, words: str) -> str:
+    view = desk.hearing.view
+    view.price_all()
+    lines = [
+        f"- **{one_line(agent.name, 40)}** ({one_line(agent.kind, 40)}): {agent.state}"
+        f"{f', {agent.waiting_for or agent.doing}' if agent.waiting_for or agent.doing else ''}, "
+        f"{tokens(agent.tokens)} tokens"
+        for agent in view.agents.values()
+    ]
+    return "\n".join(lines)
+
+
+def _waits(for_: Sequence[int]) -> str:
+    return f", waits for {', '.join(f'#{id}' for id in for_)}" if for_ else ""
+
+
+async def _tasks(desk: CommandDesk, words: str) -> str:
+    tasks = (await desk.port.crew()).tasks
+    marks = {"completed": "x", "in_progress": "…"}
+    lines = [
+        f"- [{marks.get(task.status, ' ')}] #{task.id} {one_line(task.subject)}"
+        f"{f' ({one_line(task.owner, 40)})' if task.owner else ''}"
+        f"{_waits(task.blocked_by)}"
+        for task in tasks
+    ]
+    return "\n".join(lines) or "There are no tasks."
+
+
+async def _inbox(desk: CommandDesk, words: str) -> str:
+    mail = (await desk.port.crew()).mail[-MOST_MAIL:]
+    lines = [
+        f"- {one_line(entry.from_name, 40)} → {one_line(entry.to_name, 40)} ({entry.state}): "
+        f"{one_line(entry.summary or entry.text, 200)}"
+        for entry in mail
+    ]
+    return "\n".join(lines) or "There is no mail."
+
+
+async def _why(desk: CommandDesk, words: str) -> str:
+    table = await printed(["why", desk.port.id, *words.split()], Path(desk.port.cwd), desk.env)
+    return f"```\n{table}\n```"
+
+
+async def _cost(desk: CommandDesk, words: str) -> str:
+    facts = desk.port.facts
+    table = await printed(["cost", desk.port.id], Path(desk.port.cwd), desk.env)
+    return f"{money(facts.usd)} so far.\n\n```\n{table}\n```"
+
+
+async def _compact(desk: CommandDesk, words: str) -> str:
+    await desk.port.submit(Compact(words))
+    return "The conversation was compacted: it continues from a summary."
+
+
+async def _btw(desk: CommandDesk, words: str) -> str:
+    if not words:
+        raise UsageError("/btw needs a question")
+    told = desk.hearing.aside
+    await desk.port.submit(AskAside(words))
+    with anyio.move_on_after(ASIDE_SECONDS):
+        await told.wait()  # its answer comes as an event
+    return ""
+
+
+async def _stop(desk: CommandDesk, words: str) -> str:
+    if not words:
+        await desk.port.stop(None)
+        return "Every agent was stopped."
+    agent = _find(desk, words)
+    await desk.port.stop(agent)
+    return f"{one_line(words, 60)} was stopped."
+
+
+async def _to(desk: CommandDesk, words: str) -> str:
+    name, _, rest = words.partition(" ")
+    if not rest.strip():
+        raise UsageError("/to needs a name and what to say: /to ada please look at the parser, too")
+    await desk.port.say(Say((Text(rest.strip()),), agent=_find(desk, name), typed=rest.strip()))
+    return f"Told {one_line(name, 60)}."
+
+
+def _find(desk: CommandDesk, named: str) -> AgentId:
+    name = split_address(named)[0]
+    view = desk.hearing.view
+    agents = view.agents
+    found = [id for id, agent in agents.items() if named == id or (agent.name == name and id != desk.port.main)]
+    if len(found) != 1:
+        known = ", ".join(one_line(agent.name, 40) for id, agent in agents.items() if id != desk.port.main)
+        why = "several agents are" if found else "no agent is"
+        raise UsageError(f"{why} called {one_line(named, 60)}; there are: {known or 'none'}")
+    return found[0]
+
+
+OWN: dict[str, OwnCommand] = {
+    "agents": OwnCommand("show this session's agents and what each does", _agents),
+    "tasks": OwnCommand("show the shared task list", _tasks),
+    "inbox": OwnCommand("show the team's mail", _inbox),
+    "why": OwnCommand("show what each waiting agent waits for", _why, "[AGENT]"),
+    "cost": OwnCommand("show the tokens, money and time of this session", _cost),
+    "compact": OwnCommand("replace the conversation by a summary", _compact, "[WHAT MATTERS]"),
+    "btw": OwnCommand("ask a side question that leaves no trace", _btw, "QUESTION"),
+    "stop": OwnCommand("stop an agent, or all of them", _stop, "[AGENT]"),
+    "to": OwnCommand("say something to one agent", _to, "AGENT WORDS"),
+}
+
+
+def split_command(text: str) -> tuple[str, str]:
+    """The name and the words of `/name words`; an empty name where it is none."""
+    if not text.startswith("/"):
+        return "", ""
+    name, _, words = text[1:].strip().partition(" ")
+    return ("", "") if "/" in name else (name, words.strip())
+
+
+async def offered(port: SessionPort) -> list[dict[str, Any]]:
+    commands = [_offer(name, one.about, one.hint) for name, one in OWN.items()]
+    for one in await port.skills():
+        if one.name not in OWN:
+            commands.append(_offer(one.name, one_line(one.description, 300), one_line(one.hint, 100)))
+    return commands
+
+
+def _offer(name: str, about: str, hint: str) -> dict[str, Any]:
+    return {"name": name, "description": about} | ({"input": {"hint": hint}} if hint else {})

@@ -1,0 +1,84 @@
+"""Where a session of the editor lives: in this process, or in another one behind its door."""
+
+import traceback
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any
+
+import anyio
+from anyio.abc import TaskStatus
+
+from teamwright.app import Options, open_session
+from teamwright.core.errors import SessionBusy, UsageError
+from teamwright.core.ids import SessionId
+from teamwright.runtime.local_session import LocalSession
+from teamwright.runtime.port import SessionPort
+from teamwright.runtime.session import Session
+from teamwright.store.files.paths import Home, home_from
+from teamwright.surfaces.port.doors import is_open, knock
+from teamwright.surfaces.port.remote_session import RemoteSession
+
+KeepDoor = Callable[[Session, Home, Mapping[str, str]], Coroutine[Any, Any, None]]  # lets others attach to a session
+
+
+class Host:
+    """Runs as a task of its own, from the opening of a session to its end."""
+
+    def __init__(self, options: Options, keep_door: KeepDoor) -> None:
+        self.options = options
+        self._keep_door, self._open = keep_door, False
+        self._closing, self.closed = anyio.Event(), anyio.Event()
+
+    def close(self) -> None:
+        self._closing.set()
+
+    async def run(self, *, task_status: TaskStatus[SessionPort]) -> None:
+        """Tells its port when it is open. Raises TeamwrightError where it cannot be opened."""
+        home, named = home_from(self.options.env), self.options.origin.resume
+        try:
+            if named and not self.options.origin.fork and is_open(home, SessionId(named)):
+                await self._there(home, SessionId(named), task_status)
+            else:
+                await self._here(home, task_status)
+        except SessionBusy as error:
+            raise UsageError(f"{error}; it has no door, so it cannot be opened here as well") from None
+        except Exception:
+            if not self._open:
+                raise
+            traceback.print_exc()  # the others of this connection go on
+        finally:
+            self.closed.set()
+
+    async def _here(self, home: Home, status: TaskStatus[SessionPort]) -> None:
+        session = await open_session(self.options)
+        home = session.home or home
+        async with session:
+            async with anyio.create_task_group() as group:
+                group.start_soon(self._keep_door, session, home, self.options.env)
+                group.start_soon(self._heed_trouble, session)
+                self._open = True
+                status.started(LocalSession(session, home))
+                await self._closing.wait()
+                group.cancel_scope.cancel()
+            session.hurry()
+
+    async def _heed_trouble(self, session: Session) -> None:
+        """The disk fails: nothing that is done from here on could be kept."""
+        await session.trouble.met()
+        self.close()
+
+    async def _there(self, home: Home, id: SessionId, status: TaskStatus[SessionPort]) -> None:
+        refused: UsageError | None = None
+        async with knock(home, id) as wire, anyio.create_task_group() as group:
+            there = RemoteSession(wire, home)
+            group.start_soon(there.listen)
+            try:
+                await there.enter()
+            except UsageError as error:
+                refused = error
+            else:
+                self._open = True
+                status.started(there)
+                await self._closing.wait()
+            group.cancel_scope.cancel()
+        if refused is not None:
+            raise refused

@@ -1,0 +1,111 @@
+"""`teamwright engine status`: the server, the log, who is there, and in words what is not safe."""
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import anyio
+
+from teamwright.core.errors import UsageError
+from teamwright.store.engine.address import Address, read_named
+from teamwright.store.files.paths import home_from
+from teamwright.surfaces.commands.tables import local_time, print_json, print_table
+from teamwright.tools.bounds import visible
+
+if TYPE_CHECKING:
+    from teamwright.store.engine.space import Space
+
+_PATIENCE = 20.0  # seconds
+_FAR = 1000  # entries
+_HERE = ("127.", "localhost", "[::1]")
+
+
+def show_status(named: str | None, *, as_json: bool) -> int:
+    named = named or os.environ.get("TEAMWRIGHT_ENGINE")
+    if not named:
+        raise UsageError("engine status: name the engine, by --engine URL or TEAMWRIGHT_ENGINE")
+    address = read_named(named, Path.cwd(), os.environ.get("TEAMWRIGHT_ENGINE_CA", ""))
+    found = anyio.run(_read, address)
+    if as_json:
+        print_json(found)
+        return 0
+    head = f"{found['url']}, nats-server {found['server']}, {found['nodes']} node"
+    lines = [
+        f"{head}{'s' if found['nodes'] > 1 else ''}",
+        f"log: {found['entries']} entries, the last at {local_time(found['lastAt'])}; "
+        f"{found['refused']} changes were refused for want of rights",
+    ]
+    sys.stdout.write("\n".join(visible(line) for line in lines) + "\n")
+    if found["processes"]:
+        head = ["HOST", "ROLE", "NAME", "VERSION", "STATE", "HEARD", "BEHIND"]
+        print_table([head, *(_row(process) for process in found["processes"])])
+    for words in found["unsafe"]:
+        sys.stdout.write(visible(f"not safe: {words}") + "\n")
+    return 0
+
+
+def _row(process: dict[str, Any]) -> list[str]:
+    told = [process[name] for name in ("host", "role", "name", "version", "state")]
+    return [*told, local_time(process["heard"]), str(process["behind"])]
+
+
+async def _read(address: Address) -> dict[str, Any]:
+    try:
+        from teamwright.store.engine.space import Joining, open_space  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        if error.name != "nats":
+            raise
+        raise UsageError(
+            "An engine needs a client that is not installed: `pip install 'teamwright[cluster]'` adds it."
+        ) from None
+    space = await open_space(address, home_from(os.environ).root, Joining(joins=False, patience=_PATIENCE))
+    try:
+        return await _describe(space)
+    finally:
+        await space.close()
+
+
+async def _describe(space: "Space") -> dict[str, Any]:
+    from teamwright.store.engine.tables import read_cursor, read_hosts, read_refused  # noqa: PLC0415
+
+    cursor, about = await space.replica.read(read_cursor), await space.about()
+    processes = [
+        {
+            "process": host.process,
+            "host": host.host,
+            "role": host.role,
+            "name": host.name,
+            "version": host.version,
+            "state": "gone" if host.gone else "here",
+            "since": host.joined,
+            "heard": host.beat,
+            "behind": max(0, cursor.seq - host.seen) if host.seen else 0,
+        }
+        for host in await space.replica.read(read_hosts)
+    ]
+    return {
+        "url": str(space.address),
+        "space": space.address.space,
+        "server": about.version,
+        "nodes": about.replicas,
+        "entries": cursor.seq,
+        "lastAt": cursor.at,
+        "snapshot": cursor.snapshot or None,
+        "refused": await space.replica.read(read_refused),
+        "processes": processes,
+        "unsafe": _unsafe(space.address, about.replicas, processes),
+    }
+
+
+def _unsafe(address: Address, nodes: int, processes: list[dict[str, Any]]) -> list[str]:
+    words: list[str] = []
+    if not address.user:
+        words.append("no password is needed: whoever reaches the address may read and change everything")
+    if address.scheme != "tls" and any(not host.startswith(_HERE) for host in address.hosts):
+        words.append("the connection is not encrypted, and the engine is on another machine")
+    if nodes == 1:
+        words.append("one node: what it stores is lost with its disk")
+    if far := [process["host"] for process in processes if process["state"] == "here" and process["behind"] > _FAR]:
+        words.append(f"far behind: {', '.join(far)}")
+    return words

@@ -1,0 +1,56 @@
+"""What a name means for the landing queue: an entry of it, or a branch with its owner and task."""
+
+from collections.abc import Sequence
+
+from teamwright.app.landing import LandingPlace
+from teamwright.core.data.landing import LandDraft, LandEntry
+from teamwright.core.errors import UsageError
+from teamwright.core.ids import AgentId, SessionId
+from teamwright.host.git.run import commit_of, locate
+from teamwright.runtime.landing.queueing import branch_at, task_of
+from teamwright.store.tables.tasks import TaskTable
+from teamwright.surfaces.reports.worktree_names import owner_of
+from teamwright.surfaces.reports.worktrees import look_at
+
+
+def find_named(entries: Sequence[LandEntry], name: str) -> LandEntry:
+    """By its number, branch or owner: one that can still be decided, the newest first."""
+    bare = name.removeprefix("#")
+    for entry in sorted(entries, key=_openness):
+        draft = entry.draft
+        if bare == str(entry.id) or name in (draft.branch, draft.owner, draft.branch.removeprefix("worktree-")):
+            return entry
+    raise UsageError(f"nothing called {name} is in the landing queue; `teamwright land --list` shows it")
+
+
+def _openness(entry: LandEntry) -> tuple[int, int]:
+    order = ("waiting", "sent_back", "trying", "landed", "given_up")
+    return order.index(entry.state), -entry.id
+
+
+async def draft_for(place: LandingPlace, name: str, *, target: str, priority: int) -> LandDraft:
+    """An agent's worktree, or any branch. Raises UsageError where it is neither."""
+    cwd = place.workspace.cwd
+    where = await locate(cwd)
+    if await commit_of(f"refs/heads/{name}", cwd=where.top) and not name.startswith("worktree-"):
+        return LandDraft("", target, name, "", "", priority=priority)
+    found, houses = await look_at(cwd, name)
+    tree = found.worktree
+    member = houses.members.get(tree.path)
+    owner = AgentId(tree.owner) if tree.owner else None
+    list = member.team if member else tree.session
+    tasks = (await TaskTable(place.state.database).list(list)).tasks if list else ()
+    return LandDraft(
+        "",
+        target,
+        branch_at(where, tree.path) or tree.branch,
+        "",
+        "",
+        owner=member.name if member else owner_of(found, houses),
+        agent=owner,
+        session=SessionId(tree.session) if tree.session else None,
+        team=member.team if member else "",
+        list=list,
+        task=task_of(tasks, owner) if owner else None,
+        priority=priority,
+    )

@@ -1,0 +1,89 @@
+"""`teamwright teams delete`: removes a team that nobody leads any more, and tells what becomes of its worktrees."""
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from teamwright.app.options import Options
+from teamwright.app.workspace import open_workspace, tell_git
+from teamwright.core.data.team import Member, Refused
+from teamwright.core.errors import ToolError, UsageError
+from teamwright.core.text import closest, plural
+from teamwright.host.git.worktree import find_one, remove
+from teamwright.store.files.paths import Home, home_from
+from teamwright.store.mirrors.task import TaskMirror
+from teamwright.store.mirrors.team import TeamMirror
+from teamwright.store.tables.mail import MailTable
+from teamwright.store.tables.state import StateStore
+from teamwright.store.tables.tasks import TaskTable
+from teamwright.store.tables.teams import TeamTable
+from teamwright.surfaces.commands.tables import print_json
+from teamwright.tools.bounds import visible
+
+
+def delete_team(name: str, *, as_json: bool) -> int:
+    """Roster, inboxes and tasks go; a worktree goes only if it holds no work."""
+    home = home_from(os.environ)
+    if not home.state.exists():
+        raise UsageError(f"there is no team {visible(name)}")
+    team, members = anyio.run(_delete, home, name)
+    trees = [_settle(member) for member in members if member.worktree and Path(member.worktree).is_dir()]
+    if as_json:
+        print_json({"team": team, "members": [member.name for member in members], "worktrees": trees})
+        return 0
+    _say(f"deleted {team} ({plural(len(members), 'teammate')}), its inboxes and its tasks")
+    for tree in trees:
+        _say(f"worktree {tree['name']} of {tree['agent']}: {tree['note']}")
+    return 0
+
+
+async def _delete(home: Home, name: str) -> tuple[str, list[Member]]:
+    state = await StateStore.open(home.state)
+    try:
+        teams = TeamTable(state.database)
+        known = {team.name.casefold(): team.name for team in await teams.teams()}
+        if (team := known.get(name.casefold())) is None:
+            near = closest(name, known.values())
+            hint = f"did you mean {near}?" if near else f"teams: {', '.join(known.values()) or 'none'}"
+            raise UsageError(f"there is no team {visible(name)}; {hint}")
+        members = [member for member in await teams.members(team) if not member.is_lead]
+        done = await teams.delete_left(team)
+        if isinstance(done, Refused):
+            raise UsageError(done.reason)
+        await TeamMirror(home.root, teams, MailTable(state.database)).remove(team)
+        await TaskMirror(home.root, TaskTable(state.database)).remove(team)
+        return team, members
+    finally:
+        await state.close()
+
+
+def _settle(member: Member) -> dict[str, Any]:
+    path = Path(member.worktree)
+    tell_git(open_workspace(Options(cwd=path)))
+    try:
+        note, removed = anyio.run(_close, path)
+    except ToolError as error:
+        note, removed = f"kept: {error}", False
+    return {"name": path.name, "path": str(path), "agent": member.name, "removed": removed, "note": note}
+
+
+async def _close(path: Path) -> tuple[str, bool]:
+    """As at a teammate's shutdown: one without work goes."""
+    found = await find_one(path, path.name)
+    if found is None:
+        return "gone already", True
+    if found.use == "in_use":
+        return "kept, because a process uses it", False
+    if not found.state.changed:
+        await remove(found.worktree)
+        return "removed, because it held no work", True
+    if found.use == "merged":
+        return "kept; its work is merged: `teamwright worktrees clean` removes it", False
+    return f"kept, because it holds work: `teamwright worktrees merge {path.name}` merges it", False
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(visible(line) + "\n")

@@ -1,0 +1,88 @@
+"""Listings of what is in an engine: this machine's copy of the space is brought up to date and read like a home."""
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import anyio
+import msgspec
+
+from teamwright.core.errors import StoreError, UsageError
+from teamwright.core.ids import AgentId, SessionId
+from teamwright.surfaces.commands.tables import local_time
+from teamwright.tools.bounds import visible
+
+if TYPE_CHECKING:
+    from teamwright.store.engine.address import Address
+    from teamwright.store.engine.space import Space
+
+_PATIENCE = 20.0  # seconds
+
+
+def look_through(named: str | None) -> None:
+    """From here on the home of this program is the copy of that space. Without an engine nothing changes."""
+    named = named or os.environ.get("TEAMWRIGHT_ENGINE")
+    if not named:
+        return
+    from teamwright.store.engine.address import read_named  # noqa: PLC0415
+    from teamwright.store.files.paths import home_from  # noqa: PLC0415
+
+    address = read_named(named, Path.cwd(), os.environ.get("TEAMWRIGHT_ENGINE_CA", ""))
+    root = home_from(os.environ).root
+    try:
+        copy = anyio.run(_refresh, address, root)
+    except StoreError as error:
+        copy = _last_known(root, address, error)
+    os.environ["TEAMWRIGHT_HOME"] = str(copy)
+
+
+def _last_known(root: Path, address: "Address", error: StoreError) -> Path:
+    """What this machine knew when it last heard of the engine; where it knows nothing, the error stands."""
+    from teamwright.store.engine.known import last_heard, read_known  # noqa: PLC0415
+
+    space = read_known(root / "engines").get(str(address))
+    copy = root / "engines" / space if space else None
+    if copy is None or not (copy / "state.db").is_file() or not (at := last_heard(copy / "state.db")):
+        raise error
+    sys.stderr.write(visible(f"teamwright: {error} This is what this machine knew at {local_time(at)}.") + "\n")
+    return copy
+
+
+async def _refresh(address: "Address", root: Path) -> Path:
+    try:
+        from teamwright.store.engine.space import Joining, open_space  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        if error.name != "nats":
+            raise
+        raise UsageError(
+            "An engine needs a client that is not installed: `pip install 'teamwright[cluster]'` adds it."
+        ) from None
+    space = await open_space(address, root, Joining(joins=False, patience=_PATIENCE))
+    try:
+        await _fetch_changed(space)
+    finally:
+        await space.close()
+    return space.home.root
+
+
+async def _fetch_changed(space: "Space") -> None:
+    """Transcripts that have grown since they were last fetched, but for those that this machine writes itself."""
+    from teamwright.store.db.statements import fetch_all  # noqa: PLC0415
+    from teamwright.store.engine.space import files_in, is_held  # noqa: PLC0415
+
+    file = space.home.root / "fetched.json"
+    try:
+        before = msgspec.json.decode(await anyio.Path(file).read_bytes(), type=dict[str, int])
+    except (FileNotFoundError, msgspec.DecodeError):
+        before = {}
+    counts = await space.lines.counts()
+    sql = "SELECT agents.id, sessions.id, sessions.cwd FROM agents JOIN sessions ON sessions.n = agents.session"
+    for agent, session, cwd in await space.replica.read(fetch_all(sql, ())):
+        many = counts.get(AgentId(agent), 0)
+        if many and many != before.get(agent) and not is_held(space.home.session_lock(SessionId(session))):
+            await space.fetch(AgentId(agent), files_in(space.home, SessionId(session), cwd))
+            before[agent] = many
+    from teamwright.osfiles.private import write_file  # noqa: PLC0415
+
+    await anyio.to_thread.run_sync(write_file, file, msgspec.json.encode(before))

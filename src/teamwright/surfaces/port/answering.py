@@ -1,0 +1,106 @@
+"""Answers questions of agents, and does what the scope of a yes says."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from anyio import to_thread
+from msgspec import Struct
+from msgspec.structs import replace
+
+from teamwright.app import Options
+from teamwright.app.saved_rules import keep_rules
+from teamwright.core.data.op import AddRules, Answer, SetMode
+from teamwright.core.errors import TeamwrightError, UsageError
+from teamwright.core.ids import AgentId
+from teamwright.core.permissions.consent import Allow, Behaviour, Decision, Question
+from teamwright.runtime.port import SessionPort
+
+# A yes for this call; or for what its rules cover: for one agent, in this session, in this project; or for all edits.
+Scope = Literal["once", "agent", "all", "project", "edits"]
+
+
+class GivenAnswer(Struct, frozen=True):
+    """`wide`: by the wider of its rules. `via`: the surface on which it was given."""
+
+    question: Question
+    decision: Decision
+    scope: Scope = "once"
+    wide: bool = False
+    via: str = ""
+
+
+async def give_answer(
+    session: SessionPort, waiting: Sequence[Question], given: GivenAnswer, options: Options
+) -> list[Question]:
+    """Answer it, and do what else its scope says. Returns what that answered too.
+
+    Rules that cannot be saved hold for this session all the same; the fault is raised when everything is answered.
+    """
+    question, scope = given.question, given.scope
+    rules = question.outside or (question.wider if given.wide else question.suggestions)
+    covered: list[Question] = []
+    fault: TeamwrightError | None = None
+    if isinstance(given.decision, Allow) and scope == "edits":
+        await session.submit(SetMode("acceptEdits"))
+        covered = _other_edits(waiting, question)
+    elif isinstance(given.decision, Allow) and scope != "once" and rules:
+        fault = await _add(session, question, rules, scope, options)
+        covered = _covered(waiting, question, rules, question.agent if scope == "agent" else None)
+    await session.submit(Answer(question.id, given.decision, given.via))
+    done = await _allow_all(session, covered, given.via)
+    if fault is not None:
+        raise UsageError(f"always holds for this session only: {fault}")
+    return done
+
+
+def _other_edits(waiting: Sequence[Question], question: Question) -> list[Question]:
+    return [other for other in waiting if other.id != question.id and other.is_edit]
+
+
+async def _allow_all(session: SessionPort, covered: Sequence[Question], via: str) -> list[Question]:
+    """Those that still wanted an answer."""
+    done: list[Question] = []
+    for other in covered:
+        try:
+            await session.submit(Answer(other.id, Allow(), via))
+        except UsageError:  # somebody else was quicker, or it was withdrawn
+            continue
+        done.append(other)
+    return done
+
+
+async def _add(
+    session: SessionPort, question: Question, rules: tuple[str, ...], scope: Scope, options: Options
+) -> TeamwrightError | None:
+    fault = None
+    kinds: tuple[Behaviour, ...] = ("allow", "outside") if question.outside else ("allow",)
+    if scope == "project":
+        try:
+            for kind in kinds:
+                await to_thread.run_sync(keep_rules, replace(options, cwd=session.cwd), kind, rules)
+        except TeamwrightError as error:
+            fault = error
+    only = question.agent if scope == "agent" else None
+    saved = scope == "project" and fault is None
+    for kind in kinds:
+        await session.submit(AddRules(rules, kind, only, "local" if saved else "session"))
+    return fault
+
+
+def _covered(
+    waiting: Sequence[Question], question: Question, rules: Sequence[str], only: AgentId | None
+) -> list[Question]:
+    """Questions that would not be asked any more: the rules that would answer each are all there now."""
+    there = frozenset(rules)
+    return [
+        other
+        for other in waiting
+        if other.id != question.id
+        and any(needed and there.issuperset(needed) for needed in _answering(other, question))
+        and only in (None, other.agent)
+    ]
+
+
+def _answering(other: Question, given: Question) -> tuple[tuple[str, ...], ...]:
+    """Sets of rules that answer it. Only a yes to leaving the sandbox makes rules that answer another such question."""
+    return (other.suggestions, other.wider, *([other.outside] if given.outside else []))

@@ -1,0 +1,31 @@
+"""Removes sessions from the disk."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from teamwright.core.ids import SessionId
+from teamwright.osfiles.locks import hold
+from teamwright.store.files.paths import Home, SessionFiles, remove_files
+from teamwright.store.mirrors.task import TaskMirror
+from teamwright.store.tables.state import StateStore
+from teamwright.store.tables.tasks import TaskTable
+
+
+async def delete_stored(home: Home, transcripts: Sequence[Path]) -> list[str]:
+    """Transcripts, outputs and rows of the store. Returns the ids of those that run and were left alone."""
+    state = await StateStore.open(home.state)
+    busy: list[str] = []
+    try:
+        for path in transcripts:
+            id = SessionId(path.stem)
+            lock = hold(home.session_lock(id))
+            if lock is None:
+                busy.append(id)
+                continue
+            await state.delete_session(id)
+            remove_files(SessionFiles(path))
+            await TaskMirror(home.root, TaskTable(state.database)).remove(id)
+            lock.release()
+    finally:
+        await state.close()
+    return busy

@@ -1,0 +1,217 @@
+"""Keys of vi for the input: what a key in normal mode does to a text; and whether they are wanted."""
+
+import re
+from pathlib import Path
+from typing import Literal
+
+from msgspec import Struct
+
+from teamwright.osfiles.private import write_file
+
+Mode = Literal["insert", "normal"]
+_COMMAND = re.compile(r"([1-9]\d*)?(?:([dcy])([1-9]\d*)?([hjklwbe0^$dcy])|([hjklwbe0^$xiaIAoOupPDC]))")
+_BEGUN = re.compile(r"([1-9]\d*)?(?:[dcy](?:[1-9]\d*)?)?")
+_SHORT = {"D": ("d", "$"), "C": ("c", "$"), "x": ("d", "l")}
+MOST = 1_000  # repetitions
+
+
+class VimEdit(Struct, frozen=True):
+    """`text` in the place of what is from `start` to `end`, then the cursor at `cursor`."""
+
+    cursor: int
+    start: int = 0
+    end: int = 0
+    text: str = ""
+    action: Literal["", "undo", "up", "down"] = ""  # instead, so many times
+    times: int = 1
+
+
+class Vim:
+    """What was pressed so far, and what was deleted last."""
+
+    def __init__(self) -> None:
+        self.mode: Mode = "insert"
+        self._pressed = ""
+        self._register, self._lines = "", False  # whether it holds whole lines
+
+    def escape(self, text: str, at: int) -> int | None:
+        """Where the cursor goes; None if there was nothing to leave."""
+        began, self._pressed = bool(self._pressed), ""
+        if self.mode == "insert":
+            self.mode = "normal"
+            return at - 1 if at > _line(text, at)[0] else at
+        return at if began else None
+
+    def press(self, key: str, text: str, at: int) -> VimEdit | None:
+        """None: more keys are needed, or these mean nothing."""
+        self._pressed += key
+        found = _COMMAND.fullmatch(self._pressed)
+        if found is None:
+            if not _BEGUN.fullmatch(self._pressed):
+                self._pressed = ""
+            return None
+        self._pressed = ""
+        before, operator, after, motion, single = found.groups()
+        count = min(MOST, int(before or 1) * int(after or 1))
+        if single in _SHORT:
+            operator, motion = _SHORT[single]
+        if operator:
+            return self._operate(operator, motion, count, text, at)
+        return self._single(single, count, text, at)
+
+    def _single(self, key: str, count: int, text: str, at: int) -> VimEdit:
+        start, end = _line(text, at)
+        match key:
+            case "j" | "k":
+                return VimEdit(at, action="down" if key == "j" else "up", times=count)
+            case "u":
+                return VimEdit(at, action="undo", times=count)
+            case "p" | "P":
+                return self._put(key, count, text, at)
+            case "i" | "a" | "I" | "A":
+                self.mode = "insert"
+                return VimEdit({"i": at, "a": min(at + 1, end), "I": _move("^", 1, text, at), "A": end}[key])
+            case "o" | "O":
+                self.mode = "insert"
+                place = end if key == "o" else start
+                return VimEdit(place + (key == "o"), place, place, "\n")
+            case _:
+                return VimEdit(_last(text, _move(key, count, text, at)))
+
+    def _put(self, key: str, count: int, text: str, at: int) -> VimEdit:
+        start, end = _line(text, at)
+        words = self._register * count
+        if not words:
+            return VimEdit(at)
+        if not self._lines:
+            place = at if key == "P" else min(at + 1, end)
+            return VimEdit(place + len(words) - 1, place, place, words)
+        if key == "P":
+            return VimEdit(start, start, start, words)
+        return VimEdit(end + 1, end, end, f"\n{words.removesuffix(chr(10))}")
+
+    def _operate(self, operator: str, motion: str, count: int, text: str, at: int) -> VimEdit | None:
+        if motion in "dcy" and motion != operator:
+            return None
+        if motion in "jkdcy":
+            return self._whole_lines(operator, motion, count, text, at)
+        start, end = sorted((at, _reach(operator, motion, count, text, at)))
+        self._register, self._lines = text[start:end], False
+        if operator == "y":
+            return VimEdit(start)
+        if operator == "c":
+            self.mode = "insert"
+            return VimEdit(start, start, end)
+        rest = text[:start] + text[end:]
+        return VimEdit(_last(rest, start), start, end)
+
+    def _whole_lines(self, operator: str, motion: str, count: int, text: str, at: int) -> VimEdit:
+        more = count if motion in "jk" else count - 1
+        start, end = _line(text, at)
+        for _ in range(more):
+            if motion == "k":
+                start = _line(text, max(0, start - 1))[0]
+            else:
+                end = _line(text, min(len(text), end + 1))[1]
+        self._register, self._lines = f"{text[start:end]}\n", True
+        if operator == "y":
+            return VimEdit(start)
+        if operator == "c":
+            self.mode = "insert"
+            return VimEdit(start, start, end)
+        if end < len(text):
+            return VimEdit(start, start, end + 1)
+        return VimEdit(_line(text, max(0, start - 1))[0], max(0, start - 1), end)
+
+
+def _line(text: str, at: int) -> tuple[int, int]:
+    """Where the line begins and ends."""
+    end = text.find("\n", at)
+    return text.rfind("\n", 0, at) + 1, len(text) if end < 0 else end
+
+
+def _last(text: str, at: int) -> int:
+    """Normal mode stands on a letter, not behind the last one."""
+    start, end = _line(text, min(at, len(text)))
+    return max(start, min(at, end - 1))
+
+
+def _move(motion: str, count: int, text: str, at: int) -> int:
+    start, end = _line(text, at)
+    match motion:
+        case "0":
+            return start
+        case "$":
+            return end
+        case "^":
+            return start + len(text[start:end]) - len(text[start:end].lstrip())
+        case "h":
+            return max(start, at - count)
+        case "l":
+            return min(end, at + count)
+        case _:
+            for _ in range(count):
+                at = {"w": _next_word, "e": _word_end, "b": _word_before}[motion](text, at)
+            return at
+
+
+def _reach(operator: str, motion: str, count: int, text: str, at: int) -> int:
+    """The other end of what an operator takes."""
+    if motion == "w" and operator == "c" and at < len(text) and not text[at].isspace():
+        return min(len(text), _move("e", count, text, at) + 1) if count > 1 else _end_of_word(text, at)
+    to = _move(motion, count, text, at)
+    if motion == "e":
+        return min(len(text), to + 1)
+    if motion == "w":  # the last word of a line goes without its end
+        inside = _line(text, at)[1]
+        return inside if at < inside < to and text[inside:to].isspace() else to
+    return to
+
+
+def _kind(letter: str) -> int:
+    return 0 if letter.isspace() else 1 if letter.isalnum() or letter == "_" else 2
+
+
+def _end_of_word(text: str, at: int) -> int:
+    """Behind the word that is here."""
+    kind = _kind(text[at])
+    while at < len(text) and _kind(text[at]) == kind:
+        at += 1
+    return at
+
+
+def _next_word(text: str, at: int) -> int:
+    if at < len(text) and _kind(text[at]):
+        at = _end_of_word(text, at)
+    while at < len(text) and not _kind(text[at]):
+        at += 1
+    return at
+
+
+def _word_end(text: str, at: int) -> int:
+    at += 1
+    while at < len(text) and not _kind(text[at]):
+        at += 1
+    return _end_of_word(text, at) - 1 if at < len(text) else max(0, len(text) - 1)
+
+
+def _word_before(text: str, at: int) -> int:
+    while at > 0 and not _kind(text[at - 1]):
+        at -= 1
+    kind = _kind(text[at - 1]) if at else 0
+    while at > 0 and _kind(text[at - 1]) == kind:
+        at -= 1
+    return at
+
+
+def keep(root: Path, *, on: bool) -> None:
+    """For the next time. Blocks."""
+    write_file(root / "input" / "editor", b"vim" if on else b"normal")
+
+
+def wanted(root: Path, settings: str | None) -> bool:
+    """What was chosen in the app counts before the settings. Blocks."""
+    try:
+        return (root / "input" / "editor").read_text() == "vim"
+    except (OSError, ValueError):
+        return settings == "vim"

@@ -1,0 +1,273 @@
+"""What POST does: ops of the same names at a session's door, and what the hub does by itself."""
+
+from collections.abc import Awaitable
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import anyio
+from anyio import to_thread
+
+from teamwright.core.data.message import Text
+from teamwright.core.data.op import (
+    AddTask,
+    ChangeTask,
+    Interrupt,
+    Op,
+    Say,
+    SendToBackground,
+    SetMode,
+    SetModel,
+    ShutDown,
+)
+from teamwright.core.errors import UsageError
+from teamwright.core.ids import AgentId, JobId, LetterId, SessionId
+from teamwright.core.permissions.consent import MODES
+from teamwright.store.files.paths import find_transcript
+from teamwright.surfaces.port.remote_session import RemoteSession
+from teamwright.surfaces.web.doing import start
+from teamwright.surfaces.web.doing.answers import answer
+from teamwright.surfaces.web.reading import changes
+from teamwright.surfaces.web.server.errors import Refused, not_there
+from teamwright.surfaces.web.server.keys import Links
+from teamwright.surfaces.web.server.serve import Call, Server
+from teamwright.surfaces.web.sessions.guest import Guest
+from teamwright.surfaces.web.sessions.hub import Hub
+
+LIMIT = 30.0  # seconds for the session to answer
+SEEN = 0.5  # seconds until what was said is among the queued prompts
+UP = 20.0  # seconds for a new session to come up
+MOST_HOURS = 24 * 365
+
+Json = dict[str, Any]
+Value = TypeVar("Value")
+
+
+async def within(work: Awaitable[Value]) -> Value:
+    with anyio.fail_after(LIMIT):
+        return await work
+
+
+class Acts:
+    def __init__(self, hub: Hub, links: Links) -> None:
+        self._hub, self._links = hub, links
+
+    def add_to(self, server: Server) -> None:
+        one = "/api/sessions/{id}"
+        for path, handler in (
+            ("/api/logout", self.logout),
+            ("/api/links", self.link),
+            ("/api/links/{link}/revoke", self.revoke),
+            ("/api/sessions", self.begin),
+            (f"{one}/say", self.say),
+            (f"{one}/withdraw", self.withdraw),
+            (f"{one}/interrupt", self.interrupt),
+            (f"{one}/stop", self.stop),
+            (f"{one}/shutdown", self.shut_down),
+            (f"{one}/background", self.background),
+            (f"{one}/mode", self.mode),
+            (f"{one}/model", self.model),
+            (f"{one}/resume", self.resume),
+            (f"{one}/questions/{{question}}", self.answer),
+            (f"{one}/tasks", self.add_task),
+            (f"{one}/tasks/{{task}}", self.change_task),
+            (f"{one}/changes/{{name}}/merge", self.merge),
+            (f"{one}/changes/{{name}}/remove", self.remove),
+        ):
+            server.add("POST", path, handler)
+
+    # --- links
+
+    async def logout(self, call: Call) -> Json:
+        return {"ok": self._links.revoke(call.link.id)}
+
+    async def link(self, call: Call) -> Json:
+        read, hours = call.body.get("read_only", False), call.body.get("hours", 0)
+        session = call.text("session", "", 100)
+        if not isinstance(read, bool) or not isinstance(hours, int | float) or not 0 <= hours <= MOST_HOURS:
+            raise Refused(400, "`read_only` must be true or false, `hours` a number")
+        if session:
+            session = (await self._path(session)).stem
+        link, token = self._links.create(role="read" if read else "full", session=session, hours=hours)
+        place = f"/s/{session}/a/{session}" if session else "/"
+        return {"url": f"{call.base}{place}#t={token}", "id": link.id, "expires": link.expires}
+
+    async def revoke(self, call: Call) -> Json:
+        if not self._links.revoke(call.names["link"]):
+            raise not_there("such link")
+        return {"ok": True}
+
+    # --- sessions
+
+    async def begin(self, call: Call) -> Json:
+        prompt, model, mode = call.text("prompt"), call.text("model", ""), call.text("mode", "")
+        if not prompt.strip():
+            raise Refused(400, "a session begins with a prompt")
+        cwd = await self._place(call.text("cwd", ""))
+        await start.settle_trust(self._hub.env, cwd, call.body.get("trust"))
+        id = await start.begin(self._hub.home, self._hub.env, cwd, prompt, model, mode)
+        await self._come_up(id)
+        return {"id": id}
+
+    async def _place(self, wanted: str) -> Path:
+        """The hub's own directory, or one that had a session."""
+        if not wanted:
+            return Path.cwd()
+        known = {session["cwd"] for session in await self._hub.listing()}
+        if wanted != str(Path.cwd()) and wanted not in known:
+            raise Refused(403, "a session can be started in a directory that had one, or in that of `teamwright web`")
+        return await _directory(wanted)
+
+    async def _come_up(self, id: str) -> None:
+        with anyio.move_on_after(UP):
+            while await self._hub.enter(id) is None:
+                words = await to_thread.run_sync(start.why_not, self._hub.home, id)
+                if words and SessionId(id) not in self._hub.guests:
+                    raise Refused(409, f"the session did not start: {words}")
+                await anyio.sleep(0.1)
+
+    async def resume(self, call: Call) -> Json:
+        return await self._go_on(call, call.text("text", "") or "Continue where you left off.")
+
+    async def _go_on(self, call: Call, text: str) -> Json:
+        path = await self._path(call.names["id"])
+        if await self._hub.enter(path.stem) is not None:
+            raise Refused(409, "this session runs already")
+        found = await self._hub.session(path.stem)
+        if found is None or found["state"] not in ("ended", "gone"):
+            raise Refused(409, "it runs without a door: start it with --listen to take part")
+        cwd = await _directory(found["cwd"])
+        await start.resume(self._hub.home, self._hub.env, cwd, path.stem, text)
+        await self._come_up(path.stem)
+        return {"id": path.stem}
+
+    async def say(self, call: Call) -> Json:
+        text, agent = call.text("text"), call.text("agent", "", 200)
+        if not text.strip():
+            raise Refused(400, "there is nothing to say")
+        guest = await self._hub.enter(call.names["id"])
+        if guest is None:
+            return await self._go_on(call, text)
+        port = _port(guest)
+        to = None if agent in ("", port.main) else AgentId(agent)
+        letter = await within(port.say(Say((Text(text),), agent=to, typed=text)))
+        with anyio.move_on_after(SEEN):
+            await guest.until(lambda: guest.fold.knows(letter))
+        return {"letter": letter}
+
+    async def withdraw(self, call: Call) -> Json:
+        guest, letter = await self._guest(call), LetterId(call.text("letter", None, 200))
+        queued = next((q for q in guest.fold.queue if q.letter == letter), None)
+        if not await within(_port(guest).withdraw(letter, queued.agent if queued else None)):
+            raise Refused(409, "it was read already")
+        return {"ok": True}
+
+    async def interrupt(self, call: Call) -> Json:
+        agent = call.text("agent", "", 200)
+        guest = await self._guest(call)
+        main = agent in ("", _port(guest).main)
+        return await self._submit(call, Interrupt(None if main else AgentId(agent)))
+
+    async def stop(self, call: Call) -> Json:
+        guest, agent = await self._guest(call), call.text("agent", "", 200)
+        if not agent and call.body.get("all") is not True:
+            raise Refused(400, "say which `agent`, or `all`")
+        await within(_port(guest).stop(AgentId(agent) if agent else None))
+        return {"ok": True}
+
+    async def shut_down(self, call: Call) -> Json:
+        return await self._submit(call, ShutDown(AgentId(call.text("agent", None, 200))))
+
+    async def background(self, call: Call) -> Json:
+        agent = call.text("agent", "", 200)
+        return await self._submit(call, SendToBackground(JobId(agent) if agent else None))
+
+    async def mode(self, call: Call) -> Json:
+        mode = call.text("mode", None, 40)
+        if mode not in MODES:
+            raise Refused(400, f"no permission mode {mode!r}; there are {', '.join(MODES)}")
+        return await self._submit(call, SetMode(mode))
+
+    async def model(self, call: Call) -> Json:
+        return await self._submit(call, SetModel(call.text("model", None, 200) or None))
+
+    async def answer(self, call: Call) -> Json:
+        return await answer(await self._guest(call), call)
+
+    # --- tasks and changes
+
+    async def add_task(self, call: Call) -> Json:
+        blocked = _numbers(call.body.get("blockedBy", []))
+        op = AddTask(
+            call.text("subject", None, 2_000), call.text("description", ""), blocked, call.text("owner", "", 200)
+        )
+        return await self._submit(call, op)
+
+    async def change_task(self, call: Call) -> Json:
+        number, body = call.names["task"], call.body
+        if not number.isdecimal() or len(number) > 12:
+            raise not_there("such task")
+        texts = {name: call.text(name, "", 100_000) for name in ("subject", "description", "owner") if name in body}
+        status = call.text("status", "", 20) or None
+        if status not in (None, "pending", "in_progress", "completed", "deleted"):
+            raise Refused(400, "`status` must be pending, in_progress, completed or deleted")
+        op = ChangeTask(
+            int(number),
+            texts.get("subject"),
+            texts.get("description"),
+            status,
+            texts.get("owner"),
+            _numbers(body.get("blockedBy", [])),
+        )
+        return await self._submit(call, op)
+
+    async def merge(self, call: Call) -> Json:
+        return await changes.bring_home(await self._cwd(call), call.names["name"])
+
+    async def remove(self, call: Call) -> Json:
+        return await changes.take_away(await self._cwd(call), call.names["name"])
+
+    # --- who is meant
+
+    async def _submit(self, call: Call, op: Op) -> Json:
+        await within(_port(await self._guest(call)).submit(op))
+        return {"ok": True}
+
+    async def _guest(self, call: Call) -> Guest:
+        await self._path(call.names["id"])
+        guest = await self._hub.enter(call.names["id"])
+        if guest is None:
+            found = await self._hub.session(call.names["id"])
+            gone = found is not None and found["state"] in ("ended", "gone")
+            raise Refused(409, "its program has ended" if gone else "it runs without a door: start it with --listen")
+        return guest
+
+    async def _path(self, id: str) -> Path:
+        path = await to_thread.run_sync(find_transcript, self._hub.home, id)
+        if path is None:
+            raise not_there("such session")
+        return path
+
+    async def _cwd(self, call: Call) -> Path:
+        found = await self._hub.session((await self._path(call.names["id"])).stem)
+        return await _directory(found["cwd"] if found is not None else "")
+
+
+async def _directory(path: str) -> Path:
+    if not path or not await anyio.Path(path).is_dir():
+        raise Refused(409, "the directory of this session is gone")
+    return Path(path)
+
+
+def _port(guest: Guest) -> RemoteSession:
+    if guest.port is None:
+        raise UsageError("the session has ended")
+    return guest.port
+
+
+def _numbers(value: object) -> tuple[int, ...]:
+    if not isinstance(value, list):
+        raise Refused(400, "`blockedBy` must be a list of numbers")
+    found = [str(one) for one in cast("list[object]", value)]
+    if not all(one.isdecimal() and len(one) <= 12 for one in found):
+        raise Refused(400, "`blockedBy` must be a list of numbers")
+    return tuple(map(int, found))

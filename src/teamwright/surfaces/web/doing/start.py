@@ -1,0 +1,99 @@
+"""Starts sessions in processes of their own: they outlive the page and the hub."""
+
+import os
+import subprocess
+import sys
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+
+from anyio import to_thread
+
+from teamwright.core.permissions.consent import MODES
+from teamwright.osfiles.private import create_file
+from teamwright.store.files.paths import Home
+from teamwright.surfaces.web.server.errors import Refused
+from teamwright.tools.bounds import visible
+
+LONGEST_MODEL = 200
+_started: list["subprocess.Popen[bytes]"] = []  # they go on; those that have ended are looked after at the next start
+
+
+class Untrusted(Refused):
+    """What the directory would run, line by line."""
+
+    def __init__(self, parts: list[str]) -> None:
+        super().__init__(409, "this directory brings settings or programs of its own: say whether you trust it")
+        self.more = {"untrusted": [visible(part) for part in parts]}
+
+
+async def begin(home: Home, env: Mapping[str, str], cwd: Path, prompt: str, model: str, mode: str) -> str:
+    """A new session; its id."""
+    id = str(uuid.uuid4())
+    await to_thread.run_sync(_start, home, env, cwd, id, ["--session-id", id, *_choices(model, mode)], prompt)
+    return id
+
+
+async def resume(home: Home, env: Mapping[str, str], cwd: Path, id: str, prompt: str) -> None:
+    await to_thread.run_sync(_start, home, env, cwd, id, ["--resume", id], prompt)
+
+
+def _choices(model: str, mode: str) -> list[str]:
+    if len(model) > LONGEST_MODEL or model.startswith("-"):
+        raise Refused(400, "`model` must be the name of a model")
+    if mode and mode not in MODES:
+        raise Refused(400, f"no permission mode {mode[:40]!r}; there are {', '.join(MODES)}")
+    if mode == "bypassPermissions":
+        raise Refused(409, "a session without any questions is started in a terminal, not from the page")
+    return [*(["--model", model] if model else []), *(["--permission-mode", mode] if mode else [])]
+
+
+def _start(home: Home, env: Mapping[str, str], cwd: Path, id: str, options: list[str], prompt: str) -> None:
+    """No pipe leads to us: with one, our end would deny all its later questions."""
+    argv = [sys.executable, "-m", "teamwright", "-p", "--listen", *options, "--", prompt]
+    said = create_file(home.logs / f"web-{id[:8]}.log", os.O_WRONLY | os.O_APPEND)
+    try:
+        session = subprocess.Popen(
+            argv,
+            cwd=cwd,
+            env=dict(env),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=said,
+            start_new_session=True,
+        )
+        _started[:] = [*(one for one in _started if one.poll() is None), session]
+    except OSError as error:
+        raise Refused(409, f"the session could not be started: {error.strerror or error}") from None
+    finally:
+        os.close(said)
+
+
+def why_not(home: Home, id: str) -> str:
+    """What a session that did not come up had to say."""
+    try:
+        said = (home.logs / f"web-{id[:8]}.log").read_text(errors="replace").strip()
+    except OSError:
+        return ""
+    return visible(said.splitlines()[-1].removeprefix("teamwright: ")) if said else ""
+
+
+async def settle_trust(env: Mapping[str, str], cwd: Path, answer: object) -> None:
+    """Where a directory would run something, the person is asked first: 409 with what it is."""
+    words = await to_thread.run_sync(_untrusted, env, cwd, answer)
+    if words:
+        raise Untrusted(words)
+
+
+def _untrusted(env: Mapping[str, str], cwd: Path, answer: object) -> list[str]:
+    """What would run there and was not agreed to; a yes is remembered."""
+    from teamwright.app import Options  # noqa: PLC0415  # all parts of a session come with it
+    from teamwright.surfaces.port.trust_question import open_question, remember  # noqa: PLC0415
+
+    asked = open_question(Options(cwd=cwd, env=dict(env)))
+    if asked is None or answer is False:
+        return []
+    if answer is True:
+        remember(asked, trusted=True)
+        return []
+    return [f"{part.title}: {', '.join(part.lines)}" for part in asked.found.parts]

@@ -1,0 +1,273 @@
+"""The socket of a tab: what is, then what changes, as far as the tab keeps up."""
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import Any
+
+import anyio
+import msgspec
+from aiohttp import WSMsgType, web
+from anyio import to_thread
+
+from teamwright.core.data.event import Record, Streamed, TeamChanged, ToolEnded
+from teamwright.core.errors import TeamwrightError
+from teamwright.core.ids import AgentId, SessionId
+from teamwright.store.files.paths import is_session_id
+from teamwright.surfaces.web.live.feed import Feed
+from teamwright.surfaces.web.reading.pages import Pages
+from teamwright.surfaces.web.server.keys import Link, Links
+from teamwright.surfaces.web.server.serve import Server
+from teamwright.surfaces.web.sessions.hub import Hub
+
+HELLO = 5.0  # seconds
+MOST_TABS = 32
+MOST_LOOKS = 8  # conversations that one tab looks at
+MOST_WAITING = 768 * 1024  # bytes
+PACE = 0.04  # seconds between two looks at what changed in conversations,
+OVERVIEW = 0.1  # and at all else
+CHECK = 0.5  # seconds between two looks at keys and at files
+NO_KEY, TOO_MANY = 4401, 4429
+
+Json = dict[str, Any]
+Place = tuple[str, str]  # a session and an agent in it
+
+
+class Tab:
+    """Messages that wait for one browser. What is too much is dropped, and told afresh when it reads again."""
+
+    def __init__(self, link: Link) -> None:
+        self.link = link
+        self.looks: set[Place] = set()
+        self.lagging: set[Place] = set()
+        self.told: dict[str, bytes] = {}  # of sessions and questions: what it has
+        self._waiting: deque[tuple[Place | None, bytes]] = deque()
+        self._size = 0
+        self.bell = anyio.Event()
+
+    def put(self, message: Json, place: Place | None = None) -> None:
+        if place is not None and place in self.lagging:
+            return
+        data = msgspec.json.encode(message)
+        if place is None and (None, data) in self._waiting:
+            return  # it would be told twice
+        if place is not None and self._size + len(data) > MOST_WAITING:
+            self._lag(place)
+            return
+        self._waiting.append((place, data))
+        self._size += len(data)
+        self.bell.set()
+
+    @property
+    def behind(self) -> bool:
+        """So much waits for it that the overview is told once it has read."""
+        return self._size > MOST_WAITING // 2
+
+    def _lag(self, place: Place) -> None:
+        self.lagging.add(place)
+        self._waiting = deque((whose, data) for whose, data in self._waiting if whose != place)
+        self._size = sum(len(data) for _, data in self._waiting)
+        session, agent = place
+        self.put({"type": "lag", "session": session, "agent": agent})
+
+    def take(self) -> bytes | None:
+        if not self._waiting:
+            self.bell = anyio.Event()
+            return None
+        _, data = self._waiting.popleft()
+        self._size -= len(data)
+        return data
+
+
+class LiveTabs:
+    def __init__(self, hub: Hub, pages: Pages, links: Links) -> None:
+        self._hub, self._pages, self._links = hub, pages, links
+        self._tabs: set[Tab] = set()
+        self._feeds: dict[Place, Feed] = {}
+        self._news: set[tuple[str, str]] = set()  # kinds of lists that changed, with their session
+        self._moved, self._due = anyio.Event(), 0.0
+        hub.heard.append(self._hear)
+
+    def add_to(self, server: Server) -> None:
+        self._server = server
+        server.socket = self.serve
+
+    def _hear(self, session: SessionId, record: Record) -> None:
+        match record.event:
+            case TeamChanged():
+                self._news |= {("mail", session), ("board", session)}
+            case ToolEnded():
+                self._news |= {("board", session), ("changes", session)}
+            case Streamed():
+                pass
+            case _:
+                pass
+        self._moved.set()
+
+    # --- one tab
+
+    async def serve(self, request: web.Request) -> web.WebSocketResponse:
+        socket = web.WebSocketResponse(max_msg_size=64 * 1024, heartbeat=30, compress=False)
+        await socket.prepare(request)
+        link = await self._greeted(socket)
+        if link is None:
+            await socket.close(code=NO_KEY)
+            return socket
+        if len(self._tabs) >= MOST_TABS:
+            await socket.close(code=TOO_MANY)
+            return socket
+        tab = Tab(link)
+        self._tabs.add(tab)
+        self._hub.pages += 1
+        try:
+            await self._hub.wake()
+            tab.put({"type": "welcome", "version": 1, "role": link.role, "session": link.session})
+            tell_now(tab, await self._hub.now(link.session), self._hub.answered)
+            async with anyio.create_task_group() as group:
+                group.start_soon(self._send, socket, tab)
+                await self._listen(socket, tab)
+                group.cancel_scope.cancel()
+        finally:
+            self._tabs.discard(tab)
+            self._hub.pages -= 1
+            self._forget_feeds()
+        return socket
+
+    async def _greeted(self, socket: web.WebSocketResponse) -> Link | None:
+        try:
+            hello = msgspec.json.decode((await socket.receive(HELLO)).data)
+            key = hello["key"] if hello["type"] == "hello" else None
+            return self._server.link_of(key) if isinstance(key, str) else None
+        except (TimeoutError, msgspec.DecodeError, KeyError, TypeError, UnicodeDecodeError):
+            return None
+
+    async def _send(self, socket: web.WebSocketResponse, tab: Tab) -> None:
+        while True:
+            if not self._links.holds(tab.link.id):
+                await socket.close(code=NO_KEY, message=b"revoked")
+                return
+            data = tab.take()
+            if data is None and tab.lagging:
+                await self._catch_up(tab)
+                continue
+            if data is None:
+                with anyio.move_on_after(CHECK):
+                    await tab.bell.wait()
+                continue
+            try:
+                await socket.send_str(data.decode())
+            except (ConnectionError, RuntimeError):
+                return
+
+    async def _catch_up(self, tab: Tab) -> None:
+        for place in list(tab.lagging):
+            tab.lagging.discard(place)
+            if place in tab.looks:
+                await self._tell_talk(tab, place)
+
+    async def _listen(self, socket: web.WebSocketResponse, tab: Tab) -> None:
+        async for message in socket:
+            if message.type != WSMsgType.TEXT:
+                continue
+            try:
+                said = msgspec.json.decode(message.data)
+                kind, place = said["type"], (str(said["session"]), str(said["agent"]))
+            except (msgspec.DecodeError, KeyError, TypeError):
+                continue  # a client may say what we do not know
+            if kind == "look" and self._may_look(tab, place):
+                tab.looks.add(place)
+                await self._tell_talk(tab, place)
+            elif kind == "leave":
+                tab.looks.discard(place)
+                self._forget_feeds()
+
+    def _may_look(self, tab: Tab, place: Place) -> bool:
+        only = tab.link.session
+        return is_session_id(place[0]) and only in ("", place[0]) and len(tab.looks) < MOST_LOOKS
+
+    async def _tell_talk(self, tab: Tab, place: Place) -> None:
+        session, agent = place
+        path = await to_thread.run_sync(self._hub.talks.path, SessionId(session), AgentId(agent))
+        base = {"type": "talk", "session": session, "agent": agent}
+        if path is None:
+            tab.put(base | {"items": [], "more": False, "version": 0})
+            return
+        if place not in self._feeds:
+            self._feeds[place] = feed = Feed(self._hub, session, AgentId(agent), path)
+            await feed.begin()
+        tab.put(base | await self._pages.talk(path, session))
+
+    def _forget_feeds(self) -> None:
+        looked = {place for tab in self._tabs for place in tab.looks}
+        self._feeds = {place: feed for place, feed in self._feeds.items() if place in looked}
+
+    # --- all tabs
+
+    async def run(self) -> None:
+        """Tells what changed, until it is cancelled."""
+        checked = 0.0
+        while True:
+            with anyio.move_on_after(CHECK):
+                await self._moved.wait()
+            self._moved = anyio.Event()
+            if self._tabs:
+                due = anyio.current_time() >= checked
+                with suppress(TeamwrightError, OSError):  # files that cannot be read now are looked at again
+                    await self._tell_all(files=due)
+                checked = anyio.current_time() + CHECK if due else checked
+            await anyio.sleep(PACE)
+
+    async def _tell_all(self, *, files: bool) -> None:
+        for place, feed in list(self._feeds.items()):
+            for message in await feed.changes(files=files):
+                self._spread(message, place)
+        if files or (self._hub.news.is_set() and anyio.current_time() >= self._due):
+            self._hub.news = anyio.Event()
+            self._due = anyio.current_time() + OVERVIEW
+            scopes: dict[str, Json] = {}
+            for session in {tab.link.session for tab in self._tabs}:  # tabs may come and go meanwhile
+                scopes[session] = await self._hub.now(session)
+            for tab in list(self._tabs):
+                if tab.link.session in scopes:
+                    tell_now(tab, scopes[tab.link.session], self._hub.answered)
+        if files:
+            news, self._news = self._news, set()
+            for kind, session in news:
+                self._spread_to(session, {"type": kind, "session": session})
+
+    def _spread(self, message: Json, place: Place) -> None:
+        for tab in self._tabs:
+            if place in tab.looks:
+                tab.put(message, place)
+
+    def _spread_to(self, session: str, message: Json) -> None:
+        for tab in self._tabs:
+            if tab.link.session in ("", session):
+                tab.put(message)
+
+
+def tell_now(tab: Tab, now: Json, answered: Callable[[str], Json | None]) -> None:
+    """All of it the first time, then only what changed, and how questions that are gone were answered."""
+    if tab.behind:
+        return  # what it has is still known: the next time tells all that changed since
+    first = not tab.told
+    sessions, questions = _changed(tab.told, now["sessions"]), _changed(tab.told, now["questions"])
+    there = {"now"} | {one["id"] for one in (*now["sessions"], *now["questions"])}
+    gone = [id for id in tab.told if id not in there]
+    for id in gone:
+        del tab.told[id]
+    tab.told["now"] = b""
+    if first or sessions or questions or gone:
+        answers = {id: how for id in gone if (how := answered(id)) is not None}
+        told = {"sessions": sessions, "questions": questions, "gone": gone, "answered": answers}
+        tab.put({"type": "now", "at": now["at"]} | told)
+
+
+def _changed(told: dict[str, bytes], found: Iterable[Json]) -> list[Json]:
+    out: list[Json] = []
+    for one in found:
+        data = msgspec.json.encode(one)
+        if told.get(one["id"]) != data:
+            told[one["id"]] = data
+            out.append(one)
+    return out

@@ -1,0 +1,130 @@
+"""What the worktrees of agents would change: listed, compared, tried out and merged, as the command does it."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+from anyio import to_thread
+
+from teamwright.core.errors import ToolError, UsageError
+from teamwright.host.git.listing import tip_of, view
+from teamwright.host.git.merge import merge, preview_merge
+from teamwright.host.git.run import git_text
+from teamwright.host.git.worktree import FoundTree, remove
+from teamwright.surfaces.reports.worktree_names import owner_of
+from teamwright.surfaces.reports.worktrees import find_all, preview_record, view_record, worktree_record
+from teamwright.surfaces.web.server.errors import Refused, not_there
+from teamwright.tools.bounds import visible
+
+MOST_ROWS = 20_000
+_HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
+
+Json = dict[str, Any]
+
+
+async def listing(cwd: Path) -> Json:
+    try:
+        found, houses = await _find(cwd)
+    except ToolError as error:  # no repository: nothing that could be merged
+        return {"worktrees": [], "note": visible(str(error))}
+    return {"worktrees": [worktree_record(one) | {"owner": owner_of(one, houses), "note": one.note} for one in found]}
+
+
+async def _find(cwd: Path) -> tuple[list[FoundTree], Any]:
+    await to_thread.run_sync(_tell_git, cwd)
+    return await find_all(cwd)
+
+
+def _tell_git(cwd: Path) -> None:
+    from teamwright.app.options import Options  # noqa: PLC0415  # all parts of a session come with it
+    from teamwright.app.workspace import open_workspace, tell_git  # noqa: PLC0415
+
+    tell_git(open_workspace(Options(cwd=cwd)))
+
+
+async def _one(cwd: Path, name: str) -> FoundTree:
+    """By the very name that the listing gave it."""
+    found, _ = await _find(cwd)
+    tree = next((one for one in found if one.worktree.name == name), None)
+    if tree is None:
+        raise not_there("such worktree")
+    return tree
+
+
+async def one(cwd: Path, name: str) -> Json:
+    return view_record(await view(await _one(cwd, name), cwd))
+
+
+async def diff(cwd: Path, name: str, path: str) -> Json:
+    """From where the worktree began to its files as they are; of one of the files that it changes."""
+    found = await _one(cwd, name)
+    seen = await view(found, cwd)
+    if path not in {line.path for line in seen.lines}:
+        raise not_there("such change")
+    tree = found.worktree
+    options = ("diff", "--no-ext-diff", "--no-textconv", "-M")
+    if tree.path.is_dir():
+        told = await git_text(*options, tree.base, "--", path, cwd=tree.path)
+    else:
+        told = await git_text(*options, tree.base, await tip_of(found), "--", path, cwd=tree.repo)
+    rows = rows_in(told)
+    if not rows and (new := tree.path / path).is_file():
+        rows = await to_thread.run_sync(_new_rows, new)
+    return {"path": visible(path), "rows": rows[:MOST_ROWS], "cut": len(rows) > MOST_ROWS}
+
+
+def _new_rows(path: Path) -> list[Json]:
+    """A file that git does not know yet."""
+    text = visible(path.read_bytes()[:1_000_000].decode(errors="replace")).expandtabs(4)
+    lines = text.removesuffix("\n").split("\n")
+    return [{"kind": "add", "text": line, "number": n} for n, line in enumerate(lines, 1)]
+
+
+def rows_in(told: str) -> list[Json]:
+    """A unified diff as rows: what goes has the number it had, all else the one it gets; what stays has both."""
+    rows: list[Json] = []
+    old = new = 0
+    inside = False
+    for line in visible(told).expandtabs(4).split("\n"):
+        if hunk := _HUNK.match(line):
+            inside, old, new = True, int(hunk[1]), int(hunk[2])
+            rows += [{"kind": "dim", "text": "⋯"}] if rows or old > 1 else []
+        elif not inside:
+            if line.startswith(("rename ", "new file", "deleted file", "Binary files", "old mode", "new mode")):
+                rows.append({"kind": "strong", "text": line})
+        elif line.startswith("+"):
+            rows.append({"kind": "add", "text": line[1:], "number": new})
+            new += 1
+        elif line.startswith("-"):
+            rows.append({"kind": "del", "text": line[1:], "number": old})
+            old += 1
+        elif line.startswith(" "):
+            rows.append({"kind": "plain", "text": line[1:], "number": new, "old": old})
+            old, new = old + 1, new + 1
+    return rows
+
+
+async def preview(cwd: Path, name: str) -> Json:
+    found = await _one(cwd, name)
+    return preview_record(found, await preview_merge(found, cwd)) | {"merged": False, "commit": None}
+
+
+async def bring_home(cwd: Path, name: str) -> Json:
+    """Refused in the words of the command where it is not safe."""
+    found = await _one(cwd, name)
+    try:
+        done = await merge(found, cwd)
+    except ToolError as error:
+        raise Refused(409, str(error)) from None
+    return preview_record(found, done.preview) | {"merged": True, "commit": done.commit}
+
+
+async def take_away(cwd: Path, name: str) -> Json:
+    found = await _one(cwd, name)
+    if found.use == "in_use":
+        raise Refused(409, f"in use, so nothing was removed: {name}" + (f"; {found.note}" if found.note else ""))
+    try:
+        ref = await remove(found.worktree)
+    except (ToolError, UsageError) as error:
+        raise Refused(409, f"{name} was not removed: {error}") from None
+    return {"name": name, "kept_ref": ref}

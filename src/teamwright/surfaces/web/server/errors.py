@@ -1,0 +1,12 @@
+"""What a request comes to where it cannot be done: a status and a sentence."""
+
+
+class Refused(Exception):
+    def __init__(self, status: int, words: str) -> None:
+        super().__init__(words)
+        self.status, self.words = status, words
+        self.more: dict[str, list[str]] = {}  # what a page needs besides the sentence
+
+
+def not_there(what: str = "that") -> Refused:
+    return Refused(404, f"there is no {what} here")

@@ -1,0 +1,141 @@
+"""Links to the hub: a token that opens once, and the key that it is exchanged for. Only hashes are stored."""
+
+import hashlib
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from teamwright.core.errors import StoreError
+from teamwright.osfiles.locks import hold
+from teamwright.osfiles.private import write_file
+from teamwright.store.db.clock import now_ms
+
+Role = Literal["full", "read"]
+MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
+TOKEN_LIFE = 10 * MINUTE
+KEY_LIFE = 30 * DAY  # without use
+NOTED = 10 * MINUTE  # a use is written down at most so often
+WAIT = 5.0  # seconds for another process to finish with the file
+
+
+class Link(Struct, frozen=True, omit_defaults=True):
+    """`opens` is the hash of its token until that is used, `key` the hash of its key from then on."""
+
+    id: str
+    role: Role
+    created: int
+    session: str = ""  # the only one that it shows; empty: all
+    until: int = 0  # the end of it, whatever happens; 0: none is set
+    opens: str = ""
+    key: str = ""
+    last_used: int = 0
+
+    def is_over(self, now: int) -> bool:
+        if self.until and now > self.until:
+            return True
+        return now > self.created + TOKEN_LIFE if self.opens else now > max(self.created, self.last_used) + KEY_LIFE
+
+    @property
+    def expires(self) -> int:
+        end = self.created + TOKEN_LIFE if self.opens else max(self.created, self.last_used) + KEY_LIFE
+        return min(end, self.until) if self.until else end
+
+
+class Links:
+    """Read again whenever another process has changed them."""
+
+    def __init__(self, path: Path, now: Callable[[], int] = now_ms) -> None:
+        self._path, self._now = path, now
+        self._read_at: tuple[int, int] | None = None
+        self._links: dict[str, Link] = {}
+        self._keys: dict[str, Link] = {}
+
+    def all(self) -> list[Link]:
+        self._refresh()
+        now = self._now()
+        return [link for link in self._links.values() if not link.is_over(now)]
+
+    def create(self, *, role: Role = "full", session: str = "", hours: float = 0) -> tuple[Link, str]:
+        """The link, and its token, which is nowhere else."""
+        token, now = secrets.token_urlsafe(32), self._now()
+        until = now + int(hours * HOUR) if hours else 0
+        link = Link(secrets.token_hex(4), role, now, session, until, opens=_hash(token))
+        self._change(lambda links: links | {link.id: link})
+        return link, token
+
+    def open(self, token: str) -> tuple[Link, str] | None:
+        """The key for a token that was not used yet; None if there is no such token any more."""
+        key, now, wanted, found = secrets.token_urlsafe(32), self._now(), _hash(token), list[Link]()
+
+        def exchange(links: dict[str, Link]) -> dict[str, Link]:
+            for link in links.values():
+                if link.opens and secrets.compare_digest(link.opens, wanted) and not link.is_over(now):
+                    found.append(replace(link, opens="", key=_hash(key), last_used=now))
+                    return links | {link.id: found[0]}
+            return links
+
+        self._change(exchange)
+        return (found[0], key) if found else None
+
+    def find(self, key: str) -> Link | None:
+        """Whose key it is, if it still holds."""
+        self._refresh()
+        link, now = self._keys.get(_hash(key)), self._now()
+        if link is None or link.is_over(now):
+            return None
+        if now - link.last_used > NOTED:
+            used = replace(link, last_used=now)
+            self._change(lambda links: links | {link.id: used} if link.id in links else links)
+        return link
+
+    def holds(self, id: str) -> bool:
+        """Has nobody revoked it, and is it not over?"""
+        self._refresh()
+        link = self._links.get(id)
+        return link is not None and not link.is_over(self._now())
+
+    def revoke(self, id: str) -> bool:
+        """False if there is none."""
+        known = id in {link.id for link in self.all()}
+        self._change(lambda links: {own: link for own, link in links.items() if own != id})
+        return known
+
+    # --- the file
+
+    def _change(self, change: Callable[[dict[str, Link]], dict[str, Link]]) -> None:
+        lock = hold(self._path.with_suffix(".lock"), wait=WAIT)
+        if lock is None:
+            raise StoreError(f"{self._path} is in use by another process: try again.")
+        try:
+            self._refresh()
+            now = self._now()
+            links = {id: link for id, link in change(self._links).items() if not link.is_over(now)}
+            if links != self._links:
+                write_file(self._path, msgspec.json.encode(list(links.values())))
+                self._refresh()
+        finally:
+            lock.release()
+
+    def _refresh(self) -> None:
+        try:
+            found = self._path.stat()
+            stamp = (found.st_mtime_ns, found.st_ino)
+            if stamp == self._read_at:
+                return
+            links = msgspec.json.decode(self._path.read_bytes(), type=list[Link])
+        except FileNotFoundError:
+            stamp, links = None, []
+        except (OSError, msgspec.DecodeError) as error:
+            raise StoreError(f"{self._path} cannot be read ({error}): remove it, and all links are void.") from None
+        self._read_at = stamp
+        self._links = {link.id: link for link in links}
+        self._keys = {link.key: link for link in links if link.key}
+
+
+def _hash(secret: str) -> str:
+    return hashlib.sha256(secret.encode(errors="replace")).hexdigest()

@@ -1,0 +1,205 @@
+"""The HTTP server of the hub: who may come in, which function answers, and the headers of every answer."""
+
+import gzip
+import re
+import time
+from collections.abc import Awaitable, Callable
+from importlib.resources import files
+from typing import Any
+
+import anyio
+import msgspec
+from aiohttp import web
+
+from teamwright.core.errors import StoreError, TeamwrightError
+from teamwright.surfaces.web.server import guard
+from teamwright.surfaces.web.server.assets import Assets
+from teamwright.surfaces.web.server.errors import Refused, not_there
+from teamwright.surfaces.web.server.guard import Doorman, Rate
+from teamwright.surfaces.web.server.keys import Link, Links
+from teamwright.surfaces.web.server.log import AccessLog
+from teamwright.tools.bounds import visible
+
+COMPRESSED = 1_400  # bytes of an answer from which it is compressed
+START = 30.0  # seconds that a request waits for the hub to come up
+Json = dict[str, Any]
+Handler = Callable[["Call"], Awaitable[Any]]
+
+
+class Call:
+    """One request of somebody whose key was good: what it names, asks and says."""
+
+    def __init__(self, request: web.Request, link: Link, names: dict[str, str], body: Json) -> None:
+        self.link, self.names, self.body = link, names, body
+        self.query = request.query
+        self.base = f"{request.scheme}://{request.host}"
+
+    def text(self, name: str, default: str | None = None, most: int = 512 * 1024) -> str:
+        """A text of the body; without a default it must be there."""
+        value = self.body.get(name, default)
+        if not isinstance(value, str) or len(value) > most:
+            raise Refused(400, f"`{name}` must be a text")
+        return value
+
+    def number(self, name: str, default: int, least: int, most: int) -> int:
+        """A number of the address."""
+        given = self.query.get(name)
+        if given is None:
+            return default
+        if not re.fullmatch(r"\d{1,15}", given) or not least <= int(given) <= most:
+            raise Refused(400, f"`{name}` must be a number from {least} to {most}")
+        return int(given)
+
+
+class Server:
+    """`routes` are tried in order; those of GET read, those of POST do something and need a full link."""
+
+    def __init__(self, doorman: Doorman, links: Links, log: AccessLog) -> None:
+        self._doorman, self._links, self._log = doorman, links, log
+        self._assets = Assets(files("teamwright.surfaces.web") / "static")
+        self._requests, self._logins = Rate(guard.MOST_REQUESTS), Rate(guard.MOST_LOGINS)
+        self._routes: list[tuple[str, re.Pattern[str], Handler]] = []
+        self.ready = anyio.Event()  # all routes are there
+        self.socket: Callable[[web.Request], Awaitable[web.WebSocketResponse]] | None = None
+
+    def add(self, method: str, path: str, handler: Handler) -> None:
+        """`{name}` in a path is one part of it."""
+        pattern = re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]{1,200})", path)
+        self._routes.append((method, re.compile(pattern), handler))
+
+    def application(self) -> web.Application:
+        app = web.Application(client_max_size=guard.MOST_BODY, middlewares=())
+        app.router.add_route("*", "/{tail:.*}", self.answer)
+        return app
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        began, status = time.monotonic(), 500
+        who = ""
+        try:
+            if words := self._doorman.refuses(request.headers):
+                raise Refused(403, words)
+            if request.path.startswith("/api/") and request.path != "/api/login":
+                await self._until_ready()
+            if request.path == "/api/live" and request.method == "GET" and self.socket is not None:
+                status = 101
+                return await self.socket(request)
+            response, who = await self._serve(request)
+            status = response.status
+        except Refused as refused:
+            status, response = refused.status, _json({"error": visible(refused.words)} | refused.more, refused.status)
+        except web.HTTPRequestEntityTooLarge:
+            status, response = 413, _json({"error": "the request is larger than 1 MiB"}, 413)
+        except web.HTTPException as error:
+            status, response = error.status, _json({"error": "the request was not understood"}, error.status)
+        finally:
+            if request.method != "GET" or status in (401, 403, 429) or status >= 500:
+                self._log.write(request, who, status, time.monotonic() - began)
+        self._finish(request, response)
+        return response
+
+    async def _until_ready(self) -> None:
+        with anyio.move_on_after(START):
+            await self.ready.wait()
+        if not self.ready.is_set():
+            raise Refused(503, "the hub is still starting: try again")
+
+    def _finish(self, request: web.Request, response: web.Response) -> None:
+        response.headers.update(guard.COMMON)
+        response.headers["Content-Security-Policy"] = self._doorman.policy(request.host)
+        if "Cache-Control" not in response.headers:
+            response.headers["Cache-Control"] = "no-store"
+        body = response.body
+        accepts = "gzip" in request.headers.get("Accept-Encoding", "")
+        if (
+            accepts
+            and isinstance(body, bytes)
+            and len(body) > COMPRESSED
+            and "Content-Encoding" not in response.headers
+        ):
+            response.body = gzip.compress(body, 4)
+            response.headers["Content-Encoding"] = "gzip"
+        if "Content-Encoding" in response.headers:
+            response.headers["Vary"] = "Accept-Encoding"
+
+    async def _serve(self, request: web.Request) -> tuple[web.Response, str]:
+        path, method = request.path, request.method
+        if method not in ("GET", "POST"):
+            raise Refused(405, "only GET and POST are understood")
+        if not path.startswith("/api/"):
+            return self._page(request), ""
+        if path == "/api/login" and method == "POST":
+            return await self._login(request)
+        link = self.link_of(request.headers.get("Authorization", "").removeprefix("Bearer "))
+        if link is None:
+            raise Refused(401, "a key is needed: open the link that `teamwright web` prints")
+        if not self._requests.takes(link.id):
+            raise Refused(429, "too many requests: wait a minute")
+        if method == "POST" and link.role == "read" and path != "/api/logout":
+            raise Refused(403, "this link can only read")
+        for wanted, pattern, handler in self._routes:
+            if wanted == method and (found := pattern.fullmatch(path)):
+                body = await _body(request) if method == "POST" else {}
+                return await _carried_out(handler, Call(request, link, found.groupdict(), body)), link.id
+        raise not_there()
+
+    def link_of(self, key: str) -> Link | None:
+        return self._links.find(key) if 20 <= len(key) <= 200 else None
+
+    async def _login(self, request: web.Request) -> tuple[web.Response, str]:
+        if not self._logins.takes(request.remote or ""):
+            raise Refused(429, "too many logins: wait a minute")
+        token = (await _body(request)).get("token")
+        opened = self._links.open(token) if isinstance(token, str) and token else None
+        if opened is None:
+            raise Refused(401, "this link was used already or is too old: `teamwright web link` prints a new one")
+        link, key = opened
+        return _json({"key": key, "role": link.role, "session": link.session, "expires": link.expires}), link.id
+
+    def _page(self, request: web.Request) -> web.Response:
+        """The shell for every address of a page, and its files; the same bytes for everybody."""
+        if request.method != "GET":
+            raise Refused(405, "nothing can be posted here")
+        if request.path.startswith("/static/"):
+            found = self._assets.find(request.path.removeprefix("/static/"))
+            if found is None:
+                raise not_there("such file")
+            kept = {"Cache-Control": "public, max-age=31536000, immutable"}
+            return _file(request, found, kept)
+        if request.path != "/" and not re.match(r"/(s|waiting|sessions|links|settings|new)(/|$)", request.path):
+            raise not_there("such page")
+        return _file(request, self._assets.shell, {"Cache-Control": "no-cache"})
+
+
+def _file(request: web.Request, found: tuple[str, bytes, bytes], headers: dict[str, str]) -> web.Response:
+    kind, plain, packed = found
+    if "gzip" in request.headers.get("Accept-Encoding", ""):
+        return web.Response(body=packed, headers=headers | {"Content-Type": kind, "Content-Encoding": "gzip"})
+    return web.Response(body=plain, headers=headers | {"Content-Type": kind})
+
+
+async def _body(request: web.Request) -> Json:
+    try:
+        found = msgspec.json.decode(await request.read() or b"{}")
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise Refused(400, "the body is not JSON") from None
+    if not isinstance(found, dict):
+        raise Refused(400, "the body must be a JSON object")
+    return found  # pyright: ignore[reportUnknownVariableType]
+
+
+async def _carried_out(handler: Handler, call: Call) -> web.Response:
+    """Faults of ours are sentences, too."""
+    try:
+        return _json(await handler(call))
+    except TimeoutError:
+        raise Refused(409, "the session did not answer in time: is its program stopped or very busy?") from None
+    except (StoreError, OSError):
+        raise Refused(409, "its files cannot be read or written now: `teamwright doctor` says more") from None
+    except TeamwrightError as error:
+        raise Refused(409, str(error)) from None
+
+
+def _json(value: Any, status: int = 200) -> web.Response:
+    return web.Response(
+        body=msgspec.json.encode(value), status=status, content_type="application/json", charset="utf-8"
+    )

@@ -1,0 +1,96 @@
+"""What agents do and have used at some line of their transcripts, without folding all that was before.
+
+All calls of a reply end before the next reply. So what an agent does follows from its last reply and the lines after
+it; of earlier ones it is enough to know what they used. Blocks: call it in a thread.
+"""
+
+from bisect import bisect_right
+from pathlib import Path
+
+import msgspec
+
+from teamwright.core.data.event import (
+    AgentEnded,
+    AgentStarted,
+    LettersTaken,
+    ModeChanged,
+    Record,
+    Rendered,
+    Replied,
+    Resumed,
+)
+from teamwright.core.data.message import Usage
+from teamwright.core.ids import AgentId
+from teamwright.surfaces.web.sessions.lines import Lines
+
+_LASTING = {
+    kind.__struct_config__.tag for kind in (AgentStarted, Resumed, Rendered, LettersTaken, ModeChanged, AgentEnded)
+}
+_REPLIED = Replied.__struct_config__.tag
+MOST_ITEMS = 50  # of each conversation in memory: what is shown of it is read elsewhere
+
+Used = dict[str, Usage]  # by model
+
+
+class _Said(msgspec.Struct):
+    model: str = ""
+
+
+class _Reply(msgspec.Struct):
+    """A reply without its words and calls."""
+
+    message: _Said
+    usage: Usage
+
+
+class _ReplyLine(msgspec.Struct):
+    event: _Reply
+
+
+_replies = msgspec.json.Decoder(_ReplyLine)
+
+
+class Brief:
+    """One transcript."""
+
+    def __init__(self, path: Path) -> None:
+        self.agent = AgentId(path.stem)
+        self.lines = Lines(path)
+        self._begin()
+
+    def _begin(self) -> None:
+        self._seen = 0  # lines
+        self._replies: list[int] = []  # their lines, and what had been used before each
+        self._used: list[Used] = [{}]
+        self._lasting: list[int] = []
+
+    def refresh(self) -> bool:
+        """True if there is something new."""
+        before = len(self.lines)
+        if not self.lines.refresh():
+            return False
+        if len(self.lines) < before:
+            self._begin()
+        first, self._seen = self._seen + 1, len(self.lines)
+        numbers = range(first, self._seen + 1)
+        self._lasting += [n for n in numbers if self.lines.kinds[n - 1] in _LASTING]
+        replies = [n for n in numbers if self.lines.kinds[n - 1] == _REPLIED]
+        for n, data in self.lines.raw(replies):
+            reply = _replies.decode(data).event
+            used = self._used[-1].copy()
+            used[reply.message.model] = used.get(reply.message.model, Usage()) + reply.usage
+            self._replies.append(n)
+            self._used.append(used)
+        return True
+
+    def tell(self, count: int) -> tuple[list[Record], Used]:
+        """Records that tell all of the first `count` lines, but for what was used before them."""
+        place = bisect_right(self._replies, count)
+        last = self._replies[place - 1] if place else 1
+        numbers = [n for n in self._lasting if n < last] + list(range(last, count + 1))
+        return list(self.lines.records(numbers)), self._used[max(0, place - 1)]
+
+    def reply_before(self, line: int) -> int:
+        """The line of the last reply before a line; 0 if there is none."""
+        place = bisect_right(self._replies, line)
+        return self._replies[place - 1] if place else 0

@@ -1,0 +1,103 @@
+"""An index of a transcript: where each line begins, when it was written and what kind of event it holds.
+
+With it a page reads the lines that it shows and no others. Blocks: call it in a thread.
+"""
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from teamwright.core.data.event import Line, Record, Rewound
+from teamwright.core.ids import AgentId
+from teamwright.osfiles.private import fault
+from teamwright.store.files.transcripts import decode_line
+
+_HEAD = re.compile(rb'\{"at":(\d{1,18}),"event":\{"type":"(\w{1,40})"')
+_REWOUND = str(Rewound.__struct_config__.tag)
+
+
+class Lines:
+    """Line numbers count from 1, as everywhere; `kinds[n - 1]` is the kind of line `n`."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._begin()
+
+    def _begin(self) -> None:
+        self.kinds: list[str] = []
+        self.rewound = 0  # the first line that takes others away
+        self._starts: list[int] = []
+        self._times: list[int] = []  # never falling, whatever the clock did
+        self._end = 0
+
+    def __len__(self) -> int:
+        return len(self.kinds)
+
+    def refresh(self) -> bool:
+        """Look at what was appended; a half-written end is left for later. True if there was something."""
+        known = len(self)
+        try:
+            with self.path.open("rb") as file:
+                if not self._goes_on(file):
+                    self._begin()
+                    known = -1
+                    file.seek(0)
+                for data in file:
+                    if not data.endswith(b"\n"):
+                        break
+                    self._add(data)
+        except OSError as error:
+            raise fault("read", self.path, error) from error
+        return len(self) != known
+
+    def _goes_on(self, file: BinaryIO) -> bool:
+        """Is what we know still there? A file that was cut or replaced is read from its start."""
+        file.seek(max(0, self._end - 1))
+        return not self._end or file.read(1) == b"\n"
+
+    def _add(self, data: bytes) -> None:
+        n = len(self) + 1
+        if head := _HEAD.match(data):
+            at, kind = int(head[1]), head[2].decode()
+        else:
+            line = decode_line(self.path, n, data)
+            at, kind = line.at, str(line.event.__struct_config__.tag)
+        if kind == _REWOUND and not self.rewound:
+            self.rewound = n
+        self.kinds.append(kind)
+        self._starts.append(self._end)
+        self._times.append(max(at, self._times[-1]) if self._times else at)
+        self._end += len(data)
+
+    def until(self, ms: int) -> int:
+        """How many lines were there at that moment."""
+        return bisect_right(self._times, ms)
+
+    def span(self) -> tuple[int, int]:
+        """When the first and the last line were written."""
+        return (self._times[0], self._times[-1]) if self._times else (0, 0)
+
+    def raw(self, numbers: Iterable[int]) -> Iterator[tuple[int, bytes]]:
+        """Lines as they are in the file."""
+        try:
+            with self.path.open("rb") as file:
+                place = 0
+                for n in numbers:
+                    if self._starts[n - 1] != place:
+                        file.seek(self._starts[n - 1])
+                    data = file.readline()
+                    place = self._starts[n - 1] + len(data)
+                    yield n, data
+        except OSError as error:
+            raise fault("read", self.path, error) from error
+
+    def read(self, numbers: Iterable[int]) -> Iterator[tuple[int, Line]]:
+        for n, data in self.raw(numbers):
+            yield n, decode_line(self.path, n, data)
+
+    def records(self, numbers: Iterable[int]) -> Iterator[Record]:
+        agent = AgentId(self.path.stem)
+        for n, line in self.read(numbers):
+            yield Record(agent, n, line.at, line.event)

@@ -1,0 +1,396 @@
+// What the page knows, where it is, and how it learns more. Everything is drawn from here.
+
+import { get, Line, post } from "./net.js";
+
+export const state = {
+  line: "opening", // opening, open, away, refused
+  trouble: "", // why there is no key
+  role: "full",
+  only: "", // the session of a link for one session alone
+  ready: false,
+  sessions: new Map(),
+  questions: new Map(),
+  gone: new Map(), // questions that were answered: shown for a moment
+  route: { page: "now" },
+  wide: 1200,
+  talk: null,
+  drafts: new Map(),
+  errors: new Map(), // sentences below controls, by name
+  busy: new Set(), // actions on their way
+  data: new Map(), // answers of GET, by path
+  theme: localStorage.getItem("teamwright.theme") || "auto",
+  alerts: localStorage.getItem("teamwright.alerts") === "yes",
+  help: false,
+  clock: Date.now(),
+  outbox: [],
+};
+
+let drawing = false;
+let painter = () => {};
+export function paintBy(paint) {
+  painter = paint;
+}
+/** Soon, once for all that changed. */
+export function draw() {
+  if (drawing) return;
+  drawing = true;
+  requestAnimationFrame(() => {
+    drawing = false;
+    painter();
+  });
+}
+
+// --- where we are
+
+export function parse(url) {
+  const path = url.pathname.split("/").filter(Boolean).map(decodeURIComponent);
+  const at = Number(url.searchParams.get("at")) || 0;
+  if (path[0] === "s" && path[1]) {
+    const session = path[1];
+    if (path[2] === "a" && path[3]) return { page: "talk", session, agent: path[3], at };
+    const known = ["team", "tasks", "mail", "changes", "cost"];
+    if (known.includes(path[2])) return { page: path[2], session, name: path[3] || "", at };
+    return { page: "talk", session, agent: session, at };
+  }
+  const page = path[0] || "now";
+  return { page: ["waiting", "sessions", "links", "settings", "new"].includes(page) ? page : "now" };
+}
+
+export function address(route) {
+  const query = route.at ? `?at=${route.at}` : "";
+  if (route.page === "talk") return `/s/${route.session}/a/${encodeURIComponent(route.agent || route.session)}${query}`;
+  if (route.session) return `/s/${route.session}/${route.page}${route.name ? `/${encodeURIComponent(route.name)}` : ""}${query}`;
+  return route.page === "now" ? "/" : `/${route.page}`;
+}
+
+export function go(route, replace = false) {
+  const to = address(route);
+  if (to !== location.pathname + location.search) history[replace ? "replaceState" : "pushState"](null, "", to);
+  arrive();
+}
+
+export function arrive() {
+  state.route = parse(new URL(location.href));
+  if (state.route.page === "new" || state.route.page === "links") if (state.role !== "full") state.route = { page: "now" };
+  openTalk();
+  draw();
+}
+
+/** Props of a link inside of the page. */
+export function to(route, more = {}) {
+  return {
+    href: address(route),
+    onclick: (event) => {
+      if (event.metaKey || event.ctrlKey || event.shiftKey || event.button) return;
+      event.preventDefault();
+      go(route);
+    },
+    ...more,
+  };
+}
+
+// --- what is asked for
+
+/** The answer of a GET, asked for when it is first wanted and again when it is stale. */
+export function want(path, every = 0) {
+  let held = state.data.get(path);
+  if (!held) state.data.set(path, (held = { value: null, error: "", at: 0, loading: false, stale: true, began: Date.now() }));
+  const old = every && Date.now() - held.at > every;
+  if ((held.stale || old) && !held.loading && state.ready !== "no") {
+    held.loading = true;
+    held.stale = false;
+    get(path).then(
+      (value) => Object.assign(held, { value, error: "" }),
+      (error) => Object.assign(held, { error: error.message, status: error.status }),
+    ).finally(() => {
+      held.loading = false;
+      held.at = Date.now();
+      draw();
+    });
+  }
+  return held;
+}
+
+export function stale(matches) {
+  for (const [path, held] of state.data) if (path.includes(matches)) held.stale = true;
+  draw();
+}
+
+/** Does something, once at a time; what went wrong is told below the control of that name. */
+export async function act(name, path, body, then) {
+  if (state.busy.has(name)) return false;
+  state.busy.add(name);
+  state.errors.delete(name);
+  draw();
+  try {
+    const told = await post(path, body);
+    if (then) then(told);
+    return told;
+  } catch (error) {
+    state.errors.set(name, error.message);
+    state.refused = error;
+    return false;
+  } finally {
+    state.busy.delete(name);
+    draw();
+  }
+}
+
+export function sessionOf(id) {
+  const living = state.sessions.get(id);
+  if (living) return living;
+  if (!id) return null;
+  const held = want(`/api/sessions/${id}`, state.line === "open" ? 5000 : 0);
+  return held.value || (held.error ? { missing: held.error, status: held.status } : null);
+}
+
+export function agentOf(session, id) {
+  return session && session.agents ? session.agents.find((agent) => agent.id === id) : null;
+}
+
+export function mayAct(session) {
+  return state.role === "full" && !state.route.at && (!session || session.steerable);
+}
+
+// --- a conversation
+
+export function openTalk() {
+  const { page, session, agent, at } = state.route;
+  if (page !== "talk") {
+    if (line && !state.route.session) line.leave();
+    if (state.talk && state.route.session !== state.talk.session) state.talk = null;
+    return;
+  }
+  if (state.talk && state.talk.session === session && state.talk.agent === agent && state.talk.at === (at || 0)) return;
+  state.talk = newTalk(session, agent, at || 0);
+  if (at) {
+    if (line) line.leave(); // what happens now is not looked at
+    loadPast(state.talk);
+  } else if (line) line.look(session, agent);
+}
+
+function newTalk(session, agent, at) {
+  return {
+    session, agent, at, byId: new Map(), list: [], more: false, loading: true, began: Date.now(), open: new Map(),
+    from: 0, to: 0, stick: true, left: localStorage.getItem(`teamwright.left.${agent}`) || "", fresh: true,
+  };
+}
+
+async function loadPast(talk) {
+  try {
+    const page = await get(`/api/sessions/${talk.session}/agents/${talk.agent}/items?until=${talk.at}`);
+    fill(talk, page);
+  } catch (error) {
+    talk.error = error.message;
+    talk.loading = false;
+  }
+  draw();
+}
+
+export function placeOf(item, talk) {
+  const [line, index] = item.id.split(".").map(Number);
+  if (line) return line * 1e5 + index;
+  if (item.streaming || !item.after) return Number.MAX_SAFE_INTEGER - 1e6 + index;
+  const before = talk.byId.get(item.after);
+  return (before ? placeOf(before, talk) : 0) + 0.5 + index * 1e-4;
+}
+
+function fill(talk, page) {
+  const atEnd = talk.stick;
+  talk.byId = new Map(page.items.map((item) => [item.id, item]));
+  talk.list = [...talk.byId.values()];
+  talk.more = page.more;
+  talk.loading = false;
+  talk.error = "";
+  talk.to = talk.list.length;
+  talk.from = Math.max(0, talk.to - 80);
+  talk.stick = atEnd || talk.fresh;
+  talk.fresh = false;
+}
+
+/** After a reconnect: what is there stays, what was missed is added. */
+function merge(talk, page) {
+  const known = page.items.length && talk.list.length && talk.byId.has(page.items[0].id);
+  if (!known) return fill(talk, page);
+  const ids = new Set(page.items.map((item) => item.id));
+  const first = placeOf(page.items[0], talk);
+  const rest = talk.list.filter((item) => !ids.has(item.id) && placeOf(item, talk) < first && !item.id.startsWith("0."));
+  for (const item of page.items) {
+    const old = talk.byId.get(item.id);
+    if (old) item.rev = (old.rev || 0) + 1;
+  }
+  const all = [...rest, ...page.items];
+  talk.byId = new Map(all.map((item) => [item.id, item]));
+  talk.list = all;
+  talk.loading = false;
+  talk.to = Math.min(talk.to, all.length);
+  if (talk.stick) toEnd(talk);
+}
+
+function toEnd(talk) {
+  talk.to = talk.list.length;
+  talk.from = Math.max(talk.from, talk.to - 100, 0);
+  if (talk.to - talk.from < 80) talk.from = Math.max(0, talk.to - 80);
+}
+
+function put(talk, items) {
+  let sorted = true;
+  for (const item of items) {
+    const old = talk.byId.get(item.id);
+    item.rev = old ? (old.rev || 0) + 1 : 0;
+    talk.byId.set(item.id, item);
+    if (old) talk.list[talk.list.indexOf(old)] = item;
+    else {
+      talk.list.push(item);
+      sorted = false;
+    }
+  }
+  if (!sorted) talk.list.sort((a, b) => placeOf(a, talk) - placeOf(b, talk));
+  if (talk.stick) toEnd(talk);
+}
+
+function drop(talk, ids) {
+  for (const id of ids) talk.byId.delete(id);
+  talk.list = talk.list.filter((item) => talk.byId.has(item.id));
+  talk.to = Math.min(talk.to, talk.list.length);
+  talk.from = Math.min(talk.from, Math.max(0, talk.to - 1));
+  if (talk.stick) toEnd(talk);
+}
+
+export async function older(talk) {
+  if (talk.fetching || !talk.more || !talk.list.length) return;
+  talk.fetching = true;
+  const first = talk.list.find((item) => !item.id.startsWith("0."));
+  try {
+    const until = talk.at ? `&until=${talk.at}` : "";
+    const page = await get(`/api/sessions/${talk.session}/agents/${talk.agent}/items?before=${first.id}&limit=200${until}`);
+    const news = page.items.filter((item) => !talk.byId.has(item.id));
+    for (const item of news) talk.byId.set(item.id, item);
+    talk.list = [...news, ...talk.list];
+    talk.from += news.length;
+    talk.to += news.length;
+    talk.more = page.more;
+    talk.from = Math.max(0, talk.from - 60);
+    if (talk.to - talk.from > 160) talk.to = talk.from + 160;
+  } catch (error) {
+    talk.error = error.message;
+  } finally {
+    talk.fetching = false;
+    draw();
+  }
+}
+
+/** In the past everything that is shown is what was so then. */
+export function snapshot() {
+  return state.route.at ? want(`/api/sessions/${state.route.session}/at?ms=${state.route.at}`) : null;
+}
+
+// --- what the hub tells
+
+let line = null;
+export function connect() {
+  line = new Line(heard, (how, told) => {
+    state.line = how;
+    if (how === "open") {
+      const changed = state.role !== told.role;
+      state.role = told.role;
+      if (changed) arrive(); // not every page is for everybody
+      state.only = told.session || "";
+      for (const held of state.data.values()) held.stale = true;
+      flush();
+    }
+    draw();
+  });
+  if (state.route.page === "talk" && !state.route.at) line.look(state.route.session, state.route.agent);
+}
+
+async function flush() {
+  const waiting = state.outbox.splice(0);
+  for (const one of waiting) await act(one.name, one.path, one.body, one.then);
+}
+
+let known = new Set();
+function heard(told) {
+  const talk = state.talk && state.talk.session === told.session && state.talk.agent === told.agent && !state.talk.at ? state.talk : null;
+  switch (told.type) {
+    case "now":
+      now(told);
+      break;
+    case "talk":
+      if (talk) talk.fresh ? fill(talk, told) : merge(talk, told);
+      break;
+    case "put":
+      if (talk) put(talk, told.items);
+      break;
+    case "drop":
+      if (talk) drop(talk, told.items);
+      break;
+    case "append": {
+      const item = talk && talk.byId.get(told.item);
+      if (item) {
+        item.text += told.text;
+        item.rev = (item.rev || 0) + 1;
+      }
+      break;
+    }
+    case "board":
+      stale(`/api/sessions/${told.session}/tasks`);
+      break;
+    case "mail":
+      stale(`/api/sessions/${told.session}/mail`);
+      break;
+    case "changes":
+      stale(`/api/sessions/${told.session}/changes`);
+      break;
+    default:
+      return; // newer than this page
+  }
+  draw();
+}
+
+let first = true;
+function now(told) {
+  if (first || told.whole) {
+    state.sessions.clear();
+    state.questions.clear();
+  }
+  state.ready = true;
+  for (const session of told.sessions) state.sessions.set(session.id, session);
+  const news = [];
+  for (const question of told.questions) {
+    if (!state.questions.has(question.id)) {
+      question.seen = Date.now();
+      if (!known.has(question.id)) news.push(question);
+      known.add(question.id);
+    }
+    state.questions.set(question.id, question);
+  }
+  for (const id of told.gone) {
+    const question = state.questions.get(id);
+    if (question) {
+      state.gone.set(id, { question, how: told.answered?.[id], at: Date.now() });
+      setTimeout(() => (state.gone.delete(id), draw()), 4000);
+    }
+    if (state.sessions.has(id)) stale(`/api/sessions/${id}`);
+    state.sessions.delete(id);
+    state.questions.delete(id);
+  }
+  if (news.length && !first) announce(news);
+  else if (news.length) state.spoken = `${news.length} ${news.length === 1 ? "waits" : "wait"} for you`;
+  first = false;
+}
+
+function announce(news) {
+  state.spoken = news.map((question) => `${question.agent_name} wants to use ${question.tool}`).join(". ");
+  if (!document.hidden || !state.alerts || !("Notification" in window) || Notification.permission !== "granted") return;
+  const secret = state.role === "read";
+  for (const question of news) {
+    const words = secret ? "Somebody waits for an answer" : `${question.agent_name} wants to use ${question.tool}`;
+    const shown = new Notification("Teamwright", { body: words, tag: question.id });
+    shown.onclick = () => (window.focus(), go({ page: "waiting" }), shown.close());
+  }
+}
+
+export function resetNow() {
+  first = true;
+}

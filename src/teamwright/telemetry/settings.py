@@ -1,0 +1,100 @@
+"""What a person asked for: which signals, where to, and which content may be in them."""
+
+from collections.abc import Mapping
+from typing import Literal
+
+from msgspec import Struct
+
+SWITCHES = ("TEAMWRIGHT_ENABLE_TELEMETRY", "CLAUDE_CODE_ENABLE_TELEMETRY")
+COMPAT = "TEAMWRIGHT_OTEL_COMPAT"
+PREFIXES = ("OTEL_", "TEAMWRIGHT_OTEL_")
+CALLER = ("TRACEPARENT", "TRACESTATE", "BAGGAGE")
+Exporter = Literal["otlp", "console", "none"]
+_EXPORTERS: Mapping[str, Exporter] = {"otlp": "otlp", "console": "console", "none": "none"}
+BATCH = 64  # spans or events of one request: encoding many at once is most of the memory that sending needs
+_YES = frozenset({"1", "true", "yes", "on"})
+SPAN_WAIT = ("OTEL_BSP_SCHEDULE_DELAY", "OTEL_TRACES_EXPORT_INTERVAL")
+LOG_WAIT = ("OTEL_LOGS_EXPORT_INTERVAL", "OTEL_BLRP_SCHEDULE_DELAY")
+
+
+class Content(Struct, frozen=True):
+    """What may be in the signals besides names and figures."""
+
+    prompts: bool = False
+    replies: bool = False
+    details: bool = False  # of calls: their arguments
+    results: bool = False  # of calls: what they gave
+
+
+class Wanted(Struct, frozen=True, kw_only=True):
+    """As it was asked for; times in seconds."""
+
+    env: Mapping[str, str]  # of the SDK: its own variables, without those of a project
+    traces: Exporter = "none"
+    metrics: Exporter = "none"
+    logs: Exporter = "none"
+    compat: bool = False
+    content: Content = Content()
+    span_seconds: float = 5.0
+    log_seconds: float = 5.0
+    metric_seconds: float = 60.0
+    most_spans: int = 2_048
+    batch: int = BATCH
+    problems: tuple[str, ...] = ()
+
+
+def is_ours(name: str) -> bool:
+    """A variable that says whether, where and what is sent. Commands never see it, and no project may set it."""
+    return name in SWITCHES or name.startswith(PREFIXES)
+
+
+def read_wanted(env: Mapping[str, str]) -> Wanted | None:
+    """None: nothing is sent. `env` holds what the process and the person say, and nothing of a project."""
+    if not any(_said(env, name) for name in SWITCHES) or _said(env, "OTEL_SDK_DISABLED"):
+        return None
+    problems: list[str] = []
+    content = Content(
+        _said(env, "OTEL_LOG_USER_PROMPTS"),
+        _said(env, "OTEL_LOG_ASSISTANT_RESPONSES"),
+        _said(env, "OTEL_LOG_TOOL_DETAILS"),
+        _said(env, "OTEL_LOG_TOOL_CONTENT"),
+    )
+    return Wanted(
+        env={name: value for name, value in env.items() if name.startswith("OTEL_")},
+        traces=_exporter(env, "TRACES", problems),
+        metrics=_exporter(env, "METRICS", problems),
+        logs=_exporter(env, "LOGS", problems),
+        compat=_said(env, SWITCHES[1]) or env.get(COMPAT, "") == "claude_code",
+        content=content,
+        span_seconds=_seconds(env, SPAN_WAIT, 5.0),
+        log_seconds=_seconds(env, LOG_WAIT, 5.0),
+        metric_seconds=_seconds(env, ("OTEL_METRIC_EXPORT_INTERVAL",), 60.0),
+        most_spans=min(_number(env, "OTEL_BSP_MAX_QUEUE_SIZE", 2_048), 2_048),
+        batch=min(_number(env, "OTEL_BSP_MAX_EXPORT_BATCH_SIZE", BATCH), 512),
+        problems=tuple(problems),
+    )
+
+
+def _said(env: Mapping[str, str], name: str) -> bool:
+    return env.get(name, "").strip().lower() in _YES
+
+
+def _exporter(env: Mapping[str, str], signal: str, problems: list[str]) -> Exporter:
+    name = f"OTEL_{signal}_EXPORTER"
+    said = env.get(name, "").strip().lower() or "none"
+    found = _EXPORTERS.get(said)
+    if found is None:
+        problems.append(
+            f"{name}: there is no exporter {said[:40]!r}, only otlp, console and none; nothing of it is sent"
+        )
+    return "none" if found is None else found
+
+
+def _seconds(env: Mapping[str, str], names: tuple[str, ...], default: float) -> float:
+    found = (env[name] for name in names if env.get(name, "").isdecimal())
+    return max(int(next(found, default * 1000)), 50) / 1000
+
+
+def _number(env: Mapping[str, str], name: str, default: int) -> int:
+    said = env.get(name, "")
+    return int(said) if said.isdecimal() and int(said) else default

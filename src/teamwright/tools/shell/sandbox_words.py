@@ -1,0 +1,59 @@
+"""What a model is told about the sandbox in which its commands run."""
+
+from collections.abc import Sequence
+
+from msgspec import Struct, structs
+
+from teamwright.core.data.message import ToolSpec
+from teamwright.runtime.permissions.call_facts import LEAVES
+
+MOST_HOSTS = 12
+LEAVING = "Run outside of the sandbox; a person must agree each time"
+
+
+class SandboxWords(Struct, frozen=True):
+    """`own_tmp`: /tmp is the commands' own. `network`: there is a proxy. `asks`: somebody can allow further hosts.
+
+    `leaves`: a command may wish to run outside.
+    """
+
+    own_tmp: bool
+    network: bool
+    hosts: tuple[str, ...] = ()
+    asks: bool = False
+    leaves: bool = True
+
+    def tell(self, spec: ToolSpec) -> ToolSpec:
+        """A tool that runs commands, as the model is told of it where a sandbox holds them."""
+        schema = dict(spec.schema)
+        if self.leaves:
+            schema["properties"] = {**schema["properties"], LEAVES: {"type": "boolean", "description": LEAVING}}
+        return structs.replace(spec, description=spec.description + self.text(), schema=schema)
+
+    def text(self) -> str:
+        tmp = "which is /tmp, theirs alone" if self.own_tmp else "not in the machine's /tmp"
+        lines = [
+            f"- Commands run in a sandbox: they write only in the working directories and in $TMPDIR, {tmp}. They "
+            f"do not see keys and other secrets, and reach {self._reach()}. What it refuses fails with an error of the "
+            "program's own; the result says so below.",
+        ]
+        if self.leaves:
+            lines.append(
+                "- dangerouslyDisableSandbox: true asks a person whether this one command may run outside. Use it only "
+                "for what the sandbox refused or certainly will, and say why in the description."
+            )
+        return "".join(f"\n{line}" for line in lines)
+
+    def _reach(self) -> str:
+        if not self.network:
+            return "no network"
+        by = "through the proxy that HTTPS_PROXY names"
+        if not self.hosts:
+            return f"a host only after a person's yes, {by}" if self.asks else "no host"
+        others = "another host needs a person's yes" if self.asks else "no other host"
+        return f"{_some(self.hosts)}, {by}; {others}"
+
+
+def _some(hosts: Sequence[str]) -> str:
+    more = len(hosts) - MOST_HOSTS
+    return ", ".join(hosts[:MOST_HOSTS]) + (f" and {more} more" if more > 0 else "")

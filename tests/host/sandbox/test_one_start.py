@@ -1,0 +1,65 @@
+"""There is one road into a box: no other part of the program knows how one is made or starts a program in it."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import teamwright
+
+ROOT = Path(teamwright.__file__).parent
+BOXES = ROOT / "host" / "sandbox"
+MECHANISMS = re.compile(r"\b(?:bwrap|landlock|seatbelt|sandbox-exec|nsenter|seccomp)\b", re.IGNORECASE)
+STARTERS = {"bwrap", "landlock", "seatbelt"}
+MAKERS = {"runtime/sandbox/fence.py", "host/sandbox/probe.py"}  # of boxes
+RUNNERS = {"host/process/run.py", "host/sandbox/probe.py"}  # of programs in them
+
+
+def sources() -> Iterator[tuple[str, ast.Module]]:
+    for path in sorted(ROOT.rglob("*.py")):
+        yield str(path.relative_to(ROOT)), ast.parse(path.read_text())
+
+
+def imported(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            yield from (f"{node.module}.{name.name}" for name in node.names)
+        elif isinstance(node, ast.Import):
+            yield from (name.name for name in node.names)
+
+
+def calls(tree: ast.Module) -> Iterator[str]:
+    """The words of each call, as `box.start` or `Box`."""
+    return (ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call))
+
+
+@pytest.mark.spec("V2")
+def test_only_a_box_starts_programs_by_a_mechanism() -> None:
+    starts = re.compile(rf"teamwright\.host\.sandbox\.(?:{'|'.join(STARTERS)})(?:\.start)?")
+    users = {name for name, tree in sources() if any(starts.fullmatch(one) for one in imported(tree))}
+    assert users == {"host/sandbox/box.py"}
+
+
+@pytest.mark.spec("V2")
+def test_boxes_are_made_and_used_in_two_places_each() -> None:
+    made = {name for name, tree in sources() if "Box" in calls(tree)}
+    used = {name for name, tree in sources() if "box.start" in calls(tree)}
+    assert made == MAKERS and used == RUNNERS
+
+
+@pytest.mark.spec("V2")
+def test_nobody_else_starts_a_mechanism_as_a_program() -> None:
+    """Outside of the boxes their names are words for people, never an argument of a call that starts something."""
+    found = [
+        f"{name}: {ast.unparse(node)[:80]}"
+        for name, tree in sources()
+        if not (ROOT / name).is_relative_to(BOXES)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        and ast.unparse(node.func).rpartition(".")[2]
+        in {"Popen", "run", "open_process", "execv", "execve", "posix_spawn"}
+        and MECHANISMS.search(ast.unparse(node))
+    ]
+    assert found == []

@@ -1,0 +1,166 @@
+"""Commands that read whole trees, beside rules that deny a file: only those that can show it need approval."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from shell_bench import Bench
+
+DENY = ["Read(./.env)", "Read(./secrets/**)"]
+
+
+def git(where: Path, *words: str) -> str:
+    who = {f"GIT_{who}_{what}": "a@b" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    env = {"PATH": os.environ["PATH"], "HOME": str(where)} | who
+    done = subprocess.run(["git", *words], cwd=where, env=env, check=True, capture_output=True, text=True, timeout=60)
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    """A repository with two commits, and with secrets that it ignores."""
+    bench = Bench(tmp_path.resolve())
+    (bench.root / ".git").rmdir()
+    git(bench.root, "init", "-q", "-b", "main")
+    (bench.root / ".gitignore").write_text(".env\nsecrets/\n")
+    git(bench.root, "add", "b.txt", "src", ".gitignore")
+    git(bench.root, "commit", "-qm", "one")
+    (bench.root / "b.txt").write_text("c\n")
+    git(bench.root, "commit", "-qam", "two")
+    (bench.root / ".env").write_text("KEY=1\n")
+    (bench.root / "secrets").mkdir()
+    (bench.root / "secrets/k").write_text("key\n")
+    return bench
+
+
+SHOW_NOTHING_DENIED = [
+    "git diff", "git diff HEAD", "git diff HEAD~1..main", "git diff --cached", "git show", "git show HEAD~1",
+    "git show HEAD:b.txt", "git blame b.txt", "git log -p", "git log -p --follow b.txt", "git grep a", "git status",
+    "git stash list -p", "cd src && git diff", "ls -R", "du -a", "find . -name y",
+    "find . -name '*.py' -exec grep a {} +",
+    "grep -r a src", "grep -rn --include='*.py' a .", "grep -r --exclude=.env --exclude-dir=secrets a .",
+    "rg -g '!secrets' a", "rg -g '*.py' a", "rg --files", "git ls-files -z | xargs -0 grep a",
+]  # fmt: skip
+
+
+@pytest.mark.spec("M11")
+@pytest.mark.parametrize("command", SHOW_NOTHING_DENIED)
+def test_what_cannot_show_a_denied_file_runs_unasked(bench: Bench, command: str) -> None:
+    verdict = bench.judge(command, deny=DENY)
+    assert verdict.kind == "allow", verdict.reason
+    assert bench.kind(command, "dontAsk", deny=DENY, allow=["Bash(git diff:*)"]) == "allow"
+
+
+@pytest.mark.spec("M11")
+@pytest.mark.parametrize(
+    "command",
+    [
+        "cat .env", "cat ./.en?", "head .env", "grep x .env", "git show HEAD:.env", "git diff -- .env",
+        "git log -p -- .env", "git blame .env", "cat secrets/k", "git diff --no-index .env b.txt",
+    ],
+)  # fmt: skip
+def test_what_names_a_denied_file_is_denied(bench: Bench, command: str) -> None:
+    assert bench.kind(command, deny=DENY, allow=["Bash(git:*)", "Bash(cat:*)"]) == "deny"
+
+
+@pytest.mark.spec("M11")
+@pytest.mark.parametrize(
+    ("command", "way"),
+    [
+        ("grep -r a .", "--exclude=.env"), ("grep -r --exclude=.env a .", "--exclude-dir=secrets"),
+        ("rg --hidden a", "-g '!.env'"), ("rg --hidden -g '!.env' a", "-g '!secrets'"),
+    ],
+)  # fmt: skip
+def test_what_would_show_one_says_which_and_how_to_leave_it_out(bench: Bench, command: str, way: str) -> None:
+    verdict = bench.judge(command, deny=DENY, allow=["Bash(grep:*)", "Bash(rg:*)"])
+    assert verdict.kind == "ask" and f"add `{way}`" in verdict.reason
+    assert str(bench.root / (".env" if ".env" in way else "secrets")) in verdict.reason
+
+
+@pytest.mark.spec("M11")
+def test_a_tracked_file_is_shown_by_git_unless_it_is_left_out(bench: Bench) -> None:
+    git(bench.root, "add", "-f", ".env")
+    verdict = bench.judge("git diff", deny=DENY, allow=["Bash(git diff:*)"])
+    assert verdict.kind == "ask" and "`-- . ':!.env'`" in verdict.reason
+    assert bench.kind("git diff -- . ':!.env'", deny=DENY) == "allow"
+    assert bench.kind("git diff -- src", deny=DENY) == "allow"
+    assert bench.kind("git diff -- '.e*'", deny=DENY) == "ask"
+    assert bench.kind("cd src && git diff", deny=DENY) == "ask"
+    assert bench.kind("git blame b.txt", deny=DENY) == "allow"
+
+
+@pytest.mark.spec("M11")
+def test_a_file_that_only_old_commits_have_is_shown_by_those_who_look_back(bench: Bench) -> None:
+    git(bench.root, "add", "-f", ".env")
+    git(bench.root, "commit", "-qm", "three")
+    git(bench.root, "rm", "-q", "--cached", ".env")
+    git(bench.root, "commit", "-qm", "four")
+    for command in ("git show HEAD~1", "git log -p", "git diff HEAD~1", "git stash list -p"):
+        assert bench.kind(command, deny=DENY) == "ask", command
+    for command in ("git diff", "git grep a", "git log --oneline", "git show HEAD:b.txt"):
+        assert bench.kind(command, deny=DENY) == "allow", command
+
+
+@pytest.mark.spec("M11")
+def test_a_commit_that_nothing_leads_to_is_looked_into_and_a_blob_is_nobody_s(bench: Bench) -> None:
+    git(bench.root, "add", "-f", ".env")
+    blob = git(bench.root, "rev-parse", ":.env")
+    tree = git(bench.root, "write-tree")
+    lost = git(bench.root, "commit-tree", "-m", "lost", tree)
+    git(bench.root, "rm", "-q", "--cached", ".env")
+    assert bench.kind(f"git show {lost[:10]}", deny=DENY) == "ask"
+    assert bench.kind(f"git cat-file -p {blob}", deny=DENY) == "ask"
+    assert bench.kind(f"git show {git(bench.root, 'rev-parse', 'HEAD')}", deny=DENY) == "allow"
+
+
+@pytest.mark.spec("M11")
+def test_a_word_is_a_revision_unless_such_a_file_is_there(bench: Bench) -> None:
+    git(bench.root, "add", "-f", ".env")
+    (bench.root / "v1").write_text("a file\n")
+    assert bench.kind("git diff v1", deny=DENY) == "allow"
+    assert bench.kind("git diff -- HEAD", deny=DENY) == "allow"
+    assert bench.kind("git diff HEAD", deny=DENY) == "ask"
+
+
+@pytest.mark.spec("M11")
+def test_an_ignore_file_that_asks_for_hidden_files_is_heeded(bench: Bench) -> None:
+    assert bench.kind("rg a", deny=["Read(.env)"]) == "allow"
+    (bench.root / ".ignore").write_text("!.env\n")
+    assert bench.kind("rg a", deny=["Read(.env)"]) == "ask"
+
+
+@pytest.mark.spec("M11")
+def test_a_tree_with_too_many_entries_is_asked_about(bench: Bench) -> None:
+    deny = ["Read(**/.env)"]
+    assert bench.kind("grep -r a src", deny=deny) == "allow"
+    for n in range(20_001):
+        os.close(os.open(f"{bench.root}/src/{n}", os.O_CREAT | os.O_WRONLY))
+    verdict = bench.judge("grep -r a src", deny=deny)
+    assert verdict.kind == "ask" and "may match something below" in verdict.reason
+    assert bench.kind("grep -r a src", deny=["Read(./.env)"]) == "allow"  # a path is looked at, no tree
+
+
+@pytest.mark.spec("M11")
+def test_ask_rules_hold_in_the_same_way(bench: Bench) -> None:
+    assert bench.kind("git diff", ask=DENY) == "allow"
+    assert bench.kind("grep -r a .", ask=DENY, allow=["Bash(grep:*)"]) == "ask"
+    assert bench.kind("cat .env", "bypassPermissions", ask=DENY) == "ask"
+
+
+@pytest.mark.spec("M11")
+def test_outside_of_a_repository_two_directories_are_compared_as_they_lie(tmp_path: Path) -> None:
+    bench = Bench(tmp_path.resolve())
+    (bench.root / ".git").rmdir()
+    (bench.root / "src/.env").write_text("KEY\n")
+    assert bench.kind("git diff src keys", deny=["Read(.env)"]) == "ask"
+    assert bench.kind("grep -r a keys", deny=["Read(.env)"]) == "allow"
+    assert bench.kind("find . -name y", deny=["Read(.env)"]) == "allow"
+
+
+@pytest.mark.spec("M11")
+def test_a_line_that_tracks_files_first_is_asked_about(bench: Bench) -> None:
+    rules = {"deny": DENY, "allow": ["Bash(git add:*)", "Bash(git diff:*)"]}
+    assert bench.kind("git add b.txt", **rules) == bench.kind("git diff --cached", **rules) == "allow"
+    assert bench.kind("git add -A && git diff --cached", **rules) == "ask"
+    assert bench.kind("git add b.txt && grep -r a src", **rules) == "allow"

@@ -1,0 +1,371 @@
+"""A store that is a replica of an engine's log: one order for all machines, through kills of the engine, and honest
+words where the engine is not what it was."""
+
+import contextlib
+import re
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from engine_kit import Engines, Host, Server, caught_up, open_host, seq_of
+from journal import all_rows
+from teamwright.core.data.letter import SYSTEM, Letter, Said
+from teamwright.core.data.tasks import Actor, Done, Draft
+from teamwright.core.data.team import ProcessId
+from teamwright.core.errors import NotAllowed, StoreError, UsageError
+from teamwright.core.ids import AgentId, LetterId, SessionId
+from teamwright.store.acts.hosts import JoinHost
+from teamwright.store.acts.sessions import WithdrawLetter
+from teamwright.store.acts.tasks import ReserveTask
+from teamwright.store.engine.address import Address, read_address, read_named
+from teamwright.store.engine.entry import encode_entry
+from teamwright.store.engine.nats import open_log
+from teamwright.store.engine.port import EngineError
+from teamwright.store.engine.tables import read_cursor
+from teamwright.store.tables.state import StateStore
+from teamwright.store.tables.tasks import TaskTable
+
+pytestmark = pytest.mark.anyio
+S = SessionId("11111111-1111-4111-8111-111111111111")
+LEAD = Actor(AgentId("L"), "lead", lead=True)
+
+
+@pytest.fixture
+def space() -> Address:
+    return Engines.get().new_space()
+
+
+@pytest.fixture
+def own_server(tmp_path: Path) -> Iterator[Server]:
+    """One that may be killed."""
+    (tmp_path / "server").mkdir()
+    server = Server(tmp_path / "server")
+    yield server
+    server.kill()
+
+
+@pytest.fixture
+async def hosts(tmp_path: Path, space: Address) -> AsyncIterator[list[Host]]:
+    """Three machines."""
+    async with (
+        open_host(tmp_path / "a", space) as a,
+        open_host(tmp_path / "b", space) as b,
+        open_host(tmp_path / "c", space) as c,
+    ):
+        yield [a, b, c]
+
+
+async def same_everywhere(hosts: list[Host]) -> None:
+    for host in hosts:
+        for other in hosts:
+            await caught_up(host, other)
+    rows = [await host.replica.read(all_rows) for host in hosts]
+    assert rows[0] == rows[1] == rows[-1]  # digests and cursors included
+
+
+def letter(n: int, text: str = "hello") -> Letter:
+    return Letter(LetterId(f"l{n}"), AgentId(S), SYSTEM, Said(text))
+
+
+async def furnish(host: Host) -> StateStore:
+    state = StateStore(host.database)
+    await state.register_session(S, "/", 1)
+    await state.register_agent(AgentId(S), S, None, "main", "main", 0)
+    return state
+
+
+def rows_in(file: Path) -> dict[str, list[Any]]:
+    with contextlib.closing(sqlite3.connect(file)) as db:
+        return all_rows(db)
+
+
+# --- one order
+
+
+@pytest.mark.spec("Z1", "Z14")
+async def test_of_many_machines_one_gets_each_task(hosts: list[Host]) -> None:
+    tables = [TaskTable(host.database) for host in hosts]
+    for n in range(12):
+        await tables[0].create("crew", Draft(f"t{n}"), LEAD)
+    got: list[tuple[str, int]] = []
+
+    async def work(table: TaskTable, name: str) -> None:
+        while (done := await table.claim_first("crew", Actor(AgentId(name), name))) is not None:
+            got.append((name, done.id))
+
+    with anyio.fail_after(60):
+        async with anyio.create_task_group() as group:
+            for table, name in zip(tables, "abc", strict=True):
+                group.start_soon(work, table, name)
+    assert sorted(id for _, id in got) == list(range(1, 13))
+    await same_everywhere(hosts)
+
+
+@pytest.mark.spec("Z1")
+async def test_a_read_sees_what_this_process_has_written_and_the_others_soon_after(hosts: list[Host]) -> None:
+    state = await furnish(hosts[0])
+    row = await state.open_call(S, AgentId(S), "m", 1)
+    before = await seq_of(hosts[0])
+    state.delivered_soon([LetterId("nobody's")])
+    assert row == 1 and (await hosts[0].replica.read(read_cursor)).seq > before
+    await state.post(letter(1))
+    assert [found.id for found in await state.waiting(AgentId(S))] == ["l1"]
+    other = StateStore(hosts[1].database)
+    await caught_up(hosts[1], hosts[0])
+    assert [found.id for found in await other.waiting(AgentId(S))] == ["l1"]
+
+
+@pytest.mark.spec("Z1")
+async def test_what_cannot_be_applied_is_refused_everywhere_alike(hosts: list[Host]) -> None:
+    state = StateStore(hosts[0].database)
+    with pytest.raises(StoreError, match="no session"):
+        await state.register_agent(AgentId("x"), S, None, "x", "x", 0)
+    with pytest.raises(StoreError, match="Nothing was stored"):  # a text that is no Unicode
+        await state.register_session(SessionId("\ud800"), "/", 1)
+    with pytest.raises(StoreError, match="Nothing was stored: Python int too large"):
+        await state.register_session(S, "/", 2**70)
+    await furnish(hosts[0])
+    await same_everywhere(hosts)
+
+
+@pytest.mark.spec("Z1")
+async def test_processes_of_one_machine_share_a_replica(tmp_path: Path, space: Address) -> None:
+    """Whoever gets an entry first applies it; the other one finds the outcome in the store."""
+    async with open_host(tmp_path, space) as one, open_host(tmp_path, space) as two:
+        tables = [TaskTable(host.database) for host in (one, two)]
+        ids: list[int] = []
+
+        async def make(table: TaskTable, n: int) -> None:
+            done = await table.create("crew", Draft(f"t{n}", metadata={"n": n}), LEAD)
+            assert isinstance(done, Done) and done.task is not None and done.task.metadata == {"n": n}
+            ids.append(done.id)
+
+        with anyio.fail_after(60):
+            async with anyio.create_task_group() as group:
+                for n in range(40):
+                    group.start_soon(make, tables[n % 2], n)
+        assert sorted(ids) == list(range(1, 41))
+        assert one.replica.path == two.replica.path
+
+
+async def test_a_long_letter_fits_and_one_that_does_not_is_said_so(hosts: list[Host]) -> None:
+    state = await furnish(hosts[0])
+    await state.post(letter(1, 'line "quoted"\n' * 30_000))
+    with pytest.raises(StoreError, match="bytes do not fit into one entry of the engine"):
+        await state.post(letter(2, "x" * 9_000_000))
+    assert [found.id for found in await state.waiting(AgentId(S))] == ["l1"]
+    await same_everywhere(hosts)
+
+
+# --- the engine fails
+
+
+@pytest.mark.spec("Z22")
+async def test_what_is_written_while_the_engine_is_away_is_written_once_when_it_is_back(
+    tmp_path: Path, own_server: Server
+) -> None:
+    async with open_host(tmp_path / "a", space := own_server.new_space()) as a, open_host(tmp_path / "b", space) as b:
+        states = [await furnish(a), StateStore(b.database)]
+        posted = 0
+
+        async def post(state: StateStore, first: int) -> None:
+            nonlocal posted
+            for n in range(first, first + 40):
+                await state.post(letter(n))
+                posted += 1
+
+        with anyio.fail_after(100):
+            async with anyio.create_task_group() as group:
+                for n, state in enumerate(states):
+                    group.start_soon(post, state, 100 * n)
+                for most in (10, 30, 50):
+                    while posted < most:
+                        await anyio.sleep(0.005)
+                    own_server.kill()
+                    await anyio.to_thread.run_sync(own_server.start)
+        await same_everywhere([a, b])
+        waiting = await states[1].waiting(AgentId(S))
+        assert {found.id for found in waiting} == {f"l{n}" for n in (*range(40), *range(100, 140))}
+        assert len(waiting) == 80
+
+
+@pytest.mark.spec("Z22")
+async def test_patience_has_an_end_and_a_sentence(tmp_path: Path, own_server: Server) -> None:
+    async with open_host(tmp_path, own_server.new_space(), patience=0.5) as host:
+        state = await furnish(host)
+        own_server.kill()
+        with pytest.raises(EngineError, match=r"took nothing for 0.5 s: .+\.$"), anyio.fail_after(30):
+            await state.post(letter(1))
+        with pytest.raises(EngineError, match="took nothing"):  # and nothing is pretended afterwards
+            await state.post(letter(2))
+        assert await host.replica._db.read(lambda db: db.execute("SELECT count(*) FROM letters").fetchone()) == (0,)
+
+
+@pytest.mark.spec("Z1")
+async def test_an_entry_that_is_published_again_is_skipped_for_ever(hosts: list[Host]) -> None:
+    """The server knows its id for two minutes; what counts up in it is remembered."""
+    process, log = ProcessId("pagain"), hosts[0].log
+    await log.append(encode_entry(process, 1, [JoinHost("here", "1", 15_000)]), "zero")
+    for id in ("one", "two", "one"):
+        await log.append(encode_entry(process, 2, [ReserveTask("crew")]), id)
+    await log.append(encode_entry(process, 3, [ReserveTask("crew")]), "three")
+    assert await TaskTable(hosts[0].database).reserve("crew") == 3
+    await same_everywhere(hosts)
+
+
+@pytest.mark.spec("Z29")
+async def test_an_engine_that_has_lost_what_was_applied_is_found_out(tmp_path: Path, own_server: Server) -> None:
+    home, space, store = tmp_path / "home", own_server.new_space(), own_server.root / "store"
+    async with open_host(home, space) as host:
+        await furnish(host)
+    own_server.kill()
+    shutil.copytree(store, tmp_path / "backup")
+    own_server.start()
+    async with open_host(home, space) as host:
+        await StateStore(host.database).post(letter(1))
+    (file,) = home.rglob("state.db")
+    before = rows_in(file)
+    own_server.kill()
+    shutil.rmtree(store)
+    shutil.copytree(tmp_path / "backup", store)
+    own_server.start()
+    with pytest.raises(EngineError, match=r"lacks entry \d+ .* which this machine has applied. Nothing was changed"):
+        async with open_host(home, space):
+            pass
+    async with open_host(tmp_path / "other", space) as host:  # somebody goes on from the backup
+        await StateStore(host.database).post(letter(2))
+    with pytest.raises(EngineError, match=r"has changed entry \d+"):
+        async with open_host(home, space):
+            pass
+    assert rows_in(file) == before
+
+
+# --- who may join, and with what
+
+
+@pytest.mark.spec("Z24")
+async def test_a_worker_gets_no_further_than_its_rights(tmp_path: Path, space: Address) -> None:
+    async with open_host(tmp_path / "a", space) as lead, open_host(tmp_path / "b", space, "worker") as worker:
+        await furnish(lead)
+        with pytest.raises(NotAllowed, match="RegisterSession was refused: it needs a lead's rights"):
+            await StateStore(worker.database).register_session(SessionId("mine"), "/", 1)
+        with pytest.raises(NotAllowed, match="does not run"):
+            await StateStore(worker.database).post(letter(1))
+        await same_everywhere([lead, worker])
+
+
+@pytest.mark.spec("Z25")
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b'{"p":"p1","k":1,"v":2,"acts":[]}', "has format 2; this version of teamwright knows 1"),
+        (b'{"p":"p1","k":1,"v":1,"acts":[["moon.land",{}]]}', "knows no act 'moon.land'"),
+        (b"nonsense", "of the log cannot be read"),
+    ],
+)
+async def test_a_replica_stops_before_what_it_does_not_know(hosts: list[Host], data: bytes, words: str) -> None:
+    state = await furnish(hosts[0])
+    await same_everywhere(hosts)
+    odd = await hosts[0].log.append(data, "odd")
+    for host in hosts:
+        with pytest.raises(StoreError, match=re.escape(words)), anyio.fail_after(10):
+            while True:
+                await host.replica.write(WithdrawLetter(LetterId("x")))
+    assert await seq_of(hosts[0]) == odd - 1
+    assert any(words in note for note in state.notes)
+
+
+@pytest.mark.spec("Z25")
+async def test_a_space_of_another_format_is_not_joined(space: Address) -> None:
+    log = await open_log(space, "lead", "ada")
+    about = {"teamwright.format": "7", "teamwright.space": log.space}
+    await log.connection.api("STREAM.UPDATE", log._stream, log._config() | {"metadata": about})
+    await log.close()
+    with pytest.raises(EngineError, match="has format 7; this version of teamwright knows 1"):
+        await open_log(space, "lead", "ada")
+
+
+@pytest.mark.spec("Z2", "Z23")
+async def test_an_engine_that_cannot_be_reached_is_one_sentence_without_the_password(
+    tmp_path: Path, own_server: Server
+) -> None:
+    conf = own_server.root / "server.conf"
+    own_server.kill()
+    conf.write_text(conf.read_text() + 'authorization {user: ada, password: "s3cret"}\n')
+    at = f"127.0.0.1:{own_server.port}"
+    for who in ("", "ada:wr0ng@", "ada:s3cret@"):
+        with pytest.raises(EngineError, match="cannot be reached") as caught, anyio.fail_after(30):
+            await open_log(read_address(f"nats://{who}{at}/main"), "lead", "ada")
+        words = str(caught.value)
+        assert f"The engine at nats://{at}/main cannot be reached" in words
+        assert "cret" not in words and "wr0" not in words
+    own_server.start()
+    with pytest.raises(EngineError, match=r"cannot be reached: .*[Aa]uthorization"), anyio.fail_after(30):
+        await open_log(read_address(f"nats://ada:wr0ng@{at}/main"), "lead", "ada")
+    log = await open_log(read_address(f"nats://ada:s3cret@{at}/main"), "lead", "ada")
+    await log.close()
+
+
+@pytest.mark.parametrize(
+    ("text", "hosts", "space"),
+    [
+        ("nats://h:1/main", ("h:1",), "main"),
+        ("nats://h", ("h:4222",), "main"),
+        ("tls://u:p%40ss@h:1,[::1]:2/my-team", ("h:1", "[::1]:2"), "my-team"),
+    ],
+)
+def test_an_address_is_read(text: str, hosts: tuple[str, ...], space: str) -> None:
+    found = read_address(text)
+    assert (found.hosts, found.space) == (hosts, space)
+    assert "ss" not in str(found).partition("://")[2]
+    assert found.password in ("", "p@ss")
+
+
+@pytest.mark.parametrize(
+    "text", ["h:1", "http://h", "nats://", "nats://h:1/Main", "nats://h h/x", "nats://:p@h", "nats://h/" + "x" * 33]
+)
+def test_what_is_no_address_is_said_so(text: str) -> None:
+    with pytest.raises(UsageError, match="The address of an engine is nats://"):
+        read_address(text)
+
+
+@pytest.mark.spec("Z1")
+def test_without_an_engine_nothing_of_it_is_imported() -> None:
+    code = """
+import sys, teamwright.cli, teamwright.api, teamwright.app.session, teamwright.app.teams.process
+import teamwright.runtime.teams.service, teamwright.surfaces.headless.run
+print([name for name in sys.modules if name.split('.')[0] == 'nats' or name.startswith('teamwright.store.engine')])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == "[]\n"
+
+
+@pytest.mark.spec("Z23")
+async def test_a_wrong_certificate_is_an_error(tmp_path: Path, own_server: Server) -> None:
+    """`tls://` is checked against the authority that the person named."""
+    for name in ("ours", "others"):
+        make = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=engine"]
+        more = ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", f"{name}.key", "-out", f"{name}.pem"]
+        subprocess.run([*make, *more], cwd=tmp_path, check=True, capture_output=True, timeout=60)
+    own_server.kill()
+    conf = own_server.root / "server.conf"
+    tls = f'tls {{ cert_file: "{tmp_path}/ours.pem", key_file: "{tmp_path}/ours.key" }}\n'
+    conf.write_text(conf.read_text() + tls)
+    own_server.start()
+    url, file = f"tls://127.0.0.1:{own_server.port}/main", tmp_path / "lead.url"
+    file.write_text(url)
+    log = await open_log(read_named(f"@{file}", tmp_path, str(tmp_path / "ours.pem")), "lead", "ada")
+    await log.close()
+    for authority in (str(tmp_path / "others.pem"), ""):
+        with pytest.raises(EngineError, match=r"cannot be reached: .*certificate"), anyio.fail_after(30):
+            await open_log(read_named(url, tmp_path, authority), "lead", "ada")
+    (tmp_path / "ca.pem").write_bytes((tmp_path / "ours.pem").read_bytes())
+    log = await open_log(read_named("@lead.url", tmp_path), "lead", "ada")  # the authority lies beside the address
+    await log.close()

@@ -1,0 +1,160 @@
+"""Transcripts in an engine: continued by one writer, read again on another machine, whole or not at all."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+import pytest
+
+from engine_kit import Engines, Server
+from teamwright.core.data.event import AgentStarted, Reminded, Rendered
+from teamwright.core.data.message import user
+from teamwright.core.data.team import ProcessId
+from teamwright.core.errors import Fenced
+from teamwright.core.ids import AgentId, SessionId
+from teamwright.store.engine.address import Address
+from teamwright.store.engine.lines import Lines, Place
+from teamwright.store.engine.nats import open_log
+from teamwright.store.engine.objects import NatsObjects
+from teamwright.store.engine.port import MOST_BYTES, EngineError
+from teamwright.store.engine.shared_transcripts import SharedTranscripts
+from teamwright.store.files import prompts
+from teamwright.store.files.paths import SessionFiles
+
+pytestmark = pytest.mark.anyio
+S = SessionId("11111111-1111-4111-8111-111111111111")
+MAIN = AgentId(S)
+A, B = ProcessId("pa"), ProcessId("pb")
+
+
+@asynccontextmanager
+async def open_lines(root: Path, space: Address, patience: float = 20) -> AsyncIterator[Lines]:
+    log = await open_log(space, "lead", "ada", patience=patience)
+    try:
+        objects = NatsObjects(log.connection, patience)
+        lines = Lines(log, objects, "ada", root / "run")
+        await objects.prepare()
+        await lines.prepare()
+        yield lines
+    finally:
+        await log.close()
+
+
+@pytest.fixture
+def space() -> Address:
+    return Engines.get().new_space()
+
+
+async def test_what_was_appended_is_read_again_whole(tmp_path: Path, space: Address) -> None:
+    short, long = b'{"n":1}\n', b'{"x":"' + b"y" * (MOST_BYTES + 10) + b'"}\n'
+    async with open_lines(tmp_path, space) as lines:
+        place = await lines.append(MAIN, A, [short, short], Place())
+        place = await lines.append(MAIN, A, [short, long, short], place)
+        assert place.lines == 5
+        found, data = await lines.pull(MAIN, tmp_path / "x" / "copy")
+        assert found == place and data == short * 3 + long + short == (tmp_path / "x" / "copy").read_bytes()
+        assert await lines.pull(AgentId("nobody"), tmp_path / "none") == (Place(), b"")
+        assert not (tmp_path / "none").exists() and await lines.counts() == {MAIN: 4}
+
+
+async def test_many_short_lines_share_messages(tmp_path: Path, space: Address) -> None:
+    rows = [b"x" * 999 + b"\n"] * 1200
+    async with open_lines(tmp_path, space) as lines:
+        place = await lines.append(MAIN, A, rows, Place())
+        assert place.lines == 1200 and place.seq == 3
+        assert (await lines.pull(MAIN, tmp_path / "copy"))[1] == b"".join(rows)
+
+
+@pytest.mark.spec("Z10")
+async def test_of_two_that_continue_a_transcript_one_has_lost(tmp_path: Path, space: Address) -> None:
+    async with open_lines(tmp_path, space) as one, open_lines(tmp_path, space) as two:
+        place = await one.append(MAIN, A, [b"first\n"], Place())
+        for n in range(20):
+            outcomes: list[object] = []
+
+            async def race(lines: Lines, process: ProcessId, at: Place = place, to: list[object] = outcomes) -> None:
+                try:
+                    to.append(await lines.append(MAIN, process, [f"{process}\n".encode()], at))
+                except Fenced as error:
+                    to.append(str(error))
+
+            async with anyio.create_task_group() as group:
+                group.start_soon(race, one, A)
+                group.start_soon(race, two, B)
+            (won,) = [found for found in outcomes if isinstance(found, Place)]
+            (lost,) = [found for found in outcomes if isinstance(found, str)]
+            assert "Another process has continued agent" in lost and won.lines == n + 2
+            place = won
+        assert (await one.pull(MAIN, tmp_path / "copy"))[1].count(b"\n") == 21
+
+
+@pytest.mark.spec("Z22")
+async def test_an_append_whose_answer_was_lost_is_found_again(tmp_path: Path, space: Address) -> None:
+    async with open_lines(tmp_path, space) as lines:
+        place = await lines.append(MAIN, A, [b"first\n"], Place())
+        again = await lines.append(MAIN, A, [b"first\n"], Place())  # as if nothing had come back
+        assert again == place
+        assert (await lines.pull(MAIN, tmp_path / "copy"))[1] == b"first\n"
+
+
+@pytest.mark.spec("Z22")
+async def test_lines_wait_for_an_engine_that_is_away(tmp_path: Path) -> None:
+    (tmp_path / "server").mkdir()
+    server = Server(tmp_path / "server")
+    try:
+        async with open_lines(tmp_path, server.new_space()) as lines:
+            place = await lines.append(MAIN, A, [b"first\n"], Place())
+            server.kill()
+            with anyio.fail_after(60):
+                async with anyio.create_task_group() as group:
+                    group.start_soon(anyio.to_thread.run_sync, server.start)
+                    place = await lines.append(MAIN, A, [b"second\n"], place)
+            assert (await lines.pull(MAIN, tmp_path / "copy"))[1] == b"first\nsecond\n"
+    finally:
+        server.kill()
+
+
+@pytest.mark.spec("Z16")
+async def test_a_transcript_goes_on_on_another_machine(tmp_path: Path, space: Address) -> None:
+    here, there = SessionFiles(tmp_path / "a" / f"{S}.jsonl"), SessionFiles(tmp_path / "b" / f"{S}.jsonl")
+    hash = prompts.put(here.prompts, ("be kind",), ())
+    async with open_lines(tmp_path, space) as lines:
+        first = SharedTranscripts(lines, A)
+        transcript = first.create(here.transcript)
+        transcript.append(AgentStarted(S, "/", "1"), 1)
+        transcript.append(Rendered(hash, "m", "start"), 2)
+        await transcript.sync()
+        transcript.append(Reminded(user("never sent")), 3)
+        second = SharedTranscripts(lines, B)
+        with pytest.raises(EngineError, match="was not fetched"):
+            second.open(there.transcript)
+        assert await second.fetch(MAIN, there.transcript, there.prompts)
+        assert prompts.get(there.prompts, hash) == (("be kind",), ())
+        other, events, torn = second.open(there.transcript)
+        assert len(events) == 2 and not torn and other.lines == 2
+        other.append(Reminded(user("from there")), 4)
+        await other.sync()
+        with pytest.raises(Fenced, match="Another process has continued"):
+            await transcript.sync()
+        await first.flush()  # nobody waits for it: it is given up in words
+        with pytest.raises(EngineError, match="Another process has continued"):
+            await transcript.sync()
+        assert await first.fetch(MAIN, here.transcript, here.prompts)
+        assert here.transcript.read_bytes() == there.transcript.read_bytes()
+        for opened in (transcript, other):
+            opened.close()
+
+
+async def test_lines_that_nobody_waits_for_are_sent_soon(tmp_path: Path, space: Address) -> None:
+    files = SessionFiles(tmp_path / "a" / f"{S}.jsonl")
+    async with open_lines(tmp_path, space) as lines, anyio.create_task_group() as group:
+        shared = SharedTranscripts(lines, A)
+        group.start_soon(shared.run)
+        transcript = shared.create(files.transcript)
+        transcript.append(AgentStarted(S, "/", "1"), 1)
+        transcript.close()
+        with anyio.fail_after(20):
+            while (await lines.pull(MAIN, tmp_path / "copy"))[0].lines < 1:
+                await anyio.sleep(0.01)
+        group.cancel_scope.cancel()

@@ -1,0 +1,157 @@
+"""Commands, usage, titles, notices, servers: what stands around the turns."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from acp_editor import Workshop, agent, bash, tool
+
+pytestmark = pytest.mark.anyio
+SERVERS = Path(__file__).parents[2] / "servers"
+UNASKED = ("--permission-mode", "bypassPermissions")
+
+
+@pytest.mark.spec("J20")
+async def test_commands_that_need_no_model(shop: Workshop) -> None:
+    shop.play({"main": [tool("TaskCreate", subject="the subject", description="x"), "done"], "child": ["x"]})
+    (shop.project / ".claude" / "commands").mkdir(parents=True)
+    (shop.project / ".claude" / "commands" / "greet.md").write_text("SCRIPT:child Say hello to $ARGUMENTS.")
+    async with shop.editor() as editor:
+        session = await editor.new(shop.project)
+        offered = (await editor.until(lambda e: e.updates(session, "available_commands_update")))[-1]
+        names = {c["name"] for c in offered["availableCommands"]}
+        assert {"greet", "agents", "tasks", "inbox", "why", "cost", "compact", "btw", "stop", "to"} <= names
+        await editor.prompt(session, "go")
+        for command, words in {
+            "/tasks": "the subject",
+            "/agents": "main",
+            "/inbox": "no mail",
+            "/why": "",
+            "/cost": "$",
+            "/to nobody hi": "no agent is called nobody",
+            "/to": "needs a name",
+            "/stop": "stopped",
+        }.items():
+            before = len(editor.text(session))
+            assert await editor.prompt(session, command) == "end_turn"
+            assert words in editor.text(session)[before:], command
+        transcript = next((shop.home / ".teamwright" / "projects").rglob(f"{session}.jsonl")).read_text()
+        assert "/tasks" not in transcript
+        assert await editor.prompt(session, "/greet the-world") == "end_turn"
+        transcript = next((shop.home / ".teamwright" / "projects").rglob(f"{session}.jsonl")).read_text()
+        assert "Say hello to the-world." in transcript
+
+
+@pytest.mark.spec("J20", "J32")
+@pytest.mark.parametrize("young", [True, False])
+async def test_a_compaction_is_told(shop: Workshop, young: bool) -> None:
+    shop.play(["one", "the summary", "two"])
+    capabilities = {"session": {"compaction": {}, "notices": {}}} if young else {}
+    async with shop.editor(capabilities=capabilities) as editor:
+        session = await editor.new(shop.project)
+        await editor.prompt(session, "go")
+        assert await editor.prompt(session, "/compact") == "end_turn"
+        told = editor.updates(session, "compaction_update")
+        assert [u["status"] for u in told] == (["completed"] if young else [])
+        assert ("compacted" in editor.text(session, "agent_thought_chunk")) is not young
+
+
+@pytest.mark.spec("J20")
+async def test_a_side_question_is_answered_beside_the_conversation(shop: Workshop) -> None:
+    shop.play(["one", "beside it"])
+    async with shop.editor() as editor:
+        session = await editor.new(shop.project)
+        await editor.prompt(session, "go")
+        assert await editor.prompt(session, "/btw what was that?") == "end_turn"
+        assert editor.text(session).endswith("beside it")
+
+
+@pytest.mark.spec("J27")
+async def test_usage_and_title(shop: Workshop) -> None:
+    shop.play([bash("true"), "done"])
+    async with shop.editor(*UNASKED) as editor:
+        session = await editor.new(shop.project)
+        await editor.prompt(session, "the first words of it")
+        usage = editor.updates(session, "usage_update")
+        assert len(usage) == 2 and usage[-1]["used"] > 0 and usage[-1]["size"] >= usage[-1]["used"]
+        assert usage[-1]["cost"]["currency"] == "USD"
+        titles = [u["title"] for u in editor.updates(session, "session_info_update") if "title" in u]
+        assert titles == ["the first words of it"]
+
+
+@pytest.mark.spec("J15")
+async def test_the_state_is_told(shop: Workshop) -> None:
+    shop.play(["done"])
+    async with shop.editor() as editor:
+        session = await editor.new(shop.project)
+        await editor.prompt(session, "go")
+        infos = [
+            u["_meta"]["teamwright"]["state"] for u in editor.updates(session, "session_info_update") if "_meta" in u
+        ]
+        assert infos == ["running", "idle"]
+
+
+def server(shop: Workshop, name: str) -> dict[str, Any]:
+    args = [str(SERVERS / "small_mcp.py"), str(shop.home / f"{name}.log")]
+    return {"name": name, "command": sys.executable, "args": args, "env": [{"name": "COLOUR", "value": "green"}]}
+
+
+@pytest.mark.spec("J21", "J32")
+@pytest.mark.parametrize("young", [True, False])
+async def test_servers_of_the_editor(shop: Workshop, young: bool) -> None:
+    """One works in the first request, one cannot start and is told; the session goes on."""
+    shop.play([tool("mcp__good__echo", text="over-mcp"), "done"])
+    broken = {"name": "broken", "command": "/nowhere/at-all", "args": [], "env": []}
+    capabilities = {"session": {"notices": {}}} if young else {}
+    async with shop.editor(*UNASKED, capabilities=capabilities) as editor:
+        session = await editor.new(shop.project, mcpServers=[server(shop, "good"), broken])
+        assert await editor.prompt(session, "go") == "end_turn"
+        (card,) = editor.calls(session).values()
+        assert card["statuses"][-1] == "completed" and "over-mcp" in card["texts"][-1] and card["kind"] == "other"
+        notices = json.dumps(editor.updates(session, "notice"))
+        thoughts = editor.text(session, "agent_thought_chunk")
+        assert "broken" in (notices if young else thoughts)
+
+
+@pytest.mark.spec("J10", "J21")
+@pytest.mark.parametrize("given", [{"name": "Kim"}, None])
+async def test_a_servers_question_is_a_form(shop: Workshop, given: Any) -> None:
+    shop.play([tool("mcp__good__ask"), "done"])
+    async with shop.editor(*UNASKED, capabilities={"elicitation": {"form": {}}}, form=given) as editor:
+        session = await editor.new(shop.project, mcpServers=[server(shop, "good")])
+        assert await editor.prompt(session, "go") == "end_turn"
+        (form,) = editor.asked
+        assert form["message"].startswith("The MCP server good asks:") and form["sessionId"] == session
+        (card,) = editor.calls(session).values()
+        assert ("Kim" in card["texts"][-1]) == bool(given)
+
+
+@pytest.mark.spec("J22")
+async def test_additional_directories(shop: Workshop) -> None:
+    other = shop.home / "other"
+    other.mkdir()
+    write = tool("Write", file_path=str(other / "a"), content="x")
+    shop.play({"main": [write, "done"], "again": [write, "done"]})
+    async with shop.editor("--permission-mode", "acceptEdits", answer="no") as editor:
+        session = await editor.new(shop.project, additionalDirectories=[str(other)])
+        assert await editor.prompt(session, "go") == "end_turn" and (other / "a").exists() and not editor.asked
+    (other / "a").unlink()
+    async with shop.editor("--permission-mode", "acceptEdits", answer="no") as again:
+        await again.call("session/load", sessionId=session, cwd=str(shop.project), mcpServers=[])
+        await again.prompt(session, "SCRIPT:again")
+        assert len(again.asked) == 1 and not (other / "a").exists()
+
+
+@pytest.mark.spec("J16")
+async def test_a_childs_calls_are_not_told_one_by_one(shop: Workshop) -> None:
+    shop.play(
+        {"main": [agent("child"), "done"], "child": [bash("echo one"), bash("sleep 0.5; echo two"), "the report"]}
+    )
+    async with shop.editor(*UNASKED) as editor:
+        session = await editor.new(shop.project)
+        assert await editor.prompt(session, "go") == "end_turn"
+        (card,) = editor.calls(session).values()
+        assert card["statuses"][-1] == "completed" and card["statuses"].count("completed") == 1
+        assert "the report" in card["texts"][-1] and any("echo one" in text for text in card["texts"])

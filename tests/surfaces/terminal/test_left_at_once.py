@@ -1,0 +1,43 @@
+"""The app in a real terminal, opened and left without a word: no session stays behind."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tmux_kit import Terminal
+
+pytestmark = pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
+
+
+@pytest.fixture
+def terminal(tmp_path: Path) -> Iterator[Terminal]:
+    terminal = Terminal(tmp_path, (100, 30))
+    yield terminal
+    terminal.close()
+
+
+def files(terminal: Terminal) -> list[Path]:
+    place = terminal.home / ".teamwright" / "projects"
+    return [path for path in place.rglob("*") if path.is_file()]
+
+
+@pytest.mark.spec("SE8")
+def test_an_app_that_is_opened_and_left_leaves_no_session(terminal: Terminal) -> None:
+    terminal.start(["Hello."])
+    terminal.shows("Ask, or type", "ask ·")
+    terminal.keys("C-d")
+    screen = terminal.shows("LEFT 0")
+    assert "--resume" not in screen and files(terminal) == []
+
+
+@pytest.mark.spec("SE8")
+def test_one_in_which_something_was_said_stays(terminal: Terminal) -> None:
+    terminal.start(["Hello."])
+    terminal.shows("Ask, or type", "ask ·")
+    terminal.type("hi")
+    terminal.keys("Enter")
+    terminal.shows("Hello.")
+    terminal.keys("C-d")
+    terminal.shows("teamwright --resume", "LEFT 0")
+    assert any(path.suffix == ".jsonl" for path in files(terminal))

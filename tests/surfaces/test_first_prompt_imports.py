@@ -1,0 +1,40 @@
+"""What a first prompt does not pay for: parts of the program that it does not use are not imported."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+UNUSED = {
+    "aiohttp",
+    "mcp",
+    "tempfile",
+    "teamwright.app.extensions.judge",
+    "teamwright.core.permissions.judge",
+    "teamwright.host.git.run",
+    "teamwright.host.ipc.wakeup",
+    "teamwright.runtime.agents.sub_agents",
+    "teamwright.runtime.extensions.hooks",
+    "teamwright.runtime.sandbox.fence",
+    "teamwright.runtime.teams.mail",
+    "teamwright.runtime.teams.service",
+    "teamwright.runtime.worktrees",
+    "teamwright.store.files.checkpoints",
+    "teamwright.store.tables.tasks",
+    "tree_sitter",
+    "yaml",
+}
+
+
+def test_a_one_word_prompt_imports_no_teams_tools_of_git_or_judges(tmp_path: Path) -> None:
+    script = tmp_path / "say.json"
+    script.write_text('["hello"]')
+    argv = [sys.executable, "-X", "importtime", "-m", "teamwright", "-p", "hi", "--model", f"script/{script}"]
+    env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
+    done = subprocess.run(
+        argv, env=env, cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout == "hello\n"
+    loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert "teamwright.core.loop" in loaded
+    assert not UNUSED & loaded

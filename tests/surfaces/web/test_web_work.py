@@ -1,0 +1,88 @@
+"""What a team did, over plain HTTP: its mail, its branches, and a merge that is refused; and a port that is taken."""
+
+import json
+import socket
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from program import Program, bash, tool
+from web_kit import WebHub
+from worktree_kit import git, save
+
+
+@pytest.fixture
+def hub(program: Program) -> Iterator[WebHub]:
+    found = WebHub(program).enter()
+    yield found
+    found.close()
+
+
+@pytest.mark.spec("N1")
+def test_a_port_that_is_taken_gives_the_next_one_and_that_is_said(program: Program) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        web = WebHub(program, port=port)
+        try:
+            assert web.port != port and web.enter().get("/api/now").status == 200
+            assert (
+                f"port {port} is taken by another program: {web.port} is used" in (program.root / "web.err").read_text()
+            )
+        finally:
+            web.close()
+
+
+def mate(name: str) -> dict[str, Any]:
+    return tool("Agent", name=name, team_name="crew", description=name, prompt=f"SCRIPT:{name} begin")
+
+
+@pytest.mark.spec("N17", "N21")
+def test_mail_is_shown_once_with_the_times_of_sending_and_reading(program: Program, hub: WebHub) -> None:
+    note = tool("SendMessage", to="bob", summary="a sign", message="The door is <b>open</b>.\u202e")
+    script = {
+        "main": [[tool("TeamCreate", team_name="crew")], [mate("bob")], [mate("ada")], "all set", *["noted"] * 9],
+        "bob": ["ready", *["heard"] * 9],
+        "ada": [note, "told", *["more"] * 9],
+    }
+    id = program.prompt(script).result["session_id"]
+    entries = hub.get(f"/api/sessions/{id}/mail").json["entries"]
+    (found,) = [e for e in entries if e["summary"] == "a sign"]
+    assert (found["from"], found["to"], found["state"]) == ("ada", "bob", "delivered")
+    assert found["text"] == "The door is <b>open</b>.\\u202e" and 0 < found["sent_at"] <= found["delivered_at"]
+    assert len({e["n"] for e in entries}) == len(entries)
+    page = hub.get(f"/api/sessions/{id}/mail?limit=1").json
+    assert page["more"] and page["entries"][0]["n"] == entries[-1]["n"]
+    assert hub.get(f"/api/sessions/{id}/mail?limit=1&before={entries[-1]['n']}").json["entries"] == [entries[-2]]
+    assert {m["name"] for m in hub.get(f"/api/sessions/{id}/team").json["members"]} >= {"ada", "bob"}
+    refused = hub.post(f"/api/sessions/{id}/shutdown", {"agent": "bob"})
+    assert refused.status == 409 and "ended" in refused.json["error"]
+
+
+@pytest.mark.spec("N19")
+def test_changes_are_those_of_the_command_and_an_unsafe_merge_changes_nothing(program: Program, hub: WebHub) -> None:
+    git(program.project, "init", "-q", "-b", "main")
+    for name, value in (("user.name", "A Person"), ("user.email", "person@localhost")):
+        git(program.project, "config", name, value)
+    file = program.project / "old.txt"
+    file.write_text("one\ntwo\nthree\n")
+    save(program.project)
+    agent = tool("Agent", description="mend it", prompt="SCRIPT:mend", isolation="worktree")
+    script = {"main": [agent, "done"], "mend": [bash("sed -i s/two/2/ old.txt && git commit -qam digit"), "done"]}
+    id = program.prompt(script, "--dangerously-skip-permissions").result["session_id"]
+    file.write_text("one\nzwei\nthree\n")
+    save(program.project)
+    path = f"/api/sessions/{id}/changes"
+    listed = hub.get(path).json["worktrees"]
+    (told,) = json.loads(program.run("worktrees", "--json").out)
+    assert {name: listed[0][name] for name in told} == told and listed[0]["owner"]
+    one = f"{path}/{told['name']}"
+    preview = hub.get(f"{one}/preview").json
+    tried = program.run("worktrees", "merge", told["name"], "--preview", "--json")
+    assert preview == json.loads(tried.out) and preview["conflicts"] == ["old.txt"]
+    rows = hub.get(f"{one}/diff?path=old.txt").json["rows"]
+    assert [(r["kind"], r["text"], r["number"]) for r in rows[1:3]] == [("del", "two", 2), ("add", "2", 2)]
+    refused = hub.post(f"{one}/merge")
+    assert refused.status == 409 and "old.txt" in refused.json["error"]
+    assert file.read_text() == "one\nzwei\nthree\n" and git(program.project, "status", "--porcelain") == ""
+    assert hub.post(f"{path}/nothing/merge").status in (404, 409)
