@@ -162,7 +162,7 @@ async def test_a_file_that_is_named_is_attached(walker: Any) -> None:
         await stage.shows("I see.")
         _, file = model.requests[0].messages[0].blocks
         assert file.text.startswith("<attached-file ") and "these-are-the-notes" in file.text
-        await stage.shows("attached: ")
+        await stage.shows("attached: two words.txt")
         assert "these-are-the-notes" not in stage.screen
 
 

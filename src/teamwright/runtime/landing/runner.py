@@ -228,9 +228,10 @@ class LandRunner:
 
     async def _clear_away(self) -> None:
         while self._used:
-            tree = self._used.pop()
+            tree = self._used[-1]
             with suppress(ToolError):  # the next run clears what is left
                 await close_tree(self._plan.place, tree)
+            self._used.remove(tree)  # only now: cancelled meanwhile, it is closed at the end
             self._claim(tree, release=True)
 
     def _claim(self, tree: Path, *, release: bool = False) -> None:

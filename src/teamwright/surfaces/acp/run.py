@@ -14,6 +14,7 @@ from msgspec import Raw
 from teamwright.surfaces.acp.protocol import shapes
 from teamwright.surfaces.acp.protocol.greeting import greeting
 from teamwright.surfaces.acp.protocol.wire import REQUEST, Answer, RpcError, Wire
+from teamwright.surfaces.signals import STATUS, heed_signals
 from teamwright.surfaces.stdin import read_chunks
 from teamwright.surfaces.stdout import Out
 
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from teamwright.surfaces.acp.connection import EditorSessions
     from teamwright.surfaces.acp.threads.hosting import KeepDoor
 
-STATUS = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 LAST_SECONDS = 1.0  # for the editor to read the last lines
 
 
@@ -71,7 +71,7 @@ async def run_editor(ready: "Callable[[], tuple[Options, KeepDoor]]") -> int:
         front = Front(wire, group, ready)
         with anyio.CancelScope() as work:
             group.start_soon(wire.write)
-            group.start_soon(_heed_signals, work, caught)
+            group.start_soon(heed_signals, work, caught)
             group.start_soon(_heed_leaving, wire, work)
             await wire.read(read_chunks(), front.serve)
             await _finish(wire)
@@ -100,16 +100,3 @@ def _take_stdout() -> Out:
 async def _heed_leaving(wire: Wire, work: anyio.CancelScope) -> None:
     await wire.gone.wait()
     work.cancel()
-
-
-async def _heed_signals(work: anyio.CancelScope, caught: list[signal.Signals]) -> None:
-    """The first signal ends the work in good order, a second one at once."""
-    with anyio.open_signal_receiver(*STATUS) as signals:
-        async for number in signals:
-            if caught:
-                from teamwright.host.process.run import stop_all  # noqa: PLC0415
-
-                stop_all()
-                os._exit(STATUS[number])
-            caught.append(number)
-            work.cancel()

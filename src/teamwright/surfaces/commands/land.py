@@ -1,5 +1,6 @@
 """`teamwright land`: queues finished branches and lands them, one at a time, each checked on what it lands on."""
 
+import signal
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
@@ -20,6 +21,7 @@ from teamwright.store.db.database import Database
 from teamwright.surfaces.commands.landing_names import draft_for, find_named
 from teamwright.surfaces.commands.tables import local_time, print_json, print_table
 from teamwright.surfaces.reports.landing import STATES, about_entry, landing_record, seconds_of
+from teamwright.surfaces.signals import STATUS, heed_signals
 from teamwright.tools.bounds import visible
 
 if TYPE_CHECKING:
@@ -70,13 +72,23 @@ def run_land(parser: "argparse.ArgumentParser", args: Sequence[str]) -> int:
 
 
 async def _opened(options: Options, work: _Work, asked: _Asked) -> int:
-    failed: list[ToolError | UsageError] = []
-    async with landing_here(options) as place:
-        try:
-            return await work(place, asked)
-        except (ToolError, UsageError) as error:  # out of its task group, which would wrap it
-            failed.append(error)
-    raise failed[0]
+    """The status. A signal leaves no tree of the queue behind."""
+    ended: list[int | ToolError | UsageError] = []
+    caught: list[signal.Signals] = []
+    async with anyio.create_task_group() as group:
+        with anyio.CancelScope() as scope:
+            group.start_soon(heed_signals, scope, caught)
+            async with landing_here(options) as place:
+                try:
+                    ended.append(await work(place, asked))
+                except (ToolError, UsageError) as error:  # out of its task group, which would wrap it
+                    ended.append(error)
+        group.cancel_scope.cancel()
+    if caught:
+        return STATUS[caught[0]]
+    if isinstance(ended[0], int):
+        return ended[0]
+    raise ended[0]
 
 
 # --- what it does

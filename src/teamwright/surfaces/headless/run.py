@@ -1,7 +1,6 @@
 """The headless program: prompts in, results out, nothing left running."""
 
 import gc
-import os
 import signal
 import sys
 from collections.abc import Mapping
@@ -21,6 +20,7 @@ from teamwright.runtime.driven_session import DrivenSession
 from teamwright.runtime.session import Session
 from teamwright.store.files.paths import Home, home_from
 from teamwright.surfaces.headless.printer import Format, Printer
+from teamwright.surfaces.signals import STATUS, heed_signals
 from teamwright.surfaces.stdin import read_lines, read_text
 from teamwright.surfaces.stdout import Out
 from teamwright.tools.bounds import visible
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from teamwright.surfaces.headless.driver import Driver
     from teamwright.surfaces.headless.states import States
 
-STATUS = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 READS_STATE = "CLAUDE_CODE_SDK_READS_SESSION_STATE"
 PRINT_LIMIT = 10.0  # seconds for a slow reader to take the last lines
 
@@ -71,7 +70,7 @@ async def run(headless: Headless, options: Options) -> int:
             watch = session.watch(deltas=headless.partial)
             with anyio.CancelScope() as work:
                 group.start_soon(_print, watch, printer, work)
-                group.start_soon(_heed_signals, work, signals)
+                group.start_soon(heed_signals, work, signals)
                 group.start_soon(_heed_trouble, opened, work)
                 if states is not None:
                     group.start_soon(states.watch)
@@ -177,16 +176,3 @@ async def _heed_trouble(session: Session, work: anyio.CancelScope) -> None:
     """The disk fails: nothing that is done from here on could be kept."""
     await session.trouble.met()
     work.cancel()
-
-
-async def _heed_signals(work: anyio.CancelScope, caught: list[signal.Signals]) -> None:
-    """The first signal ends the work in good order, a second one at once."""
-    with anyio.open_signal_receiver(*STATUS) as signals:
-        async for number in signals:
-            if caught:
-                from teamwright.host.process.run import stop_all  # noqa: PLC0415
-
-                stop_all()
-                os._exit(STATUS[number])
-            caught.append(number)
-            work.cancel()

@@ -8,7 +8,7 @@ from teamwright.core.data.message import Image, Message, Text
 from teamwright.core.ids import CallId
 from teamwright.core.text import neutral, restored
 from teamwright.surfaces.view.shapes import Item, Note, Spoken, Step
-from teamwright.surfaces.view.text import duration, one_line
+from teamwright.surfaces.view.text import duration, near, one_line
 from teamwright.tools.bounds import bounded
 
 MOST_RESULT = 20_000  # characters of a tool's result that stay in memory
@@ -37,18 +37,18 @@ def shell_text(command: str, status: int, output: str) -> str:
     return f'<shell-input>{neutral(command)}</shell-input>\n<shell-output exit="{status}">\n{body}\n</shell-output>'
 
 
-def items_of(message: Message, n: int, at: int) -> list[Item]:
-    """Everything that a message to an agent has to show."""
+def items_of(message: Message, n: int, at: int, cwd: str = "") -> list[Item]:
+    """Everything that a message to an agent has to show, files by their paths from `cwd`."""
     found: list[Item] = []
     for block in message.blocks:
         if isinstance(block, Text):
-            found.append(_item(block.text, n, at))
+            found.append(_item(block.text, n, at, cwd))
         elif isinstance(block, Image):
             found.append(Note("info", f"image attached ({block.media_type})", n=n, at=at))
     return found
 
 
-def _item(text: str, n: int, at: int) -> Item:
+def _item(text: str, n: int, at: int, cwd: str) -> Item:
     if text.startswith("<teammate-message ") and (mail := _MAIL.match(text)):
         who, summary = (html.unescape(part or "") for part in mail.groups()[:2])
         return Note("message", mail_words(restored(mail[3]), summary), who, n=n, at=at)
@@ -59,7 +59,7 @@ def _item(text: str, n: int, at: int) -> Item:
     if text.startswith("<hook-context>"):
         return Note("info", f"a hook adds: {one_line(text.removeprefix('<hook-context>'))}", n=n, at=at)
     if attached := _ATTACHED.match(text):
-        return Note("info", f"attached: {one_line(attached[1])}", n=n, at=at)
+        return Note("info", f"attached: {one_line(near(html.unescape(attached[1]), cwd))}", n=n, at=at)
     if text.startswith("<shell-input>") and (ran := _SHELL.match(text)):
         return _shell_step(restored(ran[1]), int(ran[2]), restored(ran[3]), n, at)
     return Spoken("person", text, n=n, at=at)

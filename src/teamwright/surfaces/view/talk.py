@@ -77,7 +77,8 @@ class TalkFold:
                 self._cwd = event.worktree or event.cwd
                 return False
             case LettersTaken():
-                self.talk.items += [item for item in items_of(event.message, n, at) if not self._is_told(item)]
+                items = items_of(event.message, n, at, self._cwd)
+                self.talk.items += [item for item in items if not self._is_told(item)]
             case Replied():
                 self._replied(event, n, at)
             case ToolProgressed():

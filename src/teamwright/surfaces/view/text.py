@@ -37,11 +37,16 @@ def one_line(text: str, most: int = 200) -> str:
     return safe(textwrap.shorten(text[: 8 * most], most, placeholder=" …"))
 
 
+def near(path: str, cwd: str) -> str:
+    """The path from `cwd` if it is below."""
+    return path.removeprefix(f"{cwd.rstrip('/')}/") if cwd else path
+
+
 def title(tool: str, args: dict[str, Any], cwd: str = "") -> str:
     """What a call is about, in a few words, a file by its path from `cwd`; safe to draw."""
     traits = traits_of(tool)
     subject = traits.subject(args)
-    return one_line(subject.removeprefix(f"{cwd.rstrip('/')}/") if cwd and traits.path is not None else subject)
+    return one_line(near(subject, cwd) if traits.path is not None else subject)
 
 
 def is_question(tool: str) -> bool:

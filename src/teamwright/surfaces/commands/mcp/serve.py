@@ -21,6 +21,7 @@ from teamwright.core.errors import StoreError, ToolError
 from teamwright.core.permissions.consent import Mode
 from teamwright.core.ports import Outcome, said
 from teamwright.runtime.manual_lead import ManualLead
+from teamwright.surfaces.signals import STATUS, heed_signals
 from teamwright.tools.agents.agent import NAME as AGENT
 from teamwright.tools.agents.messages import ListAgents, SendMessage
 from teamwright.tools.agents.tasks import TaskCreate, TaskList, TaskUpdate
@@ -28,7 +29,6 @@ from teamwright.tools.agents.team import TeamCreate, TeamDelete
 from teamwright.tools.bounds import visible
 from teamwright.tools.define import read_args, schema_of
 
-STATUS = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 MOST_WAIT = 3600.0  # seconds of one call
 INSTRUCTIONS = """\
 Teams of coding agents that work in this directory; you are their lead. team_create, then teammate_spawn for each \
@@ -95,18 +95,11 @@ async def serve(options: Options, run: Callable[[Server[Any]], Awaitable[None]])
     async with anyio.create_task_group() as group:
         async with session:
             with anyio.CancelScope() as work:
-                group.start_soon(_heed_signals, work, signals)
+                group.start_soon(heed_signals, work, signals)
                 await run(build_server(ManualLead(session)))
             session.hurry()
         group.cancel_scope.cancel()
     return STATUS[signals[0]] if signals else 0
-
-
-async def _heed_signals(work: anyio.CancelScope, caught: list[signal.Signals]) -> None:
-    with anyio.open_signal_receiver(*STATUS) as signals:
-        async for number in signals:
-            caught.append(number)
-            work.cancel()
 
 
 def build_server(driver: ManualLead) -> Server[Any]:
