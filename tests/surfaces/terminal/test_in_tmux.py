@@ -123,11 +123,10 @@ def test_no_colour_means_no_colour(narrow: Terminal) -> None:
 
 def test_the_program_ends_in_good_order_when_its_terminal_is_closed(tmp_path: Path) -> None:
     (tmp_path / "script.json").write_text('["done"]')
-    (tmp_path / ".teamwright").mkdir()
-    (tmp_path / ".teamwright" / "settings.json").write_text('{"sandbox": {"enabled": false}}')  # nothing to be asked
     argv = [sys.executable, "-m", "teamwright", "--model", f"script/{tmp_path}/script.json"]
     env = {"HOME": str(tmp_path), "PATH": os.environ["PATH"], "TERM": "xterm-256color", "LANG": "C.UTF-8"}
     env |= {"PYTHONPATH": os.environ.get("PYTHONPATH", ""), "LINES": "40", "COLUMNS": "100"}
+    env |= {"TEAMWRIGHT_SANDBOX": "off"}  # nothing is offered at the start
     pid, terminal = pty.fork()
     if pid == 0:
         os.chdir(tmp_path)
