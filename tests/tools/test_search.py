@@ -198,9 +198,9 @@ def test_a_persons_ripgrep_settings_do_not_interfere(ctx: ToolContext) -> None:
 
 
 def test_no_pattern_is_slow() -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     assert not matcher("*a" * 40 + "/" + "**/x/" * 20 + "z")("a" * 250 + "/" + "x/" * 100 + "y")
-    assert time.perf_counter() - began < 2
+    assert time.process_time() - began < 2
 
 
 def test_too_many_choices_are_refused(ctx: ToolContext) -> None:
