@@ -1,6 +1,6 @@
 """Teams of coding agents, on any model. The names below are the library; everything is imported when first used."""
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.2.0"
 
 TYPE_CHECKING = False  # checkers know this name; importing `typing` for it would cost more than all the rest here
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ import pytest
 from teamwright.core.permissions.consent import MODES, Mode
 from teamwright.core.permissions.facts import Edits, Facts, Fetches, Place, Reads, Runs, Uses
 from teamwright.core.permissions.judge import Verdict, judge, mode_allowed
-from teamwright.core.permissions.path_rules import is_protected
+from teamwright.core.permissions.path_rules import from_project, is_protected
 from teamwright.core.permissions.protected import mentioned
 from teamwright.core.permissions.rules import Rules, parse_rules
 
@@ -219,6 +219,26 @@ def test_suggestions_for_paths_would_answer_them_and_are_never_a_whole_working_d
         (text,) = ask(facts).suggestions
         assert kind(facts, allow=[text]) == "allow", text
         assert text not in ("Edit(//p/**)", "Edit(//**)", "Read(//etc/**)")
+
+
+@pytest.mark.parametrize(
+    ("path", "written"),
+    [
+        ("/p/src/x/a", "Edit(src/x/**)"),
+        ("/p/a", "Edit(/a)"),
+        ("/p/~/x/a", "Edit(/~/x/**)"),
+        ("/p/[odd]/x/a", r"Edit(\[odd]/x/**)"),
+        ("/q/r/s/t", "Edit(//q/r/s/**)"),
+        ("/pp/r/s/t", "Edit(//pp/r/s/**)"),
+    ],
+)
+def test_suggestions_within_the_project_are_written_from_its_root_and_mean_the_same(path: str, written: str) -> None:
+    (text,) = ask(write(path)).suggestions
+    assert from_project(text, "/p") == written
+    assert kind(write(path), allow=[written]) == "allow"
+    elsewhere = write(path.replace("a", "b") if path == "/p/a" else "/p/elsewhere/" + path.split("/", 2)[2])
+    assert kind(elsewhere, allow=[written]) == "ask"
+    assert from_project(text, "/") == text == from_project(text, "")
 
 
 @pytest.mark.spec("A12")

@@ -163,6 +163,18 @@ async def test_without_a_type_it_is_a_fork_that_bubbles_and_reports_later(walker
     assert ended_calls(walk)[0].data["status"] == "async_launched" and "Scope: all" in walk.notices[0]
 
 
+async def test_the_setting_turns_forks_on_as_the_option_does(walker: Walker) -> None:
+    scripts = {"main": [fork("SCRIPT:part"), "waiting", "end"], "part": ["Scope: all"]}
+    async with crew(walker, _last(scripts)) as walk:
+        await walk.play()
+    assert ended_calls(walk)[0].is_error and not walk.children
+    (walker.home / ".teamwright").mkdir(exist_ok=True)
+    (walker.home / ".teamwright" / "settings.json").write_text('{"teamwright": {"fork": true}}')
+    async with crew(walker, _last(scripts)) as walk:
+        await walk.play()
+    assert not ended_calls(walk)[0].is_error and len(walk.children) == 1
+
+
 @pytest.mark.spec("F5", "P10")
 async def test_a_fork_cannot_fork_by_its_origin(walker: Walker) -> None:
     scripts = {"main": [fork("SCRIPT:part"), "waiting"], "part": [fork("SCRIPT:never"), "done"], "never": ["no"]}

@@ -40,11 +40,11 @@ class Standings:
     def of(self, id: AgentId) -> Standing:
         found, rules = self.agent(id), self._services.extensions.rules_of(id)
         fence, mode, color = self._services.sandbox, self.mode(id), self._color(found)
-        if fence is None:
-            return Standing(found.name, mode, rules, found.desk, color, self._readable, self._protected)
-        fencing = fence.fencing(id, found.desk, mode)
-        readable = (*self._readable, fence.scratch_of(found.desk))
-        return Standing(found.name, mode, rules, found.desk, color, readable, self._protected, fencing)
+        readable, fencing, project = self._readable, None, str(self._services.workspace.project)
+        if fence is not None:
+            fencing = fence.fencing(id, found.desk, mode)
+            readable = (*readable, fence.scratch_of(found.desk))
+        return Standing(found.name, mode, rules, found.desk, color, readable, self._protected, fencing, project)
 
     def _color(self, agent: Agent) -> str:
         """Of a teammate, or of the one that an agent works for; where there are no teams nobody has one."""

@@ -288,7 +288,7 @@ def _features(options: Options, workspace: Workspace) -> Features:
     own, env = workspace.own, workspace.env
     coordinator = options.coordinator or own.coordinator or env.get("TEAMWRIGHT_COORDINATOR") == "1"
     return Features(
-        fork=(options.fork or env.get("TEAMWRIGHT_FORK") == "1") and not coordinator,
+        fork=(options.fork or own.fork or env.get("TEAMWRIGHT_FORK") == "1") and not coordinator,
         background=own.background and env.get("TEAMWRIGHT_DISABLE_BACKGROUND") != "1",
         coordinator=coordinator,
         assistant=options.assistant or own.assistant,

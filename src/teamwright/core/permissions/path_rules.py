@@ -217,6 +217,14 @@ def _pattern(path: str) -> str:
     return "/" + re.sub(r"([*?\[\\])", r"\\\1", path)
 
 
+def from_project(rule: str, project: str) -> str:
+    """A suggested rule as a person would write it: `Edit(src/**)` for what is in the project, where all rules begin."""
+    tool, _, rest = rule.partition(f"({_pattern(project)}/")
+    if not rest or project in ("", "/"):
+        return rule
+    return f"{tool}({rest}" if "/" in rest and not rest.startswith("~") else f"{tool}(/{rest}"
+
+
 def _suggested(path: str, scene: Scene) -> str:
     """The directory of the path and all below, but never all of a working directory or of the whole machine."""
     folder = path.rpartition("/")[0]

@@ -13,6 +13,7 @@ from teamwright.core.permissions.allowed import allowed_words
 from teamwright.core.permissions.consent import Allow, Deny, Fence, Mode, Question
 from teamwright.core.permissions.facts import Runs
 from teamwright.core.permissions.judge import Verdict, judge
+from teamwright.core.permissions.path_rules import from_project
 from teamwright.core.permissions.rules import BASH, Rules, parse_rules
 from teamwright.core.ports import Desk
 from teamwright.runtime.permissions.call_facts import Intent
@@ -36,6 +37,7 @@ class Standing(Struct, frozen=True):
     readable: tuple[str, ...] = ()
     protected: tuple[str, ...] = ()
     fencing: "Fencing | None" = None  # where the sandbox holds
+    project: str = ""  # where patterns of rules begin
 
 
 def judge_intent(intent: Intent, standing: Standing) -> Verdict:
@@ -99,10 +101,10 @@ def question_about(
         call.name,
         dict(args),
         verdict.reason,
-        verdict.suggestions,
+        tuple(from_project(rule, standing.project) for rule in verdict.suggestions),
         verdict.blocked_path,
         standing.color,
-        verdict.wider,
+        tuple(from_project(rule, standing.project) for rule in verdict.wider),
         is_edit,
         outside=_outside_rules(intent, standing),
     )

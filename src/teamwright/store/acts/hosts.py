@@ -59,8 +59,8 @@ class BuryHost(Struct, frozen=True):
         return Demand()
 
     def apply(self, db: sqlite3.Connection, ctx: Context) -> bool:
-        sql = "UPDATE hosts SET gone = ?1, held = ?2 WHERE process = ?3 AND gone = 0 AND beat + lease <= ?1"
-        return db.execute(sql, (ctx.now, _held(db, self.process), self.process)).rowcount > 0
+        sql = "UPDATE hosts SET gone = ?, held = ? WHERE process = ? AND gone = 0 AND beat + lease <= ?"
+        return db.execute(sql, (ctx.now, _held(db, self.process), self.process, ctx.now)).rowcount > 0
 
 
 class LeaveHost(Struct, frozen=True):

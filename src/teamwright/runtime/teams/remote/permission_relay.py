@@ -110,6 +110,7 @@ class PermissionResponder:
         self._tables, self._roster, self._wakeups = deps.tables, deps.roster, deps.wakeups
         self._mail, self._supervisor = deps.mail, deps.supervisor
         self._rules, self._put, self._facts, self._fencing = rulebook.of, put, facts, fencing
+        self._project = rulebook.base
         self._asked: set[RequestId] = set()
 
     async def look(self) -> None:
@@ -128,7 +129,8 @@ class PermissionResponder:
         call = ToolCall(CallId(body["toolUseId"]), body["tool"], msgspec.Raw(msgspec.json.encode(body["input"])))
         rules = self._rules(request.asker)
         fencing = self._fencing(request.asker, desk, mode)
-        standing = Standing(str(body["agent"]), mode, rules, desk, str(body["color"]), fencing=fencing)
+        name, color = str(body["agent"]), str(body["color"])
+        standing = Standing(name, mode, rules, desk, color, fencing=fencing, project=self._project)
         decision = await self._judge(request.asker, call, standing)
         answer = _answer_of(decision)
         done = await self._tables.requests.answer(request.id, request.answerer, answer)

@@ -1,0 +1,193 @@
+"""Starts terminal agents beside each other on one prompt and prints what each needs until its first request.
+
+`python bench/beside.py [--rounds 5] [teamwright] [claude] [codex] [opencode]`: those that are on PATH unless named.
+Each is sent to a server on loopback with an empty home, in an empty repository, in turns, so that whatever else the
+machine does hits all. The first request that carries the prompt is measured as it arrives, and then the program is
+killed, so no model is called. Linux only.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+PROMPT = "Which files are here? Say orchid."
+LIMIT = 60
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass
+class Arrival:
+    """At the first request with the prompt. Of the program and all that it has started: processor time and memory."""
+
+    seconds: float
+    cpu: float
+    megabytes: float
+    kilobytes: float
+    tools: int
+
+
+class Ear(ThreadingHTTPServer):
+    """Answers everything with an empty object, and notes the body of the first request that has prompt and tools."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Listener)
+        self.body, self.at, self.heard = b"", 0.0, threading.Event()
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}"
+
+    def note(self, body: bytes) -> None:
+        if not self.heard.is_set() and b"orchid" in body and b'"tools"' in body:
+            self.body, self.at = body, time.monotonic()
+            self.heard.set()
+
+
+class Listener(BaseHTTPRequestHandler):
+    server: Ear
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self) -> None:
+        self.server.note(self._body())
+        if self.server.heard.is_set():
+            time.sleep(LIMIT)  # until the program is killed: it is as it was when it asked
+        self.answer()
+
+    def do_GET(self) -> None:
+        self.answer()
+
+    do_HEAD = do_GET
+
+    def _body(self) -> bytes:
+        if "chunked" not in self.headers.get("Transfer-Encoding", ""):
+            return self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        found = b""
+        while size := int(self.rfile.readline().split(b";")[0], 16):
+            found += self.rfile.read(size)
+            self.rfile.readline()
+        return found
+
+    def answer(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", "2")
+        self.end_headers()
+        self.wfile.write(b"{}")
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+
+def commands(name: str, url: str, home: Path) -> tuple[list[str], dict[str, str]]:
+    """How each is told to talk to our server: all of them take its address from the environment or a file."""
+    if name == "teamwright":
+        return [name, "-p", PROMPT, "--model", "sonnet"], {"ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": "k"}
+    if name == "claude":
+        env = {"ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": "k", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}
+        return [name, "-p", PROMPT, "--model", "sonnet"], env
+    if name == "codex":
+        own = f'{{name="own", base_url="{url}/v1", wire_api="responses", env_key="OWN_KEY"}}'
+        flags = ["-c", f"model_providers.own={own}", "-c", 'model_provider="own"', "-c", 'model="gpt-5.5"']
+        return [name, "exec", "--skip-git-repo-check", *flags, PROMPT], {"OWN_KEY": "k"}
+    own = {"npm": "@ai-sdk/openai-compatible", "options": {"baseURL": f"{url}/v1", "apiKey": "k"}, "models": {"m": {}}}
+    folder = home / ".config" / "opencode"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "opencode.json").write_text(json.dumps({"provider": {"own": own}, "model": "own/m", "autoupdate": False}))
+    return [name, "run", "--model", "own/m", PROMPT], {}
+
+
+def family(root: int) -> list[int]:
+    parents: dict[int, int] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+            except OSError:
+                continue
+    found = [root]
+    for pid in found:
+        found += [child for child, parent in parents.items() if parent == pid]
+    return found
+
+
+def cost_of(pids: list[int]) -> tuple[float, float]:
+    """Processor seconds, those of ended children included, and megabytes by share (PSS)."""
+    ticks = memory = 0
+    for pid in pids:
+        try:
+            ticks += sum(map(int, Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:15]))
+            rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
+        except OSError:
+            continue  # it has ended meanwhile
+        memory += int(rollup.partition("\nPss:")[2].split()[0])
+    return ticks / TICKS, memory / 1024
+
+
+def arrival(name: str, path: str) -> Arrival:
+    ear = Ear()
+    threading.Thread(target=ear.serve_forever, daemon=True).start()
+    with tempfile.TemporaryDirectory(prefix="beside-", ignore_cleanup_errors=True) as place:
+        home, project = Path(place, "home"), Path(place, "project")
+        for made in (home, project):
+            made.mkdir()
+        subprocess.run(["git", "init", "-q", str(project)], check=True)
+        argv, env = commands(name, ear.address, home)
+        env |= {"HOME": str(home), "PATH": path, "TERM": "xterm-256color", "LANG": "C.UTF-8"}
+        began = time.monotonic()
+        with Path(place, "said").open("wb") as said:
+            process = subprocess.Popen(
+                argv, cwd=project, env=env, stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True
+            )
+            try:
+                heard = ear.heard.wait(LIMIT)
+                cpu, memory = cost_of(family(process.pid))
+            finally:
+                for pid in family(process.pid):
+                    os.kill(pid, signal.SIGKILL)
+                process.wait()
+                ear.shutdown()
+        if not heard:
+            raise SystemExit(f"{name} asked nothing in {LIMIT} s:\n{Path(place, 'said').read_text()[-2000:]}")
+    tools = json.loads(ear.body)["tools"]
+    return Arrival(ear.at - began, cpu, memory, len(ear.body) / 1000, len(tools))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("programs", nargs="*")
+    options = parser.parse_args()
+    path = os.environ["PATH"]
+    known = ("teamwright", "claude", "codex", "opencode")
+    programs = options.programs or [name for name in known if shutil.which(name)]
+    found: dict[str, list[Arrival]] = {name: [] for name in programs}
+    for n in range(options.rounds + 1):
+        for name in programs[:: -1 if n % 2 else 1]:
+            one = arrival(name, path)
+            if n:  # the first round fills caches
+                found[name].append(one)
+    print(f"load {os.getloadavg()[0]:.1f}, rounds {options.rounds}; least / median until the first request")
+    print(f"{'program':12}{'seconds':>16}{'CPU seconds':>16}{'MB':>14}{'request kB':>12}{'tools':>7}  version")
+    for name, all_of in found.items():
+        asked = subprocess.run([name, "--version"], capture_output=True, text=True, timeout=LIMIT, check=False)
+        version = asked.stdout.strip().splitlines()[0] if asked.stdout.strip() else "?"
+        cells = [[a.seconds for a in all_of], [a.cpu for a in all_of], [a.megabytes for a in all_of]]
+        two = [f"{min(values):.2f} / {median(values):.2f}" for values in cells[:2]]
+        memory = f"{min(cells[2]):.0f} / {median(cells[2]):.0f}"
+        size = f"{median(a.kilobytes for a in all_of):.1f}"
+        print(f"{name:12}{two[0]:>16}{two[1]:>16}{memory:>14}{size:>12}{all_of[0].tools:>7}  {version}")
+
+
+if __name__ == "__main__":
+    main()
