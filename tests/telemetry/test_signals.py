@@ -6,6 +6,7 @@ import pytest
 
 from collector import Collector
 from program import Program, bash, tool
+from teamwright.telemetry.settings import LONG, Content
 
 Open = Callable[..., Collector]
 SKIP = "--dangerously-skip-permissions"
@@ -39,6 +40,29 @@ def test_each_kind_of_content_has_its_own_switch(program: Program, collector: Op
     sink = collector()
     play(program, sink.env(**{variable: "1"}))
     assert [secret for secret in SECRETS if secret in sink.everything] == [word]
+
+
+@pytest.mark.spec("U6")
+def test_keys_are_in_no_content(program: Program, collector: Open) -> None:
+    """Those of the environment, and what looks like one, wherever they are said."""
+    sink, own, shaped = collector(), "nothing-of-a-known-shape-0123", "sk-" + "a1" * 20
+    all_of_it = ("USER_PROMPTS", "ASSISTANT_RESPONSES", "TOOL_DETAILS", "TOOL_CONTENT")
+    env = sink.env(**{f"OTEL_LOG_{name}": "1" for name in all_of_it}) | {"BUILD_TOKEN": own}
+    script = [[f"{own} {shaped}", bash(f"echo {own} {shaped} told-$(echo output)")], f"{own} {shaped} done"]
+    assert program.prompt(script, SKIP, text=f"prompted {own} {shaped}", env=env).rc == 0
+    assert all(word in sink.everything for word in (b"prompted", b"told-output", b"done"))
+    assert own.encode() not in sink.everything and shaped.encode() not in sink.everything
+
+
+@pytest.mark.spec("U6")
+def test_content_is_bounded_and_no_key_is_cut_in_two() -> None:
+    key = "sk-" + "k1" * 40
+    content = Content(secrets=("mine-mine",))
+    assert content.shown("a mine-mine b") == "a [secret] b"
+    for before in (0, LONG - 40, LONG - 2, LONG, LONG + 5_000):
+        shown = content.shown("x " * (before // 2) + f" {key} " + "y " * 4_000)
+        assert "k1k1" not in shown and len(shown) <= LONG
+    assert content.shown("x" * LONG) == "x" * LONG and content.shown("x" * (LONG + 1))[-1] == "…"
 
 
 @pytest.mark.spec("U10")

@@ -9,6 +9,7 @@ from teamwright.app.options import Options
 from teamwright.app.workspace import Workspace
 from teamwright.core.data.event import Warned
 from teamwright.core.ids import AgentId
+from teamwright.core.policies.redaction import secrets_of
 from teamwright.models.prices import cost
 from teamwright.store.settings.schema import Settings
 from teamwright.store.tables.mail import count_unread
@@ -38,7 +39,7 @@ def telemetry_env(env: Mapping[str, str], settings: Settings) -> dict[str, str]:
 def read_telemetry(options: Options, workspace: Workspace) -> tuple[Wanted | None, list[str]]:
     """What is wanted, if anything, and what the person should know about it."""
     settings = workspace.settings
-    wanted = read_wanted(telemetry_env(options.env, settings))
+    wanted = read_wanted(telemetry_env(options.env, settings), secrets_of(options.env))
     notes = [
         f"{file} sets {names}: a project's variables for telemetry are ignored" for file, names in _theirs(settings)
     ]

@@ -5,6 +5,8 @@ from typing import Literal
 
 from msgspec import Struct
 
+from teamwright.core.policies.redaction import redacted
+
 SWITCHES = ("TEAMWRIGHT_ENABLE_TELEMETRY", "CLAUDE_CODE_ENABLE_TELEMETRY")
 COMPAT = "TEAMWRIGHT_OTEL_COMPAT"
 PREFIXES = ("OTEL_", "TEAMWRIGHT_OTEL_")
@@ -12,18 +14,26 @@ CALLER = ("TRACEPARENT", "TRACESTATE", "BAGGAGE")
 Exporter = Literal["otlp", "console", "none"]
 _EXPORTERS: Mapping[str, Exporter] = {"otlp": "otlp", "console": "console", "none": "none"}
 BATCH = 64  # spans or events of one request: encoding many at once is most of the memory that sending needs
+LONG = 60 * 1024  # characters of content that somebody asked for
+_LONGEST_KEY = 4096  # a key at the cut is read to its end
 _YES = frozenset({"1", "true", "yes", "on"})
 SPAN_WAIT = ("OTEL_BSP_SCHEDULE_DELAY", "OTEL_TRACES_EXPORT_INTERVAL")
 LOG_WAIT = ("OTEL_LOGS_EXPORT_INTERVAL", "OTEL_BLRP_SCHEDULE_DELAY")
 
 
 class Content(Struct, frozen=True):
-    """What may be in the signals besides names and figures."""
+    """What may be in the signals besides names and figures; `secrets` never are."""
 
     prompts: bool = False
     replies: bool = False
     details: bool = False  # of calls: their arguments
     results: bool = False  # of calls: what they gave
+    secrets: tuple[str, ...] = ()
+
+    def shown(self, text: str) -> str:
+        """As a signal may carry it: bounded, and without what looks like a key."""
+        start = redacted(text[: LONG + _LONGEST_KEY], self.secrets)
+        return start if len(start) <= LONG and len(text) <= LONG + _LONGEST_KEY else f"{start[: LONG - 1]}…"
 
 
 class Wanted(Struct, frozen=True, kw_only=True):
@@ -48,7 +58,7 @@ def is_ours(name: str) -> bool:
     return name in SWITCHES or name.startswith(PREFIXES)
 
 
-def read_wanted(env: Mapping[str, str]) -> Wanted | None:
+def read_wanted(env: Mapping[str, str], secrets: tuple[str, ...] = ()) -> Wanted | None:
     """None: nothing is sent. `env` holds what the process and the person say, and nothing of a project."""
     if not any(_said(env, name) for name in SWITCHES) or _said(env, "OTEL_SDK_DISABLED"):
         return None
@@ -58,6 +68,7 @@ def read_wanted(env: Mapping[str, str]) -> Wanted | None:
         _said(env, "OTEL_LOG_ASSISTANT_RESPONSES"),
         _said(env, "OTEL_LOG_TOOL_DETAILS"),
         _said(env, "OTEL_LOG_TOOL_CONTENT"),
+        secrets,
     )
     return Wanted(
         env={name: value for name, value in env.items() if name.startswith("OTEL_")},

@@ -3,11 +3,12 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
-from acp_editor import Refused, Workshop, bash, tool
+from acp_editor import Refused, Workshop, agent, appears, bash, tool
 
 pytestmark = pytest.mark.anyio
 UNASKED = ("--permission-mode", "bypassPermissions")
@@ -223,3 +224,34 @@ async def test_after_a_kill_nothing_is_run_again(shop: Workshop) -> None:
         cards = list(later.calls(session).values())
         assert [card["statuses"] for card in cards] == [["completed"], ["failed"]]
         assert await later.prompt(session, "SCRIPT:more") == "end_turn" and once.read_text() == "x\n"
+
+
+@pytest.mark.spec("J25", "J7")
+async def test_closing_ends_every_call_before_it_is_answered(shop: Workshop) -> None:
+    """The command, and the card of an agent in the background that outlives the turn."""
+    work = [agent("child", background=True), bash("echo $$ > begun; sleep 300")]
+    shop.play({"main": [work, "never"], "child": [bash("echo $$ > child; sleep 300"), "never"]})
+    async with shop.editor(*UNASKED) as editor:
+        session = await editor.new(shop.project)
+        turn = await editor.prompting(session, "SCRIPT:main")
+        ids = [int(await appears(shop.project / name)) for name in ("begun", "child")]
+        assert await editor.call("session/close", sessionId=session) == {}
+        assert [card["statuses"][-1] for card in editor.calls(session).values()] == ["failed", "failed"]
+        told = len(editor.updates(session))
+        assert (await turn.result())["stopReason"] == "cancelled"
+        assert not [id for id in ids if Path(f"/proc/{id}").exists()]
+        assert len(editor.updates(session)) == told
+
+
+@pytest.mark.spec("J25", "J26")
+async def test_a_session_that_runs_elsewhere_is_not_deleted_and_stays_open_here(shop: Workshop) -> None:
+    shop.play({"main": ["hi"], "more": ["for both"]})
+    async with shop.editor() as editor:
+        session = await editor.new(shop.project)
+        await editor.prompt(session, "go")
+        async with shop.editor() as guest:
+            await guest.call("session/resume", **again(session, shop))
+            with pytest.raises(Refused) as refused:
+                await guest.call("session/delete", sessionId=session)
+            assert "was not deleted" in str(refused.value)
+            assert await guest.prompt(session, "SCRIPT:more") == "end_turn" and guest.text(session) == "for both"

@@ -1,10 +1,12 @@
 """Commands, usage, titles, notices, servers: what stands around the turns."""
 
 import json
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import anyio.to_thread
 import pytest
 from acp_editor import Workshop, agent, bash, tool
 
@@ -113,6 +115,28 @@ async def test_servers_of_the_editor(shop: Workshop, young: bool) -> None:
         notices = json.dumps(editor.updates(session, "notice"))
         thoughts = editor.text(session, "agent_thought_chunk")
         assert "broken" in (notices if young else thoughts)
+
+
+@pytest.mark.spec("J21")
+@pytest.mark.parametrize("kind", ["http", "sse"])
+async def test_servers_of_the_editor_behind_an_address(shop: Workshop, kind: str) -> None:
+    """With the headers that the editor gives for them."""
+    shop.play([tool("mcp__far__header", name="x-colour"), "done"])
+    argv = [sys.executable, str(SERVERS / "web_mcp.py"), kind, "word"]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            port = int(await anyio.to_thread.run_sync(process.stdout.readline))
+            headers = [{"name": "Authorization", "value": "Bearer word"}, {"name": "X-Colour", "value": "green"}]
+            url = f"http://127.0.0.1:{port}/{'mcp' if kind == 'http' else 'sse'}"
+            async with shop.editor(*UNASKED) as editor:
+                far = {"type": kind, "name": "far", "url": url, "headers": headers}
+                session = await editor.new(shop.project, mcpServers=[far])
+                assert await editor.prompt(session, "go") == "end_turn"
+                (card,) = editor.calls(session).values()
+                assert card["statuses"][-1] == "completed" and "green" in card["texts"][-1]
+        finally:
+            process.terminate()
 
 
 @pytest.mark.spec("J10", "J21")

@@ -53,6 +53,17 @@ async def test_an_id_that_is_given_twice_harms_nobody(shop: Workshop) -> None:
         assert await editor.prompt(session, "go") == "end_turn"
 
 
+@pytest.mark.spec("J1", "J12")
+async def test_a_cancel_that_cannot_be_read_harms_nobody(shop: Workshop) -> None:
+    shop.play(["hi"])
+    async with shop.editor() as editor:
+        session = await editor.new(shop.project)
+        deep = b'{"requestId": 1, "more": ' + b"[" * 9_000 + b"]" * 9_000 + b"}"
+        for params in (b'{"requestId": "\xff"}', deep, b"7", b"null", b'{"requestId": {}}', b'{"requestId": 99}'):
+            await editor.write(b'{"jsonrpc":"2.0","method":"$/cancel_request","params":' + params + b"}")
+        assert await editor.prompt(session, "go") == "end_turn"
+
+
 @pytest.mark.spec("J1")
 async def test_a_line_that_is_too_long_is_left_out(shop: Workshop) -> None:
     shop.play(["hi"])

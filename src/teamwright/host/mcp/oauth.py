@@ -22,6 +22,7 @@ from pydantic import AnyUrl, ValidationError
 
 from teamwright.core.text import shown
 from teamwright.host.mcp.oauth_legacy import legacy_issuer
+from teamwright.host.mcp.oauth_places import check_place, check_proof
 from teamwright.host.mcp.oauth_store import Grant, TokenFile
 
 Show = Callable[[str], Awaitable[None]]  # the address at which a person agrees
@@ -43,7 +44,7 @@ async def known_login(folder: Path, url: str, show: Show | None = None) -> OAuth
     grant = await tokens.load()
     if grant is None or grant.tokens is None:
         return None
-    again = _Again(show, _port(grant))
+    again = _Again(show, url, _port(grant))
     provider = _Login(url, _client(again.address), tokens, again.ask, again.result)
     context = provider.context  # when and where tokens are renewed must be known without asking the server first
     context.token_expiry_time = _until(grant)
@@ -76,6 +77,8 @@ class _Login(OAuthClientProvider):
                 with suppress(StopAsyncIteration):
                     sent = await anext(flow)
                     while True:
+                        if sent is not request:
+                            check_place(self.context.server_url, str(sent.url))
                         answer = yield sent
                         named = await legacy_issuer(self.context, answer)
                         sent = await flow.asend(answer if named is None else named[0])
@@ -85,6 +88,10 @@ class _Login(OAuthClientProvider):
             if self.refused is not None:
                 self.refused(shown(str(error)))
             raise
+
+    async def _perform_authorization(self) -> httpx2.Request:
+        check_proof(self.context.oauth_metadata)
+        return await super()._perform_authorization()
 
     async def _catch_up(self) -> None:
         """A token that has run out here may have been renewed by another process."""
@@ -116,6 +123,7 @@ async def new_login(
     tokens = TokenFile(folder, url, signing_in=True)
 
     async def told(address: str) -> None:
+        check_place(url, address)
         back.expect(address)
         await show(address)
 
@@ -147,8 +155,8 @@ def _client(redirect: str) -> OAuthClientMetadata:
 class _Again:
     """A sign-in in the middle of a session: listens only from the question to its answer."""
 
-    def __init__(self, show: Show | None, port: int) -> None:
-        self._show, self._port = show, port
+    def __init__(self, show: Show | None, server: str, port: int) -> None:
+        self._show, self._server, self._port = show, server, port
         self._back: _Callback | None = None
         self._listener: Listener[SocketStream] | None = None
         self.address = f"http://127.0.0.1:{port}{PATH}" if port else f"http://127.0.0.1{PATH}"
@@ -156,13 +164,20 @@ class _Again:
     async def ask(self, address: str) -> None:
         if self._show is None or not self._port:
             raise OAuthFlowError("what was agreed has run out, or is not enough: sign in by `teamwright mcp login`")
+        check_place(self._server, address)
+        back = _Callback()
+        back.expect(address)
         try:
-            self._listener = await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=self._port)
+            listener = await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=self._port)
         except OSError:
             raise OAuthFlowError(f"port {self._port}, where the answer is to come, is in use: try it again") from None
-        self._back = _Callback()
-        self._back.expect(address)
-        await self._show(address)
+        self._listener, self._back = listener, back
+        try:
+            await self._show(address)
+        except BaseException:
+            with anyio.CancelScope(shield=True):
+                await listener.aclose()
+            raise
 
     async def result(self) -> AuthorizationCodeResult:
         listener, back = self._listener, self._back
@@ -190,8 +205,6 @@ class _Callback:
 
     def expect(self, address: str) -> None:
         """The person is sent there: an answer must carry the same state."""
-        if urlsplit(address).scheme not in ("http", "https"):
-            raise OAuthFlowError(f"the server sends the person to {shown(address)}, which is not a web address")
         self.state = parse_qs(urlsplit(address).query).get("state", [None])[0]
 
     async def result(self) -> AuthorizationCodeResult:
@@ -212,6 +225,8 @@ class _Callback:
                     f"HTTP/1.1 {status}",
                     "content-type: text/html",
                     f"content-length: {len(page)}",
+                    "cache-control: no-store",
+                    "referrer-policy: no-referrer",
                     "connection: close",
                 )
                 with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):  # it has said what it came for
@@ -227,6 +242,8 @@ class _Callback:
         asked, said = (self.state or "").encode(), given.get("state", [])
         if not asked or len(said) != 1 or not compare_digest(said[0].encode(errors="replace"), asked):
             return "403 Forbidden", "This answers no question that was asked here. The login still waits."
+        if any(len(values) > 1 for values in given.values()):
+            return "400 Bad Request", "This says something twice, so it is not an answer of an authorisation server."
         if not self._came.is_set():
             self._found = found
             self._came.set()

@@ -200,7 +200,11 @@ class EditorSessions:
 
     async def _delete(self, params: Raw) -> Answer:
         id: str = shapes.read(params, shapes.OfSession).sessionId
-        if (thread := self.threads.pop(id, None)) is not None:
+        thread = self.threads.get(id)
+        if thread is not None and thread.port.elsewhere:
+            raise _busy(id)
+        if thread is not None:
+            del self.threads[id]
             await thread.close()
         home = home_from(self._options.env)
         found = sessions_named(home, id) if is_session_id(id) else []
@@ -209,7 +213,7 @@ class EditorSessions:
         except TeamwrightError as error:
             raise _failure(error) from None
         if busy:
-            raise RpcError(INTERNAL, f"session {id} is running in another process and was not deleted")
+            raise _busy(id)
         return Answer({})
 
     # --- one session
@@ -277,6 +281,10 @@ def _checked(id: str) -> str:
     if not is_session_id(id):
         raise RpcError(NO_SESSION, f"there is no session {id!r}: its id would be a UUID")
     return id
+
+
+def _busy(id: str) -> RpcError:
+    return RpcError(INTERNAL, f"session {id} is running in another process and was not deleted")
 
 
 def _only(error: Exception) -> Exception:

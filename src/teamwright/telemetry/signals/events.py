@@ -55,7 +55,7 @@ class Events:
             case Prompted():
                 found: dict[str, Any] = {"prompt_length": len(fact.text)}
                 if self._content.prompts:
-                    found["prompt"] = n.fit(fact.text, n.LONG)
+                    found["prompt"] = self._content.shown(fact.text)
                 yield "user_prompt", found
             case Chat():
                 yield self._chat(fact)
@@ -92,7 +92,7 @@ class Events:
         }
         found = n.attributes(found)
         if self._content.replies and chat.text:
-            found["response"] = n.fit(chat.text, n.LONG)
+            found["response"] = self._content.shown(chat.text)
         return "api_request", found
 
     def _tool(self, tool: ToolUse) -> Iterator[Told]:
@@ -102,9 +102,9 @@ class Events:
         found = common | {"success": str(not tool.error).lower(), "duration_ms": tool.end - tool.start}
         found = n.attributes(found | {"error": tool.error})
         if self._content.details:
-            found["tool_parameters"] = n.fit(_json(tool.args()), n.LONG)
+            found["tool_parameters"] = self._content.shown(_json(tool.args()))
         if self._content.results and tool.text:
-            found["tool_result"] = n.fit(tool.text, n.LONG)
+            found["tool_result"] = self._content.shown(tool.text)
         yield "tool_result", found
 
 

@@ -81,7 +81,7 @@ COMPAT_METRICS: Mapping[str, str] = {
 COMPAT_EVENTS = frozenset({"user_prompt", "api_request", "api_error", "tool_decision", "tool_result"})
 EDITS = frozenset(EDITING)
 
-SHORT, LONG = 256, 60 * 1024  # characters of a value: of a name, and of content that somebody asked for
+SHORT = 256  # characters of a value that is a name
 
 
 def model_parts(model: str) -> tuple[str, str]:

@@ -92,7 +92,7 @@ def _chat(chat: Chat, content: Content, address: tuple[str, int] | None) -> Span
     }
     attributes = n.attributes(found)
     if content.replies and chat.text:
-        attributes[n.OUT_MESSAGES] = n.fit(chat.text, n.LONG)
+        attributes[n.OUT_MESSAGES] = content.shown(chat.text)
     return Span(
         name=n.fit(f"chat {model}"),
         kind="client",
@@ -118,9 +118,9 @@ def _tool(tool: ToolUse, content: Content) -> Span:
     found[n.SERVER] = server_of(tool.name)
     attributes = n.attributes(found)
     if content.details:
-        attributes[n.ARGUMENTS] = n.fit(_json(tool.args()), n.LONG)
+        attributes[n.ARGUMENTS] = content.shown(_json(tool.args()))
     if content.results and tool.text:
-        attributes[n.RESULT] = n.fit(tool.text, n.LONG)
+        attributes[n.RESULT] = content.shown(tool.text)
     return Span(
         name=n.fit(f"execute_tool {tool.name}"),
         spot=tool.spot,

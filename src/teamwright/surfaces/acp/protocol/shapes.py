@@ -5,7 +5,7 @@ from typing import Any, Literal, cast
 import msgspec
 from msgspec import Raw, Struct
 
-from teamwright.surfaces.acp.protocol.wire import PARAMS, RpcError
+from teamwright.surfaces.acp.protocol.wire import PARAMS, UNREADABLE, RpcError
 
 LONGEST_TRACE = 256  # characters of a `traceparent`
 
@@ -158,5 +158,5 @@ def read(params: Raw, kind: type[Any]) -> Any:
     """Raises RpcError for wrong parameters."""
     try:
         return msgspec.json.decode(params, type=kind)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except UNREADABLE as error:
         raise RpcError(PARAMS, f"wrong parameters: {error}") from None

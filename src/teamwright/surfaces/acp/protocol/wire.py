@@ -21,6 +21,7 @@ MOST_WAITING = 8 * 1024 * 1024  # bytes for a client that reads slowly; beyond i
 PATIENCE = 60.0  # seconds that a client may leave a line unread
 _BATCH = 65_536  # bytes that are written at once
 CANCEL = "$/cancel_request"
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 RequestId = str | int | None
 
@@ -191,7 +192,7 @@ class Wire:
         except msgspec.ValidationError as error:
             self._fail(None, REQUEST, f"no request of JSON-RPC: {error}")
             return
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        except UNREADABLE as error:
             self._fail(None, PARSE, f"not JSON: {error}")
             return
         if heard.method is UNSET:
@@ -213,7 +214,7 @@ class Wire:
     def _cancel(self, params: Raw) -> None:
         try:
             scope = self._serving.get(msgspec.json.decode(params, type=_CancelBody).requestId)
-        except msgspec.DecodeError:
+        except UNREADABLE:
             return  # a notification has no answer
         if scope is not None:
             scope.cancel()

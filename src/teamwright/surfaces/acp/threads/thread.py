@@ -125,6 +125,7 @@ class Thread:
             self.over.set()
             self._bell.set()
             if not self.replaced:
+                self.hearing.close()
                 self.prompts.end_all(RpcError(INTERNAL, ENDED))
                 self.ready.set()
 
@@ -298,3 +299,4 @@ class Thread:
         self.host.close()
         with anyio.move_on_after(CLOSE_SECONDS, shield=True):
             await self.host.closed.wait()
+            await self.over.wait()  # the last of it has been told

@@ -136,6 +136,14 @@ class Cards:
             self.close(card, "completed")
             card.new = not told
 
+    def end_all(self) -> None:
+        """The session is closed, and all who worked in it have stopped; a teammate can be woken again."""
+        for card in self.cards.values():
+            card.own = True
+            if card.wanted == "in_progress":
+                card.wanted = "completed" if card.mate else "failed"
+        self.tell_all()
+
     # --- what is told
 
     def tell_due(self, *, now: float | None = None) -> float | None:

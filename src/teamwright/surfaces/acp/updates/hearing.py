@@ -42,6 +42,7 @@ from teamwright.tools.bounds import visible
 
 JOIN = 0.03  # seconds for which words of one message are joined
 TITLE = 80  # characters
+CLOSED = "The session was closed."
 
 
 class Hearing:
@@ -89,6 +90,12 @@ class Hearing:
 
     def fail_calls(self, why: str) -> None:
         self.voice.calls.fail_all(why)
+
+    def close(self) -> None:
+        """Nothing more will come: no call is left open."""
+        self.voice.flush()
+        self.voice.calls.fail_all(CLOSED)
+        self.cards.end_all()
 
     def show_running(self, *, told: bool) -> None:
         """Calls of the main agent that run while it is joined."""
