@@ -10,10 +10,11 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import lru_cache
 
 from msgspec import Struct
 
-from teamwright.core.sandbox.policy import Policy
+from teamwright.core.sandbox.policy import Access, Policy
 from teamwright.host.sandbox.ground.expand import is_inside
 from teamwright.host.sandbox.guard.moves import (
     is_unchanged,
@@ -172,20 +173,26 @@ def _make(path: str, copy: _Copy | None) -> None:
 
 def _anchors(policy: Policy) -> Iterator[tuple[str, int, _Stamp]]:
     """Directories on the way to protected names, held open; what lies above comes first."""
-    writable = [path for path, access in policy.access if access == "write"]
-    found: set[str] = set()
-    for path in policy.kept:
-        tops = [top for top in writable if is_inside(path, top) and top not in policy.watched]
-        top = max(tops, key=len, default="/")
-        place = path
-        while place not in (top, "/"):
-            found.add(place)
-            place = os.path.dirname(place)
-    for path in sorted(found):
+    for path in _on_the_way(policy.kept, policy.access, policy.watched):
         with suppress(OSError):
             handle = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC)
             held = os.fstat(handle)
             yield path, handle, (held.st_dev, held.st_ino)
+
+
+@lru_cache(maxsize=32)
+def _on_the_way(
+    kept: tuple[str, ...], access: tuple[tuple[str, Access], ...], watched: tuple[str, ...]
+) -> tuple[str, ...]:
+    writable = [path for path, may in access if may == "write" and path not in watched]
+    found: set[str] = set()
+    for path in kept:
+        top = max((top for top in writable if is_inside(path, top)), key=len, default="/")
+        place = path
+        while place not in (top, "/"):
+            found.add(place)
+            place = os.path.dirname(place)
+    return tuple(sorted(found))
 
 
 def _stamp(found: os.stat_result) -> _Stamp:

@@ -3,6 +3,7 @@
 import os
 import shutil
 import stat
+import time
 from collections.abc import Generator, Iterable
 from contextlib import ExitStack, contextmanager, suppress
 from errno import EACCES
@@ -85,7 +86,22 @@ def look(path: str) -> os.stat_result | None:
         return None
 
 
-def is_unchanged(looks: Iterable[tuple[str, int, int]]) -> bool:
+_FRESH = 50_000_000  # nanoseconds that the clock of files may be behind
+
+Look = tuple[str, int, int]  # a name, its inode, its time of change
+
+
+def settled_looks(paths: Iterable[str]) -> tuple[Look, ...]:
+    """To be compared later. None if one has changed just now, and may change once more at the same time."""
+    try:
+        looks = tuple((path, found.st_ino, found.st_ctime_ns) for path in paths for found in (os.lstat(path),))
+    except OSError:
+        return ()
+    newest = max((changed for _, _, changed in looks), default=0)
+    return looks if time.time_ns() - newest > _FRESH else ()
+
+
+def is_unchanged(looks: Iterable[Look]) -> bool:
     """Names with their inodes and times of change. It is asked of many before and after every command: no more is
     compared than tells."""
     lstat = os.lstat
