@@ -38,6 +38,7 @@ _CAP_CHOWN, _CAP_DAC_OVERRIDE, _CAP_FOWNER, _LAST_CAP = 0, 1, 3, 63
 _PR_CAPBSET_READ, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT = 23, 24, 38, 47
 _SET_SECCOMP, _SECCOMP_FILTER = 22, 2
 _CAPSET = {"x86_64": 126, "aarch64": 91}
+_TGKILL = {"x86_64": 234, "aarch64": 131}
 _TURNS, _PAUSE = 50, 0.0001
 
 _Started = subprocess.Popen[bytes]
@@ -240,8 +241,8 @@ class _Starter:
 
 
 def _await_end(tid: int, started: _Started) -> None:
-    until, turns, place = time.monotonic() + START_SECONDS, 0, f"/proc/self/task/{tid}"
-    while os.path.exists(place):
+    until, turns = time.monotonic() + START_SECONDS, 0
+    while _call(_TGKILL[os.uname().machine], os.getpid(), tid, 0) == 0:
         if time.monotonic() > until:
             started.kill()
             started.wait()
