@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from teamwright.core.sandbox.policy import MOST_NESTED, Name, Repository
 from teamwright.host.git.config_file import UnreadableError, read_config
 from teamwright.host.sandbox.ground.expand import is_inside, name_in, name_of
-from teamwright.host.sandbox.ground.nested import walk_below
+from teamwright.host.sandbox.ground.nested import lacking, walk_below
 
 PROTECTED = (".claude", ".teamwright", ".mcp.json", ".vscode", ".idea")
 _PROTECTED = ("hooks", "config", "config.worktree", "commondir", "modules", "worktrees")
@@ -32,12 +32,15 @@ def layout_of(root: str, project: str, home: str, roots: tuple[str, ...]) -> Lay
     own = _repository(top, home, roots, nested=False) if top else Layout()
     walk = walk_below(root)
     others = [tree for tree in walk.trees if tree != top]
-    if len(others) > MOST_NESTED:  # each is guarded as a whole, so that nobody must look into it
-        parts = [own, Layout(repositories=tuple(_whole(tree) for tree in others))]
+    bare = [path for path in walk.bare if path != root]
+    if len(others) + len(bare) > MOST_NESTED:  # each is guarded as a whole, so that nobody must look into it
+        directories = [*(os.path.realpath(os.path.join(tree, ".git")) for tree in others), *bare]
+        parts = [own, Layout(repositories=tuple(map(_whole, directories)))]
     else:
-        parts = [own, *(_repository(tree, home, roots, nested=True) for tree in others)]
+        found = tuple(_plain(path, path, home, roots, nested=True) for path in bare)
+        parts = [own, *(_repository(tree, home, roots, nested=True) for tree in others), Layout(repositories=found)]
     layout = Layout(
-        tuple(name_in(root, name) for name in PROTECTED),
+        (*(name_in(root, name) for name in PROTECTED), *_disguise(root, home, roots)),
         tuple(one for part in parts for one in part.repositories),
         tuple(one for part in parts for one in part.marks),
         walk.unseen,
@@ -50,10 +53,19 @@ def layout_of(root: str, project: str, home: str, roots: tuple[str, ...]) -> Lay
     return replace(layout, made_of=(root, *above, *folders, *files))
 
 
+def _disguise(root: str, home: str, roots: tuple[str, ...]) -> Iterator[Name]:
+    """A root is no git directory, and does not become one: git takes it for one if its `.git` is broken."""
+    if missing := lacking(root):
+        yield name_in(root, missing)
+        return
+    yield from (name_in(root, name) for name in _PROTECTED)
+    yield from _named(root, root, home, roots)
+
+
 def _is_plain(layout: Layout) -> bool:
     """Whatever it says is then found by looking at these directories and files alone: nothing leads elsewhere."""
     names = [*layout.names, *(name for one in layout.repositories for name in one.names)]
-    if layout.marks or any(one.common for one in layout.repositories):
+    if layout.marks or len(layout.names) > len(PROTECTED) + 1 or any(one.common for one in layout.repositories):
         return False
     own = {f"{one.directory}/{name}" for one in layout.repositories for name in _PROTECTED}
     own.update(name.path for name in layout.names)
@@ -112,8 +124,7 @@ def _plain(directory: str, tree: str, home: str, roots: tuple[str, ...], *, nest
     return Repository(directory, names, nested=nested)
 
 
-def _whole(tree: str) -> Repository:
-    git = os.path.realpath(os.path.join(tree, ".git"))
+def _whole(git: str) -> Repository:
     names = (os.path.join(git, name) for name in ("config", "hooks"))
     return Repository(git, tuple(Name(path, "there") for path in names if os.path.lexists(path)), nested=True)
 

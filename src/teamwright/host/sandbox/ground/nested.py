@@ -16,11 +16,12 @@ _OWN = frozenset({".git", ".claude", ".teamwright", ".vscode", ".idea"})
 class Walk(Struct, frozen=True):
     """One look at a root: when each directory had changed last, and what was found.
 
-    `trees` have a `.git`; `unseen` directories were too many to look into.
+    `trees` have a `.git`; `bare` ones are git directories themselves; `unseen` ones were too many to look into.
     """
 
     stamps: tuple[tuple[str, int], ...]
     trees: tuple[str, ...]
+    bare: tuple[str, ...]
     unseen: tuple[str, ...]
 
 
@@ -51,6 +52,7 @@ def _stamp(path: str) -> int:
 def _look(root: str) -> Walk:
     stamps: list[tuple[str, int]] = []
     trees: list[str] = []
+    bare: list[str] = []
     unseen: list[str] = []
     until = time.monotonic() + MOST_SECONDS
     level, later = [root], list[str]()
@@ -63,13 +65,23 @@ def _look(root: str) -> Walk:
             stamps.append((path, _stamp(path)))
             if os.path.lexists(os.path.join(path, ".git")) and path != root:
                 trees.append(path)
-            if depth < DEPTH:
+            if not lacking(path):
+                bare.append(path)
+            elif depth < DEPTH:
                 folders = _folders(path)
                 following += [one for one in folders if os.path.basename(one) not in _FILLED]
                 later += [one for one in folders if os.path.basename(one) in _FILLED]
         level = following
     _look_last(later, stamps, trees, until)
-    return Walk(tuple(stamps), tuple(trees), tuple(unseen))
+    return Walk(tuple(stamps), tuple(trees), tuple(bare), tuple(unseen))
+
+
+def lacking(directory: str) -> str:
+    """What a directory lacks to be taken for a git directory, with a configuration that git obeys; nothing: it is."""
+    for name in ("HEAD", "refs", "objects"):
+        if not os.path.lexists(os.path.join(directory, name)):
+            return name
+    return ""
 
 
 def _look_last(filled: list[str], stamps: list[tuple[str, int]], trees: list[str], until: float) -> None:

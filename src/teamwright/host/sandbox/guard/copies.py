@@ -121,6 +121,13 @@ class Copies:
         self, top: str, copies: dict[str, _Copy], theirs: tuple[str, ...], undone: list[str], changed: list[str]
     ) -> None:
         now = dict(_walk(top, theirs))
+        if len(now) >= MOST_NAMES > len(copies):  # among so many names nobody would find the ones that matter
+            try:
+                self._replace(top, copies, theirs, changed)
+                undone.append(top)
+            except OSError:
+                changed.append(top)
+            return
         for path in sorted(now.keys() - copies.keys()):
             if look(path) is not None and not _touches(path, theirs):  # it may have gone with the directory above it
                 self._act(path, None, undone, changed)
@@ -131,6 +138,22 @@ class Copies:
             if found is not None and (_stamp(found) == copy.stamp or self._same(path, found, copy)):
                 continue
             self._act(path, copy, undone, changed)
+
+    def _replace(self, top: str, copies: dict[str, _Copy], theirs: tuple[str, ...], changed: list[str]) -> None:
+        """Moves all of it away and makes it anew; what was too large to be kept, and parts of others, come back."""
+        place = move_away(top, self._quarantine)
+        for path, copy in copies.items():  # what lies above comes first
+            _make(path, copy if copy.data is not None or stat.S_ISDIR(copy.mode) else None)
+        large = [path for path, copy in copies.items() if copy.data is None and not stat.S_ISDIR(copy.mode)]
+        for path in (*theirs, *large):
+            try:
+                with (
+                    parent_of(place + path.removeprefix(top)) as (above, name),
+                    parent_of(path, make=True) as (to, last),
+                ):
+                    os.rename(name, last, src_dir_fd=above, dst_dir_fd=to)
+            except OSError:
+                changed.append(path)
 
     def _same(self, path: str, found: os.stat_result, copy: _Copy) -> bool:
         if found.st_mode != copy.mode:
