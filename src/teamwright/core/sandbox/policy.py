@@ -90,23 +90,24 @@ def holds(policy: Policy, tier: Tier) -> str:
     """Why this tier cannot hold the policy; nothing if it can."""
     if tier == "none":
         return "there is no sandbox on this machine"
-    if tier == "landlock" and (unheld := _beyond_landlock(policy)):
+    if tier == "landlock" and (unheld := _beyond_landlock(policy.access)):
         return f"landlock cannot hide {unheld[0]}, because the directory around it is writable"
     return ""
 
 
 def held_part(policy: Policy, tier: Tier) -> Policy:
     """What the tier can hold of it: for commands that were asked for, because it cannot hold it all."""
-    if tier != "landlock" or not (unheld := _beyond_landlock(policy)):
+    if tier != "landlock" or not (unheld := _beyond_landlock(policy.access)):
         return policy
     return replace(policy, access=tuple(entry for entry in policy.access if entry[0] not in unheld))
 
 
-def _beyond_landlock(policy: Policy) -> list[str]:
+@lru_cache(maxsize=32)
+def _beyond_landlock(access: tuple[tuple[str, Access], ...]) -> tuple[str, ...]:
     """It names what is open: a part of what may be written cannot be taken out again."""
-    known = dict(policy.access)
-    hidden = [path for path, access in policy.access if access == "none" and path != "/"]
-    return [path for path in hidden if _longest(known, dirname(path)) == "write"]
+    known = dict(access)
+    hidden = [path for path, may in access if may == "none" and path != "/"]
+    return tuple(path for path in hidden if _longest(known, dirname(path)) == "write")
 
 
 def policy_for(

@@ -38,7 +38,8 @@ _CAP_CHOWN, _CAP_DAC_OVERRIDE, _CAP_FOWNER, _LAST_CAP = 0, 1, 3, 63
 _PR_CAPBSET_READ, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT = 23, 24, 38, 47
 _SET_SECCOMP, _SECCOMP_FILTER = 22, 2
 _CAPSET = {"x86_64": 126, "aarch64": 91}
-_PAUSE = 0.0001
+_TGKILL = {"x86_64": 234, "aarch64": 131}
+_TURNS, _PAUSE = 50, 0.0001
 
 _Started = subprocess.Popen[bytes]
 
@@ -240,14 +241,16 @@ class _Starter:
 
 
 def _await_end(tid: int, started: _Started) -> None:
-    until = time.monotonic() + START_SECONDS
-    os.sched_yield()  # most often it needs no more than its turn
-    while os.path.exists(f"/proc/self/task/{tid}"):
+    until, turns = time.monotonic() + START_SECONDS, 0
+    while _call(_TGKILL[os.uname().machine], os.getpid(), tid, 0) == 0:
         if time.monotonic() > until:
             started.kill()
             started.wait()
             raise ToolError("The sandbox (landlock) has a thread that does not end. Nothing was run.")
-        time.sleep(_PAUSE)
+        if (turns := turns + 1) <= _TURNS:
+            os.sched_yield()  # most often it needs no more than its turn
+        else:
+            time.sleep(_PAUSE)
 
 
 _restrictions: dict[tuple[Policy, int], _Restriction] = {}  # the last used one is the last

@@ -30,6 +30,19 @@ _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
 _LIMIT_OF_LOCKS = 10  # RLIMIT_LOCKS: by its number we find again what a program started
 
 
+def _step(code: int, value: int, then: int = 0, otherwise: int = 0) -> bytes:
+    """One instruction; `then` and `otherwise` say how many of the next ones to pass over."""
+    return struct.pack("=HBBI", code, then, otherwise, value)
+
+
+def _fail(number: int) -> bytes:
+    return _step(_RETURN, _ERRNO | number)
+
+
+_ALLOWED = _step(_RETURN, _ALLOW)
+_FEW = 2  # numbers that are tried one after the other
+
+
 class _Calls(Struct, frozen=True):
     """Numbers of system calls on one architecture."""
 
@@ -82,50 +95,45 @@ def seccomp_filter(families: Iterable[int], machine: str = "", *, own_limits: bo
         _step(_AT_LEAST, _X32, 0, 1),
         _fail(_EPERM),
     ]
-    for number in calls.unknown:
-        steps += [_step(_EQUAL, number, 0, 1), _fail(_ENOSYS)]
-    for number in calls.refused:
-        steps += [_step(_EQUAL, number, 0, 1), _fail(_EPERM)]
-    allow = _step(_RETURN, _ALLOW)
-    for number in (calls.clone, calls.unshare):
-        body = [_step(_LOAD, _FIRST), _step(_ANY_BIT, _CLONE_NEWUSER, 0, 1), _fail(_EPERM), allow]
-        steps += [_step(_EQUAL, number, 0, len(body)), *body]
-    body = [_step(_LOAD, _SECOND)]
-    for request in (_TIOCSTI, _TIOCLINUX):
-        body += [_step(_EQUAL, request, 0, 1), _fail(_EPERM)]
-    steps += [_step(_EQUAL, calls.ioctl, 0, len(body) + 1), *body, allow]
-    steps += _keep_mark(calls) if own_limits else []
-    body = [_step(_LOAD, _FIRST)]
-    for family in families:
-        body += [_step(_EQUAL, family, 0, 1), allow]
-    steps += [_step(_EQUAL, calls.socket, 0, len(body) + 1), *body, _fail(_EAFNOSUPPORT), allow]
-    return b"".join(steps)
+    cases = {number: [_fail(_ENOSYS)] for number in calls.unknown}
+    cases |= {number: [_fail(_EPERM)] for number in calls.refused}
+    newuser = [_step(_LOAD, _FIRST), _step(_ANY_BIT, _CLONE_NEWUSER, 0, 1), _fail(_EPERM), _ALLOWED]
+    cases |= {calls.clone: newuser, calls.unshare: newuser}
+    cases[calls.ioctl] = [_step(_LOAD, _SECOND), *_refused_among((_TIOCSTI, _TIOCLINUX)), _ALLOWED]
+    cases |= _keep_mark(calls) if own_limits else {}
+    allowed = [step for family in families for step in (_step(_EQUAL, family, 0, 1), _ALLOWED)]
+    cases[calls.socket] = [_step(_LOAD, _FIRST), *allowed, _fail(_EAFNOSUPPORT)]
+    return b"".join([*steps, *_found(sorted(cases.items()))])
 
 
-def _keep_mark(calls: _Calls) -> list[bytes]:
+def _found(cases: list[tuple[int, list[bytes]]]) -> list[bytes]:
+    """By halves: the kernel tries a new filter with every number that there is, before a program starts."""
+    if len(cases) <= _FEW:
+        tried = [step for number, body in cases for step in (_step(_EQUAL, number, 0, len(body)), *body)]
+        return [*tried, _ALLOWED]
+    half = len(cases) // 2
+    low, high = _found(cases[:half]), _found(cases[half:])
+    return [_step(_AT_LEAST, cases[half][0], len(low), 0), *low, *high]
+
+
+def _refused_among(values: Iterable[int]) -> list[bytes]:
+    return [step for value in values for step in (_step(_EQUAL, value, 0, 1), _fail(_EPERM))]
+
+
+def _keep_mark(calls: _Calls) -> dict[int, list[bytes]]:
     """It may be read (no new value is given), not set; and no limit of another process is set, which could end that."""
-    allow = _step(_RETURN, _ALLOW)
-    old = [_step(_LOAD, _FIRST), _step(_EQUAL, _LIMIT_OF_LOCKS, 0, 1), _fail(_EPERM), allow]
+    old = [_step(_LOAD, _FIRST), *_refused_among((_LIMIT_OF_LOCKS,)), _ALLOWED]
     new = [
         _step(_LOAD, _THIRD),
         _step(_EQUAL, 0, 0, 3),
         _step(_LOAD, _THIRD + 4),
         _step(_EQUAL, 0, 0, 1),
-        allow,
+        _ALLOWED,
         _step(_LOAD, _FIRST),
         _step(_EQUAL, 0, 0, 2),
         _step(_LOAD, _SECOND),
         _step(_EQUAL, _LIMIT_OF_LOCKS, 0, 1),
         _fail(_EPERM),
-        allow,
+        _ALLOWED,
     ]
-    return [_step(_EQUAL, calls.setrlimit, 0, len(old)), *old, _step(_EQUAL, calls.prlimit, 0, len(new)), *new]
-
-
-def _step(code: int, value: int, then: int = 0, otherwise: int = 0) -> bytes:
-    """One instruction; `then` and `otherwise` say how many of the next ones to pass over."""
-    return struct.pack("=HBBI", code, then, otherwise, value)
-
-
-def _fail(number: int) -> bytes:
-    return _step(_RETURN, _ERRNO | number)
+    return {calls.setrlimit: old, calls.prlimit: new}

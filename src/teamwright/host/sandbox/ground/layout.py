@@ -2,47 +2,94 @@
 
 import os
 import stat
-import time
 from collections.abc import Iterator
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from teamwright.core.sandbox.policy import MOST_NESTED, Name, Repository
 from teamwright.host.git.config_file import UnreadableError, read_config
 from teamwright.host.sandbox.ground.expand import is_inside, name_in, name_of
+from teamwright.host.sandbox.ground.nested import lacking, walk_below
 
-DEPTH = 3
-MOST_DIRECTORIES = 2_000
-MOST_SECONDS = 0.25
+PROTECTED = (".claude", ".teamwright", ".mcp.json", ".vscode", ".idea")
 _PROTECTED = ("hooks", "config", "config.worktree", "commondir", "modules", "worktrees")
 _SHARED = (*_PROTECTED, "HEAD", "index")  # of what a linked worktree shares with the main one
 _MOST_INCLUDES = 50
-# What package managers and builds fill: looked into last, and left writable where there is too much of it.
-_FILLED = frozenset({"node_modules", ".venv", "venv", "target", "build", "dist", "__pycache__", ".tox", ".cache"})
-_OWN = frozenset({".git", ".claude", ".teamwright", ".vscode", ".idea"})
 
 
 class Layout(Struct, frozen=True):
+    names: tuple[Name, ...] = ()  # protected ones of the root itself
     repositories: tuple[Repository, ...] = ()
     marks: tuple[Name, ...] = ()  # `.git` that is a file or a link
     unseen: tuple[str, ...] = ()
+    made_of: tuple[str, ...] = ()  # as long as none of these changes, all of it holds; none where nobody can say so
 
 
 def layout_of(root: str, project: str, home: str, roots: tuple[str, ...]) -> Layout:
     """All of one root. `project` is how far up its own repository is looked for."""
     top = _top(root, project)
     own = _repository(top, home, roots, nested=False) if top else Layout()
-    nested, unseen = _nested(root)
-    others = [tree for tree in nested if tree != top]
-    if len(others) > MOST_NESTED:  # each is guarded as a whole, so that nobody must look into it
-        parts = [own, Layout(tuple(_whole(tree) for tree in others))]
+    walk = walk_below(root)
+    others = [tree for tree in walk.trees if tree != top]
+    bare = [path for path in walk.bare if path != root]
+    if len(others) + len(bare) > MOST_NESTED:  # each is guarded as a whole, so that nobody must look into it
+        directories = [*(os.path.realpath(os.path.join(tree, ".git")) for tree in others), *bare]
+        parts = [own, Layout(repositories=tuple(map(_whole, directories)))]
     else:
-        parts = [own, *(_repository(tree, home, roots, nested=True) for tree in others)]
-    return Layout(
+        found = tuple(_plain(path, path, home, roots, nested=True) for path in bare)
+        parts = [own, *(_repository(tree, home, roots, nested=True) for tree in others), Layout(repositories=found)]
+    layout = Layout(
+        (*(name_in(root, name) for name in PROTECTED), *_disguise(root, home, roots)),
         tuple(one for part in parts for one in part.repositories),
         tuple(one for part in parts for one in part.marks),
-        unseen,
+        walk.unseen,
     )
+    files = [file for one in layout.repositories for file in _own_files(one.directory)] + _personal(home)
+    if top not in ("", root) or not _is_plain(layout) or any(map(_leads_elsewhere, files)):
+        return layout
+    folders = [path for path, _ in walk.stamps] + [one.directory for one in layout.repositories]
+    above = [] if top else _way_up(root, project)
+    return replace(layout, made_of=(root, *above, *folders, *files))
+
+
+def _disguise(root: str, home: str, roots: tuple[str, ...]) -> Iterator[Name]:
+    """A root is no git directory, and does not become one: git takes it for one if its `.git` is broken."""
+    if missing := lacking(root):
+        yield name_in(root, missing)
+        return
+    yield from (name_in(root, name) for name in _PROTECTED)
+    yield from _named(root, root, home, roots)
+
+
+def _is_plain(layout: Layout) -> bool:
+    """Whatever it says is then found by looking at these directories and files alone: nothing leads elsewhere."""
+    names = [*layout.names, *(name for one in layout.repositories for name in one.names)]
+    if layout.marks or len(layout.names) > len(PROTECTED) + 1 or any(one.common for one in layout.repositories):
+        return False
+    own = {f"{one.directory}/{name}" for one in layout.repositories for name in _PROTECTED}
+    own.update(name.path for name in layout.names)
+    return all(name.path in own and name.state != "link" for name in names)
+
+
+def _own_files(directory: str) -> list[str]:
+    files = (f"{directory}/config", f"{directory}/config.worktree")
+    return [file for file in files if os.path.lexists(file)]
+
+
+def _leads_elsewhere(file: str) -> bool:
+    """A configuration that is a link, includes others, or names a place for hooks."""
+    told = ("include.", "includeif.", "core.hookspath")
+    return os.path.islink(file) or any(name.startswith(told) for name, _ in _settings(file))
+
+
+def _way_up(root: str, project: str) -> list[str]:
+    """Directories above a root that has no repository, in which one may appear."""
+    found: list[str] = []
+    while root != project and is_inside(root, project):
+        root = os.path.dirname(root)
+        found.append(root)
+    return found
 
 
 def _top(root: str, project: str) -> str:
@@ -63,13 +110,13 @@ def _repository(tree: str, home: str, roots: tuple[str, ...], *, nested: bool) -
     except OSError:
         return Layout()
     if stat.S_ISDIR(mode):
-        return Layout((_plain(mark, tree, home, roots, nested=nested),))
+        return Layout(repositories=(_plain(mark, tree, home, roots, nested=nested),))
     if name.state == "link":
         inside = any(is_inside(name.target, root) for root in roots) and os.path.isdir(name.target)
         found = (_plain(name.target, tree, home, roots, nested=nested),) if inside else ()
-        return Layout(found, (name,))
+        return Layout(repositories=found, marks=(name,))
     linked = _linked(mark, tree, home, roots)
-    return Layout((linked,) if linked and not nested else (), (name,))
+    return Layout(repositories=(linked,) if linked and not nested else (), marks=(name,))
 
 
 def _plain(directory: str, tree: str, home: str, roots: tuple[str, ...], *, nested: bool) -> Repository:
@@ -77,8 +124,7 @@ def _plain(directory: str, tree: str, home: str, roots: tuple[str, ...], *, nest
     return Repository(directory, names, nested=nested)
 
 
-def _whole(tree: str) -> Repository:
-    git = os.path.realpath(os.path.join(tree, ".git"))
+def _whole(git: str) -> Repository:
     names = (os.path.join(git, name) for name in ("config", "hooks"))
     return Repository(git, tuple(Name(path, "there") for path in names if os.path.lexists(path)), nested=True)
 
@@ -126,8 +172,8 @@ def _text(path: str) -> str:
 
 
 def _named(directory: str, tree: str, home: str, roots: tuple[str, ...]) -> Iterator[Name]:
-    files = [os.path.join(directory, "config"), os.path.join(directory, "config.worktree")]
-    files += [os.path.join(home, ".gitconfig"), os.path.join(home, ".config/git/config"), "/etc/gitconfig"]
+    files = [f"{directory}/config", f"{directory}/config.worktree"]
+    files += _personal(home)
     seen = set(files)
     for file in files:  # grows while it is read
         for name, value in _settings(file):
@@ -146,87 +192,12 @@ def _named(directory: str, tree: str, home: str, roots: tuple[str, ...]) -> Iter
                 yield found
 
 
+def _personal(home: str) -> list[str]:
+    return [f"{home}/.gitconfig", f"{home}/.config/git/config", "/etc/gitconfig"]
+
+
 def _settings(file: str) -> tuple[tuple[str, str | None], ...]:
     try:
         return read_config(file)
     except UnreadableError:
         return ()
-
-
-# --- nested ones
-
-
-class _Walk(Struct, frozen=True):
-    """One look at a root: when each directory had changed last, and what was found."""
-
-    stamps: tuple[tuple[str, int], ...]
-    trees: tuple[str, ...]
-    unseen: tuple[str, ...]
-
-
-_walks: dict[str, _Walk] = {}
-_FRESH = 50_000_000  # nanoseconds: what changed just now may change once more without another time of change
-
-
-def _nested(root: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Trees below the root that have a `.git`, and directories that were too many to look into."""
-    known = _walks.get(root)
-    if known is None or not all(_stamp(path) == stamp for path, stamp in known.stamps):
-        known = _look(root)
-        if len(_walks) >= 64:
-            _walks.clear()
-        _walks[root] = known
-        newest = max((stamp for _, stamp in known.stamps), default=0)
-        if time.time_ns() - newest < _FRESH:
-            del _walks[root]
-    return known.trees, known.unseen
-
-
-def _stamp(path: str) -> int:
-    try:
-        return os.lstat(path).st_mtime_ns
-    except OSError:
-        return -1
-
-
-def _look(root: str) -> _Walk:
-    stamps: list[tuple[str, int]] = []
-    trees: list[str] = []
-    unseen: list[str] = []
-    until = time.monotonic() + MOST_SECONDS
-    level, later = [root], list[str]()
-    for depth in range(DEPTH + 1):
-        following: list[str] = []
-        for path in level:
-            if len(stamps) >= MOST_DIRECTORIES or time.monotonic() > until:
-                unseen.append(path)
-                continue
-            stamps.append((path, _stamp(path)))
-            if os.path.lexists(os.path.join(path, ".git")) and path != root:
-                trees.append(path)
-            if depth < DEPTH:
-                folders = _folders(path)
-                following += [one for one in folders if os.path.basename(one) not in _FILLED]
-                later += [one for one in folders if os.path.basename(one) in _FILLED]
-        level = following
-    _look_last(later, stamps, trees, until)
-    return _Walk(tuple(stamps), tuple(trees), tuple(unseen))
-
-
-def _look_last(filled: list[str], stamps: list[tuple[str, int]], trees: list[str], until: float) -> None:
-    """Into what is filled by programs, one level deep, as far as there is room."""
-    for path in filled:
-        for inner in (path, *_folders(path)):
-            if len(stamps) >= MOST_DIRECTORIES or time.monotonic() > until:
-                return
-            stamps.append((inner, _stamp(inner)))
-            if os.path.lexists(os.path.join(inner, ".git")):
-                trees.append(inner)
-
-
-def _folders(path: str) -> list[str]:
-    try:
-        with os.scandir(path) as entries:
-            return sorted(one.path for one in entries if one.name not in _OWN and one.is_dir(follow_symlinks=False))
-    except OSError:
-        return []

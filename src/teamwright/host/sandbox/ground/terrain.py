@@ -12,13 +12,15 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from teamwright.core.sandbox.policy import Name, Repository, Terrain
 from teamwright.core.sandbox.rules import SandboxRules
 from teamwright.host.sandbox.ground.expand import existing, is_inside, name_in, opening, protected, real_path
 from teamwright.host.sandbox.ground.layout import git_directory_of, layout_of
+from teamwright.host.sandbox.ground.looks import Looks, look_at
+from teamwright.host.sandbox.ground.secrets import find_at_home
 
-PROTECTED = (".claude", ".teamwright", ".mcp.json", ".vscode", ".idea")
 # Of a home that is itself worked in: what shells, desktops, git and package managers obey by themselves.
 _AT_HOME = tuple(
     """
@@ -30,26 +32,11 @@ _AT_HOME = tuple(
     .local/share/systemd .local/bin bin
     """.split()
 )
-_SECRETS = tuple(
-    """
-    .ssh .gnupg .aws .azure .kube .docker .config/gcloud .config/gh .config/hub .config/op .config/git/credentials
-    .config/google-chrome .config/chromium .config/BraveSoftware .netrc .git-credentials .password-store
-    .local/share/keyrings .mozilla .thunderbird .codex .gemini .vault-token .pgpass .my.cnf .databrickscfg
-    .terraform.d .bash_history .zsh_history .python_history .node_repl_history .claude .claude.json
-    """.split()
-)
-_MAYBE = (
-    ".npmrc", ".pypirc", ".cargo/credentials", ".cargo/credentials.toml", ".config/pip/pip.conf", ".pip/pip.conf",
-    ".yarnrc.yml", ".gem/credentials",
-)  # fmt: skip
-_HOLDS_SECRET = re.compile(rb"(?i)_auth|token|password|rubygems_api_key|://[^\s/@]+:[^\s@]+@")
-_SHOWN = tuple(f".claude/{name}" for name in ("skills", "plugins", "agents", "commands", "CLAUDE.md"))
 _SHARED = ("/tmp", "/var/tmp")
 _SOCKET = re.compile(rb"(?:\S+ ){6} *\d+ (/.*)")
 _MOST_SOCKETS = 200
 _MOST_SECRETS = 500  # paths of denied reads; where there are more in one directory, that is hidden as a whole
 _CROWD = 20
-_MOST_READ = 1 << 16
 
 
 class Ground(Struct, frozen=True):
@@ -70,42 +57,96 @@ class Ground(Struct, frozen=True):
 
 
 def read_terrain(ground: Ground, rules: SandboxRules) -> Terrain:
+    found = _standing(ground)
+    covered = (*found.hidden, found.state, *found.shared, *found.runtime)
+    roots = tuple(real_path(root) for root in ground.roots) if ground.busy or rules.deny_read else ()
+    moving: dict[str, tuple[object, ...]] = {
+        "busy": tuple(_busy(ground.busy, roots)),
+        "sockets": () if rules.all_sockets or not ground.masked else tuple(_sockets(covered)),
+        "opened": existing(rules.sockets),
+        "allow_write": opening(rules.allow_write),
+        "deny_write": _outside(protected(rules.deny_write)),
+        "deny_read": _gathered(existing(rules.deny_read), (*roots, found.home, found.project)),
+        "allow_read": opening(rules.allow_read),
+    }
+    return replace(found, **moving) if any(moving.values()) else found
+
+
+# --- what stays as it is between most commands
+
+
+class _Kept(Struct, frozen=True):
+    terrain: Terrain
+    looks: Looks
+
+
+_kept: dict[Ground, _Kept] = {}  # the last used one is the last
+_MOST_KEPT = 64
+
+
+def _standing(ground: Ground) -> Terrain:
+    """All that no setting names. It is kept until something that it was made of changes."""
+    known = _kept.pop(ground, None)
+    if known is None or not known.looks.hold():
+        began = time.time_ns()
+        terrain, made_of = _look_around(ground)
+        looks = look_at(made_of, _passed(ground, terrain), began) if made_of else None
+        if looks is None:
+            return terrain
+        known = _Kept(terrain, looks)
+    _kept[ground] = known
+    if len(_kept) > _MOST_KEPT:
+        del _kept[next(iter(_kept))]
+    return known.terrain
+
+
+def _look_around(ground: Ground) -> tuple[Terrain, tuple[str, ...]]:
+    """And what it was made of; nothing where nobody can say so."""
     home, state, project = real_path(ground.home), real_path(ground.state), real_path(ground.project)
     roots = tuple(project if root == ground.project else real_path(root) for root in ground.roots)
-    there = _at_home(home)
+    tmp, cache = (real_path(path) if path else "" for path in (ground.tmp, ground.cache))
+    there = find_at_home(home)
     shared = _directories(_SHARED)
     runtime = _directories(("/run", "/var/run", ground.runtime))
-    hidden = (*_secrets(home, there), state)
     layouts = [layout_of(root, project, home, roots) for root in roots]
     repositories: dict[str, Repository] = {}
     for layout in layouts:  # a nested one of a root may be the own one of another
         for one in layout.repositories:
             if one.directory not in repositories or repositories[one.directory].nested:
                 repositories[one.directory] = one
-    names = [name_in(root, name) for root in roots for name in PROTECTED]
-    names += [name_in(home, name) for name in _AT_HOME] if any(is_inside(home, root) for root in roots) else []
-    covered = (*hidden, *shared, *runtime)
-    return Terrain(
+    names = [name for layout in layouts for name in layout.names]
+    at_home = any(is_inside(home, root) for root in roots)
+    names += [name_in(home, name) for name in _AT_HOME] if at_home else []
+    covered = (*there.hidden, state, *shared, *runtime)
+    terrain = Terrain(
         project=project,
         home=home,
         state=state,
-        hidden=hidden[:-1],
+        hidden=there.hidden,
         shared=shared,
         runtime=runtime,
-        shown=tuple(dict.fromkeys(_shown(ground, _present(home, _SHOWN, there.first), covered))),
+        shown=tuple(dict.fromkeys(_shown(ground, there.shown, covered))),
         names=tuple(dict.fromkeys((*names, *(mark for layout in layouts for mark in layout.marks)))),
         repositories=tuple(repositories.values()),
         unseen=tuple(path for layout in layouts for path in layout.unseen if path not in roots),
-        busy=tuple(_busy(ground.busy, roots)),
-        sockets=() if rules.all_sockets or not ground.masked else tuple(_sockets(covered)),
-        opened=existing(rules.sockets),
-        allow_write=opening(rules.allow_write),
-        deny_write=_outside(protected(rules.deny_write)),
-        deny_read=_gathered(existing(rules.deny_read), (*roots, home, project)),
-        allow_read=opening(rules.allow_read),
-        tmp=real_path(ground.tmp) if ground.tmp else "",
-        cache=real_path(ground.cache) if ground.cache else "",
+        tmp=tmp,
+        cache=cache,
     )
+    given = (ground.home, ground.state, ground.project, *ground.roots, ground.tmp, ground.cache)
+    parts = (there.made_of, *(layout.made_of for layout in layouts))
+    plain = given == (home, state, project, *roots, tmp, cache) and (
+        not ground.outputs or real_path(ground.outputs) == ground.outputs
+    )
+    if at_home or ground.programs or not plain or not all(parts):
+        return terrain, ()
+    return terrain, tuple(path for part in parts for path in part)
+
+
+def _passed(ground: Ground, found: Terrain) -> Iterator[str]:
+    """Places that must be there, or not, whatever is in them."""
+    covered = (*found.hidden, found.state, *found.shared, *found.runtime)
+    places = (ground.state, ground.tmp, ground.cache, ground.outputs, *_hidden_places(ground.path, covered))
+    return (path for path in places if path)
 
 
 @lru_cache(maxsize=8)
@@ -118,90 +159,6 @@ def _directories(paths: tuple[str, ...]) -> tuple[str, ...]:
 def _outside(names: tuple[Name, ...]) -> tuple[Name, ...]:
     """`/` cannot be protected as a name: then nothing could be written at all, tmp included."""
     return tuple(name for name in names if name.path != "/")
-
-
-# --- secrets
-
-
-# Where a secret can appear: the home, and directories in it that hold some.
-_ABOVE = tuple(dict.fromkeys(["", *(os.path.dirname(name) for name in _SECRETS if "/" in name)]))
-_FRESH = 50_000_000  # nanoseconds: what changed just now may change once more without another time of change
-_FIRST = frozenset(name.partition("/")[0] for name in (*_MAYBE, *_SHOWN))
-
-
-class _AtHome(Struct, frozen=True):
-    """What was found in a home; kept until a directory on the way has changed."""
-
-    stamps: tuple[int, ...]
-    secret: tuple[str, ...]  # whatever they hold
-    first: frozenset[str]  # of `_FIRST`, what is there: nothing else need be looked for
-
-
-_known: dict[str, _AtHome] = {}
-
-
-def _at_home(home: str) -> _AtHome:
-    stamps = tuple(_changed(f"{home}/{name}") for name in _ABOVE)
-    known = _known.get(home)
-    if known is not None and known.stamps == stamps:
-        return known
-    paths = [path for name in _SECRETS if os.path.lexists(path := f"{home}/{name}")]
-    secret = [os.path.realpath(path) for path in paths]
-    first = frozenset(name for name in _FIRST if os.path.lexists(f"{home}/{name}"))
-    found = _AtHome(stamps, tuple(secret), first)
-    if secret == paths and time.time_ns() - max(stamps) > _FRESH:  # a link leads where nobody looks again
-        _known[home] = found
-    return found
-
-
-def _present(home: str, names: tuple[str, ...], first: frozenset[str]) -> Iterator[str]:
-    """Paths that may be there."""
-    return (f"{home}/{name}" for name in names if name.partition("/")[0] in first)
-
-
-def _changed(path: str) -> int:
-    try:
-        return os.stat(path).st_mtime_ns
-    except OSError:
-        return -1
-
-
-def _secrets(home: str, there: _AtHome) -> tuple[str, ...]:
-    found = [*there.secret]
-    found += [os.path.realpath(path) for path in _present(home, _MAYBE, there.first) if _holds_secret(path)]
-    # A link that leads to a directory above the home would hide everything.
-    return tuple(dict.fromkeys(path for path in found if os.path.lexists(path) and not is_inside(home, path)))
-
-
-_judged: dict[str, tuple[tuple[int, ...], bool]] = {}
-
-
-def _holds_secret(path: str) -> bool:
-    try:
-        found = os.stat(path)
-    except OSError:
-        return False
-    if not stat.S_ISREG(found.st_mode):
-        return False
-    stamp = (found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
-    known = _judged.get(path)
-    if known is None or known[0] != stamp:
-        _judged[path] = known = (stamp, _tells_secret(path))
-    return known[1]
-
-
-def _tells_secret(path: str) -> bool:
-    """What cannot be read by us cannot be judged, and counts as one."""
-    try:
-        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    except OSError:
-        return True
-    try:
-        return bool(_HOLDS_SECRET.search(os.read(handle, _MOST_READ)))
-    except OSError:
-        return True
-    finally:
-        os.close(handle)
 
 
 def _gathered(paths: tuple[str, ...], kept: tuple[str, ...]) -> tuple[str, ...]:
@@ -221,10 +178,8 @@ def _gathered(paths: tuple[str, ...], kept: tuple[str, ...]) -> tuple[str, ...]:
 # --- what is shown again, what is masked, what is left alone
 
 
-def _shown(ground: Ground, ours: Iterator[str], covered: tuple[str, ...]) -> Iterator[str]:
-    for path in ours:
-        if os.path.lexists(path):
-            yield os.path.realpath(path)
+def _shown(ground: Ground, ours: tuple[str, ...], covered: tuple[str, ...]) -> Iterator[str]:
+    yield from map(os.path.realpath, ours)
     if ground.outputs and os.path.isdir(ground.outputs):
         yield os.path.realpath(ground.outputs)
     programs = ":".join(map(os.path.dirname, ground.programs))

@@ -10,10 +10,11 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import lru_cache
 
 from msgspec import Struct
 
-from teamwright.core.sandbox.policy import Policy
+from teamwright.core.sandbox.policy import Access, Policy
 from teamwright.host.sandbox.ground.expand import is_inside
 from teamwright.host.sandbox.guard.moves import (
     is_unchanged,
@@ -120,6 +121,13 @@ class Copies:
         self, top: str, copies: dict[str, _Copy], theirs: tuple[str, ...], undone: list[str], changed: list[str]
     ) -> None:
         now = dict(_walk(top, theirs))
+        if len(now) >= MOST_NAMES > len(copies):  # among so many names nobody would find the ones that matter
+            try:
+                self._replace(top, copies, theirs, changed)
+                undone.append(top)
+            except OSError:
+                changed.append(top)
+            return
         for path in sorted(now.keys() - copies.keys()):
             if look(path) is not None and not _touches(path, theirs):  # it may have gone with the directory above it
                 self._act(path, None, undone, changed)
@@ -130,6 +138,22 @@ class Copies:
             if found is not None and (_stamp(found) == copy.stamp or self._same(path, found, copy)):
                 continue
             self._act(path, copy, undone, changed)
+
+    def _replace(self, top: str, copies: dict[str, _Copy], theirs: tuple[str, ...], changed: list[str]) -> None:
+        """Moves all of it away and makes it anew; what was too large to be kept, and parts of others, come back."""
+        place = move_away(top, self._quarantine)
+        for path, copy in copies.items():  # what lies above comes first
+            _make(path, copy if copy.data is not None or stat.S_ISDIR(copy.mode) else None)
+        large = [path for path, copy in copies.items() if copy.data is None and not stat.S_ISDIR(copy.mode)]
+        for path in (*theirs, *large):
+            try:
+                with (
+                    parent_of(place + path.removeprefix(top)) as (above, name),
+                    parent_of(path, make=True) as (to, last),
+                ):
+                    os.rename(name, last, src_dir_fd=above, dst_dir_fd=to)
+            except OSError:
+                changed.append(path)
 
     def _same(self, path: str, found: os.stat_result, copy: _Copy) -> bool:
         if found.st_mode != copy.mode:
@@ -172,20 +196,26 @@ def _make(path: str, copy: _Copy | None) -> None:
 
 def _anchors(policy: Policy) -> Iterator[tuple[str, int, _Stamp]]:
     """Directories on the way to protected names, held open; what lies above comes first."""
-    writable = [path for path, access in policy.access if access == "write"]
-    found: set[str] = set()
-    for path in policy.kept:
-        tops = [top for top in writable if is_inside(path, top) and top not in policy.watched]
-        top = max(tops, key=len, default="/")
-        place = path
-        while place not in (top, "/"):
-            found.add(place)
-            place = os.path.dirname(place)
-    for path in sorted(found):
+    for path in _on_the_way(policy.kept, policy.access, policy.watched):
         with suppress(OSError):
             handle = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC)
             held = os.fstat(handle)
             yield path, handle, (held.st_dev, held.st_ino)
+
+
+@lru_cache(maxsize=32)
+def _on_the_way(
+    kept: tuple[str, ...], access: tuple[tuple[str, Access], ...], watched: tuple[str, ...]
+) -> tuple[str, ...]:
+    writable = [path for path, may in access if may == "write" and path not in watched]
+    found: set[str] = set()
+    for path in kept:
+        top = max((top for top in writable if is_inside(path, top)), key=len, default="/")
+        place = path
+        while place not in (top, "/"):
+            found.add(place)
+            place = os.path.dirname(place)
+    return tuple(sorted(found))
 
 
 def _stamp(found: os.stat_result) -> _Stamp:

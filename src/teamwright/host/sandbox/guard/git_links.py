@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 from teamwright.host.sandbox.guard.moves import is_unchanged, parent_of
 
-MOST_NAMES = 20_000
+MOST_NAMES = 400_000  # a second's work; a program needs longer to make them
 _GUARDED = frozenset({"hooks", "modules", "worktrees"})  # protected names have guards of their own
 _LISTED = frozenset({"objects", "lfs"})  # what git fills by the thousand: only these directories of it
 _INNER = frozenset({"info", "pack"})

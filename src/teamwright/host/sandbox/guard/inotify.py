@@ -13,7 +13,9 @@ _CREATE, _MOVED_TO, _ONLYDIR, _DONT_FOLLOW = 0x100, 0x80, 0x01000000, 0x02000000
 _MOST = 64  # directories
 _KEPT = 8  # handles
 
-_free: list[int] = []  # closing one takes the kernel ten milliseconds, so they are used again
+# By what they watch, and used again: closing one takes the kernel ten milliseconds. What comes in the meantime waits in
+# the kernel, as far as there is room, and is read before the next use.
+_free: list[tuple[tuple[str, ...], int]] = []
 
 
 @functools.cache
@@ -26,16 +28,17 @@ class NameWatch:
 
     def __init__(self, directories: Iterable[str]) -> None:
         self._handle = -1
-        self._watches: list[int] = []
-        wanted = list(directories)[:_MOST]
-        if sys.platform != "linux" or not wanted:
+        self._wanted = tuple(directories)[:_MOST]
+        if sys.platform != "linux" or not self._wanted:
             return
-        self._libc = _libc()
-        self._handle = _free.pop() if _free else self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._handle = _known(self._wanted)
+        if self._handle < 0:
+            self._handle = _libc().inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
         if self._handle >= 0:
             flags = _CREATE | _MOVED_TO | _ONLYDIR | _DONT_FOLLOW
-            added = [self._libc.inotify_add_watch(self._handle, os.fsencode(path), flags) for path in wanted]
-            self._watches = [watch for watch in added if watch >= 0]
+            for path in self._wanted:  # also of a known one: another directory may stand there now
+                _libc().inotify_add_watch(self._handle, os.fsencode(path), flags)
+            _drain(self._handle)
 
     async def changed(self) -> None:
         """Returns when something has appeared; for ever if it cannot know."""
@@ -48,13 +51,17 @@ class NameWatch:
         handle, self._handle = self._handle, -1
         if handle < 0:
             return
-        for watch in self._watches:
-            self._libc.inotify_rm_watch(handle, watch)
-        _drain(handle)
-        if len(_free) < _KEPT:
-            _free.append(handle)
-        else:
-            os.close(handle)
+        _free.append((self._wanted, handle))
+        if len(_free) > _KEPT:
+            os.close(_free.pop(0)[1])
+
+
+def _known(wanted: tuple[str, ...]) -> int:
+    for index, (watched, handle) in enumerate(_free):
+        if watched == wanted:
+            del _free[index]
+            return handle
+    return -1
 
 
 def _drain(handle: int) -> None:

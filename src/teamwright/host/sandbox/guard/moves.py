@@ -3,6 +3,7 @@
 import os
 import shutil
 import stat
+import time
 from collections.abc import Generator, Iterable
 from contextlib import ExitStack, contextmanager, suppress
 from errno import EACCES
@@ -12,6 +13,7 @@ from teamwright.osfiles.trees import remove_tree
 
 _DIRECTORY = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _OURS = 0o700
+_MOST_NAME = 200  # bytes; file systems take 255, some fewer
 
 
 @contextmanager
@@ -85,7 +87,22 @@ def look(path: str) -> os.stat_result | None:
         return None
 
 
-def is_unchanged(looks: Iterable[tuple[str, int, int]]) -> bool:
+_FRESH = 50_000_000  # nanoseconds that the clock of files may be behind
+
+Look = tuple[str, int, int]  # a name, its inode, its time of change
+
+
+def settled_looks(paths: Iterable[str]) -> tuple[Look, ...]:
+    """To be compared later. None if one has changed just now, and may change once more at the same time."""
+    try:
+        looks = tuple((path, found.st_ino, found.st_ctime_ns) for path in paths for found in (os.lstat(path),))
+    except OSError:
+        return ()
+    newest = max((changed for _, _, changed in looks), default=0)
+    return looks if time.time_ns() - newest > _FRESH else ()
+
+
+def is_unchanged(looks: Iterable[Look]) -> bool:
     """Names with their inodes and times of change. It is asked of many before and after every command: no more is
     compared than tells."""
     lstat = os.lstat
@@ -117,7 +134,7 @@ def names_in(directory: str) -> list[str]:
 def move_away(path: str, quarantine: str) -> str:
     """Out of its place at once, into the quarantine if that can be done; where it is now. Raises OSError."""
     with parent_of(path) as (above, name):
-        aside = f"{name}.undone-{os.urandom(6).hex()}"
+        aside = _beside(name, "undone")
         os.rename(name, aside, src_dir_fd=above, dst_dir_fd=above)
         left = os.path.join(os.path.dirname(path), aside)
         try:
@@ -127,6 +144,11 @@ def move_away(path: str, quarantine: str) -> str:
         except OSError:
             return _carry(left, quarantine, aside)
         return place
+
+
+def _beside(name: str, kind: str) -> str:
+    """A fresh name that tells where it comes from; a long one is cut, since the longest would become too long."""
+    return f"{os.fsdecode(os.fsencode(name)[:_MOST_NAME])}.{kind}-{os.urandom(6).hex()}"
 
 
 def _carry(left: str, quarantine: str, name: str) -> str:
@@ -150,7 +172,7 @@ def _carry(left: str, quarantine: str, name: str) -> str:
 def put_file(path: str, data: bytes, mode: int) -> None:
     """Write a whole file under this name, in one step."""
     with parent_of(path, make=True) as (above, name):
-        new = f"{name}.new-{os.urandom(6).hex()}"
+        new = _beside(name, "new")
         handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=above)
         try:
             rest = memoryview(data)

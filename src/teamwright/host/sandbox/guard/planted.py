@@ -7,6 +7,7 @@ because an editor runs git within a second; elsewhere when the command has ended
 import os
 import time
 from contextlib import suppress
+from functools import lru_cache
 
 import anyio
 import anyio.lowlevel
@@ -19,7 +20,7 @@ from teamwright.host.sandbox.guard.claims import Claims
 from teamwright.host.sandbox.guard.copies import Copies
 from teamwright.host.sandbox.guard.git_links import TooManyError, planted_links
 from teamwright.host.sandbox.guard.inotify import NameWatch
-from teamwright.host.sandbox.guard.moves import look, move_away, names_in, put_link
+from teamwright.host.sandbox.guard.moves import is_unchanged, look, move_away, names_in, put_link, settled_looks
 
 
 class Undone(Struct, frozen=True):
@@ -42,6 +43,7 @@ class Guard:
         self._undone: dict[str, None] = {}
         self._changed: dict[str, None] = {}
         self._copies = Copies(policy, quarantine) if copies and policy.kept else None
+        self._above = settled_looks(_directories(policy.absent))
         self._watch = NameWatch(policy.watched)
 
     async def watch(self) -> None:
@@ -61,7 +63,8 @@ class Guard:
             undone, changed = self._copies.restore(self._spared())
             self._undone.update(dict.fromkeys(undone))
             self._changed.update(dict.fromkeys(changed))
-        self._undo(self._policy.absent)
+        if not (self._above and is_unchanged(self._above)):  # else no name has come, and a move would show
+            self._undo(self._policy.absent)
         self._undo_links()
         for path, says in self._policy.links:
             self._restore_link(path, says)
@@ -133,3 +136,8 @@ class Guard:
         except OSError:
             return False
         return access_of(self._policy, tree) != "write" and git_directory_of(tree) == directory
+
+
+@lru_cache(maxsize=32)
+def _directories(paths: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(map(os.path.dirname, paths)))
