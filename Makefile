@@ -29,14 +29,15 @@ torture: setup
 	@.venv/bin/python tests/teeth/torture.py $(KILLS) $(SEED)
 
 # What is too long for each change. Every 40th call of a session fails; `make long EVERY=1` lets each of them fail.
-# Then half a million command lines are judged, and those that are allowed run in a cage; and twenty agents write for
-# ten minutes while a page looks on.
+# Then half a million command lines are judged, and those that are allowed run in a cage; twenty agents write for ten
+# minutes while a page looks on; and the wheel is tried on every Python that is here.
 long: setup
 	@.venv/bin/python tests/teeth/disk_faults.py $(EVERY)
 	@.venv/bin/python tests/teeth/shell_oracle.py --lines 500000
 	@TEAMWRIGHT_TEST_LONG=1 .venv/bin/python -m pytest -n 2 tests/teeth/test_shell_mutants.py
 	@.venv/bin/python -m pytest -n 2 tests/store --store=engine
 	@.venv/bin/python tests/teeth/web_load.py
+	@scripts/pythons
 
 bench: setup
 	@.venv/bin/python bench/run.py

@@ -1,12 +1,13 @@
 """Starts terminal agents beside each other on one prompt and prints what each needs until its first request.
 
-`python bench/beside.py [--rounds 5] [teamwright] [claude] [codex] [opencode]`: those that are on PATH unless named.
-Each is sent to a server on loopback with an empty home, in an empty repository, in turns, so that whatever else the
+`python bench/beside.py [--rounds 5] [teamwright] [claude] [codex]`: those that are on PATH unless named.
+Each is sent to a server on loopback, with a fresh home and an empty repository, in turns, so that whatever else the
 machine does hits all. The first request that carries the prompt is measured as it arrives, and then the program is
 killed, so no model is called. Linux only.
 """
 
 import argparse
+import contextlib
 import json
 import os
 import shutil
@@ -22,6 +23,7 @@ from statistics import median
 from typing import Any
 
 PROMPT = "Which files are here? Say orchid."
+KNOWN = ("teamwright", "claude", "codex")
 LIMIT = 60
 TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -43,6 +45,9 @@ class Ear(ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Listener)
         self.body, self.at, self.heard = b"", 0.0, threading.Event()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Those that we kill leave in the middle of a sentence."""
 
     @property
     def address(self) -> str:
@@ -89,22 +94,16 @@ class Listener(BaseHTTPRequestHandler):
         pass
 
 
-def commands(name: str, url: str, home: Path) -> tuple[list[str], dict[str, str]]:
-    """How each is told to talk to our server: all of them take its address from the environment or a file."""
+def command(name: str, url: str) -> tuple[list[str], dict[str, str]]:
+    """How each is told to talk to our server: by the environment, or by flags."""
     if name == "teamwright":
         return [name, "-p", PROMPT, "--model", "sonnet"], {"ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": "k"}
     if name == "claude":
         env = {"ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": "k", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}
         return [name, "-p", PROMPT, "--model", "sonnet"], env
-    if name == "codex":
-        own = f'{{name="own", base_url="{url}/v1", wire_api="responses", env_key="OWN_KEY"}}'
-        flags = ["-c", f"model_providers.own={own}", "-c", 'model_provider="own"', "-c", 'model="gpt-5.5"']
-        return [name, "exec", "--skip-git-repo-check", *flags, PROMPT], {"OWN_KEY": "k"}
-    own = {"npm": "@ai-sdk/openai-compatible", "options": {"baseURL": f"{url}/v1", "apiKey": "k"}, "models": {"m": {}}}
-    folder = home / ".config" / "opencode"
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "opencode.json").write_text(json.dumps({"provider": {"own": own}, "model": "own/m", "autoupdate": False}))
-    return [name, "run", "--model", "own/m", PROMPT], {}
+    own = f'{{name="own", base_url="{url}/v1", wire_api="responses", env_key="OWN_KEY"}}'
+    flags = ["-c", f"model_providers.own={own}", "-c", 'model_provider="own"', "-c", 'model="gpt-5.5"']
+    return [name, "exec", "--skip-git-repo-check", *flags, PROMPT], {"OWN_KEY": "k"}
 
 
 def family(root: int) -> list[int]:
@@ -134,33 +133,40 @@ def cost_of(pids: list[int]) -> tuple[float, float]:
     return ticks / TICKS, memory / 1024
 
 
-def arrival(name: str, path: str) -> Arrival:
+def arrival(name: str, place: Path) -> Arrival:
     ear = Ear()
     threading.Thread(target=ear.serve_forever, daemon=True).start()
-    with tempfile.TemporaryDirectory(prefix="beside-", ignore_cleanup_errors=True) as place:
-        home, project = Path(place, "home"), Path(place, "project")
-        for made in (home, project):
-            made.mkdir()
-        subprocess.run(["git", "init", "-q", str(project)], check=True)
-        argv, env = commands(name, ear.address, home)
-        env |= {"HOME": str(home), "PATH": path, "TERM": "xterm-256color", "LANG": "C.UTF-8"}
-        began = time.monotonic()
-        with Path(place, "said").open("wb") as said:
-            process = subprocess.Popen(
-                argv, cwd=project, env=env, stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True
-            )
-            try:
-                heard = ear.heard.wait(LIMIT)
-                cpu, memory = cost_of(family(process.pid))
-            finally:
-                for pid in family(process.pid):
+    home, project = place / name, Path(tempfile.mkdtemp(dir=place))
+    home.mkdir(exist_ok=True)  # its own, and kept for the next round
+    subprocess.run(["git", "init", "-q", str(project)], check=True)
+    argv, env = command(name, ear.address)
+    env |= {"HOME": str(home), "PATH": os.environ["PATH"], "TERM": "xterm-256color", "LANG": "C.UTF-8"}
+    began, note = time.monotonic(), place / "said"
+    with note.open("wb") as said:
+        process = subprocess.Popen(
+            argv, cwd=project, env=env, stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True
+        )
+        try:
+            heard = ear.heard.wait(LIMIT)
+            cpu, memory = cost_of(family(process.pid))
+        finally:
+            for pid in family(process.pid):
+                with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
-                process.wait()
-                ear.shutdown()
-        if not heard:
-            raise SystemExit(f"{name} asked nothing in {LIMIT} s:\n{Path(place, 'said').read_text()[-2000:]}")
-    tools = json.loads(ear.body)["tools"]
-    return Arrival(ear.at - began, cpu, memory, len(ear.body) / 1000, len(tools))
+            process.wait()
+            ear.shutdown()
+    if not heard:
+        raise SystemExit(f"{name} asked nothing in {LIMIT} s:\n{note.read_text()[-2000:]}")
+    return Arrival(ear.at - began, cpu, memory, len(ear.body) / 1000, len(json.loads(ear.body)["tools"]))
+
+
+def row(name: str, all_of: list[Arrival]) -> str:
+    asked = subprocess.run([name, "--version"], capture_output=True, text=True, timeout=LIMIT, check=False)
+    version = asked.stdout.strip().splitlines()[0] if asked.stdout.strip() else "?"
+    seconds, cpu, memory = zip(*((a.seconds, a.cpu, a.megabytes) for a in all_of), strict=True)
+    two = [f"{min(values):.2f} / {median(values):.2f}" for values in (seconds, cpu)]
+    size = f"{median(a.kilobytes for a in all_of):.1f}"
+    return f"{name:12}{two[0]:>16}{two[1]:>16}{median(memory):>6.0f}{size:>12}{all_of[0].tools:>7}  {version}"
 
 
 def main() -> None:
@@ -168,25 +174,18 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("programs", nargs="*")
     options = parser.parse_args()
-    path = os.environ["PATH"]
-    known = ("teamwright", "claude", "codex", "opencode")
-    programs = options.programs or [name for name in known if shutil.which(name)]
+    programs = options.programs or [name for name in KNOWN if shutil.which(name)]
     found: dict[str, list[Arrival]] = {name: [] for name in programs}
-    for n in range(options.rounds + 1):
-        for name in programs[:: -1 if n % 2 else 1]:
-            one = arrival(name, path)
-            if n:  # the first round fills caches
-                found[name].append(one)
-    print(f"load {os.getloadavg()[0]:.1f}, rounds {options.rounds}; least / median until the first request")
-    print(f"{'program':12}{'seconds':>16}{'CPU seconds':>16}{'MB':>14}{'request kB':>12}{'tools':>7}  version")
+    with tempfile.TemporaryDirectory(prefix="beside-", ignore_cleanup_errors=True) as place:
+        for n in range(options.rounds + 1):
+            for name in programs[:: -1 if n % 2 else 1]:
+                one = arrival(name, Path(place))
+                if n:  # the first round sets each of them up, and fills caches
+                    found[name].append(one)
+    print(f"load {os.getloadavg()[0]:.1f}, {options.rounds} rounds; until the first request, least / median")
+    print(f"{'program':12}{'seconds':>16}{'CPU seconds':>16}{'MB':>6}{'request kB':>12}{'tools':>7}  version")
     for name, all_of in found.items():
-        asked = subprocess.run([name, "--version"], capture_output=True, text=True, timeout=LIMIT, check=False)
-        version = asked.stdout.strip().splitlines()[0] if asked.stdout.strip() else "?"
-        cells = [[a.seconds for a in all_of], [a.cpu for a in all_of], [a.megabytes for a in all_of]]
-        two = [f"{min(values):.2f} / {median(values):.2f}" for values in cells[:2]]
-        memory = f"{min(cells[2]):.0f} / {median(cells[2]):.0f}"
-        size = f"{median(a.kilobytes for a in all_of):.1f}"
-        print(f"{name:12}{two[0]:>16}{two[1]:>16}{memory:>14}{size:>12}{all_of[0].tools:>7}  {version}")
+        print(row(name, all_of))
 
 
 if __name__ == "__main__":

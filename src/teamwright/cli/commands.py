@@ -24,7 +24,7 @@ COMMANDS = {
     "why": "show what each waiting agent waits for",
     "acp": "serve an editor over the Agent Client Protocol: Zed, JetBrains, Neovim, Emacs, Toad",
     "attach": "watch and control a running session from another terminal",
-    "web": "mission control in the browser; `web link`, `web links`, `web revoke ID`",
+    "web": "all sessions in the browser; `web link`, `web links`, `web revoke ID`",
     "engine": "a server that several machines share: `init DIR`, `run DIR`, `add NAME DIR`, `status`",
     "worktrees": "list agents' git worktrees; `show NAME`, `merge NAME`, `clean [NAME ...]`",
     "land": "land finished branches one at a time, each checked first; `--list`, `--watch`",
