@@ -33,6 +33,24 @@ CARD = """async (words) => {
   while (!there()) await new Promise(requestAnimationFrame);
   return Date.now();
 }"""
+WATCH = """async (seconds) => {
+  const gaps = []; let last = performance.now(), end = last + seconds * 1000, task = 0;
+  const tasks = new PerformanceObserver((list) => {
+    for (const one of list.getEntries()) task = Math.max(task, one.duration);
+  });
+  tasks.observe({ type: "longtask" });
+  await new Promise((done) => {
+    const step = (now) => {
+      gaps.push(now - last);
+      last = now;
+      now < end ? requestAnimationFrame(step) : done();
+    };
+    requestAnimationFrame(step);
+  });
+  gaps.sort((a, b) => a - b);
+  const heap = performance.memory ? performance.memory.usedJSHeapSize / 1e6 : 0;
+  return [gaps[Math.floor(gaps.length * 0.95)], gaps[gaps.length - 1], heap, task];
+}"""
 POSTED = """async (many) => {
   const sent = () => performance.getEntriesByType("resource").filter((one) => one.name.includes("/questions/"));
   while (sent().length < many) await new Promise(requestAnimationFrame);
@@ -210,24 +228,6 @@ def loaded(place: Place, port: int, page: Any, hub: int) -> list[Row]:
     script = {"main": [agents, "they write"], "writer": [words, words, words]}
     argv = [*PROGRAM, "-p", "go", "--listen", *place.model(script, "load")]
     session = subprocess.Popen(argv, cwd=place.project, env=place.env, stdout=subprocess.DEVNULL)
-    watch = """async (seconds) => {
-      const gaps = []; let last = performance.now(), end = last + seconds * 1000, task = 0;
-      const tasks = new PerformanceObserver((list) => {
-        for (const one of list.getEntries()) task = Math.max(task, one.duration);
-      });
-      tasks.observe({ type: "longtask" });
-      await new Promise((done) => {
-        const step = (now) => {
-          gaps.push(now - last);
-          last = now;
-          now < end ? requestAnimationFrame(step) : done();
-        };
-        requestAnimationFrame(step);
-      });
-      gaps.sort((a, b) => a - b);
-      const heap = performance.memory ? performance.memory.usedJSHeapSize / 1e6 : 0;
-      return [gaps[Math.floor(gaps.length * 0.95)], gaps[gaps.length - 1], heap, task];
-    }"""
     try:
         end = time.monotonic() + 20
         while time.monotonic() < end:
@@ -243,7 +243,7 @@ def loaded(place: Place, port: int, page: Any, hub: int) -> list[Row]:
         network.send("Network.enable")
         page.reload()
         began, before = time.monotonic(), (busy(hub), busy(session.pid))
-        p95, longest, heap, task = page.evaluate(watch, min(LOAD, 5.0))
+        p95, longest, heap, task = page.evaluate(WATCH, min(LOAD, 5.0))
         took, after = time.monotonic() - began, (busy(hub), busy(session.pid))
     finally:
         session.terminate()
