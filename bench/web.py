@@ -22,6 +22,40 @@ PROGRAM = [sys.executable, "-m", "teamwright"]
 ROUNDS = 5
 STEPS, EACH = 20, 499
 LOAD = 20.0  # seconds
+DEAF = 700  # milliseconds: a card that has just come up hears nothing
+PAINTED = """async () => {
+  const found = () => performance.getEntriesByName("first-contentful-paint")[0];
+  while (!found()) await new Promise(requestAnimationFrame);
+  return found().startTime;
+}"""
+CARD = """async (words) => {
+  const there = () => [...document.querySelectorAll("article")].some((one) => one.textContent.includes(words));
+  while (!there()) await new Promise(requestAnimationFrame);
+  return Date.now();
+}"""
+WATCH = """async (seconds) => {
+  const gaps = []; let last = performance.now(), end = last + seconds * 1000, task = 0;
+  const tasks = new PerformanceObserver((list) => {
+    for (const one of list.getEntries()) task = Math.max(task, one.duration);
+  });
+  tasks.observe({ type: "longtask" });
+  await new Promise((done) => {
+    const step = (now) => {
+      gaps.push(now - last);
+      last = now;
+      now < end ? requestAnimationFrame(step) : done();
+    };
+    requestAnimationFrame(step);
+  });
+  gaps.sort((a, b) => a - b);
+  const heap = performance.memory ? performance.memory.usedJSHeapSize / 1e6 : 0;
+  return [gaps[Math.floor(gaps.length * 0.95)], gaps[gaps.length - 1], heap, task];
+}"""
+POSTED = """async (many) => {
+  const sent = () => performance.getEntriesByType("resource").filter((one) => one.name.includes("/questions/"));
+  while (sent().length < many) await new Promise(requestAnimationFrame);
+  return sent().at(-1).duration;
+}"""
 
 
 class Place:
@@ -109,7 +143,49 @@ def pages(place: Place, port: int, id: str) -> list[Row]:
     ]
 
 
-def in_browser(place: Place, port: int, token: str, id: str) -> list[Row]:
+def paints(browser: Any, port: int, path: str) -> list[float]:
+    """Each in a context of its own, so that nothing is cached."""
+    found = list[float]()
+    for _ in range(ROUNDS):
+        context = browser.new_context(viewport={"width": 1360, "height": 840})
+        page = context.new_page()
+        page.goto(f"http://127.0.0.1:{port}{path}")
+        found.append(page.evaluate(PAINTED))
+        context.close()
+    return found
+
+
+def answers(place: Place, port: int, page: Any) -> list[Row]:
+    """From a question to its card, and from the click to the stored answer."""
+    script = [{"tool": "Bash", "input": {"command": f"touch asked-{n}"}} for n in range(ROUNDS)]
+    argv = [*PROGRAM, "-p", "go", "--listen", *place.model([*script, "done"], "ask")]
+    page.goto(f"http://127.0.0.1:{port}/")
+    session = subprocess.Popen(argv, cwd=place.project, env=place.env, stdout=subprocess.DEVNULL)
+    cards, clicks = list[float](), list[float]()
+    try:
+        for n in range(ROUNDS):
+            seen = page.evaluate(CARD, f"touch asked-{n}")
+            (question,) = place.ask(port, "/api/now")[0]["questions"]
+            cards.append(seen - question["asked"])
+            page.wait_for_timeout(DEAF)
+            page.get_by_role("button", name="Allow once").click()
+            clicks.append(page.evaluate(POSTED, n + 1))
+    finally:
+        session.terminate()
+        session.wait()
+    return [
+        Row("a question to its card in the page", cards, unit="ms", most=150),
+        Row("a click to the stored answer", clicks, unit="ms", most=50),
+    ]
+
+
+def busy(pid: int) -> float:
+    """Seconds of processor time so far."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def in_browser(place: Place, port: int, token: str, id: str, hub: int) -> list[Row]:
     chromium = shutil.which("chromium") or shutil.which("google-chrome")
     try:
         from playwright.sync_api import sync_playwright  # noqa: PLC0415  # not everywhere
@@ -124,23 +200,25 @@ def in_browser(place: Place, port: int, token: str, id: str) -> list[Row]:
         page = browser.new_page(viewport={"width": 1360, "height": 840})
         page.goto(f"http://127.0.0.1:{port}/#t={token}")
         page.get_by_role("navigation").wait_for()
-        paint = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
+        paint, floor = paints(browser, port, "/"), paints(browser, port, "/nothing")
         began = time.perf_counter()
         page.goto(f"http://127.0.0.1:{port}/s/{id}/a/{id}")
         page.get_by_text("the end", exact=True).wait_for()
         opened = time.perf_counter() - began
         elements = page.evaluate("document.querySelectorAll('*').length")
         rows = [
-            Row("first paint", [paint], unit="ms", most=300),
+            Row("first paint, in a browser that runs", paint, unit="ms", most=300),
+            Row("the same of a sentence of the hub, for comparison", floor, unit="ms"),
             Row("10,000 items opened in the browser", ms([opened]), unit="ms", most=1_000),
             Row("elements of that page", [float(elements)], unit="", most=1_500),
-            *loaded(place, port, page),
+            *answers(place, port, page),
+            *loaded(place, port, page, hub),
         ]
         browser.close()
         return rows
 
 
-def loaded(place: Place, port: int, page: Any) -> list[Row]:
+def loaded(place: Place, port: int, page: Any, hub: int) -> list[Row]:
     """Twenty agents that write at once, one of them looked at."""
     words = " ".join(f"word{n}" for n in range(6_000))
     agents = [
@@ -150,20 +228,6 @@ def loaded(place: Place, port: int, page: Any) -> list[Row]:
     script = {"main": [agents, "they write"], "writer": [words, words, words]}
     argv = [*PROGRAM, "-p", "go", "--listen", *place.model(script, "load")]
     session = subprocess.Popen(argv, cwd=place.project, env=place.env, stdout=subprocess.DEVNULL)
-    watch = """async (seconds) => {
-      const gaps = []; let last = performance.now(), end = last + seconds * 1000;
-      await new Promise((done) => {
-        const step = (now) => {
-          gaps.push(now - last);
-          last = now;
-          now < end ? requestAnimationFrame(step) : done();
-        };
-        requestAnimationFrame(step);
-      });
-      gaps.sort((a, b) => a - b);
-      const heap = performance.memory ? performance.memory.usedJSHeapSize / 1e6 : 0;
-      return [gaps[Math.floor(gaps.length * 0.95)], gaps[gaps.length - 1], heap];
-    }"""
     try:
         end = time.monotonic() + 20
         while time.monotonic() < end:
@@ -173,15 +237,30 @@ def loaded(place: Place, port: int, page: Any) -> list[Row]:
                 page.goto(f"http://127.0.0.1:{port}/s/{found[0]['id']}/a/{writer}")
                 break
             time.sleep(0.05)
-        p95, longest, heap = page.evaluate(watch, min(LOAD, 5.0))
+        received = [0]
+        network = page.context.new_cdp_session(page)
+        network.on("Network.webSocketFrameReceived", lambda told: count_bytes(received, told))
+        network.send("Network.enable")
+        page.reload()
+        began, before = time.monotonic(), (busy(hub), busy(session.pid))
+        p95, longest, heap, task = page.evaluate(WATCH, min(LOAD, 5.0))
+        took, after = time.monotonic() - began, (busy(hub), busy(session.pid))
     finally:
         session.terminate()
         session.wait()
     return [
         Row("20 agents write: 95 % of frames", [p95], unit="ms", most=50),
         Row("20 agents write: the longest frame", [longest], unit="ms"),
+        Row("20 agents write: the longest task", [task], unit="ms", most=100),
         Row("20 agents write: heap of the tab", [heap], unit="MB", most=100),
+        Row("20 agents write: the socket", [received[0] / 1024 / took], unit="KB/s", most=100),
+        Row("20 agents write: the hub, of a core", [100 * (after[0] - before[0]) / took], unit="%", most=25),
+        Row("20 agents write: the session itself, of a core", [100 * (after[1] - before[1]) / took], unit="%"),
     ]
+
+
+def count_bytes(received: list[int], told: Any) -> None:
+    received[0] += len(told["response"]["payloadData"])
 
 
 def main() -> None:
@@ -203,7 +282,7 @@ def main() -> None:
                 )
             )
             rows += pages(place, link["port"], id)
-            rows += in_browser(place, link["port"], more["token"], id)
+            rows += in_browser(place, link["port"], more["token"], id, hub.pid)
             peak = next(line for line in Path(f"/proc/{hub.pid}/status").read_text().splitlines() if "VmHWM" in line)
             rows.append(Row("most memory of the hub", [int(peak.split()[1]) / 1024], unit="MB", most=120))
         finally:

@@ -123,3 +123,31 @@ def test_a_branch_is_looked_at_and_merged_and_the_past_can_only_be_read(
     assert int(slider.input_value()) < int(slider.get_attribute("max")) and "at=" in tab.url
     tab.get_by_role("link", name="Back to now").click()
     tab.get_by_text("merged soon", exact=True).wait_for()
+
+
+@pytest.mark.spec("N27", "N17")
+def test_mail_and_team_have_the_width_of_a_phone(program: Program, web: WebHub, page: OpenPage) -> None:
+    mate = {"name": "ada", "team_name": "crew", "subagent_type": "general-purpose", "description": "at work"}
+    script = {
+        "main": [
+            tool("TeamCreate", team_name="crew", description="x"),
+            tool("Agent", prompt="SCRIPT:ada", **mate),
+            bash("touch asked"),
+            "done",
+        ],
+        "ada": [tool("SendMessage", to="team-lead", summary="a summary of some length", message="x"), "idle"],
+    }
+    program.start("-p", "go", "--listen", "--permission-mode", "default", script=script)
+    id = web.session()
+    tab = page(f"/s/{id}/mail", 390, 780, has_touch=True)
+    summary = tab.get_by_text("a summary of some length")
+    summary.wait_for()
+    assert summary.bounding_box()["width"] > 300
+    tab.goto(f"http://127.0.0.1:{web.port}/s/{id}/team")
+    name = tab.get_by_role("region", name="Agents").get_by_role("link", name="ada")
+    name.wait_for()
+    assert name.bounding_box()["width"] > 250
+    tab.goto(f"http://127.0.0.1:{web.port}/s/{id}/cost")
+    table = tab.get_by_role("group", name="Cost of each agent")
+    table.wait_for()
+    assert table.evaluate("node => node.scrollWidth <= node.clientWidth")

@@ -14,8 +14,8 @@ from teamwright.runtime.local_session import LocalSession
 from teamwright.runtime.port import SessionPort
 from teamwright.runtime.session import Session
 from teamwright.store.files.paths import Home, home_from
-from teamwright.surfaces.port.doors import is_open, knock
-from teamwright.surfaces.port.remote_session import RemoteSession
+from teamwright.surfaces.port.doors import is_open
+from teamwright.surfaces.port.visiting import visit
 
 KeepDoor = Callable[[Session, Home, Mapping[str, str]], Coroutine[Any, Any, None]]  # lets others attach to a session
 
@@ -67,18 +67,7 @@ class Host:
         self.close()
 
     async def _there(self, home: Home, id: SessionId, status: TaskStatus[SessionPort]) -> None:
-        refused: UsageError | None = None
-        async with knock(home, id) as wire, anyio.create_task_group() as group:
-            there = RemoteSession(wire, home)
-            group.start_soon(there.listen)
-            try:
-                await there.enter()
-            except UsageError as error:
-                refused = error
-            else:
-                self._open = True
-                status.started(there)
-                await self._closing.wait()
-            group.cancel_scope.cancel()
-        if refused is not None:
-            raise refused
+        async with visit(home, id) as there:
+            self._open = True
+            status.started(there)
+            await self._closing.wait()

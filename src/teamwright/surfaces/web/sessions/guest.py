@@ -11,8 +11,8 @@ from teamwright.core.data.event import Record
 from teamwright.core.errors import TeamwrightError
 from teamwright.core.ids import AgentId, SessionId
 from teamwright.store.files.paths import Home
-from teamwright.surfaces.port.doors import knock
 from teamwright.surfaces.port.remote_session import RemoteSession
+from teamwright.surfaces.port.visiting import visit
 from teamwright.surfaces.view.shapes import AgentView
 from teamwright.surfaces.web.sessions.fold import PageFold
 
@@ -64,10 +64,7 @@ class Guest:
         self._scope.cancel()
 
     async def _stay(self) -> None:
-        async with knock(self._home, self.id) as wire, anyio.create_task_group() as group:
-            port = RemoteSession(wire, self._home, every_ms=EVERY_MS)
-            group.start_soon(port.listen)
-            await port.enter()
+        async with visit(self._home, self.id, every_ms=EVERY_MS) as port:
 
             def color(agent: AgentView) -> str:
                 return port.color(agent.id, agent.kind)
@@ -84,7 +81,6 @@ class Guest:
                     self._told.set()
             finally:
                 live.close()
-            group.cancel_scope.cancel()
 
     async def _follow(self, records: list[Record] | tuple[Record, ...]) -> None:
         since = time.monotonic()

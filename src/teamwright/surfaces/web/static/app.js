@@ -52,8 +52,8 @@ function top(phone) {
   return h("header.top", null,
     h("a.brand", to({ page: "now" }), phone && session ? "‹" : "Teamwright"),
     session && !session.missing ? h("span.cut.grow", null, mark(session.state), " ", h("span.top-title", null, session.title), phone ? null : h("span.dim", null, ` ${folder(session.cwd || "")}`)) : h("span.grow"),
-    state.role === "read" ? h("span.dim", null, "You are watching") : null,
-    usd ? h("span.num.dim", { title: "Cost" }, usd) : null,
+    state.role === "read" ? h("span.dim.watching", null, "You are watching") : null,
+    usd && !(phone && state.role === "read") ? h("span.num.dim", { title: "Cost" }, usd) : null,
     many ? h("a.wait", to({ page: "waiting" }), phone ? `${many} waiting` : `${many} ${many === 1 ? "waits" : "wait"} for you`) : null,
     state.route.session && !phone && state.wide < 1100 ? h("button.plain", { type: "button", "aria-label": "Side", "aria-expanded": side.open ? "true" : "false", onclick: () => ((side.open = !side.open), draw()) }, icon("list")) : null,
     state.line === "away" ? h("span.away", { role: "status" }, "Reconnecting…") : state.line === "open" ? h("span.here", { role: "img", "aria-label": "Connected", title: "Connected" }) : null);

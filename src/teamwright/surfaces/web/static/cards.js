@@ -20,7 +20,7 @@ export function cards(questions, { where = true } = {}) {
     list.map((question) => card(question, where)),
     gone.map(({ question, how }) => h("article.card.is-gone", { key: question.id, "aria-label": "Answered" },
       h("p", null, h("span.who", { class: colorClass(question.color) }, question.agent_name), ` ${question.tool}: `, outcome(question, how)))),
-    list.length || gone.length ? null : h("div.empty", null, h("p.lead", null, "Nobody waits for you."), h("p", null, "Questions of agents come up here, and can be answered here.")));
+    list.length || gone.length ? null : h("div.empty", null, h("p.lead", null, where ? "Nobody waits for you." : "Nobody waits for you here."), h("p", null, where ? "Questions of agents come up here, and can be answered here." : "Questions of this session come up here, and can be answered here.")));
 }
 
 const PLACES = { terminal: "in the terminal", web: "on a page", acp: "in an editor", door: "at its door", stdio: "by the driving program", library: "by a program" };

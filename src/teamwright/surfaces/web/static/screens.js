@@ -8,6 +8,8 @@ import { act, agentOf, draw, go, snapshot, stale, state, to, want } from "./stat
 
 // --- Now
 
+export const MODES = new Map([["default", "ask for what needs a yes"], ["acceptEdits", "edit without asking"], ["plan", "plan first"], ["dontAsk", "never ask, refuse instead"]]);
+
 export function nowScreen() {
   const sessions = [...state.sessions.values()].sort((a, b) => order(a) - order(b) || b.updated - a.updated);
   const questions = questionsOf("");
@@ -32,7 +34,7 @@ function sessionCard(session) {
       h("a.title.cut", to({ page: "talk", session: session.id, agent: main ? main.id : session.id }), session.title || "(nothing was said yet)"),
       h("span.push.num", null, spent(session))),
     h("p.dim.small.meta", null, h("span.cut", { title: session.cwd }, folder(session.cwd)), session.team ? h("span", null, `team ${session.team}`) : null,
-      h("span", null, session.model), h("span", null, session.mode), session.budget_left ? h("span", null, `${session.budget_left} left`) : null,
+      h("span", null, session.model), session.mode && session.mode !== "default" ? h("span", null, MODES.get(session.mode) || session.mode) : null, session.budget_left ? h("span", null, `${session.budget_left} left`) : null,
       session.steerable ? null : h("span.warn", null, "watch only")),
     budget(session),
     agentRows(session, session.agents));
@@ -133,7 +135,7 @@ export function newScreen() {
         h("label.field", null, h("span", null, "Model"), h("input", { type: "text", placeholder: "as configured", value: draft.model, oninput: (event) => (draft.model = event.target.value) })),
         h("label.field", null, h("span", null, "Permissions"),
           h("select", { value: draft.mode, onchange: (event) => (draft.mode = event.target.value) },
-            [["default", "ask for what needs a yes"], ["acceptEdits", "edit without asking"], ["plan", "plan first"], ["dontAsk", "never ask, refuse instead"]].map(([mode, words]) => h("option", { value: mode }, words))))),
+            [...MODES].map(([mode, words]) => h("option", { key: mode, value: mode }, words))))),
       draft.untrusted ? h("div.card", null, h("p.lead", null, "This directory brings settings or programs of its own:"),
         h("ul", null, draft.untrusted.map((part) => h("li", null, h("code", null, part)))),
         h("div.answers", null, button("Trust it", () => start(true), { kind: "primary", busy }), button("Start without them", () => start(false), { busy }))) : null,
@@ -233,9 +235,9 @@ export function linksScreen() {
     error("link"),
     made.url ? h("div.card", null, h("p", null, "It opens once, within ten minutes:"), h("code.url", null, made.url),
       h("div.answers", null, button("Copy", () => navigator.clipboard.writeText(made.url)))) : null,
-    shown(held, ({ links }) => h("ul.list", { "aria-label": "Links" }, links.map((link) => h("li.line", { key: link.id },
+    shown(held, ({ links }) => h("ul.list.links", { "aria-label": "Links" }, links.map((link) => h("li.line", { key: link.id },
       h("code", null, link.id), h("span", null, link.role === "read" ? "looks" : "does everything"), h("span.dim.cut.grow", null, link.session ? `session ${link.session.slice(0, 8)}` : "all sessions"),
-      h("span.dim", null, link.opened ? `used ${ago(link.last_used)}` : "not opened yet"), link.current ? h("span.dim", null, "this browser") : null,
+      h("span.dim.used", null, link.current ? "this browser · " : "", link.opened ? `used ${ago(link.last_used)}` : "not opened yet"),
       button("Revoke", () => act(`revoke-${link.id}`, `/api/links/${link.id}/revoke`, {}, () => stale("/api/links")), { kind: "small", "aria-label": `Revoke ${link.id}` }))))));
 }
 

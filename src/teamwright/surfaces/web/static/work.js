@@ -3,7 +3,7 @@
 import { h } from "./dom.js";
 import { get } from "./net.js";
 import { ago, button, clock, colorClass, coloured, count, empty, error, icon, mark, money, nameOf, nested, rows, shown, sides, span, who } from "./parts.js";
-import { doing } from "./screens.js";
+import { doing, MODES } from "./screens.js";
 import { act, draw, go, mayAct, snapshot, stale, state, to, want } from "./state.js";
 
 const base = () => `/api/sessions/${state.route.session}`;
@@ -33,10 +33,9 @@ export function teamScreen(session) {
 
 function controls(session) {
   if (!mayAct(session)) return null;
-  const modes = ["plan", "dontAsk", "default", "acceptEdits"];
   return h("div.pair.controls", null,
     h("label.field", null, h("span", null, "Permissions"), h("select", { value: session.mode, onchange: (event) => act("mode", `${base()}/mode`, { mode: event.target.value }) },
-      [...new Set([...modes, session.mode])].map((mode) => h("option", { key: mode, value: mode }, mode))), error("mode")),
+      [...new Set([...MODES.keys(), session.mode])].map((mode) => h("option", { key: mode, value: mode }, MODES.get(mode) || mode))), error("mode")),
     h("label.field", null, h("span", null, "Model"), h("select", { value: session.model, onchange: (event) => act("model", `${base()}/model`, { model: event.target.value }) },
       [...new Set([session.model, ...(session.models || [])])].map((model) => h("option", { key: model, value: model }, model))), error("model")));
 }
@@ -107,7 +106,7 @@ function taskForm(session, task) {
       task ? button("Delete", () => act(name, path, { status: "deleted" }, done)) : null), error(name));
 }
 
-const WIDTH = 176, HEIGHT = 44;
+const WIDTH = 176, HEIGHT = 44, WORDS = Object.fromEntries(COLUMNS);
 function graph({ tasks, graph: found }) {
   const byId = new Map(tasks.map((task) => [task.id, task]));
   const lit = board.chosen ? pathsOf(found.edges, board.chosen) : null;
@@ -118,7 +117,7 @@ function graph({ tasks, graph: found }) {
       const task = byId.get(node.id);
       return h("g.node", { key: node.id, class: `t-${columnOf(task)} ${lit && !lit.has(node.id) ? "is-far" : ""}`, transform: `translate(${node.x} ${node.y})`, onclick: () => ((board.chosen = board.chosen === node.id ? "" : node.id), draw()) },
         h("title", null, task.subject), h("rect", { width: WIDTH, height: HEIGHT, rx: 6 }),
-        h("text", { x: 10, y: 18 }, `#${task.id} ${cut(task.subject, 20)}`), h("text.sub", { x: 10, y: 34 }, cut(`${task.status.replace("_", " ")}${task.owner ? ` · ${task.owner}` : ""}`, 26)));
+        h("text", { x: 10, y: 18 }, `#${task.id} ${cut(task.subject, 20)}`), h("text.sub", { x: 10, y: 34 }, cut(`${WORDS[columnOf(task)]}${task.owner ? ` · ${task.owner}` : ""}`, 26)));
     })));
 }
 
@@ -148,7 +147,7 @@ export function mailScreen(session, narrow = false) {
     list = list.filter((entry) => (!post.from || entry.from === post.from) && (!post.to || entry.to === post.to) && (!post.only || entry.state === post.only));
     const choice = (label, name, options) => h("select", { "aria-label": label, value: post[name], onchange: (event) => ((post[name] = event.target.value), draw()) }, h("option", { value: "" }, label), options.map(([value, words]) => h("option", { key: value, value }, words)));
     return [narrow ? null : h("div.tools", null, choice("From", "from", names.map((one) => [one, one])), choice("To", "to", names.map((one) => [one, one])), choice("All", "only", [["stored", "unread"], ["delivered", "read"], ["dead", "dead"]])),
-      h("div", { class: narrow ? "" : "mail-grid" }, narrow || state.wide < 900 ? null : lanes(list, names, session), letters(list, session))];
+      narrow || state.wide < 900 ? letters(list, session) : h("div.mail-grid", null, lanes(list, names, session), letters(list, session))];
   }));
 }
 
@@ -159,9 +158,11 @@ function letters(list, session) {
     h("button.plain", { type: "button", "aria-expanded": post.open === entry.n ? "true" : "false", onclick: () => ((post.open = post.open === entry.n ? 0 : entry.n), draw()) },
       h("span.who", { class: colorClass(entry.color) || colorOf(session, entry.from) }, entry.from), h("span.dim", null, " → "), h("span.who", { class: colorOf(session, entry.to) }, entry.to),
       h("span.push.dim.num", null, clock(entry.sent_at)), h("span.summary.cut", null, entry.summary || entry.text)),
-    h("p.dim.small", null, entry.state === "dead" ? `dead: ${entry.reason || "nobody reads it"}` : entry.delivered_at ? `read after ${span(entry.delivered_at - entry.sent_at)}` : "not read yet"),
+    h("p.dim.small", null, entry.state === "dead" ? `dead: ${entry.reason || "nobody reads it"}` : entry.delivered_at ? readAfter(entry.delivered_at - entry.sent_at) : "not read yet"),
     post.open === entry.n ? h("p.text", null, entry.text) : null)));
 }
+
+const readAfter = (ms) => (ms < 1000 ? "read at once" : `read after ${span(ms)}`);
 
 function colorOf(session, name) {
   const found = session.agents && session.agents.find((agent) => agent.name === name);
