@@ -303,7 +303,7 @@ class Services:
 
     @lazy
     def landing(self) -> "Landing":
-        from teamwright.app.landing import open_landing  # noqa: PLC0415
+        from teamwright.app.landing.queue import open_landing  # noqa: PLC0415
 
         return open_landing(self)
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from teamwright.app.extensions.service import Configured, memory_folder
-from teamwright.app.land_check import check_of
+from teamwright.app.landing.check import check_of
 from teamwright.app.options import Options
 from teamwright.app.workspace import Workspace, passed_names
 from teamwright.core.data.definition import AgentDefinition
@@ -16,6 +16,7 @@ from teamwright.core.permissions.consent import Decision, Deny
 from teamwright.core.permissions.rules import AGENT, SKILL, detail_rule, hidden_tools
 from teamwright.core.policies.spawn import Features
 from teamwright.core.ports import Tool
+from teamwright.host.git.places import top_of
 from teamwright.library.agents.book import AgentObjects, DefinitionBook
 from teamwright.library.agents.places import find_places
 from teamwright.library.agents.tool_choice import ToolChoice, tool_names
@@ -168,8 +169,8 @@ class AgentRegistry:
         return tools
 
     def _landing_tools(self) -> dict[str, Tool]:
-        """Where a check is known: without one nothing can land."""
-        if check_of(self._workspace) is None:
+        """In a repository where a check is known: without one nothing can land."""
+        if not top_of(str(self._workspace.project)) or check_of(self._workspace) is None:
             return {}
         from teamwright.tools.agents.land import LandTool  # noqa: PLC0415
 

@@ -41,8 +41,17 @@ def _removal(text: str, removal: Removal, commands: Sequence[Command], home: str
         return removal_in_text(text, home, seen=0).or_else(removal)
     if "xargs" not in text and not any(c.opaque for c in commands):
         return removal
+    if any(map(_feeds_removal, commands)):
+        removal = removal.or_else(Removal(doubt="what it would remove is read when it runs"))
     seen = sum(map(_is_removal, commands)) if any(map(_runs_unseen, commands)) else None
     return removal_in_text(text, home, seen=seen).or_else(removal)
+
+
+def _feeds_removal(command: Command) -> bool:
+    """An xargs with flags that are not known, and a recursive rm behind it."""
+    words = [word.rpartition("/")[2] for view in command.views for word in view.words] if command.opaque else []
+    behind = words[words.index("xargs") :] if "xargs" in words else []
+    return "rm" in behind and any(re.fullmatch(r"-[A-Za-z]*[rR][A-Za-z]*|--r[a-z]*", word) for word in behind)
 
 
 def _runs_unseen(command: Command) -> bool:

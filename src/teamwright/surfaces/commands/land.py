@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import anyio
 from msgspec import Struct
 
-from teamwright.app.land_check import remember_check
-from teamwright.app.landing import LandingPlace, landing_here, with_choices
+from teamwright.app.landing.check import remember_check
+from teamwright.app.landing.queue import LandingPlace, landing_here, with_choices
 from teamwright.app.options import Options
 from teamwright.core.data.landing import LandEntry, LandId
 from teamwright.core.errors import ToolError, UsageError

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from teamwright.app.landing import LandingPlace
+from teamwright.app.landing.queue import LandingPlace
 from teamwright.core.data.landing import LandDraft, LandEntry
 from teamwright.core.errors import UsageError
 from teamwright.core.ids import AgentId, SessionId

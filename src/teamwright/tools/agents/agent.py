@@ -110,7 +110,13 @@ def agent_spec(kinds: Iterable[AgentDefinition], offer: AgentOffer) -> ToolSpec:
         shown["prompt"] |= {"description": "The task; for a fork only what is to be done"}
     words = DESCRIPTION + (FORKS if forks else FRESH) + ALWAYS
     words += "" if features.coordinator else SMALL
-    words += REPORT + _time(offer) + (TEAM if offer.leads else "") + WORKTREE
+    later = ALL_IN_BACKGROUND if features.all_in_background else BACKGROUND
+    words += (
+        REPORT
+        + (later if features.background and not offer.teammate else "")
+        + (TEAM if offer.leads else "")
+        + WORKTREE
+    )
     words += "\n\nKinds of agents:\n" + "\n".join(f"- {kind.name}: {kind.description}" for kind in kinds)
     return ToolSpec(NAME, words, schema | {"properties": shown}, parallel=True)
 
@@ -124,12 +130,6 @@ def _hidden(offer: AgentOffer) -> set[str]:
     if features.coordinator:
         hidden.add("model")
     return hidden | {"name", "run_in_background", "mode"} if offer.teammate else hidden
-
-
-def _time(offer: AgentOffer) -> str:
-    if offer.teammate or not offer.features.background:
-        return ""
-    return ALL_IN_BACKGROUND if offer.features.all_in_background else BACKGROUND
 
 
 def _kind(args: Args) -> str:

@@ -11,6 +11,7 @@ from msgspec import Struct, structs
 
 from teamwright.core.permissions.patterns import UNKNOWN
 from teamwright.host.shell.cwd import leads_through_proc, normal
+from teamwright.host.shell.programs.removers import removed_words
 from teamwright.host.shell.words import FOUND_PATH, Word
 
 _HOMES = re.compile(r"/root|/home(/[^/]+)?|/Users(/[^/]+)?")
@@ -92,6 +93,8 @@ def removal_of(words: Sequence[Word], cwd: str | None, home: str) -> Removal:
     name = words[0].text.rpartition("/")[2] if words else ""
     if name in _BY_PROGRAM:
         return _BY_PROGRAM[name](words[1:], cwd, home)
+    if gone := removed_words(words):
+        return _in_part(_taken(gone, gone, cwd, home))
     if words and _may_become_rm(words[0]) and any(_RECURSIVE.fullmatch(w.text) for w in words[1:]):
         removal = _by_rm(words[1:], cwd, home)
         return _UNSURE if removal.ruin or removal.doubt else SAFE
@@ -120,6 +123,10 @@ def _by_mv(words: Sequence[Word], cwd: str | None, home: str) -> Removal:
     """Moved away is gone, too. What is not known may well be anything else."""
     named = list(filter(_is_operand, words))
     moved = named if any(w.text.startswith(("-t", "--t")) for w in words) else named[:-1]
+    return _taken(named, moved, cwd, home)
+
+
+def _taken(named: Sequence[Word], moved: Sequence[Word], cwd: str | None, home: str) -> Removal:
     ruins = [_of_path(word, cwd, home).ruin for word in moved]
     unsure = _may_name_home(named, moved, cwd, home) or _may_lie_anywhere(named, cwd)
     by_value = any(w.splits for w in named) or any(UNKNOWN in w.text and not w.glob for w in moved)
@@ -260,6 +267,7 @@ def _names_more_than(home: str, regex: str) -> bool:
 
 _BY_PROGRAM: dict[str, Callable[[Sequence[Word], str | None, str], Removal]] = {
     "rm": _by_rm,
+    "grm": _by_rm,  # where GNU's programs have a letter of their own
     "find": _by_find,
     "mv": _by_mv,
     "ln": _by_ln,

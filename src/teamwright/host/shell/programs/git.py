@@ -76,7 +76,7 @@ GIT: dict[str, Flags] = {
                   " --function-context --only-matching --column --text --and --or --not --all-match --quiet --color"
                   " --no-color", "--after-context --before-context --context --max-count --max-depth"
                   " --threads", deep="*", skip=1),
-    "cat-file": Flags("tsep", deep="p"),
+    "cat-file": Flags("tsep", deep="*"),
     "describe": Flags("", "", "--all --tags --contains --always --long --dirty --first-parent --exact-match --abbrev",
                       "--abbrev --match --exclude --candidates --dirty"),
     "merge-base": Flags("a", "", "--all --is-ancestor --octopus --independent --fork-point"),

@@ -8,7 +8,7 @@ import anyio
 from msgspec import Struct
 from msgspec.structs import replace
 
-from teamwright.app.land_check import choices_of
+from teamwright.app.landing.check import choices_of
 from teamwright.app.options import Options
 from teamwright.app.workspace import Workspace, open_workspace, passed_names, read_rules, tell_git
 from teamwright.core.errors import UsageError

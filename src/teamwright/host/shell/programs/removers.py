@@ -1,0 +1,88 @@
+"""Programs that remove files besides their work, or by another name than rm: which of their words go with it."""
+
+import re
+from collections.abc import Callable, Sequence
+
+from teamwright.core.permissions.patterns import UNKNOWN
+from teamwright.host.shell.words import Word
+
+_ENDS_FILES = re.compile(r"(?:.*/)?(?:rm|grm|mv|unlink|shred|trash|srm|wipe|rmdir)")
+_RSYNC_REMOVES = ("--del", "--remove-s")
+_FD_RUNS = ("-x", "-X", "--exec")
+_GIT_VALUED = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--config-env"})
+
+
+def removed_words(words: Sequence[Word]) -> list[Word]:
+    """What this command empties or takes away, as it is named; a directory is named with a `/` behind it."""
+    name = words[0].text.rpartition("/")[2] if words else ""
+    return _BY_PROGRAM[name](words[1:]) if name in _BY_PROGRAM else []
+
+
+def _operands(words: Sequence[Word]) -> list[Word]:
+    return [word for word in words if not word.text.startswith("-")]
+
+
+def _inside(word: Word) -> Word:
+    return Word(f"{word.text}/", glob=f"{word.glob}/" if word.glob else "", splits=word.splits)
+
+
+def _by_rsync(words: Sequence[Word]) -> list[Word]:
+    """Deletes at the receiving end, or what it has sent; a source without a `/` behind it gets a directory there."""
+    told = [word.text for word in words if word.text.startswith(_RSYNC_REMOVES)]
+    *sources, target = _operands(words) or [Word("")]
+    if not told or not sources:
+        return []
+    sent = sources if any(text.startswith("--remove-s") for text in told) else []
+    spreads = [word for word in sources if word.splits or UNKNOWN in word.text or word.text.endswith(("/", "."))]
+    gone = sent + ([target] if spreads else [])
+    return [_inside(word) for word in gone if ":" not in word.text]
+
+
+def _by_tar(words: Sequence[Word]) -> list[Word]:
+    return _operands(words) if any(word.text.startswith("--remove") for word in words) else []
+
+
+def _by_zip(words: Sequence[Word]) -> list[Word]:
+    moves = any(re.fullmatch(r"-[A-Za-z]*m[A-Za-z]*|--move", word.text) for word in words)
+    return _operands(words) if moves else []
+
+
+def _by_7z(words: Sequence[Word]) -> list[Word]:
+    return _operands(words) if any(word.text == "-sdel" for word in words) else []
+
+
+def _by_gio(words: Sequence[Word]) -> list[Word]:
+    return _operands(words[1:]) if words and words[0].text == "trash" else []
+
+
+def _by_fd(words: Sequence[Word]) -> list[Word]:
+    """The pattern and the command count as places, too: they are none, or they are meant."""
+    runs = any(word.text.startswith(_FD_RUNS) for word in words)
+    if not runs or not any(_ENDS_FILES.fullmatch(word.text) for word in words):
+        return []
+    return [_inside(word) for word in (*_operands(words)[1:], Word("."))]
+
+
+def _by_git(words: Sequence[Word]) -> list[Word]:
+    """`git clean`, where it stands."""
+    place, at = Word("."), 0
+    while at < len(words) and words[at].text.startswith("-"):
+        if words[at].text == "-C" and at + 1 < len(words):
+            place = words[at + 1]
+        at += 2 if words[at].text in _GIT_VALUED else 1
+    rest = words[at:]
+    if not rest or rest[0].text != "clean" or not any(re.match(r"-[a-z]*f|--f", word.text) for word in rest[1:]):
+        return []
+    return _operands(rest[1:]) or [_inside(place)]
+
+
+_BY_PROGRAM: dict[str, Callable[[Sequence[Word]], list[Word]]] = {
+    "rsync": _by_rsync,
+    **dict.fromkeys(("tar", "gtar", "bsdtar"), _by_tar),
+    "zip": _by_zip,
+    **dict.fromkeys(("7z", "7za", "7zr", "7zz"), _by_7z),
+    **dict.fromkeys(("trash", "trash-put", "rmtrash", "srm", "wipe", "gvfs-trash"), _operands),
+    "gio": _by_gio,
+    **dict.fromkeys(("fd", "fdfind"), _by_fd),
+    "git": _by_git,
+}
