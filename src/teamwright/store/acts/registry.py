@@ -8,6 +8,7 @@ import msgspec
 
 from teamwright.core.errors import StoreError
 from teamwright.store.acts import (
+    bundles,
     hosts,
     jobs,
     landing,
@@ -83,6 +84,7 @@ ACTS: dict[str, type[Act[Any]]] = {
     "hosts.leave": hosts.LeaveHost,
     "hosts.return": hosts.ReturnHost,
     "snapshot.made": hosts.SnapshotMade,
+    "bundles.add": bundles.AddBundle,
 }
 NAMES = {kind: name for name, kind in ACTS.items()}
 
