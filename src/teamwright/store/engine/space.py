@@ -46,6 +46,7 @@ class About(Struct, frozen=True):
 
     version: str
     replicas: int
+    server: str  # the name of the one that leads
 
 
 class Space:
@@ -92,7 +93,8 @@ class Space:
             await self._log.close()
 
     async def about(self) -> About:
-        return About(self._log.connection.version, (await self._log.extent()).replicas)
+        extent = await self._log.extent()
+        return About(self._log.connection.version, extent.replicas, extent.server)
 
     async def fetch(self, agent: AgentId, files: SessionFiles) -> None:
         """Its transcript as it is in the engine, unless a process of this machine writes it."""
@@ -121,6 +123,25 @@ def is_held(lock: Path) -> bool:
     return mine is None
 
 
+async def _snapshots(log: NatsLog, patience: float) -> NatsObjects:
+    """A bucket of its own, which workers only read: whoever begins with a snapshot believes it."""
+    found = NatsObjects(log.connection, patience, of="lead")
+    await found.prepare()
+    return found
+
+
+async def make_space(address: Address) -> None:
+    """Its streams, if they are not there: workers cannot make them. Raises EngineError."""
+    log = await open_log(address, "lead", address.user, patience=_END)
+    try:
+        objects = NatsObjects(log.connection, _END)
+        await objects.prepare()
+        await _snapshots(log, _END)
+        await Lines(log, objects, address.user, Path()).prepare()
+    finally:
+        await log.close()
+
+
 async def open_space(address: Address, root: Path, how: Joining) -> Space:
     """`root` is the home of this machine. Raises EngineError in one sentence; nothing was made then."""
     name = address.user if _NAME.fullmatch(address.user) else "anybody"
@@ -130,7 +151,8 @@ async def open_space(address: Address, root: Path, how: Joining) -> Space:
         await anyio.to_thread.run_sync(check_known, engines, str(address), log.space)
         objects = NatsObjects(log.connection, how.patience)
         await objects.prepare()
-        replica = await open_replica(engines, log, objects, lease=how.lease, joins=how.joins)
+        snapshots = await _snapshots(log, how.patience)
+        replica = await open_replica(engines, log, snapshots, lease=how.lease, joins=how.joins)
         home = Home(engines / log.space)
         await anyio.to_thread.run_sync(make_dir, home.run)
         space = Space(log, objects, replica, name, home)
