@@ -248,7 +248,7 @@ class JobEnded(Struct, frozen=True, tag="job_ended", omit_defaults=True):
     durable: ClassVar[bool] = False
 
 
-TeamKind = Literal["spawn", "idle", "wake", "message", "claim", "completed", "shutdown", "died"]
+TeamKind = Literal["spawn", "idle", "wake", "message", "claim", "completed", "shutdown", "died", "moved"]
 
 
 class TeamChanged(Struct, frozen=True, tag="team_changed", omit_defaults=True):

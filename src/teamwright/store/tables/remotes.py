@@ -127,6 +127,10 @@ class RemoteTable(Struct, frozen=True):
     async def all(self) -> list[Remote]:
         return await self._db.read(lambda db: select_remotes(db, "1"))
 
+    async def all_open(self) -> list[Remote]:
+        """Those that have not ended."""
+        return await self._db.read(lambda db: select_remotes(db, "state <> 'ended'"))
+
     async def waits_for(self, remote: Remote) -> str:
         """Words; empty if it has a worker."""
         return await self._db.read(partial(wait_words, remote=remote))

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 MOST_MS = 600_000
 CLEAN_UP = 10.0  # seconds for git to tell what a stopped agent leaves
-TYPES = {"agent": "local_agent", "shell": "local_bash", "monitor": "local_bash"}
+TYPES = {"agent": "local_agent", "shell": "local_bash", "monitor": "local_bash", "remote": "remote_agent"}
 
 
 class OutputArgs(Struct, frozen=True):
